@@ -1,0 +1,53 @@
+/** Every way in which a request can fail, as a caller sees it. The HTTP status of each is in `api/kit/problem.ts`. */
+export type ErrorCode =
+  | 'invalid_request'
+  | 'identity_required'
+  | 'session_invalid'
+  | 'permission_denied'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'conflict'
+  | 'version_stale'
+  | 'job_finished'
+  | 'job_not_finished'
+  | 'idempotency_in_progress'
+  | 'idempotency_mismatch'
+  | 'body_too_large'
+  | 'media_type_unsupported'
+  | 'too_many_requests'
+  | 'unavailable'
+  | 'internal';
+
+/** Where the bad value stood. */
+export type FieldPlace = 'body' | 'query' | 'path' | 'header';
+
+/** One bad field: `pointer` is a JSON Pointer (RFC 6901) inside `in`. */
+export type FieldError = { in: FieldPlace; pointer: string; code: string; message: string };
+
+type ErrorExtra = { errors?: readonly FieldError[]; retryAfterSeconds?: number; allow?: readonly string[] };
+
+/** An expected failure. `message` is shown to the caller, so it never holds a secret. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly extra: ErrorExtra;
+
+  constructor(code: ErrorCode, detail: string, extra: ErrorExtra = {}) {
+    super(detail);
+    this.name = 'AppError';
+    this.code = code;
+    this.extra = extra;
+  }
+}
+
+/** `invalid_request` for one field; several at once go through `invalidFields`. */
+export const invalidField = (place: FieldPlace, pointer: string, code: string, message: string): AppError =>
+  invalidFields([{ in: place, pointer, code, message }]);
+
+/** `invalid_request` that names every bad field. */
+export const invalidFields = (errors: readonly FieldError[]): AppError =>
+  new AppError('invalid_request', errors.map((e) => `${e.in}${e.pointer}: ${e.message}`).join('; ').slice(0, 1_000), {
+    errors,
+  });
+
+/** `not_found`, worded the same for an unknown id and for one outside the caller's scope. */
+export const notFound = (what: string, id: string): AppError => new AppError('not_found', `No ${what} with id ${id}.`);

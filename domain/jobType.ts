@@ -1,0 +1,66 @@
+import type { TObject } from 'typebox';
+import type { LogLevel } from './jobs.ts';
+import type { Permission } from './permissions.ts';
+import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
+
+/**
+ * Where an attempt runs. `inline`: short work without a network, one round trip to Temporal.
+ * `activity`: long work or work that talks to others, with heartbeats, on its own task queue.
+ */
+export type Lane = 'inline' | 'activity';
+
+/** What an attempt may do to the world beside its own business. */
+export type JobTools = {
+  /** Number of this attempt, 1 is the first. */
+  attempt: number;
+  /** When the first attempt began. */
+  startedAt: Date;
+  jobId: string;
+  /** Aborted when the job is cancelled, times out or its worker stops. */
+  signal: AbortSignal;
+  log(level: LogLevel, message: string, data?: object): void;
+  progress(percent: number, message?: string): void;
+};
+
+export type JobType<P extends object = object> = {
+  name: string;
+  summary: string;
+  payload: TObject;
+  /** Needed beside `job:write` to create such a job directly. */
+  permission: Permission | null;
+  lane: Lane;
+  retry: RetryPolicy;
+  /** Limit of one attempt in milliseconds; an inline attempt must end well within 10 s. */
+  timeoutMs: number;
+  /** The payload as others may see it: secrets masked. */
+  redact(payload: P): P;
+  /** The result must serialise to a JSON object. A thrown `JobFailure` names its code. */
+  run(payload: P, tools: JobTools): Promise<object>;
+};
+
+type JobTypeSpec<P extends object> = Omit<JobType<P>, 'permission' | 'retry' | 'redact'> &
+  Partial<Pick<JobType<P>, 'permission' | 'redact'>> & { retry?: Partial<RetryPolicy> };
+
+/** Declares a job type. The payload has been checked against `payload` before `run` sees it. */
+export const jobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => ({
+  permission: null,
+  redact: (payload) => payload,
+  ...spec,
+  retry: { ...DEFAULT_RETRY, ...spec.retry },
+});
+
+/** A failure that a job type expects: `code` decides about the retry. */
+export class JobFailure extends Error {
+  readonly code: string;
+  readonly retryable: boolean;
+  /** Wait that the other side asked for, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: string, message: string, options: { retryable?: boolean; retryAfterMs?: number } = {}) {
+    super(message);
+    this.name = 'JobFailure';
+    this.code = code;
+    this.retryable = options.retryable ?? true;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}

@@ -1,0 +1,16 @@
+/** The closed list of permissions. A permission is `area:verb`. */
+export const PERMISSIONS = [
+  'rbac:read', 'rbac:write',
+  'auth:read', 'auth:write',
+  'user:read', 'user:write',
+  'backup:read', 'backup:write', 'backup:restore',
+  'schedule:read', 'schedule:write',
+  'job:read', 'job:write', 'job:cancel', 'job:impersonate',
+  'workflow:read', 'workflow:write', 'workflow:approve',
+  'event:read',
+  'webhook:read', 'webhook:write', 'webhook:delete',
+  'inventory:read', 'inventory:write',
+  'audit:read',
+] as const;
+
+export type Permission = (typeof PERMISSIONS)[number];

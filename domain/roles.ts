@@ -1,0 +1,38 @@
+import { PERMISSIONS, type Permission } from './permissions.ts';
+
+export type Role = { id: string; name: string; permissions: ReadonlySet<Permission> };
+
+const areaOf = (permission: Permission) => permission.slice(0, permission.indexOf(':'));
+const isRead = (permission: Permission) => permission.endsWith(':read');
+
+const allBut = (...denied: readonly (Permission | 'rbac' | 'auth' | 'user' | 'audit')[]) => {
+  const names = new Set<string>(denied);
+  return PERMISSIONS.filter((permission) => !names.has(permission) && !names.has(areaOf(permission)));
+};
+
+const role = (id: string, name: string, permissions: readonly Permission[]): Role => ({
+  id,
+  name,
+  permissions: new Set(permissions),
+});
+
+const NOT_FOR_VIEWERS = new Set(['rbac', 'auth', 'user', 'audit', 'backup']);
+
+/** The roles that every installation has. Custom roles are records. */
+export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
+  [
+    role('platform-admin', 'Platform administrator', PERMISSIONS),
+    role(
+      'operator',
+      'Operator',
+      allBut('rbac', 'auth', 'user', 'audit', 'backup:restore', 'workflow:approve', 'job:impersonate'),
+    ),
+    role('approver', 'Approver', [...viewerReads(), 'workflow:approve']),
+    role('auditor', 'Auditor', PERMISSIONS.filter(isRead)),
+    role('viewer', 'Viewer', viewerReads()),
+  ].map((each) => [each.id, each]),
+);
+
+function viewerReads(): Permission[] {
+  return PERMISSIONS.filter((permission) => isRead(permission) && !NOT_FOR_VIEWERS.has(areaOf(permission)));
+}

@@ -1,0 +1,171 @@
+import ipaddr from 'ipaddr.js';
+import { readFileSync } from 'node:fs';
+import type { LogLevelName } from './log.ts';
+
+export type Role = 'all' | 'api' | 'worker';
+
+export type TemporalSettings = {
+  address: string;
+  namespace: string;
+  apiKey: string | undefined;
+  tls: { serverName?: string; serverRootCACertificate?: Buffer; clientCertPair?: { crt: Buffer; key: Buffer } } | null;
+  /** AES-256 keys of the payload codec, the first one encrypts. */
+  codecKeys: readonly { id: string; key: Buffer }[];
+};
+
+export type Config = ReturnType<typeof readConfig>;
+
+export class ConfigError extends Error {}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+const LOG_LEVELS: readonly LogLevelName[] = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'];
+
+/** Reads variables one by one and gathers what is wrong with them. */
+function reader(env: Env) {
+  const problems: string[] = [];
+  const known = new Set<string>();
+  const raw = (name: string) => {
+    known.add(name);
+    const value = env[name]?.trim();
+    return value === '' ? undefined : value;
+  };
+  const bad = (name: string, what: string) => void problems.push(`${name}: ${what}`);
+  return {
+    problems,
+    known,
+    bad,
+    text: (name: string) => raw(name),
+    required(name: string) {
+      const value = raw(name);
+      if (value === undefined) bad(name, 'is required');
+      return value ?? '';
+    },
+    integer(name: string, fallback: number, [min, max]: readonly [number, number]) {
+      const value = raw(name);
+      if (value === undefined) return fallback;
+      const number = Number(value);
+      if (Number.isInteger(number) && number >= min && number <= max) return number;
+      bad(name, `must be a whole number from ${min} to ${max}, not "${value}"`);
+      return fallback;
+    },
+    oneOf<T extends string>(name: string, allowed: readonly T[], fallback: T) {
+      const value = raw(name);
+      const found = allowed.find((each) => each === value);
+      if (value !== undefined && found === undefined) bad(name, `must be one of ${allowed.join(', ')}, not "${value}"`);
+      return found ?? fallback;
+    },
+    flag(name: string, fallback: boolean) {
+      const value = raw(name);
+      if (value === undefined) return fallback;
+      if (value === 'true' || value === '1') return true;
+      if (value !== 'false' && value !== '0') bad(name, `must be true or false, not "${value}"`);
+      return false;
+    },
+    cidrs(name: string) {
+      const parts = (raw(name) ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
+      for (const part of parts) {
+        if (!ipaddr.isValidCIDR(part)) bad(name, `"${part}" is not a CIDR such as 10.0.0.0/8 or ::1/128`);
+      }
+      return parts;
+    },
+    file(name: string) {
+      const path = raw(name);
+      if (path === undefined) return undefined;
+      try {
+        return readFileSync(path);
+      } catch (error) {
+        bad(name, `cannot read the file (${error instanceof Error ? error.message : String(error)})`);
+        return undefined;
+      }
+    },
+  };
+}
+
+type Reader = ReturnType<typeof reader>;
+
+function databaseUrl(read: Reader): string {
+  const value = read.required('DATABASE_URL');
+  if (value !== '' && !/^postgres(ql)?:\/\//.test(value)) read.bad('DATABASE_URL', 'must begin with postgres://');
+  return value;
+}
+
+function codecKeys(read: Reader): TemporalSettings['codecKeys'] {
+  const entries = (read.text('HOLDFAST_TEMPORAL_CODEC_KEYS') ?? '').split(',').filter((entry) => entry.trim() !== '');
+  return entries.map((entry) => {
+    const [id = '', encoded = ''] = entry.trim().split(':', 2);
+    const key = Buffer.from(encoded, 'base64');
+    if (id === '' || key.length !== 32) {
+      // The value is a secret: say what is wrong without showing it.
+      read.bad('HOLDFAST_TEMPORAL_CODEC_KEYS', 'each entry must be id:key, the key 32 bytes in base64');
+    }
+    return { id, key };
+  });
+}
+
+function temporalTls(read: Reader): TemporalSettings['tls'] {
+  const enabled = read.flag('TEMPORAL_TLS', false);
+  const ca = read.file('TEMPORAL_TLS_SERVER_CA_CERT_PATH');
+  const crt = read.file('TEMPORAL_TLS_CLIENT_CERT_PATH');
+  const key = read.file('TEMPORAL_TLS_CLIENT_KEY_PATH');
+  const serverName = read.text('TEMPORAL_TLS_SERVER_NAME');
+  if ((crt === undefined) !== (key === undefined)) {
+    read.bad('TEMPORAL_TLS_CLIENT_CERT_PATH', 'and TEMPORAL_TLS_CLIENT_KEY_PATH must be given together');
+  }
+  if (!enabled && !ca && !crt && !serverName) return null;
+  return {
+    ...(serverName && { serverName }),
+    ...(ca && { serverRootCACertificate: ca }),
+    ...(crt && key && { clientCertPair: { crt, key } }),
+  };
+}
+
+function temporal(read: Reader): TemporalSettings {
+  const apiKey = read.text('TEMPORAL_API_KEY');
+  const tls = temporalTls(read);
+  return {
+    address: read.text('TEMPORAL_ADDRESS') ?? '127.0.0.1:7233',
+    namespace: read.text('TEMPORAL_NAMESPACE') ?? 'default',
+    apiKey,
+    // An API key over plain text would be readable on the way.
+    tls: tls ?? (apiKey ? {} : null),
+    codecKeys: codecKeys(read),
+  };
+}
+
+/**
+ * The configuration of one process, from environment variables (docs/configuration.md).
+ * Throws `ConfigError`, which names every bad variable and never shows a secret.
+ */
+export function readConfig(env: Env) {
+  const read = reader(env);
+  const config = {
+    role: read.oneOf<Role>('HOLDFAST_ROLE', ['all', 'api', 'worker'], 'all'),
+    host: read.text('HOLDFAST_HOST') ?? '127.0.0.1',
+    port: read.integer('HOLDFAST_PORT', 8080, [0, 65_535]),
+    metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
+    logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
+    databaseUrl: databaseUrl(read),
+    databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
+    statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
+    trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
+    outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
+    stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
+    heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),
+    reconcileSeconds: read.integer('HOLDFAST_RECONCILE_SECONDS', 60, [1, 86_400]),
+    dispatchGraceMs: read.integer('HOLDFAST_DISPATCH_GRACE_MS', 3_000, [100, 60_000]),
+    maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
+    maxActivityRuns: read.integer('HOLDFAST_MAX_ACTIVITY_RUNS', 100, [1, 1_000]),
+    taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
+    temporal: temporal(read),
+  };
+  // A whole address family trusted is the same as no gateway at all.
+  if (config.trustedGateways.some((cidr) => cidr.endsWith('/0'))) {
+    read.bad('HOLDFAST_TRUSTED_GATEWAYS', 'must not trust every address');
+  }
+  if (read.problems.length > 0) {
+    throw new ConfigError(`The configuration is not usable:\n${read.problems.map((p) => `  ${p}`).join('\n')}`);
+  }
+  const unknown = Object.keys(env).filter((name) => name.startsWith('HOLDFAST_') && !read.known.has(name));
+  return { ...config, unknownVariables: unknown };
+}
