@@ -1,0 +1,18 @@
+import type { Model, QueryBuilder } from 'objection';
+
+/** One page of a list, and the key of its last record when more may follow. */
+export type Page<T> = { items: T[]; nextKey: string | null };
+
+/**
+ * Reads one page, newest first, of a query over a table whose key sorts by time. `after` is the key of the last
+ * record of the page before; the page after it costs the same however far into the list it is.
+ */
+export async function keysetPage<M extends Model & { id: string }>(
+  query: QueryBuilder<M, M[]>,
+  { limit, after }: { limit: number; after: string | undefined },
+): Promise<Page<M>> {
+  if (after !== undefined) void query.where('id', '<', after);
+  const rows = await query.orderBy('id', 'desc').limit(limit + 1);
+  const items = rows.slice(0, limit);
+  return { items, nextKey: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+}

@@ -1,0 +1,28 @@
+import knex, { type Knex } from 'knex';
+import pg from 'pg';
+
+export type { Knex } from 'knex';
+
+type Settings = { url: string; poolSize: number; statementTimeoutMs: number };
+
+/** `bigint` columns are counters far below 2^53; as numbers they stay numbers in JSON. */
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+
+/**
+ * The connection pool. A statement may not outlive `statementTimeoutMs`, waiting for a connection is bounded,
+ * and a lost server is noticed within seconds.
+ */
+export const openDatabase = ({ url, poolSize, statementTimeoutMs }: Settings): Knex =>
+  knex({
+    client: 'pg',
+    connection: {
+      connectionString: url,
+      application_name: 'holdfast',
+      connectionTimeoutMillis: 3_000,
+      statement_timeout: statementTimeoutMs,
+      idle_in_transaction_session_timeout: 30_000,
+      keepAlive: true,
+    } as Knex.PgConnectionConfig,
+    pool: { min: 0, max: poolSize },
+    acquireConnectionTimeout: 5_000,
+  });

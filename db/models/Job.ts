@@ -1,0 +1,39 @@
+import { Model, snakeCaseMappers } from 'objection';
+import type { Grant } from '../../domain/scope.ts';
+import type { JobError, JobProgress, JobSource, JobStatus } from '../../domain/jobs.ts';
+import type { RetryPolicy } from '../../domain/retry.ts';
+
+/** A row of `jobs`. */
+export class Job extends Model {
+  static override tableName = 'jobs';
+  static override jsonAttributes = ['payload', 'retryPolicy', 'result', 'error', 'progress', 'authority'];
+  static override columnNameMappers = snakeCaseMappers();
+
+  declare id: string;
+  declare type: string;
+  declare tenantId: string;
+  declare status: JobStatus;
+  declare payload: Record<string, unknown>;
+  declare retryPolicy: RetryPolicy;
+  declare result: Record<string, unknown> | null;
+  declare error: JobError | null;
+  declare progress: JobProgress | null;
+  declare attempts: number;
+  declare logCount: number;
+  /** Temporal run that owns this job; another run of the same job does nothing. */
+  declare runId: string | null;
+  declare createdBy: string;
+  /** Who really asked and with which grants: what the job may do is decided from this, again, when it runs. */
+  declare authority: { actorId: string; grants: readonly Grant[] };
+  declare sourceKind: JobSource['kind'];
+  declare sourceId: string | null;
+  declare retryOf: string | null;
+  declare cancelRequestedAt: Date | null;
+  declare createdAt: Date;
+  declare updatedAt: Date;
+  declare startedAt: Date | null;
+  declare finishedAt: Date | null;
+  /** When the reconciler last looked. */
+  declare checkedAt: Date;
+  declare version: number;
+}
