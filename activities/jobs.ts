@@ -1,0 +1,63 @@
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import type { Log } from '../platform/log.ts';
+import { AttemptFailed, type JobRuns } from '../services/jobRuns.ts';
+
+export type JobActivities = ReturnType<typeof createJobActivities>;
+
+/** An attempt cut short by a worker that stops is taken up by another one soon. */
+const TAKE_UP_MS = 200;
+
+/** A lost worker is noticed after the heartbeat limit; beat well within it. */
+const BEATS_PER_LIMIT = 4;
+
+export function createJobActivities({ runs, log }: { runs: JobRuns; log: Log }) {
+  return {
+    /** Makes one attempt. The failure that Temporal sees carries a code, never data of the job. */
+    async attemptJob(jobId: string): Promise<void> {
+      const context = Context.current();
+      const beating = keepBeating(context);
+      try {
+        await runs.attempt({ jobId, runId: currentRunId() }, context.cancellationSignal);
+      } catch (error) {
+        throw toFailure(error, context, () => log.warn({ err: error, jobId }, 'an attempt could not be recorded'));
+      } finally {
+        clearInterval(beating);
+      }
+    },
+
+    async settleJob(jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> {
+      await runs.settle({ jobId, runId: currentRunId() }, status, code);
+    },
+  };
+}
+
+function currentRunId(): string {
+  const { workflowExecution } = Context.current().info;
+  if (!workflowExecution) throw new Error('This activity runs inside a workflow only');
+  return workflowExecution.runId;
+}
+
+function keepBeating({ info, heartbeat }: Context): NodeJS.Timeout | undefined {
+  const limitMs = info.heartbeatTimeoutMs;
+  return limitMs ? setInterval(() => heartbeat(), limitMs / BEATS_PER_LIMIT) : undefined;
+}
+
+function toFailure(error: unknown, context: Context, tell: () => void): unknown {
+  if (error instanceof AttemptFailed) {
+    return ApplicationFailure.create({
+      type: error.code,
+      message: `The attempt failed with ${error.code}`,
+      nonRetryable: error.retryInMs === null,
+      ...(error.retryInMs !== null && { nextRetryDelay: error.retryInMs }),
+      category: ApplicationFailureCategory.BENIGN,
+    });
+  }
+  if (context.cancellationDetails?.workerShutdown) {
+    return ApplicationFailure.create({ type: 'interrupted', message: 'The worker stopped', nextRetryDelay: TAKE_UP_MS });
+  }
+  if (context.cancellationSignal.aborted) return error;
+  // Messages of a database driver may quote data: they stay in the worker's log.
+  tell();
+  return ApplicationFailure.create({ type: 'unavailable', message: 'The attempt could not be recorded' });
+}

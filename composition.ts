@@ -1,0 +1,94 @@
+import { createJobActivities } from './activities/jobs.ts';
+import { createReconcileActivities } from './activities/reconcile.ts';
+import { createChanges } from './db/changes.ts';
+import { createCommit } from './db/commit.ts';
+import { openDatabase } from './db/knex.ts';
+import { createAccess } from './services/access.ts';
+import { createAudit } from './services/audit.ts';
+import { createIdempotency } from './services/idempotency.ts';
+import { createJobRuns } from './services/jobRuns.ts';
+import { createJobs } from './services/jobs.ts';
+import { allJobTypes } from './services/jobTypes/index.ts';
+import { createJobTypes } from './services/jobTypes/registry.ts';
+import { createReadiness } from './services/readiness.ts';
+import { createReconcile } from './services/reconcile.ts';
+import { createSealer } from './services/sealer.ts';
+import { systemClock } from './platform/clock.ts';
+import type { Config } from './platform/config.ts';
+import { createGuardedHttp } from './platform/guardedHttp.ts';
+import { createIds } from './platform/ids.ts';
+import type { Log } from './platform/log.ts';
+import { createMetrics } from './platform/metrics.ts';
+import type { DispatchTask } from './temporal/contracts.ts';
+import { createDispatch } from './temporal/dispatch.ts';
+import { createInspect } from './temporal/inspect.ts';
+import { createTemporalLink } from './temporal/link.ts';
+import { createWorkers } from './temporal/worker.ts';
+
+export { installRuntime } from './temporal/worker.ts';
+
+export type Deps = ReturnType<typeof compose>;
+
+/** Builds everything that one process is made of. Nothing connects or runs before `start`. */
+export function compose(config: Config, log: Log) {
+  const clock = systemClock;
+  const ids = createIds();
+  const metrics = createMetrics();
+  const db = openDatabase({
+    url: config.databaseUrl, poolSize: config.databasePool, statementTimeoutMs: config.statementTimeoutMs,
+  });
+  const changes = createChanges(config.databaseUrl, log);
+  const http = createGuardedHttp({ allow: config.outboundAllow });
+  const link = createTemporalLink(config.temporal);
+  const { taskQueue, heartbeatMs, reconcileSeconds, stopGraceMs, maxInlineRuns, maxActivityRuns } = config;
+
+  const dispatch = createDispatch({ db, link, changes, log, metrics, taskQueue, eager: () => workers.isRunning() });
+  const commit = createCommit<DispatchTask>({ db, ids, clock, dispatch, dispatchGraceMs: config.dispatchGraceMs });
+
+  const audit = createAudit({ commit });
+  const access = createAccess({ audit });
+  const jobTypes = createJobTypes(allJobTypes({ http }));
+  const jobs = createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs });
+  const runs = createJobRuns({ db, commit, access, jobTypes, clock, log, metrics });
+  const reconcile = createReconcile({
+    db, commit, runs, jobTypes, clock, log, heartbeatMs, inspect: createInspect(link), graceMs: reconcileSeconds * 1_000,
+  });
+  const sealer = createSealer({ db, log });
+  const idempotency = createIdempotency({ db, clock });
+
+  const activities = { ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile }) };
+  const workers = createWorkers({
+    link, log, taskQueue, activities, stopGraceMs, maxInlineRuns, maxActivityRuns, reconcileSeconds,
+  });
+  const works = config.role !== 'api';
+  let stopping = false;
+  const readiness = createReadiness({
+    db, temporal: link, worker: works ? workers : undefined, workerIsVital: config.role === 'worker',
+  });
+
+  return {
+    config, log, clock, ids, metrics, db, commit, link, access, audit, jobTypes, jobs, runs, reconcile, sealer,
+    idempotency, readiness, activities,
+
+    /** Begins the work in the background that this process has by its role. */
+    start(): void {
+      changes.start();
+      dispatch.start();
+      sealer.start();
+      if (works) workers.start();
+    },
+
+    /** True from the moment that the process was told to stop. */
+    isStopping: (): boolean => stopping,
+
+    /** Ends it: no new work, what runs is finished or handed back, connections are closed. */
+    async stop(): Promise<void> {
+      stopping = true;
+      await workers.stop();
+      await Promise.all([dispatch.stop(), sealer.stop()]);
+      await changes.stop();
+      await Promise.all([link.close(), http.close()]);
+      await db.destroy();
+    },
+  };
+}

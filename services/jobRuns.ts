@@ -1,0 +1,237 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Commit } from '../db/commit.ts';
+import type { Knex } from '../db/knex.ts';
+import { changeJobAndLog, claimAttempt } from '../db/jobs.ts';
+import { Job } from '../db/models/Job.ts';
+import { systemCaller } from '../domain/caller.ts';
+import { isFinal, MAX_RESULT_BYTES, type JobError } from '../domain/jobs.ts';
+import { JobFailure, type JobType } from '../domain/jobType.ts';
+import { mayRetry, retryDelayMs } from '../domain/retry.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import { jobWorkflowId, type DispatchTask } from '../temporal/contracts.ts';
+import type { Access } from './access.ts';
+import { createRunLog, type RunLog } from './jobRunLog.ts';
+import { auditView, eventData, jobEnded, jobLogged, subject } from './jobs.ts';
+import type { JobTypes } from './jobTypes/registry.ts';
+
+export type JobRuns = ReturnType<typeof createJobRuns>;
+
+/** An attempt that failed, and what Temporal shall do about it. `message` is only for PostgreSQL. */
+export class AttemptFailed extends Error {
+  readonly code: string;
+  /** Milliseconds until the next attempt, or null when there is none. */
+  readonly retryInMs: number | null;
+
+  constructor(code: string, retryInMs: number | null) {
+    super(code);
+    this.name = 'AttemptFailed';
+    this.code = code;
+    this.retryInMs = retryInMs;
+  }
+}
+
+/** The run of a job's workflow, as Temporal names it. */
+export type RunOf = { jobId: string; runId: string };
+
+type Deps = {
+  db: Knex; commit: Commit<DispatchTask>; access: Access; jobTypes: JobTypes; clock: Clock; log: Log; metrics: Metrics;
+};
+
+/** A wait that a server asked for is honoured up to this. */
+const MAX_ASKED_DELAY_MS = 3_600_000;
+
+/** What the workflow of a job does to its record. Every step may be repeated: the second time changes nothing. */
+export function createJobRuns({ db, commit, access, jobTypes, clock, log, metrics }: Deps) {
+  /** Moves a job to its end; false when it has one already or another run has it. */
+  async function finish(job: Job, run: RunLog, end: JobEnd): Promise<boolean> {
+    const writer = systemCaller(job.tenantId, jobWorkflowId(job.id));
+    const lines = run.take();
+    const progress = run.progressChange();
+    const guard = { statuses: ['queued', 'running'], ...(end.runId !== undefined && { runId: end.runId }) };
+    const error = end.error ?? null;
+    return commit(writer, async (work) => {
+      const changed = await changeJobAndLog(
+        work.trx, job.id, guard,
+        {
+          status: end.status, updated_at: work.now, finished_at: work.now, version: job.version + 1,
+          result: end.result ?? null, error: error && JSON.stringify(error), ...progress,
+        },
+        lines,
+      );
+      if (!changed) throw new AlreadyEnded();
+      const ended = { ...view(job), status: end.status, error };
+      work.audit(`job.${end.verb}`, subject(job), { before: auditView(job), after: auditView(ended) });
+      work.emit(`job.${end.status}`, subject(job), eventData(ended));
+      work.notify(jobEnded(job.id));
+      work.notify(jobLogged(job.id));
+    }).then(
+      () => {
+        metrics.jobsFinished.inc({ type: job.type, status: end.status });
+        return true;
+      },
+      (error: unknown) => {
+        if (error instanceof AlreadyEnded) return false;
+        throw error;
+      },
+    );
+  }
+
+  /** Notes a failed attempt; the record keeps its error until an attempt succeeds. */
+  const noteFailure = (job: Job, run: RunLog, error: JobError) =>
+    commit({ kind: 'run', tenantId: job.tenantId }, async (work) => {
+      await changeJobAndLog(
+        work.trx, job.id, { statuses: ['running'], runId: job.runId ?? '' },
+        { error: JSON.stringify(error), updated_at: work.now, ...run.progressChange() },
+        run.take(),
+      );
+      work.notify(jobLogged(job.id));
+    });
+
+  async function failAttempt(job: Job, run: RunLog, failure: JobFailure): Promise<never> {
+    const retry = failure.retryable && mayRetry(job.retryPolicy, job.attempts, failure.code);
+    const askedMs = Math.min(failure.retryAfterMs ?? 0, MAX_ASKED_DELAY_MS);
+    const retryInMs = retry ? Math.max(retryDelayMs(job.retryPolicy, job.attempts), askedMs) : null;
+    const next = retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
+    run.log('error', `Attempt ${job.attempts} failed: ${failure.code}: ${failure.message}; ${next}`);
+    await noteFailure(job, run, { code: failure.code, message: failure.message });
+    throw new AttemptFailed(failure.code, retryInMs);
+  }
+
+  const mayRun = (job: Job, type: JobType): boolean => {
+    const { grants } = job.authority;
+    const needed = ['job:write' as const, ...(type.permission ? [type.permission] : [])];
+    return needed.every((permission) => access.holds(grants, permission, job));
+  };
+
+  async function perform(job: Job, type: JobType, run: RunLog, signal: AbortSignal): Promise<string> {
+    if (!mayRun(job, type)) {
+      throw new JobFailure('permission_lost', `${job.authority.actorId} may no longer run ${job.type} here`, {
+        retryable: false,
+      });
+    }
+    const limit = AbortSignal.timeout(type.timeoutMs);
+    const result = await type
+      .run(job.payload, {
+        attempt: job.attempts, startedAt: job.startedAt ?? clock.now(), jobId: job.id,
+        signal: AbortSignal.any([signal, limit]), log: run.log, progress: run.progress,
+      })
+      .catch((error: unknown) => {
+        if (!limit.aborted) throw error;
+        throw new JobFailure('timed_out', `The attempt took longer than ${type.timeoutMs} ms`);
+      });
+    const json = JSON.stringify(result);
+    if (Buffer.byteLength(json) > MAX_RESULT_BYTES) {
+      throw new JobFailure('result_too_large', `The result has more than ${MAX_RESULT_BYTES} bytes`, { retryable: false });
+    }
+    return json;
+  }
+
+  /** Claims the next attempt, or says why there is none. */
+  async function begin({ jobId, runId }: RunOf): Promise<Job | undefined> {
+    const job = await commit({ kind: 'run', tenantId: 'platform' }, async (work) => {
+      const claimed = await claimAttempt(work.trx, { jobId, runId, now: work.now });
+      if (claimed) work.notify(jobLogged(jobId));
+      return claimed;
+    });
+    if (job) return job;
+    const known = await Job.query(db).findById(jobId);
+    const ours = known?.status === 'running' && known.runId === runId;
+    // The last attempt that the policy allows died with its worker.
+    if (ours) throw new AttemptFailed('worker_lost', null);
+    return undefined;
+  }
+
+  return {
+    /**
+     * Makes one attempt of a job. Resolves when the job has its end or this run has nothing to do.
+     * Errors: `AttemptFailed`; the reason of `signal` when that ended the attempt; database errors.
+     */
+    async attempt(of: RunOf, signal: AbortSignal): Promise<void> {
+      const job = await begin(of);
+      if (!job) return;
+      await using run = createRunLog({ commit, clock, log, job });
+      run.log('info', `Attempt ${job.attempts} started`);
+      const type = jobTypes.find(job.type);
+      if (!type) return await failAttempt(job, run, new JobFailure('unknown_job_type', 'This worker does not know the type'));
+      let result: string;
+      try {
+        result = await perform(job, type, run, signal);
+      } catch (error) {
+        await run.settled();
+        if (!signal.aborted) return await failAttempt(job, run, toJobFailure(error, log, job));
+        run.log('warn', `Attempt ${job.attempts} was interrupted`);
+        await noteFailure(job, run, { code: 'interrupted', message: MESSAGES.interrupted });
+        throw signal.reason;
+      }
+      await run.settled();
+      run.log('info', `Succeeded in attempt ${job.attempts}`);
+      // The work is done: a database that is away for a moment must not make it be done again.
+      await persistently(() => finish(job, run, { status: 'succeeded', verb: 'succeed', result, runId: of.runId }), type);
+    },
+
+    /**
+     * Gives a job whose workflow has ended without its attempt's doing the end that `status` and `code` say.
+     * Does nothing to a job that has ended or that another run has.
+     */
+    async settle({ jobId, runId }: RunOf, status: 'failed' | 'cancelled', code: string): Promise<boolean> {
+      const job = await Job.query(db).findById(jobId);
+      if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
+      await using run = createRunLog({ commit, clock, log, job });
+      run.log(status === 'cancelled' ? 'warn' : 'error', status === 'cancelled' ? 'Cancelled' : `Failed: ${code}`);
+      if (status === 'cancelled') return await finish(job, run, { status, verb: 'cancel' });
+      return await finish(job, run, { status, verb: 'fail', error: reasonOf(job, code) });
+    },
+  };
+}
+
+type JobEnd = {
+  status: 'succeeded' | 'failed' | 'cancelled';
+  verb: string;
+  /** JSON text. */
+  result?: string;
+  error?: JobError;
+  /** Only when this run has the job. */
+  runId?: string;
+};
+
+class AlreadyEnded extends Error {}
+
+const MESSAGES: Readonly<Record<string, string>> & { interrupted: string } = {
+  interrupted: 'The attempt was interrupted',
+  worker_lost: 'The worker stopped during the last attempt that the retry policy allows',
+  timed_out: 'The attempt took longer than its type allows',
+  workflow_lost: 'The workflow that ran the job is gone',
+  workflow_terminated: 'The workflow that ran the job was terminated',
+  workflow_closed: 'The workflow that ran the job closed without an outcome',
+};
+
+/** An attempt's own words say more than the code with which its workflow ended. */
+const reasonOf = (job: Job, code: string): JobError =>
+  job.error?.code === code ? job.error : { code, message: MESSAGES[code] ?? `The job ended with ${code}` };
+
+const view = ({ id, type, tenantId, createdBy, retryPolicy, retryOf, attempts, sourceKind, sourceId }: Job) => ({
+  id, type, tenantId, createdBy, retryPolicy, retryOf, attempts, sourceKind, sourceId,
+});
+
+/** How long a finished attempt tries to write its outcome; an inline one must end within its workflow task. */
+const PERSIST_MS = { inline: 2_000, activity: 60_000 } as const;
+
+async function persistently(write: () => Promise<unknown>, { lane }: JobType): Promise<void> {
+  const until = Date.now() + PERSIST_MS[lane];
+  for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5_000)) {
+    try {
+      return void (await write());
+    } catch (error) {
+      if (Date.now() + waitMs > until) throw error;
+      await sleep(waitMs);
+    }
+  }
+}
+
+function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
+  if (error instanceof JobFailure) return error;
+  log.error({ err: error, jobId: job.id, jobType: job.type }, 'a job type threw an unexpected error');
+  return new JobFailure('unexpected', 'The job type failed unexpectedly; the log of the worker has the details');
+}

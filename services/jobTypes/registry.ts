@@ -1,0 +1,32 @@
+import { invalidField, invalidFields, type FieldError } from '../../domain/errors.ts';
+import type { JobType } from '../../domain/jobType.ts';
+import { compileCheck, type Check } from '../../platform/schemaCheck.ts';
+
+export type JobTypes = ReturnType<typeof createJobTypes>;
+
+/** The job types of this process, with their payload schemas compiled. */
+export function createJobTypes(types: readonly JobType[]) {
+  const byName = new Map(types.map((type) => [type.name, type]));
+  const checks = new Map<string, Check>(types.map((type) => [type.name, compileCheck(type.payload)]));
+
+  return {
+    all: types,
+
+    /** The type called `name`. Error: `invalid_request` at `/type`. */
+    get(name: string): JobType {
+      const type = byName.get(name);
+      if (!type) throw invalidField('body', '/type', 'unknown_job_type', `There is no job type ${name}.`);
+      return type;
+    },
+
+    find: (name: string): JobType | undefined => byName.get(name),
+
+    /** Error: `invalid_request` that names every bad field under `/payload`. */
+    checkPayload(type: JobType, payload: unknown): void {
+      const errors = checks.get(type.name)?.(payload) ?? [];
+      if (errors.length === 0) return;
+      throw invalidFields(errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `/payload${e.pointer}` })));
+    },
+  };
+}
+

@@ -1,0 +1,287 @@
+import type { Knex } from '../db/knex.ts';
+import type { Commit } from '../db/commit.ts';
+import type { Changes } from '../db/changes.ts';
+import { changeJobAndLog } from '../db/jobs.ts';
+import { keysetPage, type Page } from '../db/keyset.ts';
+import { Job } from '../db/models/Job.ts';
+import { JobLog } from '../db/models/JobLog.ts';
+import { whereInScope } from '../db/scopeSql.ts';
+import type { Caller } from '../domain/caller.ts';
+import { AppError, notFound } from '../domain/errors.ts';
+import { isFinal, type JobSource, type JobStatus } from '../domain/jobs.ts';
+import type { JobType } from '../domain/jobType.ts';
+import type { Permission } from '../domain/permissions.ts';
+import type { RetryPolicy } from '../domain/retry.ts';
+import type { Ids } from '../platform/ids.ts';
+import type { Clock } from '../platform/clock.ts';
+import { cancelJob, startJob, type DispatchTask } from '../temporal/contracts.ts';
+import type { Access } from './access.ts';
+import type { JobTypes } from './jobTypes/registry.ts';
+import { waitForChange } from './waitForChange.ts';
+
+export type Jobs = ReturnType<typeof createJobs>;
+
+export type JobRequest = {
+  type: string;
+  payload: Record<string, unknown>;
+  createdBy?: string;
+  retryPolicy?: Partial<RetryPolicy>;
+};
+
+export type JobFilter = {
+  status?: readonly JobStatus[];
+  type?: readonly string[];
+  tenantId?: string;
+  createdBy?: string;
+  createdAfter?: Date;
+  createdBefore?: Date;
+  retryOf?: string;
+};
+
+export type PageRequest = { limit: number; after: string | undefined };
+
+/** A job with the last lines of its log, oldest first. */
+export type JobWithLogs = { job: Job; logs: JobLog[] };
+
+type Deps = {
+  db: Knex; commit: Commit<DispatchTask>; access: Access; jobTypes: JobTypes; ids: Ids; clock: Clock;
+  changes: Changes; heartbeatMs: number;
+};
+
+/** Log lines that come with a read of a job; all of them are under `/logs`. */
+const EMBEDDED_LOG_LINES = 200;
+
+/** The topics of `Changes` on which a job's news go. */
+export const jobEnded = (jobId: string): string => `job:${jobId}`;
+export const jobLogged = (jobId: string): string => `log:${jobId}`;
+
+const apiSource: JobSource = { kind: 'api', id: null };
+
+/** What callers do with jobs. What runs do with them is in `jobRuns.ts`. */
+export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs }: Deps) {
+  async function create(caller: Caller, request: JobRequest, from: { source?: JobSource; retryOf?: string } = {}) {
+    const type = jobTypes.get(request.type);
+    await access.require(caller, 'job:write', caller);
+    if (type.permission) await access.require(caller, type.permission, caller);
+    if (request.createdBy !== undefined && request.createdBy !== caller.actorId) {
+      await access.require(caller, 'job:impersonate', caller);
+    }
+    jobTypes.checkPayload(type, request.payload);
+
+    return commit(caller, async (work) => {
+      const created = await Job.query(work.trx).insert(
+        newJob(type, request, caller, from, { id: ids.next('job'), now: work.now }),
+      );
+      work.audit('job.create', subject(created), { after: auditView(created) });
+      work.emit('job.created', subject(created), eventData(created));
+      work.dispatch(startJob(created, { lane: type.lane, timeoutMs: type.timeoutMs, heartbeatMs }));
+      return created;
+    });
+  }
+
+  async function find(caller: Caller, jobId: string, permission: Permission): Promise<Job> {
+    const query = Job.query(db).findById(jobId);
+    whereInScope(query, access.scope(caller, permission));
+    const job = await query;
+    if (!job) throw notFound('job', jobId);
+    return job;
+  }
+
+  /** A job that the caller sees, to be acted on with another permission held where the job stands. */
+  async function findToAct(caller: Caller, jobId: string, permission: Permission): Promise<Job> {
+    const job = await find(caller, jobId, 'job:read');
+    await access.require(caller, permission, job);
+    return job;
+  }
+
+  return {
+    /**
+     * Creates a job at the caller's tenant and starts it. Errors: `invalid_request` (type, payload),
+     * `permission_denied` (`job:write`, the type's own permission, `job:impersonate`).
+     */
+    create,
+
+    /** One job with the end of its log. Error: `not_found`. */
+    async read(caller: Caller, jobId: string): Promise<JobWithLogs> {
+      const job = await find(caller, jobId, 'job:read');
+      const newest = await JobLog.query(db).where({ job_id: jobId }).orderBy('line', 'desc').limit(EMBEDDED_LOG_LINES);
+      return { job, logs: newest.reverse() };
+    },
+
+    /** Jobs inside the caller's scope, newest first. */
+    async list(caller: Caller, filter: JobFilter, page: PageRequest): Promise<Page<Job>> {
+      const query = Job.query(db);
+      whereInScope(query, access.scope(caller, 'job:read'));
+      if (filter.status) void query.whereIn('status', [...filter.status]);
+      if (filter.type) void query.whereIn('type', [...filter.type]);
+      if (filter.tenantId !== undefined) void query.where('tenant_id', filter.tenantId);
+      if (filter.createdBy !== undefined) void query.where('created_by', filter.createdBy);
+      if (filter.createdAfter) void query.where('created_at', '>=', filter.createdAfter);
+      if (filter.createdBefore) void query.where('created_at', '<', filter.createdBefore);
+      if (filter.retryOf !== undefined) void query.where('retry_of', filter.retryOf);
+      return keysetPage(query, page);
+    },
+
+    /** Log lines after line number `after`, oldest first, at most `limit`. Error: `not_found`. */
+    async logs(caller: Caller, jobId: string, { after, limit }: { after: number; limit: number }): Promise<JobLog[]> {
+      await find(caller, jobId, 'job:read');
+      return JobLog.query(db).where({ job_id: jobId }).where('line', '>', after).orderBy('line').limit(limit);
+    },
+
+    /**
+     * Asks a job to stop. One that has not begun is cancelled at once; a running one when its attempt has
+     * cleaned up. Errors: `not_found`, `permission_denied`, `job_finished`, `version_stale`.
+     */
+    async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<Job> {
+      const { id, version } = await findToAct(caller, jobId, 'job:cancel');
+      if (expectedVersion !== undefined && expectedVersion !== version) throw staleVersion(version);
+      return commit(caller, async (work) => {
+        const job = await Job.query(work.trx).findById(id).forUpdate().throwIfNotFound();
+        if (expectedVersion !== undefined && expectedVersion !== job.version) throw staleVersion(job.version);
+        if (isFinal(job.status)) throw new AppError('job_finished', `The job has already ended: ${job.status}.`);
+        const at = work.now;
+        const begun = job.status === 'running';
+        const line = { attempt: job.attempts, level: 'warn', message: 'Cancellation requested', data: null, at } as const;
+        await changeJobAndLog(
+          work.trx, id, { statuses: [job.status] },
+          {
+            cancel_requested_at: job.cancelRequestedAt ?? at, updated_at: at, version: job.version + 1,
+            ...(!begun && { status: 'cancelled', finished_at: at }),
+          },
+          [line],
+        );
+        const changed = await Job.query(work.trx).findById(id).throwIfNotFound();
+        work.audit('job.cancel', subject(job), { before: auditView(job), after: auditView(changed), tenantId: job.tenantId });
+        work.dispatch(cancelJob(id));
+        work.notify(jobLogged(id));
+        if (!begun) {
+          work.emit('job.cancelled', subject(job), eventData(changed));
+          work.notify(jobEnded(id));
+        }
+        return changed;
+      });
+    },
+
+    /**
+     * Creates a new job with the type, payload and policy of one that has ended, linked by `retryOf`.
+     * Errors: `not_found`, `permission_denied`, `job_not_finished`.
+     */
+    async retry(caller: Caller, jobId: string): Promise<Job> {
+      const { type, payload, retryPolicy, status, tenantId } = await findToAct(caller, jobId, 'job:write');
+      if (!isFinal(status)) throw new AppError('job_not_finished', `The job is still ${status}.`);
+      return create({ ...caller, tenantId }, { type, payload, retryPolicy }, { retryOf: jobId });
+    },
+
+    /** Waits at most `waitMs` for a job's end and returns the job as it is then. */
+    async waitForEnd(caller: Caller, jobId: string, waitMs: number, signal: AbortSignal): Promise<Job> {
+      const deadline = clock.now().getTime() + waitMs;
+      for (;;) {
+        using change = waitForChange(changes, jobEnded(jobId));
+        const job = await find(caller, jobId, 'job:read');
+        const leftMs = deadline - clock.now().getTime();
+        if (isFinal(job.status) || leftMs <= 0 || signal.aborted) return job;
+        await change.within(leftMs, signal);
+      }
+    },
+
+    /**
+     * Follows a log: yields the lines after line number `after` as they are written, then the final status.
+     * Errors before the first line: `not_found`.
+     */
+    async follow(caller: Caller, jobId: string, after: number, signal: AbortSignal) {
+      await find(caller, jobId, 'job:read');
+      return followLog({ db, changes }, jobId, after, signal);
+    },
+  };
+}
+
+export type FollowedLog = { kind: 'line'; line: JobLog } | { kind: 'end'; status: JobStatus } | { kind: 'idle' };
+
+const FOLLOW_BATCH = 500;
+/** A quiet stream says that it is alive this often. */
+const FOLLOW_IDLE_MS = 10_000;
+
+async function* followLog(
+  { db, changes }: Pick<Deps, 'db' | 'changes'>, jobId: string, after: number, signal: AbortSignal,
+): AsyncGenerator<FollowedLog> {
+  let last = after;
+  let saidAt = Date.now();
+  while (!signal.aborted) {
+    using change = waitForChange(changes, jobLogged(jobId));
+    // The status is read before the lines: what was written before the end is then never missed.
+    const job = await Job.query(db).findById(jobId).select('status', 'logCount');
+    if (!job) return;
+    const lines = await JobLog.query(db)
+      .where({ job_id: jobId }).where('line', '>', last).orderBy('line').limit(FOLLOW_BATCH);
+    for (const line of lines) yield { kind: 'line', line };
+    last = lines.at(-1)?.line ?? last;
+    if (lines.length > 0) {
+      saidAt = Date.now();
+      continue;
+    }
+    if (isFinal(job.status)) {
+      yield { kind: 'end', status: job.status };
+      return;
+    }
+    if (Date.now() - saidAt >= FOLLOW_IDLE_MS) {
+      saidAt = Date.now();
+      yield { kind: 'idle' };
+    }
+    await change.within(FOLLOW_IDLE_MS, signal);
+  }
+}
+
+const staleVersion = (version: number) =>
+  new AppError('version_stale', `The record has changed since it was read; its version is now ${version}.`);
+
+export const subject = (job: { id: string }) => ({ type: 'job', id: job.id });
+
+type JobView = Pick<
+  Job, 'id' | 'type' | 'tenantId' | 'status' | 'createdBy' | 'retryPolicy' | 'retryOf' | 'attempts' | 'error'
+  | 'sourceKind' | 'sourceId'
+>;
+
+/** A job as the audit trail keeps it: never the payload or the result, which may hold secrets. */
+export const auditView = (job: JobView): object => ({
+  type: job.type, tenantId: job.tenantId, status: job.status, createdBy: job.createdBy,
+  retryPolicy: job.retryPolicy, retryOf: job.retryOf, attempts: job.attempts, error: job.error?.code ?? null,
+});
+
+/** What an event tells of a job. */
+export const eventData = (job: JobView): object => ({
+  jobId: job.id, type: job.type, status: job.status, attempts: job.attempts,
+  source: { kind: job.sourceKind, id: job.sourceId }, error: job.error?.code ?? null,
+});
+
+function newJob(
+  type: JobType, request: JobRequest, caller: Caller,
+  from: { source?: JobSource; retryOf?: string }, { id, now }: { id: string; now: Date },
+) {
+  const source = from.source ?? apiSource;
+  return {
+    id,
+    type: type.name,
+    tenantId: caller.tenantId,
+    status: 'queued' as const,
+    payload: request.payload,
+    retryPolicy: { ...type.retry, ...request.retryPolicy },
+    result: null,
+    error: null,
+    progress: null,
+    attempts: 0,
+    logCount: 0,
+    runId: null,
+    createdBy: request.createdBy ?? caller.actorId,
+    authority: { actorId: caller.actorId, grants: [...caller.grants] },
+    sourceKind: source.kind,
+    sourceId: source.id,
+    retryOf: from.retryOf ?? null,
+    cancelRequestedAt: null,
+    createdAt: now,
+    updatedAt: now,
+    startedAt: null,
+    finishedAt: null,
+    checkedAt: now,
+    version: 1,
+  };
+}

@@ -1,0 +1,81 @@
+import type { Commit } from '../db/commit.ts';
+import type { Knex } from '../db/knex.ts';
+import { purgeKeys } from '../db/idempotency.ts';
+import { takeUnsettled, withOutboxRow } from '../db/jobs.ts';
+import type { Job } from '../db/models/Job.ts';
+import { systemCaller } from '../domain/caller.ts';
+import { KEEP_KEYS_MS } from '../domain/idempotency.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import { jobWorkflowId, startJob, type DispatchTask, type InspectWorkflow, type WorkflowState } from '../temporal/contracts.ts';
+import type { JobRuns } from './jobRuns.ts';
+import { subject } from './jobs.ts';
+import type { JobTypes } from './jobTypes/registry.ts';
+
+export type Reconcile = ReturnType<typeof createReconcile>;
+
+type Deps = {
+  db: Knex; commit: Commit<DispatchTask>; runs: JobRuns; jobTypes: JobTypes; clock: Clock; log: Log;
+  inspect: InspectWorkflow;
+  /** A job is left alone for this long after it was created or last looked at. */
+  graceMs: number;
+  heartbeatMs: number;
+};
+
+/** Jobs looked at in one round, and at once. */
+const BATCH = 200;
+const AT_ONCE = 10;
+const PURGE_LIMIT = 5_000;
+
+/**
+ * Finds jobs that claim to wait or run and whose workflow is gone or closed, and gives them an end or a start,
+ * so that no record stays `queued` or `running` for ever.
+ */
+export function createReconcile({ db, commit, runs, jobTypes, clock, log, inspect, graceMs, heartbeatMs }: Deps) {
+  /** A queued job without a workflow and without an outbox row would wait for ever: owe its start again. */
+  async function restart(job: Job) {
+    const type = jobTypes.find(job.type);
+    if (!type) return;
+    await commit(systemCaller(job.tenantId, 'reconcile'), async (work) => {
+      work.audit('job.redispatch', subject(job));
+      work.dispatch(startJob(job, { lane: type.lane, timeoutMs: type.timeoutMs, heartbeatMs }));
+      return Promise.resolve();
+    });
+  }
+
+  async function look(job: Job, owed: ReadonlySet<string>): Promise<boolean> {
+    const workflowId = jobWorkflowId(job.id);
+    if (owed.has(workflowId)) return false;
+    const state = await inspect(workflowId);
+    if (state.found && state.status === 'running') return false;
+    log.warn({ jobId: job.id, status: job.status, workflow: state }, 'reconciling a job with its workflow');
+    if (job.status === 'queued' && !state.found) return restart(job).then(() => true);
+    const { status, code } = verdict(state);
+    return runs.settle({ jobId: job.id, runId: job.runId ?? '' }, status, code);
+  }
+
+  return {
+    /** One round. Returns how many jobs were put right. */
+    async jobs(): Promise<number> {
+      const now = clock.now();
+      const jobs = await takeUnsettled(db, { before: new Date(now.getTime() - graceMs), now, limit: BATCH });
+      const owed = await withOutboxRow(db, jobs.map((job) => jobWorkflowId(job.id)));
+      let repaired = 0;
+      for (let at = 0; at < jobs.length; at += AT_ONCE) {
+        const looks = await Promise.all(jobs.slice(at, at + AT_ONCE).map((job) => look(job, owed)));
+        repaired += looks.filter(Boolean).length;
+      }
+      return repaired;
+    },
+
+    /** Forgets what is kept only for a time. */
+    purge: () => purgeKeys(db, new Date(clock.now().getTime() - KEEP_KEYS_MS), PURGE_LIMIT),
+  };
+}
+
+function verdict(state: WorkflowState): { status: 'failed' | 'cancelled'; code: string } {
+  if (!state.found) return { status: 'failed', code: 'workflow_lost' };
+  if (state.status === 'cancelled') return { status: 'cancelled', code: 'cancelled' };
+  if (state.status === 'terminated') return { status: 'failed', code: 'workflow_terminated' };
+  return { status: 'failed', code: 'workflow_closed' };
+}

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
+
+const ROOT = path.resolve(import.meta.dirname, '..');
+const CACHE = path.join(ROOT, 'node_modules', '.cache', 'holdfast');
+
+/** What the bundle is made of: the workflows and everything that they may import. */
+const SOURCES = ['temporal', 'domain'];
+
+async function fingerprint(): Promise<string> {
+  const hash = createHash('sha256').update(process.version);
+  hash.update(await readFile(path.join(ROOT, 'node_modules/@temporalio/worker/package.json')));
+  for (const folder of SOURCES) {
+    const files = (await readdir(path.join(ROOT, folder), { recursive: true })).filter((f) => f.endsWith('.ts')).sort();
+    for (const file of files) hash.update(file).update(await readFile(path.join(ROOT, folder, file)));
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+/**
+ * The workflow code as one file, bundled when a source has changed since the last time. Bundling takes seconds,
+ * so an image does it when it is built (`npm run bundle`). Returns the path of the file.
+ */
+export async function workflowBundle(): Promise<string> {
+  const file = path.join(CACHE, `workflows-${await fingerprint()}.js`);
+  const found = await stat(file).then(() => true, () => false);
+  if (found) return file;
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('./workflows/index.ts', import.meta.url)),
+    logger: new DefaultLogger('WARN'),
+  });
+  await mkdir(CACHE, { recursive: true });
+  // Two processes may bundle at once: each writes its own file, and either is whole.
+  const own = `${file}.${process.pid}`;
+  await writeFile(own, code);
+  await rename(own, file);
+  return file;
+}
+
+if (process.argv[1] === import.meta.filename) await workflowBundle();

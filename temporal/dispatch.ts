@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { claimOutbox, countDueOutbox, deleteOutbox, postponeOutbox, type ClaimedTask } from '../db/outbox.ts';
+import type { Changes } from '../db/changes.ts';
+import type { Knex } from '../db/knex.ts';
+import { OUTBOX_TOPIC, type OutboxRow } from '../db/trail.ts';
+import type { Log } from '../platform/log.ts';
+import { startLoop, type Loop } from '../platform/loop.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import type { DispatchTask } from './contracts.ts';
+import type { TemporalLink } from './link.ts';
+import { isTransient, perform } from './perform.ts';
+
+export type Dispatch = ReturnType<typeof createDispatch>;
+
+type Deps = {
+  db: Knex; link: TemporalLink; changes: Changes; log: Log; metrics: Metrics; taskQueue: string;
+  /** True when this process has a worker of its own that can take a first task at once. */
+  eager: () => boolean;
+};
+
+/** Limits of one call: right after a commit, and by the relay. */
+const QUICK_DEADLINE_MS = 1_000;
+const RELAY_DEADLINE_MS = 5_000;
+
+/** Quick calls under way at once; what is beyond goes to the relay. */
+const MAX_QUICK = 200;
+
+const DELETE_EVERY_MS = 50;
+const RELAY_EVERY_MS = 1_000;
+const LEASE_MS = 30_000;
+const RELAY_BATCH = 50;
+const RELAY_AT_ONCE = 10;
+
+/**
+ * Makes the calls to Temporal that commits owe. The quick way tries each once, right after its commit; the relay
+ * makes every call that is still owed, in any number of processes, for as long as it takes.
+ */
+export function createDispatch({ db, link, changes, log, metrics, taskQueue, eager }: Deps) {
+  const made: string[] = [];
+  let underWay = 0;
+  let away = false;
+  let loops: Loop[] = [];
+  let off: () => void = () => undefined;
+
+  async function make(way: 'quick' | 'relay', task: DispatchTask, deadlineMs: number) {
+    try {
+      await link.call(deadlineMs, (client) => perform(client, task, { taskQueue, eager: eager() }));
+      metrics.dispatches.inc({ way, outcome: 'done' });
+    } catch (error) {
+      metrics.dispatches.inc({ way, outcome: 'failed' });
+      throw error;
+    }
+  }
+
+  async function quick({ id, task }: OutboxRow) {
+    underWay += 1;
+    try {
+      await make('quick', task as DispatchTask, QUICK_DEADLINE_MS);
+      made.push(id);
+    } catch (error) {
+      if (isTransient(error) && !away) {
+        away = true;
+        log.warn({ err: error }, 'Temporal is away; records are kept and their runs start when it is back');
+      }
+    } finally {
+      underWay -= 1;
+    }
+  }
+
+  /** Forgets made calls in batches: one that is forgotten too late is made again, which changes nothing. */
+  async function forgetMade() {
+    const ids = made.splice(0, 500);
+    if (ids.length === 0) return false;
+    await deleteOutbox(db, ids).catch((error: unknown) => {
+      made.push(...ids.slice(0, 10_000 - made.length));
+      throw error;
+    });
+    return made.length > 0;
+  }
+
+  async function relayOne({ id, task, attempts }: ClaimedTask<DispatchTask>) {
+    try {
+      await make('relay', task, RELAY_DEADLINE_MS);
+      await deleteOutbox(db, [id]);
+    } catch (error) {
+      const waitMs = backoffMs(attempts, isTransient(error));
+      log.warn({ err: error, workflowId: task.workflowId, attempts, waitMs }, 'a call to Temporal failed');
+      await postponeOutbox(db, id, new Date(Date.now() + waitMs), String(error));
+    }
+  }
+
+  async function relayRound(): Promise<boolean> {
+    const due = await countDueOutbox(db, new Date());
+    metrics.outboxRows.set(due);
+    if (due === 0 && !away) return false;
+    await link.check(QUICK_DEADLINE_MS);
+    if (away) log.info({ due }, 'Temporal is back');
+    away = false;
+    const claimed = await claimOutbox<DispatchTask>(db, { now: new Date(), leaseMs: LEASE_MS, limit: RELAY_BATCH });
+    for (let at = 0; at < claimed.length; at += RELAY_AT_ONCE) {
+      await Promise.all(claimed.slice(at, at + RELAY_AT_ONCE).map(relayOne));
+    }
+    return claimed.length > 0;
+  }
+
+  const relayUnlessAway = () =>
+    relayRound().catch((error: unknown) => {
+      // Said once, by the quick way; until Temporal is back each round would say it again.
+      if (!away) throw error;
+      return false;
+    });
+
+  return {
+    /** False while calls are left to the relay at once. */
+    isQuick: (): boolean => !away && underWay < MAX_QUICK && loops.length > 0,
+
+    /** Takes over the calls of a transaction that has committed. */
+    committed(rows: readonly OutboxRow[]): void {
+      if (away || loops.length === 0) return;
+      for (const row of rows.slice(0, MAX_QUICK - underWay)) void quick(row);
+    },
+
+    start(): void {
+      loops = [
+        startLoop({ name: 'relay', everyMs: RELAY_EVERY_MS, log }, relayUnlessAway),
+        startLoop({ name: 'forget made calls', everyMs: DELETE_EVERY_MS, log }, forgetMade),
+      ];
+      off = changes.on(OUTBOX_TOPIC, () => loops[0]?.wake());
+    },
+
+    /** Resolves when nothing is under way. */
+    async stop(): Promise<void> {
+      off();
+      const stopping = loops;
+      loops = [];
+      await Promise.all(stopping.map((loop) => loop.stop()));
+      // Each is under way for at most its deadline.
+      for (let waits = 0; underWay > 0 && waits < 2 * QUICK_DEADLINE_MS; waits += 20) await sleep(20);
+      await forgetMade().catch(() => undefined);
+    },
+  };
+}
+
+/** A server that is away is asked again soon; a call that it refuses is repeated seldom, until somebody helps. */
+const backoffMs = (attempts: number, transient: boolean): number => {
+  const [baseMs, maxMs] = transient ? [250, 5_000] : [1_000, 60_000];
+  return Math.min(baseMs * 2 ** Math.min(attempts, 16), maxMs) * (0.75 + Math.random() / 2);
+};

@@ -1,0 +1,40 @@
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, isGrpcServiceError, type Client } from '@temporalio/client';
+import { TypedSearchAttributes, defineSearchAttributeKey } from '@temporalio/common';
+import { SEARCH_ATTRIBUTES, type DispatchTask } from './contracts.ts';
+
+/** gRPC codes after which the same call may succeed with nothing changed. */
+const TRANSIENT = new Set([1, 4, 8, 10, 13, 14]);
+
+/** True when the server, or the way to it, is the trouble and not the call. */
+export const isTransient = (error: unknown): boolean => !isGrpcServiceError(error) || TRANSIENT.has(error.code);
+
+const key = (name: string) => defineSearchAttributeKey(name, 'KEYWORD');
+
+const attributesOf = ({ tenant, jobType, record }: Extract<DispatchTask, { kind: 'start' }>['attributes']) =>
+  new TypedSearchAttributes([
+    { key: key(SEARCH_ATTRIBUTES.tenant), value: tenant },
+    { key: key(SEARCH_ATTRIBUTES.jobType), value: jobType },
+    { key: key(SEARCH_ATTRIBUTES.record), value: record },
+  ]);
+
+type Where = { taskQueue: string; eager: boolean };
+
+/** Makes one owed call. Made twice it is the same as once: "already started" and "not found" are successes. */
+export async function perform(client: Client, task: DispatchTask, { taskQueue, eager }: Where): Promise<void> {
+  try {
+    if (task.kind === 'cancel') return void (await client.workflow.getHandle(task.workflowId).cancel());
+    await client.workflow.start(task.workflow, {
+      workflowId: task.workflowId,
+      taskQueue,
+      args: [task.input],
+      staticSummary: task.summary,
+      typedSearchAttributes: attributesOf(task.attributes),
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      requestEagerStart: eager,
+    });
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof WorkflowNotFoundError) return;
+    throw error;
+  }
+}

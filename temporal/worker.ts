@@ -1,0 +1,107 @@
+import { NativeConnection, Runtime, Worker, makeTelemetryFilterString, type WorkerOptions } from '@temporalio/worker';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../platform/log.ts';
+import { workflowBundle } from './bundle.ts';
+import { activityQueueOf } from './contracts.ts';
+import type { TemporalLink } from './link.ts';
+import { prepareNamespace } from './prepare.ts';
+
+export type Workers = ReturnType<typeof createWorkers>;
+
+type Deps = {
+  link: TemporalLink; log: Log; taskQueue: string; activities: object; stopGraceMs: number;
+  maxInlineRuns: number; maxActivityRuns: number; reconcileSeconds: number;
+};
+
+const RETRY_MS = 1_000;
+
+/** The SDK's own lines go through ours; a server that is away is our business to tell. */
+export function installRuntime(log: Log): void {
+  Runtime.install({
+    logger: {
+      log: (level, message, meta) => log.debug({ sdk: level, ...meta }, message),
+      trace: () => undefined,
+      debug: () => undefined,
+      info: (message, meta) => log.debug(meta, message),
+      warn: (message, meta) => log.warn(meta, message),
+      error: (message, meta) => log.error(meta, message),
+    },
+    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) } },
+    // Signals are handled by the process, which stops its parts in order.
+    shutdownSignals: [],
+  });
+}
+
+/**
+ * The workers of one process: one for workflows and inline work, one for long and network work, each on its own
+ * task queue, so that neither takes the other's place. They come up when Temporal is there and stay up.
+ */
+export function createWorkers(deps: Deps) {
+  const { link, log, taskQueue, activities } = deps;
+  let running: Worker[] = [];
+  let stopping = false;
+  let ended: Promise<void> = Promise.resolve();
+
+  const common = (connection: NativeConnection): Omit<WorkerOptions, 'taskQueue'> => ({
+    connection,
+    namespace: link.namespace,
+    dataConverter: link.dataConverter,
+    activities,
+    shutdownGraceTime: deps.stopGraceMs,
+    shutdownForceTime: deps.stopGraceMs + 5_000,
+  });
+
+  async function create(): Promise<Worker[]> {
+    const [connection, codePath] = await Promise.all([link.connection(), workflowBundle()]);
+    await prepareNamespace(link, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
+    return Promise.all([
+      Worker.create({
+        ...common(connection),
+        taskQueue,
+        workflowBundle: { codePath },
+        maxConcurrentLocalActivityExecutions: deps.maxInlineRuns,
+        // Regular activities run on the other queue only.
+        maxConcurrentActivityTaskExecutions: 1,
+        maxConcurrentWorkflowTaskExecutions: 40,
+        maxCachedWorkflows: 500,
+      }),
+      Worker.create({
+        ...common(connection),
+        taskQueue: activityQueueOf(taskQueue),
+        maxConcurrentActivityTaskExecutions: deps.maxActivityRuns,
+      }),
+    ]);
+  }
+
+  async function keepRunning() {
+    while (!stopping) {
+      try {
+        running = await create();
+        if (stopping) running.forEach((worker) => worker.shutdown());
+        log.info({ taskQueue }, 'the worker is polling');
+        await Promise.all(running.map((worker) => worker.run()));
+      } catch (error) {
+        if (!stopping) log.warn({ err: error }, 'the worker cannot run yet and will try again');
+      }
+      running.filter((worker) => worker.getState() === 'RUNNING').forEach((worker) => worker.shutdown());
+      running = [];
+      if (!stopping) await sleep(RETRY_MS);
+    }
+  }
+
+  return {
+    /** True while tasks are polled. */
+    isRunning: (): boolean => running.length > 0 && running.every((worker) => worker.getState() === 'RUNNING'),
+
+    start(): void {
+      ended = keepRunning();
+    },
+
+    /** Takes no new work and resolves when what runs has ended, or was told to after the grace time. */
+    async stop(): Promise<void> {
+      stopping = true;
+      running.filter((worker) => worker.getState() === 'RUNNING').forEach((worker) => worker.shutdown());
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,2 @@
+export { job } from './job.ts';
+export { reconcile } from './reconcile.ts';

@@ -1,0 +1,14 @@
+import { proxyActivities, workflowInfo } from '@temporalio/workflow';
+import type { ReconcileActivities } from '../../activities/reconcile.ts';
+import { activityQueueOf } from '../contracts.ts';
+
+/** Keeps records and runs in step; started by a schedule of the system's own. */
+export async function reconcile(): Promise<void> {
+  const { reconcileJobs, purgeExpired } = proxyActivities<ReconcileActivities>({
+    taskQueue: activityQueueOf(workflowInfo().taskQueue),
+    startToCloseTimeout: '5 minutes',
+    retry: { maximumAttempts: 3 },
+  });
+  await reconcileJobs();
+  await purgeExpired();
+}
