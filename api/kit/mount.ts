@@ -1,0 +1,134 @@
+import Router from '@koa/router';
+import type { Context, Middleware } from 'koa';
+import type { Access } from '../../services/access.ts';
+import type { Idempotency } from '../../services/idempotency.ts';
+import { AppError, invalidField } from '../../domain/errors.ts';
+import type { Caller } from '../../domain/caller.ts';
+import type { Answer } from './answer.ts';
+import { readPrefer } from './prefer.ts';
+import { compileInput } from './requestInput.ts';
+import type { Method, Route } from './route.ts';
+
+export type MountDeps = {
+  access: Access;
+  idempotency: Idempotency;
+  identify(ctx: Context): Promise<Caller>;
+  /** Aborted when the server stops. */
+  stopping: AbortSignal;
+  /** Sees each answer before it is sent; tests compare it with the declared schema. */
+  onAnswer?(route: Route, answer: Answer): void;
+};
+
+/** The caller of a route that asks for no identity. */
+const anonymous = (ctx: Context): Caller => ({
+  kind: 'anonymous', actorId: 'anonymous', tenantId: 'platform', grants: [],
+  requestId: ctx.state.requestId as string, address: ctx.req.socket.remoteAddress ?? null,
+});
+
+/**
+ * Makes the routes answer: identity, permission, input, idempotency, handler, answer, in this order, so that
+ * nobody without a permission learns what a valid request looks like.
+ */
+export function mount(routes: readonly Route[], deps: MountDeps): Middleware[] {
+  const router = new Router({ strict: false, sensitive: true });
+  const register = { GET: router.get, POST: router.post, PUT: router.put, DELETE: router.delete };
+  // Specific paths first: /api/schedules/logs is not the schedule called "logs".
+  const ordered = [...routes].sort((a, b) => a.path.split('{').length - b.path.split('{').length);
+  for (const route of ordered) {
+    register[route.method].call(router, route.path.replaceAll(/\{(\w+)\}/g, ':$1'), handler(route, deps));
+  }
+  return [router.routes() as unknown as Middleware, unmatched(router)];
+}
+
+function handler(route: Route, deps: MountDeps) {
+  const readInput = compileInput(route);
+
+  return async (ctx: Context & { params: Record<string, string> }) => {
+    ctx.state.route = route.path;
+    const caller = route.permission === undefined ? anonymous(ctx) : await deps.identify(ctx);
+    if (route.permission !== undefined) await deps.access.requireSomewhere(caller, route.permission);
+    const input = await readInput(ctx, ctx.params);
+    const prefer = readPrefer(ctx.get('prefer') || undefined);
+    const request = {
+      ...input, prefer, caller,
+      ifMatch: ctx.get('if-match') || undefined,
+      header: (name: string) => ctx.get(name) || undefined,
+      signal: AbortSignal.any([deps.stopping, goneSignal(ctx)]),
+    } as unknown as Parameters<Route['handle']>[0];
+    const answer = await idempotently(route, deps, ctx, request);
+    deps.onAnswer?.(route, answer);
+    if (prefer.waitMs > 0 && route.headers?.includes('Prefer')) ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
+    send(ctx, answer);
+  };
+}
+
+/** Aborted when the client closes the connection before the answer is complete. */
+function goneSignal(ctx: Context): AbortSignal {
+  const gone = new AbortController();
+  ctx.res.once('close', () => gone.abort());
+  return gone.signal;
+}
+
+const KEY = /^[\x21-\x7e]{1,255}$/;
+
+async function idempotently(
+  route: Route, { idempotency }: MountDeps, ctx: Context, request: Parameters<Route['handle']>[0],
+): Promise<Answer> {
+  const key = ctx.get('idempotency-key');
+  if (key === '' || !route.recover) return route.handle(request);
+  if (!KEY.test(key)) {
+    throw invalidField('header', '/Idempotency-Key', 'format', 'must be 1 to 255 visible ASCII characters');
+  }
+  const start = await idempotency.begin(request.caller, key, [ctx.method, ctx.path, JSON.stringify(request.body ?? null)]);
+  if (start.kind === 'answered') return replayed({ ...start.answer });
+  if (start.kind === 'committed') return replayed(await route.recover(request.caller, start.subjectId));
+  try {
+    const answer = await route.handle({ ...request, caller: { ...request.caller, idempotency: start.claim } });
+    const { status, headers, body } = answer;
+    await idempotency.finish(start.claim, { status, headers, body });
+    return answer;
+  } catch (error) {
+    // A failed release is no loss: the claim runs out by itself.
+    await idempotency.release(start.claim).catch(() => undefined);
+    throw error;
+  }
+}
+
+const replayed = (answer: Answer): Answer => ({
+  ...answer,
+  headers: { ...answer.headers, 'idempotent-replayed': 'true' },
+});
+
+function send(ctx: Context, { status, headers, body, stream }: Answer): void {
+  ctx.status = status;
+  ctx.set(headers);
+  if (stream) {
+    ctx.type = stream.contentType;
+    ctx.body = stream.source;
+    return;
+  }
+  if (body === undefined) {
+    ctx.body = null;
+    ctx.status = status;
+    return;
+  }
+  ctx.body = body;
+  if (ctx.method === 'GET' && ctx.fresh) ctx.status = 304;
+}
+
+/** What no route takes: 405 where the path has other methods, else 404. */
+function unmatched(router: Router): Middleware {
+  return (ctx) => {
+    const methods = new Set(
+      router.match(ctx.path, 'GET').path.flatMap((layer) => layer.methods),
+    ) as Set<Method | 'HEAD'>;
+    if (methods.size === 0) throw new AppError('not_found', `There is nothing at ${ctx.path.slice(0, 200)}.`);
+    const allow = [...methods, 'OPTIONS'].sort();
+    if (ctx.method === 'OPTIONS') {
+      ctx.status = 204;
+      ctx.set('allow', allow.join(', '));
+      return;
+    }
+    throw new AppError('method_not_allowed', `${ctx.method} is not possible here.`, { allow });
+  };
+}

@@ -1,0 +1,92 @@
+import type { TObject, TSchema } from 'typebox';
+import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
+import type { Route } from './route.ts';
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: 'Done', 201: 'Made', 202: 'Accepted, the work goes on', 204: 'Done, nothing to say',
+};
+
+const HEADER_DOCS: Readonly<Record<string, string>> = {
+  Prefer: '`wait=N` (seconds, at most 60) answers when the work has ended; `timing` adds Server-Timing.',
+  'If-Match': 'The ETag that was read; another version is answered with 412.',
+  'Last-Event-ID': 'Number of the last log line that was received.',
+  'Idempotency-Key': 'Sent again within 24 hours with the same body, the first answer comes again.',
+};
+
+const header = (name: string) => ({
+  name, in: 'header', required: false, description: HEADER_DOCS[name], schema: { type: 'string' },
+});
+
+function parameters(place: 'path' | 'query', schema: TObject | undefined) {
+  const required = new Set(schema?.required ?? []);
+  return Object.entries(schema?.properties ?? {}).map(([name, property]) => {
+    const { description, ...rest } = property as { description?: string };
+    return { name, in: place, required: place === 'path' || (required.has(name) && !('default' in rest)), description, schema: rest };
+  });
+}
+
+/** Failures that a route can answer by its shape alone; the handler's own are among the 409s and 404s. */
+function failures(route: Route): number[] {
+  const statuses = [400, 429, 500, 503];
+  if (route.permission) statuses.push(401, 403);
+  if (route.params) statuses.push(404);
+  if (route.method !== 'GET') statuses.push(409, 413, 415);
+  if (route.recover) statuses.push(422);
+  if (route.headers?.includes('If-Match')) statuses.push(412);
+  return statuses.sort((a, b) => a - b);
+}
+
+const json = (schema: TSchema) => ({ 'application/json': { schema } });
+
+function operation(route: Route) {
+  const success = Object.entries(route.answers).map(([status, schema]): [string, object] => [
+    status,
+    { description: REASONS[Number(status)] ?? 'Answer', ...(schema && { content: json(schema) }) },
+  ]);
+  const problems = failures(route).map((status): [string, object] => [String(status), { $ref: `#/components/responses/Problem${status}` }]);
+  const headers = [...(route.headers ?? []), ...(route.recover ? ['Idempotency-Key'] : [])];
+  const { method, path, area, summary } = route;
+  return {
+    operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w)?/g, (_, letter: string | undefined) => letter?.toUpperCase() ?? '')}`,
+    tags: [area],
+    summary,
+    ...(route.permission
+      ? { description: `Permission: \`${route.permission}\`.`, security: [{ gateway: [] }, { session: [] }] }
+      : { description: `Public: ${route.public}.`, security: [] }),
+    parameters: [...parameters('path', route.params), ...parameters('query', route.query), ...headers.map(header)],
+    ...(route.body && { requestBody: { required: true, content: json(route.body) } }),
+    responses: Object.fromEntries([...success, ...problems]),
+  };
+}
+
+const problemResponses = () =>
+  Object.fromEntries(
+    [...new Set(Object.values(PROBLEMS).map(({ status }) => status))].map((status) => {
+      const codes = Object.entries(PROBLEMS).filter(([, problem]) => problem.status === status).map(([code]) => code);
+      const content = { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } };
+      return [`Problem${status}`, { description: `code: ${codes.join(', ')}`, content }];
+    }),
+  );
+
+/** The OpenAPI 3.1 document of `routes`. */
+export function openApi(routes: readonly Route[], version: string): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) };
+  }
+  const gateway = 'From a trusted gateway, with X-Service-Role-Ids and, where it applies, X-Service-Tenant-Id.';
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Holdfast', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
+    servers: [{ url: '/' }],
+    paths,
+    components: {
+      schemas: { Problem },
+      responses: problemResponses(),
+      securitySchemes: {
+        gateway: { type: 'apiKey', in: 'header', name: 'X-Service-Actor-Id', description: gateway },
+        session: { type: 'http', scheme: 'bearer' },
+      },
+    },
+  };
+}

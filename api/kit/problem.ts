@@ -1,0 +1,88 @@
+import { Type, type Static } from 'typebox';
+import { AppError, type ErrorCode } from '../../domain/errors.ts';
+
+/** The one table from code to HTTP status and title. */
+export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: string }>> = {
+  invalid_request: { status: 400, title: 'The request is not valid' },
+  identity_required: { status: 401, title: 'Who asks is not known' },
+  session_invalid: { status: 401, title: 'The session is not valid' },
+  permission_denied: { status: 403, title: 'Permission is missing' },
+  not_found: { status: 404, title: 'Not found' },
+  method_not_allowed: { status: 405, title: 'Method not allowed' },
+  conflict: { status: 409, title: 'Conflict' },
+  job_finished: { status: 409, title: 'The job has ended' },
+  job_not_finished: { status: 409, title: 'The job has not ended' },
+  idempotency_in_progress: { status: 409, title: 'The first request is still at work' },
+  version_stale: { status: 412, title: 'The record has changed' },
+  body_too_large: { status: 413, title: 'The body is too large' },
+  media_type_unsupported: { status: 415, title: 'The media type is not supported' },
+  idempotency_mismatch: { status: 422, title: 'The key belongs to another request' },
+  too_many_requests: { status: 429, title: 'Too many requests' },
+  internal: { status: 500, title: 'Internal error' },
+  unavailable: { status: 503, title: 'Unavailable' },
+};
+
+/** An error as it goes over the wire: RFC 9457. */
+export const Problem = Type.Object(
+  {
+    type: Type.String({ description: 'A URI that names the kind of problem.' }),
+    title: Type.String(),
+    status: Type.Integer(),
+    detail: Type.String(),
+    code: Type.Enum(Object.keys(PROBLEMS)),
+    requestId: Type.String(),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({
+          in: Type.Enum(['body', 'query', 'path', 'header']),
+          pointer: Type.String({ description: 'JSON Pointer (RFC 6901) of the bad field.' }),
+          code: Type.String(),
+          message: Type.String(),
+        }),
+      ),
+    ),
+  },
+  { title: 'Problem' },
+);
+export type Problem = Static<typeof Problem>;
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+const DEFAULT_RETRY_AFTER_SECONDS = 2;
+
+/** SQLSTATE and socket codes that mean that PostgreSQL is away, busy or stopping. */
+const DATABASE_AWAY = /^(08|57P|53|55P03|57014)|^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/;
+
+/** SQLSTATE of text that PostgreSQL cannot hold, such as a NUL. */
+const BAD_TEXT = /^(22021|22P05|22P02)$/;
+
+function isDatabaseAway(error: object): boolean {
+  const { code, message, name } = error as { code?: unknown; message?: string; name?: string };
+  if (typeof code === 'string' && DATABASE_AWAY.test(code)) return true;
+  return name === 'KnexTimeoutError' || /Connection terminated|timeout expired|connection timeout/i.test(message ?? '');
+}
+
+/** Turns whatever was thrown into an expected failure. What is not expected becomes `internal` and says nothing. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  if (typeof error !== 'object' || error === null) return new AppError('internal', 'Something went wrong.');
+  const { code, nativeError } = error as { code?: unknown; nativeError?: object };
+  if (isDatabaseAway(nativeError ?? error)) {
+    return new AppError('unavailable', 'The database is away.', { retryAfterSeconds: DEFAULT_RETRY_AFTER_SECONDS });
+  }
+  const state = nativeError ? (nativeError as { code?: unknown }).code : code;
+  if (typeof state === 'string' && BAD_TEXT.test(state)) {
+    return new AppError('invalid_request', 'A value contains a character that cannot be stored.');
+  }
+  return new AppError('internal', 'Something went wrong. The log has the details under this request id.');
+}
+
+export const toProblem = ({ code, message, extra }: AppError, requestId: string): Problem => ({
+  type: `urn:holdfast:problem:${code}`,
+  title: PROBLEMS[code].title,
+  status: PROBLEMS[code].status,
+  detail: message,
+  code,
+  requestId,
+  ...(extra.errors && { errors: [...extra.errors] }),
+});

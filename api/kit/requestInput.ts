@@ -1,0 +1,73 @@
+import type { Context } from 'koa';
+import { koaBody } from 'koa-body';
+import type { TObject, TSchema } from 'typebox';
+import { AppError, invalidFields, type FieldError, type FieldPlace } from '../../domain/errors.ts';
+import { compileCheck, compileCoercingCheck, type Check } from '../../platform/schemaCheck.ts';
+import type { Route } from './route.ts';
+
+const BODY_LIMIT_BYTES = 1_048_576;
+
+const parseJson = koaBody({
+  jsonLimit: BODY_LIMIT_BYTES, json: true, urlencoded: false, text: false, multipart: false, jsonStrict: false,
+  parsedMethods: ['POST', 'PUT', 'DELETE'] as never,
+  onError: (error) => {
+    if ((error as { status?: number }).status === 413) {
+      throw new AppError('body_too_large', `A body may have ${BODY_LIMIT_BYTES} bytes.`);
+    }
+    throw invalidFields([{ in: 'body', pointer: '', code: 'json', message: 'is not valid JSON' }]);
+  },
+});
+
+const placed = (place: FieldPlace, check: Check, value: unknown): FieldError[] =>
+  check(value).map((error) => ({ ...error, in: place }));
+
+/** Compiles what a route wants of a request into one function that reads and checks it, every error at once. */
+export function compileInput({ params, query, body, method }: Route) {
+  const checkParams = params && compileCoercingCheck(params);
+  const checkQuery = compileCoercingCheck(query ?? NO_FIELDS);
+  const checkBody = body && compileCheck(body);
+  const flags = booleansOf(query);
+  const takesBody = method === 'POST' || method === 'PUT';
+
+  return async (ctx: Context, pathParams: Record<string, string>) => {
+    const queryValues = readQuery(ctx, flags);
+    const bodyValue = takesBody ? await readBody(ctx, body) : undefined;
+    const errors = [
+      ...(checkParams ? placed('path', checkParams, pathParams) : []),
+      ...placed('query', checkQuery, queryValues),
+      ...(checkBody ? placed('body', checkBody, bodyValue) : []),
+    ];
+    if (errors.length > 0) throw invalidFields(errors);
+    return { params: pathParams, query: queryValues, body: bodyValue };
+  };
+}
+
+const NO_FIELDS = { type: 'object', properties: {}, additionalProperties: false } as unknown as TObject;
+
+const booleansOf = (query: TObject | undefined): string[] =>
+  Object.entries(query?.properties ?? {}).flatMap(([name, schema]) =>
+    (schema as { type?: string }).type === 'boolean' ? [name] : [],
+  );
+
+/** The query as an object without a prototype of its own; a flag may stand without a value: `?follow`. */
+function readQuery(ctx: Context, flags: readonly string[]): Record<string, unknown> {
+  const values: Record<string, unknown> = { ...ctx.query };
+  for (const flag of flags) if (values[flag] === '') values[flag] = 'true';
+  return values;
+}
+
+async function readBody(ctx: Context, schema: TSchema | undefined): Promise<unknown> {
+  const length = ctx.request.headers['content-length'];
+  const empty = length === '0' || (length === undefined && ctx.request.headers['transfer-encoding'] === undefined);
+  if (empty) return schema ? {} : undefined;
+  if (!ctx.is('json', '+json')) {
+    throw new AppError('media_type_unsupported', 'The body must be application/json.');
+  }
+  if (Number(length) > BODY_LIMIT_BYTES) throw new AppError('body_too_large', `A body may have ${BODY_LIMIT_BYTES} bytes.`);
+  await parseJson(ctx, () => Promise.resolve());
+  const { body } = ctx.request as { body?: unknown };
+  if (schema === undefined && typeof body === 'object' && body !== null && Object.keys(body).length > 0) {
+    throw invalidFields([{ in: 'body', pointer: '', code: 'unknown_field', message: 'this request takes no body' }]);
+  }
+  return body;
+}

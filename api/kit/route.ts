@@ -1,0 +1,57 @@
+import type { Static, TObject, TSchema } from 'typebox';
+import type { Caller } from '../../domain/caller.ts';
+import type { Permission } from '../../domain/permissions.ts';
+import type { Answer } from './answer.ts';
+import type { Preferences } from './prefer.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** A permission that the caller must hold somewhere, or the reason why none is needed. */
+type Guard = { permission: Permission; public?: never } | { public: string; permission?: never };
+
+type Schema<S> = S extends TSchema ? Static<S> : undefined;
+
+/** A checked request, as a handler sees it. */
+export type RouteRequest<P, Q, B> = {
+  caller: Caller;
+  params: P;
+  query: Q;
+  body: B;
+  prefer: Preferences;
+  ifMatch: string | undefined;
+  /** A request header, when it was sent. */
+  header(name: string): string | undefined;
+  /** Aborted when the client has gone or the server stops. */
+  signal: AbortSignal;
+};
+
+type Shape<P, Q, B> = {
+  method: Method;
+  /** Path with parameters in braces, as in OpenAPI. */
+  path: string;
+  area: string;
+  summary: string;
+  params?: P;
+  query?: Q;
+  body?: B;
+  /** Success answers: status → schema, or null where there is no JSON body. */
+  answers: Readonly<Record<number, TSchema | null>>;
+  /** Request headers that the handler reads, for the documentation. */
+  headers?: readonly ('Prefer' | 'If-Match' | 'Last-Event-ID')[];
+  handle(request: RouteRequest<Schema<P>, Schema<Q>, Schema<B>>): Promise<Answer>;
+  /**
+   * Makes `Idempotency-Key` work on this route: the answer for a record that an earlier request with the same
+   * key has committed. Every POST that creates has it.
+   */
+  recover?(caller: Caller, id: string): Promise<Answer>;
+};
+
+/** A route as the application holds it. */
+export type Route = Guard & Shape<TObject | undefined, TObject | undefined, TSchema | undefined>;
+
+/** Declares a route. One without a permission, or a reason to have none, does not compile. */
+export const route = <
+  P extends TObject | undefined = undefined,
+  Q extends TObject | undefined = undefined,
+  B extends TSchema | undefined = undefined,
+>(declared: Guard & Shape<P, Q, B>): Route => declared;

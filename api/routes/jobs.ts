@@ -1,0 +1,183 @@
+import { Type, type Static } from 'typebox';
+import type { Caller } from '../../domain/caller.ts';
+import { invalidField } from '../../domain/errors.ts';
+import { JOB_STATUSES } from '../../domain/jobs.ts';
+import { RetryPolicy } from '../../domain/retry.ts';
+import type { FollowedLog, JobFilter, Jobs } from '../../services/jobs.ts';
+import type { JobTypes } from '../../services/jobTypes/registry.ts';
+import { accepted, created, ok } from '../kit/answer.ts';
+import { eventStream, type ServerSentEvent } from '../kit/eventStream.ts';
+import { etagOf, expectedVersion } from '../kit/etag.ts';
+import { decodeCursor, encodeCursor, listOf, pageQuery } from '../kit/pagination.ts';
+import { route, type Route } from '../kit/route.ts';
+import { jobPresenter, logView } from '../presenters/jobs.ts';
+import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from '../schemas/jobs.ts';
+import { Id, Name, Timestamp } from '../schemas/common.ts';
+
+const JobRequest = Type.Object(
+  {
+    type: Name({ description: 'A job type; GET /api/job-types lists them.' }),
+    payload: Type.Record(Type.String(), Type.Unknown(), { description: 'Checked against the schema of the type.' }),
+    createdBy: Type.Optional(Name({ description: 'Names another creator; needs job:impersonate.' })),
+    retryPolicy: Type.Optional(
+      Type.Partial(RetryPolicy, { additionalProperties: false, description: 'What is left out comes from the type.' }),
+    ),
+  },
+  { additionalProperties: false, title: 'JobRequest' },
+);
+
+const JobQuery = Type.Object(
+  {
+    ...pageQuery,
+    status: Type.Optional(Type.Array(Type.Enum([...JOB_STATUSES]), { maxItems: 5 })),
+    type: Type.Optional(Type.Array(Name(), { maxItems: 20 })),
+    tenantId: Type.Optional(Name()),
+    createdBy: Type.Optional(Name()),
+    createdAfter: Type.Optional(Timestamp),
+    createdBefore: Type.Optional(Timestamp),
+    retryOf: Type.Optional(Id('job')),
+  },
+  { additionalProperties: false },
+);
+
+const LogQuery = Type.Object(
+  {
+    limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 200 }),
+    cursor: pageQuery.cursor,
+    follow: Type.Optional(Type.Boolean({ description: 'Stream the lines as server-sent events until the job ends.' })),
+  },
+  { additionalProperties: false },
+);
+
+const OneJob = Type.Object({ jobId: Type.String({ maxLength: 64 }) }, { additionalProperties: false });
+
+const pathOf = (job: { id: string }) => `/api/jobs/${job.id}`;
+
+/** Log streams that one process serves at once. */
+const MAX_STREAMS = 200;
+
+export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
+  const present = jobPresenter(jobTypes);
+  const streams = eventStream(MAX_STREAMS);
+
+  async function readJob(caller: Caller, jobId: string) {
+    const { job, logs } = await jobs.read(caller, jobId);
+    return { body: present.record(job, logs), headers: { etag: etagOf(job.version, job.logCount) } };
+  }
+
+  /** The job as it is now, or as it is when it has ended if the request prefers to wait. */
+  async function afterWait(caller: Caller, jobId: string, waitMs: number, signal: AbortSignal) {
+    if (waitMs > 0) await jobs.waitForEnd(caller, jobId, waitMs, signal);
+    return readJob(caller, jobId);
+  }
+
+  const recover = async (caller: Caller, id: string) => {
+    const { body, headers } = await readJob(caller, id);
+    return created(pathOf({ id }), body, headers);
+  };
+
+  return [
+    route({
+      method: 'POST', path: '/api/jobs', area: 'Jobs', permission: 'job:write',
+      summary: 'Create a job and start it',
+      body: JobRequest, answers: { 201: JobRecord }, headers: ['Prefer'], recover,
+      handle: async ({ caller, body, prefer, signal }) => {
+        const job = await jobs.create(caller, body);
+        if (prefer.waitMs === 0) return created(pathOf(job), present.record(job, []), { etag: etagOf(job.version, 0) });
+        const { body: record, headers } = await afterWait(caller, job.id, prefer.waitMs, signal);
+        return created(pathOf(job), record, headers);
+      },
+    }),
+    route({
+      method: 'GET', path: '/api/jobs', area: 'Jobs', permission: 'job:read',
+      summary: 'List jobs, newest first, without payload, result and log',
+      query: JobQuery, answers: { 200: listOf(JobSummary, 'JobList') },
+      handle: async ({ caller, query }) => {
+        const after = decodeCursor('jobs', query.cursor, /^job_[0-9a-z]{26}$/);
+        const page = await jobs.list(caller, filterOf(query), { limit: query.limit, after });
+        return ok({
+          items: page.items.map(present.summary),
+          nextCursor: page.nextKey === null ? null : encodeCursor('jobs', page.nextKey),
+        });
+      },
+    }),
+    route({
+      method: 'GET', path: '/api/jobs/{jobId}', area: 'Jobs', permission: 'job:read',
+      summary: 'Read a job with the end of its log',
+      params: OneJob, answers: { 200: JobRecord }, headers: ['Prefer'],
+      handle: async ({ caller, params, prefer, signal }) => {
+        const { body, headers } = await afterWait(caller, params.jobId, prefer.waitMs, signal);
+        return ok(body, headers);
+      },
+    }),
+    route({
+      method: 'GET', path: '/api/jobs/{jobId}/logs', area: 'Jobs', permission: 'job:read',
+      summary: "Read a job's log, oldest line first, or follow it",
+      params: OneJob, query: LogQuery, headers: ['Last-Event-ID'],
+      answers: { 200: listOf(LogRecord, 'LogList') },
+      handle: async ({ caller, params: { jobId }, query, header, signal }) => {
+        const cursor = decodeCursor(`logs:${jobId}`, query.cursor, /^\d{1,9}$/);
+        const after = cursor === undefined ? lastEventId(header('last-event-id')) : Number(cursor);
+        if (query.follow) {
+          return streams.open(toEvents(await jobs.follow(caller, jobId, after, signal)));
+        }
+        const lines = await jobs.logs(caller, jobId, { after, limit: query.limit + 1 });
+        const items = lines.slice(0, query.limit);
+        const more = lines.length > query.limit ? items.at(-1) : undefined;
+        return ok({ items: items.map(logView), nextCursor: more ? encodeCursor(`logs:${jobId}`, String(more.line)) : null });
+      },
+    }),
+    route({
+      method: 'POST', path: '/api/jobs/{jobId}/cancel', area: 'Jobs', permission: 'job:cancel',
+      summary: 'Ask a job to stop',
+      params: OneJob, answers: { 202: JobRecord }, headers: ['Prefer', 'If-Match'],
+      handle: async ({ caller, params, prefer, ifMatch, signal }) => {
+        await jobs.cancel(caller, params.jobId, expectedVersion(ifMatch));
+        const { body, headers } = await afterWait(caller, params.jobId, prefer.waitMs, signal);
+        return accepted(body, headers);
+      },
+    }),
+    route({
+      method: 'POST', path: '/api/jobs/{jobId}/retry', area: 'Jobs', permission: 'job:write',
+      summary: 'Run a job that has ended again, as a new job',
+      params: OneJob, answers: { 201: JobRecord }, headers: ['Prefer'], recover,
+      handle: async ({ caller, params, prefer, signal }) => {
+        const job = await jobs.retry(caller, params.jobId);
+        const { body, headers } = await afterWait(caller, job.id, prefer.waitMs, signal);
+        return created(pathOf(job), body, headers);
+      },
+    }),
+    route({
+      method: 'GET', path: '/api/job-types', area: 'Jobs', permission: 'job:read',
+      summary: 'List the job types with their payload schemas',
+      answers: { 200: listOf(JobTypeRecord, 'JobTypeList') },
+      handle: () => Promise.resolve(ok({ items: jobTypes.all.map(present.type), nextCursor: null })),
+    }),
+  ];
+}
+
+function filterOf({ status, type, tenantId, createdBy, createdAfter, createdBefore, retryOf }: Static<typeof JobQuery>): JobFilter {
+  return {
+    ...(status && { status }),
+    ...(type && { type }),
+    ...(tenantId !== undefined && { tenantId }),
+    ...(createdBy !== undefined && { createdBy }),
+    ...(createdAfter !== undefined && { createdAfter: new Date(createdAfter) }),
+    ...(createdBefore !== undefined && { createdBefore: new Date(createdBefore) }),
+    ...(retryOf !== undefined && { retryOf }),
+  };
+}
+
+function lastEventId(header: string | undefined): number {
+  if (header === undefined) return 0;
+  if (!/^\d{1,9}$/.test(header)) throw invalidField('header', '/Last-Event-ID', 'format', 'must be the number of a line');
+  return Number(header);
+}
+
+async function* toEvents(log: AsyncIterable<FollowedLog>): AsyncGenerator<ServerSentEvent> {
+  for await (const item of log) {
+    if (item.kind === 'line') yield { id: String(item.line.line), event: 'log', data: logView(item.line) };
+    else if (item.kind === 'end') yield { event: 'end', data: { status: item.status } };
+    else yield { comment: 'waiting' };
+  }
+}

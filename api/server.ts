@@ -1,0 +1,35 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type Koa from 'koa';
+
+export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
+
+/** Limits against clients that send slowly or never end. */
+const HEADERS_TIMEOUT_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+const KEEP_ALIVE_MS = 65_000;
+const MAX_CONNECTIONS = 5_000;
+
+/** Serves `app`. Port 0 takes a free one. Errors: those of listening, such as `EADDRINUSE`. */
+export async function serve(app: Koa, { host, port }: { host: string; port: number }): Promise<HttpServer> {
+  const callback = app.callback();
+  const server = createServer(
+    { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+    (req, res) => void callback(req, res),
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  return { port: (server.address() as AddressInfo).port, stop: (graceMs) => stop(server, graceMs) };
+}
+
+/** Takes no new connection, lets requests under way end within the grace, then closes what is left. */
+async function stop(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearTimeout(timer);
+}
