@@ -78,8 +78,16 @@ async function initialise(dataDir: string, { initdb }: Binaries, ids: { uid: num
   await writeFile(path.join(dataDir, 'holdfast-initialised'), '');
 }
 
+type StartOptions = {
+  dataDir: string;
+  port: number;
+  logFile: string;
+  /** Beside or instead of `SETTINGS`. */
+  settings?: Readonly<Record<string, string>>;
+};
+
 /** Starts PostgreSQL on `dataDir`, which is made on the first start. It listens on loopback, with a password. */
-export async function startPostgres({ dataDir, port, logFile }: { dataDir: string; port: number; logFile: string }): Promise<Postgres> {
+export async function startPostgres({ dataDir, port, logFile, settings: own }: StartOptions): Promise<Postgres> {
   const programs = await binaries();
   const ids = await account();
   if (ids) {
@@ -91,7 +99,7 @@ export async function startPostgres({ dataDir, port, logFile }: { dataDir: strin
   if (!initialised) await initialise(dataDir, programs, ids);
   const password = (await readFile(`${dataDir}.password`, 'utf8')).trim();
 
-  const settings = Object.entries({ ...SETTINGS, port: String(port) }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const settings = Object.entries({ ...SETTINGS, ...own, port: String(port) }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const child = await startChild(programs.postgres, ['-D', dataDir, ...settings], logFile, { ...ids });
   const url = (database: string) => `postgres://holdfast:${password}@127.0.0.1:${port}/${database}`;
   await waitUntilUp('PostgreSQL', child, logFile, START_LIMIT_MS, () => ping(url('postgres')));

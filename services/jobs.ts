@@ -209,7 +209,7 @@ async function* followLog(
   while (!signal.aborted) {
     using change = waitForChange(changes, jobLogged(jobId));
     // The status is read before the lines: what was written before the end is then never missed.
-    const job = await Job.query(db).findById(jobId).select('status', 'logCount');
+    const job = await Job.query(db).findById(jobId).select('status');
     if (!job) return;
     const lines = await JobLog.query(db)
       .where({ job_id: jobId }).where('line', '>', last).orderBy('line').limit(FOLLOW_BATCH);

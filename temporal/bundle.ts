@@ -39,5 +39,3 @@ export async function workflowBundle(): Promise<string> {
   await rename(own, file);
   return file;
 }
-
-if (process.argv[1] === import.meta.filename) await workflowBundle();

@@ -12,7 +12,8 @@ export const SEARCH_ATTRIBUTES = {
   record: 'HoldfastRecord',
 } as const;
 
-export const RECONCILE_SCHEDULE_ID = 'system:reconcile';
+/** The system's own schedule; installations that share a namespace differ by their task queue. */
+export const reconcileScheduleId = (taskQueue: string): string => `system:${taskQueue}:reconcile`;
 
 /** What the job workflow needs to know. The payload stays in PostgreSQL. */
 export type JobStart = { jobId: string; lane: Lane; timeoutMs: number; heartbeatMs: number };

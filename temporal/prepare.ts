@@ -1,6 +1,6 @@
 import { ScheduleAlreadyRunning, ScheduleOverlapPolicy, isGrpcServiceError, type Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { RECONCILE_SCHEDULE_ID, SEARCH_ATTRIBUTES } from './contracts.ts';
+import { SEARCH_ATTRIBUTES, reconcileScheduleId } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
 
 const DEADLINE_MS = 10_000;
@@ -34,13 +34,13 @@ async function addSearchAttributes(link: TemporalLink, { operatorService }: Awai
 
 async function scheduleReconciler(client: Client, { taskQueue, reconcileSeconds }: { taskQueue: string; reconcileSeconds: number }) {
   const spec = { intervals: [{ every: reconcileSeconds * 1_000 }] };
-  const action = { type: 'startWorkflow' as const, workflowType: 'reconcile', taskQueue };
+  const scheduleId = reconcileScheduleId(taskQueue);
+  const action = { type: 'startWorkflow' as const, workflowType: 'reconcile', workflowId: scheduleId, taskQueue };
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 60_000 };
   try {
-    await client.schedule.create({ scheduleId: RECONCILE_SCHEDULE_ID, spec, action, policies });
+    await client.schedule.create({ scheduleId, spec, action, policies });
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    const handle = client.schedule.getHandle(RECONCILE_SCHEDULE_ID);
-    await handle.update((current) => ({ ...current, spec, policies, action: { ...action, workflowId: 'reconcile' } }));
+    await client.schedule.getHandle(scheduleId).update((current) => ({ ...current, spec, policies, action }));
   }
 }

@@ -54,8 +54,13 @@ export function createWorkers(deps: Deps) {
   async function create(): Promise<Worker[]> {
     const [connection, codePath] = await Promise.all([link.connection(), workflowBundle()]);
     await prepareNamespace(link, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
-    return Promise.all([
-      Worker.create({
+    const activityWorker = await Worker.create({
+      ...common(connection),
+      taskQueue: activityQueueOf(taskQueue),
+      maxConcurrentActivityTaskExecutions: deps.maxActivityRuns,
+    });
+    try {
+      const main = await Worker.create({
         ...common(connection),
         taskQueue,
         workflowBundle: { codePath },
@@ -64,26 +69,23 @@ export function createWorkers(deps: Deps) {
         maxConcurrentActivityTaskExecutions: 1,
         maxConcurrentWorkflowTaskExecutions: 40,
         maxCachedWorkflows: 500,
-      }),
-      Worker.create({
-        ...common(connection),
-        taskQueue: activityQueueOf(taskQueue),
-        maxConcurrentActivityTaskExecutions: deps.maxActivityRuns,
-      }),
-    ]);
+      });
+      return [main, activityWorker];
+    } catch (error) {
+      await run([activityWorker], true);
+      throw error;
+    }
   }
 
   async function keepRunning() {
     while (!stopping) {
       try {
         running = await create();
-        if (stopping) running.forEach((worker) => worker.shutdown());
         log.info({ taskQueue }, 'the worker is polling');
-        await Promise.all(running.map((worker) => worker.run()));
+        await run(running, stopping);
       } catch (error) {
         if (!stopping) log.warn({ err: error }, 'the worker cannot run yet and will try again');
       }
-      running.filter((worker) => worker.getState() === 'RUNNING').forEach((worker) => worker.shutdown());
       running = [];
       if (!stopping) await sleep(RETRY_MS);
     }
@@ -100,8 +102,22 @@ export function createWorkers(deps: Deps) {
     /** Takes no new work and resolves when what runs has ended, or was told to after the grace time. */
     async stop(): Promise<void> {
       stopping = true;
-      running.filter((worker) => worker.getState() === 'RUNNING').forEach((worker) => worker.shutdown());
+      shutDown(running);
       await ended;
     },
   };
+}
+
+const shutDown = (workers: readonly Worker[]) =>
+  workers.filter((worker) => worker.getState() === 'RUNNING').forEach((worker) => worker.shutdown());
+
+/**
+ * Runs workers until all have ended; when one fails the others are shut down. A worker that was created must run,
+ * if only to be shut down at once (`release`): until then it holds the connection.
+ */
+async function run(workers: readonly Worker[], release: boolean): Promise<void> {
+  const runs = workers.map((worker) => worker.run().finally(() => shutDown(workers)));
+  if (release) shutDown(workers);
+  const failed = (await Promise.allSettled(runs)).find((result) => result.status === 'rejected');
+  if (failed) throw failed.reason;
 }

@@ -30,10 +30,11 @@ export function compileInput({ params, query, body, method }: Route) {
   const takesBody = method === 'POST' || method === 'PUT';
 
   return async (ctx: Context, pathParams: Record<string, string>) => {
+    // A path that no record can have is a record that does not exist.
+    if (checkParams && checkParams(pathParams).length > 0) throw new AppError('not_found', 'There is nothing at this path.');
     const queryValues = readQuery(ctx, flags);
     const bodyValue = takesBody ? await readBody(ctx, body) : undefined;
     const errors = [
-      ...(checkParams ? placed('path', checkParams, pathParams) : []),
       ...placed('query', checkQuery, queryValues),
       ...(checkBody ? placed('body', checkBody, bodyValue) : []),
     ];

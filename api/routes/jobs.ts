@@ -49,7 +49,7 @@ const LogQuery = Type.Object(
   { additionalProperties: false },
 );
 
-const OneJob = Type.Object({ jobId: Type.String({ maxLength: 64 }) }, { additionalProperties: false });
+const OneJob = Type.Object({ jobId: Id('job') }, { additionalProperties: false });
 
 const pathOf = (job: { id: string }) => `/api/jobs/${job.id}`;
 

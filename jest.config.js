@@ -1,0 +1,16 @@
+/** Real PostgreSQL, one real Temporal server for all files, a database and a task queue for each. */
+export default {
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { target: 'esnext', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' },
+    ],
+  },
+  globalSetup: '<rootDir>/test/support/globalSetup.ts',
+  globalTeardown: '<rootDir>/test/support/globalTeardown.ts',
+  testTimeout: 60_000,
+  maxWorkers: 2,
+  modulePathIgnorePatterns: ['<rootDir>/.holdfast'],
+};

@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto';
+import { createApp, allRoutes } from '../../api/app.ts';
+import { serve } from '../../api/server.ts';
+import { compose, installRuntime, type Deps } from '../../composition.ts';
+import { readConfig } from '../../platform/config.ts';
+import { createLog, type Log } from '../../platform/log.ts';
+import { answerCheck } from './answerCheck.ts';
+import { createClient, type TestClient } from './client.ts';
+import { createDatabase } from './database.ts';
+
+export type TestApp = {
+  deps: Deps;
+  env: Record<string, string>;
+  client: TestClient;
+  databaseUrl: string;
+  stop(): Promise<void>;
+};
+
+/** Environment of one test file's processes: its own database and task queue on the shared servers. */
+export function testEnv(databaseUrl: string, env: Record<string, string> = {}): Record<string, string> {
+  return {
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: process.env['TEST_TEMPORAL_ADDRESS'] ?? '',
+    HOLDFAST_TASK_QUEUE: `test-${randomBytes(6).toString('hex')}`,
+    HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
+    HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
+    HOLDFAST_PORT: '0',
+    HOLDFAST_LOG_LEVEL: process.env['TEST_LOG_LEVEL'] ?? 'silent',
+    HOLDFAST_STOP_GRACE_MS: '2000',
+    HOLDFAST_HEARTBEAT_MS: '1000',
+    HOLDFAST_RECONCILE_SECONDS: '3600',
+    ...env,
+  };
+}
+
+let runtimeIsPrepared = false;
+
+/** The SDK's runtime is one for all apps of a file. */
+function prepareRuntime(log: Log): void {
+  if (!runtimeIsPrepared) installRuntime(log);
+  runtimeIsPrepared = true;
+}
+
+/**
+ * The whole product in this process, against a database of its own. Every answer that a test gets is compared
+ * with the schema that its route declares.
+ */
+export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
+  const database = await createDatabase();
+  const fullEnv = testEnv(database.url, env);
+  const config = readConfig(fullEnv);
+  const log = createLog(config.logLevel, false);
+  prepareRuntime(log);
+  const deps = compose(config, log);
+  const stopping = new AbortController();
+  const version = 'test';
+  const check = answerCheck(allRoutes(deps, version));
+  const app = createApp(deps, { version, stopping: stopping.signal, onAnswer: check });
+  const server = await serve(app, config);
+  deps.start();
+  return {
+    deps,
+    env: fullEnv,
+    databaseUrl: database.url,
+    client: createClient(`http://127.0.0.1:${server.port}`),
+    async stop() {
+      stopping.abort();
+      await server.stop(1_000);
+      await deps.stop();
+      await database.drop();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import { mkdtemp, chmod, realpath } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { openDatabase } from '../../db/knex.ts';
+import { migrateUp } from '../../db/migrate.ts';
+import { freePort } from '../../dev/freePort.ts';
+import { ensureDatabase, startPostgres } from '../../dev/postgres.ts';
+import { createSay } from '../../dev/say.ts';
+import { startTemporal } from '../../dev/temporal.ts';
+import { temporalBinary } from '../../dev/temporalBinary.ts';
+import { workflowBundle } from '../../temporal/bundle.ts';
+import { servers } from './servers.ts';
+
+/** Starts what all test files share. Their addresses go into the environment, which the files inherit. */
+export default async function globalSetup(): Promise<void> {
+  const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'holdfast-test-')));
+  await chmod(folder, 0o711);
+  const postgres = await startPostgres({
+    dataDir: path.join(folder, 'postgres'), port: await freePort(0), logFile: path.join(folder, 'postgres.log'),
+    // Nothing here has to survive the machine.
+    settings: { fsync: 'off', max_connections: '300' },
+  });
+  servers.add(folder, () => postgres.stop());
+  await ensureDatabase(postgres, 'template');
+  const db = openDatabase({ url: postgres.url('template'), poolSize: 3, statementTimeoutMs: 0 });
+  await migrateUp(db);
+  await db.destroy();
+
+  const binary = await temporalBinary(createSay());
+  const temporal = await startTemporal({
+    binary, dbFile: path.join(folder, 'temporal.db'), port: await freePort(0), uiPort: await freePort(0),
+    logFile: path.join(folder, 'temporal.log'),
+  });
+  servers.add(folder, () => temporal.stop());
+  await workflowBundle();
+
+  process.env['TEST_POSTGRES_URL'] = postgres.url('');
+  process.env['TEST_TEMPORAL_ADDRESS'] = temporal.address;
+  process.env['TEST_TEMPORAL_BINARY'] = binary;
+}
