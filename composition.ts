@@ -35,7 +35,7 @@ export function compose(config: Config, log: Log) {
   const ids = createIds();
   const metrics = createMetrics();
   const db = openDatabase({
-    url: config.databaseUrl, poolSize: config.databasePool, statementTimeoutMs: config.statementTimeoutMs,
+    url: config.databaseUrl, poolSize: config.databasePool, statementTimeoutMs: config.statementTimeoutMs, log,
   });
   const changes = createChanges(config.databaseUrl, log);
   const http = createGuardedHttp({ allow: config.outboundAllow });
@@ -49,9 +49,10 @@ export function compose(config: Config, log: Log) {
   const access = createAccess({ audit });
   const jobTypes = createJobTypes(allJobTypes({ http }));
   const jobs = createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs });
+  const inspect = createInspect(link);
   const runs = createJobRuns({ db, commit, access, jobTypes, clock, log, metrics });
   const reconcile = createReconcile({
-    db, commit, runs, jobTypes, clock, log, heartbeatMs, inspect: createInspect(link), graceMs: reconcileSeconds * 1_000,
+    db, commit, runs, jobTypes, clock, log, heartbeatMs, inspect, graceMs: reconcileSeconds * 1_000,
   });
   const sealer = createSealer({ db, log });
   const idempotency = createIdempotency({ db, clock });
@@ -67,7 +68,7 @@ export function compose(config: Config, log: Log) {
   });
 
   return {
-    config, log, clock, ids, metrics, db, commit, link, access, audit, jobTypes, jobs, runs, reconcile, sealer,
+    config, log, clock, ids, metrics, db, commit, link, inspect, access, audit, jobTypes, jobs, runs, reconcile, sealer,
     idempotency, readiness, activities,
 
     /** Begins the work in the background that this process has by its role. */

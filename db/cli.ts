@@ -9,7 +9,7 @@ const USAGE = 'npm run migrate -- up | down | down-all | pending';
 async function main(command: string): Promise<void> {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
-  const db = openDatabase({ url: config.databaseUrl, poolSize: 3, statementTimeoutMs: 0 });
+  const db = openDatabase({ url: config.databaseUrl, poolSize: 3, statementTimeoutMs: 0, log });
   const commands: Record<string, () => Promise<string[]>> = {
     up: () => migrateUp(db),
     down: () => migrateDown(db),

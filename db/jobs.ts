@@ -49,18 +49,24 @@ export async function changeJobAndLog(
 }
 
 /**
- * Claims the next attempt for a run: `queued → running`, or one more attempt of the run that has the job.
+ * Claims the next attempt for a run, and logs it: `queued → running`, or one more attempt of the run that has the job.
  * Returns the job as it is now, or undefined when this run has nothing to do.
  */
 export async function claimAttempt(
   trx: Transaction, { jobId, runId, now }: { jobId: string; runId: string; now: Date },
 ): Promise<Job | undefined> {
   const { rows } = await (trx as Knex.Transaction).raw<{ rows: object[] }>(
-    `UPDATE jobs SET status = 'running', run_id = ?, attempts = attempts + 1, version = version + 1,
-                     started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?
-     WHERE id = ? AND attempts < (retry_policy ->> 'maxAttempts')::integer
-       AND (status = 'queued' OR (status = 'running' AND run_id = ?))
-     RETURNING *`,
+    `WITH job AS (
+       UPDATE jobs SET status = 'running', run_id = ?, attempts = attempts + 1, version = version + 1,
+                       started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
+       WHERE id = ? AND attempts < (retry_policy ->> 'maxAttempts')::integer
+         AND (status = 'queued' OR (status = 'running' AND run_id = ?))
+       RETURNING *
+     ), logged AS (
+       INSERT INTO job_logs (job_id, line, attempt, level, message, at)
+       SELECT id, log_count, attempts, 'info', 'Attempt ' || attempts || ' started', updated_at FROM job
+     )
+     SELECT * FROM job`,
     [runId, now, now, now, jobId, runId],
   );
   return rows[0] && Job.fromDatabaseJson(rows[0]);

@@ -1,9 +1,10 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
+import type { Log } from '../platform/log.ts';
 
 export type { Knex } from 'knex';
 
-type Settings = { url: string; poolSize: number; statementTimeoutMs: number };
+type Settings = { url: string; poolSize: number; statementTimeoutMs: number; log: Log };
 
 /** `bigint` columns are counters far below 2^53; as numbers they stay numbers in JSON. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -12,7 +13,7 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
  * The connection pool. A statement may not outlive `statementTimeoutMs`, waiting for a connection is bounded,
  * and a lost server is noticed within seconds.
  */
-export const openDatabase = ({ url, poolSize, statementTimeoutMs }: Settings): Knex =>
+export const openDatabase = ({ url, poolSize, statementTimeoutMs, log }: Settings): Knex =>
   knex({
     client: 'pg',
     connection: {
@@ -25,4 +26,10 @@ export const openDatabase = ({ url, poolSize, statementTimeoutMs }: Settings): K
     } as Knex.PgConnectionConfig,
     pool: { min: 0, max: poolSize },
     acquireConnectionTimeout: 5_000,
+    log: {
+      warn: (message: unknown) => log.debug({ knex: String(message) }, 'database driver'),
+      error: (message: unknown) => log.debug({ knex: String(message) }, 'database driver'),
+      debug: () => undefined,
+      deprecate: () => undefined,
+    },
   });

@@ -64,7 +64,7 @@ async function main(): Promise<void> {
 }
 
 async function migrate(databaseUrl: string, log: ReturnType<typeof createLog>): Promise<void> {
-  const db = openDatabase({ url: databaseUrl, poolSize: 3, statementTimeoutMs: 0 });
+  const db = openDatabase({ url: databaseUrl, poolSize: 3, statementTimeoutMs: 0, log });
   try {
     const names = await migrateUp(db);
     if (names.length > 0) log.info({ migrations: names }, 'schema brought up to date');

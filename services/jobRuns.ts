@@ -152,7 +152,6 @@ export function createJobRuns({ db, commit, access, jobTypes, clock, log, metric
       const job = await begin(of);
       if (!job) return;
       await using run = createRunLog({ commit, clock, log, job });
-      run.log('info', `Attempt ${job.attempts} started`);
       const type = jobTypes.find(job.type);
       if (!type) return await failAttempt(job, run, new JobFailure('unknown_job_type', 'This worker does not know the type'));
       let result: string;

@@ -59,7 +59,7 @@ const BAD_TEXT = /^(22021|22P05|22P02)$/;
 function isDatabaseAway(error: object): boolean {
   const { code, message, name } = error as { code?: unknown; message?: string; name?: string };
   if (typeof code === 'string' && DATABASE_AWAY.test(code)) return true;
-  return name === 'KnexTimeoutError' || /Connection terminated|timeout expired|connection timeout/i.test(message ?? '');
+  return name === 'KnexTimeoutError' || /Connection (terminated|ended)|timeout expired|connection timeout/i.test(message ?? '');
 }
 
 /** Turns whatever was thrown into an expected failure. What is not expected becomes `internal` and says nothing. */

@@ -47,7 +47,19 @@ function prepareRuntime(log: Log): void {
  */
 export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
   const database = await createDatabase();
-  const fullEnv = testEnv(database.url, env);
+  const app = await startAppOn(database.url, env);
+  return {
+    ...app,
+    async stop() {
+      await app.stop();
+      await database.drop();
+    },
+  };
+}
+
+/** The same on a database that somebody else made. */
+export async function startAppOn(databaseUrl: string, env: Record<string, string> = {}): Promise<TestApp> {
+  const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);
   const log = createLog(config.logLevel, false);
   prepareRuntime(log);
@@ -61,13 +73,12 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   return {
     deps,
     env: fullEnv,
-    databaseUrl: database.url,
+    databaseUrl,
     client: createClient(`http://127.0.0.1:${server.port}`),
     async stop() {
       stopping.abort();
       await server.stop(1_000);
       await deps.stop();
-      await database.drop();
     },
   };
 }

@@ -9,6 +9,7 @@ import { createSay } from '../../dev/say.ts';
 import { startTemporal } from '../../dev/temporal.ts';
 import { temporalBinary } from '../../dev/temporalBinary.ts';
 import { workflowBundle } from '../../temporal/bundle.ts';
+import { createLog } from '../../platform/log.ts';
 import { servers } from './servers.ts';
 
 /** Starts what all test files share. Their addresses go into the environment, which the files inherit. */
@@ -22,7 +23,7 @@ export default async function globalSetup(): Promise<void> {
   });
   servers.add(folder, () => postgres.stop());
   await ensureDatabase(postgres, 'template');
-  const db = openDatabase({ url: postgres.url('template'), poolSize: 3, statementTimeoutMs: 0 });
+  const db = openDatabase({ url: postgres.url('template'), poolSize: 3, statementTimeoutMs: 0, log: createLog('silent', false) });
   await migrateUp(db);
   await db.destroy();
 

@@ -1,0 +1,53 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import path from 'node:path';
+
+export type TestProcess = {
+  base: string;
+  /** Ends it as a power cut would. */
+  kill(): Promise<void>;
+  /** Asks it to stop; resolves with its exit code. */
+  terminate(): Promise<number | null>;
+};
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const running = new Set<ChildProcess>();
+
+/** Starts the product's own entry in a process of its own and waits until it listens. */
+export async function startProcess(env: Record<string, string>): Promise<TestProcess> {
+  const child = spawn(process.execPath, ['api/main.ts'], {
+    cwd: ROOT,
+    env: { PATH: process.env['PATH'], ...env, HOLDFAST_LOG_LEVEL: 'info' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve)).finally(() => running.delete(child));
+  let output = '';
+  const port = await new Promise<number>((resolve, reject) => {
+    const see = (chunk: Buffer) => {
+      output += chunk.toString();
+      const found = /"port":(\d+).*"msg":"listening"/.exec(output);
+      if (found) resolve(Number(found[1]));
+    };
+    child.stdout.on('data', see);
+    child.stderr.on('data', see);
+    void ended.then((code) => reject(new Error(`the process ended with ${code}:\n${output}`)));
+  });
+  return {
+    base: `http://127.0.0.1:${port}`,
+    async kill() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    terminate() {
+      child.kill('SIGTERM');
+      return ended;
+    },
+  };
+}
+
+/** For afterAll: nothing that a failed test started stays. */
+export async function killAll(): Promise<void> {
+  const ends = [...running].map((child) => new Promise((resolve) => child.once('exit', resolve)));
+  for (const child of running) child.kill('SIGKILL');
+  await Promise.all(ends);
+}

@@ -1,0 +1,58 @@
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { openDatabase } from '../../db/knex.ts';
+import { migrateUp } from '../../db/migrate.ts';
+import { freePort } from '../../dev/freePort.ts';
+import { ensureDatabase, startPostgres, type Postgres } from '../../dev/postgres.ts';
+import { createLog } from '../../platform/log.ts';
+import { startAppOn, type TestApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+
+let folder: string;
+let port: number;
+let postgres: Postgres;
+let app: TestApp;
+
+const startServer = () =>
+  startPostgres({ dataDir: path.join(folder, 'postgres'), port, logFile: path.join(folder, 'postgres.log') });
+
+beforeAll(async () => {
+  folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'holdfast-db-')));
+  await chmod(folder, 0o711);
+  port = await freePort(0);
+  postgres = await startServer();
+  await ensureDatabase(postgres, 'outage');
+  const db = openDatabase({ url: postgres.url('outage'), poolSize: 3, statementTimeoutMs: 0, log: createLog('silent', false) });
+  await migrateUp(db);
+  await db.destroy();
+  app = await startAppOn(postgres.url('outage'));
+});
+afterAll(async () => {
+  await app.stop();
+  await postgres.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('PostgreSQL away: 503 that says so, and what ran meanwhile is recorded when it is back', async () => {
+  const read = async (id: string) => (await app.client.get(`/api/jobs/${id}`)).body;
+  const { body } = await app.client.post('/api/jobs', { type: 'core.sleep', payload: { durationMs: 2_500 } });
+  const job = await eventually(() => read(body.id), (state) => state.status === 'running');
+
+  await postgres.stop();
+  const refused = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} });
+  expect([refused.status, refused.body.code]).toEqual([503, 'unavailable']);
+  expect(refused.headers.get('retry-after')).toBe('2');
+  const ready = await fetch(`${app.client.base}/readyz`);
+  expect(await ready.json()).toMatchObject({ status: 'unready', parts: { postgres: 'away', temporal: 'ready' } });
+  expect(ready.status).toBe(503);
+  // The attempt ends while nobody can write that down.
+  await eventually(() => Date.now(), (now) => now > Date.parse(job.startedAt) + 3_500);
+
+  postgres = await startServer();
+  const done = await eventually(() => read(job.id), (state) => state.status === 'succeeded');
+  expect(done).toMatchObject({ attempts: 1, result: { sleptMs: 2_500 } });
+  const next = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=20' });
+  expect(next.body.status).toBe('succeeded');
+});
