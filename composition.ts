@@ -74,6 +74,8 @@ export function compose(config: Config, log: Log) {
     /** Begins the work in the background that this process has by its role. */
     start(): void {
       changes.start();
+      // The first job shall not wait for the connection; when there is none yet, others ask again.
+      link.connection().catch(() => undefined);
       dispatch.start();
       sealer.start();
       if (works) workers.start();

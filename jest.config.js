@@ -1,6 +1,7 @@
 /** Real PostgreSQL, one real Temporal server for all files, a database and a task queue for each. */
 export default {
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  // `npm run record-histories` runs the recorder, which writes files, instead of the tests.
+  testMatch: [process.env.RECORD_HISTORIES === '1' ? '<rootDir>/test/replay/*.record.ts' : '<rootDir>/test/**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [

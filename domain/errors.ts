@@ -6,7 +6,6 @@ export type ErrorCode =
   | 'permission_denied'
   | 'not_found'
   | 'method_not_allowed'
-  | 'conflict'
   | 'version_stale'
   | 'job_finished'
   | 'job_not_finished'

@@ -189,11 +189,11 @@ function toOutboundError(error: unknown, host: string): OutboundError {
   if (error instanceof OutboundError) return error;
   const cause = error instanceof Error && error.cause instanceof OutboundError ? error.cause : undefined;
   if (cause) return cause;
-  const code = (error as { code?: string }).code ?? '';
+  const { name, code = '' } = error as { name?: string; code?: string };
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return new OutboundError('name_not_found', `The name ${host} does not resolve`, true);
   }
-  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') {
+  if (name === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
     return new OutboundError('bad_answer', `${host} did not answer with valid HTTP`, true);
   }
   return new OutboundError('connect_failed', `Cannot reach ${host}${code === '' ? '' : ` (${code})`}`, true);

@@ -9,7 +9,6 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   permission_denied: { status: 403, title: 'Permission is missing' },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
-  conflict: { status: 409, title: 'Conflict' },
   job_finished: { status: 409, title: 'The job has ended' },
   job_not_finished: { status: 409, title: 'The job has not ended' },
   idempotency_in_progress: { status: 409, title: 'The first request is still at work' },

@@ -58,7 +58,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
     route({
       method: 'GET', path: '/api/docs/assets/{file}', area: 'Reference', public: 'parts of the page',
       summary: 'Parts of the page',
-      params: Type.Object({ file: FileName }),
+      params: Type.Object({ file: FileName }, { additionalProperties: false }),
       answers: { 200: null },
       handle: ({ params }) => Promise.resolve(FILES[params.file]()),
     }),

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { IllegalStateError } from '@temporalio/common';
 import { createApp, allRoutes } from '../../api/app.ts';
 import { serve } from '../../api/server.ts';
 import { compose, installRuntime, type Deps } from '../../composition.ts';
@@ -20,12 +21,12 @@ export type TestApp = {
 export function testEnv(databaseUrl: string, env: Record<string, string> = {}): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
-    TEMPORAL_ADDRESS: process.env['TEST_TEMPORAL_ADDRESS'] ?? '',
+    TEMPORAL_ADDRESS: process.env.TEST_TEMPORAL_ADDRESS ?? '',
     HOLDFAST_TASK_QUEUE: `test-${randomBytes(6).toString('hex')}`,
     HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
     HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
     HOLDFAST_PORT: '0',
-    HOLDFAST_LOG_LEVEL: process.env['TEST_LOG_LEVEL'] ?? 'silent',
+    HOLDFAST_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     HOLDFAST_STOP_GRACE_MS: '2000',
     HOLDFAST_HEARTBEAT_MS: '1000',
     HOLDFAST_RECONCILE_SECONDS: '3600',
@@ -33,12 +34,13 @@ export function testEnv(databaseUrl: string, env: Record<string, string> = {}): 
   };
 }
 
-let runtimeIsPrepared = false;
-
-/** The SDK's runtime is one for all apps of a file. */
+/** The SDK's runtime is one for all apps of a file; it ends with the last and is made again for the next. */
 function prepareRuntime(log: Log): void {
-  if (!runtimeIsPrepared) installRuntime(log);
-  runtimeIsPrepared = true;
+  try {
+    installRuntime(log);
+  } catch (error) {
+    if (!(error instanceof IllegalStateError)) throw error;
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
-const serverUrl = () => process.env['TEST_POSTGRES_URL'] ?? '';
+const serverUrl = () => process.env.TEST_POSTGRES_URL ?? '';
 
 async function asOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: `${serverUrl()}postgres` });

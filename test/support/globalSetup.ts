@@ -35,7 +35,7 @@ export default async function globalSetup(): Promise<void> {
   servers.add(folder, () => temporal.stop());
   await workflowBundle();
 
-  process.env['TEST_POSTGRES_URL'] = postgres.url('');
-  process.env['TEST_TEMPORAL_ADDRESS'] = temporal.address;
-  process.env['TEST_TEMPORAL_BINARY'] = binary;
+  process.env.TEST_POSTGRES_URL = postgres.url('');
+  process.env.TEST_TEMPORAL_ADDRESS = temporal.address;
+  process.env.TEST_TEMPORAL_BINARY = binary;
 }

@@ -16,7 +16,7 @@ const running = new Set<ChildProcess>();
 export async function startProcess(env: Record<string, string>): Promise<TestProcess> {
   const child = spawn(process.execPath, ['api/main.ts'], {
     cwd: ROOT,
-    env: { PATH: process.env['PATH'], ...env, HOLDFAST_LOG_LEVEL: 'info' },
+    env: { PATH: process.env.PATH, ...env, HOLDFAST_LOG_LEVEL: 'info' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

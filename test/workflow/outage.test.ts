@@ -14,7 +14,7 @@ let app: TestApp;
 
 const startServer = async () =>
   startTemporal({
-    binary: process.env['TEST_TEMPORAL_BINARY'] ?? '', ...ports,
+    binary: process.env.TEST_TEMPORAL_BINARY ?? '', ...ports,
     dbFile: path.join(folder, 'temporal.db'), logFile: path.join(folder, 'temporal.log'),
   });
 

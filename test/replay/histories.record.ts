@@ -1,0 +1,24 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startApp, type TestApp } from '../support/app.ts';
+import { record } from './histories.ts';
+import { play, SCENARIOS } from './scenarios.ts';
+
+/** Runs with `npm run record-histories` only: it writes files. */
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.stop());
+
+test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))('%s', async (name, scenario) => {
+  expect(await record(name, await play(app, scenario))).toContain(name);
+});
+
+test('reconcile', async () => {
+  const { taskQueue } = app.deps.config;
+  const handle = await app.deps.link.call(10_000, (client) =>
+    client.workflow.start('reconcile', { workflowId: `reconcile:${taskQueue}`, taskQueue }),
+  );
+  await handle.result();
+  expect(await record('reconcile.success', handle)).toContain('reconcile');
+});

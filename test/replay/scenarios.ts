@@ -1,0 +1,72 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import { systemCaller } from '../../domain/caller.ts';
+import { DEFAULT_RETRY, type RetryPolicy } from '../../domain/retry.ts';
+import type { Lane } from '../../domain/jobType.ts';
+import type { TestApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** One branch of the job workflow: a job, and what happens to its run. */
+type Scenario = {
+  name: string;
+  payload: { durationMs: number; failAttempts?: number };
+  retry?: Partial<RetryPolicy>;
+  /** The job has ended before its run begins. */
+  ended?: boolean;
+  /** Milliseconds by which the first task is held back. */
+  startDelayMs?: number;
+  act?(handle: WorkflowHandle, jobId: string, app: TestApp): Promise<unknown>;
+};
+
+const column = async (app: TestApp, id: string, name: string) => (await app.deps.db('jobs').where({ id }).first())[name];
+const cancelWhen = (name: string, isEnough: (value: any) => boolean) => async (handle: WorkflowHandle, id: string, app: TestApp) => {
+  await eventually(() => column(app, id, name), isEnough);
+  await handle.cancel();
+};
+
+const never = { initialIntervalSeconds: 600, maxIntervalSeconds: 600 };
+
+const branches: readonly Scenario[] = [
+  { name: 'success', payload: { durationMs: 10 } },
+  { name: 'retry', payload: { durationMs: 1, failAttempts: 1 }, retry: { initialIntervalSeconds: 0.1 } },
+  // Longer than the worker waits by itself: the wait is a timer of the workflow.
+  { name: 'retry-later', payload: { durationMs: 1, failAttempts: 1 }, retry: { initialIntervalSeconds: 6 } },
+  { name: 'failure', payload: { durationMs: 1, failAttempts: 9 }, retry: { maxAttempts: 1 } },
+  { name: 'failure-after-retry', payload: { durationMs: 1, failAttempts: 9 }, retry: { maxAttempts: 2, initialIntervalSeconds: 0.1 } },
+  { name: 'cancel', payload: { durationMs: 60_000 }, act: cancelWhen('status', (status) => status === 'running') },
+  { name: 'cancel-between-attempts', payload: { durationMs: 1, failAttempts: 9 }, retry: never, act: cancelWhen('error', (error) => error !== null) },
+  { name: 'cancel-before-start', payload: { durationMs: 60_000 }, startDelayMs: 3_000, act: (handle) => handle.cancel() },
+  { name: 'nothing-to-do', payload: { durationMs: 1 }, ended: true },
+];
+
+/** Every branch, on both lanes. */
+export const SCENARIOS = (['inline', 'activity'] as const).flatMap((lane) =>
+  branches.map((branch) => ({ ...branch, lane, name: `job.${lane}.${branch.name}` })),
+);
+
+/** Runs a scenario to its end and returns its handle. */
+export async function play(app: TestApp, scenario: Scenario & { lane: Lane }): Promise<WorkflowHandle> {
+  const id = app.deps.ids.next('job');
+  await insertJob(app, id, scenario);
+  const { taskQueue } = app.deps.config;
+  const handle = await app.deps.link.call(10_000, (client) =>
+    client.workflow.start('job', {
+      workflowId: `job:${id}`, taskQueue,
+      args: [{ jobId: id, lane: scenario.lane, timeoutMs: 5_000, heartbeatMs: 1_000 }],
+      ...(scenario.startDelayMs && { startDelay: scenario.startDelayMs }),
+    }),
+  );
+  await scenario.act?.(handle, id, app);
+  await handle.result().catch(() => undefined);
+  return handle;
+}
+
+async function insertJob(app: TestApp, id: string, { payload, retry, ended }: Scenario): Promise<void> {
+  const now = new Date();
+  const { actorId, grants } = systemCaller('platform', id);
+  await app.deps.db('jobs').insert({
+    id, type: 'core.sleep', tenant_id: 'platform', payload: JSON.stringify(payload),
+    status: ended ? 'cancelled' : 'queued', finished_at: ended ? now : null,
+    retry_policy: JSON.stringify({ ...DEFAULT_RETRY, ...retry }), authority: JSON.stringify({ actorId, grants }),
+    created_by: 'recorder', source_kind: 'system', created_at: now, updated_at: now, checked_at: now,
+  });
+}

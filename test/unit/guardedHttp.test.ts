@@ -1,0 +1,92 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createGuardedHttp } from '../../platform/guardedHttp.ts';
+
+const guarded = createGuardedHttp({ allow: [] });
+const local = createGuardedHttp({ allow: ['127.0.0.0/8'] });
+afterAll(() => Promise.all([guarded.close(), local.close()]));
+
+const get = (url: string, client = guarded, timeoutMs = 3_000) => client.request({ url, method: 'GET', headers: {}, timeoutMs });
+
+describe('addresses inside', () => {
+  test.each([
+    'http://127.0.0.1/', 'http://127.1/', 'http://2130706433/', 'http://0x7f000001/', 'http://0177.0.0.1/', 'http://0/',
+    'http://10.0.0.1/', 'http://172.16.0.1/', 'http://192.168.1.1/', 'http://169.254.169.254/', 'http://100.64.0.1/',
+    'http://224.0.0.1/', 'http://255.255.255.255/', 'http://192.0.2.1/', 'http://[::1]/', 'http://[::]/', 'http://[fe80::1]/',
+    'http://[fc00::1]/', 'http://[::ffff:127.0.0.1]/', 'http://[::ffff:7f00:1]/', 'http://[64:ff9b::7f00:1]/',
+    'http://[2002:7f00:1::]/', 'http://[ff02::1]/', 'http://[2001:db8::1]/',
+  ])('%s is refused without a connection', async (url) => {
+    await expect(get(url)).rejects.toMatchObject({ code: 'address_not_allowed', transient: false });
+  });
+
+  test('a name that resolves to one is refused at the connection', async () => {
+    await expect(get('http://localhost:1/')).rejects.toMatchObject({ code: 'address_not_allowed' });
+  });
+});
+
+test.each(['ftp://1.1.1.1/', 'file:///etc/passwd', 'http://user@1.1.1.1/', 'http://user:pw@1.1.1.1/', 'nonsense'])(
+  '%s is no URL to send to', async (url) => {
+    await expect(get(url)).rejects.toMatchObject({ code: 'url_not_allowed' });
+  },
+);
+
+describe('a server', () => {
+  let server: Server;
+  let base: string;
+  beforeAll(async () => {
+    server = createServer((req, res) => {
+      if (req.url === '/redirect') res.writeHead(302, { location: '/', 'set-cookie': 'secret=1' }).end();
+      else if (req.url === '/busy') res.writeHead(503, { 'retry-after': '7' }).end();
+      else if (req.url === '/large') res.end('x'.repeat(1_000_000));
+      else if (req.url === '/drip') {
+        res.write('a');
+        const timer = setInterval(() => res.write('a'), 50);
+        res.on('close', () => clearInterval(timer));
+      } else if (req.url === '/broken') req.socket.end('this is not HTTP\r\n\r\n');
+      else res.end('fine');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  test('inside an exception is reached', async () => {
+    expect(await get(`${base}/`, local)).toMatchObject({ status: 200, body: 'fine', truncated: false });
+  });
+
+  test('a redirect is an answer, not a way, and its cookies are left out', async () => {
+    const answer = await get(`${base}/redirect`, local);
+    expect(answer.status).toBe(302);
+    expect(answer.headers).toMatchObject({ location: '/' });
+    expect(answer.headers).not.toHaveProperty('set-cookie');
+  });
+
+  test('Retry-After is read', async () => {
+    expect(await get(`${base}/busy`, local)).toMatchObject({ status: 503, retryAfterMs: 7_000 });
+  });
+
+  test('a large answer is cut', async () => {
+    const answer = await get(`${base}/large`, local);
+    expect([answer.body.length, answer.truncated]).toEqual([65_536, true]);
+  });
+
+  test('a slow drip ends at the limit of the whole exchange', async () => {
+    const began = performance.now();
+    await expect(get(`${base}/drip`, local, 400)).rejects.toMatchObject({ code: 'timed_out', transient: true });
+    expect(performance.now() - began).toBeLessThan(1_500);
+  });
+
+  test('what is not HTTP and what does not listen are told apart', async () => {
+    await expect(get(`${base}/broken`, local)).rejects.toMatchObject({ code: 'bad_answer' });
+    await expect(get('http://127.0.0.1:1/', local)).rejects.toMatchObject({ code: 'connect_failed' });
+  });
+
+  test.each(['Host', 'content-length', 'Transfer-Encoding'])('the header %s cannot be set', async (name) => {
+    const sent = local.request({ url: `${base}/`, method: 'GET', headers: { [name]: '1' }, timeoutMs: 1_000 });
+    await expect(sent).rejects.toMatchObject({ code: 'url_not_allowed' });
+  });
+});
