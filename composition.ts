@@ -1,7 +1,7 @@
 import { createJobActivities } from './activities/jobs.ts';
 import { createReconcileActivities } from './activities/reconcile.ts';
 import { createChanges } from './db/changes.ts';
-import { createCommit } from './db/commit.ts';
+import { createCommit, createNote } from './db/commit.ts';
 import { openDatabase } from './db/knex.ts';
 import { createAccess } from './services/access.ts';
 import { createAudit } from './services/audit.ts';
@@ -45,12 +45,14 @@ export function compose(config: Config, log: Log) {
   const dispatch = createDispatch({ db, link, changes, log, metrics, taskQueue, eager: () => workers.isRunning() });
   const commit = createCommit<DispatchTask>({ db, ids, clock, dispatch, dispatchGraceMs: config.dispatchGraceMs });
 
+  const note = createNote({ db, clock });
+
   const audit = createAudit({ commit });
   const access = createAccess({ audit });
   const jobTypes = createJobTypes(allJobTypes({ http }));
   const jobs = createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs });
   const inspect = createInspect(link);
-  const runs = createJobRuns({ db, commit, access, jobTypes, clock, log, metrics });
+  const runs = createJobRuns({ db, commit, note, access, jobTypes, clock, log, metrics });
   const reconcile = createReconcile({
     db, commit, runs, jobTypes, clock, log, heartbeatMs, inspect, graceMs: reconcileSeconds * 1_000,
   });

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Log } from '../platform/log.ts';
-import { CHANGES_CHANNEL } from './trail.ts';
+import { LISTEN_TO_CHANGES } from './trail.ts';
 
 /** Tells listeners in this process about topics that any process notified. */
 export type Changes = {
@@ -42,7 +42,7 @@ export function createChanges(url: string, log: Log): Changes {
     try {
       client = next;
       await next.connect();
-      await next.query(`LISTEN ${CHANGES_CHANNEL}`);
+      await next.query(LISTEN_TO_CHANGES);
       // Whatever happened while nobody listened is found by looking.
       wakeAll();
     } catch (error) {

@@ -1,4 +1,4 @@
-import { transaction, type Transaction } from 'objection';
+import { transaction, type Model, type Transaction } from 'objection';
 import type { Knex } from './knex.ts';
 import type { Caller, IdempotencyClaim } from '../domain/caller.ts';
 import { AppError } from '../domain/errors.ts';
@@ -7,32 +7,45 @@ import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import { fulfilKey } from './idempotency.ts';
 import {
-  OUTBOX_TOPIC, emptyTrail, writeTrail, type AuditOutcome, type OutboxRow, type OwedTask, type Subject, type Trail,
+  NOTHING_CHANGED, OUTBOX_TOPIC, emptyTrail, writeTrail,
+  type AuditOutcome, type Change, type OutboxRow, type OwedTask, type Subject, type Trail,
 } from './trail.ts';
 
 type AuditDetail = { before?: object; after?: object; outcome?: AuditOutcome; tenantId?: string };
 
 /** What a use case can do inside its transaction. */
 export type Work<Task extends OwedTask> = {
-  trx: Transaction;
   now: Date;
+  /** The transaction, for use cases that read before they write or write in several steps. */
+  trx(): Promise<Transaction>;
+  /** Adds a record. It is written at the end, together with everything below. */
+  insert<M extends typeof Model>(model: M, row: Partial<InstanceType<M>>): InstanceType<M>;
+  /** Changes a record at the end; when that finds it in another state, the commit fails with `NothingChanged`. */
+  change(change: Change): void;
   /** Records who did what to which record. */
   audit(action: string, subject: Subject, detail?: AuditDetail): void;
   /** Records an event that consumers are told about. */
   emit(type: EventType, subject: Subject, data: object): void;
   /** Owes a call to Temporal: tried right after the commit, then by the relay until it succeeds. */
   dispatch(task: Task): void;
-  /** Tells other processes, when the transaction commits, that `topic` changed. */
-  notify(topic: string): void;
 };
 
-/** Who writes: a caller, whose commits must leave an audit entry, or a run that notes its own progress. */
-export type Writer = Caller | { kind: 'run'; tenantId: string };
+/** The record was in another state than the change was for; nothing was written. */
+export class NothingChanged extends Error {}
 
+/** Writes for a caller; leaves an audit entry, or throws. */
 export type Commit<Task extends OwedTask> = <T>(
-  writer: Writer,
-  useCase: (work: Work<Task>) => Promise<T>,
+  caller: Caller,
+  useCase: (work: Work<Task>) => Promise<T> | T,
 ) => Promise<T>;
+
+/**
+ * Writes what a run notes about itself: that it began, a log line, its progress. One statement, which is its own
+ * transaction, without an audit entry; what comes of the run is committed like anything else.
+ */
+export type Note = <T>(statement: (db: Knex, now: Date) => Promise<T>) => Promise<T>;
+
+export const createNote = ({ db, clock }: { db: Knex; clock: Clock }): Note => (statement) => statement(db, clock.now());
 
 type Deps = {
   db: Knex;
@@ -50,49 +63,62 @@ type Deps = {
 
 /**
  * The only door to a write: one transaction that holds the records, their audit entries, their events and
- * the calls to Temporal that must follow.
+ * the calls to Temporal that must follow. A use case that only adds and changes records costs one statement.
  */
-export const createCommit = <Task extends OwedTask>(deps: Deps): Commit<Task> => async (writer, useCase) => {
-  const now = deps.clock.now();
+export const createCommit = <Task extends OwedTask>(deps: Deps): Commit<Task> => async (caller, useCase) => {
   const trail = emptyTrail();
-  const actor = writer.kind === 'run' ? null : writer;
-
-  const result = await transaction(deps.db, async (trx) => {
-    const done = await useCase({
-      trx,
-      now,
-      audit(action, subject, { before, after, outcome, tenantId } = {}) {
-        if (!actor) throw new Error(`A run's note has no audit entry: ${action}`);
-        trail.audit.push({
-          id: deps.ids.next('aud'), tenantId: tenantId ?? actor.tenantId, actorId: actor.actorId, via: actor.kind,
-          action, outcome: outcome ?? 'done', subject, before: before ?? null, after: after ?? null,
-          requestId: actor.requestId, address: actor.address, at: now,
-        });
-      },
-      emit(type, subject, data) {
-        trail.events.push({
-          id: deps.ids.next('evt'), type, tenantId: writer.tenantId, subject, actorId: actor?.actorId ?? 'system',
-          data, at: now,
-        });
-      },
-      dispatch(task) {
-        const quick = deps.dispatch.isQuick();
-        const availableAt = quick ? new Date(now.getTime() + deps.dispatchGraceMs) : now;
-        if (!quick) trail.topics.add(OUTBOX_TOPIC);
-        trail.outbox.push({ id: deps.ids.next('out'), task, availableAt, at: now });
-      },
-      notify: (topic) => void trail.topics.add(topic),
-    });
-    if (actor && trail.audit.length === 0) throw new Error('A commit for a caller must leave an audit entry');
-    if (actor?.idempotency) await fulfilClaim(trx as Knex.Transaction, actor.idempotency, trail);
-    await writeTrail(trx as Knex.Transaction, trail);
-    return done;
-  });
-  if (trail.outbox.length > 0) deps.dispatch.committed(trail.outbox);
-  return result;
+  let begun: Promise<Transaction> | undefined;
+  const trx = () => (begun ??= transaction.start(deps.db));
+  try {
+    const result = await useCase(workOn(deps, caller, trail, trx));
+    if (trail.audit.length === 0) throw new Error('A commit must leave an audit entry');
+    if (caller.idempotency) await fulfilClaim(await trx(), caller.idempotency, trail);
+    const open = await begun;
+    await writeTrail((open as Knex.Transaction | undefined) ?? deps.db, trail);
+    await open?.commit();
+    if (trail.outbox.length > 0) deps.dispatch.committed(trail.outbox);
+    return result;
+  } catch (error) {
+    // The connection may be what failed: then the server has rolled back already.
+    await (await begun?.catch(() => undefined))?.rollback().catch(() => undefined);
+    throw (error as { code?: unknown }).code === NOTHING_CHANGED ? new NothingChanged() : error;
+  }
 };
 
-async function fulfilClaim(trx: Knex.Transaction, claim: IdempotencyClaim, trail: Trail) {
-  if (await fulfilKey(trx, claim, trail.audit[0]?.subject.id ?? '')) return;
+function workOn<Task extends OwedTask>(
+  { ids, clock, dispatch, dispatchGraceMs }: Deps, caller: Caller, trail: Trail, trx: () => Promise<Transaction>,
+): Work<Task> {
+  const now = clock.now();
+  return {
+    now,
+    trx,
+    insert(model, row) {
+      const record = model.fromJson(row, { skipValidation: true });
+      trail.inserts.push(record);
+      return record as InstanceType<typeof model>;
+    },
+    change: (change) => void trail.changes.push(change),
+    audit(action, subject, { before, after, outcome, tenantId } = {}) {
+      trail.audit.push({
+        id: ids.next('aud'), tenantId: tenantId ?? caller.tenantId, actorId: caller.actorId, via: caller.kind,
+        action, outcome: outcome ?? 'done', subject, before: before ?? null, after: after ?? null,
+        requestId: caller.requestId, address: caller.address, at: now,
+      });
+    },
+    emit(type, subject, data) {
+      const { tenantId, actorId } = caller;
+      trail.events.push({ id: ids.next('evt'), type, tenantId, subject, actorId, data, at: now });
+    },
+    dispatch(task) {
+      const quick = dispatch.isQuick();
+      const availableAt = quick ? new Date(now.getTime() + dispatchGraceMs) : now;
+      if (!quick) trail.topics.add(OUTBOX_TOPIC);
+      trail.outbox.push({ id: ids.next('out'), task, availableAt, at: now });
+    },
+  };
+}
+
+async function fulfilClaim(trx: Transaction, claim: IdempotencyClaim, trail: Trail) {
+  if (await fulfilKey(trx as Knex.Transaction, claim, trail.audit[0]?.subject.id ?? '')) return;
   throw new AppError('idempotency_in_progress', 'Another request with this Idempotency-Key took over.');
 }

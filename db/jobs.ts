@@ -1,42 +1,48 @@
-import type { Transaction } from 'objection';
 import type { Knex } from './knex.ts';
 import { Job } from './models/Job.ts';
+import { JobLog } from './models/JobLog.ts';
+import { scopeCondition } from './scopeSql.ts';
 import type { LogLevel } from '../domain/jobs.ts';
+import type { Scope } from '../domain/scope.ts';
+import { prepared } from './prepared.ts';
+import { notifying, type Change } from './trail.ts';
+
+const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress, attempts, log_count, run_id,
+  created_by, authority, source_kind, source_id, retry_of, cancel_requested_at, created_at, updated_at, started_at,
+  finished_at, checked_at, version`;
 
 export type LogLine = { attempt: number; level: LogLevel; message: string; data: object | null; at: Date };
 
 /** Column values that go with appended lines; keys are column names. */
-export type JobChange = Readonly<Record<string, Knex.RawBinding>>;
+export type JobValues = Readonly<Record<string, Knex.RawBinding>>;
 
 /** Which state of the job the change is for: any other state is left alone. */
 export type JobGuard = { statuses: readonly string[]; runId?: string };
 
 /**
- * Changes a job and appends to its log in one statement. The row lock of the job makes the line numbers
- * gapless and their order the order of commits, so that a follower that has seen line n never misses n + 1.
- * Returns false, with nothing written, when the job is not in the guarded state.
+ * Changes a job and appends to its log. The row lock of the job makes the line numbers gapless and their order the
+ * order of commits, so that a follower that has seen line n never misses n + 1.
  */
-export async function changeJobAndLog(
-  trx: Transaction, jobId: string, guard: JobGuard, change: JobChange, lines: readonly LogLine[],
-): Promise<boolean> {
-  const columns = Object.keys(change);
+export function jobChange(
+  jobId: string, guard: JobGuard, values: JobValues, lines: readonly LogLine[], topics: readonly string[],
+): Change {
+  const columns = Object.keys(values);
   const sets = ['log_count = log_count + ?', ...columns.map((column) => `${column} = ?`)];
-  const bindings: Knex.RawBinding[] = [lines.length, ...Object.values(change), jobId, [...guard.statuses]];
-  if (guard.runId !== undefined) bindings.push(guard.runId);
-  const result = await (trx as Knex.Transaction).raw<{ rows: { changed: number }[] }>(
-    `WITH job AS (
+  const byRun = guard.runId === undefined ? [] : [guard.runId];
+  return {
+    topics,
+    sql: (name) => `${name} AS (
        UPDATE jobs SET ${sets.join(', ')}
-       WHERE id = ? AND status = ANY (?::text[]) ${guard.runId === undefined ? '' : 'AND run_id = ?'}
+       WHERE id = ? AND status = ANY (?::text[]) ${byRun.length > 0 ? 'AND run_id = ?' : ''}
        RETURNING id, log_count
-     ), logged AS (
+     ), ${name}_logged AS (
        INSERT INTO job_logs (job_id, line, attempt, level, message, data, at)
        SELECT job.id, job.log_count - ? + l.n, l.attempt, l.level, l.message, l.data::json, l.at
-       FROM job, unnest(?::int[], ?::text[], ?::text[], ?::text[], ?::timestamptz[])
+       FROM ${name} AS job, unnest(?::int[], ?::text[], ?::text[], ?::text[], ?::timestamptz[])
             WITH ORDINALITY AS l (attempt, level, message, data, at, n)
-     )
-     SELECT count(*) AS changed FROM job`,
-    [
-      ...bindings,
+     )`,
+    bindings: [
+      lines.length, ...Object.values(values), jobId, [...guard.statuses], ...byRun,
       lines.length,
       lines.map((line) => line.attempt),
       lines.map((line) => line.level),
@@ -44,8 +50,13 @@ export async function changeJobAndLog(
       lines.map((line) => (line.data === null ? null : JSON.stringify(line.data))) as unknown as string[],
       lines.map((line) => line.at),
     ],
-  );
-  return result.rows[0]?.changed === 1;
+  };
+}
+
+/** Makes such a change by itself; nothing happens when the job is in another state. */
+export async function noteJobChange(db: Knex, { sql, bindings, topics }: Change): Promise<void> {
+  const notify = notifying(topics);
+  await db.raw(`WITH ${sql('job')} SELECT ${notify.sql} FROM job`, [...bindings, ...notify.bindings]);
 }
 
 /**
@@ -53,24 +64,50 @@ export async function changeJobAndLog(
  * Returns the job as it is now, or undefined when this run has nothing to do.
  */
 export async function claimAttempt(
-  trx: Transaction, { jobId, runId, now }: { jobId: string; runId: string; now: Date },
+  db: Knex, { jobId, runId, now }: { jobId: string; runId: string; now: Date },
 ): Promise<Job | undefined> {
-  const { rows } = await (trx as Knex.Transaction).raw<{ rows: object[] }>(
+  const { rows } = await prepared<object>(
+    db,
     `WITH job AS (
        UPDATE jobs SET status = 'running', run_id = ?, attempts = attempts + 1, version = version + 1,
                        started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
        WHERE id = ? AND attempts < (retry_policy ->> 'maxAttempts')::integer
          AND (status = 'queued' OR (status = 'running' AND run_id = ?))
-       RETURNING *
+       RETURNING ${JOB_COLUMNS}
      ), logged AS (
        INSERT INTO job_logs (job_id, line, attempt, level, message, at)
        SELECT id, log_count, attempts, 'info', 'Attempt ' || attempts || ' started', updated_at FROM job
      )
-     SELECT * FROM job`,
+     SELECT ${JOB_COLUMNS} FROM job`,
     [runId, now, now, now, jobId, runId],
   );
   return rows[0] && Job.fromDatabaseJson(rows[0]);
 }
+
+/** A job with the last `limit` lines of its log, oldest first, in one statement. */
+export async function findWithLogs(
+  db: Knex, jobId: string, scope: Scope, limit: number,
+): Promise<{ job: Job; logs: JobLog[] } | undefined> {
+  const inScope = scopeCondition(scope, 'j.tenant_id');
+  const { rows } = await prepared<{ logs: JobLogRow[] | null } & object>(
+    db,
+    `SELECT ${JOB_COLUMNS}, (
+       SELECT json_agg(l ORDER BY l.line)
+       FROM (SELECT line, attempt, level, message, data, at FROM job_logs WHERE job_id = j.id ORDER BY line DESC LIMIT ?) AS l
+     ) AS logs
+     FROM jobs AS j WHERE j.id = ? AND ${inScope.sql}`,
+    [limit, jobId, ...inScope.bindings],
+  );
+  if (!rows[0]) return undefined;
+  const { logs, ...row } = rows[0];
+  // Inside JSON a timestamp is text.
+  return {
+    job: Job.fromDatabaseJson(row),
+    logs: (logs ?? []).map((log) => JobLog.fromDatabaseJson({ ...log, at: new Date(log.at) })),
+  };
+}
+
+type JobLogRow = { at: string };
 
 /** Unsettled jobs that nobody has looked at since `before`, oldest look first; marks them as looked at. */
 export const takeUnsettled = (db: Knex, take: { before: Date; now: Date; limit: number }): Promise<Job[]> =>

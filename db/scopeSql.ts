@@ -1,7 +1,15 @@
-import type { QueryBuilder, Model } from 'objection';
+import type { Model, QueryBuilder } from 'objection';
+import type { Knex } from './knex.ts';
 import type { Scope } from '../domain/scope.ts';
 
-/** Narrows a query to the records inside `scope`; the SQL reading of `covers`. */
-export function whereInScope<M extends Model, R>(query: QueryBuilder<M, R>, scope: Scope, column = 'tenant_id'): void {
-  if (scope.kind === 'tenants') void query.whereIn(column, [...scope.tenantIds]);
+/** The SQL reading of `covers`: a condition that holds for the records inside `scope`. */
+export const scopeCondition = (scope: Scope, column = 'tenant_id'): { sql: string; bindings: Knex.RawBinding[] } =>
+  scope.kind === 'everywhere'
+    ? { sql: 'TRUE', bindings: [] }
+    : { sql: `${column} = ANY (?::text[])`, bindings: [[...scope.tenantIds]] };
+
+/** Narrows a query to the records inside `scope`. */
+export function whereInScope<M extends Model, R>(query: QueryBuilder<M, R>, scope: Scope): void {
+  const { sql, bindings } = scopeCondition(scope);
+  void query.whereRaw(sql, bindings);
 }

@@ -1,4 +1,6 @@
+import type { Model } from 'objection';
 import type { Knex } from './knex.ts';
+import { prepared } from './prepared.ts';
 import type { EventType } from '../domain/events.ts';
 
 export type Subject = { type: string; id: string };
@@ -16,8 +18,16 @@ export type EventRow = {
 export type OwedTask = { kind: string; workflowId: string };
 export type OutboxRow = { id: string; task: OwedTask; availableAt: Date; at: Date };
 
-/** What a commit writes beside its records. */
+/**
+ * A change of one record as part of a larger statement. `sql(name)` is a list of common table expressions, the
+ * one called `name` with a row when the record was in the state that the change is for.
+ */
+export type Change = { sql(name: string): string; bindings: readonly Knex.RawBinding[]; topics: readonly string[] };
+
+/** What a commit writes. */
 export type Trail = {
+  changes: Change[];
+  inserts: Model[];
   audit: AuditRow[];
   events: EventRow[];
   outbox: OutboxRow[];
@@ -26,38 +36,74 @@ export type Trail = {
 };
 
 /** PostgreSQL channel on which processes tell each other that a record changed. */
-export const CHANGES_CHANNEL = 'holdfast_changes';
+const CHANGES_CHANNEL = 'holdfast_changes';
+export const LISTEN_TO_CHANGES = `LISTEN ${CHANGES_CHANNEL}`;
 
 /** Topic on which relays hear of rows that no quick way will take. */
 export const OUTBOX_TOPIC = 'outbox';
 
-export const emptyTrail = (): Trail => ({ audit: [], events: [], outbox: [], topics: new Set() });
+/** SQLSTATE of a change that found nothing to change; see `must_change` in the schema. */
+export const NOTHING_CHANGED = 'HF001';
+
+export const emptyTrail = (): Trail => ({
+  changes: [], inserts: [], audit: [], events: [], outbox: [], topics: new Set(),
+});
+
+/** The statement of a commit of many records is seldom seen twice. */
+const MAX_PREPARED_BINDINGS = 200;
 
 const json = (value: object | null) => (value === null ? null : JSON.stringify(value));
 
+/** Part of a SELECT that notifies; `topics` are its bindings. */
+export const notifying = (topics: Iterable<string>): { sql: string; bindings: Knex.RawBinding[] } => ({
+  sql: '(SELECT count(pg_notify(?, topic)) FROM unnest(?::text[]) AS topic)',
+  bindings: [CHANGES_CHANNEL, [...topics]],
+});
+
 /** Collects one statement's parts and bindings. */
-const statement = () => {
+function statement() {
   const parts: string[] = [];
   const bindings: Knex.RawBinding[] = [];
   return {
     parts,
     bindings,
-    insert(table: string, columns: string, rows: Knex.RawBinding[][]) {
+    insert(table: string, columns: string, rows: readonly (readonly Knex.RawBinding[])[]) {
       if (rows.length === 0) return;
       const tuples = rows.map((row) => `(${row.map(() => '?').join(', ')})`).join(', ');
-      parts.push(`INSERT INTO ${table} (${columns}) VALUES ${tuples}`);
+      parts.push(`i${parts.length} AS (INSERT INTO ${table} (${columns}) VALUES ${tuples})`);
       bindings.push(...rows.flat());
     },
   };
-};
+}
 
-/** Writes the trail in one statement: a commit costs one round trip for it, however much it holds. */
-export async function writeTrail(trx: Knex.Transaction, trail: Trail): Promise<void> {
+/**
+ * Writes a trail in one statement: without a transaction around it, it is one. Whatever a commit holds, it costs
+ * one round trip. Errors: SQLSTATE `NOTHING_CHANGED`, with nothing written.
+ */
+export async function writeTrail(db: Knex, trail: Trail): Promise<void> {
   const sql = statement();
+  const checks = trail.changes.map((change, i) => {
+    sql.parts.push(change.sql(`c${i}`));
+    sql.bindings.push(...change.bindings);
+    return `must_change((SELECT count(*) FROM c${i}))`;
+  });
+  for (const record of trail.inserts) {
+    const row = record.$toDatabaseJson() as Record<string, Knex.RawBinding>;
+    const { tableName } = record.constructor as typeof Model;
+    sql.insert(tableName, Object.keys(row).join(', '), [Object.values(row)]);
+  }
+  insertTrail(sql, trail);
+  const notify = notifying([...trail.topics, ...trail.changes.flatMap((change) => change.topics)]);
+  const text = `WITH ${sql.parts.join(', ')} SELECT ${[...checks, notify.sql].join(', ')}`;
+  const bindings = [...sql.bindings, ...notify.bindings];
+  await (bindings.length <= MAX_PREPARED_BINDINGS ? prepared(db, text, bindings) : db.raw(text, bindings));
+}
+
+function insertTrail(sql: ReturnType<typeof statement>, { audit, events, outbox }: Trail): void {
   sql.insert(
     'audit_entries',
     'id, tenant_id, actor_id, via, action, outcome, subject_type, subject_id, before, after, request_id, address, at',
-    trail.audit.map((a) => [
+    audit.map((a) => [
       a.id, a.tenantId, a.actorId, a.via, a.action, a.outcome, a.subject.type, a.subject.id,
       json(a.before), json(a.after), a.requestId, a.address, a.at,
     ]),
@@ -65,20 +111,11 @@ export async function writeTrail(trx: Knex.Transaction, trail: Trail): Promise<v
   sql.insert(
     'events',
     'id, type, tenant_id, subject_type, subject_id, actor_id, data, created_at',
-    trail.events.map((e) => [e.id, e.type, e.tenantId, e.subject.type, e.subject.id, e.actorId, json(e.data), e.at]),
+    events.map((e) => [e.id, e.type, e.tenantId, e.subject.type, e.subject.id, e.actorId, json(e.data), e.at]),
   );
   sql.insert(
     'outbox',
     'id, workflow_id, task, available_at, created_at',
-    trail.outbox.map((o) => [o.id, o.task.workflowId, json(o.task), o.availableAt, o.at]),
+    outbox.map((o) => [o.id, o.task.workflowId, json(o.task), o.availableAt, o.at]),
   );
-  // Last, because PostgreSQL skips a SELECT in WITH that nothing refers to.
-  if (trail.topics.size > 0) {
-    sql.parts.push('SELECT pg_notify(?, topic) FROM unnest(?::text[]) AS topic');
-    sql.bindings.push(CHANGES_CHANNEL, [...trail.topics]);
-  }
-  const last = sql.parts.pop();
-  if (last === undefined) return;
-  const before = sql.parts.map((part, i) => `t${i} AS (${part})`);
-  await trx.raw(before.length > 0 ? `WITH ${before.join(', ')} ${last}` : last, sql.bindings);
 }

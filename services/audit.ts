@@ -19,9 +19,8 @@ export function createAudit({ commit }: { commit: Commit<DispatchTask> }) {
       if (now !== minute) [minute, refusals] = [now, 0];
       if (++refusals > MAX_REFUSALS_A_MINUTE) return;
       const { idempotency: _, ...unclaimed } = caller;
-      await commit(unclaimed, async (work) => {
+      await commit(unclaimed, (work) => {
         work.audit(action, { type: 'request', id: caller.requestId }, { after: detail, outcome: 'denied' });
-        return Promise.resolve();
       });
     },
   };

@@ -1,15 +1,14 @@
-import type { Commit } from '../db/commit.ts';
-import { changeJobAndLog, type JobChange, type LogLine } from '../db/jobs.ts';
+import type { Note } from '../db/commit.ts';
+import { jobChange, noteJobChange, type JobValues, type LogLine } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
 import { MAX_LOG_LINES, type LogLevel } from '../domain/jobs.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import type { DispatchTask } from '../temporal/contracts.ts';
 import { jobLogged } from './jobs.ts';
 
 export type RunLog = ReturnType<typeof createRunLog>;
 
-type Deps = { commit: Commit<DispatchTask>; clock: Clock; log: Log; job: Job };
+type Deps = { note: Note; clock: Clock; log: Log; job: Job };
 
 /** How long lines and progress may wait before others can read them. */
 const FLUSH_MS = 250;
@@ -20,7 +19,7 @@ const MAX_DATA_BYTES = 16_384;
  * Gathers what one attempt logs and how far it is, and writes both four times a second while the attempt runs.
  * What is left when it ends is taken by the commit that ends it.
  */
-export function createRunLog({ commit, clock, log, job }: Deps) {
+export function createRunLog({ note, clock, log, job }: Deps) {
   let lines: LogLine[] = [];
   let progress: string | null = null;
   let room = MAX_LOG_LINES - job.logCount;
@@ -33,7 +32,7 @@ export function createRunLog({ commit, clock, log, job }: Deps) {
     return taken;
   };
 
-  const progressChange = (): JobChange => {
+  const progressChange = (): JobValues => {
     const change = progress === null ? {} : { progress };
     progress = null;
     return change;
@@ -43,10 +42,9 @@ export function createRunLog({ commit, clock, log, job }: Deps) {
     const taken = take();
     const guard = { statuses: ['running'], runId: job.runId ?? '' };
     try {
-      await commit({ kind: 'run', tenantId: job.tenantId }, async (work) => {
-        await changeJobAndLog(work.trx, job.id, guard, { ...progressChange(), updated_at: work.now }, taken);
-        work.notify(jobLogged(job.id));
-      });
+      await note((db, now) =>
+        noteJobChange(db, jobChange(job.id, guard, { ...progressChange(), updated_at: now }, taken, [jobLogged(job.id)])),
+      );
     } catch (error) {
       // The attempt matters more than its log: it goes on, and the lines go with the next write.
       lines = [...taken, ...lines];

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Commit } from '../db/commit.ts';
+import { NothingChanged, type Commit, type Note } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
-import { changeJobAndLog, claimAttempt } from '../db/jobs.ts';
+import { claimAttempt, jobChange, noteJobChange } from '../db/jobs.ts';
 import { Job } from '../db/models/Job.ts';
 import { systemCaller } from '../domain/caller.ts';
 import { isFinal, MAX_RESULT_BYTES, type JobError } from '../domain/jobs.ts';
@@ -36,14 +36,14 @@ export class AttemptFailed extends Error {
 export type RunOf = { jobId: string; runId: string };
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; access: Access; jobTypes: JobTypes; clock: Clock; log: Log; metrics: Metrics;
+  db: Knex; commit: Commit<DispatchTask>; note: Note; access: Access; jobTypes: JobTypes; clock: Clock; log: Log; metrics: Metrics;
 };
 
 /** A wait that a server asked for is honoured up to this. */
 const MAX_ASKED_DELAY_MS = 3_600_000;
 
 /** What the workflow of a job does to its record. Every step may be repeated: the second time changes nothing. */
-export function createJobRuns({ db, commit, access, jobTypes, clock, log, metrics }: Deps) {
+export function createJobRuns({ db, commit, note, access, jobTypes, clock, log, metrics }: Deps) {
   /** Moves a job to its end; false when it has one already or another run has it. */
   async function finish(job: Job, run: RunLog, end: JobEnd): Promise<boolean> {
     const writer = systemCaller(job.tenantId, jobWorkflowId(job.id));
@@ -51,28 +51,25 @@ export function createJobRuns({ db, commit, access, jobTypes, clock, log, metric
     const progress = run.progressChange();
     const guard = { statuses: ['queued', 'running'], ...(end.runId !== undefined && { runId: end.runId }) };
     const error = end.error ?? null;
-    return commit(writer, async (work) => {
-      const changed = await changeJobAndLog(
-        work.trx, job.id, guard,
+    return commit(writer, (work) => {
+      work.change(jobChange(
+        job.id, guard,
         {
           status: end.status, updated_at: work.now, finished_at: work.now, version: job.version + 1,
           result: end.result ?? null, error: error && JSON.stringify(error), ...progress,
         },
-        lines,
-      );
-      if (!changed) throw new AlreadyEnded();
+        lines, [jobEnded(job.id), jobLogged(job.id)],
+      ));
       const ended = { ...view(job), status: end.status, error };
       work.audit(`job.${end.verb}`, subject(job), { before: auditView(job), after: auditView(ended) });
       work.emit(`job.${end.status}`, subject(job), eventData(ended));
-      work.notify(jobEnded(job.id));
-      work.notify(jobLogged(job.id));
     }).then(
       () => {
         metrics.jobsFinished.inc({ type: job.type, status: end.status });
         return true;
       },
       (error: unknown) => {
-        if (error instanceof AlreadyEnded) return false;
+        if (error instanceof NothingChanged) return false;
         throw error;
       },
     );
@@ -80,14 +77,13 @@ export function createJobRuns({ db, commit, access, jobTypes, clock, log, metric
 
   /** Notes a failed attempt; the record keeps its error until an attempt succeeds. */
   const noteFailure = (job: Job, run: RunLog, error: JobError) =>
-    commit({ kind: 'run', tenantId: job.tenantId }, async (work) => {
-      await changeJobAndLog(
-        work.trx, job.id, { statuses: ['running'], runId: job.runId ?? '' },
-        { error: JSON.stringify(error), updated_at: work.now, ...run.progressChange() },
-        run.take(),
-      );
-      work.notify(jobLogged(job.id));
-    });
+    note((on, now) =>
+      noteJobChange(on, jobChange(
+        job.id, { statuses: ['running'], runId: job.runId ?? '' },
+        { error: JSON.stringify(error), updated_at: now, ...run.progressChange() },
+        run.take(), [jobLogged(job.id)],
+      )),
+    );
 
   async function failAttempt(job: Job, run: RunLog, failure: JobFailure): Promise<never> {
     const retry = failure.retryable && mayRetry(job.retryPolicy, job.attempts, failure.code);
@@ -130,11 +126,7 @@ export function createJobRuns({ db, commit, access, jobTypes, clock, log, metric
 
   /** Claims the next attempt, or says why there is none. */
   async function begin({ jobId, runId }: RunOf): Promise<Job | undefined> {
-    const job = await commit({ kind: 'run', tenantId: 'platform' }, async (work) => {
-      const claimed = await claimAttempt(work.trx, { jobId, runId, now: work.now });
-      if (claimed) work.notify(jobLogged(jobId));
-      return claimed;
-    });
+    const job = await note((on, now) => claimAttempt(on, { jobId, runId, now }));
     if (job) return job;
     const known = await Job.query(db).findById(jobId);
     const ours = known?.status === 'running' && known.runId === runId;
@@ -151,7 +143,7 @@ export function createJobRuns({ db, commit, access, jobTypes, clock, log, metric
     async attempt(of: RunOf, signal: AbortSignal): Promise<void> {
       const job = await begin(of);
       if (!job) return;
-      await using run = createRunLog({ commit, clock, log, job });
+      await using run = createRunLog({ note, clock, log, job });
       const type = jobTypes.find(job.type);
       if (!type) return await failAttempt(job, run, new JobFailure('unknown_job_type', 'This worker does not know the type'));
       let result: string;
@@ -177,7 +169,7 @@ export function createJobRuns({ db, commit, access, jobTypes, clock, log, metric
     async settle({ jobId, runId }: RunOf, status: 'failed' | 'cancelled', code: string): Promise<boolean> {
       const job = await Job.query(db).findById(jobId);
       if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
-      await using run = createRunLog({ commit, clock, log, job });
+      await using run = createRunLog({ note, clock, log, job });
       run.log(status === 'cancelled' ? 'warn' : 'error', status === 'cancelled' ? 'Cancelled' : `Failed: ${code}`);
       if (status === 'cancelled') return await finish(job, run, { status, verb: 'cancel' });
       return await finish(job, run, { status, verb: 'fail', error: reasonOf(job, code) });
@@ -194,8 +186,6 @@ type JobEnd = {
   /** Only when this run has the job. */
   runId?: string;
 };
-
-class AlreadyEnded extends Error {}
 
 const MESSAGES: Readonly<Record<string, string>> & { interrupted: string } = {
   interrupted: 'The attempt was interrupted',

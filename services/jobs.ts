@@ -1,7 +1,7 @@
 import type { Knex } from '../db/knex.ts';
 import type { Commit } from '../db/commit.ts';
 import type { Changes } from '../db/changes.ts';
-import { changeJobAndLog } from '../db/jobs.ts';
+import { findWithLogs, jobChange } from '../db/jobs.ts';
 import { keysetPage, type Page } from '../db/keyset.ts';
 import { Job } from '../db/models/Job.ts';
 import { JobLog } from '../db/models/JobLog.ts';
@@ -68,10 +68,8 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
     }
     jobTypes.checkPayload(type, request.payload);
 
-    return commit(caller, async (work) => {
-      const created = await Job.query(work.trx).insert(
-        newJob(type, request, caller, from, { id: ids.next('job'), now: work.now }),
-      );
+    return commit(caller, (work) => {
+      const created = work.insert(Job, newJob(type, request, caller, from, { id: ids.next('job'), now: work.now }));
       work.audit('job.create', subject(created), { after: auditView(created) });
       work.emit('job.created', subject(created), eventData(created));
       work.dispatch(startJob(created, { lane: type.lane, timeoutMs: type.timeoutMs, heartbeatMs }));
@@ -85,6 +83,12 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
     const job = await query;
     if (!job) throw notFound('job', jobId);
     return job;
+  }
+
+  async function read(caller: Caller, jobId: string): Promise<JobWithLogs> {
+    const found = await findWithLogs(db, jobId, access.scope(caller, 'job:read'), EMBEDDED_LOG_LINES);
+    if (!found) throw notFound('job', jobId);
+    return found;
   }
 
   /** A job that the caller sees, to be acted on with another permission held where the job stands. */
@@ -102,11 +106,7 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
     create,
 
     /** One job with the end of its log. Error: `not_found`. */
-    async read(caller: Caller, jobId: string): Promise<JobWithLogs> {
-      const job = await find(caller, jobId, 'job:read');
-      const newest = await JobLog.query(db).where({ job_id: jobId }).orderBy('line', 'desc').limit(EMBEDDED_LOG_LINES);
-      return { job, logs: newest.reverse() };
-    },
+    read,
 
     /** Jobs inside the caller's scope, newest first. */
     async list(caller: Caller, filter: JobFilter, page: PageRequest): Promise<Page<Job>> {
@@ -132,33 +132,28 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
      * Asks a job to stop. One that has not begun is cancelled at once; a running one when its attempt has
      * cleaned up. Errors: `not_found`, `permission_denied`, `job_finished`, `version_stale`.
      */
-    async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<Job> {
+    async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<void> {
       const { id, version } = await findToAct(caller, jobId, 'job:cancel');
       if (expectedVersion !== undefined && expectedVersion !== version) throw staleVersion(version);
       return commit(caller, async (work) => {
-        const job = await Job.query(work.trx).findById(id).forUpdate().throwIfNotFound();
+        const job = await Job.query(await work.trx()).findById(id).forUpdate().throwIfNotFound();
         if (expectedVersion !== undefined && expectedVersion !== job.version) throw staleVersion(job.version);
         if (isFinal(job.status)) throw new AppError('job_finished', `The job has already ended: ${job.status}.`);
         const at = work.now;
         const begun = job.status === 'running';
         const line = { attempt: job.attempts, level: 'warn', message: 'Cancellation requested', data: null, at } as const;
-        await changeJobAndLog(
-          work.trx, id, { statuses: [job.status] },
+        work.change(jobChange(
+          id, { statuses: [job.status] },
           {
             cancel_requested_at: job.cancelRequestedAt ?? at, updated_at: at, version: job.version + 1,
             ...(!begun && { status: 'cancelled', finished_at: at }),
           },
-          [line],
-        );
-        const changed = await Job.query(work.trx).findById(id).throwIfNotFound();
-        work.audit('job.cancel', subject(job), { before: auditView(job), after: auditView(changed), tenantId: job.tenantId });
+          [line], [jobLogged(id), ...(begun ? [] : [jobEnded(id)])],
+        ));
+        const after = { ...auditView(job), status: begun ? job.status : 'cancelled', cancelRequested: true };
+        work.audit('job.cancel', subject(job), { before: auditView(job), after, tenantId: job.tenantId });
         work.dispatch(cancelJob(id));
-        work.notify(jobLogged(id));
-        if (!begun) {
-          work.emit('job.cancelled', subject(job), eventData(changed));
-          work.notify(jobEnded(id));
-        }
-        return changed;
+        if (!begun) work.emit('job.cancelled', subject(job), { ...eventData(job), status: 'cancelled' });
       });
     },
 
@@ -172,15 +167,20 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
       return create({ ...caller, tenantId }, { type, payload, retryPolicy }, { retryOf: jobId });
     },
 
-    /** Waits at most `waitMs` for a job's end and returns the job as it is then. */
-    async waitForEnd(caller: Caller, jobId: string, waitMs: number, signal: AbortSignal): Promise<Job> {
+    /**
+     * Waits at most `waitMs` for a job's end and returns the job as it is then. One that was just made (`fresh`)
+     * is not looked at before there is news of it.
+     */
+    async readAtEnd(
+      caller: Caller, jobId: string, { waitMs, signal, fresh = false }: { waitMs: number; signal: AbortSignal; fresh?: boolean },
+    ): Promise<JobWithLogs> {
       const deadline = clock.now().getTime() + waitMs;
-      for (;;) {
+      for (let look = !fresh; ; look = true) {
         using change = waitForChange(changes, jobEnded(jobId));
-        const job = await find(caller, jobId, 'job:read');
+        const found = look ? await read(caller, jobId) : undefined;
         const leftMs = deadline - clock.now().getTime();
-        if (isFinal(job.status) || leftMs <= 0 || signal.aborted) return job;
-        await change.within(leftMs, signal);
+        if (found && (isFinal(found.job.status) || leftMs <= 0 || signal.aborted)) return found;
+        if (leftMs > 0 && !signal.aborted) await change.within(leftMs, signal);
       }
     },
 

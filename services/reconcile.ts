@@ -36,10 +36,9 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, inspec
   async function restart(job: Job) {
     const type = jobTypes.find(job.type);
     if (!type) return;
-    await commit(systemCaller(job.tenantId, 'reconcile'), async (work) => {
+    await commit(systemCaller(job.tenantId, 'reconcile'), (work) => {
       work.audit('job.redispatch', subject(job));
       work.dispatch(startJob(job, { lane: type.lane, timeoutMs: type.timeoutMs, heartbeatMs }));
-      return Promise.resolve();
     });
   }
 

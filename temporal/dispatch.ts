@@ -22,8 +22,12 @@ type Deps = {
 const QUICK_DEADLINE_MS = 1_000;
 const RELAY_DEADLINE_MS = 5_000;
 
-/** Quick calls under way at once; what is beyond goes to the relay. */
-const MAX_QUICK = 200;
+/**
+ * Quick calls under way at once, and those that wait for their turn: the runs that a burst of requests starts shall
+ * not take the processor from its answers. What is beyond goes to the relay.
+ */
+const QUICK_AT_ONCE = 16;
+const MAX_WAITING = 200;
 
 const DELETE_EVERY_MS = 50;
 const RELAY_EVERY_MS = 1_000;
@@ -37,6 +41,7 @@ const RELAY_AT_ONCE = 10;
  */
 export function createDispatch({ db, link, changes, log, metrics, taskQueue, eager }: Deps) {
   const made: string[] = [];
+  const waiting: OutboxRow[] = [];
   let underWay = 0;
   let away = false;
   let loops: Loop[] = [];
@@ -53,7 +58,6 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
   }
 
   async function quick({ id, task }: OutboxRow) {
-    underWay += 1;
     try {
       await make('quick', task as DispatchTask, QUICK_DEADLINE_MS);
       made.push(id);
@@ -62,9 +66,13 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
         away = true;
         log.warn({ err: error }, 'Temporal is away; records are kept and their runs start when it is back');
       }
-    } finally {
-      underWay -= 1;
     }
+  }
+
+  async function quickSide() {
+    underWay += 1;
+    for (let row = waiting.shift(); row && !away; row = waiting.shift()) await quick(row);
+    underWay -= 1;
   }
 
   /** Forgets made calls in batches: one that is forgotten too late is made again, which changes nothing. */
@@ -112,12 +120,13 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
 
   return {
     /** False while calls are left to the relay at once. */
-    isQuick: (): boolean => !away && underWay < MAX_QUICK && loops.length > 0,
+    isQuick: (): boolean => !away && waiting.length < MAX_WAITING && loops.length > 0,
 
     /** Takes over the calls of a transaction that has committed. */
     committed(rows: readonly OutboxRow[]): void {
       if (away || loops.length === 0) return;
-      for (const row of rows.slice(0, MAX_QUICK - underWay)) void quick(row);
+      waiting.push(...rows.slice(0, MAX_WAITING - waiting.length));
+      for (let free = QUICK_AT_ONCE - underWay; free > 0 && waiting.length > 0; free--) void quickSide();
     },
 
     start(): void {
@@ -134,7 +143,8 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
       const stopping = loops;
       loops = [];
       await Promise.all(stopping.map((loop) => loop.stop()));
-      // Each is under way for at most its deadline.
+      // What waits is owed and will be relayed. Each call is under way for at most its deadline.
+      waiting.length = 0;
       for (let waits = 0; underWay > 0 && waits < 2 * QUICK_DEADLINE_MS; waits += 20) await sleep(20);
       await forgetMade().catch(() => undefined);
     },

@@ -66,8 +66,10 @@ export function createWorkers(deps: Deps) {
         workflowBundle: { codePath },
         maxConcurrentLocalActivityExecutions: deps.maxInlineRuns,
         // Regular activities run on the other queue only.
-        maxConcurrentActivityTaskExecutions: 1,
-        maxConcurrentWorkflowTaskExecutions: 40,
+        enableNonLocalActivities: false,
+        // Measured (docs/benchmarks.md): room for every eager start, and few polls, each of which costs the server.
+        maxConcurrentWorkflowTaskExecutions: 100,
+        maxConcurrentWorkflowTaskPolls: 4,
         maxCachedWorkflows: 500,
       });
       return [main, activityWorker];

@@ -65,7 +65,9 @@ function handler(route: Route, deps: MountDeps) {
 /** Aborted when the client closes the connection before the answer is complete. */
 function goneSignal(ctx: Context): AbortSignal {
   const gone = new AbortController();
-  ctx.res.once('close', () => gone.abort());
+  ctx.res.once('close', () => {
+    if (!ctx.res.writableFinished) gone.abort();
+  });
   return gone.signal;
 }
 

@@ -3,12 +3,13 @@ import type { Caller } from '../../domain/caller.ts';
 import { invalidField } from '../../domain/errors.ts';
 import { JOB_STATUSES } from '../../domain/jobs.ts';
 import { RetryPolicy } from '../../domain/retry.ts';
-import type { FollowedLog, JobFilter, Jobs } from '../../services/jobs.ts';
+import type { FollowedLog, JobFilter, Jobs, JobWithLogs } from '../../services/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { accepted, created, ok } from '../kit/answer.ts';
 import { eventStream, type ServerSentEvent } from '../kit/eventStream.ts';
 import { etagOf, expectedVersion } from '../kit/etag.ts';
 import { decodeCursor, encodeCursor, listOf, pageQuery } from '../kit/pagination.ts';
+import type { Preferences } from '../kit/prefer.ts';
 import { route, type Route } from '../kit/route.ts';
 import { jobPresenter, logView } from '../presenters/jobs.ts';
 import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from '../schemas/jobs.ts';
@@ -51,6 +52,8 @@ const LogQuery = Type.Object(
 
 const OneJob = Type.Object({ jobId: Id('job') }, { additionalProperties: false });
 
+type Job = JobWithLogs['job'];
+
 const pathOf = (job: { id: string }) => `/api/jobs/${job.id}`;
 
 /** Log streams that one process serves at once. */
@@ -60,19 +63,24 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
   const present = jobPresenter(jobTypes);
   const streams = eventStream(MAX_STREAMS);
 
-  async function readJob(caller: Caller, jobId: string) {
-    const { job, logs } = await jobs.read(caller, jobId);
-    return { body: present.record(job, logs), headers: { etag: etagOf(job.version, job.logCount) } };
-  }
+  const view = ({ job, logs }: JobWithLogs) => ({
+    body: present.record(job, logs), headers: { etag: etagOf(job.version, job.logCount) },
+  });
+
+  type Waiting = { caller: Caller; prefer: Preferences; signal: AbortSignal };
 
   /** The job as it is now, or as it is when it has ended if the request prefers to wait. */
-  async function afterWait(caller: Caller, jobId: string, waitMs: number, signal: AbortSignal) {
-    if (waitMs > 0) await jobs.waitForEnd(caller, jobId, waitMs, signal);
-    return readJob(caller, jobId);
+  const afterWait = async ({ caller, prefer: { waitMs }, signal }: Waiting, jobId: string, fresh = false) =>
+    view(waitMs > 0 ? await jobs.readAtEnd(caller, jobId, { waitMs, signal, fresh }) : await jobs.read(caller, jobId));
+
+  /** The answer for a job that was just made; without a wait there is nothing to read about it. */
+  async function afterCreation(request: Waiting, job: Job) {
+    const { body, headers } = request.prefer.waitMs > 0 ? await afterWait(request, job.id, true) : view({ job, logs: [] });
+    return created(pathOf(job), body, headers);
   }
 
   const recover = async (caller: Caller, id: string) => {
-    const { body, headers } = await readJob(caller, id);
+    const { body, headers } = view(await jobs.read(caller, id));
     return created(pathOf({ id }), body, headers);
   };
 
@@ -81,12 +89,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       method: 'POST', path: '/api/jobs', area: 'Jobs', permission: 'job:write',
       summary: 'Create a job and start it',
       body: JobRequest, answers: { 201: JobRecord }, headers: ['Prefer'], recover,
-      handle: async ({ caller, body, prefer, signal }) => {
-        const job = await jobs.create(caller, body);
-        if (prefer.waitMs === 0) return created(pathOf(job), present.record(job, []), { etag: etagOf(job.version, 0) });
-        const { body: record, headers } = await afterWait(caller, job.id, prefer.waitMs, signal);
-        return created(pathOf(job), record, headers);
-      },
+      handle: async (request) => afterCreation(request, await jobs.create(request.caller, request.body)),
     }),
     route({
       method: 'GET', path: '/api/jobs', area: 'Jobs', permission: 'job:read',
@@ -105,8 +108,8 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       method: 'GET', path: '/api/jobs/{jobId}', area: 'Jobs', permission: 'job:read',
       summary: 'Read a job with the end of its log',
       params: OneJob, answers: { 200: JobRecord }, headers: ['Prefer'],
-      handle: async ({ caller, params, prefer, signal }) => {
-        const { body, headers } = await afterWait(caller, params.jobId, prefer.waitMs, signal);
+      handle: async (request) => {
+        const { body, headers } = await afterWait(request, request.params.jobId);
         return ok(body, headers);
       },
     }),
@@ -131,9 +134,10 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       method: 'POST', path: '/api/jobs/{jobId}/cancel', area: 'Jobs', permission: 'job:cancel',
       summary: 'Ask a job to stop',
       params: OneJob, answers: { 202: JobRecord }, headers: ['Prefer', 'If-Match'],
-      handle: async ({ caller, params, prefer, ifMatch, signal }) => {
+      handle: async (request) => {
+        const { caller, params, ifMatch } = request;
         await jobs.cancel(caller, params.jobId, expectedVersion(ifMatch));
-        const { body, headers } = await afterWait(caller, params.jobId, prefer.waitMs, signal);
+        const { body, headers } = await afterWait(request, params.jobId);
         return accepted(body, headers);
       },
     }),
@@ -141,11 +145,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       method: 'POST', path: '/api/jobs/{jobId}/retry', area: 'Jobs', permission: 'job:write',
       summary: 'Run a job that has ended again, as a new job',
       params: OneJob, answers: { 201: JobRecord }, headers: ['Prefer'], recover,
-      handle: async ({ caller, params, prefer, signal }) => {
-        const job = await jobs.retry(caller, params.jobId);
-        const { body, headers } = await afterWait(caller, job.id, prefer.waitMs, signal);
-        return created(pathOf(job), body, headers);
-      },
+      handle: async (request) => afterCreation(request, await jobs.retry(request.caller, request.params.jobId)),
     }),
     route({
       method: 'GET', path: '/api/job-types', area: 'Jobs', permission: 'job:read',

@@ -5,6 +5,8 @@ import type { Knex } from 'knex';
  *
  * `audit_entries` is append-only. The one update that its triggers let through is the sealing of an entry:
  * `position` and `hash` from NULL to a value, once.
+ *
+ * `must_change` undoes a commit whose change found its record in another state than it was written for.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`
@@ -46,6 +48,13 @@ export async function up(knex: Knex): Promise<void> {
     CREATE TRIGGER audit_entries_sealed_once BEFORE UPDATE OF position, hash ON audit_entries
       FOR EACH ROW WHEN (OLD.position IS NOT NULL OR NEW.position IS NULL)
       EXECUTE FUNCTION audit_entries_are_append_only();
+
+    CREATE FUNCTION must_change(changed bigint) RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN
+      IF changed = 0 THEN
+        RAISE EXCEPTION 'there is nothing to change' USING ERRCODE = 'HF001';
+      END IF;
+    END $$;
 
     CREATE TABLE audit_heads (
       tenant_id text COLLATE "C" PRIMARY KEY,
@@ -102,5 +111,6 @@ export async function down(knex: Knex): Promise<void> {
     DROP TABLE audit_heads;
     DROP TABLE audit_entries;
     DROP FUNCTION audit_entries_are_append_only;
+    DROP FUNCTION must_change;
   `);
 }

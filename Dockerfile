@@ -1,0 +1,19 @@
+# One image for every role; HOLDFAST_ROLE says which one a container has.
+FROM node:24-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# The image has its own Node and an outside PostgreSQL.
+RUN npm ci --omit=dev --omit=optional
+COPY . .
+RUN npm run bundle
+
+FROM node:24-bookworm-slim
+ENV NODE_ENV=production HOLDFAST_HOST=0.0.0.0 HOLDFAST_PORT=8080
+WORKDIR /app
+COPY --from=build --chown=node:node /app ./
+USER node
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.HOLDFAST_PORT + '/readyz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+# Not through npm, which would swallow SIGTERM.
+CMD ["node", "api/main.ts"]

@@ -1,0 +1,94 @@
+import { mkdtemp, chmod, readFile, readdir, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { request } from 'undici';
+import { freePort } from '../dev/freePort.ts';
+import { startProgram } from './bed.ts';
+import { load } from './load.ts';
+import { quantile, type Result } from './report.ts';
+
+const WARM_STARTS = 3;
+const LOAD = { atOnce: 50, total: 1_500 };
+
+/** A warm start to `/readyz`, and the memory of everything that `npm start` runs while it works. */
+export async function bench(): Promise<Result[]> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-start-'));
+  await chmod(folder, 0o711);
+  try {
+    await (await start(folder)).stop();
+    const tookMs: number[] = [];
+    for (let n = 0; n < WARM_STARTS; n++) {
+      const began = performance.now();
+      const stack = await start(folder);
+      tookMs.push(performance.now() - began);
+      await stack.stop();
+    }
+    const stack = await start(folder);
+    const peak = await memoryUnderLoad(stack.base, stack.pid);
+    await stack.stop();
+    return results(quantile(tookMs, 0.5), peak);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function start(folder: string) {
+  const port = await freePort(0);
+  const base = `http://127.0.0.1:${port}`;
+  const env = { HOLDFAST_DATA_DIR: folder, HOLDFAST_PORT: String(port), HOLDFAST_LOG_LEVEL: 'info' };
+  const program = await startProgram(['dev/main.ts'], env, /"port":(\d+)/);
+  for (;;) {
+    const report = await request(`${base}/readyz`).then(({ body }) => body.json() as Promise<{ status: string }>, () => undefined);
+    if (report?.status === 'ready') return { base, pid: program.child.pid ?? 0, stop: program.stop };
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function memoryUnderLoad(base: string, pid: number): Promise<number> {
+  let peak = 0;
+  let loading = true;
+  const watch = (async () => {
+    while (loading) {
+      peak = Math.max(peak, await familyPss(pid));
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  })();
+  await load(LOAD, async (n) => {
+    const { body } = await request(`${base}/api/jobs`, {
+      method: 'POST', body: JSON.stringify({ type: 'core.echo', payload: { n } }),
+      headers: { 'content-type': 'application/json', 'x-service-actor-id': 'bench', 'x-service-role-ids': 'operator', prefer: 'wait=60' },
+    });
+    await body.json();
+  });
+  loading = false;
+  await watch;
+  return peak;
+}
+
+/** Proportional set size, in MiB, of a process and all its descendants (proc(5), smaps_rollup). */
+async function familyPss(root: number): Promise<number> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const parents = new Map<number, number>();
+  for (const pid of pids) {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+    parents.set(Number(pid), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
+  }
+  const belongs = (pid: number): boolean => pid === root || (parents.has(pid) && belongs(parents.get(pid) ?? 0));
+  let kib = 0;
+  for (const pid of [...parents.keys()].filter(belongs)) {
+    const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
+    kib += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
+  }
+  return kib / 1_024;
+}
+
+const results = (startMs: number, memoryMib: number): Result[] => [
+  {
+    measure: 'warm start to /readyz', value: `${(startMs / 1_000).toFixed(1)} s`, reference: '', ratio: '', aim: '≤ 6 s',
+    met: startMs <= 6_000,
+  },
+  {
+    measure: 'memory (PSS) of the whole stack under the jobs load', value: `${memoryMib.toFixed(0)} MiB`, reference: '',
+    ratio: '', aim: '≤ 700 MiB', met: memoryMib <= 700,
+  },
+];
