@@ -66,7 +66,7 @@ export async function noteJobChange(db: Knex, { sql, bindings, topics }: Change)
 export async function claimAttempt(
   db: Knex, { jobId, runId, now }: { jobId: string; runId: string; now: Date },
 ): Promise<Job | undefined> {
-  const { rows } = await prepared<object>(
+  const { rows }: { rows: object[] } = await prepared(
     db,
     `WITH job AS (
        UPDATE jobs SET status = 'running', run_id = ?, attempts = attempts + 1, version = version + 1,
@@ -89,7 +89,7 @@ export async function findWithLogs(
   db: Knex, jobId: string, scope: Scope, limit: number,
 ): Promise<{ job: Job; logs: JobLog[] } | undefined> {
   const inScope = scopeCondition(scope, 'j.tenant_id');
-  const { rows } = await prepared<{ logs: JobLogRow[] | null } & object>(
+  const { rows }: { rows: ({ logs: JobLogRow[] | null } & object)[] } = await prepared(
     db,
     `SELECT ${JOB_COLUMNS}, (
        SELECT json_agg(l ORDER BY l.line)

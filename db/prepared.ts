@@ -17,8 +17,8 @@ function nameOf(sql: string): string | undefined {
  * Runs a statement that is run often as a prepared one: PostgreSQL parses and plans it once a connection. It must
  * name its columns: a `*` would fail in running processes when a migration adds a column.
  */
-export function prepared<Row>(db: Knex, sql: string, bindings: readonly Knex.RawBinding[]): Promise<{ rows: Row[] }> {
+export function prepared(db: Knex, sql: string, bindings: readonly Knex.RawBinding[]): Knex.Raw {
   const name = nameOf(sql);
-  const raw = db.raw<{ rows: Row[] }>(sql, bindings);
-  return (name === undefined ? raw : raw.options({ name })) as unknown as Promise<{ rows: Row[] }>;
+  const raw = db.raw(sql, bindings);
+  return name === undefined ? raw : raw.options({ name });
 }
