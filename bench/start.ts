@@ -2,12 +2,16 @@ import { mkdtemp, chmod, readFile, readdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { request } from 'undici';
+import packageJson from '../package.json' with { type: 'json' };
 import { freePort } from '../dev/freePort.ts';
 import { startProgram } from './bed.ts';
 import { load } from './load.ts';
 import { quantile, type Result } from './report.ts';
 
 const WARM_STARTS = 3;
+
+/** The arguments of `npm start`. */
+const START = packageJson.scripts.start.split(' ').slice(1);
 const LOAD = { atOnce: 50, total: 1_500 };
 
 /** A warm start to `/readyz`, and the memory of everything that `npm start` runs while it works. */
@@ -36,7 +40,7 @@ async function start(folder: string) {
   const port = await freePort(0);
   const base = `http://127.0.0.1:${port}`;
   const env = { HOLDFAST_DATA_DIR: folder, HOLDFAST_PORT: String(port), HOLDFAST_LOG_LEVEL: 'info' };
-  const program = await startProgram(['dev/main.ts'], env, /"port":(\d+)/);
+  const program = await startProgram(START, env, /"port":(\d+)/);
   for (;;) {
     const report = await request(`${base}/readyz`).then(({ body }) => body.json() as Promise<{ status: string }>, () => undefined);
     if (report?.status === 'ready') return { base, pid: program.child.pid ?? 0, stop: program.stop };

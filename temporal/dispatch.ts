@@ -10,8 +10,6 @@ import type { DispatchTask } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
 import { isTransient, perform } from './perform.ts';
 
-export type Dispatch = ReturnType<typeof createDispatch>;
-
 type Deps = {
   db: Knex; link: TemporalLink; changes: Changes; log: Log; metrics: Metrics; taskQueue: string;
   /** True when this process has a worker of its own that can take a first task at once. */

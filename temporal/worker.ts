@@ -6,8 +6,6 @@ import { activityQueueOf } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
 import { prepareNamespace } from './prepare.ts';
 
-export type Workers = ReturnType<typeof createWorkers>;
-
 type Deps = {
   link: TemporalLink; log: Log; taskQueue: string; activities: object; stopGraceMs: number;
   maxInlineRuns: number; maxActivityRuns: number; reconcileSeconds: number;
