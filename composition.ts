@@ -47,7 +47,7 @@ export function compose(config: Config, log: Log) {
 
   const note = createNote({ db, clock });
 
-  const audit = createAudit({ commit });
+  const audit = createAudit({ commit, metrics });
   const access = createAccess({ audit });
   const jobTypes = createJobTypes(allJobTypes({ http }));
   const jobs = createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs });
@@ -59,12 +59,11 @@ export function compose(config: Config, log: Log) {
   const sealer = createSealer({ db, log });
   const idempotency = createIdempotency({ db, clock });
 
-  const activities = { ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile }) };
+  const activities = { ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, log }) };
   const workers = createWorkers({
     link, log, taskQueue, activities, stopGraceMs, maxInlineRuns, maxActivityRuns, reconcileSeconds,
   });
   const works = config.role !== 'api';
-  let stopping = false;
   const readiness = createReadiness({
     db, temporal: link, worker: works ? workers : undefined, workerIsVital: config.role === 'worker',
   });
@@ -83,12 +82,11 @@ export function compose(config: Config, log: Log) {
       if (works) workers.start();
     },
 
-    /** True from the moment that the process was told to stop. */
-    isStopping: (): boolean => stopping,
+    /** Takes no new tasks; resolves when what runs has ended or was handed back. */
+    stopWorkers: (): Promise<void> => workers.stop(),
 
     /** Ends it: no new work, what runs is finished or handed back, connections are closed. */
     async stop(): Promise<void> {
-      stopping = true;
       await workers.stop();
       await Promise.all([dispatch.stop(), sealer.stop()]);
       await changes.stop();

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
 import type { Log } from '../platform/log.ts';
+import { unavailable, withoutData } from './withoutData.ts';
 import { AttemptFailed, type JobRuns } from '../services/jobRuns.ts';
 
 export type JobActivities = ReturnType<typeof createJobActivities>;
@@ -27,7 +28,7 @@ export function createJobActivities({ runs, log }: { runs: JobRuns; log: Log }) 
     },
 
     async settleJob(jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> {
-      await runs.settle({ jobId, runId: currentRunId() }, status, code);
+      await withoutData(log, () => runs.settle({ jobId, runId: currentRunId() }, status, code));
     },
   };
 }
@@ -56,8 +57,8 @@ function toFailure(error: unknown, context: Context, tell: () => void): unknown 
   if (context.cancellationDetails?.workerShutdown) {
     return ApplicationFailure.create({ type: 'interrupted', message: 'The worker stopped', nextRetryDelay: TAKE_UP_MS });
   }
-  if (context.cancellationSignal.aborted) return error;
+  if (error instanceof CancelledFailure) return error;
   // Messages of a database driver may quote data: they stay in the worker's log.
   tell();
-  return ApplicationFailure.create({ type: 'unavailable', message: 'The attempt could not be recorded' });
+  return unavailable();
 }

@@ -31,12 +31,12 @@ export function allRoutes({ jobs, jobTypes }: Pick<AppDeps, 'jobs' | 'jobTypes'>
 
 /** The HTTP application of one process. A worker answers only what the machinery asks. */
 export function createApp(deps: AppDeps, { version, stopping, onAnswer }: AppOptions): Koa {
-  const { config, audit, metrics, access, idempotency } = deps;
+  const { config, audit, access, idempotency } = deps;
   const app = new Koa();
   app.use(requestContext(deps));
   app.use(helmet(HELMET));
   app.use(operationRoutes({ ...deps, metricsForAll: false }));
-  const identify = createIdentify({ trustedGateways: config.trustedGateways, audit, metrics });
+  const identify = createIdentify({ trustedGateways: config.trustedGateways, audit });
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
   for (const middleware of mount(routes, { access, idempotency, identify, stopping, ...(onAnswer && { onAnswer }) })) {
     app.use(middleware);

@@ -28,9 +28,9 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
     deps,
     port,
     async stop() {
-      // Requests first: they may still commit, and what they commit is dispatched before the rest stops.
+      // Requests may still commit, and what they commit is dispatched before the rest stops.
       stopping.abort();
-      await Promise.all(servers.map((server) => server.stop(config.stopGraceMs)));
+      await Promise.all([...servers.map((server) => server.stop(config.stopGraceMs)), deps.stopWorkers()]);
       await deps.stop();
       log.info('stopped');
     },

@@ -1,6 +1,6 @@
 import type { Log } from '../platform/log.ts';
 
-/** Stops once, cleanly, at SIGTERM or SIGINT; a second signal ends the process at once. */
+/** Stops once, cleanly, at SIGTERM, SIGINT or SIGHUP; a second signal ends the process at once. */
 export function stopOnSignals(log: Log, stop: () => Promise<void>): void {
   let stopping = false;
   const handle = (signal: NodeJS.Signals) => {
@@ -17,4 +17,6 @@ export function stopOnSignals(log: Log, stop: () => Promise<void>): void {
   };
   process.on('SIGTERM', handle);
   process.on('SIGINT', handle);
+  // The terminal was closed.
+  process.on('SIGHUP', handle);
 }

@@ -64,14 +64,17 @@ export type ChainCheck = { checked: number; unsealed: number; broken: { position
 
 const CHECK_BATCH = 1_000;
 
-/** Reads a tenant's whole chain and names the first link that does not hold: changed, missing or swapped. */
-export async function verifyAudit(db: Knex, tenantId: string): Promise<ChainCheck> {
-  const head = await db('audit_heads').where({ tenant_id: tenantId }).first<{ position: number; hash: Buffer }>();
-  const unsealedRows = await db('audit_entries').where({ tenant_id: tenantId, position: null }).count();
+/** Reads a tenant's whole chain, as it is at one moment, and names the first link that does not hold. */
+export const verifyAudit = (db: Knex, tenantId: string): Promise<ChainCheck> =>
+  db.transaction((trx) => checkChain(trx, tenantId), { isolationLevel: 'repeatable read', readOnly: true });
+
+async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<ChainCheck> {
+  const head = await trx('audit_heads').where({ tenant_id: tenantId }).first<{ position: number } | undefined>();
+  const unsealedRows = await trx('audit_entries').where({ tenant_id: tenantId, position: null }).count();
   const unsealed = (unsealedRows[0] as { count: number } | undefined)?.count ?? 0;
   let last: Link = { position: 0, hash: GENESIS };
   for (;;) {
-    const { rows } = await db.raw<{ rows: Entry[] }>(
+    const { rows } = await trx.raw<{ rows: Entry[] }>(
       `SELECT id, position, hash, ${CONTENT} FROM audit_entries
        WHERE tenant_id = ? AND position > ? ORDER BY position LIMIT ?`,
       [tenantId, last.position, CHECK_BATCH],
@@ -85,6 +88,7 @@ export async function verifyAudit(db: Knex, tenantId: string): Promise<ChainChec
     }
     if (rows.length < CHECK_BATCH) break;
   }
-  const cut = head !== undefined && head.position !== last.position;
-  return { checked: last.position, unsealed, broken: cut ? { position: last.position + 1, id: null } : null };
+  // An end that was cut off leaves links that hold; the head knows how many there were.
+  const whole = (head?.position ?? 0) === last.position;
+  return { checked: last.position, unsealed, broken: whole ? null : { position: last.position + 1, id: null } };
 }

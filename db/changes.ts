@@ -35,6 +35,7 @@ export function createChanges(url: string, log: Log): Changes {
       application_name: 'holdfast-changes',
       connectionTimeoutMillis: 3_000,
       keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
     });
     next.on('notification', ({ payload }) => listeners.get(payload ?? '')?.forEach((listener) => listener()));
     next.on('error', () => undefined);

@@ -11,7 +11,7 @@ import {
   type AuditOutcome, type Change, type OutboxRow, type OwedTask, type Subject, type Trail,
 } from './trail.ts';
 
-type AuditDetail = { before?: object; after?: object; outcome?: AuditOutcome; tenantId?: string };
+type AuditDetail = { before?: object; after?: object; outcome?: AuditOutcome };
 
 /** What a use case can do inside its transaction. */
 export type Work<Task extends OwedTask> = {
@@ -33,7 +33,7 @@ export type Work<Task extends OwedTask> = {
 /** The record was in another state than the change was for; nothing was written. */
 export class NothingChanged extends Error {}
 
-/** Writes for a caller; leaves an audit entry, or throws. */
+/** Writes for a caller, at the caller's tenant; leaves an audit entry, or throws. */
 export type Commit<Task extends OwedTask> = <T>(
   caller: Caller,
   useCase: (work: Work<Task>) => Promise<T> | T,
@@ -98,9 +98,9 @@ function workOn<Task extends OwedTask>(
       return record as InstanceType<typeof model>;
     },
     change: (change) => void trail.changes.push(change),
-    audit(action, subject, { before, after, outcome, tenantId } = {}) {
+    audit(action, subject, { before, after, outcome } = {}) {
       trail.audit.push({
-        id: ids.next('aud'), tenantId: tenantId ?? caller.tenantId, actorId: caller.actorId, via: caller.kind,
+        id: ids.next('aud'), tenantId: caller.tenantId, actorId: caller.actorId, via: caller.kind,
         action, outcome: outcome ?? 'done', subject, before: before ?? null, after: after ?? null,
         requestId: caller.requestId, address: caller.address, at: now,
       });

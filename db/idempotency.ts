@@ -14,6 +14,9 @@ export type KnownKey = {
 
 const keyOf = (claim: IdempotencyClaim) => ({ actor_id: claim.actorId, tenant_id: claim.tenantId, key: claim.key });
 
+/** The key while it is still this claim's and no later one's. */
+const heldBy = (claim: IdempotencyClaim) => ({ ...keyOf(claim), lease_until: claim.leaseUntil });
+
 type Claiming = { claim: IdempotencyClaim; fingerprint: Buffer; now: Date; keepMs: number };
 
 /**
@@ -45,22 +48,24 @@ export async function claimKey(db: Knex, { claim, fingerprint, now, keepMs }: Cl
  * request has the key: the transaction must not commit then.
  */
 export async function fulfilKey(trx: Knex.Transaction, claim: IdempotencyClaim, subjectId: string): Promise<boolean> {
-  const held = { ...keyOf(claim), lease_until: claim.leaseUntil, subject_id: null };
+  const held = { ...heldBy(claim), subject_id: null };
   return (await trx('idempotency_keys').where(held).update({ subject_id: subjectId })) === 1;
 }
 
 /** Keeps the answer for the next request with this key. */
 export const storeAnswer = async (db: Knex, claim: IdempotencyClaim, answer: StoredAnswer): Promise<void> =>
-  void (await db('idempotency_keys').where(keyOf(claim)).update({ answer: JSON.stringify(answer) }));
+  void (await db('idempotency_keys').where(heldBy(claim)).update({ answer: JSON.stringify(answer) }));
 
 /** Frees a key whose request failed without committing anything. */
 export const releaseKey = async (db: Knex, claim: IdempotencyClaim): Promise<void> =>
-  void (await db('idempotency_keys').where(keyOf(claim)).whereNull('subject_id').delete());
+  void (await db('idempotency_keys').where(heldBy(claim)).whereNull('subject_id').delete());
 
-/** Forgets keys older than `before`, at most `limit`. */
-export const purgeKeys = async (db: Knex, before: Date, limit: number): Promise<void> =>
-  void (await db.raw(
+/** Forgets keys older than `before`, at most `limit`. Returns how many. */
+export async function purgeKeys(db: Knex, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
     `DELETE FROM idempotency_keys WHERE ctid IN
        (SELECT ctid FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?)`,
     [before, limit],
-  ));
+  );
+  return rowCount;
+}

@@ -11,29 +11,39 @@ const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result,
   created_by, authority, source_kind, source_id, retry_of, cancel_requested_at, created_at, updated_at, started_at,
   finished_at, checked_at, version`;
 
+/** What is read where payload and result are not needed: they may have a megabyte each. */
+export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter((column) => column !== 'payload' && column !== 'result');
+
 export type LogLine = { attempt: number; level: LogLevel; message: string; data: object | null; at: Date };
 
 /** Column values that go with appended lines; keys are column names. */
 export type JobValues = Readonly<Record<string, Knex.RawBinding>>;
 
 /** Which state of the job the change is for: any other state is left alone. */
-export type JobGuard = { statuses: readonly string[]; runId?: string };
+export type JobGuard = {
+  statuses: readonly string[];
+  /** Only while this attempt of this run has the job: a worker that was taken for dead may still write. */
+  attempt?: { runId: string; number: number };
+};
 
 /**
  * Changes a job and appends to its log. The row lock of the job makes the line numbers gapless and their order the
- * order of commits, so that a follower that has seen line n never misses n + 1.
+ * order of commits, so that a follower that has seen line n never misses n + 1. Lines and progress alone are no
+ * new version (`newVersion`): `If-Match` is about what the job is, not how far.
  */
 export function jobChange(
   jobId: string, guard: JobGuard, values: JobValues, lines: readonly LogLine[], topics: readonly string[],
+  { newVersion = true } = {},
 ): Change {
   const columns = Object.keys(values);
-  const sets = ['log_count = log_count + ?', ...columns.map((column) => `${column} = ?`)];
-  const byRun = guard.runId === undefined ? [] : [guard.runId];
+  const counts = ['log_count = log_count + ?', ...(newVersion ? ['version = version + 1'] : [])];
+  const sets = [...counts, ...columns.map((column) => `${column} = ?`)];
+  const byAttempt = guard.attempt ? [guard.attempt.runId, guard.attempt.number] : [];
   return {
     topics,
     sql: (name) => `${name} AS (
        UPDATE jobs SET ${sets.join(', ')}
-       WHERE id = ? AND status = ANY (?::text[]) ${byRun.length > 0 ? 'AND run_id = ?' : ''}
+       WHERE id = ? AND status = ANY (?::text[]) ${guard.attempt ? 'AND run_id = ? AND attempts = ?' : ''}
        RETURNING id, log_count
      ), ${name}_logged AS (
        INSERT INTO job_logs (job_id, line, attempt, level, message, data, at)
@@ -42,7 +52,7 @@ export function jobChange(
             WITH ORDINALITY AS l (attempt, level, message, data, at, n)
      )`,
     bindings: [
-      lines.length, ...Object.values(values), jobId, [...guard.statuses], ...byRun,
+      lines.length, ...Object.values(values), jobId, [...guard.statuses], ...byAttempt,
       lines.length,
       lines.map((line) => line.attempt),
       lines.map((line) => line.level),
@@ -119,7 +129,7 @@ export const takeUnsettled = (db: Knex, take: { before: Date; now: Date; limit: 
         .whereIn('status', ['queued', 'running']).where('checked_at', '<', take.before)
         .orderBy('checked_at').limit(take.limit).forUpdate().skipLocked(),
     )
-    .returning('*') as unknown as Promise<Job[]>;
+    .returning(JOB_SUMMARY_COLUMNS) as unknown as Promise<Job[]>;
 
 /** Which of these runs still have a call waiting in the outbox. */
 export async function withOutboxRow(db: Knex, workflowIds: readonly string[]): Promise<Set<string>> {

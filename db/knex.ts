@@ -11,7 +11,7 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /**
  * The connection pool. A statement may not outlive `statementTimeoutMs`, waiting for a connection is bounded,
- * and a lost server is noticed within seconds.
+ * and a server that is cut off is looked for after ten idle seconds.
  */
 export const openDatabase = ({ url, poolSize, statementTimeoutMs, log }: Settings): Knex =>
   knex({
@@ -23,6 +23,7 @@ export const openDatabase = ({ url, poolSize, statementTimeoutMs, log }: Setting
       statement_timeout: statementTimeoutMs,
       idle_in_transaction_session_timeout: 30_000,
       keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
     } as Knex.PgConnectionConfig,
     pool: { min: 0, max: poolSize },
     acquireConnectionTimeout: 5_000,

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
+import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 
 export type Child = {
@@ -9,12 +10,23 @@ export type Child = {
   stop(signal: NodeJS.Signals, graceMs: number): Promise<void>;
 };
 
+type StartOptions = {
+  logFile: string;
+  /** Told the process id before anything else, so that whoever is killed now can be cleaned up after. */
+  onSpawn(pid: number): Promise<void>;
+  options?: SpawnOptions;
+};
+
 /**
  * Starts a server in a process group of its own, so that Ctrl-C in the terminal reaches only us and we stop the
  * parts in order. What it prints goes to `logFile`.
  */
-export async function startChild(command: string, args: readonly string[], logFile: string, options: SpawnOptions = {}): Promise<Child> {
+export async function startChild(
+  command: string, args: readonly string[], { logFile, onSpawn, options = {} }: StartOptions,
+): Promise<Child> {
   const output = createWriteStream(logFile, { flags: 'a' });
+  await once(output, 'open');
+  output.on('error', () => undefined);
   const child: ChildProcess = spawn(command, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   child.stdout?.pipe(output, { end: false });
   child.stderr?.pipe(output, { end: false });
@@ -26,6 +38,7 @@ export async function startChild(command: string, args: readonly string[], logFi
     child.once('spawn', resolve);
     child.once('error', reject);
   });
+  await onSpawn(child.pid ?? 0);
   return {
     pid: child.pid ?? 0,
     ended,
@@ -39,7 +52,10 @@ export async function startChild(command: string, args: readonly string[], logFi
   };
 }
 
-/** Waits until `check` succeeds. Errors: `what` did not come up in `limitMs`, or ended, with the place of its log. */
+/**
+ * Waits until `check` succeeds. Errors: `what` did not come up in `limitMs`, or ended, with the place of its log; it is
+ * ended then.
+ */
 export async function waitUntilUp(
   what: string, child: Child, logFile: string, limitMs: number, check: () => Promise<unknown>,
 ): Promise<void> {
@@ -49,7 +65,10 @@ export async function waitUntilUp(
   for (;;) {
     if (await check().then(() => true, () => false)) return;
     if (gone !== undefined) throw new Error(`${what} ${gone}; its log is ${logFile}`);
-    if (Date.now() > until) throw new Error(`${what} did not come up within ${limitMs / 1_000} s; its log is ${logFile}`);
+    if (Date.now() > until) {
+      await child.stop('SIGTERM', 5_000);
+      throw new Error(`${what} did not come up within ${limitMs / 1_000} s; its log is ${logFile}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

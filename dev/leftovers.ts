@@ -1,15 +1,19 @@
 import { execFile } from 'node:child_process';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { FolderInUse } from './lock.ts';
 
 const run = promisify(execFile);
 
 export type Part = { name: string; pid: number; signal: NodeJS.Signals };
 
+type Notes = { owner: number; parts: readonly Part[] };
+
 const STOP_LIMIT_MS = 20_000;
 
 /** Notes which servers belong to the folder, so that the next start can end them if we are killed. */
-export const noteParts = (file: string, parts: readonly Part[]): Promise<void> => writeFile(file, JSON.stringify(parts));
+export const noteParts = (file: string, parts: readonly Part[]): Promise<void> =>
+  writeFile(file, JSON.stringify({ owner: process.pid, parts } satisfies Notes));
 
 export const forgetParts = (file: string): Promise<void> => rm(file, { force: true });
 
@@ -31,10 +35,16 @@ const commandOf = (pid: number): Promise<string> =>
 
 /**
  * Ends servers that a killed start has left on `folder`. A process is touched only when its command line names
- * the folder: its number may belong to somebody else by now. Returns the names of what was ended.
+ * the folder: its number may belong to somebody else by now. Returns the names of what was ended. Error:
+ * `FolderInUse` while the process that started them lives.
  */
 export async function endLeftovers(file: string, folder: string): Promise<string[]> {
-  const parts = await readFile(file, 'utf8').then((text) => JSON.parse(text) as Part[], () => []);
+  const nothing: Notes = { owner: 0, parts: [] };
+  const { owner, parts } = await readFile(file, 'utf8').then((text) => JSON.parse(text) as Notes, () => nothing);
+  // The lock says whether somebody is here; this is for two who do not see each other's lock.
+  if (owner !== 0 && owner !== process.pid && isAlive(owner) && (await commandOf(owner)).includes('dev/main.ts')) {
+    throw new FolderInUse(`Process ${owner} already runs Holdfast on ${folder}.`);
+  }
   const ended: string[] = [];
   for (const { name, pid, signal } of parts) {
     if (!isAlive(pid) || !(await commandOf(pid)).includes(folder)) continue;

@@ -2,17 +2,19 @@ import { createHash } from 'node:crypto';
 import { chmod, rm } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
-import path from 'node:path';
 
 export type Lock = { release(): Promise<void> };
 
 /** Somebody holds the folder already; `message` is what that process says of itself. */
 export class FolderInUse extends Error {}
 
-/** A socket's path has little room, and a folder may lie deep; its real path's hash always fits. */
+/**
+ * A socket's path has little room, and a folder may lie deep; its real path's hash always fits. Not in TMPDIR, which
+ * two shells may set differently.
+ */
 const socketPath = (folder: string) => {
   const name = `holdfast-${createHash('sha256').update(folder).digest('hex').slice(0, 16)}`;
-  return os.platform() === 'win32' ? `\\\\.\\pipe\\${name}` : path.join(os.tmpdir(), `${name}.sock`);
+  return os.platform() === 'win32' ? `\\\\.\\pipe\\${name}` : `/tmp/${name}.sock`;
 };
 
 /**

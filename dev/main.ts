@@ -7,9 +7,10 @@ import { migrateUp } from '../db/migrate.ts';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
 import { freePort } from './freePort.ts';
+import { endLeftovers } from './leftovers.ts';
 import { FolderInUse, lockFolder } from './lock.ts';
 import { createSay } from './say.ts';
-import { dataFolder, startStack } from './stack.ts';
+import { dataFolder, notesIn, startStack } from './stack.ts';
 
 const LOOPBACK = '127.0.0.0/8,::1/128';
 const DEFAULT_PORT = 8_080;
@@ -23,9 +24,27 @@ async function main(): Promise<void> {
   const lock = await lockFolder(folder, () => description);
 
   // Bad settings are told before anything is started.
-  const wantedPort = readConfig({ DATABASE_URL: 'postgres://unused', ...process.env }).port;
+  const settings = readConfig({ DATABASE_URL: 'postgres://unused', ...process.env });
+  const log = createLog(settings.logLevel);
+  // Until everything runs, stopping is ending whatever was started so far.
+  let stop: () => Promise<unknown> = () => endLeftovers(notesIn(folder), folder);
+  let stopping = false;
+  stopOnSignals(log, async () => {
+    stopping = true;
+    description = `Holdfast is stopping on ${folder}.`;
+    await stop();
+  });
+
   const stack = await startStack({ folder, env: process.env, say });
-  const port = process.env.HOLDFAST_PORT ? wantedPort : await freePort(DEFAULT_PORT);
+  stop = stack.stop;
+  void stack.broken.then(async (what) => {
+    if (stopping) return;
+    stopping = true;
+    description = `Holdfast is stopping on ${folder}.`;
+    say.line(`${what}. Stopping.`);
+    await stop().finally(() => process.exit(1));
+  });
+  const port = process.env.HOLDFAST_PORT ? settings.port : await freePort(DEFAULT_PORT);
   const { HOLDFAST_DATA_DIR: _, ...env } = process.env;
   const config = readConfig({
     HOLDFAST_TRUSTED_GATEWAYS: LOOPBACK,
@@ -35,27 +54,20 @@ async function main(): Promise<void> {
     DATABASE_URL: stack.databaseUrl,
     TEMPORAL_ADDRESS: stack.temporalAddress,
   });
-  const log = createLog(config.logLevel);
   installRuntime(log);
   const running = await Promise.resolve()
     .then(() => migrate(config.databaseUrl, log))
     .then(() => startProcess(config, log))
     .catch(async (error: unknown) => {
+      stopping = true;
       await stack.stop();
       throw error;
     });
-
-  const stop = async () => {
+  stop = async () => {
     await running.stop();
     await stack.stop();
     await lock.release();
   };
-  stopOnSignals(log, stop);
-  void stack.broken.then(async (what) => {
-    if (running.deps.isStopping()) return;
-    say.line(`${what}. Stopping.`);
-    await stop().finally(() => process.exit(1));
-  });
 
   const base = `http://127.0.0.1:${running.port}`;
   description = `Holdfast already runs on ${folder}: ${base}/api`;

@@ -78,16 +78,19 @@ async function initialise(dataDir: string, { initdb }: Binaries, ids: { uid: num
   await writeFile(path.join(dataDir, 'holdfast-initialised'), '');
 }
 
+const nobody = () => Promise.resolve();
+
 type StartOptions = {
   dataDir: string;
   port: number;
   logFile: string;
+  onSpawn?(pid: number): Promise<void>;
   /** Beside or instead of `SETTINGS`. */
   settings?: Readonly<Record<string, string>>;
 };
 
 /** Starts PostgreSQL on `dataDir`, which is made on the first start. It listens on loopback, with a password. */
-export async function startPostgres({ dataDir, port, logFile, settings: own }: StartOptions): Promise<Postgres> {
+export async function startPostgres({ dataDir, port, logFile, onSpawn = nobody, settings: own }: StartOptions): Promise<Postgres> {
   const programs = await binaries();
   const ids = await account();
   if (ids) {
@@ -100,7 +103,7 @@ export async function startPostgres({ dataDir, port, logFile, settings: own }: S
   const password = (await readFile(`${dataDir}.password`, 'utf8')).trim();
 
   const settings = Object.entries({ ...SETTINGS, ...own, port: String(port) }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const child = await startChild(programs.postgres, ['-D', dataDir, ...settings], logFile, { ...ids });
+  const child = await startChild(programs.postgres, ['-D', dataDir, ...settings], { logFile, onSpawn, options: { ...ids } });
   const url = (database: string) => `postgres://holdfast:${password}@127.0.0.1:${port}/${database}`;
   await waitUntilUp('PostgreSQL', child, logFile, START_LIMIT_MS, () => ping(url('postgres')));
   // SIGINT is its fast shutdown: open transactions are ended, everything is written.

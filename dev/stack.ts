@@ -19,6 +19,9 @@ export type Stack = {
 
 type Settings = { folder: string; env: NodeJS.ProcessEnv; say: Say };
 
+/** Where the process ids of a folder's servers are noted. */
+export const notesIn = (folder: string): string => path.join(folder, 'servers.json');
+
 const PORTS = { postgres: 5_433, temporal: 7_233, temporalUi: 8_233 };
 
 /** Makes the folder and gives its real path; the PostgreSQL account must be able to pass through it. */
@@ -29,14 +32,14 @@ export async function dataFolder(folder: string): Promise<string> {
 
 /** Starts what the environment does not name: PostgreSQL and Temporal on this machine, side by side. */
 export async function startStack({ folder, env, say }: Settings): Promise<Stack> {
-  const notes = path.join(folder, 'servers.json');
+  const notes = notesIn(folder);
   const ended = await endLeftovers(notes, folder);
   if (ended.length > 0) say.line(`Ended what a killed start had left running: ${ended.join(', ')}.`);
 
   const parts: Part[] = [];
-  const note = async (part: Part) => {
+  const note = (part: Part) => {
     parts.push(part);
-    await noteParts(notes, parts);
+    return noteParts(notes, parts);
   };
   const results = await Promise.allSettled([postgresPart(folder, env, note), temporalPart(folder, env, say, note)]);
   const stop = async () => {
@@ -67,8 +70,8 @@ async function postgresPart(folder: string, env: NodeJS.ProcessEnv, note: NotePa
   if (given) return { url: given, ended: forEver, stop: () => Promise.resolve() };
   const server = await startPostgres({
     dataDir: path.join(folder, 'postgres'), port: await freePort(PORTS.postgres), logFile: path.join(folder, 'postgres.log'),
+    onSpawn: (pid) => note({ name: 'PostgreSQL', pid, signal: 'SIGINT' }),
   });
-  await note({ name: 'PostgreSQL', pid: server.child.pid, signal: 'SIGINT' });
   await ensureDatabase(server, 'holdfast');
   const ended = server.child.ended.then((how) => `PostgreSQL ${how}; its log is ${path.join(folder, 'postgres.log')}`);
   return { url: server.url('holdfast'), ended, stop: server.stop };
@@ -82,8 +85,8 @@ async function temporalPart(folder: string, env: NodeJS.ProcessEnv, say: Say, no
   const server = await startTemporal({
     binary, logFile, dbFile: path.join(folder, 'temporal.db'),
     port: await freePort(PORTS.temporal), uiPort: await freePort(PORTS.temporalUi),
+    onSpawn: (pid) => note({ name: 'Temporal', pid, signal: 'SIGTERM' }),
   });
-  await note({ name: 'Temporal', pid: server.child.pid, signal: 'SIGTERM' });
   const ended = server.child.ended.then((how) => `Temporal ${how}; its log is ${logFile}`);
   return { address: server.address, ui: `http://127.0.0.1:${server.uiPort}`, ended, stop: server.stop };
 }

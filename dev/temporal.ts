@@ -14,18 +14,22 @@ const DYNAMIC_CONFIG = {
   'matching.numTaskqueueWritePartitions': 1,
 };
 
-type Settings = { binary: string; dbFile: string; port: number; uiPort: number; logFile: string; extraArgs?: readonly string[] };
+type Settings = {
+  binary: string; dbFile: string; port: number; uiPort: number; logFile: string;
+  onSpawn?(pid: number): Promise<void>;
+};
+
+const nobody = () => Promise.resolve();
 
 /** Starts Temporal's development server, its state in `dbFile`, listening on loopback. */
-export async function startTemporal({ binary, dbFile, port, uiPort, logFile, extraArgs = [] }: Settings): Promise<TemporalServer> {
+export async function startTemporal({ binary, dbFile, port, uiPort, logFile, onSpawn = nobody }: Settings): Promise<TemporalServer> {
   const args = [
     'server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort),
     '--db-filename', dbFile, '--log-level', 'error',
     ...PRAGMAS.flatMap((pragma) => ['--sqlite-pragma', pragma]),
     ...Object.entries(DYNAMIC_CONFIG).flatMap(([name, value]) => ['--dynamic-config-value', `${name}=${value}`]),
-    ...extraArgs,
   ];
-  const child = await startChild(binary, args, logFile);
+  const child = await startChild(binary, args, { logFile, onSpawn });
   await waitUntilUp('Temporal', child, logFile, START_LIMIT_MS, () => connectable(port));
   return { address: `127.0.0.1:${port}`, uiPort, child, stop: () => child.stop('SIGTERM', STOP_GRACE_MS) };
 }

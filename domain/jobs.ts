@@ -17,7 +17,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const isFinal = (status: JobStatus): status is FinalJobStatus => status !== 'queued' && status !== 'running';
 
-/** Lines a job may write; what comes after is counted and left out. */
+/** Lines a job type may write in one job; what comes after is left out, and the log says so. */
 export const MAX_LOG_LINES = 10_000;
 
 /** Bytes of JSON that a result may have. */

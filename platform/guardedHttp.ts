@@ -47,6 +47,8 @@ const MAX_BODY_BYTES = 65_536;
 /** Headers that belong to the connection or would let a caller speak for the server's name. */
 const FORBIDDEN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'expect']);
 
+const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
+
 /** The address without an IPv4-mapped wrapping, so that ::ffff:127.0.0.1 is judged as 127.0.0.1. */
 const unwrap = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
 
@@ -61,7 +63,9 @@ export function createGuardedHttp({ allow }: { allow: readonly string[] }) {
   function permits(address: string): boolean {
     const parsed = unwrap(address);
     const exempt = allowed.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits));
-    return exempt || parsed.range() === 'unicast';
+    // Of IPv6 only 2000::/3 is handed out as global unicast (IANA); the library calls everything unknown unicast.
+    const global = parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST_6);
+    return exempt || (global && parsed.range() === 'unicast');
   }
 
   /** Resolves a name for the connection and hands on only addresses that are permitted. */
@@ -154,7 +158,7 @@ const notAllowed = (host: string) => `${host} is not a public address, and no ex
 const flat = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(', ') : value);
 
 /** Answer headers that help to understand an answer; the rest may hold secrets. */
-const KEPT_HEADERS = ['content-type', 'content-length', 'date', 'etag', 'last-modified', 'location', 'retry-after', 'server'];
+const KEPT_HEADERS = ['content-type', 'content-length', 'date', 'etag', 'last-modified', 'retry-after', 'server'];
 
 const pickHeaders = (headers: Record<string, string | string[] | undefined>) =>
   Object.fromEntries(KEPT_HEADERS.flatMap((name) => {
@@ -192,6 +196,9 @@ function toOutboundError(error: unknown, host: string): OutboundError {
   const { name, code = '' } = error as { name?: string; code?: string };
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return new OutboundError('name_not_found', `The name ${host} does not resolve`, true);
+  }
+  if (code === 'UND_ERR_INVALID_ARG') {
+    return new OutboundError('url_not_allowed', 'A header or the URL cannot be sent as it is', false);
   }
   if (name === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
     return new OutboundError('bad_answer', `${host} did not answer with valid HTTP`, true);

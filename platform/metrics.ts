@@ -33,9 +33,10 @@ export function createMetrics() {
       help: 'Calls to Temporal that are due and not yet made, as this process last saw.',
       registers,
     }),
-    identityRefused: new Counter({
-      name: 'holdfast_identity_refused_total',
-      help: 'Requests whose identity headers came from an untrusted address.',
+    refused: new Counter({
+      name: 'holdfast_refused_total',
+      help: 'Denied attempts, by action: access.denied, identity.untrusted.',
+      labelNames: ['action'] as const,
       registers,
     }),
   };

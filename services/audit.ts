@@ -1,23 +1,32 @@
 import type { Commit } from '../db/commit.ts';
 import type { Caller } from '../domain/caller.ts';
+import type { Metrics } from '../platform/metrics.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 
 export type Audit = ReturnType<typeof createAudit>;
 
-/** Refusals that one process records a minute; more than that is a flood, which the metrics show. */
-const MAX_REFUSALS_A_MINUTE = 120;
+/** Refusals of one budget that a process records a minute; more is a flood, which the metrics show. */
+const MAX_REFUSALS_A_MINUTE = 60;
+
+/** Who has no identity shares one budget, so that a flood from outside cannot hide what known actors tried. */
+const budgetOf = ({ kind, actorId }: Caller) => (kind === 'anonymous' ? kind : `${kind}:${actorId}`);
 
 /** Notes in the audit trail what was tried and not allowed. */
-export function createAudit({ commit }: { commit: Commit<DispatchTask> }) {
+export function createAudit({ commit, metrics }: { commit: Commit<DispatchTask>; metrics: Metrics }) {
   let minute = 0;
-  let refusals = 0;
+  const refusals = new Map<string, number>();
 
   return {
     /** Records a denied attempt. Past the bound it records nothing, so that a flood cannot fill the trail. */
     async denied(caller: Caller, action: string, detail: object): Promise<void> {
       const now = Math.floor(Date.now() / 60_000);
-      if (now !== minute) [minute, refusals] = [now, 0];
-      if (++refusals > MAX_REFUSALS_A_MINUTE) return;
+      if (now !== minute) refusals.clear();
+      minute = now;
+      const budget = budgetOf(caller);
+      const seen = (refusals.get(budget) ?? 0) + 1;
+      refusals.set(budget, seen);
+      metrics.refused.inc({ action });
+      if (seen > MAX_REFUSALS_A_MINUTE) return;
       const { idempotency: _, ...unclaimed } = caller;
       await commit(unclaimed, (work) => {
         work.audit(action, { type: 'request', id: caller.requestId }, { after: detail, outcome: 'denied' });

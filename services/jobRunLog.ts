@@ -1,5 +1,5 @@
 import type { Note } from '../db/commit.ts';
-import { jobChange, noteJobChange, type JobValues, type LogLine } from '../db/jobs.ts';
+import { jobChange, noteJobChange, type LogLine } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
 import { MAX_LOG_LINES, type LogLevel } from '../domain/jobs.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -10,8 +10,12 @@ export type RunLog = ReturnType<typeof createRunLog>;
 
 type Deps = { note: Note; clock: Clock; log: Log; job: Job };
 
+/** What an attempt has logged and how far it is, as yet unwritten. */
+export type Taken = { lines: LogLine[]; progress: { progress?: string } };
+
 /** How long lines and progress may wait before others can read them. */
 const FLUSH_MS = 250;
+const MAX_FLUSH_LINES = 500;
 const MAX_MESSAGE_CHARS = 8_192;
 const MAX_DATA_BYTES = 16_384;
 
@@ -26,30 +30,29 @@ export function createRunLog({ note, clock, log, job }: Deps) {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
 
-  const take = () => {
-    const taken = lines;
-    lines = [];
-    return taken;
-  };
-
-  const progressChange = (): JobValues => {
-    const change = progress === null ? {} : { progress };
+  function take(atMost = Number.POSITIVE_INFINITY): Taken {
+    const taken = { lines: lines.slice(0, atMost), progress: progress === null ? {} : { progress } };
+    lines = lines.slice(atMost);
     progress = null;
-    return change;
-  };
+    return taken;
+  }
 
   async function flush() {
-    const taken = take();
-    const guard = { statuses: ['running'], runId: job.runId ?? '' };
+    const taken = take(MAX_FLUSH_LINES);
+    const guard = { statuses: ['running'], attempt: { runId: job.runId ?? '', number: job.attempts } };
     try {
       await note((db, now) =>
-        noteJobChange(db, jobChange(job.id, guard, { ...progressChange(), updated_at: now }, taken, [jobLogged(job.id)])),
+        noteJobChange(db, jobChange(
+          job.id, guard, { ...taken.progress, updated_at: now }, taken.lines, [jobLogged(job.id)], { newVersion: false },
+        )),
       );
     } catch (error) {
-      // The attempt matters more than its log: it goes on, and the lines go with the next write.
-      lines = [...taken, ...lines];
+      // The attempt matters more than its log: it goes on, and this goes with the next write.
+      lines = [...taken.lines, ...lines];
+      progress ??= taken.progress.progress ?? null;
       log.warn({ err: error, jobId: job.id }, 'could not write job log lines yet');
     }
+    if (lines.length > 0) soon();
   }
 
   function soon() {
@@ -59,24 +62,26 @@ export function createRunLog({ note, clock, log, job }: Deps) {
     }, FLUSH_MS);
   }
 
-  function add(level: LogLevel, message: string, data?: object) {
-    if (room <= 0) return;
-    const text = --room === 0 ? 'The log is full; later lines are left out' : message;
-    lines.push({ attempt: job.attempts, level, message: clean(text), data: bounded(data), at: clock.now() });
-  }
+  const add = (level: LogLevel, message: string, data?: object) =>
+    void lines.push({ attempt: job.attempts, level, message: clean(message), data: bounded(data), at: clock.now() });
 
   return {
+    /** A line of the job type; one past the bound is left out. */
     log(level: LogLevel, message: string, data?: object) {
-      add(level, message, data);
+      if (room <= 0) return;
+      if (--room === 0) add('warn', 'The log is full; later lines are left out');
+      else add(level, message, data);
       soon();
     },
+    /** A line of the engine, which always has room. It is written with what comes of the attempt. */
+    note: (level: LogLevel, message: string) => add(level, message),
     progress(percent: number, message?: string) {
       const bounds = Math.min(100, Math.max(0, percent));
       progress = JSON.stringify({ percent: bounds, message: message?.slice(0, 200) ?? null });
       soon();
     },
-    take,
-    progressChange,
+    /** What has not been written yet; whoever takes it must write it. */
+    take: () => take(),
     /** Resolves when no write of this log is under way and none will begin. */
     async settled() {
       clearTimeout(timer);
@@ -95,5 +100,11 @@ const clean = (text: string) => text.replaceAll('\0', '\uFFFD').slice(0, MAX_MES
 
 function bounded(data: object | undefined): object | null {
   if (data === undefined) return null;
+  // What cannot be written as JSON must not fail the job that logs it.
+  try {
+    JSON.stringify(data);
+  } catch {
+    return { leftOut: 'not JSON' };
+  }
   return Buffer.byteLength(JSON.stringify(data)) <= MAX_DATA_BYTES ? data : { leftOut: `more than ${MAX_DATA_BYTES} bytes` };
 }

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NothingChanged, type Commit, type Note } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
-import { claimAttempt, jobChange, noteJobChange } from '../db/jobs.ts';
+import { claimAttempt, jobChange, noteJobChange, type JobGuard } from '../db/jobs.ts';
 import { Job } from '../db/models/Job.ts';
 import { systemCaller } from '../domain/caller.ts';
-import { isFinal, MAX_RESULT_BYTES, type JobError } from '../domain/jobs.ts';
-import { JobFailure, type JobType } from '../domain/jobType.ts';
+import { isFinal, MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../domain/jobs.ts';
+import { JobFailure, type JobType, type Lane } from '../domain/jobType.ts';
 import { mayRetry, retryDelayMs } from '../domain/retry.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { jobWorkflowId, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
-import { createRunLog, type RunLog } from './jobRunLog.ts';
+import { createRunLog, type RunLog, type Taken } from './jobRunLog.ts';
 import { auditView, eventData, jobEnded, jobLogged, subject } from './jobs.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 
@@ -45,53 +45,54 @@ const MAX_ASKED_DELAY_MS = 3_600_000;
 /** What the workflow of a job does to its record. Every step may be repeated: the second time changes nothing. */
 export function createJobRuns({ db, commit, note, access, jobTypes, clock, log, metrics }: Deps) {
   /** Moves a job to its end; false when it has one already or another run has it. */
-  async function finish(job: Job, run: RunLog, end: JobEnd): Promise<boolean> {
-    const writer = systemCaller(job.tenantId, jobWorkflowId(job.id));
-    const lines = run.take();
-    const progress = run.progressChange();
-    const guard = { statuses: ['queued', 'running'], ...(end.runId !== undefined && { runId: end.runId }) };
+  async function finish(job: Job, { lines, progress }: Taken, end: JobEnd): Promise<boolean> {
     const error = end.error ?? null;
-    return commit(writer, (work) => {
-      work.change(jobChange(
-        job.id, guard,
-        {
-          status: end.status, updated_at: work.now, finished_at: work.now, version: job.version + 1,
-          result: end.result ?? null, error: error && JSON.stringify(error), ...progress,
-        },
-        lines, [jobEnded(job.id), jobLogged(job.id)],
-      ));
-      const ended = { ...view(job), status: end.status, error };
-      work.audit(`job.${end.verb}`, subject(job), { before: auditView(job), after: auditView(ended) });
-      work.emit(`job.${end.status}`, subject(job), eventData(ended));
-    }).then(
-      () => {
-        metrics.jobsFinished.inc({ type: job.type, status: end.status });
-        return true;
-      },
-      (error: unknown) => {
-        if (error instanceof NothingChanged) return false;
-        throw error;
-      },
-    );
+    try {
+      await commit(systemCaller(job.tenantId, jobWorkflowId(job.id)), (work) => {
+        work.change(jobChange(
+          job.id, end.guard,
+          {
+            status: end.status, updated_at: work.now, finished_at: work.now,
+            result: end.result ?? null, error: error && JSON.stringify(error), ...progress,
+          },
+          lines, [jobEnded(job.id), jobLogged(job.id)],
+        ));
+        const ended = { ...view(job), status: end.status, error };
+        work.audit(`job.${VERBS[end.status]}`, subject(job), { before: auditView(job), after: auditView(ended) });
+        work.emit(`job.${end.status}`, subject(job), eventData(ended));
+      });
+    } catch (failure) {
+      if (failure instanceof NothingChanged) return false;
+      throw failure;
+    }
+    metrics.jobsFinished.inc({ type: job.type, status: end.status });
+    return true;
   }
 
-  /** Notes a failed attempt; the record keeps its error until an attempt succeeds. */
-  const noteFailure = (job: Job, run: RunLog, error: JobError) =>
-    note((on, now) =>
-      noteJobChange(on, jobChange(
-        job.id, { statuses: ['running'], runId: job.runId ?? '' },
-        { error: JSON.stringify(error), updated_at: now, ...run.progressChange() },
-        run.take(), [jobLogged(job.id)],
-      )),
-    );
+  /**
+   * Notes a failed attempt; the record keeps its error until an attempt succeeds. What Temporal is told afterwards
+   * must not depend on whether this could be written: a failure that allows no further attempt stays one.
+   */
+  async function noteFailure(job: Job, lane: Lane, { lines, progress }: Taken, error: JobError): Promise<void> {
+    const write = () =>
+      note((on, now) =>
+        noteJobChange(on, jobChange(
+          job.id, { statuses: ['running'], attempt: attemptOf(job) },
+          { error: JSON.stringify(error), updated_at: now, ...progress }, lines, [jobLogged(job.id)],
+        )),
+      );
+    await persistently(write, lane).catch((failure: unknown) => {
+      log.error({ err: failure, jobId: job.id, code: error.code }, 'a failed attempt could not be recorded');
+    });
+  }
 
-  async function failAttempt(job: Job, run: RunLog, failure: JobFailure): Promise<never> {
+  async function failAttempt(job: Job, lane: Lane, run: RunLog, failure: JobFailure): Promise<never> {
     const retry = failure.retryable && mayRetry(job.retryPolicy, job.attempts, failure.code);
     const askedMs = Math.min(failure.retryAfterMs ?? 0, MAX_ASKED_DELAY_MS);
     const retryInMs = retry ? Math.max(retryDelayMs(job.retryPolicy, job.attempts), askedMs) : null;
     const next = retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
-    run.log('error', `Attempt ${job.attempts} failed: ${failure.code}: ${failure.message}; ${next}`);
-    await noteFailure(job, run, { code: failure.code, message: failure.message });
+    run.note('error', `Attempt ${job.attempts} failed: ${failure.code}: ${failure.message}; ${next}`);
+    await noteFailure(job, lane, run.take(), { code: failure.code, message: failure.message });
     throw new AttemptFailed(failure.code, retryInMs);
   }
 
@@ -145,21 +146,23 @@ export function createJobRuns({ db, commit, note, access, jobTypes, clock, log, 
       if (!job) return;
       await using run = createRunLog({ note, clock, log, job });
       const type = jobTypes.find(job.type);
-      if (!type) return await failAttempt(job, run, new JobFailure('unknown_job_type', 'This worker does not know the type'));
+      if (!type) return await failAttempt(job, 'inline', run, new JobFailure('unknown_job_type', 'This worker does not know the type'));
       let result: string;
       try {
         result = await perform(job, type, run, signal);
       } catch (error) {
         await run.settled();
-        if (!signal.aborted) return await failAttempt(job, run, toJobFailure(error, log, job));
-        run.log('warn', `Attempt ${job.attempts} was interrupted`);
-        await noteFailure(job, run, { code: 'interrupted', message: MESSAGES.interrupted });
+        if (!signal.aborted) return await failAttempt(job, type.lane, run, toJobFailure(error, log, job));
+        run.note('warn', `Attempt ${job.attempts} was interrupted`);
+        await noteFailure(job, 'inline', run.take(), { code: 'interrupted', message: MESSAGES.interrupted });
         throw signal.reason;
       }
       await run.settled();
-      run.log('info', `Succeeded in attempt ${job.attempts}`);
+      run.note('info', `Succeeded in attempt ${job.attempts}`);
+      const taken = run.take();
+      const guard = { statuses: ['running'], attempt: attemptOf(job) };
       // The work is done: a database that is away for a moment must not make it be done again.
-      await persistently(() => finish(job, run, { status: 'succeeded', verb: 'succeed', result, runId: of.runId }), type);
+      await persistently(() => finish(job, taken, { status: 'succeeded', result, guard }), type.lane);
     },
 
     /**
@@ -170,22 +173,25 @@ export function createJobRuns({ db, commit, note, access, jobTypes, clock, log, 
       const job = await Job.query(db).findById(jobId);
       if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
       await using run = createRunLog({ note, clock, log, job });
-      run.log(status === 'cancelled' ? 'warn' : 'error', status === 'cancelled' ? 'Cancelled' : `Failed: ${code}`);
-      if (status === 'cancelled') return await finish(job, run, { status, verb: 'cancel' });
-      return await finish(job, run, { status, verb: 'fail', error: reasonOf(job, code) });
+      run.note(status === 'cancelled' ? 'warn' : 'error', status === 'cancelled' ? 'Cancelled' : `Failed: ${code}`);
+      const guard = { statuses: ['queued', 'running'] };
+      if (status === 'cancelled') return await finish(job, run.take(), { status, guard });
+      return await finish(job, run.take(), { status, guard, error: reasonOf(job, code) });
     },
   };
 }
 
 type JobEnd = {
-  status: 'succeeded' | 'failed' | 'cancelled';
-  verb: string;
+  status: FinalJobStatus;
   /** JSON text. */
   result?: string;
   error?: JobError;
-  /** Only when this run has the job. */
-  runId?: string;
+  guard: JobGuard;
 };
+
+const VERBS: Readonly<Record<FinalJobStatus, string>> = { succeeded: 'succeed', failed: 'fail', cancelled: 'cancel' };
+
+const attemptOf = (job: Job) => ({ runId: job.runId ?? '', number: job.attempts });
 
 const MESSAGES: Readonly<Record<string, string>> & { interrupted: string } = {
   interrupted: 'The attempt was interrupted',
@@ -205,9 +211,9 @@ const view = ({ id, type, tenantId, createdBy, retryPolicy, retryOf, attempts, s
 });
 
 /** How long a finished attempt tries to write its outcome; an inline one must end within its workflow task. */
-const PERSIST_MS = { inline: 2_000, activity: 60_000 } as const;
+const PERSIST_MS = { inline: 2_000, activity: 45_000 } as const;
 
-async function persistently(write: () => Promise<unknown>, { lane }: JobType): Promise<void> {
+async function persistently(write: () => Promise<unknown>, lane: Lane): Promise<void> {
   const until = Date.now() + PERSIST_MS[lane];
   for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5_000)) {
     try {

@@ -1,7 +1,7 @@
 import type { Knex } from '../db/knex.ts';
 import type { Commit } from '../db/commit.ts';
 import type { Changes } from '../db/changes.ts';
-import { findWithLogs, jobChange } from '../db/jobs.ts';
+import { findWithLogs, JOB_SUMMARY_COLUMNS, jobChange } from '../db/jobs.ts';
 import { keysetPage, type Page } from '../db/keyset.ts';
 import { Job } from '../db/models/Job.ts';
 import { JobLog } from '../db/models/JobLog.ts';
@@ -12,7 +12,7 @@ import { isFinal, type JobSource, type JobStatus } from '../domain/jobs.ts';
 import type { JobType } from '../domain/jobType.ts';
 import type { Permission } from '../domain/permissions.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
-import type { Ids } from '../platform/ids.ts';
+import { firstIdAt, type Ids } from '../platform/ids.ts';
 import type { Clock } from '../platform/clock.ts';
 import { cancelJob, startJob, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
@@ -48,6 +48,9 @@ type Deps = {
   changes: Changes; heartbeatMs: number;
 };
 
+/** Requests of one process that wait for an end at once; one more is answered without waiting. */
+const MAX_WAITING = 1_000;
+
 /** Log lines that come with a read of a job; all of them are under `/logs`. */
 const EMBEDDED_LOG_LINES = 200;
 
@@ -59,6 +62,8 @@ const apiSource: JobSource = { kind: 'api', id: null };
 
 /** What callers do with jobs. What runs do with them is in `jobRuns.ts`. */
 export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs }: Deps) {
+  let waiting = 0;
+
   async function create(caller: Caller, request: JobRequest, from: { source?: JobSource; retryOf?: string } = {}) {
     const type = jobTypes.get(request.type);
     await access.require(caller, 'job:write', caller);
@@ -78,7 +83,7 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
   }
 
   async function find(caller: Caller, jobId: string, permission: Permission): Promise<Job> {
-    const query = Job.query(db).findById(jobId);
+    const query = Job.query(db).findById(jobId).select(JOB_SUMMARY_COLUMNS);
     whereInScope(query, access.scope(caller, permission));
     const job = await query;
     if (!job) throw notFound('job', jobId);
@@ -110,14 +115,18 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
 
     /** Jobs inside the caller's scope, newest first. */
     async list(caller: Caller, filter: JobFilter, page: PageRequest): Promise<Page<Job>> {
-      const query = Job.query(db);
+      const query = Job.query(db).select(JOB_SUMMARY_COLUMNS);
       whereInScope(query, access.scope(caller, 'job:read'));
       if (filter.status) void query.whereIn('status', [...filter.status]);
       if (filter.type) void query.whereIn('type', [...filter.type]);
       if (filter.tenantId !== undefined) void query.where('tenant_id', filter.tenantId);
       if (filter.createdBy !== undefined) void query.where('created_by', filter.createdBy);
-      if (filter.createdAfter) void query.where('created_at', '>=', filter.createdAfter);
-      if (filter.createdBefore) void query.where('created_at', '<', filter.createdBefore);
+      if (filter.createdAfter) {
+        void query.where('created_at', '>=', filter.createdAfter).where('id', '>=', idBound(filter.createdAfter, -ID_SLACK_MS));
+      }
+      if (filter.createdBefore) {
+        void query.where('created_at', '<', filter.createdBefore).where('id', '<', idBound(filter.createdBefore, ID_SLACK_MS));
+      }
       if (filter.retryOf !== undefined) void query.where('retry_of', filter.retryOf);
       return keysetPage(query, page);
     },
@@ -133,9 +142,10 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
      * cleaned up. Errors: `not_found`, `permission_denied`, `job_finished`, `version_stale`.
      */
     async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<void> {
-      const { id, version } = await findToAct(caller, jobId, 'job:cancel');
+      const { id, version, tenantId } = await findToAct(caller, jobId, 'job:cancel');
       if (expectedVersion !== undefined && expectedVersion !== version) throw staleVersion(version);
-      return commit(caller, async (work) => {
+      // The trail of a record belongs to the record's tenant, wherever the caller stands.
+      return commit({ ...caller, tenantId }, async (work) => {
         const job = await Job.query(await work.trx()).findById(id).forUpdate().throwIfNotFound();
         if (expectedVersion !== undefined && expectedVersion !== job.version) throw staleVersion(job.version);
         if (isFinal(job.status)) throw new AppError('job_finished', `The job has already ended: ${job.status}.`);
@@ -145,13 +155,13 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
         work.change(jobChange(
           id, { statuses: [job.status] },
           {
-            cancel_requested_at: job.cancelRequestedAt ?? at, updated_at: at, version: job.version + 1,
+            cancel_requested_at: job.cancelRequestedAt ?? at, updated_at: at,
             ...(!begun && { status: 'cancelled', finished_at: at }),
           },
           [line], [jobLogged(id), ...(begun ? [] : [jobEnded(id)])],
         ));
         const after = { ...auditView(job), status: begun ? job.status : 'cancelled', cancelRequested: true };
-        work.audit('job.cancel', subject(job), { before: auditView(job), after, tenantId: job.tenantId });
+        work.audit('job.cancel', subject(job), { before: auditView(job), after });
         work.dispatch(cancelJob(id));
         if (!begun) work.emit('job.cancelled', subject(job), { ...eventData(job), status: 'cancelled' });
       });
@@ -162,7 +172,8 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
      * Errors: `not_found`, `permission_denied`, `job_not_finished`.
      */
     async retry(caller: Caller, jobId: string): Promise<Job> {
-      const { type, payload, retryPolicy, status, tenantId } = await findToAct(caller, jobId, 'job:write');
+      const { id } = await findToAct(caller, jobId, 'job:write');
+      const { type, payload, retryPolicy, status, tenantId } = await Job.query(db).findById(id).throwIfNotFound();
       if (!isFinal(status)) throw new AppError('job_not_finished', `The job is still ${status}.`);
       return create({ ...caller, tenantId }, { type, payload, retryPolicy }, { retryOf: jobId });
     },
@@ -175,12 +186,20 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
       caller: Caller, jobId: string, { waitMs, signal, fresh = false }: { waitMs: number; signal: AbortSignal; fresh?: boolean },
     ): Promise<JobWithLogs> {
       const deadline = clock.now().getTime() + waitMs;
-      for (let look = !fresh; ; look = true) {
-        using change = waitForChange(changes, jobEnded(jobId));
-        const found = look ? await read(caller, jobId) : undefined;
-        const leftMs = deadline - clock.now().getTime();
-        if (found && (isFinal(found.job.status) || leftMs <= 0 || signal.aborted)) return found;
-        if (leftMs > 0 && !signal.aborted) await change.within(leftMs, signal);
+      if (waiting >= MAX_WAITING) return read(caller, jobId);
+      waiting += 1;
+      try {
+        for (let look = !fresh; ; look = true) {
+          using change = waitForChange(changes, jobEnded(jobId));
+          const ended = look && isFinal((await find(caller, jobId, 'job:read')).status);
+          const leftMs = deadline - clock.now().getTime();
+          if (ended || leftMs <= 0 || signal.aborted) return await read(caller, jobId);
+          // News on this topic mostly is the end: what is read then is, mostly, the answer.
+          const found = (await change.within(leftMs, signal)) ? await read(caller, jobId) : undefined;
+          if (found && isFinal(found.job.status)) return found;
+        }
+      } finally {
+        waiting -= 1;
       }
     },
 
@@ -194,6 +213,12 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
     },
   };
 }
+
+/** An id and its record's `createdAt` are made at nearly the same time; so much may lie between. */
+const ID_SLACK_MS = 5_000;
+
+/** Ids carry their time, so the key that the list is read by narrows it to a time as well. */
+const idBound = (time: Date, slackMs: number) => firstIdAt('job', new Date(time.getTime() + slackMs));
 
 export type FollowedLog = { kind: 'line'; line: JobLog } | { kind: 'end'; status: JobStatus } | { kind: 'idle' };
 

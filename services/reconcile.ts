@@ -22,10 +22,10 @@ type Deps = {
   heartbeatMs: number;
 };
 
-/** Jobs looked at in one round, and at once. */
+/** Jobs taken, and looked at, at once. */
 const BATCH = 200;
 const AT_ONCE = 10;
-const PURGE_LIMIT = 5_000;
+const PURGE_BATCH = 5_000;
 
 /**
  * Finds jobs that claim to wait or run and whose workflow is gone or closed, and gives them an end or a start,
@@ -53,22 +53,36 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, inspec
     return runs.settle({ jobId: job.id, runId: job.runId ?? '' }, status, code);
   }
 
+  /** One that fails is looked at in a later round; it does not spoil the others. */
+  async function lookAtAll(jobs: readonly Job[], owed: ReadonlySet<string>): Promise<number> {
+    const looks = await Promise.allSettled(jobs.map((job) => look(job, owed)));
+    for (const failed of looks.filter((result) => result.status === 'rejected')) {
+      log.warn({ err: failed.reason as unknown }, 'a job could not be reconciled');
+    }
+    return looks.filter((result) => result.status === 'fulfilled' && result.value).length;
+  }
+
   return {
-    /** One round. Returns how many jobs were put right. */
-    async jobs(): Promise<number> {
+    /** One round over everything that is due, until `signal` aborts. Returns how many jobs were put right. */
+    async jobs(signal: AbortSignal): Promise<number> {
       const now = clock.now();
-      const jobs = await takeUnsettled(db, { before: new Date(now.getTime() - graceMs), now, limit: BATCH });
-      const owed = await withOutboxRow(db, jobs.map((job) => jobWorkflowId(job.id)));
       let repaired = 0;
-      for (let at = 0; at < jobs.length; at += AT_ONCE) {
-        const looks = await Promise.all(jobs.slice(at, at + AT_ONCE).map((job) => look(job, owed)));
-        repaired += looks.filter(Boolean).length;
+      for (let full = true; full && !signal.aborted; ) {
+        const jobs = await takeUnsettled(db, { before: new Date(now.getTime() - graceMs), now, limit: BATCH });
+        const owed = await withOutboxRow(db, jobs.map((job) => jobWorkflowId(job.id)));
+        for (let at = 0; at < jobs.length && !signal.aborted; at += AT_ONCE) {
+          repaired += await lookAtAll(jobs.slice(at, at + AT_ONCE), owed);
+        }
+        full = jobs.length === BATCH;
       }
       return repaired;
     },
 
     /** Forgets what is kept only for a time. */
-    purge: () => purgeKeys(db, new Date(clock.now().getTime() - KEEP_KEYS_MS), PURGE_LIMIT),
+    async purge(signal: AbortSignal): Promise<void> {
+      const before = new Date(clock.now().getTime() - KEEP_KEYS_MS);
+      while ((await purgeKeys(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
+    },
   };
 }
 

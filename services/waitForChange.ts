@@ -1,24 +1,25 @@
 import type { Changes } from '../db/changes.ts';
 
 /** A notification can be lost with its connection; after this long whoever waits looks for itself. */
-const LOOK_AGAIN_MS = 1_000;
+const LOOK_AGAIN_MS = 2_000;
 
 /**
  * Arms a wait for `topic` before the caller looks at the database, so that a change between the look and the
  * wait is not missed. Dispose it in any case (`using`).
  */
 export function waitForChange(changes: Changes, topic: string) {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const wake = () => resolve(undefined);
-  const off = changes.on(topic, wake);
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const off = changes.on(topic, () => resolve(true));
   return {
-    /** Resolves at the first change, after `ms` or a second, whichever is less, or when `signal` aborts. */
-    async within(ms: number, signal: AbortSignal): Promise<void> {
-      const timer = setTimeout(wake, Math.min(ms, LOOK_AGAIN_MS));
-      signal.addEventListener('abort', wake, { once: true });
-      await promise;
+    /** Waits for the first change, at most `ms` or two seconds, or until `signal` aborts. True: there was one. */
+    async within(ms: number, signal: AbortSignal): Promise<boolean> {
+      const giveUp = () => resolve(false);
+      const timer = setTimeout(giveUp, Math.min(ms, LOOK_AGAIN_MS));
+      signal.addEventListener('abort', giveUp, { once: true });
+      const changed = await promise;
       clearTimeout(timer);
-      signal.removeEventListener('abort', wake);
+      signal.removeEventListener('abort', giveUp);
+      return changed;
     },
     [Symbol.dispose]: off,
   };

@@ -55,15 +55,18 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
     }
   }
 
+  function sayAway(error: unknown) {
+    if (!away) log.warn({ err: error }, 'Temporal is away; records are kept and their runs start when it is back');
+    away = true;
+  }
+
   async function quick({ id, task }: OutboxRow) {
     try {
       await make('quick', task as DispatchTask, QUICK_DEADLINE_MS);
       made.push(id);
     } catch (error) {
-      if (isTransient(error) && !away) {
-        away = true;
-        log.warn({ err: error }, 'Temporal is away; records are kept and their runs start when it is back');
-      }
+      if (isTransient(error)) sayAway(error);
+      else log.error({ err: error, workflowId: task.workflowId }, 'Temporal refuses a call; it will be repeated');
     }
   }
 
@@ -99,7 +102,12 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
     const due = await countDueOutbox(db, new Date());
     metrics.outboxRows.set(due);
     if (due === 0 && !away) return false;
-    await link.check(QUICK_DEADLINE_MS);
+    try {
+      await link.check(QUICK_DEADLINE_MS);
+    } catch (error) {
+      sayAway(error);
+      return false;
+    }
     if (away) log.info({ due }, 'Temporal is back');
     away = false;
     const claimed = await claimOutbox<DispatchTask>(db, { now: new Date(), leaseMs: LEASE_MS, limit: RELAY_BATCH });
@@ -108,13 +116,6 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
     }
     return claimed.length > 0;
   }
-
-  const relayUnlessAway = () =>
-    relayRound().catch((error: unknown) => {
-      // Said once, by the quick way; until Temporal is back each round would say it again.
-      if (!away) throw error;
-      return false;
-    });
 
   return {
     /** False while calls are left to the relay at once. */
@@ -129,7 +130,7 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
 
     start(): void {
       loops = [
-        startLoop({ name: 'relay', everyMs: RELAY_EVERY_MS, log }, relayUnlessAway),
+        startLoop({ name: 'relay', everyMs: RELAY_EVERY_MS, log }, relayRound),
         startLoop({ name: 'forget made calls', everyMs: DELETE_EVERY_MS, log }, forgetMade),
       ];
       off = changes.on(OUTBOX_TOPIC, () => loops[0]?.wake());

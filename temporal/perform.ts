@@ -1,12 +1,21 @@
-import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, isGrpcServiceError, type Client } from '@temporalio/client';
-import { TypedSearchAttributes, defineSearchAttributeKey } from '@temporalio/common';
+import {
+  NamespaceNotFoundError, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, isGrpcServiceError, type Client,
+} from '@temporalio/client';
+import { TypedSearchAttributes, ValueError, defineSearchAttributeKey } from '@temporalio/common';
 import { SEARCH_ATTRIBUTES, type DispatchTask } from './contracts.ts';
 
 /** gRPC codes after which the same call may succeed with nothing changed. */
 const TRANSIENT = new Set([1, 4, 8, 10, 13, 14]);
 
-/** True when the server, or the way to it, is the trouble and not the call. */
-export const isTransient = (error: unknown): boolean => !isGrpcServiceError(error) || TRANSIENT.has(error.code);
+/**
+ * True when the server, or the way to it, is the trouble and not the call. The client wraps the answer of the
+ * server; what has none at all did not reach one.
+ */
+export function isTransient(error: unknown): boolean {
+  const answer = isGrpcServiceError(error) ? error : error instanceof Error ? error.cause : undefined;
+  if (isGrpcServiceError(answer)) return TRANSIENT.has(answer.code);
+  return !(error instanceof NamespaceNotFoundError || error instanceof ValueError);
+}
 
 const key = (name: string) => defineSearchAttributeKey(name, 'KEYWORD');
 

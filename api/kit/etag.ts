@@ -2,7 +2,7 @@ import { AppError, invalidField } from '../../domain/errors.ts';
 
 /**
  * The strong entity tag (RFC 9110, 8.8.3) of a record. `part` is added where the representation has parts that
- * change without the record, such as a log.
+ * change without a new version, such as a log or progress.
  */
 export const etagOf = (version: number, part?: number): string =>
   part === undefined ? `"${version}"` : `"${version}.${part}"`;

@@ -65,6 +65,7 @@ function handler(route: Route, deps: MountDeps) {
 /** Aborted when the client closes the connection before the answer is complete. */
 function goneSignal(ctx: Context): AbortSignal {
   const gone = new AbortController();
+  if (ctx.res.closed) gone.abort();
   ctx.res.once('close', () => {
     if (!ctx.res.writableFinished) gone.abort();
   });
@@ -121,10 +122,12 @@ function send(ctx: Context, { status, headers, body, stream }: Answer): void {
 /** What no route takes: 405 where the path has other methods, else 404. */
 function unmatched(router: Router): Middleware {
   return (ctx) => {
+    // A request line without a path, such as `GET http://`.
+    const path = (ctx.path as string | null) ?? '/';
     const methods = new Set(
-      router.match(ctx.path, 'GET').path.flatMap((layer) => layer.methods),
+      router.match(path, 'GET').path.flatMap((layer) => layer.methods),
     ) as Set<Method | 'HEAD'>;
-    if (methods.size === 0) throw new AppError('not_found', `There is nothing at ${ctx.path.slice(0, 200)}.`);
+    if (methods.size === 0) throw new AppError('not_found', `There is nothing at ${path.slice(0, 200)}.`);
     const allow = [...methods, 'OPTIONS'].sort();
     if (ctx.method === 'OPTIONS') {
       ctx.status = 204;

@@ -53,7 +53,7 @@ const DEFAULT_RETRY_AFTER_SECONDS = 2;
 const DATABASE_AWAY = /^(08|57P|53|55P03|57014)|^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/;
 
 /** SQLSTATE of text that PostgreSQL cannot hold, such as a NUL. */
-const BAD_TEXT = /^(22021|22P05|22P02)$/;
+const BAD_TEXT = /^(22021|22P05|22P02|22007|22008)$/;
 
 function isDatabaseAway(error: object): boolean {
   const { code, message, name } = error as { code?: unknown; message?: string; name?: string };

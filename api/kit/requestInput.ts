@@ -7,6 +7,14 @@ import type { Route } from './route.ts';
 
 const BODY_LIMIT_BYTES = 1_048_576;
 
+/** Deeper JSON is an attack on whatever walks it. */
+const MAX_DEPTH = 100;
+
+function isDeeperThan(limit: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return limit === 0 || Object.values(value).some((inner) => isDeeperThan(limit - 1, inner));
+}
+
 const parseJson = koaBody({
   jsonLimit: BODY_LIMIT_BYTES, json: true, urlencoded: false, text: false, multipart: false, jsonStrict: false,
   parsedMethods: ['POST', 'PUT', 'DELETE'] as never,
@@ -61,12 +69,16 @@ async function readBody(ctx: Context, schema: TSchema | undefined): Promise<unkn
   const length = ctx.request.headers['content-length'];
   const empty = length === '0' || (length === undefined && ctx.request.headers['transfer-encoding'] === undefined);
   if (empty) return schema ? {} : undefined;
-  if (!ctx.is('json', '+json')) {
-    throw new AppError('media_type_unsupported', 'The body must be application/json.');
+  const encoding = ctx.get('content-encoding').toLowerCase();
+  if (!ctx.is('json', '+json') || !/^(utf-8)?$/i.test(ctx.request.charset) || !/^(identity|gzip|deflate)?$/.test(encoding)) {
+    throw new AppError('media_type_unsupported', 'The body must be application/json in UTF-8, plain, gzip or deflate.');
   }
   if (Number(length) > BODY_LIMIT_BYTES) throw new AppError('body_too_large', `A body may have ${BODY_LIMIT_BYTES} bytes.`);
   await parseJson(ctx, () => Promise.resolve());
   const { body } = ctx.request as { body?: unknown };
+  if (isDeeperThan(MAX_DEPTH, body)) {
+    throw invalidFields([{ in: 'body', pointer: '', code: 'depth', message: `is nested deeper than ${MAX_DEPTH} levels` }]);
+  }
   if (schema === undefined && typeof body === 'object' && body !== null && Object.keys(body).length > 0) {
     throw invalidFields([{ in: 'body', pointer: '', code: 'unknown_field', message: 'this request takes no body' }]);
   }

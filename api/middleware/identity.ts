@@ -3,10 +3,9 @@ import type { Context } from 'koa';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError, invalidField } from '../../domain/errors.ts';
 import { PLATFORM } from '../../domain/scope.ts';
-import type { Metrics } from '../../platform/metrics.ts';
 import type { Audit } from '../../services/audit.ts';
 
-type Deps = { trustedGateways: readonly string[]; audit: Audit; metrics: Metrics };
+type Deps = { trustedGateways: readonly string[]; audit: Audit };
 
 const HEADERS = { actor: 'x-service-actor-id', roles: 'x-service-role-ids', tenant: 'x-service-tenant-id' } as const;
 
@@ -18,7 +17,7 @@ const MAX_ROLES = 100;
  * Finds out who asks. Identity headers are believed from trusted gateways only; sessions, the other way, are
  * the business of `Authorization`. Never both. Areas that need the tenant named say so with `tenantRequired`.
  */
-export function createIdentify({ trustedGateways, audit, metrics }: Deps) {
+export function createIdentify({ trustedGateways, audit }: Deps) {
   const trusted = trustedGateways.map((cidr) => ipaddr.parseCIDR(cidr));
 
   function isTrusted(address: string | undefined): boolean {
@@ -28,7 +27,6 @@ export function createIdentify({ trustedGateways, audit, metrics }: Deps) {
   }
 
   async function refuse(ctx: Context, caller: Caller): Promise<never> {
-    metrics.identityRefused.inc();
     const claimed = { actorId: ctx.get(HEADERS.actor).slice(0, 255), method: ctx.method, path: ctx.path.slice(0, 255) };
     await audit.denied(caller, 'identity.untrusted', claimed);
     throw new AppError('identity_required', 'Identity headers are not accepted from this address.');

@@ -64,7 +64,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
   const streams = eventStream(MAX_STREAMS);
 
   const view = ({ job, logs }: JobWithLogs) => ({
-    body: present.record(job, logs), headers: { etag: etagOf(job.version, job.logCount) },
+    body: present.record(job, logs), headers: { etag: etagOf(job.version, job.updatedAt.getTime()) },
   });
 
   type Waiting = { caller: Caller; prefer: Preferences; signal: AbortSignal };
@@ -162,10 +162,17 @@ function filterOf({ status, type, tenantId, createdBy, createdAfter, createdBefo
     ...(type && { type }),
     ...(tenantId !== undefined && { tenantId }),
     ...(createdBy !== undefined && { createdBy }),
-    ...(createdAfter !== undefined && { createdAfter: new Date(createdAfter) }),
-    ...(createdBefore !== undefined && { createdBefore: new Date(createdBefore) }),
+    ...(createdAfter !== undefined && { createdAfter: dateOf('createdAfter', createdAfter) }),
+    ...(createdBefore !== undefined && { createdBefore: dateOf('createdBefore', createdBefore) }),
     ...(retryOf !== undefined && { retryOf }),
   };
+}
+
+/** A leap second is valid RFC 3339, and no time that PostgreSQL or JavaScript knows. */
+function dateOf(name: string, text: string): Date {
+  const date = new Date(text);
+  if (Number.isNaN(date.getTime())) throw invalidField('query', `/${name}`, 'format', 'is not a time that exists');
+  return date;
 }
 
 function lastEventId(header: string | undefined): number {

@@ -39,7 +39,6 @@ export async function up(knex: Knex): Promise<void> {
     CREATE INDEX jobs_status ON jobs (status, id DESC);
     CREATE INDEX jobs_type ON jobs (type, id DESC);
     CREATE INDEX jobs_created_by ON jobs (created_by, id DESC);
-    CREATE INDEX jobs_created_at ON jobs (created_at DESC, id DESC);
     CREATE INDEX jobs_retry_of ON jobs (retry_of, id DESC) WHERE retry_of IS NOT NULL;
     CREATE INDEX jobs_unsettled ON jobs (checked_at) WHERE status IN ('queued', 'running');
 

@@ -6,12 +6,15 @@ const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
 
 const Payload = Type.Object(
   {
-    url: Type.String({ format: 'uri', maxLength: 4_096, description: 'http or https, without credentials.' }),
+    url: Type.String({
+      format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+([/?#]|$)', maxLength: 4_096,
+      description: 'http or https, without credentials.',
+    }),
     method: Type.Optional(
       Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'], { default: 'GET' }),
     ),
     headers: Type.Optional(
-      Type.Record(Type.String({ pattern: HEADER_NAME, maxLength: 128 }), Type.String({ maxLength: 8_192 }), {
+      Type.Record(Type.String({ pattern: HEADER_NAME, maxLength: 128 }), Type.String({ pattern: '^[\\t\\x20-\\x7e]*$', maxLength: 8_192 }), {
         maxProperties: 50,
         additionalProperties: false,
       }),
@@ -28,17 +31,21 @@ const Payload = Type.Object(
 );
 type Payload = Static<typeof Payload>;
 
-/** Names of headers whose values are credentials. */
-const SECRET_HEADER = /authorization|cookie|token|secret|api-?key|password|signature/i;
+/** Names of headers and query parameters whose values are likely to be credentials. */
+const SECRET_NAME = /auth|cookie|token|secret|key|passw|signature|credential/i;
 
-const redact = (payload: Payload): Payload => {
-  if (!payload.headers) return payload;
-  const headers = Object.entries(payload.headers);
-  return {
-    ...payload,
-    headers: Object.fromEntries(headers.map(([name, value]) => [name, SECRET_HEADER.test(name) ? '********' : value])),
-  };
-};
+const mask = (name: string, value: string) => (SECRET_NAME.test(name) ? '********' : value);
+
+const redactUrl = (url: string) =>
+  url.replaceAll(/([?&])([^=&#]+)=([^&#]*)/g, (_, before: string, name: string, value: string) => `${before}${name}=${mask(name, value)}`);
+
+const redact = (payload: Payload): Payload => ({
+  ...payload,
+  url: redactUrl(payload.url),
+  ...(payload.headers && {
+    headers: Object.fromEntries(Object.entries(payload.headers).map(([name, value]) => [name, mask(name, value)])),
+  }),
+});
 
 /** Statuses after which the same request may well succeed. */
 const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504]);

@@ -7,6 +7,7 @@ export async function reconcile(): Promise<void> {
   const { reconcileJobs, purgeExpired } = proxyActivities<ReconcileActivities>({
     taskQueue: activityQueueOf(workflowInfo().taskQueue),
     startToCloseTimeout: '5 minutes',
+    heartbeatTimeout: '30 seconds',
     retry: { maximumAttempts: 3 },
   });
   await reconcileJobs();

@@ -17,7 +17,7 @@ describe('creating a job', () => {
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({ type: 'core.echo', status: 'queued', createdBy: 'alice', tenantId: 'platform', retryCount: 0 });
     expect(made.headers.get('location')).toBe(`/api/jobs/${made.body.id}`);
-    expect(made.headers.get('etag')).toBe('"1.0"');
+    expect(made.headers.get('etag')).toMatch(/^"1\.\d+"$/);
     expect(made.body.workflowId).toBe(`job:${made.body.id}`);
     const done = await app.client.get(`/api/jobs/${made.body.id}`, WAIT);
     expect(done.body).toMatchObject({ status: 'succeeded', result: { hello: 'world' }, attempts: 1, error: null });
@@ -165,6 +165,31 @@ describe('cancelling', () => {
     expect(done.body.status).toBe('cancelled');
   });
 
+  test('tells its event at the tenant of the job, and never gives two states one version', async () => {
+    const red = app.client.as({ tenant: 'red' });
+    const { body } = await red.post('/api/jobs', { type: 'core.sleep', payload: { durationMs: 60_000 } });
+    await eventually(async () => (await red.get(`/api/jobs/${body.id}`)).body, (job) => job.status === 'running');
+    const asked = await app.client.post(`/api/jobs/${body.id}/cancel`);
+    const done = await app.client.get(`/api/jobs/${body.id}`, WAIT);
+    expect(done.body.status).toBe('cancelled');
+    expect(done.body.version).toBeGreaterThan(asked.body.version);
+    const tenants = await Promise.all(['events', 'audit_entries'].map((table) => app.deps.db(table).where({ subject_id: body.id }).distinct().pluck('tenant_id')));
+    expect(tenants).toEqual([['red'], ['red']]);
+  });
+
+  test('of a queued job is told at its tenant too', async () => {
+    const idle = await startApp({ HOLDFAST_ROLE: 'api' });
+    try {
+      const { body } = await idle.client.as({ tenant: 'red' }).post('/api/jobs', echo());
+      const done = await idle.client.post(`/api/jobs/${body.id}/cancel`);
+      expect(done.body).toMatchObject({ status: 'cancelled', attempts: 0 });
+      const events = await idle.deps.db('events').where({ subject_id: body.id }).orderBy('id').select('type', 'tenant_id');
+      expect(events).toEqual([{ type: 'job.created', tenant_id: 'red' }, { type: 'job.cancelled', tenant_id: 'red' }]);
+    } finally {
+      await idle.stop();
+    }
+  });
+
   test('two at once give one cancelled job and no error', async () => {
     const job = await running();
     const answers = await Promise.all([1, 2, 3].map(() => app.client.post(`/api/jobs/${job.id}/cancel`, undefined, WAIT)));
@@ -179,6 +204,8 @@ describe('progress and log', () => {
     const { body } = await app.client.post('/api/jobs', { type: 'core.sleep', payload: { durationMs: 60_000 } });
     const seen = await eventually(async () => (await app.client.get(`/api/jobs/${body.id}`)).body, (job) => job.progress !== null && job.logs.length > 0);
     expect(seen.progress.percent).toBeGreaterThanOrEqual(0);
+    const tags = new Set<string | null>();
+    await eventually(async () => tags.add((await app.client.get(`/api/jobs/${body.id}`)).headers.get('etag')), () => tags.size > 1);
     await app.client.post(`/api/jobs/${body.id}/cancel`, undefined, WAIT);
   });
 
@@ -210,20 +237,26 @@ describe('http.request', () => {
   test('sends a request and keeps the answer; credentials are masked in every read', async () => {
     const { body } = await app.client.post('/api/jobs', {
       type: 'http.request',
-      payload: { url: `${app.client.base}/livez`, headers: { Authorization: 'Bearer abcdef123', accept: 'application/json' } },
+      payload: { url: `${app.client.base}/livez?api_key=abcdef123&a=b`, headers: { 'X-Auth': 'abcdef123', Authorization: 'Bearer abcdef123', accept: 'application/json' } },
     }, WAIT);
     expect(body).toMatchObject({ status: 'succeeded', result: { status: 200, body: '{"status":"alive"}' } });
-    expect(body.payload.headers).toEqual({ Authorization: '********', accept: 'application/json' });
+    expect(body.payload.headers).toEqual({ 'X-Auth': '********', Authorization: '********', accept: 'application/json' });
+    expect(body.payload.url).toMatch(/api_key=\*{8}&a=b$/);
+    expect(JSON.stringify(body)).not.toContain('abcdef123');
     expect(JSON.stringify(await app.deps.db('audit_entries'))).not.toContain('abcdef123');
   });
 
   test.each([
     ['an address that is not public', 'http://10.1.2.3/', 'address_not_allowed'],
-    ['credentials in the URL', 'http://user:pw@127.0.0.1/', 'url_not_allowed'],
-    ['another scheme', 'ftp://127.0.0.1/', 'url_not_allowed'],
+    ['an IPv6 address that is not public', 'http://[::127.0.0.1]/', 'address_not_allowed'],
   ])('refuses %s without a second attempt', async (_what, url, code) => {
     const { body } = await app.client.post('/api/jobs', { type: 'http.request', payload: { url } }, WAIT);
     expect(body).toMatchObject({ status: 'failed', attempts: 1, error: { code } });
+  });
+
+  test.each(['http://user:pw@127.0.0.1/', 'ftp://127.0.0.1/', 'nonsense'])('does not take %s at all', async (url) => {
+    const bad = await app.client.post('/api/jobs', { type: 'http.request', payload: { url } });
+    expect([bad.status, bad.body.errors[0].pointer]).toEqual([400, '/payload/url']);
   });
 
   test('an unexpected status is a failure', async () => {

@@ -82,7 +82,7 @@ describe('the audit trail', () => {
     ['a changed time', `UPDATE audit_entries SET at = at + interval '1 ms' WHERE tenant_id = ? AND position = 2`, 2],
     ['a deleted entry', 'DELETE FROM audit_entries WHERE tenant_id = ? AND position = 4', 4],
     ['a cut end', 'DELETE FROM audit_entries WHERE tenant_id = ? AND position = 5', 5],
-    ['two swapped entries', 'UPDATE audit_entries SET position = CASE position WHEN 2 THEN 1002 ELSE 2 END WHERE tenant_id = ? AND position = 2', 2],
+    ['a moved entry', 'UPDATE audit_entries SET position = CASE position WHEN 2 THEN 1002 ELSE 2 END WHERE tenant_id = ? AND position = 2', 2],
   ])('%s is found at its place', async (what, sql, position) => {
     const tenant = `tampered-${what.replaceAll(' ', '-')}`;
     for (let i = 1; i <= 5; i++) await make(tenant, `t${i}`);

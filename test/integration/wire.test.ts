@@ -91,6 +91,9 @@ describe('a request that is not right', () => {
     ['malformed JSON', 'POST', '/api/jobs', '{"type":', 'application/json', 400, 'invalid_request'],
     ['another media type', 'POST', '/api/jobs', 'a=b', 'application/x-www-form-urlencoded', 415, 'media_type_unsupported'],
     ['a body that is too large', 'POST', '/api/jobs', JSON.stringify({ type: 'core.echo', payload: { x: 'x'.repeat(1_100_000) } }), 'application/json', 413, 'body_too_large'],
+    ['another charset', 'POST', '/api/jobs', '{}', 'application/json; charset=iso-8859-1', 415, 'media_type_unsupported'],
+    ['JSON that is nested too deep', 'POST', '/api/jobs', `{"type":"core.echo","payload":{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}}`, 'application/json', 400, 'invalid_request'],
+    ['half of a character', 'POST', '/api/jobs', '{"type":"core.echo","payload":{},"createdBy":"b\\ud800ob"}', 'application/json', 400, 'invalid_request'],
     ['a body where there is none', 'POST', '/api/jobs/job_01jd0cmxk5e5v8kyzwq0q8s3rt/cancel', '{"a":1}', 'application/json', 400, 'invalid_request'],
   ])('%s', async (_what, method, path, body, type, status, code) => {
     const answer = await raw(path, [...IDENTITY, 'content-type', type, 'content-length', String(Buffer.byteLength(body))], { method, body });
@@ -101,7 +104,7 @@ describe('a request that is not right', () => {
 
   test.each([
     ['/api/jobs?limit=0', '/limit'], ['/api/jobs?limit=201', '/limit'], ['/api/jobs?limit=x', '/limit'],
-    ['/api/jobs?nope=1', '/nope'], ['/api/jobs?status=done', '/status/0'], ['/api/jobs?createdAfter=yesterday', '/createdAfter'],
+    ['/api/jobs?nope=1', '/nope'], ['/api/jobs?status=done', '/status/0'], ['/api/jobs?createdAfter=yesterday', '/createdAfter'], ['/api/jobs?createdAfter=2026-01-01T23:59:60Z', '/createdAfter'],
     ['/api/jobs?limit=1&limit=2', '/limit'], ['/api/jobs?cursor=garbage', '/cursor'], ['/api/jobs?createdBy=%00', '/createdBy'],
     [`/api/jobs?cursor=${encodeCursor('webhooks', 'job_01jd0cmxk5e5v8kyzwq0q8s3rt')}`, '/cursor'],
     [`/api/jobs?cursor=${encodeCursor('jobs', "job_' OR 1=1")}`, '/cursor'],

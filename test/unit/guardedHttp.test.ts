@@ -15,7 +15,7 @@ describe('addresses inside', () => {
     'http://10.0.0.1/', 'http://172.16.0.1/', 'http://192.168.1.1/', 'http://169.254.169.254/', 'http://100.64.0.1/',
     'http://224.0.0.1/', 'http://255.255.255.255/', 'http://192.0.2.1/', 'http://[::1]/', 'http://[::]/', 'http://[fe80::1]/',
     'http://[fc00::1]/', 'http://[::ffff:127.0.0.1]/', 'http://[::ffff:7f00:1]/', 'http://[64:ff9b::7f00:1]/',
-    'http://[2002:7f00:1::]/', 'http://[ff02::1]/', 'http://[2001:db8::1]/',
+    'http://[2002:7f00:1::]/', 'http://[ff02::1]/', 'http://[::127.0.0.1]/', 'http://[4000::1]/', 'http://[2001:db8::1]/',
   ])('%s is refused without a connection', async (url) => {
     await expect(get(url)).rejects.toMatchObject({ code: 'address_not_allowed', transient: false });
   });
@@ -61,7 +61,6 @@ describe('a server', () => {
   test('a redirect is an answer, not a way, and its cookies are left out', async () => {
     const answer = await get(`${base}/redirect`, local);
     expect(answer.status).toBe(302);
-    expect(answer.headers).toMatchObject({ location: '/' });
     expect(answer.headers).not.toHaveProperty('set-cookie');
   });
 

@@ -1,4 +1,6 @@
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -53,6 +55,30 @@ test('PostgreSQL away: 503 that says so, and what ran meanwhile is recorded when
   postgres = await startServer();
   const done = await eventually(() => read(job.id), (state) => state.status === 'succeeded');
   expect(done).toMatchObject({ attempts: 1, result: { sleptMs: 2_500 } });
+  expect(done.logs.map((line: any) => line.message)).toEqual(['Attempt 1 started', 'Slept', 'Succeeded in attempt 1']);
   const next = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=20' });
   expect(next.body.status).toBe('succeeded');
+});
+
+test('an attempt that fails for good while PostgreSQL is away is not made again', async () => {
+  let requests = 0;
+  let fail: () => void = () => undefined;
+  const server = createServer((_req, res) => {
+    requests += 1;
+    fail = () => res.writeHead(400).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { body } = await app.client.post('/api/jobs', { type: 'http.request', payload: { url } });
+  await eventually(() => requests, (count) => count === 1);
+  await postgres.stop();
+  fail();
+  const downSince = Date.now();
+  await eventually(() => Date.now(), (now) => now > downSince + 1_500);
+  postgres = await startServer();
+  const read = async () => (await app.client.get(`/api/jobs/${body.id}`)).body;
+  const done = await eventually(read, (state) => state.status === 'failed');
+  expect(done).toMatchObject({ attempts: 1, error: { code: 'http_status', message: 'The server answered 400' } });
+  expect(requests).toBe(1);
+  server.close();
 });

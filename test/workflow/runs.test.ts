@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { TypedSearchAttributes, defineSearchAttributeKey } from '@temporalio/common';
 import { claimOutbox } from '../../db/outbox.ts';
 import { reconcileScheduleId, SEARCH_ATTRIBUTES, startJob } from '../../temporal/contracts.ts';
-import { perform } from '../../temporal/perform.ts';
+import { createTemporalLink } from '../../temporal/link.ts';
+import { isTransient, perform } from '../../temporal/perform.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -123,4 +125,16 @@ test('a creator who has lost the right: the job fails before it does anything', 
   await app.deps.db('jobs').where({ id: body.id }).update({ authority });
   const done = await app.client.get(`/api/jobs/${body.id}`, WAIT);
   expect(done.body).toMatchObject({ status: 'failed', attempts: 2, error: { code: 'permission_lost' } });
+});
+
+const unknownAttribute = new TypedSearchAttributes([{ key: defineSearchAttributeKey('NoSuchAttribute', 'KEYWORD'), value: 'x' }]);
+
+test('a call that Temporal refuses is not taken for an outage', async () => {
+  const refused = temporal((client) =>
+    client.workflow.start('job', { workflowId: 'refused', taskQueue: queue(), typedSearchAttributes: unknownAttribute }),
+  );
+  expect(isTransient(await refused.catch((error: unknown) => error))).toBe(false);
+  const away = createTemporalLink({ address: '127.0.0.1:1', namespace: 'default', apiKey: undefined, tls: null, codecKeys: [] });
+  expect(isTransient(await away.check(500).catch((error: unknown) => error))).toBe(true);
+  await away.close();
 });

@@ -1,0 +1,17 @@
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import type { Log } from '../platform/log.ts';
+
+/** The failure of a step that may be repeated; the words of the driver stay in the worker's log. */
+export const unavailable = (): ApplicationFailure =>
+  ApplicationFailure.create({ type: 'unavailable', message: 'The step could not be recorded' });
+
+/** Runs a step and lets no message of a database driver, which may quote data, reach Temporal. */
+export async function withoutData<T>(log: Log, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    if (error instanceof ApplicationFailure || error instanceof CancelledFailure) throw error;
+    log.warn({ err: error }, 'a step of a workflow could not be recorded');
+    throw unavailable();
+  }
+}
