@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { openDatabase } from '../db/knex.ts';
 import { migrateUp } from '../db/migrate.ts';
+import { ensureDatabase } from '../dev/postgres.ts';
 import { createSay } from '../dev/say.ts';
 import { startStack, type Stack } from '../dev/stack.ts';
 import { createLog } from '../platform/log.ts';
@@ -11,21 +12,32 @@ import { createLog } from '../platform/log.ts';
 export const ROOT = path.resolve(import.meta.dirname, '..');
 
 /** The servers of the embedded stack, as `npm start` runs them, in a folder that is thrown away. */
-export async function startBed(): Promise<Stack & { folder: string }> {
+export async function startBed(): Promise<Stack & { folder: string; database(name: string): Promise<string> }> {
   const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-')));
   await chmod(folder, 0o711);
   const stack = await startStack({ folder, env: {}, say: createSay() });
-  const db = openDatabase({ url: stack.databaseUrl, poolSize: 3, statementTimeoutMs: 0, log: createLog('silent', false) });
-  await migrateUp(db);
-  await db.destroy();
+  await migrate(stack.databaseUrl);
+  const url = (name: string) => stack.databaseUrl.replace(/[^/]+$/, name);
   return {
     ...stack,
     folder,
+    /** Another database on the same server, with the schema. */
+    async database(name) {
+      await ensureDatabase({ url }, name);
+      await migrate(url(name));
+      return url(name);
+    },
     async stop() {
       await stack.stop();
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function migrate(url: string): Promise<void> {
+  const db = openDatabase({ url, poolSize: 3, statementTimeoutMs: 0, log: createLog('silent', false) });
+  await migrateUp(db);
+  await db.destroy();
 }
 
 export type BenchProcess = { child: ChildProcess; ready: string; stop(): Promise<void> };

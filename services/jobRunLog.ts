@@ -4,7 +4,7 @@ import type { Job } from '../db/models/Job.ts';
 import { MAX_LOG_LINES, type LogLevel } from '../domain/jobs.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { jobLogged } from './jobs.ts';
+import { jobLogged } from './jobTrail.ts';
 
 export type RunLog = ReturnType<typeof createRunLog>;
 

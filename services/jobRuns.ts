@@ -13,7 +13,7 @@ import type { Metrics } from '../platform/metrics.ts';
 import { jobWorkflowId, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
 import { createRunLog, type RunLog, type Taken } from './jobRunLog.ts';
-import { auditView, eventData, jobEnded, jobLogged, subject } from './jobs.ts';
+import { auditView, eventData, jobEnded, jobLogged, subject } from './jobTrail.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 
 export type JobRuns = ReturnType<typeof createJobRuns>;

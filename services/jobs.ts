@@ -9,24 +9,18 @@ import { whereInScope } from '../db/scopeSql.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError, notFound } from '../domain/errors.ts';
 import { isFinal, type JobSource, type JobStatus } from '../domain/jobs.ts';
-import type { JobType } from '../domain/jobType.ts';
 import type { Permission } from '../domain/permissions.ts';
-import type { RetryPolicy } from '../domain/retry.ts';
 import { firstIdAt, type Ids } from '../platform/ids.ts';
 import type { Clock } from '../platform/clock.ts';
 import { cancelJob, startJob, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
+import { followLog } from './jobFollow.ts';
+import { auditView, eventData, jobEnded, jobLogged, subject } from './jobTrail.ts';
+import { newJob, type JobRequest } from './newJob.ts';
 import { waitForChange } from './waitForChange.ts';
 
 export type Jobs = ReturnType<typeof createJobs>;
-
-export type JobRequest = {
-  type: string;
-  payload: Record<string, unknown>;
-  createdBy?: string;
-  retryPolicy?: Partial<RetryPolicy>;
-};
 
 export type JobFilter = {
   status?: readonly JobStatus[];
@@ -53,12 +47,6 @@ const MAX_WAITING = 1_000;
 
 /** Log lines that come with a read of a job; all of them are under `/logs`. */
 const EMBEDDED_LOG_LINES = 200;
-
-/** The topics of `Changes` on which a job's news go. */
-export const jobEnded = (jobId: string): string => `job:${jobId}`;
-export const jobLogged = (jobId: string): string => `log:${jobId}`;
-
-const apiSource: JobSource = { kind: 'api', id: null };
 
 /** What callers do with jobs. What runs do with them is in `jobRuns.ts`. */
 export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs }: Deps) {
@@ -220,93 +208,5 @@ const ID_SLACK_MS = 5_000;
 /** Ids carry their time, so the key that the list is read by narrows it to a time as well. */
 const idBound = (time: Date, slackMs: number) => firstIdAt('job', new Date(time.getTime() + slackMs));
 
-export type FollowedLog = { kind: 'line'; line: JobLog } | { kind: 'end'; status: JobStatus } | { kind: 'idle' };
-
-const FOLLOW_BATCH = 500;
-/** A quiet stream says that it is alive this often. */
-const FOLLOW_IDLE_MS = 10_000;
-
-async function* followLog(
-  { db, changes }: Pick<Deps, 'db' | 'changes'>, jobId: string, after: number, signal: AbortSignal,
-): AsyncGenerator<FollowedLog> {
-  let last = after;
-  let saidAt = Date.now();
-  while (!signal.aborted) {
-    using change = waitForChange(changes, jobLogged(jobId));
-    // The status is read before the lines: what was written before the end is then never missed.
-    const job = await Job.query(db).findById(jobId).select('status');
-    if (!job) return;
-    const lines = await JobLog.query(db)
-      .where({ job_id: jobId }).where('line', '>', last).orderBy('line').limit(FOLLOW_BATCH);
-    for (const line of lines) yield { kind: 'line', line };
-    last = lines.at(-1)?.line ?? last;
-    if (lines.length > 0) {
-      saidAt = Date.now();
-      continue;
-    }
-    if (isFinal(job.status)) {
-      yield { kind: 'end', status: job.status };
-      return;
-    }
-    if (Date.now() - saidAt >= FOLLOW_IDLE_MS) {
-      saidAt = Date.now();
-      yield { kind: 'idle' };
-    }
-    await change.within(FOLLOW_IDLE_MS, signal);
-  }
-}
-
 const staleVersion = (version: number) =>
   new AppError('version_stale', `The record has changed since it was read; its version is now ${version}.`);
-
-export const subject = (job: { id: string }) => ({ type: 'job', id: job.id });
-
-type JobView = Pick<
-  Job, 'id' | 'type' | 'tenantId' | 'status' | 'createdBy' | 'retryPolicy' | 'retryOf' | 'attempts' | 'error'
-  | 'sourceKind' | 'sourceId'
->;
-
-/** A job as the audit trail keeps it: never the payload or the result, which may hold secrets. */
-export const auditView = (job: JobView): object => ({
-  type: job.type, tenantId: job.tenantId, status: job.status, createdBy: job.createdBy,
-  retryPolicy: job.retryPolicy, retryOf: job.retryOf, attempts: job.attempts, error: job.error?.code ?? null,
-});
-
-/** What an event tells of a job. */
-export const eventData = (job: JobView): object => ({
-  jobId: job.id, type: job.type, status: job.status, attempts: job.attempts,
-  source: { kind: job.sourceKind, id: job.sourceId }, error: job.error?.code ?? null,
-});
-
-function newJob(
-  type: JobType, request: JobRequest, caller: Caller,
-  from: { source?: JobSource; retryOf?: string }, { id, now }: { id: string; now: Date },
-) {
-  const source = from.source ?? apiSource;
-  return {
-    id,
-    type: type.name,
-    tenantId: caller.tenantId,
-    status: 'queued' as const,
-    payload: request.payload,
-    retryPolicy: { ...type.retry, ...request.retryPolicy },
-    result: null,
-    error: null,
-    progress: null,
-    attempts: 0,
-    logCount: 0,
-    runId: null,
-    createdBy: request.createdBy ?? caller.actorId,
-    authority: { actorId: caller.actorId, grants: [...caller.grants] },
-    sourceKind: source.kind,
-    sourceId: source.id,
-    retryOf: from.retryOf ?? null,
-    cancelRequestedAt: null,
-    createdAt: now,
-    updatedAt: now,
-    startedAt: null,
-    finishedAt: null,
-    checkedAt: now,
-    version: 1,
-  };
-}

@@ -9,7 +9,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { jobWorkflowId, startJob, type DispatchTask, type InspectWorkflow, type WorkflowState } from '../temporal/contracts.ts';
 import type { JobRuns } from './jobRuns.ts';
-import { subject } from './jobs.ts';
+import { subject } from './jobTrail.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 
 export type Reconcile = ReturnType<typeof createReconcile>;

@@ -1,0 +1,48 @@
+import type { Caller } from '../domain/caller.ts';
+import type { JobSource } from '../domain/jobs.ts';
+import type { JobType } from '../domain/jobType.ts';
+import type { RetryPolicy } from '../domain/retry.ts';
+
+/** What a caller wants done; what `retryPolicy` leaves out comes from the type. */
+export type JobRequest = {
+  type: string;
+  payload: Record<string, unknown>;
+  createdBy?: string;
+  retryPolicy?: Partial<RetryPolicy>;
+};
+
+const apiSource: JobSource = { kind: 'api', id: null };
+
+/** A job as it is written first. */
+export function newJob(
+  type: JobType, request: JobRequest, caller: Caller,
+  from: { source?: JobSource; retryOf?: string }, { id, now }: { id: string; now: Date },
+) {
+  const source = from.source ?? apiSource;
+  return {
+    id,
+    type: type.name,
+    tenantId: caller.tenantId,
+    status: 'queued' as const,
+    payload: request.payload,
+    retryPolicy: { ...type.retry, ...request.retryPolicy },
+    result: null,
+    error: null,
+    progress: null,
+    attempts: 0,
+    logCount: 0,
+    runId: null,
+    createdBy: request.createdBy ?? caller.actorId,
+    authority: { actorId: caller.actorId, grants: [...caller.grants] },
+    sourceKind: source.kind,
+    sourceId: source.id,
+    retryOf: from.retryOf ?? null,
+    cancelRequestedAt: null,
+    createdAt: now,
+    updatedAt: now,
+    startedAt: null,
+    finishedAt: null,
+    checkedAt: now,
+    version: 1,
+  };
+}
