@@ -15,12 +15,14 @@ function isDeeperThan(limit: number, value: unknown): boolean {
   return limit === 0 || Object.values(value).some((inner) => isDeeperThan(limit - 1, inner));
 }
 
+const bodyTooLarge = () => new AppError('body_too_large', `A body may have ${BODY_LIMIT_BYTES} bytes.`);
+
 const parseJson = koaBody({
   jsonLimit: BODY_LIMIT_BYTES, json: true, urlencoded: false, text: false, multipart: false, jsonStrict: false,
   parsedMethods: ['POST', 'PUT', 'DELETE'] as never,
   onError: (error) => {
     if ((error as { status?: number }).status === 413) {
-      throw new AppError('body_too_large', `A body may have ${BODY_LIMIT_BYTES} bytes.`);
+      throw bodyTooLarge();
     }
     throw invalidFields([{ in: 'body', pointer: '', code: 'json', message: 'is not valid JSON' }]);
   },
@@ -58,7 +60,7 @@ const booleansOf = (query: TObject | undefined): string[] =>
     (schema as { type?: string }).type === 'boolean' ? [name] : [],
   );
 
-/** The query as an object without a prototype of its own; a flag may stand without a value: `?follow`. */
+/** The query as a plain object that the check may change; a flag may stand without a value: `?follow`. */
 function readQuery(ctx: Context, flags: readonly string[]): Record<string, unknown> {
   const values: Record<string, unknown> = { ...ctx.query };
   for (const flag of flags) if (values[flag] === '') values[flag] = 'true';
@@ -73,7 +75,7 @@ async function readBody(ctx: Context, schema: TSchema | undefined): Promise<unkn
   if (!ctx.is('json', '+json') || !/^(utf-8)?$/i.test(ctx.request.charset) || !/^(identity|gzip|deflate)?$/.test(encoding)) {
     throw new AppError('media_type_unsupported', 'The body must be application/json in UTF-8, plain, gzip or deflate.');
   }
-  if (Number(length) > BODY_LIMIT_BYTES) throw new AppError('body_too_large', `A body may have ${BODY_LIMIT_BYTES} bytes.`);
+  if (Number(length) > BODY_LIMIT_BYTES) throw bodyTooLarge();
   await parseJson(ctx, () => Promise.resolve());
   const { body } = ctx.request as { body?: unknown };
   if (isDeeperThan(MAX_DEPTH, body)) {
