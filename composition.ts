@@ -1,24 +1,43 @@
 import { createJobActivities } from './activities/jobs.ts';
 import { createReconcileActivities } from './activities/reconcile.ts';
 import { createChanges } from './db/changes.ts';
-import { createCommit, createNote } from './db/commit.ts';
-import { openDatabase } from './db/knex.ts';
-import { createAccess } from './services/access.ts';
-import { createAudit } from './services/audit.ts';
+import { createCommit, createNote, type Commit } from './db/commit.ts';
+import { openDatabase, type Knex } from './db/knex.ts';
+import { createAccess, type Access } from './services/access.ts';
+import { createAccessReport } from './services/accessReport.ts';
+import { createAdministrator } from './services/administrator.ts';
+import { createAdmission } from './services/admission.ts';
+import { createAudit, type Audit } from './services/audit.ts';
+import { createAuditTrail } from './services/auditTrail.ts';
+import { createFederation } from './services/federation.ts';
+import { createGrants } from './services/grants.ts';
 import { createIdempotency } from './services/idempotency.ts';
 import { createJobRuns } from './services/jobRuns.ts';
-import { createJobs } from './services/jobs.ts';
 import { allJobTypes } from './services/jobTypes/index.ts';
 import { createJobTypes } from './services/jobTypes/registry.ts';
+import { createJobs } from './services/jobs.ts';
+import { createPasswords } from './services/passwords.ts';
+import { createLdap } from './services/providerKinds/ldap.ts';
+import { createOidc } from './services/providerKinds/oidc.ts';
+import { createSaml } from './services/providerKinds/saml.ts';
+import { createProviderTest } from './services/providerTest.ts';
+import { createProviders } from './services/providers.ts';
 import { createReadiness } from './services/readiness.ts';
 import { createReconcile } from './services/reconcile.ts';
+import { createRights, type UserRights } from './services/rights.ts';
+import { createRoles } from './services/roles.ts';
 import { createSealer } from './services/sealer.ts';
-import { systemClock } from './platform/clock.ts';
+import { createSessions } from './services/sessions.ts';
+import { createSignIn } from './services/signIn.ts';
+import { createThrottle } from './services/throttle.ts';
+import { createUsers } from './services/users.ts';
+import { systemClock, type Clock } from './platform/clock.ts';
 import type { Config } from './platform/config.ts';
 import { createGuardedHttp } from './platform/guardedHttp.ts';
-import { createIds } from './platform/ids.ts';
+import { createIds, type Ids } from './platform/ids.ts';
 import type { Log } from './platform/log.ts';
 import { createMetrics } from './platform/metrics.ts';
+import { createVault } from './platform/vault.ts';
 import type { DispatchTask } from './temporal/contracts.ts';
 import { createDispatch } from './temporal/dispatch.ts';
 import { createInspect } from './temporal/inspect.ts';
@@ -49,10 +68,12 @@ export function compose(config: Config, log: Log) {
 
   const audit = createAudit({ commit, metrics });
   const access = createAccess({ audit });
+  const rights = createRights({ db });
+  const people = composePeople(config, { db, commit, audit, access, rights, ids, clock, log });
   const jobTypes = createJobTypes(allJobTypes({ http }));
   const jobs = createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs });
   const inspect = createInspect(link);
-  const runs = createJobRuns({ db, commit, note, access, jobTypes, clock, log, metrics });
+  const runs = createJobRuns({ db, commit, note, access, rights, jobTypes, clock, log, metrics });
   const reconcile = createReconcile({
     db, commit, runs, jobTypes, clock, log, heartbeatMs, inspect, graceMs: reconcileSeconds * 1_000,
   });
@@ -70,7 +91,8 @@ export function compose(config: Config, log: Log) {
 
   return {
     config, log, clock, ids, metrics, db, commit, link, inspect, access, audit, jobTypes, jobs, runs, reconcile, sealer,
-    idempotency, readiness, activities,
+    idempotency, readiness, activities, rights, ...people,
+    auditTrail: createAuditTrail({ db, access }),
 
     /** Begins the work in the background that this process has by its role. */
     start(): void {
@@ -90,8 +112,38 @@ export function compose(config: Config, log: Log) {
       await workers.stop();
       await Promise.all([dispatch.stop(), sealer.stop()]);
       await changes.stop();
-      await Promise.all([link.close(), http.close()]);
+      await Promise.all([link.close(), http.close(), people.closeProviders()]);
       await db.destroy();
     },
+  };
+}
+
+type PeopleDeps = {
+  db: Knex; commit: Commit<DispatchTask>; audit: Audit; access: Access; rights: UserRights; ids: Ids; clock: Clock; log: Log;
+};
+
+/** Everything about who people are and what they may do. */
+function composePeople(config: Config, deps: PeopleDeps) {
+  const { db, commit, audit, access, rights, ids, clock, log } = deps;
+  const vault = createVault(config.masterKeys);
+  const passwords = createPasswords();
+  const throttle = createThrottle({ db });
+  const outbound = { outboundAllow: config.outboundAllow };
+  const [ldap, oidc, saml] = [createLdap(outbound), createOidc(outbound), createSaml(outbound)];
+  const sessions = createSessions({ db, commit, rights, clock, ids, limits: config });
+  const admission = createAdmission({ db, commit, ids, sessions, audit });
+  const providers = createProviders({ db, commit, access, ids, vault });
+  return {
+    sessions,
+    providers,
+    roles: createRoles({ db, commit, access, ids }),
+    grants: createGrants({ db, commit, access, ids }),
+    accessReport: createAccessReport({ db, access }),
+    users: createUsers({ db, commit, access, ids, passwords, throttle }),
+    administrator: createAdministrator({ db, commit, ids, passwords }),
+    signIn: createSignIn({ db, log, passwords, throttle, admission, providers, ldap }),
+    federation: createFederation({ db, clock, ids, log, vault, throttle, admission, providers, oidc, saml }),
+    providerTest: createProviderTest({ db, commit, providers, ldap, oidc, saml }),
+    closeProviders: async (): Promise<void> => void (await Promise.all([oidc.close(), saml.close()])),
   };
 }

@@ -54,6 +54,7 @@ export default tseslint.config(
     },
   },
   { files: ['**/*.js', '**/*.cjs'], ...tseslint.configs.disableTypeChecked },
+  { files: ['api/pages/*.js'], languageOptions: { globals: { document: 'readonly', fetch: 'readonly' } } },
   { files: ['jest.config.js'], languageOptions: { globals: { process: 'readonly' } } },
   { files: ['**/*.cjs'], languageOptions: { globals: { module: 'readonly' } } },
 );

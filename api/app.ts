@@ -5,13 +5,25 @@ import type { Answer } from './kit/answer.ts';
 import { mount } from './kit/mount.ts';
 import type { Route } from './kit/route.ts';
 import { createIdentify } from './middleware/identity.ts';
+import { createPeer } from './middleware/peer.ts';
 import { requestContext } from './middleware/requestContext.ts';
+import { auditRoutes } from './routes/audit.ts';
+import { authRoutes } from './routes/auth.ts';
+import { federationRoutes } from './routes/federation.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { operationRoutes } from './routes/operations.ts';
+import { providerRoutes } from './routes/providers.ts';
+import { rbacRoutes } from './routes/rbac.ts';
 import { referenceRoutes } from './routes/reference.ts';
+import { userRoutes } from './routes/users.ts';
 
-type AppDeps = Pick<
-  Deps, 'config' | 'ids' | 'log' | 'metrics' | 'audit' | 'access' | 'idempotency' | 'readiness' | 'jobs' | 'jobTypes'
+/** What the routes serve. */
+type RouteDeps = Pick<
+  Deps, 'jobs' | 'jobTypes' | 'grants' | 'roles' | 'accessReport' | 'users' | 'signIn' | 'sessions' | 'federation'
+  | 'providers' | 'providerTest' | 'auditTrail'
+>;
+type AppDeps = RouteDeps & Pick<
+  Deps, 'config' | 'ids' | 'log' | 'metrics' | 'audit' | 'access' | 'rights' | 'idempotency' | 'readiness'
 >;
 
 /** As it comes, but for what breaks a page that is served without TLS, as on loopback. */
@@ -24,21 +36,25 @@ type AppOptions = {
 };
 
 /** Every route of the API. */
-export function allRoutes({ jobs, jobTypes }: Pick<AppDeps, 'jobs' | 'jobTypes'>, version: string): Route[] {
-  const routes = jobRoutes(jobs, jobTypes);
+export function allRoutes(deps: RouteDeps, version: string): Route[] {
+  const routes = [
+    ...jobRoutes(deps.jobs, deps.jobTypes), ...rbacRoutes(deps), ...userRoutes(deps.users), ...authRoutes(deps),
+    ...federationRoutes(deps.federation), ...providerRoutes(deps), ...auditRoutes(deps.auditTrail),
+  ];
   return [...routes, ...referenceRoutes(routes, version)];
 }
 
 /** The HTTP application of one process. A worker answers only what the machinery asks. */
 export function createApp(deps: AppDeps, { version, stopping, onAnswer }: AppOptions): Koa {
-  const { config, audit, access, idempotency } = deps;
+  const { config, access, idempotency } = deps;
   const app = new Koa();
   app.use(requestContext(deps));
   app.use(helmet(HELMET));
   app.use(operationRoutes({ ...deps, metricsForAll: false }));
-  const identify = createIdentify({ trustedGateways: config.trustedGateways, audit });
+  const peer = createPeer(config);
+  const identify = createIdentify({ ...deps, peer });
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
-  for (const middleware of mount(routes, { access, idempotency, identify, stopping, ...(onAnswer && { onAnswer }) })) {
+  for (const middleware of mount(routes, { access, idempotency, identify, peer, stopping, ...(onAnswer && { onAnswer }) })) {
     app.use(middleware);
   }
   // Errors are answered and logged by requestContext; what is left is a client that went away.

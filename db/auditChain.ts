@@ -62,6 +62,14 @@ async function readHeads(trx: Knex.Transaction, rows: readonly Entry[]) {
 
 export type ChainCheck = { checked: number; unsealed: number; broken: { position: number; id: string | null } | null };
 
+/** Every tenant with a chain, or with entries that are not sealed yet. */
+export async function auditTenants(db: Knex): Promise<string[]> {
+  const { rows }: { rows: { tenant_id: string }[] } = await db.raw(
+    `SELECT tenant_id FROM audit_heads UNION SELECT tenant_id FROM audit_entries WHERE position IS NULL ORDER BY tenant_id`,
+  );
+  return rows.map((row) => row.tenant_id);
+}
+
 const CHECK_BATCH = 1_000;
 
 /** Reads a tenant's whole chain, as it is at one moment, and names the first link that does not hold. */

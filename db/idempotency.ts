@@ -1,7 +1,7 @@
 import type { Knex } from './knex.ts';
 import type { IdempotencyClaim } from '../domain/caller.ts';
 
-export type StoredAnswer = { status: number; headers: Record<string, string>; body: unknown };
+export type StoredAnswer = { status: number; headers: Record<string, string | string[]>; body: unknown };
 
 /** What is known of a key that somebody used before. */
 export type KnownKey = {

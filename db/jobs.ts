@@ -98,7 +98,7 @@ export async function claimAttempt(
 export async function findWithLogs(
   db: Knex, jobId: string, scope: Scope, limit: number,
 ): Promise<{ job: Job; logs: JobLog[] } | undefined> {
-  const inScope = scopeCondition(scope, 'j.tenant_id');
+  const inScope = scopeCondition(scope, { tenant: 'j.tenant_id' });
   const { rows }: { rows: ({ logs: JobLogRow[] | null } & object)[] } = await prepared(
     db,
     `SELECT ${JOB_COLUMNS}, (

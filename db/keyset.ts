@@ -1,5 +1,8 @@
 import type { Model, QueryBuilder } from 'objection';
 
+/** How many records, and after which key. */
+export type PageRequest = { limit: number; after: string | undefined };
+
 /** One page of a list, and the key of its last record when more may follow. */
 export type Page<T> = { items: T[]; nextKey: string | null };
 
@@ -9,7 +12,7 @@ export type Page<T> = { items: T[]; nextKey: string | null };
  */
 export async function keysetPage<M extends Model & { id: string }>(
   query: QueryBuilder<M, M[]>,
-  { limit, after }: { limit: number; after: string | undefined },
+  { limit, after }: PageRequest,
 ): Promise<Page<M>> {
   if (after !== undefined) void query.where('id', '<', after);
   const rows = await query.orderBy('id', 'desc').limit(limit + 1);

@@ -7,6 +7,7 @@ import { migrateUp } from '../db/migrate.ts';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
 import { freePort } from './freePort.ts';
+import { masterKeys } from './masterKeys.ts';
 import { endLeftovers } from './leftovers.ts';
 import { FolderInUse, lockFolder } from './lock.ts';
 import { createSay } from './say.ts';
@@ -49,6 +50,7 @@ async function main(): Promise<void> {
   const config = readConfig({
     HOLDFAST_TRUSTED_GATEWAYS: LOOPBACK,
     HOLDFAST_OUTBOUND_ALLOW: LOOPBACK,
+    HOLDFAST_MASTER_KEYS: await masterKeys(folder),
     ...env,
     HOLDFAST_PORT: String(port),
     DATABASE_URL: stack.databaseUrl,
@@ -69,10 +71,11 @@ async function main(): Promise<void> {
     await lock.release();
   };
 
+  const first = await running.deps.administrator.first();
   const base = `http://127.0.0.1:${running.port}`;
   description = `Holdfast already runs on ${folder}: ${base}/api`;
   await untilReady(running, say);
-  say.line(welcome({ base, folder, temporalUi: stack.temporalUi, trusted: config.trustedGateways, seconds: (Date.now() - began) / 1_000 }));
+  say.line(welcome({ base, folder, temporalUi: stack.temporalUi, trusted: config.trustedGateways, first, seconds: (Date.now() - began) / 1_000 }));
 }
 
 async function migrate(databaseUrl: string, log: ReturnType<typeof createLog>): Promise<void> {
@@ -98,16 +101,27 @@ async function untilReady({ deps }: Awaited<ReturnType<typeof startProcess>>, sa
   }
 }
 
-type Welcome = { base: string; folder: string; temporalUi: string | undefined; trusted: readonly string[]; seconds: number };
+type Welcome = {
+  base: string; folder: string; temporalUi: string | undefined; trusted: readonly string[]; seconds: number;
+  first: { username: string; oneTimePassword: string } | undefined;
+};
 
-const welcome = ({ base, folder, temporalUi, trusted, seconds }: Welcome) => `
+const firstLogin = (first: Welcome['first']) =>
+  first ? `
+The first administrator is made. This is shown once:
+
+  User name          ${first.username}
+  One-time password  ${first.oneTimePassword}
+` : '';
+
+const welcome = ({ base, folder, temporalUi, trusted, seconds, first }: Welcome) => `
 Holdfast is ready after ${seconds.toFixed(1)} s.
 
   API                ${base}/api
   API reference      ${base}/api/docs
   Temporal Web UI    ${temporalUi ?? 'where your Temporal server has it'}
   Data               ${folder}
-
+${firstLogin(first)}
 Identity headers are believed from ${trusted.join(' and ')}: whoever can reach this port from there can be anybody.
 Ctrl-C stops everything; the data stays.
 `;

@@ -3,9 +3,16 @@ export type ErrorCode =
   | 'invalid_request'
   | 'identity_required'
   | 'session_invalid'
+  | 'login_failed'
+  | 'password_change_required'
   | 'permission_denied'
   | 'not_found'
   | 'method_not_allowed'
+  | 'conflict'
+  | 'in_use'
+  | 'built_in'
+  | 'last_administrator'
+  | 'not_local'
   | 'version_stale'
   | 'job_finished'
   | 'job_not_finished'
@@ -14,6 +21,8 @@ export type ErrorCode =
   | 'body_too_large'
   | 'media_type_unsupported'
   | 'too_many_requests'
+  | 'provider_unavailable'
+  | 'master_key_missing'
   | 'unavailable'
   | 'internal';
 
@@ -50,3 +59,12 @@ export const invalidFields = (errors: readonly FieldError[]): AppError =>
 
 /** `not_found`, worded the same for an unknown id and for one outside the caller's scope. */
 export const notFound = (what: string, id: string): AppError => new AppError('not_found', `No ${what} with id ${id}.`);
+
+/** `version_stale`: `If-Match` named another version than the record has. */
+export const staleVersion = (version: number): AppError =>
+  new AppError('version_stale', `The record has changed since it was read; its version is now ${version}.`);
+
+/** Throws `version_stale` when a version was asked for and it is not the record's. */
+export function checkVersion(record: { version: number }, expected: number | undefined): void {
+  if (expected !== undefined && expected !== record.version) throw staleVersion(record.version);
+}

@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { readFileSync } from 'node:fs';
+import type { NamedKey } from './aesGcm.ts';
 import type { LogLevelName } from './log.ts';
 
 export type Role = 'all' | 'api' | 'worker';
@@ -10,7 +11,7 @@ export type TemporalSettings = {
   apiKey: string | undefined;
   tls: { serverName?: string; serverRootCACertificate?: Buffer; clientCertPair?: { crt: Buffer; key: Buffer } } | null;
   /** AES-256 keys of the payload codec, the first one encrypts. */
-  codecKeys: readonly { id: string; key: Buffer }[];
+  codecKeys: readonly NamedKey[];
 };
 
 export type Config = ReturnType<typeof readConfig>;
@@ -90,17 +91,28 @@ function databaseUrl(read: Reader): string {
   return value;
 }
 
-function codecKeys(read: Reader): TemporalSettings['codecKeys'] {
-  const entries = (read.text('HOLDFAST_TEMPORAL_CODEC_KEYS') ?? '').split(',').filter((entry) => entry.trim() !== '');
+function keys(read: Reader, name: string): NamedKey[] {
+  const entries = (read.text(name) ?? '').split(',').filter((entry) => entry.trim() !== '');
   return entries.map((entry) => {
     const [id = '', encoded = ''] = entry.trim().split(':', 2);
     const key = Buffer.from(encoded, 'base64');
-    if (id === '' || key.length !== 32) {
+    if (!/^[A-Za-z0-9_-]{1,32}$/.test(id) || key.length !== 32) {
       // The value is a secret: say what is wrong without showing it.
-      read.bad('HOLDFAST_TEMPORAL_CODEC_KEYS', 'each entry must be id:key, the key 32 bytes in base64');
+      read.bad(name, 'each entry must be id:key, the id of letters, digits, - and _, the key 32 bytes in base64');
     }
     return { id, key };
   });
+}
+
+/** The origin under which browsers and identity providers reach the API. */
+function publicUrl(read: Reader): string | undefined {
+  const value = read.text('HOLDFAST_PUBLIC_URL');
+  if (value === undefined) return undefined;
+  const url = URL.parse(value);
+  if (!url || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`) {
+    read.bad('HOLDFAST_PUBLIC_URL', 'must be http or https with a host and nothing after it, such as https://holdfast.example.net');
+  }
+  return url?.origin;
 }
 
 function temporalTls(read: Reader): TemporalSettings['tls'] {
@@ -129,7 +141,7 @@ function temporal(read: Reader): TemporalSettings {
     apiKey,
     // An API key over plain text would be readable on the way.
     tls: tls ?? (apiKey ? {} : null),
-    codecKeys: codecKeys(read),
+    codecKeys: keys(read, 'HOLDFAST_TEMPORAL_CODEC_KEYS'),
   };
 }
 
@@ -150,6 +162,11 @@ export function readConfig(env: Env) {
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
     outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
+    publicUrl: publicUrl(read),
+    masterKeys: keys(read, 'HOLDFAST_MASTER_KEYS'),
+    accessTokenSeconds: read.integer('HOLDFAST_ACCESS_TOKEN_SECONDS', 900, [1, 86_400]),
+    sessionIdleSeconds: read.integer('HOLDFAST_SESSION_IDLE_SECONDS', 28_800, [1, 31_536_000]),
+    sessionMaxSeconds: read.integer('HOLDFAST_SESSION_MAX_SECONDS', 604_800, [1, 31_536_000]),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),
     reconcileSeconds: read.integer('HOLDFAST_RECONCILE_SECONDS', 60, [1, 86_400]),

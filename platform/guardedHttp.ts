@@ -1,7 +1,6 @@
-import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
-import { isIP, type LookupFunction } from 'node:net';
-import ipaddr from 'ipaddr.js';
+import { isIP } from 'node:net';
 import { Agent, request as send } from 'undici';
+import { createAddressGuard, notAllowed, OutboundError } from './addressGuard.ts';
 
 export type OutboundRequest = {
   url: string;
@@ -24,33 +23,14 @@ export type OutboundAnswer = {
   retryAfterMs?: number;
 };
 
-export type OutboundErrorCode =
-  | 'url_not_allowed' | 'address_not_allowed' | 'name_not_found' | 'connect_failed' | 'timed_out' | 'bad_answer';
-
-/** `transient`: the same request may succeed later. The message holds no path, query or credentials. */
-export class OutboundError extends Error {
-  readonly code: OutboundErrorCode;
-  readonly transient: boolean;
-
-  constructor(code: OutboundErrorCode, message: string, transient: boolean) {
-    super(message);
-    this.name = 'OutboundError';
-    this.code = code;
-    this.transient = transient;
-  }
-}
-
 export type GuardedHttp = ReturnType<typeof createGuardedHttp>;
 
 const MAX_BODY_BYTES = 65_536;
 
+const FETCH_TIMEOUT_MS = 10_000;
+
 /** Headers that belong to the connection or would let a caller speak for the server's name. */
 const FORBIDDEN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'expect']);
-
-const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
-
-/** The address without an IPv4-mapped wrapping, so that ::ffff:127.0.0.1 is judged as 127.0.0.1. */
-const unwrap = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
 
 /**
  * The one client for everything that Holdfast sends out. Only http and https, no credentials in the URL, no
@@ -58,28 +38,7 @@ const unwrap = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
  * is checked after the name was resolved, at the time of the connection, so that rebinding leads nowhere.
  */
 export function createGuardedHttp({ allow }: { allow: readonly string[] }) {
-  const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
-
-  function permits(address: string): boolean {
-    const parsed = unwrap(address);
-    const exempt = allowed.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits));
-    // Of IPv6 only 2000::/3 is handed out as global unicast (IANA); the library calls everything unknown unicast.
-    const global = parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST_6);
-    return exempt || (global && parsed.range() === 'unicast');
-  }
-
-  /** Resolves a name for the connection and hands on only addresses that are permitted. */
-  const lookup: LookupFunction = (hostname, options, callback) => {
-    dnsLookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
-      if (error) return callback(error, []);
-      if (!addresses.every(({ address }) => permits(address))) {
-        return callback(new OutboundError('address_not_allowed', notAllowed(hostname), false), []);
-      }
-      if (options.all) return callback(null, addresses);
-      const [first] = addresses;
-      return first ? callback(null, first.address, first.family) : callback(new Error('no address'), []);
-    });
-  };
+  const { permits, lookup } = createAddressGuard(allow);
 
   const agent = new Agent({
     connect: { lookup, timeout: 10_000 },
@@ -100,11 +59,11 @@ export function createGuardedHttp({ allow }: { allow: readonly string[] }) {
     }
     // A literal never reaches the lookup above. URL has already brought every notation to the usual one.
     const host = url.hostname.replace(/^\[|\]$/g, '');
-    if (isIP(host) && !permits(host)) throw new OutboundError('address_not_allowed', notAllowed(host), false);
+    if (isIP(host) && !permits(host)) throw notAllowed(host);
     return url;
   }
 
-  return {
+  const client = {
     /** Error: `OutboundError` for a URL that no request will ever be sent to. */
     checkUrl,
 
@@ -149,11 +108,24 @@ export function createGuardedHttp({ allow }: { allow: readonly string[] }) {
       }
     },
 
+    /**
+     * The same in the shape of the Fetch standard, for libraries that bring their own protocol. An answer of more
+     * than `MAX_BODY_BYTES` is an error.
+     */
+    async fetch(url: string, { method, headers, body, signal }: FetchOptions): Promise<Response> {
+      const text = typeof body === 'string' || body instanceof URLSearchParams ? { body: String(body) } : {};
+      const answer = await client.request({ url, method, headers, ...text, timeoutMs: FETCH_TIMEOUT_MS, ...(signal && { signal }) });
+      if (answer.truncated) throw new OutboundError('bad_answer', `The answer has more than ${MAX_BODY_BYTES} bytes`, false);
+      const withoutBody = [101, 204, 205, 304].includes(answer.status);
+      return new Response(withoutBody ? null : answer.body, { status: answer.status, headers: answer.headers });
+    },
+
     close: () => agent.destroy(),
   };
+  return client;
 }
 
-const notAllowed = (host: string) => `${host} is not a public address, and no exception is configured for it`;
+type FetchOptions = { method: string; headers: Readonly<Record<string, string>>; body?: unknown; signal?: AbortSignal };
 
 const flat = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(', ') : value);
 

@@ -15,6 +15,7 @@ import type { Access } from './access.ts';
 import { createRunLog, type RunLog, type Taken } from './jobRunLog.ts';
 import { auditView, eventData, jobEnded, jobLogged, subject } from './jobTrail.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
+import type { UserRights } from './rights.ts';
 
 export type JobRuns = ReturnType<typeof createJobRuns>;
 
@@ -36,14 +37,14 @@ export class AttemptFailed extends Error {
 export type RunOf = { jobId: string; runId: string };
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; note: Note; access: Access; jobTypes: JobTypes; clock: Clock; log: Log; metrics: Metrics;
+  db: Knex; commit: Commit<DispatchTask>; note: Note; access: Access; rights: UserRights; jobTypes: JobTypes; clock: Clock; log: Log; metrics: Metrics;
 };
 
 /** A wait that a server asked for is honoured up to this. */
 const MAX_ASKED_DELAY_MS = 3_600_000;
 
 /** What the workflow of a job does to its record. Every step may be repeated: the second time changes nothing. */
-export function createJobRuns({ db, commit, note, access, jobTypes, clock, log, metrics }: Deps) {
+export function createJobRuns({ db, commit, note, access, rights, jobTypes, clock, log, metrics }: Deps) {
   /** Moves a job to its end; false when it has one already or another run has it. */
   async function finish(job: Job, { lines, progress }: Taken, end: JobEnd): Promise<boolean> {
     const error = end.error ?? null;
@@ -96,14 +97,14 @@ export function createJobRuns({ db, commit, note, access, jobTypes, clock, log, 
     throw new AttemptFailed(failure.code, retryInMs);
   }
 
-  const mayRun = (job: Job, type: JobType): boolean => {
-    const { grants } = job.authority;
+  const mayRun = async (job: Job, type: JobType): Promise<boolean> => {
+    const held = await rights.ofAuthority(job.authority);
     const needed = ['job:write' as const, ...(type.permission ? [type.permission] : [])];
-    return needed.every((permission) => access.holds(grants, permission, job));
+    return needed.every((permission) => access.holds(held, permission, job));
   };
 
   async function perform(job: Job, type: JobType, run: RunLog, signal: AbortSignal): Promise<string> {
-    if (!mayRun(job, type)) {
+    if (!(await mayRun(job, type))) {
       throw new JobFailure('permission_lost', `${job.authority.actorId} may no longer run ${job.type} here`, {
         retryable: false,
       });

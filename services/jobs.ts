@@ -2,12 +2,12 @@ import type { Knex } from '../db/knex.ts';
 import type { Commit } from '../db/commit.ts';
 import type { Changes } from '../db/changes.ts';
 import { findWithLogs, JOB_SUMMARY_COLUMNS, jobChange } from '../db/jobs.ts';
-import { keysetPage, type Page } from '../db/keyset.ts';
+import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
 import { Job } from '../db/models/Job.ts';
 import { JobLog } from '../db/models/JobLog.ts';
 import { whereInScope } from '../db/scopeSql.ts';
 import type { Caller } from '../domain/caller.ts';
-import { AppError, notFound } from '../domain/errors.ts';
+import { AppError, checkVersion, notFound } from '../domain/errors.ts';
 import { isFinal, type JobSource, type JobStatus } from '../domain/jobs.ts';
 import type { Permission } from '../domain/permissions.ts';
 import { firstIdAt, type Ids } from '../platform/ids.ts';
@@ -31,8 +31,6 @@ export type JobFilter = {
   createdBefore?: Date;
   retryOf?: string;
 };
-
-export type PageRequest = { limit: number; after: string | undefined };
 
 /** A job with the last lines of its log, oldest first. */
 export type JobWithLogs = { job: Job; logs: JobLog[] };
@@ -131,11 +129,11 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
      */
     async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<void> {
       const { id, version, tenantId } = await findToAct(caller, jobId, 'job:cancel');
-      if (expectedVersion !== undefined && expectedVersion !== version) throw staleVersion(version);
+      checkVersion({ version }, expectedVersion);
       // The trail of a record belongs to the record's tenant, wherever the caller stands.
       return commit({ ...caller, tenantId }, async (work) => {
         const job = await Job.query(await work.trx()).findById(id).forUpdate().throwIfNotFound();
-        if (expectedVersion !== undefined && expectedVersion !== job.version) throw staleVersion(job.version);
+        checkVersion(job, expectedVersion);
         if (isFinal(job.status)) throw new AppError('job_finished', `The job has already ended: ${job.status}.`);
         const at = work.now;
         const begun = job.status === 'running';
@@ -207,6 +205,3 @@ const ID_SLACK_MS = 5_000;
 
 /** Ids carry their time, so the key that the list is read by narrows it to a time as well. */
 const idBound = (time: Date, slackMs: number) => firstIdAt('job', new Date(time.getTime() + slackMs));
-
-const staleVersion = (version: number) =>
-  new AppError('version_stale', `The record has changed since it was read; its version is now ${version}.`);

@@ -2,6 +2,7 @@ import type { Caller } from '../domain/caller.ts';
 import type { JobSource } from '../domain/jobs.ts';
 import type { JobType } from '../domain/jobType.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
+import { authorityOf } from './rights.ts';
 
 /** What a caller wants done; what `retryPolicy` leaves out comes from the type. */
 export type JobRequest = {
@@ -33,7 +34,7 @@ export function newJob(
     logCount: 0,
     runId: null,
     createdBy: request.createdBy ?? caller.actorId,
-    authority: { actorId: caller.actorId, grants: [...caller.grants] },
+    authority: authorityOf(caller),
     sourceKind: source.kind,
     sourceId: source.id,
     retryOf: from.retryOf ?? null,

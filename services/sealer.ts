@@ -1,4 +1,4 @@
-import { sealAudit, verifyAudit, type ChainCheck } from '../db/auditChain.ts';
+import { auditTenants, sealAudit, verifyAudit, type ChainCheck } from '../db/auditChain.ts';
 import type { Knex } from '../db/knex.ts';
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
@@ -17,6 +17,8 @@ export function createSealer({ db, log }: { db: Knex; log: Log }) {
     stop: async (): Promise<void> => loop?.stop(),
     /** Seals what is there now. Returns how many entries. */
     seal: (): Promise<number> => sealAudit(db, BATCH),
+    /** Tenants that have entries or once had. */
+    tenants: (): Promise<string[]> => auditTenants(db),
     verify: (tenantId: string): Promise<ChainCheck> => verifyAudit(db, tenantId),
   };
 }

@@ -3,27 +3,23 @@ import type { Context, Middleware } from 'koa';
 import type { Access } from '../../services/access.ts';
 import type { Idempotency } from '../../services/idempotency.ts';
 import { AppError, invalidField } from '../../domain/errors.ts';
-import type { Caller } from '../../domain/caller.ts';
+import { anonymousCaller, type Caller } from '../../domain/caller.ts';
 import type { Answer } from './answer.ts';
 import { readPrefer } from './prefer.ts';
 import { compileInput } from './requestInput.ts';
+import type { Peer } from '../middleware/peer.ts';
 import type { Method, Route } from './route.ts';
 
 export type MountDeps = {
   access: Access;
   idempotency: Idempotency;
   identify(ctx: Context): Promise<Caller>;
+  peer: Peer;
   /** Aborted when the server stops. */
   stopping: AbortSignal;
   /** Sees each answer before it is sent; tests compare it with the declared schema. */
   onAnswer?(route: Route, answer: Answer): void;
 };
-
-/** The caller of a route that asks for no identity. */
-const anonymous = (ctx: Context): Caller => ({
-  kind: 'anonymous', actorId: 'anonymous', tenantId: 'platform', grants: [],
-  requestId: ctx.state.requestId as string, address: ctx.req.socket.remoteAddress ?? null,
-});
 
 /**
  * Makes the routes answer: identity, permission, input, idempotency, handler, answer, in this order, so that
@@ -45,14 +41,15 @@ function handler(route: Route, deps: MountDeps) {
 
   return async (ctx: Context & { params: Record<string, string> }) => {
     ctx.state.route = route.path;
-    const caller = route.permission === undefined ? anonymous(ctx) : await deps.identify(ctx);
-    if (route.permission !== undefined) await deps.access.requireSomewhere(caller, route.permission);
+    ctx.state.page = route.page ?? false;
+    const caller = await callerOf(route, deps, ctx);
     const input = await readInput(ctx, ctx.params);
     const prefer = readPrefer(ctx.get('prefer') || undefined);
     const request = {
       ...input, prefer, caller,
       ifMatch: ctx.get('if-match') || undefined,
       header: (name: string) => ctx.get(name) || undefined,
+      origin: deps.peer.originOf(ctx),
       signal: AbortSignal.any([deps.stopping, goneSignal(ctx)]),
     } as unknown as Parameters<Route['handle']>[0];
     const answer = await idempotently(route, deps, ctx, request);
@@ -60,6 +57,20 @@ function handler(route: Route, deps: MountDeps) {
     if (prefer.waitMs > 0 && route.headers?.includes('Prefer')) ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
     send(ctx, answer);
   };
+}
+
+/** Who asks, with the right to come in here. */
+async function callerOf(route: Route, { peer, identify, access }: MountDeps, ctx: Context): Promise<Caller> {
+  if (route.public !== undefined) {
+    return anonymousCaller({ requestId: ctx.state.requestId as string, address: peer.addressOf(ctx) });
+  }
+  const caller = await identify(ctx);
+  if (route.permission === undefined) return caller;
+  if (caller.session?.mustChangePassword) {
+    throw new AppError('password_change_required', 'This password is for one login: change it with POST /api/auth/password.');
+  }
+  await access.requireSomewhere(caller, route.permission);
+  return caller;
 }
 
 /** Aborted when the client closes the connection before the answer is complete. */
@@ -87,8 +98,8 @@ async function idempotently(
   if (start.kind === 'committed') return replayed(await route.recover(request.caller, start.subjectId));
   try {
     const answer = await route.handle({ ...request, caller: { ...request.caller, idempotency: start.claim } });
-    const { status, headers, body } = answer;
-    await idempotency.finish(start.claim, { status, headers, body });
+    const { status, headers, body, showOnce } = answer;
+    if (showOnce !== true) await idempotency.finish(start.claim, { status, headers, body });
     return answer;
   } catch (error) {
     // A failed release is no loss: the claim runs out by itself.

@@ -4,6 +4,7 @@ import type { Route } from './route.ts';
 
 const REASONS: Readonly<Record<number, string>> = {
   200: 'Done', 201: 'Made', 202: 'Accepted, the work goes on', 204: 'Done, nothing to say',
+  303: 'Go on elsewhere',
 };
 
 const HEADER_DOCS: Readonly<Record<string, string>> = {
@@ -27,13 +28,23 @@ function parameters(place: 'path' | 'query', schema: TObject | undefined) {
 
 /** Failures that a route can answer by its shape alone; the handler's own are among the 409s and 404s. */
 function failures(route: Route): number[] {
-  const statuses = [400, 429, 500, 503];
-  if (route.permission) statuses.push(401, 403);
+  const statuses = [400, 401, 429, 500, 503];
+  if (route.permission) statuses.push(403);
   if (route.params) statuses.push(404);
-  if (route.method !== 'GET') statuses.push(409, 413, 415);
+  if (route.method !== 'GET') statuses.push(409, 413, 415, 502);
   if (route.recover) statuses.push(422);
   if (route.headers?.includes('If-Match')) statuses.push(412);
   return statuses.sort((a, b) => a - b);
+}
+
+const BODY_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
+
+/** Who may come in, in words and for tools. */
+function guard({ permission, signedIn, public: reason }: Route) {
+  const known = [{ gateway: [] }, { session: [] }];
+  if (permission !== undefined) return { description: `Permission: \`${permission}\`.`, security: known };
+  if (signedIn !== undefined) return { description: `No permission: ${signedIn}.`, security: known };
+  return { description: `Public: ${reason}.`, security: [] };
 }
 
 const json = (schema: TSchema) => ({ 'application/json': { schema } });
@@ -50,11 +61,9 @@ function operation(route: Route) {
     operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w)?/g, (_, letter: string | undefined) => letter?.toUpperCase() ?? '')}`,
     tags: [area],
     summary,
-    ...(route.permission
-      ? { description: `Permission: \`${route.permission}\`.`, security: [{ gateway: [] }, { session: [] }] }
-      : { description: `Public: ${route.public}.`, security: [] }),
+    ...guard(route),
     parameters: [...parameters('path', route.params), ...parameters('query', route.query), ...headers.map(header)],
-    ...(route.body && { requestBody: { required: true, content: json(route.body) } }),
+    ...(route.body && { requestBody: { required: true, content: { [BODY_TYPES[route.bodyType ?? 'json']]: { schema: route.body } } } }),
     responses: Object.fromEntries([...success, ...problems]),
   };
 }

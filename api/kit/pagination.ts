@@ -1,5 +1,7 @@
 import { Type, type TSchema } from 'typebox';
 import { invalidField } from '../../domain/errors.ts';
+import type { IdKind } from '../../platform/ids.ts';
+import { ok, type Answer } from './answer.ts';
 
 export const DEFAULT_LIMIT = 50;
 export const MAX_LIMIT = 200;
@@ -46,3 +48,22 @@ function readCursor(list: string, cursor: string): string | undefined {
     return undefined;
   }
 }
+
+/** What a list is asked for, and gives: `after` is the id behind which the page begins. */
+type Page<T> = { items: T[]; nextKey: string | null };
+type Load<T> = (page: { limit: number; after: string | undefined }) => Promise<Page<T>>;
+
+/**
+ * One page of records, with the cursor of the next. `list` tells cursors of lists apart, `ids` is the kind or the
+ * form of the records' ids.
+ */
+export async function pageOf<T, V>(
+  list: string, ids: IdKind | RegExp, query: { limit: number; cursor?: string }, load: Load<T>, present: (item: T) => V,
+): Promise<{ items: V[]; nextCursor: string | null }> {
+  const after = decodeCursor(list, query.cursor, typeof ids === 'string' ? new RegExp(`^${ids}_[0-9a-z]{26}$`) : ids);
+  const { items, nextKey } = await load({ limit: query.limit, after });
+  return { items: items.map(present), nextCursor: nextKey === null ? null : encodeCursor(list, nextKey) };
+}
+
+/** The same as an answer. */
+export const listAnswer = async <T, V>(...page: Parameters<typeof pageOf<T, V>>): Promise<Answer> => ok(await pageOf(...page));

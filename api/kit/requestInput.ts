@@ -28,11 +28,20 @@ const parseJson = koaBody({
   },
 });
 
+const parseForm = koaBody({
+  formLimit: BODY_LIMIT_BYTES, json: false, urlencoded: true, text: false, multipart: false,
+  queryString: { arrayLimit: 0, depth: 0, parameterLimit: 20, allowPrototypes: false },
+  onError: (error) => {
+    if ((error as { status?: number }).status === 413) throw bodyTooLarge();
+    throw invalidFields([{ in: 'body', pointer: '', code: 'form', message: 'is not a valid form' }]);
+  },
+});
+
 const placed = (place: FieldPlace, check: Check, value: unknown): FieldError[] =>
   check(value).map((error) => ({ ...error, in: place }));
 
 /** Compiles what a route wants of a request into one function that reads and checks it, every error at once. */
-export function compileInput({ params, query, body, method }: Route) {
+export function compileInput({ params, query, body, method, bodyType = 'json' }: Route) {
   const checkParams = params && compileCoercingCheck(params);
   const checkQuery = compileCoercingCheck(query ?? NO_FIELDS);
   const checkBody = body && compileCheck(body);
@@ -43,7 +52,7 @@ export function compileInput({ params, query, body, method }: Route) {
     // A path that no record can have is a record that does not exist.
     if (checkParams && checkParams(pathParams).length > 0) throw new AppError('not_found', 'There is nothing at this path.');
     const queryValues = readQuery(ctx, flags);
-    const bodyValue = takesBody ? await readBody(ctx, body) : undefined;
+    const bodyValue = takesBody ? await (bodyType === 'form' ? readForm(ctx) : readBody(ctx, body)) : undefined;
     const errors = [
       ...placed('query', checkQuery, queryValues),
       ...(checkBody ? placed('body', checkBody, bodyValue) : []),
@@ -65,6 +74,15 @@ function readQuery(ctx: Context, flags: readonly string[]): Record<string, unkno
   const values: Record<string, unknown> = { ...ctx.query };
   for (const flag of flags) if (values[flag] === '') values[flag] = 'true';
   return values;
+}
+
+/** A form as a browser posts it: names and values. */
+async function readForm(ctx: Context): Promise<unknown> {
+  if (!ctx.is('urlencoded')) throw new AppError('media_type_unsupported', 'The body must be application/x-www-form-urlencoded.');
+  if (Number(ctx.request.headers['content-length']) > BODY_LIMIT_BYTES) throw bodyTooLarge();
+  await parseForm(ctx, () => Promise.resolve());
+  // The parser's object has no prototype, or one of its own.
+  return { ...(ctx.request as { body?: object }).body };
 }
 
 async function readBody(ctx: Context, schema: TSchema | undefined): Promise<unknown> {

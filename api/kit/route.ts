@@ -6,8 +6,14 @@ import type { Preferences } from './prefer.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-/** A permission that the caller must hold somewhere, or the reason why none is needed. */
-type Guard = { permission: Permission; public?: never } | { public: string; permission?: never };
+/**
+ * A permission that the caller must hold somewhere, or the reason why being known is enough (`signedIn`), or why
+ * nothing is needed (`public`).
+ */
+type Guard =
+  | { permission: Permission; signedIn?: never; public?: never }
+  | { signedIn: string; permission?: never; public?: never }
+  | { public: string; permission?: never; signedIn?: never };
 
 type Schema<S> = S extends TSchema ? Static<S> : undefined;
 
@@ -21,6 +27,8 @@ export type RouteRequest<P, Q, B> = {
   ifMatch: string | undefined;
   /** A request header, when it was sent. */
   header(name: string): string | undefined;
+  /** Where browsers reach this API. */
+  origin: string;
   /** Aborted when the client has gone or the server stops. */
   signal: AbortSignal;
 };
@@ -34,6 +42,10 @@ type Shape<P, Q, B> = {
   params?: P;
   query?: Q;
   body?: B;
+  /** How the body comes; an HTML form where a browser is sent here with one. */
+  bodyType?: 'json' | 'form';
+  /** A person's browser lands here: failures are shown as a page. */
+  page?: true;
   /** Success answers: status → schema, or null where there is no JSON body. */
   answers: Readonly<Record<number, TSchema | null>>;
   /** Request headers that the handler reads, for the documentation. */

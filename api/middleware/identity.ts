@@ -1,11 +1,13 @@
-import ipaddr from 'ipaddr.js';
 import type { Context } from 'koa';
-import type { Caller } from '../../domain/caller.ts';
+import { anonymousCaller, type Caller } from '../../domain/caller.ts';
 import { AppError, invalidField } from '../../domain/errors.ts';
 import { PLATFORM } from '../../domain/scope.ts';
 import type { Audit } from '../../services/audit.ts';
+import type { UserRights } from '../../services/rights.ts';
+import type { Sessions } from '../../services/sessions.ts';
+import type { Peer } from './peer.ts';
 
-type Deps = { trustedGateways: readonly string[]; audit: Audit };
+type Deps = { peer: Peer; audit: Audit; sessions: Sessions; rights: UserRights };
 
 const HEADERS = { actor: 'x-service-actor-id', roles: 'x-service-role-ids', tenant: 'x-service-tenant-id' } as const;
 
@@ -13,19 +15,14 @@ const ACTOR = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const MAX_ROLES = 100;
 
+/** RFC 6750, 2.1. */
+const BEARER = /^Bearer ([A-Za-z0-9._~+/-]{1,512}=*)$/i;
+
 /**
- * Finds out who asks. Identity headers are believed from trusted gateways only; sessions, the other way, are
- * the business of `Authorization`. Never both. Areas that need the tenant named say so with `tenantRequired`.
+ * Finds out who asks: a session, by `Authorization`, or identity headers, which are believed from trusted gateways
+ * only. Never both. Areas that need the tenant named say so with `tenantRequired`.
  */
-export function createIdentify({ trustedGateways, audit }: Deps) {
-  const trusted = trustedGateways.map((cidr) => ipaddr.parseCIDR(cidr));
-
-  function isTrusted(address: string | undefined): boolean {
-    if (address === undefined) return false;
-    const peer = ipaddr.process(address.replace(/%.*$/, ''));
-    return trusted.some(([net, bits]) => peer.kind() === net.kind() && peer.match(net, bits));
-  }
-
+export function createIdentify({ peer, audit, sessions, rights }: Deps) {
   async function refuse(ctx: Context, caller: Caller): Promise<never> {
     const claimed = { actorId: ctx.get(HEADERS.actor).slice(0, 255), method: ctx.method, path: ctx.path.slice(0, 255) };
     await audit.denied(caller, 'identity.untrusted', claimed);
@@ -33,25 +30,28 @@ export function createIdentify({ trustedGateways, audit }: Deps) {
   }
 
   return async (ctx: Context, options: { tenantRequired?: boolean } = {}): Promise<Caller> => {
-    const base = {
-      requestId: ctx.state.requestId as string, address: ctx.req.socket.remoteAddress ?? null, tenantId: PLATFORM,
-    };
+    const base = { requestId: ctx.state.requestId as string, address: peer.addressOf(ctx) };
     const sent = ctx.req.headersDistinct;
     const named = Object.values(HEADERS).some((name) => sent[name] !== undefined);
     if (sent.authorization !== undefined) {
       if (named) throw invalidField('header', '/Authorization', 'exclusive', 'cannot be combined with identity headers');
-      throw new AppError('session_invalid', 'The session is unknown, expired or revoked.');
+      return sessions.authenticate(bearerToken(sent.authorization), base);
     }
     if (!named) throw new AppError('identity_required', 'The request has no identity.');
-    if (!isTrusted(ctx.req.socket.remoteAddress)) {
-      return refuse(ctx, { ...base, kind: 'anonymous', actorId: 'anonymous', grants: [] });
-    }
+    if (!peer.isTrusted(ctx.req.socket.remoteAddress)) return refuse(ctx, anonymousCaller(base));
     const actorId = one(sent, HEADERS.actor, ACTOR);
     const roles = roleIds(one(sent, HEADERS.roles, /^[\x20-\x7e]{1,4096}$/));
     const tenantGiven = options.tenantRequired === true || sent[HEADERS.tenant] !== undefined;
     const tenantId = tenantGiven ? one(sent, HEADERS.tenant, TENANT) : PLATFORM;
-    return { ...base, kind: 'gateway', actorId, tenantId, grants: roles.map((roleId) => ({ roleId, tenantId })) };
+    return { ...base, kind: 'gateway', actorId, tenantId, rights: await rights.ofRoles(roles, tenantId) };
   };
+}
+
+/** The token of the only `Authorization` header. Error: `session_invalid`. */
+function bearerToken(values: readonly string[]): string {
+  const token = values.length === 1 ? BEARER.exec(values[0]?.trim() ?? '')?.[1] : undefined;
+  if (token === undefined) throw new AppError('session_invalid', 'Authorization must be Bearer and an access token.');
+  return token;
 }
 
 /** The only value of a required header. Errors: `identity_required`; `invalid_request` for a value of no use. */

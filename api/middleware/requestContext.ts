@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
+import { problemPage } from '../kit/page.ts';
 import { PROBLEM_TYPE, toAppError, toProblem } from '../kit/problem.ts';
 
 type Deps = { ids: Ids; log: Log; metrics: Metrics };
@@ -25,9 +26,10 @@ export function requestContext({ ids, log, metrics }: Deps): Middleware {
       if (extra.retryAfterSeconds !== undefined) ctx.set('retry-after', String(extra.retryAfterSeconds));
       if (extra.allow) ctx.set('allow', extra.allow.join(', '));
       const problem = toProblem(known, requestId);
+      const asPage = ctx.state.page === true && ctx.accepts('json', 'html') === 'html';
       ctx.status = problem.status;
-      ctx.body = problem;
-      ctx.type = PROBLEM_TYPE;
+      ctx.body = asPage ? problemPage(problem) : problem;
+      ctx.type = asPage ? 'text/html' : PROBLEM_TYPE;
     }
     const elapsedMs = performance.now() - began;
     if (/(^|,)\s*timing\s*(,|$)/i.test(ctx.get('prefer'))) ctx.set('server-timing', `total;dur=${elapsedMs.toFixed(1)}`);

@@ -9,8 +9,9 @@ import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { accepted, created, ok } from '../kit/answer.ts';
 import { eventStream, type ServerSentEvent } from '../kit/eventStream.ts';
 import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { decodeCursor, encodeCursor, listOf, pageQuery } from '../kit/pagination.ts';
+import { decodeCursor, encodeCursor, listAnswer, listOf, pageQuery } from '../kit/pagination.ts';
 import type { Preferences } from '../kit/prefer.ts';
+import { dateOf } from '../kit/queryTime.ts';
 import { route, type Route } from '../kit/route.ts';
 import { jobPresenter, logView } from '../presenters/jobs.ts';
 import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from '../schemas/jobs.ts';
@@ -96,14 +97,8 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       method: 'GET', path: '/api/jobs', area: 'Jobs', permission: 'job:read',
       summary: 'List jobs, newest first, without payload, result and log',
       query: JobQuery, answers: { 200: listOf(JobSummary, 'JobList') },
-      handle: async ({ caller, query }) => {
-        const after = decodeCursor('jobs', query.cursor, /^job_[0-9a-z]{26}$/);
-        const page = await jobs.list(caller, filterOf(query), { limit: query.limit, after });
-        return ok({
-          items: page.items.map(present.summary),
-          nextCursor: page.nextKey === null ? null : encodeCursor('jobs', page.nextKey),
-        });
-      },
+      handle: ({ caller, query }) =>
+        listAnswer('jobs', 'job', query, (page) => jobs.list(caller, filterOf(query), page), present.summary),
     }),
     route({
       method: 'GET', path: '/api/jobs/{jobId}', area: 'Jobs', permission: 'job:read',
@@ -167,13 +162,6 @@ function filterOf({ status, type, tenantId, createdBy, createdAfter, createdBefo
     ...(createdBefore !== undefined && { createdBefore: dateOf('createdBefore', createdBefore) }),
     ...(retryOf !== undefined && { retryOf }),
   };
-}
-
-/** A leap second is valid RFC 3339, and no time that PostgreSQL or JavaScript knows. */
-function dateOf(name: string, text: string): Date {
-  const date = new Date(text);
-  if (Number.isNaN(date.getTime())) throw invalidField('query', `/${name}`, 'format', 'is not a time that exists');
-  return date;
 }
 
 function lastEventId(header: string | undefined): number {

@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { Grant } from '../../domain/scope.ts';
+import type { Authority } from '../../domain/caller.ts';
 import type { JobError, JobProgress, JobSource, JobStatus } from '../../domain/jobs.ts';
 import type { RetryPolicy } from '../../domain/retry.ts';
 
@@ -23,8 +23,8 @@ export class Job extends Model {
   /** Temporal run that owns this job; another run of the same job does nothing. */
   declare runId: string | null;
   declare createdBy: string;
-  /** Who really asked and with which grants: what the job may do is decided from this, again, when it runs. */
-  declare authority: { actorId: string; grants: readonly Grant[] };
+  /** Who really asked: what the job may do is decided from this, again, when it runs. */
+  declare authority: Authority;
   declare sourceKind: JobSource['kind'];
   declare sourceId: string | null;
   declare retryOf: string | null;

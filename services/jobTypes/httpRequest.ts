@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { JobFailure, jobType, type JobType } from '../../domain/jobType.ts';
-import { OutboundError, type GuardedHttp, type OutboundAnswer } from '../../platform/guardedHttp.ts';
+import { OutboundError } from '../../platform/addressGuard.ts';
+import type { GuardedHttp, OutboundAnswer } from '../../platform/guardedHttp.ts';
 
 const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
 

@@ -1,4 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client';
+import { authorityOf } from '../../services/rights.ts';
 import { systemCaller } from '../../domain/caller.ts';
 import { DEFAULT_RETRY, type RetryPolicy } from '../../domain/retry.ts';
 import type { Lane } from '../../domain/jobType.ts';
@@ -62,11 +63,11 @@ export async function play(app: TestApp, scenario: Scenario & { lane: Lane }): P
 
 async function insertJob(app: TestApp, id: string, { payload, retry, ended }: Scenario): Promise<void> {
   const now = new Date();
-  const { actorId, grants } = systemCaller('platform', id);
+  const authority = authorityOf(systemCaller('platform', id));
   await app.deps.db('jobs').insert({
     id, type: 'core.sleep', tenant_id: 'platform', payload: JSON.stringify(payload),
     status: ended ? 'cancelled' : 'queued', finished_at: ended ? now : null,
-    retry_policy: JSON.stringify({ ...DEFAULT_RETRY, ...retry }), authority: JSON.stringify({ actorId, grants }),
+    retry_policy: JSON.stringify({ ...DEFAULT_RETRY, ...retry }), authority: JSON.stringify(authority),
     created_by: 'recorder', source_kind: 'system', created_at: now, updated_at: now, checked_at: now,
   });
 }

@@ -25,6 +25,7 @@ export function testEnv(databaseUrl: string, env: Record<string, string> = {}): 
     HOLDFAST_TASK_QUEUE: `test-${randomBytes(6).toString('hex')}`,
     HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
     HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
+    HOLDFAST_MASTER_KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
     HOLDFAST_PORT: '0',
     HOLDFAST_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     HOLDFAST_STOP_GRACE_MS: '2000',

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { PERMISSIONS, type Permission } from '../../domain/permissions.ts';
 import { BUILT_IN_ROLES } from '../../domain/roles.ts';
-import { covers, isNowhere, scopeOf } from '../../domain/scope.ts';
+import { covers, grantAtTenant, isNowhere, scopeOf } from '../../domain/scope.ts';
 
 const has = (role: string, permission: Permission) => BUILT_IN_ROLES.get(role)?.permissions.has(permission);
 
@@ -18,7 +18,10 @@ test.each<[string, Permission[], Permission[]]>([
 });
 
 test('a role held at the platform reaches everywhere, one held at a tenant only there, an unknown one nowhere', () => {
-  const scope = (roleId: string, tenantId: string) => scopeOf([{ roleId, tenantId }], 'job:read', BUILT_IN_ROLES);
+  const scope = (roleId: string, tenantId: string) => {
+    const role = BUILT_IN_ROLES.get(roleId);
+    return scopeOf({ grants: role ? [grantAtTenant(role, tenantId)] : [] }, 'job:read');
+  };
   expect(covers(scope('viewer', 'platform'), { tenantId: 'red' })).toBe(true);
   expect(covers(scope('viewer', 'red'), { tenantId: 'red' })).toBe(true);
   expect(covers(scope('viewer', 'red'), { tenantId: 'blue' })).toBe(false);

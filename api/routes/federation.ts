@@ -1,0 +1,135 @@
+import { createReadStream } from 'node:fs';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { Type } from 'typebox';
+import { invalidField } from '../../domain/errors.ts';
+import { LOGIN_SECONDS, OIDC_CALLBACK, SAML_CALLBACK, type Federation, type Finished, type Started } from '../../services/federation.ts';
+import { ok, seeOther, streamed } from '../kit/answer.ts';
+import { readCookie, setCookie } from '../kit/cookies.ts';
+import { page } from '../kit/page.ts';
+import { route, type Route } from '../kit/route.ts';
+import { ProviderId } from '../schemas/access.ts';
+import { refreshCookie, sourceOf } from './auth.ts';
+
+const area = 'Authentication';
+const closed = { additionalProperties: false };
+
+/** Until there is a console, the page that says who is signed in. */
+const SIGNED_IN = '/api/auth/signed-in';
+
+const LOGIN_COOKIE = 'holdfast_login';
+
+const StartRequest = Type.Object(
+  {
+    providerId: Type.Optional(ProviderId),
+    returnTo: Type.String({ default: SIGNED_IN, maxLength: 2_048, description: 'A path here, to go back to.' }),
+  },
+  { title: 'LoginStart', ...closed },
+);
+const StartAnswer = Type.Object({ redirectUrl: Type.String({ description: 'Where to send the browser.' }) }, { title: 'LoginStarted', ...closed });
+
+/** Providers add parameters of their own. */
+const OidcAnswer = Type.Object(
+  { state: Type.Optional(Type.String({ maxLength: 512 })), code: Type.Optional(Type.String({ maxLength: 8_192 })) },
+  { additionalProperties: Type.String({ maxLength: 8_192 }) },
+);
+const SamlAnswer = Type.Object(
+  { SAMLResponse: Type.String({ minLength: 1 }), RelayState: Type.String({ minLength: 1, maxLength: 512 }) },
+  { title: 'SamlAnswer', additionalProperties: Type.String() },
+);
+const FinishQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, closed);
+
+/**
+ * A path of this origin. Browsers take a backslash for a slash and drop tabs and newlines, so what they would make
+ * of it decides.
+ */
+function samePath(text: string, origin: string): string {
+  const url = text.startsWith('/') ? URL.parse(text, origin) : null;
+  // eslint-disable-next-line no-control-regex -- control characters are what is looked for
+  if (url?.origin !== origin || /[\\\u0000-\u001f]/.test(text)) throw invalidField('body', '/returnTo', 'origin', 'must be a path of this origin');
+  return url.pathname + url.search + url.hash;
+}
+
+const script = (name: string) => path.join(import.meta.dirname, '..', 'pages', name);
+
+/** Signing in at an OpenID Connect or SAML provider. */
+export function federationRoutes(federation: Federation): Route[] {
+  // The cookie is sent when a page of the provider leads back here, and read by nobody but us.
+  const begun = (origin: string, { redirectUrl, browserToken }: Started) =>
+    ok({ redirectUrl }, {
+      'cache-control': 'no-store',
+      'set-cookie': setCookie({ origin, name: LOGIN_COOKIE, value: browserToken, maxAgeSeconds: LOGIN_SECONDS, sameSite: 'lax' }),
+    });
+  const finished = (origin: string, { tokens, returnTo }: Finished) =>
+    seeOther(returnTo, {
+      'set-cookie': [
+        refreshCookie(origin, tokens), setCookie({ origin, name: LOGIN_COOKIE, value: '', maxAgeSeconds: 0, sameSite: 'lax' }),
+      ],
+    });
+  const why = 'it is how one becomes known';
+
+  return [
+    route({
+      method: 'POST', path: '/api/auth/login/oidc/start', area, public: why, summary: 'Begin a sign-in with OpenID Connect',
+      body: StartRequest, answers: { 200: StartAnswer },
+      handle: async (request) => {
+        const { origin, body: { returnTo, ...body } } = request;
+        return begun(origin, await federation.startOidc({ ...body, returnTo: samePath(returnTo, origin), origin }, sourceOf(request)));
+      },
+    }),
+    route({
+      method: 'GET', path: OIDC_CALLBACK, area, public: why, summary: 'Where the OpenID Connect provider sends the browser back to',
+      query: OidcAnswer, answers: { 303: null }, page: true,
+      handle: async (request) => {
+        const { origin, header, query } = request;
+        const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
+        return finished(origin, await federation.finishOidc(new URLSearchParams(query as Record<string, string>), token, sourceOf(request)));
+      },
+    }),
+    route({
+      method: 'POST', path: '/api/auth/login/saml/start', area, public: why, summary: 'Begin a sign-in with SAML',
+      body: StartRequest, answers: { 200: StartAnswer },
+      handle: async (request) => {
+        const { origin, body: { returnTo, ...body } } = request;
+        return begun(origin, await federation.startSaml({ ...body, returnTo: samePath(returnTo, origin), origin }, sourceOf(request)));
+      },
+    }),
+    route({
+      method: 'POST', path: SAML_CALLBACK, area, public: why, summary: 'Where the SAML provider posts its response to',
+      body: SamlAnswer, bodyType: 'form', answers: { 303: null }, page: true,
+      handle: async (request) => {
+        const { SAMLResponse: samlResponse, RelayState: relayState } = request.body;
+        await federation.receiveSaml({ samlResponse, relayState }, sourceOf(request));
+        // A form from elsewhere brings no cookies; the way on does.
+        return seeOther(`/api/auth/saml/finish?state=${encodeURIComponent(relayState)}`);
+      },
+    }),
+    route({
+      method: 'GET', path: '/api/auth/saml/finish', area, public: why, summary: 'Ends a sign-in with SAML in the browser that began it',
+      query: FinishQuery, answers: { 303: null }, page: true,
+      handle: async (request) => {
+        const { origin, header, query } = request;
+        const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
+        return finished(origin, await federation.finishSaml(query.state, token, sourceOf(request)));
+      },
+    }),
+    route({
+      method: 'GET', path: '/api/auth/saml/metadata/{id}', area, public: 'a provider reads it', summary: 'What a SAML provider must be told of this side',
+      params: Type.Object({ id: ProviderId }, closed), answers: { 200: null },
+      handle: async ({ params, origin }) =>
+        streamed('application/samlmetadata+xml', Readable.from([await federation.samlMetadata(params.id, origin)])),
+    }),
+    route({
+      method: 'GET', path: SIGNED_IN, area, public: 'it holds nothing by itself', summary: 'A page that says who is signed in',
+      answers: { 200: null },
+      handle: () => Promise.resolve(streamed('text/html', Readable.from([
+        page('Signed in', '<p id="who">Looking …</p>\n<script type="module" src="/api/auth/signed-in.js"></script>'),
+      ]))),
+    }),
+    route({
+      method: 'GET', path: '/api/auth/signed-in.js', area, public: 'part of the page', summary: 'Part of the page that says who is signed in',
+      answers: { 200: null },
+      handle: () => Promise.resolve(streamed('text/javascript', createReadStream(script('signedIn.js')))),
+    }),
+  ];
+}

@@ -1,0 +1,68 @@
+import { compose, type Deps } from '../composition.ts';
+import { systemCaller } from '../domain/caller.ts';
+import { PLATFORM } from '../domain/scope.ts';
+import { ConfigError, readConfig } from '../platform/config.ts';
+import { createLog } from '../platform/log.ts';
+
+type Command = { about: string; run(deps: Deps, args: readonly string[]): Promise<number> };
+
+const say = (text: string) => void process.stdout.write(`${text}\n`);
+
+/** Commands for whoever runs an installation. Each gives its exit code. */
+const COMMANDS: Readonly<Record<string, Command>> = {
+  admin: {
+    about: 'admin [user name]: makes a local administrator, or lets one in again, with a password for one login',
+    async run({ administrator }, [username]) {
+      const login = await administrator.recover(username);
+      say(`User name          ${login.username}\nOne-time password  ${login.oneTimePassword}\n\nIt must be changed at the first login.`);
+      return 0;
+    },
+  },
+  'verify-audit': {
+    about: 'verify-audit [tenant]: checks the chain of the audit trail and names the first broken link',
+    async run({ sealer }, [tenant]) {
+      const tenants = tenant === undefined ? await sealer.tenants() : [tenant];
+      let broken = 0;
+      for (const each of tenants) {
+        const check = await sealer.verify(each);
+        const open = check.unsealed > 0 ? `, ${check.unsealed} not yet sealed` : '';
+        if (!check.broken) say(`${each}: ${check.checked} entries, whole${open}`);
+        else say(`${each}: BROKEN at position ${check.broken.position}${check.broken.id === null ? ' (missing)' : `, entry ${check.broken.id}`}; ${check.checked} entries before it are whole${open}`);
+        if (check.broken) broken += 1;
+      }
+      if (tenants.length === 0) say('There are no audit entries.');
+      return broken === 0 ? 0 : 1;
+    },
+  },
+  reseal: {
+    about: 'reseal: seals every stored secret under the first key of HOLDFAST_MASTER_KEYS',
+    async run({ providers }) {
+      const count = await providers.resealAll(systemCaller(PLATFORM, 'reseal'));
+      say(`${count} secrets were sealed again. Keys after the first one are not needed any more.`);
+      return 0;
+    },
+  },
+};
+
+async function main([name = '', ...args]: readonly string[]): Promise<number> {
+  const command = COMMANDS[name];
+  if (!command || args.length > 1) {
+    process.stderr.write(`Commands:\n${Object.values(COMMANDS).map(({ about }) => `  ${about}`).join('\n')}\n`);
+    return 2;
+  }
+  const config = readConfig(process.env);
+  const deps = compose(config, createLog(config.logLevel));
+  try {
+    return await command.run(deps, args);
+  } finally {
+    await deps.stop();
+  }
+}
+
+main(process.argv.slice(2)).then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? `Failed: ${error.message}` : String(error)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,119 @@
+import type { Knex } from './knex.ts';
+import { prepared } from './prepared.ts';
+import { BUILT_IN_ROLES, type Role } from '../domain/roles.ts';
+import type { Permission } from '../domain/permissions.ts';
+import type { Grant, Level, Place } from '../domain/scope.ts';
+
+type RoleRow = { id: string; name: string; permissions: Permission[] };
+
+const roleOf = ({ id, name, permissions }: RoleRow): Role => ({ id, name, permissions: new Set(permissions) });
+
+/** The custom roles with these ids. */
+export async function findCustomRoles(db: Knex, ids: readonly string[]): Promise<Role[]> {
+  const { rows }: { rows: RoleRow[] } = await prepared(
+    db, 'SELECT id, name, permissions FROM roles WHERE id = ANY (?::text[])', [[...ids]],
+  );
+  return rows.map(roleOf);
+}
+
+/** Roles by id, built-in and custom; ids that no role has are left out. */
+export async function findRoles(db: Knex, ids: Iterable<string>): Promise<Map<string, Role>> {
+  const wanted = [...new Set(ids)];
+  const custom = wanted.filter((id) => !BUILT_IN_ROLES.has(id));
+  const found = custom.length === 0 ? [] : await findCustomRoles(db, custom);
+  const builtIn = wanted.flatMap((id) => BUILT_IN_ROLES.get(id) ?? []);
+  return new Map([...builtIn, ...found].map((role) => [role.id, role]));
+}
+
+export type GrantRow = {
+  id: string; kind: 'assignment' | 'mapping'; role_id: string; level: Level; target_id: string;
+  tenant_id: string; site_id: string | null; device_id: string | null;
+};
+
+/** Every grant of these principals, each with its role. */
+export async function findGrants(db: Knex, principals: readonly string[]): Promise<Grant[]> {
+  const { rows }: { rows: Pick<GrantRow, 'role_id' | 'level' | 'target_id'>[] } = await prepared(
+    db, 'SELECT role_id, level, target_id FROM grants WHERE principal = ANY (?::text[])', [[...principals]],
+  );
+  const roles = await findRoles(db, rows.map((row) => row.role_id));
+  return rows.flatMap(({ role_id, level, target_id }) => {
+    const role = roles.get(role_id);
+    return role ? [{ role, level, targetId: target_id }] : [];
+  });
+}
+
+/** The grants of these principals that give `permission` at `place`, and so are the reason for it. */
+export async function findReasons(
+  db: Knex, principals: readonly string[], permission: Permission, place: Place,
+): Promise<GrantRow[]> {
+  const { rows }: { rows: GrantRow[] } = await db.raw(
+    `SELECT id, kind, role_id, level, target_id, tenant_id, site_id, device_id FROM grants
+     WHERE principal = ANY (?::text[])
+       AND (level, target_id) IN (('platform', 'platform'), ('tenant', ?), ('site', ?), ('device', ?))
+     ORDER BY id LIMIT 200`,
+    [[...principals], place.tenantId, place.siteId ?? '', place.deviceId ?? ''],
+  );
+  const roles = await findRoles(db, rows.map((row) => row.role_id));
+  return rows.filter((row) => roles.get(row.role_id)?.permissions.has(permission));
+}
+
+/** A user as far as rights go. */
+export type Standing = { enabled: boolean; providerId: string; externalGroups: string[]; version: number };
+
+/** Whether a user may act at all, their groups, and the version of what is granted. */
+export async function findStanding(db: Knex, userId: string): Promise<Standing | undefined> {
+  const { rows }: { rows: Standing[] } = await prepared(
+    db,
+    `SELECT u.enabled AND COALESCE(p.enabled, false) AS enabled, u.provider_id AS "providerId", u.external_groups AS "externalGroups",
+            (SELECT version FROM access_state) AS version
+     FROM users AS u LEFT JOIN providers AS p ON p.id = u.provider_id WHERE u.id = ?`,
+    [userId],
+  );
+  return rows[0];
+}
+
+/** Words for who holds a grant; the same as the generated column `grants.principal`. */
+export const principalsOf = (userId: string, providerId: string, groups: readonly string[]): string[] => [
+  `user:${userId}`, ...groups.map((group) => `group:${providerId}:${group}`),
+];
+
+/** Where a site stands. */
+export const findSitePlace = (db: Knex, siteId: string): Promise<Place | undefined> =>
+  db('sites').where({ id: siteId }).first({ tenantId: 'tenant_id', siteId: 'id' }) as Promise<Place | undefined>;
+
+/** Where a device stands. */
+export const findDevicePlace = (db: Knex, deviceId: string): Promise<Place | undefined> =>
+  db('devices').where({ id: deviceId })
+    .first({ tenantId: 'tenant_id', siteId: 'site_id', deviceId: 'id' }) as Promise<Place | undefined>;
+
+/** How many can sign in and do everything: enabled users, of enabled providers, with the role at the platform. */
+async function countAdministrators(trx: Knex.Transaction): Promise<number> {
+  const { rows }: { rows: { count: number }[] } = await trx.raw(
+    `SELECT count(*) FROM grants AS g JOIN users AS u ON u.id = g.user_id JOIN providers AS p ON p.id = u.provider_id
+     WHERE g.level = 'platform' AND g.role_id = 'platform-admin' AND u.enabled AND p.enabled`,
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/**
+ * Makes a change that may take the last administrator's right, one such change at a time. Returns false when it
+ * did: the transaction must not commit then.
+ */
+export async function leavesAdministrator(trx: Knex.Transaction, change: () => Promise<void>): Promise<boolean> {
+  await trx.raw('SELECT FROM access_state FOR UPDATE');
+  const before = await countAdministrators(trx);
+  await change();
+  return before === 0 || (await countAdministrators(trx)) > 0;
+}
+
+/** Every grant of these principals as a role and the place where it is given. */
+export async function findGivings(db: Knex, principals: readonly string[]): Promise<{ role: Role; place: Place }[]> {
+  const { rows }: { rows: GrantRow[] } = await db.raw(
+    'SELECT DISTINCT role_id, tenant_id, site_id, device_id FROM grants WHERE principal = ANY (?::text[])', [[...principals]],
+  );
+  const roles = await findRoles(db, rows.map((row) => row.role_id));
+  return rows.flatMap(({ role_id, tenant_id, site_id, device_id }) => {
+    const role = roles.get(role_id);
+    return role ? [{ role, place: { tenantId: tenant_id, siteId: site_id, deviceId: device_id } }] : [];
+  });
+}

@@ -1,0 +1,16 @@
+import { Model, snakeCaseMappers } from 'objection';
+import type { Permission } from '../../domain/permissions.ts';
+
+/** A row of `roles`. Built-in roles are in the code. */
+export class CustomRole extends Model {
+  static override tableName = 'roles';
+  static override jsonAttributes = [];
+  static override columnNameMappers = snakeCaseMappers();
+
+  declare id: string;
+  declare name: string;
+  declare permissions: Permission[];
+  declare createdAt: Date;
+  declare updatedAt: Date;
+  declare version: number;
+}

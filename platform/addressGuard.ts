@@ -1,0 +1,60 @@
+import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+export type OutboundErrorCode =
+  | 'url_not_allowed' | 'address_not_allowed' | 'name_not_found' | 'connect_failed' | 'timed_out' | 'bad_answer';
+
+/** `transient`: the same request may succeed later. The message holds no path, query or credentials. */
+export class OutboundError extends Error {
+  readonly code: OutboundErrorCode;
+  readonly transient: boolean;
+
+  constructor(code: OutboundErrorCode, message: string, transient: boolean) {
+    super(message);
+    this.name = 'OutboundError';
+    this.code = code;
+    this.transient = transient;
+  }
+}
+
+export type AddressGuard = ReturnType<typeof createAddressGuard>;
+
+/** Where directories and identity providers of an organisation usually live. Link-local addresses are not among them. */
+export const PRIVATE_NETWORKS = [
+  '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '127.0.0.0/8', '::1/128', 'fc00::/7',
+] as const;
+
+const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
+
+/** The address without an IPv4-mapped wrapping, so that ::ffff:127.0.0.1 is judged as 127.0.0.1. */
+const unwrap = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
+
+export const notAllowed = (host: string): OutboundError =>
+  new OutboundError('address_not_allowed', `${host} is not a public address, and no exception is configured for it`, false);
+
+/** Decides which addresses may be connected to: global unicast, and what is inside `allow` (CIDRs). */
+export function createAddressGuard(allow: readonly string[]) {
+  const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
+
+  function permits(address: string): boolean {
+    const parsed = unwrap(address);
+    const exempt = allowed.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits));
+    // Of IPv6 only 2000::/3 is handed out as global unicast (IANA); the library calls everything unknown unicast.
+    const global = parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST_6);
+    return exempt || (global && parsed.range() === 'unicast');
+  }
+
+  /** Resolves a name for the connection itself, and hands on only addresses that are permitted. */
+  const lookup: LookupFunction = (hostname, options, callback) => {
+    dnsLookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+      if (error) return callback(error, []);
+      if (!addresses.every(({ address }) => permits(address))) return callback(notAllowed(hostname), []);
+      if (options.all) return callback(null, addresses);
+      const [first] = addresses;
+      return first ? callback(null, first.address, first.family) : callback(new Error('no address'), []);
+    });
+  };
+
+  return { permits, lookup };
+}

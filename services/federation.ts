@@ -1,0 +1,146 @@
+import type { Knex } from '../db/knex.ts';
+import { Provider } from '../db/models/Provider.ts';
+import { findLogin, insertLogin, keepOutcome, takeLogin, type LoginRow } from '../db/providers.ts';
+import { AppError, notFound } from '../domain/errors.ts';
+import { SignInRefused, type Profile } from '../domain/providers.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Ids } from '../platform/ids.ts';
+import type { Log } from '../platform/log.ts';
+import type { Vault } from '../platform/vault.ts';
+import type { Admission } from './admission.ts';
+import type { createOidc, OidcConfig, OidcPending } from './providerKinds/oidc.ts';
+import type { createSaml, SamlConfig, SamlPending } from './providerKinds/saml.ts';
+import type { Providers } from './providers.ts';
+import type { RequestSource, SessionTokens } from './sessions.ts';
+import type { Throttle } from './throttle.ts';
+import { newToken, tokenHash } from './tokens.ts';
+
+export type Federation = ReturnType<typeof createFederation>;
+
+/** `origin` is where browsers reach this API, from the configuration and never from a request header. */
+type Start = { providerId?: string; returnTo: string; origin: string };
+
+/** Where the browser goes next, and the secret that binds the sign-in to it. */
+export type Started = { redirectUrl: string; browserToken: string };
+
+/** A finished sign-in, and the path of the UI to go back to. */
+export type Finished = { tokens: SessionTokens; returnTo: string };
+
+export const OIDC_CALLBACK = '/api/auth/oidc/callback';
+export const SAML_CALLBACK = '/api/auth/saml/callback';
+const samlMetadata = (providerId: string) => `/api/auth/saml/metadata/${providerId}`;
+
+/** How long a sign-in at a provider may take. */
+export const LOGIN_SECONDS = 600;
+
+type Deps = {
+  db: Knex; clock: Clock; ids: Ids; log: Log; vault: Vault; throttle: Throttle; admission: Admission; providers: Providers;
+  oidc: ReturnType<typeof createOidc>; saml: ReturnType<typeof createSaml>;
+};
+
+/** Signing in at a provider with the browser: begun here, answered there, finished by the browser that began. */
+export function createFederation({ db, clock, ids, log, vault, throttle, admission, providers, oidc, saml }: Deps) {
+  const contextOf = (loginId: string) => `login:${loginId}`;
+
+  const unavailable = (provider: Provider) => (error: unknown): never => {
+    if (error instanceof AppError) throw error;
+    log.warn({ err: error, providerId: provider.id }, 'an identity provider cannot be used');
+    throw new AppError('provider_unavailable', 'The identity provider cannot be used now.');
+  };
+
+  /** Remembers what must come back. `state` goes with the browser to the provider, `browserToken` stays in a cookie. */
+  async function remember(provider: Provider, returnTo: string, state: ReturnType<typeof newToken>, pending: object): Promise<string> {
+    const id = ids.next('lgn');
+    const browser = newToken('browser');
+    await insertLogin(db, {
+      id, provider_id: provider.id, state_hash: state.hash, browser_hash: browser.hash, return_to: returnTo, outcome: null,
+      sealed: vault.seal(JSON.stringify(pending), contextOf(id)),
+      expires_at: new Date(clock.now().getTime() + LOGIN_SECONDS * 1_000),
+    });
+    return browser.token;
+  }
+
+  const open = (login: LoginRow, sealed: string): unknown => JSON.parse(vault.open(sealed, contextOf(login.id)));
+
+  async function enabledProvider(login: LoginRow, source: RequestSource): Promise<Provider> {
+    const provider = await Provider.query(db).findById(login.provider_id).where({ enabled: true });
+    return provider ?? admission.refuse(source, { providerId: login.provider_id, reason: 'the provider is disabled' });
+  }
+
+  const unknownLogin = (source: RequestSource) =>
+    admission.refuse(source, { reason: 'no such sign-in is under way in this browser' }, 'No such sign-in is under way in this browser; begin again.');
+
+  /** The sign-in that this browser began, taken once. Error: `login_failed`. */
+  async function take(state: string, browserToken: string | undefined, source: RequestSource): Promise<LoginRow> {
+    const login = await takeLogin(db, { stateHash: tokenHash(state), browserHash: tokenHash(browserToken ?? ''), now: clock.now() });
+    return login ?? unknownLogin(source);
+  }
+
+  const refusedBy = (provider: Provider, source: RequestSource) => (error: unknown) => {
+    if (!(error instanceof SignInRefused)) return unavailable(provider)(error);
+    return admission.refuse(source, { providerId: provider.id, reason: error.message });
+  };
+
+  return {
+    /** Errors: `invalid_request` (provider), `too_many_requests`, `provider_unavailable`, `master_key_missing`. */
+    async startOidc({ providerId, returnTo, origin }: Start, source: RequestSource): Promise<Started> {
+      await throttle.start(source.address);
+      const provider = await providers.choose('oidc', providerId);
+      const state = newToken('state');
+      const config = providers.openConfig(provider) as OidcConfig;
+      const { url, pending } = await oidc.start(config, { state: state.token, redirectUri: origin + OIDC_CALLBACK }).catch(unavailable(provider));
+      return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
+    },
+
+    /** Errors: `login_failed`, `provider_unavailable`. */
+    async finishOidc(query: URLSearchParams, browserToken: string | undefined, source: RequestSource): Promise<Finished> {
+      const login = await take(query.get('state') ?? '', browserToken, source);
+      const provider = await enabledProvider(login, source);
+      const profile = await oidc.finish(providers.openConfig(provider) as OidcConfig, open(login, login.sealed) as OidcPending, query)
+        .catch(refusedBy(provider, source));
+      return { tokens: await admission.ofProfile(provider, profile, source), returnTo: login.return_to };
+    },
+
+    /** Errors: as for `startOidc`. */
+    async startSaml({ providerId, returnTo, origin }: Start, source: RequestSource): Promise<Started> {
+      await throttle.start(source.address);
+      const provider = await providers.choose('saml', providerId);
+      const state = newToken('state');
+      const config = providers.openConfig(provider) as SamlConfig;
+      const audience = saml.audienceOf(config, origin + samlMetadata(provider.id));
+      const { url, pending } = await saml.start(config, {
+        relayState: state.token, callbackUrl: origin + SAML_CALLBACK, audience, now: clock.now(),
+      }).catch(unavailable(provider));
+      return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
+    },
+
+    /**
+     * Checks a response. It comes from the provider's page, without our cookies, so it is kept for the browser that
+     * began; another browser cannot finish it. Error: `login_failed`.
+     */
+    async receiveSaml({ samlResponse, relayState }: { samlResponse: string; relayState: string }, source: RequestSource): Promise<void> {
+      const login = (await findLogin(db, tokenHash(relayState), clock.now())) ?? (await unknownLogin(source));
+      const provider = await enabledProvider(login, source);
+      const profile = await saml.finish(providers.openConfig(provider) as SamlConfig, open(login, login.sealed) as SamlPending, samlResponse)
+        .catch(refusedBy(provider, source));
+      const kept = await keepOutcome(db, login.id, vault.seal(JSON.stringify(profile), contextOf(login.id)));
+      if (!kept) await unknownLogin(source);
+    },
+
+    /** Error: `login_failed`. */
+    async finishSaml(state: string, browserToken: string | undefined, source: RequestSource): Promise<Finished> {
+      const login = await take(state, browserToken, source);
+      if (login.outcome === null) return unknownLogin(source);
+      const provider = await enabledProvider(login, source);
+      return { tokens: await admission.ofProfile(provider, open(login, login.outcome) as Profile, source), returnTo: login.return_to };
+    },
+
+    /** What a SAML provider must be told of us. Error: `not_found`. */
+    async samlMetadata(providerId: string, origin: string): Promise<string> {
+      const provider = await Provider.query(db).findById(providerId).where({ kind: 'saml', enabled: true });
+      if (!provider) throw notFound('provider', providerId);
+      const config = providers.openConfig(provider) as SamlConfig;
+      return saml.metadata(config, { callbackUrl: origin + SAML_CALLBACK, audience: saml.audienceOf(config, origin + samlMetadata(providerId)) });
+    },
+  };
+}

@@ -1,0 +1,141 @@
+import { findDevicePlace, findRoles, findSitePlace, leavesAdministrator } from '../db/access.ts';
+import type { Commit } from '../db/commit.ts';
+import { isForeignKeyViolation, isUniqueViolation } from '../db/constraints.ts';
+import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
+import type { Knex } from '../db/knex.ts';
+import { GrantRecord } from '../db/models/GrantRecord.ts';
+import { whereInScope } from '../db/scopeSql.ts';
+import type { Caller } from '../domain/caller.ts';
+import { AppError, invalidField, notFound } from '../domain/errors.ts';
+import type { Role } from '../domain/roles.ts';
+import { covers, PLATFORM, type Level, type Place } from '../domain/scope.ts';
+import type { Ids } from '../platform/ids.ts';
+import type { DispatchTask } from '../temporal/contracts.ts';
+import type { Access } from './access.ts';
+
+export type Grants = ReturnType<typeof createGrants>;
+
+/** Where a role is given: the narrowest of the three counts, none (or the tenant `platform`) is the platform. */
+export type TargetRequest = { tenantId?: string; siteId?: string; deviceId?: string };
+
+/** Who gets it: a user, or everybody in a group at a provider. */
+export type Grantee = { userId: string } | { providerId: string; externalGroup: string };
+
+export type GrantFilter = {
+  userId?: string; providerId?: string; externalGroup?: string; roleId?: string;
+  tenantId?: string; siteId?: string; deviceId?: string;
+};
+
+type Kind = GrantRecord['kind'];
+
+const PLACE_COLUMNS = { tenant: 'tenant_id', site: 'site_id', device: 'device_id' };
+
+type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids };
+
+/** Roles given to users (assignments) and to groups at identity providers (mappings). */
+export function createGrants({ db, commit, access, ids }: Deps) {
+  /** Where the target stands. A site or device that the caller may not manage does not exist for them. */
+  async function resolve(caller: Caller, { tenantId, siteId, deviceId }: TargetRequest): Promise<{ level: Level; place: Place }> {
+    if (deviceId === undefined && siteId === undefined) {
+      const place = { tenantId: tenantId ?? PLATFORM };
+      return { level: place.tenantId === PLATFORM ? 'platform' : 'tenant', place };
+    }
+    const [level, id, place] = deviceId === undefined
+      ? (['site', siteId ?? '', await findSitePlace(db, siteId ?? '')] as const)
+      : (['device', deviceId, await findDevicePlace(db, deviceId)] as const);
+    if (!place || !covers(access.scope(caller, 'rbac:write'), place)) {
+      throw invalidField('body', `/${level}Id`, 'not_found', `there is no ${level} with id ${id}`);
+    }
+    const agrees = (given: string | undefined, real: string | null | undefined) => given === undefined || given === real;
+    if (!agrees(tenantId, place.tenantId)) throw invalidField('body', '/tenantId', 'mismatch', `is not the tenant of the ${level}`);
+    if (!agrees(siteId, place.siteId)) throw invalidField('body', '/siteId', 'mismatch', 'is not the site of the device');
+    return { level, place };
+  }
+
+  async function findRole(trx: Knex, roleId: string): Promise<Role> {
+    const role = (await findRoles(trx, [roleId])).get(roleId);
+    if (!role) throw invalidField('body', '/roleId', 'not_found', `there is no role with id ${roleId}`);
+    return role;
+  }
+
+  async function find(caller: Caller, kind: Kind, id: string): Promise<GrantRecord> {
+    const query = GrantRecord.query(db).findById(id).where({ kind });
+    whereInScope(query, access.scope(caller, 'rbac:read'), PLACE_COLUMNS);
+    const grant = await query;
+    if (!grant) throw notFound(kind, id);
+    return grant;
+  }
+
+  return {
+    /** One grant inside the caller's scope. Error: `not_found`. */
+    read: find,
+
+    /** Grants of one kind inside the caller's scope, newest first. */
+    async list(caller: Caller, kind: Kind, filter: GrantFilter, page: PageRequest): Promise<Page<GrantRecord>> {
+      const query = GrantRecord.query(db).where({ kind });
+      whereInScope(query, access.scope(caller, 'rbac:read'), PLACE_COLUMNS);
+      const wanted: [string, string | undefined][] = [
+        ['user_id', filter.userId], ['provider_id', filter.providerId], ['external_group', filter.externalGroup],
+        ['role_id', filter.roleId], ['tenant_id', filter.tenantId], ['site_id', filter.siteId], ['device_id', filter.deviceId],
+      ];
+      for (const [column, value] of wanted) if (value !== undefined) void query.where(column, value);
+      return keysetPage(query, page);
+    },
+
+    /**
+     * Gives a role. The caller needs `rbac:write` and every permission of the role where it is given.
+     * Errors: `permission_denied`, `invalid_request` (user, provider, role, site or device unknown), `conflict`.
+     */
+    async create(caller: Caller, grantee: Grantee, roleId: string, target: TargetRequest): Promise<GrantRecord> {
+      const { level, place } = await resolve(caller, target);
+      await access.require(caller, 'rbac:write', place);
+      await access.requireAll(caller, [{ role: await findRole(db, roleId), place }]);
+      const kind: Kind = 'userId' in grantee ? 'assignment' : 'mapping';
+      return commit({ ...caller, tenantId: place.tenantId }, async (work) => {
+        const trx = await work.trx();
+        // The role must still be what it was when the caller's right to give it was checked.
+        await trx.raw('SELECT FROM access_state FOR UPDATE');
+        await access.requireAll(caller, [{ role: await findRole(trx, roleId), place }]);
+        const grant = await GrantRecord.query(trx).insertAndFetch({
+          id: ids.next(kind === 'assignment' ? 'asg' : 'map'), kind, ...grantee, roleId, level,
+          tenantId: place.tenantId, siteId: place.siteId ?? null, deviceId: place.deviceId ?? null,
+          createdBy: caller.actorId, createdAt: work.now,
+        }).catch((error: unknown) => {
+          throw refusal(error, grantee);
+        });
+        work.audit(`${kind}.create`, subject(grant), { after: view(grant) });
+        work.emit(`${kind}.created`, subject(grant), view(grant));
+        return grant;
+      });
+    },
+
+    /** Takes a role back. Errors: `not_found`, `permission_denied`, `last_administrator`. */
+    async remove(caller: Caller, kind: Kind, id: string): Promise<void> {
+      const known = await find(caller, kind, id);
+      await access.require(caller, 'rbac:write', known);
+      await commit({ ...caller, tenantId: known.tenantId }, async (work) => {
+        const trx = await work.trx();
+        const left = await leavesAdministrator(trx, async () => {
+          if ((await GrantRecord.query(trx).deleteById(id)) === 0) throw notFound(kind, id);
+        });
+        if (!left) throw new AppError('last_administrator', 'This is the last administrator of the platform.');
+        work.audit(`${kind}.delete`, subject(known), { before: view(known) });
+        work.emit(`${kind}.deleted`, subject(known), view(known));
+      });
+    },
+  };
+}
+
+function refusal(error: unknown, grantee: Grantee): unknown {
+  if (isUniqueViolation(error)) return new AppError('conflict', 'The role is already given there.');
+  if (!isForeignKeyViolation(error)) return error;
+  return 'userId' in grantee
+    ? invalidField('body', '/userId', 'not_found', `there is no user with id ${grantee.userId}`)
+    : invalidField('body', '/providerId', 'not_found', `there is no provider with id ${grantee.providerId}`);
+}
+
+const subject = ({ kind, id }: GrantRecord) => ({ type: kind, id });
+
+const view = ({ kind, userId, providerId, externalGroup, roleId, level, tenantId, siteId, deviceId }: GrantRecord) => ({
+  ...(kind === 'assignment' ? { userId } : { providerId, externalGroup }), roleId, level, tenantId, siteId, deviceId,
+});

@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import net from 'node:net';
+import tls from 'node:tls';
+import { Client, InvalidCredentialsError, type Entry } from 'ldapts';
+import { Type, type Static } from 'typebox';
+import { firstText, groupsFrom, MAX_GROUPS, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
+import { createAddressGuard, notAllowed, PRIVATE_NETWORKS, type AddressGuard } from '../../platform/addressGuard.ts';
+import { createSteps, type Kind } from './kind.ts';
+
+const Dn = (description: string) => Type.String({ minLength: 1, maxLength: 1_024, description });
+const AttributeName = (byDefault: string, description: string) =>
+  Type.String({ pattern: '^[A-Za-z][A-Za-z0-9;-]{0,63}$', default: byDefault, description });
+const LdapFilter = (byDefault: string, description: string) =>
+  Type.String({ pattern: '^\\(.+\\)$', maxLength: 1_024, default: byDefault, description });
+
+const LdapConfig = Type.Object(
+  {
+    url: Type.String({ pattern: '^ldaps?://[^/?#@\\\\]+$', maxLength: 255, description: 'ldaps://host[:port], or ldap:// with startTls.' }),
+    startTls: Type.Boolean({ default: false, description: 'Turns an ldap:// connection into TLS before anything is sent.' }),
+    caCertificate: Type.Optional(Type.String({ maxLength: 65_536, description: 'PEM of the authority of a private directory.' })),
+    allowPrivateNetwork: Type.Boolean({ default: false, description: 'The directory is at a private or loopback address.' }),
+    bindDn: Type.Optional(Dn('Account that searches; without it the search is anonymous.')),
+    bindPassword: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024, description: 'Secret.' })),
+    userBaseDn: Dn('Where people are.'),
+    userFilter: LdapFilter('(uid={username})', 'Finds one person; {username} is what was typed, escaped.'),
+    idAttribute: AttributeName('entryUUID', 'What never changes of a person: entryUUID, objectGUID.'),
+    usernameAttribute: AttributeName('uid', 'Shown as the user name.'),
+    displayNameAttribute: AttributeName('cn', 'Shown as the name.'),
+    emailAttribute: AttributeName('mail', 'E-mail address.'),
+    groupBaseDn: Type.Optional(Dn('Where groups are; without it the attribute memberOf of the person is used.')),
+    groupFilter: LdapFilter('(member={dn})', "Finds the person's groups; {dn} and {username} are escaped."),
+    groupNameAttribute: AttributeName('cn', 'The name of a group that mappings use.'),
+    timeoutMs: Type.Integer({ minimum: 500, maximum: 30_000, default: 5_000, description: 'Limit of one exchange.' }),
+  },
+  { additionalProperties: false, title: 'LdapConfig' },
+);
+export type LdapConfig = Static<typeof LdapConfig>;
+
+export const ldapKind: Kind = {
+  kind: 'ldap', config: LdapConfig, secrets: ['bindPassword'], destinations: ['url', 'caCertificate', 'allowPrivateNetwork', 'startTls'],
+};
+
+/** A value inside a search filter (RFC 4515, 3). */
+const escapeFilter = (value: string): string =>
+  // eslint-disable-next-line no-control-regex -- NUL is one of the characters that the RFC names
+  value.replace(/[\\*()\u0000]/g, (character) => `\\${character.charCodeAt(0).toString(16).padStart(2, '0')}`);
+
+const fill = (template: string, values: Readonly<Record<string, string>>): string =>
+  template.replace(/\{(\w+)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? escapeFilter(values[name] ?? '') : whole));
+
+const hostOf = (config: LdapConfig) => new URL(config.url).hostname.replace(/^\[|\]$/g, '');
+
+/** Signs people in against a directory: search with one account, then bind as the person. */
+export function createLdap({ outboundAllow }: { outboundAllow: readonly string[] }) {
+  const guardOf = (config: LdapConfig) =>
+    createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
+
+  /** A connection under TLS; whatever `work` does, it is closed. */
+  async function connected<T>(config: LdapConfig, guard: AddressGuard, work: (client: Client) => Promise<T>): Promise<T> {
+    const host = hostOf(config);
+    if (net.isIP(host) && !guard.permits(host)) throw notAllowed(host);
+    const secure = config.url.startsWith('ldaps:');
+    if (!secure && !config.startTls) throw new Error('Without TLS passwords would be readable on the way: use ldaps:// or startTls.');
+    const tlsOptions: tls.ConnectionOptions = {
+      ...(config.caCertificate !== undefined && { ca: config.caCertificate }), ...(net.isIP(host) ? {} : { servername: host }),
+      lookup: guard.lookup, host,
+    };
+    const client = new Client({
+      url: config.url, timeout: config.timeoutMs, connectTimeout: config.timeoutMs, strictDN: false, tlsOptions,
+      createConnection: ((port: number, at: string) => net.connect({ port, host: at, lookup: guard.lookup })) as typeof net.connect,
+    });
+    try {
+      if (!secure) await client.startTLS(tlsOptions);
+      return await work(client);
+    } finally {
+      await client.unbind().catch(() => undefined);
+    }
+  }
+
+  const bindToSearch = async (client: Client, { bindDn, bindPassword }: LdapConfig): Promise<void> => {
+    if (bindDn !== undefined) await client.bind(bindDn, bindPassword ?? '');
+  };
+
+  async function findPerson(client: Client, config: LdapConfig, username: string): Promise<Entry | undefined> {
+    const { searchEntries } = await client.search(config.userBaseDn, {
+      scope: 'sub', filter: fill(config.userFilter, { username }), sizeLimit: 2, derefAliases: 'never',
+      attributes: [...new Set([config.idAttribute, config.usernameAttribute, config.displayNameAttribute, config.emailAttribute, 'memberOf'])],
+      explicitBufferAttributes: ['objectGUID'],
+    }).catch((error: unknown) => {
+      // More than the limit is as good as more than one.
+      if ((error as { code?: number }).code === SIZE_LIMIT_EXCEEDED) return { searchEntries: [] };
+      throw error;
+    });
+    // Two that match are nobody: which one typed the password cannot be told.
+    return searchEntries.length === 1 ? searchEntries[0] : undefined;
+  }
+
+  async function findGroups(client: Client, config: LdapConfig, person: Entry, username: string): Promise<string[]> {
+    if (config.groupBaseDn === undefined) return groupsFrom(valuesOf(person, 'memberOf').map(firstNameInDn));
+    const { searchEntries } = await client.search(config.groupBaseDn, {
+      scope: 'sub', filter: fill(config.groupFilter, { dn: person.dn, username }), sizeLimit: MAX_GROUPS, derefAliases: 'never',
+      attributes: [config.groupNameAttribute],
+    });
+    return groupsFrom(searchEntries.flatMap((group) => valuesOf(group, config.groupNameAttribute)));
+  }
+
+  const profileOf = (config: LdapConfig, person: Entry, typed: string, groups: string[]): Profile => {
+    const externalId = firstText(...valuesOf(person, config.idAttribute));
+    if (externalId === undefined) throw new Error(`The entry has no attribute ${config.idAttribute}.`);
+    const username = firstText(...valuesOf(person, config.usernameAttribute)) ?? typed;
+    return {
+      externalId, username, groups,
+      displayName: firstText(...valuesOf(person, config.displayNameAttribute)) ?? username,
+      email: firstText(...valuesOf(person, config.emailAttribute)) ?? null,
+    };
+  };
+
+  return {
+    /**
+     * Checks a password. Errors: `SignInRefused` for a wrong name or password; others when the directory cannot
+     * be asked.
+     */
+    async authenticate(config: LdapConfig, username: string, password: string): Promise<Profile> {
+      // A bind without a password succeeds for everybody (RFC 4513, 5.1.2).
+      if (password === '') throw new SignInRefused('the password is empty');
+      const guard = guardOf(config);
+      return connected(config, guard, async (searching) => {
+        await bindToSearch(searching, config);
+        const person = await findPerson(searching, config, username);
+        // Somebody unknown costs a bind too, so that the time does not tell.
+        const dn = person?.dn ?? `cn=${randomBytes(8).toString('hex')},${config.userBaseDn}`;
+        await connected(config, guard, async (binding) => {
+          await binding.bind(dn, password).catch((error: unknown) => {
+            throw error instanceof InvalidCredentialsError || !person ? new SignInRefused('the directory refused') : error;
+          });
+        });
+        if (!person) throw new SignInRefused('the directory knows no such person');
+        return profileOf(config, person, username, await findGroups(searching, config, person, username));
+      });
+    },
+
+    /** Connects, binds and searches, step by step; with a user name it looks that person up. */
+    async test(config: LdapConfig, username: string | undefined): Promise<{ steps: TestStep[]; groups?: string[] }> {
+      const { steps, step } = createSteps();
+      const guard = guardOf(config);
+      const host = hostOf(config);
+      await step('resolve', async () => {
+        const addresses = net.isIP(host) ? [host] : (await lookup(host, { all: true })).map(({ address }) => address);
+        if (!addresses.every((address) => guard.permits(address))) throw notAllowed(host);
+        return { message: `${host} is ${addresses.join(', ')}.` };
+      });
+      await step('connect', () => probe(config, guard));
+      await step('tls', () => connected(config, guard, (client) => {
+        // The root is there for everybody; asking for nothing still needs the connection.
+        return client.search('', { scope: 'base', attributes: ['1.1'] }).then(() => ({ message: 'TLS is set up and the certificate is trusted.' }));
+      }));
+      await step('bind', () => connected(config, guard, async (client) => {
+        await bindToSearch(client, config);
+        return { message: config.bindDn === undefined ? 'The search is anonymous.' : `Bound as ${config.bindDn}.` };
+      }));
+      const groups = await step('search', () => connected(config, guard, async (client) => {
+        await bindToSearch(client, config);
+        if (username === undefined) {
+          await client.search(config.userBaseDn, { scope: 'base', attributes: ['1.1'] });
+          return { message: `${config.userBaseDn} can be searched.` };
+        }
+        const person = await findPerson(client, config, username);
+        if (!person) throw new Error(`Not exactly one entry matches ${fill(config.userFilter, { username })}.`);
+        const profile = profileOf(config, person, username, await findGroups(client, config, person, username));
+        return { message: `Found ${person.dn} with ${profile.groups.length} groups.`, value: profile.groups };
+      }));
+      return { steps, ...(groups && { groups }) };
+    },
+  };
+}
+
+const SIZE_LIMIT_EXCEEDED = 4;
+
+const DEFAULT_PORTS = { 'ldap:': 389, 'ldaps:': 636 } as const;
+
+/** Opens a bare connection and closes it. */
+function probe(config: LdapConfig, guard: AddressGuard): Promise<{ message: string }> {
+  const url = new URL(config.url);
+  const port = url.port === '' ? DEFAULT_PORTS[url.protocol as 'ldap:' | 'ldaps:'] : Number(url.port);
+  return new Promise((resolve, reject) => {
+    const socket = net.connect({ port, host: hostOf(config), lookup: guard.lookup, timeout: config.timeoutMs });
+    socket.once('connect', () => {
+      resolve({ message: `Connected to port ${port}.` });
+      socket.destroy();
+    });
+    socket.once('timeout', () => socket.destroy(new Error(`No connection within ${config.timeoutMs} ms.`)));
+    socket.once('error', reject);
+  });
+}
+
+/** An attribute's values as text; binary ones in hexadecimal. LDAP knows no case in names of attributes. */
+function valuesOf(entry: Entry, attribute: string): string[] {
+  const name = Object.keys(entry).find((key) => key.toLowerCase() === attribute.toLowerCase());
+  const value = name === undefined ? [] : entry[name];
+  return (Array.isArray(value) ? value : [value]).flatMap((each) =>
+    each === undefined ? [] : [Buffer.isBuffer(each) ? each.toString('hex') : each],
+  );
+}
+
+/** `cn=Network Team,ou=groups,…` → `Network Team`: the value of the first part of a DN (RFC 4514). */
+const firstNameInDn = (dn: string): string =>
+  (/^[^=]+=((?:\\.|[^,+\\])*)/.exec(dn)?.[1] ?? dn).replace(/\\([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/\\(.)/g, '$1').trim();

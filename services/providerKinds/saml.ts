@@ -1,0 +1,169 @@
+import { randomBytes, X509Certificate } from 'node:crypto';
+import { SAML, ValidateInResponseTo, type Profile as SamlProfile } from '@node-saml/node-saml';
+import { Type, type Static } from 'typebox';
+import { firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
+import { PRIVATE_NETWORKS } from '../../platform/addressGuard.ts';
+import { createGuardedHttp } from '../../platform/guardedHttp.ts';
+import { compareClocks, createSteps, type Kind } from './kind.ts';
+
+const AttributeName = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 255, description }));
+
+const SamlConfig = Type.Object(
+  {
+    entryPoint: Type.String({ pattern: '^https?://[^\\s#]+$', maxLength: 2_048, description: 'Single sign-on URL of the provider (HTTP-Redirect).' }),
+    idpEntityId: Type.String({ minLength: 1, maxLength: 1_024, description: 'Issuer of its assertions.' }),
+    idpCertificates: Type.Array(Type.String({ minLength: 1, maxLength: 16_384 }), {
+      minItems: 1, maxItems: 5, description: 'PEM of the certificates that may sign; two while one is replaced.',
+    }),
+    spEntityId: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024, description: 'Our name at the provider and the audience; the metadata URL unless set.' })),
+    spPrivateKey: Type.Optional(Type.String({ minLength: 1, maxLength: 16_384, description: 'Secret. PEM; with it requests are signed.' })),
+    metadataUrl: Type.Optional(Type.String({ pattern: '^https?://[^\\s#]+$', maxLength: 2_048, description: 'Metadata of the provider; read by the test only.' })),
+    wantResponseSigned: Type.Boolean({ default: false, description: 'The response must be signed beside the assertion.' }),
+    clockSkewSeconds: Type.Integer({ minimum: 0, maximum: 300, default: 30 }),
+    usernameAttribute: AttributeName('Shown as the user name; the NameID unless set.'),
+    displayNameAttribute: AttributeName('Shown as the name.'),
+    emailAttribute: AttributeName('E-mail address.'),
+    groupsAttribute: Type.String({ minLength: 1, maxLength: 255, default: 'groups', description: 'An attribute with the groups.' }),
+    allowPrivateNetwork: Type.Boolean({ default: false, description: 'metadataUrl is at a private or loopback address.' }),
+  },
+  { additionalProperties: false, title: 'SamlConfig' },
+);
+export type SamlConfig = Static<typeof SamlConfig>;
+
+export const samlKind: Kind = {
+  kind: 'saml', config: SamlConfig, secrets: ['spPrivateKey'], destinations: ['entryPoint', 'idpEntityId'],
+};
+
+/** What must come back; sealed until then. */
+export type SamlPending = { requestId: string; callbackUrl: string; audience: string; startedAt: string };
+
+/** How long a sign-in may take. */
+const REQUEST_MS = 600_000;
+const TIMEOUT_MS = 10_000;
+const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
+
+/** Signs people in with SAML 2.0 Web Browser SSO, started by us; assertions must be signed. */
+export function createSaml({ outboundAllow }: { outboundAllow: readonly string[] }) {
+  const strict = createGuardedHttp({ allow: outboundAllow });
+  const relaxed = createGuardedHttp({ allow: [...outboundAllow, ...PRIVATE_NETWORKS] });
+
+  /** Only the request that this sign-in began with is known. */
+  const samlOf = (config: SamlConfig, { requestId, callbackUrl, audience, startedAt }: SamlPending) =>
+    new SAML({
+      entryPoint: config.entryPoint, issuer: audience, callbackUrl, audience,
+      idpCert: config.idpCertificates, wantAssertionsSigned: true, wantAuthnResponseSigned: config.wantResponseSigned,
+      acceptedClockSkewMs: config.clockSkewSeconds * 1_000, signatureAlgorithm: 'sha256', digestAlgorithm: 'sha256',
+      ...(config.spPrivateKey !== undefined && { privateKey: config.spPrivateKey }),
+      identifierFormat: null, disableRequestedAuthnContext: true, requestIdExpirationPeriodMs: REQUEST_MS,
+      validateInResponseTo: ValidateInResponseTo.always, generateUniqueId: () => requestId,
+      cacheProvider: {
+        saveAsync: (key, value) => Promise.resolve({ value: key === requestId ? value : '', createdAt: Date.now() }),
+        getAsync: (key) => Promise.resolve(key === requestId ? startedAt : null),
+        removeAsync: () => Promise.resolve(null),
+      },
+    });
+
+  return {
+    /** Our name at the provider. */
+    audienceOf: (config: SamlConfig, metadataUrl: string): string => config.spEntityId ?? metadataUrl,
+
+    /** Where the browser goes, and what must come back. */
+    async start(
+      config: SamlConfig, { relayState, callbackUrl, audience, now }: { relayState: string; callbackUrl: string; audience: string; now: Date },
+    ): Promise<{ url: string; pending: SamlPending }> {
+      const pending = { requestId: `_${randomBytes(16).toString('hex')}`, callbackUrl, audience, startedAt: now.toISOString() };
+      const url = await samlOf(config, pending).getAuthorizeUrlAsync(relayState, undefined, {});
+      return { url, pending };
+    },
+
+    /** Checks a response and everything in it. Error: `SignInRefused`. */
+    async finish(config: SamlConfig, pending: SamlPending, samlResponse: string): Promise<Profile> {
+      try {
+        const { profile } = await samlOf(config, pending).validatePostResponseAsync({ SAMLResponse: samlResponse });
+        if (!profile) throw new Error('no assertion');
+        return readAssertion(config, pending, profile);
+      } catch (error) {
+        throw new SignInRefused(error instanceof Error ? error.message.slice(0, 300) : 'not a valid response');
+      }
+    },
+
+    /** Metadata of this side, to be given to the provider. */
+    metadata: (config: SamlConfig, { callbackUrl, audience }: { callbackUrl: string; audience: string }): string =>
+      samlOf(config, { requestId: '_', callbackUrl, audience, startedAt: '' }).generateServiceProviderMetadata(null, null),
+
+    /** The groups that sample attributes would give. */
+    groupsIn: (config: SamlConfig, claims: Readonly<Record<string, unknown>>): string[] => groupsFrom(claims[config.groupsAttribute]),
+
+    /** Looks at the certificates and, where a URL is set, at the provider's metadata. */
+    async test(config: SamlConfig): Promise<{ steps: TestStep[] }> {
+      const { steps, step } = createSteps();
+      await step('certificates', () => {
+        const ends = config.idpCertificates.map(endOf);
+        if (ends.every((end) => end.getTime() < Date.now())) throw new Error('Every certificate has expired.');
+        return Promise.resolve({ message: `Valid until ${ends.map((end) => end.toISOString().slice(0, 10)).join(', ')}.` });
+      });
+      const { metadataUrl } = config;
+      if (metadataUrl === undefined) {
+        steps.push({ name: 'metadata', status: 'skipped', message: 'metadataUrl is not set.', durationMs: 0 });
+        return { steps };
+      }
+      const http = config.allowPrivateNetwork ? relaxed : strict;
+      let date: string | undefined;
+      await step('metadata', async () => {
+        const answer = await http.request({ url: metadataUrl, method: 'GET', headers: {}, timeoutMs: TIMEOUT_MS });
+        ({ date } = answer.headers);
+        if (answer.status !== 200) throw new Error(`It answers ${answer.status}.`);
+        if (!answer.body.includes(config.idpEntityId)) throw new Error(`It does not name ${config.idpEntityId}.`);
+        const known = config.idpCertificates.map((pem) => certificate(pem).raw.toString('base64'));
+        const flat = answer.body.replaceAll(/\s/g, '');
+        if (!known.some((base64) => flat.includes(base64))) throw new Error('None of the certificates is in it.');
+        return { message: `It names ${config.idpEntityId} and one of the certificates.` };
+      });
+      await step('clock', () => Promise.resolve(compareClocks(date)));
+      return { steps };
+    },
+
+    close: async (): Promise<void> => void (await Promise.all([strict.close(), relaxed.close()])),
+  };
+}
+
+/** PEM, or the bare base64 of metadata. Throws for anything else. */
+function certificate(text: string): X509Certificate {
+  const pem = text.includes('-----BEGIN') ? text : `-----BEGIN CERTIFICATE-----\n${text.replaceAll(/\s/g, '')}\n-----END CERTIFICATE-----\n`;
+  return new X509Certificate(pem);
+}
+
+const endOf = (text: string): Date => new Date(certificate(text).validTo);
+
+type Node = { _?: string; $?: Record<string, string>; [name: string]: unknown };
+
+const only = (node: Node | undefined, name: string): Node | undefined => {
+  const found = node?.[name];
+  return Array.isArray(found) && found.length === 1 ? (found[0] as Node) : undefined;
+};
+
+/**
+ * Reads the signed part and demands what the profile demands of a bearer assertion (SAML 2.0 Profiles, 4.1.4.2): the
+ * library leaves the issuer, the recipient and a missing InResponseTo to us.
+ */
+function readAssertion(config: SamlConfig, pending: SamlPending, profile: SamlProfile): Profile {
+  const assertion = (profile.getAssertion?.() as { Assertion?: Node } | undefined)?.Assertion;
+  const issuer = only(assertion, 'Issuer')?._;
+  if (issuer !== config.idpEntityId) throw new Error('the issuer is another one');
+  const confirmation = only(only(assertion, 'Subject'), 'SubjectConfirmation');
+  const data = only(confirmation, 'SubjectConfirmationData')?.$;
+  if (confirmation?.$?.Method !== BEARER) throw new Error('it is not confirmed as a bearer assertion');
+  if (data?.Recipient !== pending.callbackUrl) throw new Error('the recipient is another one');
+  if (data.InResponseTo !== pending.requestId) throw new Error('it answers another request');
+  if (data.NotOnOrAfter === undefined) throw new Error('it has no end');
+  if (!only(only(assertion, 'Conditions'), 'AudienceRestriction')) throw new Error('it has no audience');
+  const externalId = firstText(only(only(assertion, 'Subject'), 'NameID')?._);
+  if (externalId === undefined) throw new Error('it names nobody');
+  const attributes = (profile.attributes ?? {}) as Record<string, unknown>;
+  const attribute = (name: string | undefined) => (name === undefined ? undefined : [attributes[name]].flat()[0]);
+  const username = firstText(attribute(config.usernameAttribute)) ?? externalId;
+  return {
+    externalId, username, displayName: firstText(attribute(config.displayNameAttribute)) ?? username,
+    email: firstText(attribute(config.emailAttribute)) ?? null, groups: groupsFrom(attributes[config.groupsAttribute]),
+  };
+}

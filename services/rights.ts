@@ -1,0 +1,73 @@
+import { LRUCache } from 'lru-cache';
+import { findGrants, findRoles, findStanding, principalsOf, type Standing } from '../db/access.ts';
+import type { Knex } from '../db/knex.ts';
+import type { Authority, Caller } from '../domain/caller.ts';
+import { BUILT_IN_ROLES, type Role } from '../domain/roles.ts';
+import { grantAtTenant, NO_RIGHTS, type Rights } from '../domain/scope.ts';
+
+export type UserRights = ReturnType<typeof createRights>;
+
+/** Grants that a process keeps worked out, of all users together. */
+const MAX_GRANTS_KEPT = 500_000;
+const MAX_HEADERS_KEPT = 1_000;
+
+/** Finds out what somebody holds. What was read once holds until a grant or a role changes. */
+export function createRights({ db }: { db: Knex }) {
+  const ofUsers = new LRUCache<string, { version: number; rights: Rights }>({
+    maxSize: MAX_GRANTS_KEPT, sizeCalculation: ({ rights }) => rights.grants.length + 1,
+  });
+  const ofHeaders = new LRUCache<string, Rights>({ max: MAX_HEADERS_KEPT });
+
+  const atTenant = (roleIds: readonly string[], tenantId: string, roles: ReadonlyMap<string, Role>): Rights => ({
+    grants: roleIds.flatMap((id) => {
+      const role = roles.get(id);
+      return role ? [grantAtTenant(role, tenantId)] : [];
+    }),
+  });
+
+  async function ofUser(userId: string, { enabled, providerId, externalGroups, version }: Standing): Promise<Rights> {
+    if (!enabled) return NO_RIGHTS;
+    const principals = principalsOf(userId, providerId, externalGroups);
+    const key = JSON.stringify(principals);
+    const known = ofUsers.get(key);
+    if (known?.version === version) return known.rights;
+    const rights = { grants: await findGrants(db, principals), principals };
+    ofUsers.set(key, { version, rights });
+    return rights;
+  }
+
+  async function ofUserId(userId: string): Promise<Rights> {
+    const standing = await findStanding(db, userId);
+    return standing ? ofUser(userId, standing) : NO_RIGHTS;
+  }
+
+  return {
+    /** What a user holds by assignments, and by the mappings of the groups they were in at their last login. */
+    ofUser,
+
+    /** The same for a user of whom only the id is known; nothing for one who is disabled or unknown. */
+    ofUserId,
+
+    /** What role ids from a gateway give at its tenant; unknown ones give nothing. */
+    async ofRoles(roleIds: readonly string[], tenantId: string): Promise<Rights> {
+      if (roleIds.some((id) => !BUILT_IN_ROLES.has(id))) return atTenant(roleIds, tenantId, await findRoles(db, roleIds));
+      const key = JSON.stringify([tenantId, ...roleIds]);
+      const known = ofHeaders.get(key) ?? atTenant(roleIds, tenantId, BUILT_IN_ROLES);
+      ofHeaders.set(key, known);
+      return known;
+    },
+
+    /** What whoever asked for a job holds now. */
+    async ofAuthority(authority: Authority): Promise<Rights> {
+      if ('userId' in authority) return ofUserId(authority.userId);
+      const roles = await findRoles(db, authority.grants.map(({ roleId }) => roleId));
+      return { grants: authority.grants.flatMap(({ roleId, tenantId }) => atTenant([roleId], tenantId, roles).grants) };
+    },
+  };
+}
+
+/** What is kept of a caller for work that goes on without them. */
+export const authorityOf = ({ kind, actorId, rights }: Caller): Authority =>
+  kind === 'session'
+    ? { actorId, userId: actorId }
+    : { actorId, grants: rights.grants.map(({ role, targetId }) => ({ roleId: role.id, tenantId: targetId })) };

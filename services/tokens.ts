@@ -1,0 +1,13 @@
+import { createHash, randomBytes } from 'node:crypto';
+
+/** The prefixes let scanners for leaked secrets recognise a token. */
+const PREFIXES = { access: 'hfa_', refresh: 'hfr_', state: 'hfs_', browser: 'hfb_' } as const;
+
+/** 256 random bits, base64url. Only its hash is kept. */
+export function newToken(kind: keyof typeof PREFIXES): { token: string; hash: Buffer } {
+  const token = PREFIXES[kind] + randomBytes(32).toString('base64url');
+  return { token, hash: tokenHash(token) };
+}
+
+/** SHA-256: enough for something that cannot be guessed. */
+export const tokenHash = (token: string): Buffer => createHash('sha256').update(token).digest();

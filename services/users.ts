@@ -1,0 +1,168 @@
+import { findGivings, leavesAdministrator, principalsOf } from '../db/access.ts';
+import type { Commit } from '../db/commit.ts';
+import { isUniqueViolation } from '../db/constraints.ts';
+import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
+import type { Knex } from '../db/knex.ts';
+import { nextVersion, User } from '../db/models/User.ts';
+import { whereInScope } from '../db/scopeSql.ts';
+import { endSessions } from '../db/sessions.ts';
+import type { Caller } from '../domain/caller.ts';
+import { AppError, checkVersion, invalidField, notFound } from '../domain/errors.ts';
+import { LOCAL_PROVIDER } from '../domain/providers.ts';
+import type { Ids } from '../platform/ids.ts';
+import type { DispatchTask } from '../temporal/contracts.ts';
+import type { Access } from './access.ts';
+import type { Passwords } from './passwords.ts';
+import { own } from './sessions.ts';
+import type { Throttle } from './throttle.ts';
+import { userSubject, userView } from './userTrail.ts';
+
+export type Users = ReturnType<typeof createUsers>;
+
+export type UserRequest = {
+  username: string; displayName?: string; email?: string | null; tenantId?: string; password?: string; mustChangePassword?: boolean;
+};
+export type UserChange = { displayName?: string; email?: string | null; tenantId?: string; enabled?: boolean };
+export type UserFilter = { providerId?: string; username?: string; enabled?: boolean; tenantId?: string };
+
+/** A user, and the password that was made up for them, which is shown this once. */
+export type UserWithPassword = { user: User; oneTimePassword: string | null };
+
+type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids; passwords: Passwords; throttle: Throttle };
+
+/** People with accounts. */
+export function createUsers({ db, commit, access, ids, passwords, throttle }: Deps) {
+  async function find(caller: Caller, id: string): Promise<User> {
+    const query = User.query(db).findById(id);
+    whereInScope(query, access.scope(caller, 'user:read'));
+    const user = await query;
+    if (!user) throw notFound('user', id);
+    return user;
+  }
+
+  /**
+   * Who resets a password or moves an account could act as its owner, so they must hold all that the owner holds.
+   */
+  async function findToWrite(caller: Caller, id: string): Promise<User> {
+    const user = await find(caller, id);
+    await access.require(caller, 'user:write', user);
+    if (user.id !== caller.actorId) {
+      await access.requireAll(caller, await findGivings(db, principalsOf(user.id, user.providerId, user.externalGroups)));
+    }
+    return user;
+  }
+
+  return {
+    read: find,
+
+    /** Users inside the caller's scope, newest first. */
+    async list(caller: Caller, filter: UserFilter, page: PageRequest): Promise<Page<User>> {
+      const query = User.query(db);
+      whereInScope(query, access.scope(caller, 'user:read'));
+      if (filter.providerId !== undefined) void query.where('provider_id', filter.providerId);
+      if (filter.username !== undefined) void query.whereRaw('lower(username) = lower(?)', [filter.username]);
+      if (filter.enabled !== undefined) void query.where('enabled', filter.enabled);
+      if (filter.tenantId !== undefined) void query.where('tenant_id', filter.tenantId);
+      return keysetPage(query, page);
+    },
+
+    /**
+     * Makes a local account. Without a password one for the first login is made up.
+     * Errors: `permission_denied`, `invalid_request` (password), `conflict` (user name).
+     */
+    async create(caller: Caller, request: UserRequest): Promise<UserWithPassword> {
+      const { username, displayName = username, email = null, tenantId = caller.tenantId } = request;
+      await access.require(caller, 'user:write', { tenantId });
+      if (request.password !== undefined) await passwords.check(request.password, username, '/password');
+      const oneTimePassword = request.password === undefined ? passwords.oneTime() : null;
+      const passwordHash = await passwords.hash(request.password ?? oneTimePassword ?? '');
+      const mustChangePassword = oneTimePassword !== null || (request.mustChangePassword ?? true);
+      return commit({ ...caller, tenantId }, async (work) => {
+        const user = await User.query(await work.trx()).insertAndFetch({
+          id: ids.next('usr'), providerId: LOCAL_PROVIDER, externalId: null, externalGroups: [], username, displayName, email,
+          tenantId, enabled: true, passwordHash, mustChangePassword, lastLoginAt: null,
+          createdAt: work.now, updatedAt: work.now, version: 1,
+        }).catch((error: unknown) => {
+          throw isUniqueViolation(error) ? new AppError('conflict', `There is already a local account called ${username}.`) : error;
+        });
+        work.audit('user.create', userSubject(user), { after: userView(user) });
+        work.emit('user.created', userSubject(user), userView(user));
+        return { user, oneTimePassword };
+      });
+    },
+
+    /**
+     * Changes an account; disabling it ends its sessions. Errors: `not_found`, `permission_denied`,
+     * `last_administrator`, `version_stale`.
+     */
+    async update(caller: Caller, id: string, change: UserChange, expectedVersion?: number): Promise<User> {
+      const known = await findToWrite(caller, id);
+      if (change.tenantId !== undefined) await access.require(caller, 'user:write', { tenantId: change.tenantId });
+      return commit({ ...caller, tenantId: known.tenantId }, async (work) => {
+        const trx = await work.trx();
+        let outcome: { before: User; after: User } | undefined;
+        const left = await leavesAdministrator(trx, async () => {
+          const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
+          checkVersion(before, expectedVersion);
+          const after = await User.query(trx).patchAndFetchById(id, { ...change, updatedAt: work.now, version: before.version + 1 });
+          outcome = { before, after };
+        });
+        if (!left) throw new AppError('last_administrator', 'This is the last administrator of the platform.');
+        if (!outcome) throw notFound('user', id);
+        const { before, after } = outcome;
+        if (!after.enabled) await endSessions(trx, { userId: id, reason: 'disabled', now: work.now });
+        work.audit('user.update', userSubject(after), { before: userView(before), after: userView(after) });
+        work.emit('user.updated', userSubject(after), userView(after));
+        return after;
+      });
+    },
+
+    /**
+     * Gives an account another password, for one login, and ends its sessions.
+     * Errors: `not_found`, `permission_denied`, `not_local`, `invalid_request` (password).
+     */
+    async resetPassword(caller: Caller, id: string, password?: string): Promise<UserWithPassword> {
+      const known = await findToWrite(caller, id);
+      if (known.providerId !== LOCAL_PROVIDER) throw new AppError('not_local', 'Its password is the business of the identity provider.');
+      if (password !== undefined) await passwords.check(password, known.username, '/password');
+      const oneTimePassword = password === undefined ? passwords.oneTime() : null;
+      const passwordHash = await passwords.hash(password ?? oneTimePassword ?? '');
+      return commit({ ...caller, tenantId: known.tenantId }, async (work) => {
+        const trx = await work.trx();
+        const user = await User.query(trx).patchAndFetchById(id, {
+          passwordHash, mustChangePassword: true, updatedAt: work.now, version: nextVersion(),
+        });
+        await endSessions(trx, { userId: id, reason: 'password_change', now: work.now });
+        work.audit('user.reset_password', userSubject(user));
+        work.emit('user.updated', userSubject(user), userView(user));
+        return { user, oneTimePassword };
+      });
+    },
+
+    /**
+     * Changes the caller's own password; their other sessions end.
+     * Errors: `login_failed` (current password), `invalid_request` (new one), `not_local`, `too_many_requests`.
+     */
+    async changeOwnPassword(caller: Caller, { currentPassword, newPassword }: { currentPassword: string; newPassword: string }): Promise<void> {
+      const sessionId = own(caller);
+      const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
+      if (user.providerId !== LOCAL_PROVIDER) throw new AppError('not_local', 'Your password is the business of your identity provider.');
+      const attempt = await throttle.attempt({ account: `local:${user.username}`, address: caller.address });
+      if (!(await passwords.verify(user.passwordHash, currentPassword))) throw new AppError('login_failed', 'The current password is wrong.');
+      await attempt.succeeded();
+      await passwords.check(newPassword, user.username, '/newPassword');
+      if (currentPassword === newPassword) throw invalidField('body', '/newPassword', 'same', 'must not be the current password');
+      const passwordHash = await passwords.hash(newPassword);
+      await commit({ ...caller, tenantId: user.tenantId }, async (work) => {
+        const trx = await work.trx();
+        const changed = await User.query(trx).findById(user.id).where({ password_hash: user.passwordHash }).patch({
+          passwordHash, mustChangePassword: false, updatedAt: work.now, version: nextVersion(),
+        });
+        // A reset that came in between wins.
+        if (changed === 0) throw new AppError('login_failed', 'The current password is wrong.');
+        const ended = await endSessions(trx, { userId: user.id, exceptId: sessionId, reason: 'password_change', now: work.now });
+        work.audit('user.change_password', userSubject(user), { after: { sessionsEnded: ended } });
+      });
+    },
+  };
+}
