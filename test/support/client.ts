@@ -3,17 +3,21 @@ export type TestAnswer = { status: number; headers: Headers; body: any };
 
 export type TestClient = ReturnType<typeof createClient>;
 
-type Identity = { actor?: string; roles?: string; tenant?: string };
+type Identity = { actor?: string; roles?: string; tenant?: string } | { token: string | null };
 
-/** Talks to the API at `base` as somebody, through the gateway headers. */
-export function createClient(base: string, { actor = 'alice', roles = 'operator', tenant }: Identity = {}) {
-  const identity: Record<string, string> = {
-    'x-service-actor-id': actor, 'x-service-role-ids': roles, ...(tenant !== undefined && { 'x-service-tenant-id': tenant }),
-  };
+function headersOf(identity: Identity): Record<string, string> {
+  if ('token' in identity) return identity.token === null ? {} : { authorization: `Bearer ${identity.token}` };
+  const { actor = 'alice', roles = 'operator', tenant } = identity;
+  return { 'x-service-actor-id': actor, 'x-service-role-ids': roles, ...(tenant !== undefined && { 'x-service-tenant-id': tenant }) };
+}
+
+/** Talks to the API at `base` as somebody: through gateway headers, with an access token, or as nobody (token null). */
+export function createClient(base: string, who: Identity = {}) {
+  const identity = headersOf(who);
 
   async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<TestAnswer> {
     const response = await fetch(base + path, {
-      method,
+      method, redirect: 'manual',
       headers: { ...identity, ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
@@ -27,6 +31,8 @@ export function createClient(base: string, { actor = 'alice', roles = 'operator'
     identity,
     send,
     get: (path: string, headers?: Record<string, string>) => send('GET', path, undefined, headers),
+    put: (path: string, body?: unknown, headers?: Record<string, string>) => send('PUT', path, body, headers),
+    delete: (path: string, headers?: Record<string, string>) => send('DELETE', path, undefined, headers),
     post: (path: string, body?: unknown, headers?: Record<string, string>) => send('POST', path, body, headers),
     /** The same server as somebody else. */
     as: (other: Identity) => createClient(base, other),
