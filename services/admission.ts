@@ -1,8 +1,9 @@
-import { findGivings, principalsOf } from '../db/access.ts';
 import type { Commit, Work } from '../db/commit.ts';
+import { isUniqueViolation } from '../db/constraints.ts';
 import type { Knex } from '../db/knex.ts';
 import type { Provider } from '../db/models/Provider.ts';
 import { User } from '../db/models/User.ts';
+import { findMappings } from '../db/providers.ts';
 import { anonymousCaller, type Caller } from '../domain/caller.ts';
 import { AppError } from '../domain/errors.ts';
 import type { Profile } from '../domain/providers.ts';
@@ -37,26 +38,27 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
     return sessions.issue(work, entered, source, tenantId ?? user.tenantId);
   }
 
-  /** Makes or refreshes the record of a person whom a provider vouches for. */
-  async function upsert(work: Work<DispatchTask>, provider: Provider, profile: Profile, newId: string): Promise<User> {
+  /** Makes the record of a person whom a provider vouches for. */
+  async function make(work: Work<DispatchTask>, provider: Provider, profile: Profile, id: string): Promise<User> {
     const trx = await work.trx();
     const { externalId, groups: externalGroups, username, displayName, email } = profile;
-    const key = { provider_id: provider.id, external_id: externalId };
-    await User.query(trx).insert({
-      id: newId, providerId: provider.id, externalId, externalGroups, username, displayName, email, tenantId: PLATFORM,
-      enabled: true, passwordHash: null, mustChangePassword: false, lastLoginAt: null,
-      createdAt: work.now, updatedAt: work.now, version: 1,
-    }).onConflict(['provider_id', 'external_id']).ignore();
-    const before = await User.query(trx).where(key).first().forUpdate().throwIfNotFound();
-    if (before.id === newId) {
-      const tenantId = await homeOf(trx, before);
-      const made = await User.query(trx).patchAndFetchById(newId, { tenantId });
-      work.audit('user.create', userSubject(made), { after: userView(made) });
-      work.emit('user.created', userSubject(made), userView(made));
-      return made;
-    }
+    const tenantId = await homeOf(trx as unknown as Knex, provider.id, externalGroups);
+    const user = await User.query(trx).insertAndFetch({
+      id, providerId: provider.id, externalId, externalGroups, username, displayName, email, tenantId, enabled: true,
+      passwordHash: null, mustChangePassword: false, lastLoginAt: null, createdAt: work.now, updatedAt: work.now, version: 1,
+    });
+    work.audit('user.create', userSubject(user), { after: userView(user) });
+    work.emit('user.created', userSubject(user), userView(user));
+    return user;
+  }
+
+  /** Brings the record of somebody known up to what the provider says now. */
+  async function refresh(work: Work<DispatchTask>, id: string, profile: Profile): Promise<User> {
+    const trx = await work.trx();
+    const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
+    const { groups: externalGroups, username, displayName, email } = profile;
     const same = before.username === username && before.displayName === displayName && before.email === email;
-    const after = await User.query(trx).patchAndFetchById(before.id, {
+    const after = await User.query(trx).patchAndFetchById(id, {
       externalGroups, username, displayName, email, ...(!same && { updatedAt: work.now, version: before.version + 1 }),
     });
     if (!same) {
@@ -64,6 +66,18 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
       work.emit('user.updated', userSubject(after), userView(after));
     }
     return after;
+  }
+
+  async function admit(
+    provider: Provider, profile: Profile, source: RequestSource, known: User | undefined, tenantId: string | undefined,
+  ): Promise<SessionTokens | undefined> {
+    const id = known?.id ?? ids.next('usr');
+    return commit(callerOf(known ?? { id, tenantId: PLATFORM }, source), async (work) => {
+      const user = known ? await refresh(work, id, profile) : await make(work, provider, profile, id);
+      if (user.enabled) return enter(work, user, source, tenantId);
+      work.audit('login.failed', userSubject(user), { outcome: 'denied', after: { reason: 'disabled' } });
+      return undefined;
+    });
   }
 
   return {
@@ -86,16 +100,12 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
 
     /** Begins a session of whoever a provider has vouched for. Error: `login_failed` when the account is disabled. */
     async ofProfile(provider: Provider, profile: Profile, source: RequestSource, tenantId?: string): Promise<SessionTokens> {
-      const known = await User.query(db).where({ provider_id: provider.id, external_id: profile.externalId }).first();
-      const id = known?.id ?? ids.next('usr');
-      const caller = callerOf(known ?? { id, tenantId: PLATFORM }, source);
-      const tokens = await commit(caller, async (work) => {
-        const user = await upsert(work, provider, profile, id);
-        if (!user.enabled) {
-          work.audit('login.failed', userSubject(user), { outcome: 'denied', after: { reason: 'disabled' } });
-          return undefined;
-        }
-        return enter(work, user, source, tenantId);
+      const find = () => User.query(db).where({ provider_id: provider.id, external_id: profile.externalId }).first();
+      const known = await find();
+      const tokens = await admit(provider, profile, source, known, tenantId).catch(async (error: unknown) => {
+        // Two first logins at once: the other one has made the record.
+        if (known || !isUniqueViolation(error)) throw error;
+        return admit(provider, profile, source, await find(), tenantId);
       });
       if (!tokens) throw new AppError('login_failed', 'The account is disabled.');
       return tokens;
@@ -104,8 +114,8 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
 }
 
 /** Where somebody new belongs: the tenant of all their roles, when it is one. */
-async function homeOf(trx: Knex, user: User): Promise<string> {
-  const givings = await findGivings(trx, principalsOf(user.id, user.providerId, user.externalGroups));
-  const [tenant, ...others] = new Set(givings.map(({ place }) => place.tenantId));
+async function homeOf(trx: Knex, providerId: string, groups: readonly string[]): Promise<string> {
+  const tenants = new Set((await findMappings(trx, providerId, groups)).map((mapping) => mapping.tenant_id));
+  const [tenant, ...others] = tenants;
   return tenant !== undefined && others.length === 0 ? tenant : PLATFORM;
 }

@@ -67,7 +67,9 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
       lookup: guard.lookup, host,
     };
     const client = new Client({
-      url: config.url, timeout: config.timeoutMs, connectTimeout: config.timeoutMs, strictDN: false, tlsOptions,
+      url: config.url, timeout: config.timeoutMs, connectTimeout: config.timeoutMs, strictDN: false,
+      // The library takes TLS options for a wish to begin with TLS.
+      ...(secure && { tlsOptions }),
       createConnection: ((port: number, at: string) => net.connect({ port, host: at, lookup: guard.lookup })) as typeof net.connect,
     });
     try {

@@ -146,11 +146,18 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
   };
 }
 
+type Cause = { name?: string; code?: string; message?: string; claim?: string; error?: string; cause?: Cause };
+
+/** The texts of an error and of what caused it; nothing else of them, since causes hold tokens. */
+function inWords({ message, claim, error, cause }: Cause): string[] {
+  const own = [message, claim, error].filter((text): text is string => typeof text === 'string');
+  return cause ? [...own, ...inWords(cause)] : own;
+}
+
 /** What the provider or a check refused, apart from a provider that cannot be reached. */
 function refused(error: unknown): unknown {
   if (error instanceof SignInRefused) return error;
-  const { name, code, cause } = error as { name?: string; code?: string; cause?: { name?: string; message?: string } };
-  const network = code === 'OAUTH_TIMEOUT' || cause?.name === 'OutboundError' || name === 'OutboundError';
-  if (network) return error;
-  return new SignInRefused(`${name ?? 'Error'} ${code ?? ''} ${error instanceof Error ? error.message : ''}`.slice(0, 300));
+  const failure = error as Cause;
+  const network = failure.code === 'OAUTH_TIMEOUT' || [failure.name, failure.cause?.name].includes('OutboundError');
+  return network ? error : new SignInRefused([...new Set(inWords(failure))].join(': ').slice(0, 300));
 }
