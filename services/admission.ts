@@ -42,7 +42,7 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
   async function make(work: Work<DispatchTask>, provider: Provider, profile: Profile, id: string): Promise<User> {
     const trx = await work.trx();
     const { externalId, groups: externalGroups, username, displayName, email } = profile;
-    const tenantId = await homeOf(trx as unknown as Knex, provider.id, externalGroups);
+    const tenantId = await homeOf(trx, provider.id, externalGroups);
     const user = await User.query(trx).insertAndFetch({
       id, providerId: provider.id, externalId, externalGroups, username, displayName, email, tenantId, enabled: true,
       passwordHash: null, mustChangePassword: false, lastLoginAt: null, createdAt: work.now, updatedAt: work.now, version: 1,

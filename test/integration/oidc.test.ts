@@ -42,7 +42,7 @@ async function answered(browser: Browser, body: object = {}): Promise<URL> {
 const come = (browser: Browser, url: URL | string) => browser.send(String(url), { from: peer.issuer });
 const isIn = (browser: Browser) => browser.cookie(app.client.base, 'holdfast_refresh') !== undefined;
 
-async function expectRefused(browser: Browser, seen: Seen) {
+function expectRefused(browser: Browser, seen: Seen) {
   expect([seen.status, isIn(browser)]).toEqual([401, false]);
   expect(seen.headers.get('content-type')).toContain('text/html');
   expect(seen.text).toContain('login_failed');
@@ -115,15 +115,15 @@ describe('the way back is refused', () => {
     const copy = await come(browser, url);
     expect(copy.status).toBe(303);
     browser.forget(app.client.base, 'holdfast_refresh');
-    await expectRefused(browser, await come(browser, url));
+    expectRefused(browser, await come(browser, url));
   });
 
   test('in another browser than the one that began', async () => {
     const [mine, theirs] = [createBrowser(), createBrowser()];
     const url = await answered(mine);
     await start(theirs);
-    await expectRefused(theirs, await come(theirs, url));
-    await expectRefused(createBrowser(), await come(createBrowser(), url));
+    expectRefused(theirs, await come(theirs, url));
+    expectRefused(createBrowser(), await come(createBrowser(), url));
     // It is not spent by that.
     expect((await come(mine, url)).status).toBe(303);
   });
@@ -133,11 +133,11 @@ describe('the way back is refused', () => {
     const [first, second] = [await answered(one), await answered(two)];
     const swapped = new URL(first);
     swapped.searchParams.set('state', second.searchParams.get('state') ?? '');
-    await expectRefused(one, await come(one, swapped));
+    expectRefused(one, await come(one, swapped));
     // The attacker's code in the victim's own sign-in: PKCE and nonce do not fit.
     const injected = new URL(first);
     injected.searchParams.set('code', second.searchParams.get('code') ?? '');
-    await expectRefused(one, await come(one, injected));
+    expectRefused(one, await come(one, injected));
   });
 
   test.each([
@@ -149,14 +149,14 @@ describe('the way back is refused', () => {
     const browser = createBrowser();
     const url = await answered(browser);
     change(url);
-    await expectRefused(browser, await come(browser, url));
+    expectRefused(browser, await come(browser, url));
   });
 
   test('after its time', async () => {
     const browser = createBrowser();
     const url = await answered(browser);
     await app.deps.db('logins').update({ expires_at: new Date(Date.now() - 1) });
-    await expectRefused(browser, await come(browser, url));
+    expectRefused(browser, await come(browser, url));
   });
 
   test('only for what is wrong: a token that was signed anew without a change is taken', async () => {
@@ -182,7 +182,7 @@ describe('the way back is refused', () => {
   ])('when of the ID token %s', async (_what, tamper, reason) => {
     peer.tamper = tamper;
     const browser = createBrowser();
-    await expectRefused(browser, await come(browser, await answered(browser)));
+    expectRefused(browser, await come(browser, await answered(browser)));
     const entry = await app.deps.db('audit_entries').where({ action: 'login.failed' }).orderBy('id', 'desc').first();
     expect(entry.after.reason).toMatch(reason);
   });

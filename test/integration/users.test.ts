@@ -75,7 +75,7 @@ describe('accounts', () => {
     const { id, username } = await person(app);
     const before = await admin(app).get(`/api/users/${id}`);
     const changed = await admin(app).send('PUT', `/api/users/${id}`, { email: 'a@example.net' }, { 'if-match': before.headers.get('etag') ?? '' });
-    expect(changed.body).toMatchObject({ email: 'a@example.net', displayName: username, version: before.body.version + 1 });
+    expect(changed.body).toMatchObject({ email: 'a@example.net', displayName: username, version: Number(before.body.version) + 1 });
     expect(codeOf(await admin(app).send('PUT', `/api/users/${id}`, { email: null }, { 'if-match': before.headers.get('etag') ?? '' }))).toEqual([412, 'version_stale']);
     expect((await admin(app).put(`/api/users/${id}`, { email: null })).body.email).toBeNull();
   });

@@ -21,7 +21,7 @@ export async function startOidcPeer(redirectUris: readonly string[]) {
     clients: ['holdfast', 'other'].map((id) => ({
       client_id: id, client_secret: `${id}-secret-of-the-client`, redirect_uris: [...redirectUris], token_endpoint_auth_method: 'client_secret_post' as const,
     })),
-    jwks: { keys: [jwk] } as never,
+    jwks: { keys: [jwk] },
     cookies: { keys: ['test'] },
     features: { devInteractions: { enabled: false } },
     claims: { openid: ['sub'], profile: ['preferred_username', 'name'], email: ['email'], groups: ['groups'] },
@@ -36,7 +36,7 @@ export async function startOidcPeer(redirectUris: readonly string[]) {
       await grant.save();
       return grant;
     },
-  } as never);
+  });
   provider.use(async (ctx: any, next: () => Promise<void>) => {
     if (ctx.path.startsWith('/interaction/')) {
       await provider.interactionFinished(ctx.req, ctx.res, { login: { accountId: peer.claims.sub } });
