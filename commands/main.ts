@@ -1,4 +1,6 @@
+import path from 'node:path';
 import { compose, type Deps } from '../composition.ts';
+import { runningStack } from '../dev/running.ts';
 import { systemCaller } from '../domain/caller.ts';
 import { PLATFORM } from '../domain/scope.ts';
 import { ConfigError, readConfig } from '../platform/config.ts';
@@ -8,7 +10,7 @@ type Command = { about: string; run(deps: Deps, args: readonly string[]): Promis
 
 const say = (text: string) => void process.stdout.write(`${text}\n`);
 
-/** Commands for whoever runs an installation. Each gives its exit code. */
+/** Commands for whoever runs an installation, or the embedded stack on this machine. Each gives its exit code. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   admin: {
     about: 'admin [user name]: makes a local administrator, or lets one in again, with a password for one login',
@@ -50,7 +52,8 @@ async function main([name = '', ...args]: readonly string[]): Promise<number> {
     process.stderr.write(`Commands:\n${Object.values(COMMANDS).map(({ about }) => `  ${about}`).join('\n')}\n`);
     return 2;
   }
-  const config = readConfig(process.env);
+  const env = process.env.DATABASE_URL ? {} : await runningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
+  const config = readConfig({ ...env, ...process.env });
   const deps = compose(config, createLog(config.logLevel));
   try {
     return await command.run(deps, args);

@@ -1,0 +1,19 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { ConfigError } from '../platform/config.ts';
+import { masterKeys } from './masterKeys.ts';
+
+/** The settings of the embedded stack that runs on a data folder, for commands beside it. Error: `ConfigError`. */
+export async function runningStack(folder: string): Promise<Record<string, string>> {
+  const dataDir = path.join(folder, 'postgres');
+  try {
+    const password = (await readFile(`${dataDir}.password`, 'utf8')).trim();
+    // Its fourth line is the port (PostgreSQL documentation, 65.1).
+    const port = (await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8')).split('\n')[3]?.trim() ?? '';
+    return {
+      DATABASE_URL: `postgres://holdfast:${password}@127.0.0.1:${port}/holdfast`, HOLDFAST_MASTER_KEYS: await masterKeys(folder),
+    };
+  } catch {
+    throw new ConfigError(`DATABASE_URL is not set, and no embedded stack runs on ${folder}: begin with npm start.`);
+  }
+}
