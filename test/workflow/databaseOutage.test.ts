@@ -11,6 +11,7 @@ import { ensureDatabase, startPostgres, type Postgres } from '../../dev/postgres
 import { createLog } from '../../platform/log.ts';
 import { startAppOn, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
+import { PASSWORD, person } from '../support/people.ts';
 
 let folder: string;
 let port: number;
@@ -39,23 +40,33 @@ afterAll(async () => {
 
 test('PostgreSQL away: 503 that says so, and what ran meanwhile is recorded when it is back', async () => {
   const read = async (id: string) => (await app.client.get(`/api/jobs/${id}`)).body;
-  const { body } = await app.client.post('/api/jobs', { type: 'core.sleep', payload: { durationMs: 2_500 } });
+  const { body } = await app.client.post('/api/jobs', { type: 'core.sleep', payload: { durationMs: 3_500 } });
   const job = await eventually(() => read(body.id), (state) => state.status === 'running');
+  const someone = await person(app, 'viewer');
 
   await postgres.stop();
   const refused = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} });
   expect([refused.status, refused.body.code]).toEqual([503, 'unavailable']);
   expect(refused.headers.get('retry-after')).toBe('2');
+  const nobody = app.client.as({ token: null });
+  const signIns = await Promise.all([
+    nobody.post('/api/auth/login/local', { username: someone.username, password: PASSWORD }),
+    nobody.post('/api/auth/refresh', { refreshToken: someone.refreshToken }), someone.client.get('/api/auth/session'),
+    nobody.get('/api/auth/providers/enabled'),
+  ]);
+  expect(signIns.map(({ status, body: problem }) => [status, problem.code])).toEqual(Array.from({ length: 4 }, () => [503, 'unavailable']));
   const ready = await fetch(`${app.client.base}/readyz`);
   expect(await ready.json()).toMatchObject({ status: 'unready', parts: { postgres: 'away', temporal: 'ready' } });
   expect(ready.status).toBe(503);
   // The attempt ends while nobody can write that down.
-  await eventually(() => Date.now(), (now) => now > Date.parse(job.startedAt) + 3_500);
+  await eventually(() => Date.now(), (now) => now > Date.parse(job.startedAt) + 4_500);
 
   postgres = await startServer();
   const done = await eventually(() => read(job.id), (state) => state.status === 'succeeded');
-  expect(done).toMatchObject({ attempts: 1, result: { sleptMs: 2_500 } });
+  expect(done).toMatchObject({ attempts: 1, result: { sleptMs: 3_500 } });
   expect(done.logs.map((line: any) => line.message)).toEqual(['Attempt 1 started', 'Slept', 'Succeeded in attempt 1']);
+  // Nothing of the session was spent on the way.
+  expect((await nobody.post('/api/auth/refresh', { refreshToken: someone.refreshToken })).status).toBe(200);
   const next = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=20' });
   expect(next.body.status).toBe('succeeded');
 });
