@@ -145,6 +145,19 @@ describe('the last administrator', () => {
       await fresh.stop();
     }
   });
+
+  test('stays when several disable each other at once', async () => {
+    const fresh = await startApp({ HOLDFAST_ROLE: 'api' });
+    try {
+      const all = await Promise.all([1, 2, 3, 4].map(() => person(fresh, 'platform-admin')));
+      const disable = all.map(({ id }, i) => all[(i + 1) % all.length]?.client.put(`/api/users/${id}`, { enabled: false }));
+      const statuses = (await Promise.all(disable)).map((answer) => answer?.status);
+      const { body } = await admin(fresh).get('/api/users?enabled=true');
+      expect([body.items.length, statuses.filter((status) => status === 200).length]).toEqual([1, 3]);
+    } finally {
+      await fresh.stop();
+    }
+  });
 });
 
 describe('roles', () => {

@@ -186,6 +186,14 @@ describe('a response is refused', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 401, 401, 401, 401, 401]);
   });
 
+  test('is finished once, also when the browser asks for it several times at once', async () => {
+    const browser = createBrowser();
+    const posted = await browser.submit(await formOf(browser));
+    const url = new URL(posted.headers.get('location') ?? '', app.client.base).href;
+    const answers = await Promise.all(Array.from({ length: 5 }, () => browser.send(url)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 401, 401, 401, 401]);
+  });
+
   test('in another browser than the one that began: the attacker cannot sign a victim in as himself', async () => {
     const attacker = createBrowser();
     const form = await formOf(attacker);
