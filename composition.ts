@@ -16,7 +16,7 @@ import { createJobRuns } from './services/jobRuns.ts';
 import { allJobTypes } from './services/jobTypes/index.ts';
 import { createJobTypes } from './services/jobTypes/registry.ts';
 import { createJobs } from './services/jobs.ts';
-import { createPasswords } from './services/passwords.ts';
+import { createPasswords, type Passwords } from './services/passwords.ts';
 import { createLdap } from './services/providerKinds/ldap.ts';
 import { createOidc } from './services/providerKinds/oidc.ts';
 import { createSaml } from './services/providerKinds/saml.ts';
@@ -69,7 +69,8 @@ export function compose(config: Config, log: Log) {
   const audit = createAudit({ commit, metrics });
   const access = createAccess({ audit });
   const rights = createRights({ db });
-  const people = composePeople(config, { db, commit, audit, access, rights, ids, clock, log });
+  const passwords = createPasswords();
+  const people = composePeople(config, { db, commit, passwords, audit, access, rights, ids, clock, log });
   const jobTypes = createJobTypes(allJobTypes({ http }));
   const jobs = createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs });
   const inspect = createInspect(link);
@@ -78,7 +79,7 @@ export function compose(config: Config, log: Log) {
     db, commit, runs, jobTypes, clock, log, heartbeatMs, inspect, graceMs: reconcileSeconds * 1_000,
   });
   const sealer = createSealer({ db, log });
-  const idempotency = createIdempotency({ db, clock });
+  const idempotency = createIdempotency({ db, clock, passwords });
 
   const activities = { ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, log }) };
   const workers = createWorkers({
@@ -119,14 +120,13 @@ export function compose(config: Config, log: Log) {
 }
 
 type PeopleDeps = {
-  db: Knex; commit: Commit<DispatchTask>; audit: Audit; access: Access; rights: UserRights; ids: Ids; clock: Clock; log: Log;
+  db: Knex; commit: Commit<DispatchTask>; passwords: Passwords; audit: Audit; access: Access; rights: UserRights; ids: Ids; clock: Clock; log: Log;
 };
 
 /** Everything about who people are and what they may do. */
 function composePeople(config: Config, deps: PeopleDeps) {
-  const { db, commit, audit, access, rights, ids, clock, log } = deps;
+  const { db, commit, passwords, audit, access, rights, ids, clock, log } = deps;
   const vault = createVault(config.masterKeys);
-  const passwords = createPasswords();
   const throttle = createThrottle({ db });
   const outbound = { outboundAllow: config.outboundAllow };
   const [ldap, oidc, saml] = [createLdap(outbound), createOidc(outbound), createSaml(outbound)];
@@ -139,7 +139,7 @@ function composePeople(config: Config, deps: PeopleDeps) {
     roles: createRoles({ db, commit, access, ids }),
     grants: createGrants({ db, commit, access, ids }),
     accessReport: createAccessReport({ db, access }),
-    users: createUsers({ db, commit, access, ids, passwords, throttle }),
+    users: createUsers({ db, commit, access, ids, passwords, throttle, audit }),
     administrator: createAdministrator({ db, commit, ids, passwords }),
     signIn: createSignIn({ db, log, passwords, throttle, admission, providers, ldap }),
     federation: createFederation({ db, clock, ids, log, vault, throttle, admission, providers, oidc, saml }),

@@ -32,6 +32,8 @@ const HELMET = { contentSecurityPolicy: { directives: { 'upgrade-insecure-reques
 type AppOptions = {
   version: string;
   stopping: AbortSignal;
+  /** How often the reader of a stream is looked at again. */
+  watchMs?: number;
   onAnswer?(route: Route, answer: Answer): void;
 };
 
@@ -45,7 +47,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
 }
 
 /** The HTTP application of one process. A worker answers only what the machinery asks. */
-export function createApp(deps: AppDeps, { version, stopping, onAnswer }: AppOptions): Koa {
+export function createApp(deps: AppDeps, { version, stopping, onAnswer, watchMs }: AppOptions): Koa {
   const { config, access, idempotency } = deps;
   const app = new Koa();
   app.use(requestContext(deps));
@@ -54,7 +56,7 @@ export function createApp(deps: AppDeps, { version, stopping, onAnswer }: AppOpt
   const peer = createPeer(config);
   const identify = createIdentify({ ...deps, peer });
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
-  for (const middleware of mount(routes, { access, idempotency, identify, peer, stopping, ...(onAnswer && { onAnswer }) })) {
+  for (const middleware of mount(routes, { access, idempotency, identify, peer, stopping, ...(watchMs && { watchMs }), ...(onAnswer && { onAnswer }) })) {
     app.use(middleware);
   }
   // Errors are answered and logged by requestContext; what is left is a client that went away.

@@ -40,7 +40,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: 'reseal: seals every stored secret under the first key of HOLDFAST_MASTER_KEYS',
     async run({ providers }) {
       const count = await providers.resealAll(systemCaller(PLATFORM, 'reseal'));
-      say(`${count} secrets were sealed again. Keys after the first one are not needed any more.`);
+      say(`${count} secrets were sealed again. Keys after the first one are not needed any more when every process has the new order and ten minutes have passed.`);
       return 0;
     },
   },

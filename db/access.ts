@@ -1,5 +1,6 @@
 import type { Knex } from './knex.ts';
 import { prepared } from './prepared.ts';
+import { AppError } from '../domain/errors.ts';
 import { BUILT_IN_ROLES, type Role } from '../domain/roles.ts';
 import type { Permission } from '../domain/permissions.ts';
 import type { Grant, Level, Place } from '../domain/scope.ts';
@@ -25,14 +26,17 @@ export async function findRoles(db: Knex, ids: Iterable<string>): Promise<Map<st
   return new Map([...builtIn, ...found].map((role) => [role.id, role]));
 }
 
-export type GrantRow = {
-  id: string; kind: 'assignment' | 'mapping'; role_id: string; level: Level; target_id: string;
-  tenant_id: string; site_id: string | null; device_id: string | null;
+/** A grant that is the reason for a right. */
+export type Reason = {
+  id: string; kind: 'assignment' | 'mapping'; roleId: string; level: Level;
+  tenantId: string; siteId: string | null; deviceId: string | null;
 };
+
+type GrantRow = { role_id: string; level: Level; target_id: string };
 
 /** Every grant of these principals, each with its role. */
 export async function findGrants(db: Knex, principals: readonly string[]): Promise<Grant[]> {
-  const { rows }: { rows: Pick<GrantRow, 'role_id' | 'level' | 'target_id'>[] } = await prepared(
+  const { rows }: { rows: GrantRow[] } = await prepared(
     db, 'SELECT role_id, level, target_id FROM grants WHERE principal = ANY (?::text[])', [[...principals]],
   );
   const roles = await findRoles(db, rows.map((row) => row.role_id));
@@ -42,19 +46,23 @@ export async function findGrants(db: Knex, principals: readonly string[]): Promi
   });
 }
 
+/** Grants that are named as the reason for a right; one is enough. */
+const MAX_REASONS = 200;
+
 /** The grants of these principals that give `permission` at `place`, and so are the reason for it. */
 export async function findReasons(
   db: Knex, principals: readonly string[], permission: Permission, place: Place,
-): Promise<GrantRow[]> {
-  const { rows }: { rows: GrantRow[] } = await db.raw(
-    `SELECT id, kind, role_id, level, target_id, tenant_id, site_id, device_id FROM grants
+): Promise<Reason[]> {
+  const builtIn = [...BUILT_IN_ROLES.values()].filter((role) => role.permissions.has(permission)).map(({ id }) => id);
+  const { rows }: { rows: Reason[] } = await db.raw(
+    `SELECT id, kind, role_id AS "roleId", level, tenant_id AS "tenantId", site_id AS "siteId", device_id AS "deviceId" FROM grants
      WHERE principal = ANY (?::text[])
        AND (level, target_id) IN (('platform', 'platform'), ('tenant', ?), ('site', ?), ('device', ?))
-     ORDER BY id LIMIT 200`,
-    [[...principals], place.tenantId, place.siteId ?? '', place.deviceId ?? ''],
+       AND (role_id = ANY (?::text[]) OR role_id IN (SELECT id FROM roles WHERE ? = ANY (permissions)))
+     ORDER BY id LIMIT ?`,
+    [[...principals], place.tenantId, place.siteId ?? '', place.deviceId ?? '', builtIn, permission, MAX_REASONS],
   );
-  const roles = await findRoles(db, rows.map((row) => row.role_id));
-  return rows.filter((row) => roles.get(row.role_id)?.permissions.has(permission));
+  return rows;
 }
 
 /** A user as far as rights go. */
@@ -77,17 +85,14 @@ export const principalsOf = (userId: string, providerId: string, groups: readonl
   `user:${userId}`, ...groups.map((group) => `group:${providerId}:${group}`),
 ];
 
-/** Where a site stands. */
-export const findSitePlace = (db: Knex, siteId: string): Promise<Place | undefined> =>
-  db('sites').where({ id: siteId }).first({ tenantId: 'tenant_id', siteId: 'id' }) as Promise<Place | undefined>;
-
-/** Where a device stands. */
-export const findDevicePlace = (db: Knex, deviceId: string): Promise<Place | undefined> =>
-  db('devices').where({ id: deviceId })
-    .first({ tenantId: 'tenant_id', siteId: 'site_id', deviceId: 'id' }) as Promise<Place | undefined>;
+/** Where a device stands, or else a site: the narrower of the two counts. Undefined when there is no such record. */
+export const findPlace = (db: Knex, { siteId, deviceId }: { siteId?: string; deviceId?: string }): Promise<Place | undefined> =>
+  (deviceId === undefined
+    ? db('sites').where({ id: siteId ?? '' }).first({ tenantId: 'tenant_id', siteId: 'id' })
+    : db('devices').where({ id: deviceId }).first({ tenantId: 'tenant_id', siteId: 'site_id', deviceId: 'id' })) as Promise<Place | undefined>;
 
 /** How many can sign in and do everything: enabled users, of enabled providers, with the role at the platform. */
-async function countAdministrators(trx: Knex.Transaction): Promise<number> {
+async function countAdministrators(trx: Knex): Promise<number> {
   const { rows }: { rows: { count: number }[] } = await trx.raw(
     `SELECT count(*) FROM grants AS g JOIN users AS u ON u.id = g.user_id JOIN providers AS p ON p.id = u.provider_id
      WHERE g.level = 'platform' AND g.role_id = 'platform-admin' AND u.enabled AND p.enabled`,
@@ -96,19 +101,28 @@ async function countAdministrators(trx: Knex.Transaction): Promise<number> {
 }
 
 /**
- * Makes a change that may take the last administrator's right, one such change at a time. Returns false when it
- * did: the transaction must not commit then.
+ * Grants, roles and who may sign in change one after another. Taken before any row: whoever locked a row first would
+ * meet the triggers of `grants` and `roles` the other way round.
  */
-export async function leavesAdministrator(trx: Knex.Transaction, change: () => Promise<void>): Promise<boolean> {
-  await trx.raw('SELECT FROM access_state FOR UPDATE');
+export const lockAccess = async (trx: Knex): Promise<void> => void (await trx.raw('SELECT FROM access_state FOR UPDATE'));
+
+/**
+ * Makes a change that may take the last administrator's right, one such change at a time. Errors: those of the
+ * change; `last_administrator`, with which the transaction must not commit.
+ */
+export async function keepingAdministrator<T>(trx: Knex, change: () => Promise<T>): Promise<T> {
+  await lockAccess(trx);
   const before = await countAdministrators(trx);
-  await change();
-  return before === 0 || (await countAdministrators(trx)) > 0;
+  const result = await change();
+  if (before > 0 && (await countAdministrators(trx)) === 0) {
+    throw new AppError('last_administrator', 'Nobody would be left who can sign in and is assigned platform-admin at the platform.');
+  }
+  return result;
 }
 
 /** Every grant of these principals as a role and the place where it is given. */
 export async function findGivings(db: Knex, principals: readonly string[]): Promise<{ role: Role; place: Place }[]> {
-  const { rows }: { rows: GrantRow[] } = await db.raw(
+  const { rows }: { rows: { role_id: string; tenant_id: string; site_id: string | null; device_id: string | null }[] } = await db.raw(
     'SELECT DISTINCT role_id, tenant_id, site_id, device_id FROM grants WHERE principal = ANY (?::text[])', [[...principals]],
   );
   const roles = await findRoles(db, rows.map((row) => row.role_id));
@@ -116,4 +130,12 @@ export async function findGivings(db: Knex, principals: readonly string[]): Prom
     const role = roles.get(role_id);
     return role ? [{ role, place: { tenantId: tenant_id, siteId: site_id, deviceId: device_id } }] : [];
   });
+}
+
+/** Tenants in which these principals have a grant at any level; `platform` is among them for one that reaches everywhere. */
+export async function findReachedTenants(db: Knex, principals: readonly string[]): Promise<string[]> {
+  const { rows }: { rows: { tenant_id: string }[] } = await db.raw(
+    'SELECT DISTINCT tenant_id FROM grants WHERE principal = ANY (?::text[]) ORDER BY tenant_id', [[...principals]],
+  );
+  return rows.map((row) => row.tenant_id);
 }

@@ -11,13 +11,16 @@ export async function findProviderPrincipals(db: Knex, providerId: string): Prom
 }
 
 export type MappedRole = {
-  id: string; external_group: string; role_id: string; level: string; tenant_id: string; site_id: string | null; device_id: string | null;
+  mappingId: string; externalGroup: string; roleId: string; level: string; tenantId: string; siteId: string | null; deviceId: string | null;
 };
 
 /** The mappings that members of these groups profit from. */
 export async function findMappings(db: Knex, providerId: string, groups: readonly string[]): Promise<MappedRole[]> {
   return db('grants').where({ kind: 'mapping', provider_id: providerId }).whereIn('external_group', [...groups])
-    .orderBy('id').limit(1_000).select('id', 'external_group', 'role_id', 'level', 'tenant_id', 'site_id', 'device_id');
+    .orderBy('id').limit(1_000).select({
+      mappingId: 'id', externalGroup: 'external_group', roleId: 'role_id', level: 'level',
+      tenantId: 'tenant_id', siteId: 'site_id', deviceId: 'device_id',
+    });
 }
 
 export type LoginRow = {
@@ -29,9 +32,16 @@ type NewLogin = LoginRow & { state_hash: Buffer; browser_hash: Buffer; expires_a
 /** Remembers a sign-in that a browser has begun. */
 export const insertLogin = async (db: Knex, login: NewLogin): Promise<void> => void (await db('logins').insert(login));
 
-/** A sign-in that waits for its answer, with no look at who asks. */
-export const findLogin = (db: Knex, stateHash: Buffer, now: Date): Promise<LoginRow | undefined> =>
-  db('logins').where({ state_hash: stateHash }).whereNull('used_at').whereNull('outcome').where('expires_at', '>', now).first();
+/** Answers that may be tried for one sign-in: checking one costs a lot. */
+const MAX_ANSWERS = 5;
+
+/** A sign-in that waits for its answer, with no look at who asks; each call counts. */
+export async function findWaitingLogin(db: Knex, stateHash: Buffer, now: Date): Promise<LoginRow | undefined> {
+  const rows: LoginRow[] = await db('logins').where({ state_hash: stateHash }).whereNull('used_at').whereNull('outcome')
+    .where('expires_at', '>', now).where('attempts', '<', MAX_ANSWERS).increment('attempts', 1)
+    .returning(['id', 'provider_id', 'sealed', 'return_to', 'outcome']);
+  return rows[0];
+}
 
 /** Keeps what a provider answered until the browser that began comes for it; false when there is an answer already. */
 export const keepOutcome = async (db: Knex, id: string, outcome: string): Promise<boolean> =>

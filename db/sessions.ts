@@ -53,45 +53,45 @@ export const addTokens = async (trx: Knex, { sessionId, access, refresh }: NewTo
     { hash: refresh.hash, session_id: sessionId, kind: 'refresh', expires_at: refresh.expiresAt },
   ]));
 
-/** Replaces a refresh token; access tokens of before work until they expire. */
+/** Tokens that are kept of one session, spent ones included; older ones are just unknown. */
+const MAX_ACCESS_TOKENS = 20;
+const MAX_REFRESH_TOKENS = 500;
+
+/** Replaces a refresh token; the last access tokens of before work until they expire. */
 export async function rotate(trx: Knex.Transaction, spent: Buffer, tokens: NewTokens, now: Date): Promise<void> {
   await trx('session_tokens').where({ hash: spent }).update({ spent_at: now });
-  await trx('session_tokens').where({ session_id: tokens.sessionId, kind: 'access' }).where('expires_at', '<', now).delete();
   await addTokens(trx, tokens);
   await trx('sessions').where({ id: tokens.sessionId })
     .update({ refreshed_at: now, idle_expires_at: tokens.refresh.expiresAt });
+  await trx.raw(
+    `DELETE FROM session_tokens WHERE hash IN (
+       (SELECT hash FROM session_tokens WHERE session_id = :id AND kind = 'access' ORDER BY expires_at DESC OFFSET :access)
+       UNION ALL
+       (SELECT hash FROM session_tokens WHERE session_id = :id AND kind = 'refresh' ORDER BY spent_at DESC NULLS FIRST OFFSET :refresh))`,
+    { id: tokens.sessionId, access: MAX_ACCESS_TOKENS, refresh: MAX_REFRESH_TOKENS },
+  );
 }
 
-type Ending = { userId?: string; providerId?: string; sessionId?: string; exceptId?: string | undefined; reason: EndReason; now: Date };
+/** Which sessions: one, all of a user but perhaps one, or all of everybody who signs in with a provider. */
+type Whose = { sessionId: string } | { userId: string; exceptId?: string } | { providerId: string };
 
 /** Ends sessions at once. Returns how many were live. */
-export async function endSessions(trx: Knex, { userId, providerId, sessionId, exceptId, reason, now }: Ending): Promise<number> {
-  const query = trx('sessions').whereNull('ended_at').update({ ended_at: now, end_reason: reason });
-  if (userId !== undefined) void query.where({ user_id: userId });
-  if (sessionId !== undefined) void query.where({ id: sessionId });
-  if (exceptId !== undefined) void query.whereNot({ id: exceptId });
-  if (providerId !== undefined) void query.whereIn('user_id', trx('users').select('id').where({ provider_id: providerId }));
-  return query;
+export async function endSessions(trx: Knex, { reason, now, ...whose }: Whose & { reason: EndReason; now: Date }): Promise<number> {
+  const live = trx('sessions').whereNull('ended_at').update({ ended_at: now, end_reason: reason });
+  if ('sessionId' in whose) return live.where({ id: whose.sessionId });
+  if ('providerId' in whose) return live.whereIn('user_id', trx('users').select('id').where({ provider_id: whose.providerId }));
+  return whose.exceptId === undefined ? live.where({ user_id: whose.userId }) : live.where({ user_id: whose.userId }).whereNot({ id: whose.exceptId });
 }
 
-/** The session that a token of either kind belongs to, spent or not, while it is live. */
-export async function findSessionOfToken(db: Knex, hash: Buffer): Promise<{ id: string; userId: string } | undefined> {
-  const row = await db('session_tokens').join('sessions', 'sessions.id', 'session_tokens.session_id')
-    .where({ hash }).whereNull('ended_at').first('sessions.id', 'sessions.user_id');
-  return row && { id: row.id, userId: row.user_id };
-}
+export type TokenOwner = { id: string; userId: string; homeTenantId: string; good: boolean };
 
-/** Forgets sessions and logins that ran out before `before`, and counts of attempts, at most `limit` each. Returns the largest number. */
-export async function purgeSessions(db: Knex, before: Date, limit: number): Promise<number> {
-  const purge = async (table: string, key: string, column: string, bound: Date | number) => {
-    const { rowCount } = await db.raw<{ rowCount: number }>(
-      'DELETE FROM ?? WHERE ?? IN (SELECT ?? FROM ?? WHERE ?? < ? ORDER BY ?? LIMIT ?)', [table, key, key, table, column, bound, column, limit],
-    );
-    return rowCount;
-  };
-  return Math.max(
-    await purge('sessions', 'id', 'absolute_expires_at', before),
-    await purge('logins', 'id', 'expires_at', before),
-    await purge('rate_limits', 'key', 'expire', before.getTime()),
+/** The live session that a token of either kind belongs to; `good` when the token itself could still be used. */
+export async function findSessionOfToken(db: Knex, hash: Buffer, now: Date): Promise<TokenOwner | undefined> {
+  const { rows }: { rows: TokenOwner[] } = await db.raw(
+    `SELECT s.id, s.user_id AS "userId", u.tenant_id AS "homeTenantId", t.spent_at IS NULL AND t.expires_at > ? AS good
+     FROM session_tokens AS t JOIN sessions AS s ON s.id = t.session_id JOIN users AS u ON u.id = s.user_id
+     WHERE t.hash = ? AND s.ended_at IS NULL`,
+    [now, hash],
   );
+  return rows[0];
 }

@@ -71,10 +71,10 @@ async function main(): Promise<void> {
     await lock.release();
   };
 
-  const first = await running.deps.administrator.first();
   const base = `http://127.0.0.1:${running.port}`;
   description = `Holdfast already runs on ${folder}: ${base}/api`;
   await untilReady(running, say);
+  const first = await running.deps.administrator.first();
   say.line(welcome({ base, folder, temporalUi: stack.temporalUi, trusted: config.trustedGateways, first, seconds: (Date.now() - began) / 1_000 }));
 }
 

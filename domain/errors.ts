@@ -13,6 +13,7 @@ export type ErrorCode =
   | 'built_in'
   | 'last_administrator'
   | 'not_local'
+  | 'own_account'
   | 'version_stale'
   | 'job_finished'
   | 'job_not_finished'

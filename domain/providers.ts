@@ -39,6 +39,16 @@ export function claimAt(claims: Readonly<Record<string, unknown>>, name: string)
 export const firstText = (...values: readonly unknown[]): string | undefined =>
   values.find((value): value is string => typeof value === 'string' && value.trim() !== '')?.trim().slice(0, MAX_NAME_LENGTH);
 
+/**
+ * The key of a person, as it came: cut or trimmed, it could be somebody else's. Throws `SignInRefused` when there is
+ * none, or one that no column holds.
+ */
+export function externalIdFrom(value: unknown): string {
+  if (typeof value !== 'string' || value === '') throw new SignInRefused('the person has no key');
+  if (value.length > MAX_NAME_LENGTH) throw new SignInRefused(`the key of the person has more than ${MAX_NAME_LENGTH} characters`);
+  return value;
+}
+
 /** Why a sign-in at a provider was refused: for the audit trail and the log, never for whoever tried. */
 export class SignInRefused extends Error {}
 

@@ -93,7 +93,7 @@ function databaseUrl(read: Reader): string {
 
 function keys(read: Reader, name: string): NamedKey[] {
   const entries = (read.text(name) ?? '').split(',').filter((entry) => entry.trim() !== '');
-  return entries.map((entry) => {
+  const keys = entries.map((entry) => {
     const [id = '', encoded = ''] = entry.trim().split(':', 2);
     const key = Buffer.from(encoded, 'base64');
     if (!/^[A-Za-z0-9_-]{1,32}$/.test(id) || key.length !== 32) {
@@ -102,6 +102,9 @@ function keys(read: Reader, name: string): NamedKey[] {
     }
     return { id, key };
   });
+  // Sealed under one and opened with the other, every new secret would be lost.
+  if (new Set(keys.map(({ id }) => id)).size < keys.length) read.bad(name, 'names two keys with one id');
+  return keys;
 }
 
 /** The origin under which browsers and identity providers reach the API. */
@@ -145,6 +148,13 @@ function temporal(read: Reader): TemporalSettings {
   };
 }
 
+const MIN_PREFIX = { ipv4: 8, ipv6: 16 } as const;
+
+function isTooWide(cidr: string): boolean {
+  const [network, length] = ipaddr.parseCIDR(cidr);
+  return length < MIN_PREFIX[network.kind()];
+}
+
 /**
  * The configuration of one process, from environment variables (docs/configuration.md).
  * Throws `ConfigError`, which names every bad variable and never shows a secret.
@@ -176,9 +186,9 @@ export function readConfig(env: Env) {
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
     temporal: temporal(read),
   };
-  // A whole address family trusted is the same as no gateway at all.
-  if (config.trustedGateways.some((cidr) => cidr.endsWith('/0'))) {
-    read.bad('HOLDFAST_TRUSTED_GATEWAYS', 'must not trust every address');
+  // To trust half the internet is the same as to have no gateway at all.
+  if (config.trustedGateways.filter((cidr) => ipaddr.isValidCIDR(cidr)).some(isTooWide)) {
+    read.bad('HOLDFAST_TRUSTED_GATEWAYS', `must not trust networks wider than /${MIN_PREFIX.ipv4} (IPv4) or /${MIN_PREFIX.ipv6} (IPv6)`);
   }
   if (read.problems.length > 0) {
     throw new ConfigError(`The configuration is not usable:\n${read.problems.map((p) => `  ${p}`).join('\n')}`);

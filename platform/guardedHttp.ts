@@ -33,6 +33,12 @@ const FETCH_TIMEOUT_MS = 10_000;
 const FORBIDDEN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'expect']);
 
 /**
+ * Headers with which a gateway says who asks and from where. A worker may be at an address that an API believes, this
+ * one included, and nobody shall speak through it as somebody else.
+ */
+const GATEWAY_HEADERS = /^(x-service-|x-forwarded-|forwarded$|x-real-ip$)/i;
+
+/**
  * The one client for everything that Holdfast sends out. Only http and https, no credentials in the URL, no
  * redirects; the address that is really connected to must be global unicast or inside `allow` (CIDRs), and it
  * is checked after the name was resolved, at the time of the connection, so that rebinding leads nowhere.
@@ -71,7 +77,7 @@ export function createGuardedHttp({ allow }: { allow: readonly string[] }) {
     async request(outbound: OutboundRequest): Promise<OutboundAnswer> {
       const url = checkUrl(outbound.url);
       for (const name of Object.keys(outbound.headers)) {
-        if (FORBIDDEN_HEADERS.has(name.toLowerCase())) {
+        if (FORBIDDEN_HEADERS.has(name.toLowerCase()) || GATEWAY_HEADERS.test(name)) {
           throw new OutboundError('url_not_allowed', `The header ${name} cannot be set`, false);
         }
       }

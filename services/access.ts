@@ -10,14 +10,49 @@ export type Access = ReturnType<typeof createAccess>;
 /** A role and where it is given. */
 export type Giving = { role: Role; place: Place };
 
+/** A right that is missing, found inside a transaction. */
+class Lacking extends Error {
+  readonly permission: Permission;
+  readonly place: Place;
+
+  constructor(permission: Permission, place: Place) {
+    super(permission);
+    this.permission = permission;
+    this.place = place;
+  }
+}
+
+/** True when some grant reaches the place, whatever it gives. */
+const hasAnything = ({ grants }: Rights, { tenantId, siteId, deviceId }: Place): boolean =>
+  grants.some(({ level, targetId }) => level === 'platform' || [tenantId, siteId, deviceId].includes(targetId));
+
 /** Decides who may do what, and where. Every decision of the product is made here. */
 export function createAccess({ audit }: { audit: Audit }) {
   const holds = (rights: Rights, permission: Permission, place: Place): boolean => covers(scopeOf(rights, permission), place);
 
   async function deny(caller: Caller, permission: Permission, place: Place): Promise<never> {
     const { tenantId, siteId = null, deviceId = null } = place;
-    await audit.denied(caller, 'access.denied', { permission, tenantId, siteId, deviceId });
+    // In the trail of the place, for whoever watches over it; strangers leave theirs where they stand.
+    const trail = hasAnything(caller.rights, place) ? place.tenantId : caller.tenantId;
+    await audit.denied({ ...caller, tenantId: trail }, 'access.denied', { permission, tenantId, siteId, deviceId });
     throw new AppError('permission_denied', `Permission ${permission} is missing at ${placeInWords(place)}.`);
+  }
+
+  function mustHold(caller: Caller, givings: readonly Giving[]): void {
+    for (const { role, place } of givings) {
+      for (const permission of role.permissions) {
+        if (!holds(caller.rights, permission, place)) throw new Lacking(permission, place);
+      }
+    }
+  }
+
+  async function denying<T>(caller: Caller, useCase: () => Promise<T>): Promise<T> {
+    try {
+      return await useCase();
+    } catch (error) {
+      if (error instanceof Lacking) return await deny(caller, error.permission, error.place);
+      throw error;
+    }
   }
 
   return {
@@ -40,12 +75,16 @@ export function createAccess({ audit }: { audit: Audit }) {
      * Throws `permission_denied` unless the caller holds all that is given away, where it is given: nobody hands
      * out, or takes over, more than they have.
      */
-    async requireAll(caller: Caller, givings: readonly Giving[]): Promise<void> {
-      for (const { role, place } of givings) {
-        for (const permission of role.permissions) {
-          if (!holds(caller.rights, permission, place)) await deny(caller, permission, place);
-        }
-      }
-    },
+    requireAll: (caller: Caller, givings: readonly Giving[]): Promise<void> =>
+      denying(caller, () => {
+        mustHold(caller, givings);
+        return Promise.resolve();
+      }),
+
+    /** The same inside a transaction, within `denying`. */
+    mustHold,
+
+    /** Runs a use case that makes its checks inside its transaction: a denial is recorded when that is over. */
+    denying,
   };
 }

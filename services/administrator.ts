@@ -1,3 +1,4 @@
+import { lockAccess } from '../db/access.ts';
 import type { Commit, Work } from '../db/commit.ts';
 import { isUniqueViolation } from '../db/constraints.ts';
 import type { Knex } from '../db/knex.ts';
@@ -82,6 +83,7 @@ export function createAdministrator({ db, commit, ids, passwords }: Deps) {
       const { oneTimePassword, passwordHash } = await prepare();
       await commit(systemCaller(PLATFORM, 'recover-administrator'), async (work) => {
         const trx = await work.trx();
+        await lockAccess(trx);
         const known = await User.query(trx).where({ provider_id: LOCAL_PROVIDER })
           .whereRaw('lower(username) = lower(?)', [username]).first().forUpdate();
         await giveRole(work, known ? await reset(work, known, passwordHash) : await insert(work, username, passwordHash));

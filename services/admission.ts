@@ -1,11 +1,11 @@
+import { findReachedTenants, principalsOf } from '../db/access.ts';
 import type { Commit, Work } from '../db/commit.ts';
 import { isUniqueViolation } from '../db/constraints.ts';
 import type { Knex } from '../db/knex.ts';
 import type { Provider } from '../db/models/Provider.ts';
 import { User } from '../db/models/User.ts';
-import { findMappings } from '../db/providers.ts';
 import { anonymousCaller, type Caller } from '../domain/caller.ts';
-import { AppError } from '../domain/errors.ts';
+import { AppError, invalidField } from '../domain/errors.ts';
 import type { Profile } from '../domain/providers.ts';
 import { PLATFORM } from '../domain/scope.ts';
 import type { Ids } from '../platform/ids.ts';
@@ -25,9 +25,23 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
   });
 
   /** Records why somebody was not let in, and says as little as possible about it. */
-  async function refuse(source: RequestSource, detail: object, message = 'Signing in failed.'): Promise<never> {
-    await audit.denied(anonymousCaller(source), 'login.failed', detail);
+  async function refuse(source: RequestSource, detail: Readonly<Record<string, unknown>> & { userId?: string | null }, message = 'Signing in failed.'): Promise<never> {
+    await audit.denied(anonymousCaller(source), 'login.failed', detail, detail.userId ?? undefined);
     throw new AppError('login_failed', message);
+  }
+
+  /**
+   * Where new records of the session stand: the tenant asked for, when anything is held there; else the tenant of all
+   * grants, when it is one; else the user's own.
+   */
+  async function tenantOf(trx: Knex, user: User, wanted: string | undefined): Promise<string> {
+    const reached = await findReachedTenants(trx, principalsOf(user.id, user.providerId, user.externalGroups));
+    if (wanted !== undefined) {
+      if (wanted === user.tenantId || reached.includes(wanted) || reached.includes(PLATFORM)) return wanted;
+      throw invalidField('body', '/tenantId', 'not_held', 'is not a tenant where this user holds anything');
+    }
+    const [only, ...others] = reached;
+    return only !== undefined && others.length === 0 ? only : user.tenantId;
   }
 
   async function enter(work: Work<DispatchTask>, user: User, source: RequestSource, tenantId: string | undefined): Promise<SessionTokens> {
@@ -35,16 +49,15 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
     const entered = await User.query(trx).patchAndFetchById(user.id, { lastLoginAt: work.now });
     const after = { providerId: user.providerId, groups: user.externalGroups };
     work.audit('login', userSubject(user), { after });
-    return sessions.issue(work, entered, source, tenantId ?? user.tenantId);
+    return sessions.issue(work, entered, source, await tenantOf(trx, user, tenantId));
   }
 
   /** Makes the record of a person whom a provider vouches for. */
   async function make(work: Work<DispatchTask>, provider: Provider, profile: Profile, id: string): Promise<User> {
     const trx = await work.trx();
     const { externalId, groups: externalGroups, username, displayName, email } = profile;
-    const tenantId = await homeOf(trx, provider.id, externalGroups);
     const user = await User.query(trx).insertAndFetch({
-      id, providerId: provider.id, externalId, externalGroups, username, displayName, email, tenantId, enabled: true,
+      id, providerId: provider.id, externalId, externalGroups, username, displayName, email, tenantId: PLATFORM, enabled: true,
       passwordHash: null, mustChangePassword: false, lastLoginAt: null, createdAt: work.now, updatedAt: work.now, version: 1,
     });
     work.audit('user.create', userSubject(user), { after: userView(user) });
@@ -111,11 +124,4 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
       return tokens;
     },
   };
-}
-
-/** Where somebody new belongs: the tenant of all their roles, when it is one. */
-async function homeOf(trx: Knex, providerId: string, groups: readonly string[]): Promise<string> {
-  const tenants = new Set((await findMappings(trx, providerId, groups)).map((mapping) => mapping.tenant_id));
-  const [tenant, ...others] = tenants;
-  return tenant !== undefined && others.length === 0 ? tenant : PLATFORM;
 }

@@ -1,6 +1,6 @@
 import type { Knex } from '../db/knex.ts';
 import { Provider } from '../db/models/Provider.ts';
-import { findLogin, insertLogin, keepOutcome, takeLogin, type LoginRow } from '../db/providers.ts';
+import { findWaitingLogin, insertLogin, keepOutcome, takeLogin, type LoginRow } from '../db/providers.ts';
 import { AppError, notFound } from '../domain/errors.ts';
 import { SignInRefused, type Profile } from '../domain/providers.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -40,7 +40,7 @@ type Deps = {
 
 /** Signing in at a provider with the browser: begun here, answered there, finished by the browser that began. */
 export function createFederation({ db, clock, ids, log, vault, throttle, admission, providers, oidc, saml }: Deps) {
-  const contextOf = (loginId: string) => `login:${loginId}`;
+  const contextOf = (loginId: string, field: 'sealed' | 'outcome') => `login:${loginId}:${field}`;
 
   const unavailable = (provider: Provider) => (error: unknown): never => {
     if (error instanceof AppError) throw error;
@@ -54,13 +54,13 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
     const browser = newToken('browser');
     await insertLogin(db, {
       id, provider_id: provider.id, state_hash: state.hash, browser_hash: browser.hash, return_to: returnTo, outcome: null,
-      sealed: vault.seal(JSON.stringify(pending), contextOf(id)),
+      sealed: vault.seal(JSON.stringify(pending), contextOf(id, 'sealed')),
       expires_at: new Date(clock.now().getTime() + LOGIN_SECONDS * 1_000),
     });
     return browser.token;
   }
 
-  const open = (login: LoginRow, sealed: string): unknown => JSON.parse(vault.open(sealed, contextOf(login.id)));
+  const open = (login: LoginRow, field: 'sealed' | 'outcome'): unknown => JSON.parse(vault.open(login[field] ?? '', contextOf(login.id, field)));
 
   async function enabledProvider(login: LoginRow, source: RequestSource): Promise<Provider> {
     const provider = await Provider.query(db).findById(login.provider_id).where({ enabled: true });
@@ -84,7 +84,7 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
   return {
     /** Errors: `invalid_request` (provider), `too_many_requests`, `provider_unavailable`, `master_key_missing`. */
     async startOidc({ providerId, returnTo, origin }: Start, source: RequestSource): Promise<Started> {
-      await throttle.start(source.address);
+      await throttle.step(source.address);
       const provider = await providers.choose('oidc', providerId);
       const state = newToken('state');
       const config = providers.openConfig(provider) as OidcConfig;
@@ -92,18 +92,19 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
       return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
     },
 
-    /** Errors: `login_failed`, `provider_unavailable`. */
+    /** Errors: `login_failed`, `provider_unavailable`, `too_many_requests`. */
     async finishOidc(query: URLSearchParams, browserToken: string | undefined, source: RequestSource): Promise<Finished> {
+      await throttle.step(source.address);
       const login = await take(query.get('state') ?? '', browserToken, source);
       const provider = await enabledProvider(login, source);
-      const profile = await oidc.finish(providers.openConfig(provider) as OidcConfig, open(login, login.sealed) as OidcPending, query)
+      const profile = await oidc.finish(providers.openConfig(provider) as OidcConfig, open(login, 'sealed') as OidcPending, query)
         .catch(refusedBy(provider, source));
       return { tokens: await admission.ofProfile(provider, profile, source), returnTo: login.return_to };
     },
 
     /** Errors: as for `startOidc`. */
     async startSaml({ providerId, returnTo, origin }: Start, source: RequestSource): Promise<Started> {
-      await throttle.start(source.address);
+      await throttle.step(source.address);
       const provider = await providers.choose('saml', providerId);
       const state = newToken('state');
       const config = providers.openConfig(provider) as SamlConfig;
@@ -119,20 +120,22 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
      * began; another browser cannot finish it. Error: `login_failed`.
      */
     async receiveSaml({ samlResponse, relayState }: { samlResponse: string; relayState: string }, source: RequestSource): Promise<void> {
-      const login = (await findLogin(db, tokenHash(relayState), clock.now())) ?? (await unknownLogin(source));
+      await throttle.step(source.address);
+      const login = (await findWaitingLogin(db, tokenHash(relayState), clock.now())) ?? (await unknownLogin(source));
       const provider = await enabledProvider(login, source);
-      const profile = await saml.finish(providers.openConfig(provider) as SamlConfig, open(login, login.sealed) as SamlPending, samlResponse)
+      const profile = await saml.finish(providers.openConfig(provider) as SamlConfig, open(login, 'sealed') as SamlPending, samlResponse)
         .catch(refusedBy(provider, source));
-      const kept = await keepOutcome(db, login.id, vault.seal(JSON.stringify(profile), contextOf(login.id)));
+      const kept = await keepOutcome(db, login.id, vault.seal(JSON.stringify(profile), contextOf(login.id, 'outcome')));
       if (!kept) await unknownLogin(source);
     },
 
     /** Error: `login_failed`. */
     async finishSaml(state: string, browserToken: string | undefined, source: RequestSource): Promise<Finished> {
+      await throttle.step(source.address);
       const login = await take(state, browserToken, source);
       if (login.outcome === null) return unknownLogin(source);
       const provider = await enabledProvider(login, source);
-      return { tokens: await admission.ofProfile(provider, open(login, login.outcome) as Profile, source), returnTo: login.return_to };
+      return { tokens: await admission.ofProfile(provider, open(login, 'outcome') as Profile, source), returnTo: login.return_to };
     },
 
     /** What a SAML provider must be told of us. Error: `not_found`. */

@@ -1,4 +1,4 @@
-import { findDevicePlace, findRoles, findSitePlace, leavesAdministrator } from '../db/access.ts';
+import { findRoles, keepingAdministrator, lockAccess } from '../db/access.ts';
 import type { Commit } from '../db/commit.ts';
 import { isForeignKeyViolation, isUniqueViolation } from '../db/constraints.ts';
 import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
@@ -8,15 +8,12 @@ import { whereInScope } from '../db/scopeSql.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError, invalidField, notFound } from '../domain/errors.ts';
 import type { Role } from '../domain/roles.ts';
-import { covers, PLATFORM, type Level, type Place } from '../domain/scope.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
+import { resolveTarget, type TargetRequest } from './target.ts';
 
 export type Grants = ReturnType<typeof createGrants>;
-
-/** Where a role is given: the narrowest of the three counts, none (or the tenant `platform`) is the platform. */
-export type TargetRequest = { tenantId?: string; siteId?: string; deviceId?: string };
 
 /** Who gets it: a user, or everybody in a group at a provider. */
 export type Grantee = { userId: string } | { providerId: string; externalGroup: string };
@@ -34,24 +31,6 @@ type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids }
 
 /** Roles given to users (assignments) and to groups at identity providers (mappings). */
 export function createGrants({ db, commit, access, ids }: Deps) {
-  /** Where the target stands. A site or device that the caller may not manage does not exist for them. */
-  async function resolve(caller: Caller, { tenantId, siteId, deviceId }: TargetRequest): Promise<{ level: Level; place: Place }> {
-    if (deviceId === undefined && siteId === undefined) {
-      const place = { tenantId: tenantId ?? PLATFORM };
-      return { level: place.tenantId === PLATFORM ? 'platform' : 'tenant', place };
-    }
-    const [level, id, place] = deviceId === undefined
-      ? (['site', siteId ?? '', await findSitePlace(db, siteId ?? '')] as const)
-      : (['device', deviceId, await findDevicePlace(db, deviceId)] as const);
-    if (!place || !covers(access.scope(caller, 'rbac:write'), place)) {
-      throw invalidField('body', `/${level}Id`, 'not_found', `there is no ${level} with id ${id}`);
-    }
-    const agrees = (given: string | undefined, real: string | null | undefined) => given === undefined || given === real;
-    if (!agrees(tenantId, place.tenantId)) throw invalidField('body', '/tenantId', 'mismatch', `is not the tenant of the ${level}`);
-    if (!agrees(siteId, place.siteId)) throw invalidField('body', '/siteId', 'mismatch', 'is not the site of the device');
-    return { level, place };
-  }
-
   async function findRole(trx: Knex, roleId: string): Promise<Role> {
     const role = (await findRoles(trx, [roleId])).get(roleId);
     if (!role) throw invalidField('body', '/roleId', 'not_found', `there is no role with id ${roleId}`);
@@ -87,15 +66,14 @@ export function createGrants({ db, commit, access, ids }: Deps) {
      * Errors: `permission_denied`, `invalid_request` (user, provider, role, site or device unknown), `conflict`.
      */
     async create(caller: Caller, grantee: Grantee, roleId: string, target: TargetRequest): Promise<GrantRecord> {
-      const { level, place } = await resolve(caller, target);
+      const { level, place } = await resolveTarget(db, target, access.scope(caller, 'rbac:write'), 'body');
       await access.require(caller, 'rbac:write', place);
-      await access.requireAll(caller, [{ role: await findRole(db, roleId), place }]);
       const kind: Kind = 'userId' in grantee ? 'assignment' : 'mapping';
-      return commit({ ...caller, tenantId: place.tenantId }, async (work) => {
+      return access.denying(caller, () => commit({ ...caller, tenantId: place.tenantId }, async (work) => {
         const trx = await work.trx();
-        // The role must still be what it was when the caller's right to give it was checked.
-        await trx.raw('SELECT FROM access_state FOR UPDATE');
-        await access.requireAll(caller, [{ role: await findRole(trx, roleId), place }]);
+        // The role must stay what it is while the caller's right to give it is checked.
+        await lockAccess(trx);
+        access.mustHold(caller, [{ role: await findRole(trx, roleId), place }]);
         const grant = await GrantRecord.query(trx).insertAndFetch({
           id: ids.next(kind === 'assignment' ? 'asg' : 'map'), kind, ...grantee, roleId, level,
           tenantId: place.tenantId, siteId: place.siteId ?? null, deviceId: place.deviceId ?? null,
@@ -106,7 +84,7 @@ export function createGrants({ db, commit, access, ids }: Deps) {
         work.audit(`${kind}.create`, subject(grant), { after: view(grant) });
         work.emit(`${kind}.created`, subject(grant), view(grant));
         return grant;
-      });
+      }));
     },
 
     /** Takes a role back. Errors: `not_found`, `permission_denied`, `last_administrator`. */
@@ -115,10 +93,9 @@ export function createGrants({ db, commit, access, ids }: Deps) {
       await access.require(caller, 'rbac:write', known);
       await commit({ ...caller, tenantId: known.tenantId }, async (work) => {
         const trx = await work.trx();
-        const left = await leavesAdministrator(trx, async () => {
+        await keepingAdministrator(trx, async () => {
           if ((await GrantRecord.query(trx).deleteById(id)) === 0) throw notFound(kind, id);
         });
-        if (!left) throw new AppError('last_administrator', 'This is the last administrator of the platform.');
         work.audit(`${kind}.delete`, subject(known), { before: view(known) });
         work.emit(`${kind}.deleted`, subject(known), view(known));
       });

@@ -5,6 +5,7 @@ import type { Caller, IdempotencyClaim } from '../domain/caller.ts';
 import { AppError } from '../domain/errors.ts';
 import { KEEP_KEYS_MS, KEY_LEASE_MS } from '../domain/idempotency.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { Passwords } from './passwords.ts';
 
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
@@ -15,14 +16,18 @@ export type KeyedStart =
   | { kind: 'committed'; subjectId: string };
 
 /** Lets a client repeat a request that creates something without creating it twice. */
-export function createIdempotency({ db, clock }: { db: Knex; clock: Clock }) {
+export function createIdempotency({ db, clock, passwords }: { db: Knex; clock: Clock; passwords: Passwords }) {
   return {
     /**
-     * Claims `key` for the caller. `request` is everything that makes two requests the same.
+     * Claims `key` for the caller. `request` is everything that makes two requests the same; one that holds a secret
+     * is told apart by a hash that is as slow as that of a password.
      * Errors: `idempotency_mismatch`, `idempotency_in_progress`.
      */
-    async begin({ actorId, tenantId }: Caller, key: string, request: readonly string[]): Promise<KeyedStart> {
-      const fingerprint = createHash('sha256').update(JSON.stringify(request)).digest();
+    async begin({ actorId, tenantId }: Caller, key: string, request: readonly string[], holdsSecret: boolean): Promise<KeyedStart> {
+      const text = JSON.stringify(request);
+      const fingerprint = holdsSecret
+        ? await passwords.fingerprint(text, JSON.stringify([actorId, tenantId, key]))
+        : createHash('sha256').update(text).digest();
       const now = clock.now();
       const claim = { actorId, tenantId, key, leaseUntil: new Date(now.getTime() + KEY_LEASE_MS) };
       const known = await claimKey(db, { claim, fingerprint, now, keepMs: KEEP_KEYS_MS });

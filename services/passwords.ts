@@ -1,11 +1,14 @@
-import { randomBytes } from 'node:crypto';
-import { hash, verify } from '@node-rs/argon2';
+import { createHash, randomBytes } from 'node:crypto';
+import { hash, hashRaw, verify } from '@node-rs/argon2';
 import { AppError, invalidField } from '../domain/errors.ts';
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
 /** OWASP Password Storage Cheat Sheet, argon2id: 19 MiB, 2 passes, 1 lane. */
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+
+/** The hash of random bytes that nobody has kept, at the same cost. */
+const DECOY = '$argon2id$v=19$m=19456,t=2,p=1$0CBA5GRqSuafZC/f9A7prw$uePHghexK3W4DiIJB+gGZxKV6hoBWCVDiyHIXlyjGjo';
 
 /** Each hash takes 19 MiB and a core for some tens of milliseconds: so many at once, and so many more waiting. */
 const MAX_AT_ONCE = 4;
@@ -18,7 +21,6 @@ export const MAX_PASSWORD_LENGTH = 256;
 export function createPasswords() {
   let running = 0;
   const waiting: (() => void)[] = [];
-  let decoy: Promise<string> | undefined;
   let common: Promise<ReadonlySet<string>> | undefined;
 
   async function bounded<T>(work: () => Promise<T>): Promise<T> {
@@ -52,9 +54,7 @@ export function createPasswords() {
      * nobody learns from the time whether an account exists. Error: `too_many_requests`.
      */
     async verify(passwordHash: string | null | undefined, password: string): Promise<boolean> {
-      decoy ??= hashOf(randomBytes(24).toString('base64url'));
-      const against = passwordHash ?? (await decoy);
-      const right = await bounded(() => verify(against, spell(password)));
+      const right = await bounded(() => verify(passwordHash ?? DECOY, spell(password)));
       return right && typeof passwordHash === 'string';
     },
 
@@ -76,6 +76,10 @@ export function createPasswords() {
         refuse('common', 'is among the most used passwords, or one of them with digits behind it');
       }
     },
+
+    /** A fingerprint of something that holds a secret: the same for the same text and context, and slow to guess. */
+    fingerprint: (text: string, context: string): Promise<Buffer> =>
+      bounded(() => hashRaw(text, { ...COST, salt: createHash('sha256').update(context).digest().subarray(0, 16) })),
 
     /** A password for one login: 120 random bits. */
     oneTime: (): string => randomBytes(15).toString('base64url').replace(/(.{5})(?=.)/g, '$1.'),

@@ -8,6 +8,9 @@ import { KINDS } from './providerKinds/index.ts';
 /** What a secret looks like to everybody; sent back, it keeps the secret. */
 export const MASK = '********';
 
+/** Fields of any kind that hold an address. */
+const URL_FIELDS = ['url', 'issuer', 'entryPoint', 'metadataUrl'];
+
 type Config = Record<string, unknown>;
 
 /** Checks the configuration of providers, and keeps its secrets sealed. */
@@ -25,7 +28,11 @@ export function createProviderConfig(vault: Vault) {
   /** Checks a configuration and fills in its defaults. Error: `invalid_request` under `/config`. */
   function checkConfig(kind: ProviderKind, config: Config): Config {
     const checked = structuredClone(config);
-    const errors = checks.get(kind)?.(checked) ?? [];
+    const urls = Object.entries(checked).filter(([field, value]) => URL_FIELDS.includes(field) && typeof value === 'string' && !URL.canParse(value));
+    const errors = [
+      ...(checks.get(kind)?.(checked) ?? []),
+      ...urls.map(([field]) => ({ pointer: `/${field}`, code: 'format', message: 'is not a URL' })),
+    ];
     if (errors.length > 0) {
       throw invalidFields(errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `/config${e.pointer}` })));
     }

@@ -1,4 +1,4 @@
-import { findGivings, leavesAdministrator } from '../db/access.ts';
+import { findGivings, keepingAdministrator } from '../db/access.ts';
 import type { Commit } from '../db/commit.ts';
 import { isUniqueViolation } from '../db/constraints.ts';
 import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
@@ -42,12 +42,12 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
     return provider;
   }
 
-  /** Who sets a provider could sign in as anybody of it, so they must hold whatever its people hold. */
-  async function findToWrite(caller: Caller, id: string): Promise<Provider> {
-    await access.require(caller, 'auth:write', PLATFORM_PLACE);
-    const provider = await find(caller, id);
-    await access.requireAll(caller, await findGivings(db, await findProviderPrincipals(db, id)));
-    return provider;
+  /**
+   * Who sets a provider could sign in as anybody of it, so they must hold whatever its people hold, at the moment of
+   * the change: `lockAccess` comes first.
+   */
+  async function requireAsItsPeople(caller: Caller, trx: Knex, id: string): Promise<void> {
+    access.mustHold(caller, await findGivings(trx, await findProviderPrincipals(trx, id)));
   }
 
   const nameTaken = (name: string) => (error: unknown): never => {
@@ -111,29 +111,27 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
      * `invalid_request`, `conflict`, `last_administrator`, `version_stale`, `master_key_missing`.
      */
     async update(caller: Caller, id: string, change: ProviderChange, expectedVersion?: number): Promise<ProviderView> {
-      await findToWrite(caller, id);
-      return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+      await access.require(caller, 'auth:write', PLATFORM_PLACE);
+      return access.denying(caller, () => commit({ ...caller, tenantId: PLATFORM }, async (work) => {
         const trx = await work.trx();
-        let outcome: { before: Provider; after: Provider } | undefined;
-        const left = await leavesAdministrator(trx, async () => {
-          const before = await Provider.query(trx).findById(id).forUpdate();
-          if (!before) throw notFound('provider', id);
-          checkVersion(before, expectedVersion);
-          const after = await Provider.query(trx).patchAndFetchById(id, {
+        const { before, after } = await keepingAdministrator(trx, async () => {
+          const found = await Provider.query(trx).findById(id).forUpdate();
+          if (!found) throw notFound('provider', id);
+          checkVersion(found, expectedVersion);
+          // To disable it, or to call it otherwise, hands no power to anybody.
+          if (change.config || change.enabled === true) await requireAsItsPeople(caller, trx, id);
+          const changed = await Provider.query(trx).patchAndFetchById(id, {
             ...(change.name !== undefined && { name: change.name }), ...(change.enabled !== undefined && { enabled: change.enabled }),
-            ...(change.config && merge(before, change.config)), updatedAt: work.now, version: before.version + 1,
+            ...(change.config && merge(found, change.config)), updatedAt: work.now, version: found.version + 1,
           }).catch(nameTaken(change.name ?? ''));
-          outcome = { before, after };
+          return { before: found, after: changed };
         });
-        if (!left) throw new AppError('last_administrator', 'The last administrator of the platform signs in with this provider.');
-        if (!outcome) throw notFound('provider', id);
-        const { before, after } = outcome;
         if (!after.enabled) await endSessions(trx, { providerId: id, reason: 'provider', now: work.now });
         const secretsChanged = KINDS[after.kind].secrets.filter((field) => ![undefined, MASK].includes(change.config?.[field] as string));
         work.audit('provider.update', subject(after), { before: trailView(before), after: { ...trailView(after), secretsChanged } });
         work.emit('provider.updated', subject(after), eventView(after));
         return view(after);
-      });
+      }));
     },
 
     /**
@@ -141,25 +139,26 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
      * `permission_denied`, `not_found`, `built_in`, `last_administrator`, `version_stale`.
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
-      const known = await findToWrite(caller, id);
+      await access.require(caller, 'auth:write', PLATFORM_PLACE);
+      const known = await find(caller, id);
       if (known.kind === 'local') throw new AppError('built_in', 'The provider of local accounts can be disabled, not deleted.');
-      await commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+      await access.denying(caller, () => commit({ ...caller, tenantId: PLATFORM }, async (work) => {
         const trx = await work.trx();
-        const removed = { mappings: 0, usersDisabled: 0 };
-        const left = await leavesAdministrator(trx, async () => {
+        const removed = await keepingAdministrator(trx, async () => {
           const before = await Provider.query(trx).findById(id).forUpdate();
           if (!before) throw notFound('provider', id);
           checkVersion(before, expectedVersion);
+          await requireAsItsPeople(caller, trx, id);
           await endSessions(trx, { providerId: id, reason: 'provider', now: work.now });
-          removed.mappings = await GrantRecord.query(trx).where({ provider_id: id }).delete();
-          removed.usersDisabled = await User.query(trx).where({ provider_id: id, enabled: true })
+          const mappings = await GrantRecord.query(trx).where({ provider_id: id }).delete();
+          const usersDisabled = await User.query(trx).where({ provider_id: id, enabled: true })
             .patch({ enabled: false, updatedAt: work.now, version: nextVersion() });
           await Provider.query(trx).deleteById(id);
+          return { mappings, usersDisabled };
         });
-        if (!left) throw new AppError('last_administrator', 'The last administrator of the platform signs in with this provider.');
         work.audit('provider.delete', subject(known), { before: trailView(known), after: removed });
         work.emit('provider.deleted', subject(known), eventView(known));
-      });
+      }));
     },
 
     /** Seals every secret that an older key has sealed under the first one. Returns how many. */

@@ -1,7 +1,7 @@
 import type { Commit } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
 import { purgeKeys } from '../db/idempotency.ts';
-import { purgeSessions } from '../db/sessions.ts';
+import { purgeExpired } from '../db/purge.ts';
 import { takeUnsettled, withOutboxRow } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
 import { systemCaller } from '../domain/caller.ts';
@@ -83,7 +83,7 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, inspec
     async purge(signal: AbortSignal): Promise<void> {
       const before = new Date(clock.now().getTime() - KEEP_KEYS_MS);
       while ((await purgeKeys(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
-      while ((await purgeSessions(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
+      while ((await purgeExpired(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
     },
   };
 }

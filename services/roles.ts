@@ -1,3 +1,4 @@
+import { lockAccess } from '../db/access.ts';
 import type { Commit } from '../db/commit.ts';
 import { isUniqueViolation } from '../db/constraints.ts';
 import type { Knex } from '../db/knex.ts';
@@ -29,11 +30,10 @@ type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids }
 /** Roles: the built-in ones, and sets of permissions that an installation makes for itself. */
 export function createRoles({ db, commit, access, ids }: Deps) {
   /** A role can be given at the platform, so whoever makes one must hold all of it there. */
-  async function requireToWrite(caller: Caller, permissions: readonly Permission[]): Promise<void> {
-    await access.require(caller, 'rbac:write', PLATFORM_PLACE);
+  const giving = (permissions: readonly Permission[]) => {
     const role: Role = { id: '', name: '', permissions: new Set(permissions) };
-    await access.requireAll(caller, [{ role, place: PLATFORM_PLACE }]);
-  }
+    return [{ role, place: PLATFORM_PLACE }];
+  };
 
   async function findCustom(id: string): Promise<CustomRole> {
     if (BUILT_IN_ROLES.has(id)) throw new AppError('built_in', `The role ${id} is built in and cannot be changed.`);
@@ -57,7 +57,8 @@ export function createRoles({ db, commit, access, ids }: Deps) {
 
     /** Errors: `permission_denied`, `conflict` (the id is taken, or there are too many). */
     async create(caller: Caller, { id, name, permissions }: RoleRequest): Promise<RoleView> {
-      await requireToWrite(caller, permissions);
+      await access.require(caller, 'rbac:write', PLATFORM_PLACE);
+      await access.requireAll(caller, giving(permissions));
       if (id !== undefined && BUILT_IN_ROLES.has(id)) throw new AppError('conflict', `The role ${id} is built in.`);
       const taken = () => new AppError('conflict', `There is already a role with the id ${id}.`);
       return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
@@ -81,14 +82,13 @@ export function createRoles({ db, commit, access, ids }: Deps) {
       caller: Caller, id: string, change: Partial<Pick<RoleRequest, 'name' | 'permissions'>>, expectedVersion?: number,
     ): Promise<RoleView> {
       await access.require(caller, 'rbac:write', PLATFORM_PLACE);
-      const known = await findCustom(id);
-      const added = (change.permissions ?? []).filter((permission) => !known.permissions.includes(permission));
-      await requireToWrite(caller, added);
-      return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+      await findCustom(id);
+      return access.denying(caller, () => commit({ ...caller, tenantId: PLATFORM }, async (work) => {
         const trx = await work.trx();
-        const before = await CustomRole.query(trx).findById(id).forUpdate().throwIfNotFound();
-        // What was checked above must be what is changed.
-        checkVersion(before, expectedVersion ?? known.version);
+        await lockAccess(trx);
+        const before = await CustomRole.query(trx).findById(id).throwIfNotFound();
+        checkVersion(before, expectedVersion);
+        access.mustHold(caller, giving((change.permissions ?? []).filter((permission) => !before.permissions.includes(permission))));
         const after = await CustomRole.query(trx).patchAndFetchById(id, {
           ...(change.name !== undefined && { name: change.name }),
           ...(change.permissions && { permissions: distinct(change.permissions) }),
@@ -97,7 +97,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
         work.audit('role.update', subject(before), { before: view(before), after: view(after) });
         work.emit('role.updated', subject(after), view(after));
         return customView(after);
-      });
+      }));
     },
 
     /** Errors: `permission_denied`, `not_found`, `built_in`, `in_use`, `version_stale`. */
@@ -107,8 +107,8 @@ export function createRoles({ db, commit, access, ids }: Deps) {
       await commit({ ...caller, tenantId: PLATFORM }, async (work) => {
         const trx = await work.trx();
         // Grants take the same lock, so that none is made of a role that goes.
-        await trx.raw('SELECT FROM access_state FOR UPDATE');
-        const role = await CustomRole.query(trx).findById(id).forUpdate();
+        await lockAccess(trx);
+        const role = await CustomRole.query(trx).findById(id);
         if (!role) throw notFound('role', id);
         checkVersion(role, expectedVersion);
         const uses = await GrantRecord.query(trx).where({ role_id: id }).resultSize();

@@ -1,3 +1,4 @@
+import { findReachedTenants, principalsOf } from '../db/access.ts';
 import type { Commit, Work } from '../db/commit.ts';
 import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
 import type { Knex } from '../db/knex.ts';
@@ -5,8 +6,8 @@ import { Session } from '../db/models/Session.ts';
 import { User } from '../db/models/User.ts';
 import { addTokens, endSessions, findByAccessToken, findSessionOfToken, lockByRefreshToken, rotate } from '../db/sessions.ts';
 import { anonymousCaller, type Caller } from '../domain/caller.ts';
-import { AppError, notFound } from '../domain/errors.ts';
-import { NO_RIGHTS } from '../domain/scope.ts';
+import { AppError, invalidField, notFound } from '../domain/errors.ts';
+import { NO_RIGHTS, PLATFORM } from '../domain/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
@@ -58,13 +59,10 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
     });
   }
 
-  /** Ends the whole family of a token that was used twice: one of the two who have it is a thief. */
-  async function revoke(source: RequestSource, { sessionId, userId, tenantId }: { sessionId: string; userId: string; tenantId: string }) {
-    await commit({ ...anonymousCaller(source), tenantId }, async (work) => {
-      await endSessions(await work.trx(), { sessionId, reason: 'reuse', now: work.now });
+  const noteReuse = (source: RequestSource, { sessionId, userId, tenantId }: { sessionId: string; userId: string; tenantId: string }) =>
+    commit({ ...anonymousCaller(source), tenantId }, (work) => {
       work.audit('session.reuse', { type: 'session', id: sessionId }, { after: { userId }, outcome: 'denied' });
     });
-  }
 
   return {
     /** Begins a session of `user` as part of the commit that signs them in. */
@@ -100,27 +98,38 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
       const outcome = await db.transaction(async (trx) => {
         const state = await lockByRefreshToken(trx, hash, now);
         if (!state?.live) return { kind: 'invalid' as const };
-        if (state.spent) return { kind: 'reused' as const, state };
+        if (state.spent) {
+          // One of the two who have the token is a thief: neither goes on.
+          await endSessions(trx, { sessionId: state.sessionId, reason: 'reuse', now });
+          return { kind: 'reused' as const, state };
+        }
         const { rows, tokens } = mint(state.sessionId, now, state.absoluteExpiresAt);
         await rotate(trx, hash, rows, now);
         return { kind: 'refreshed' as const, tokens, userId: state.userId };
       });
-      if (outcome.kind === 'reused') await revoke(source, outcome.state);
+      if (outcome.kind === 'reused') await noteReuse(source, outcome.state);
       if (outcome.kind !== 'refreshed') throw invalid();
       return { ...outcome.tokens, user: await User.query(db).findById(outcome.userId).throwIfNotFound() };
     },
 
-    /** Ends the session of a token of either kind, if it is live; with `everywhere` all sessions of its user. */
-    async logout(token: string, source: RequestSource, everywhere: boolean): Promise<void> {
-      const session = await findSessionOfToken(db, tokenHash(token));
-      if (!session) return;
-      const user = await User.query(db).findById(session.userId).throwIfNotFound();
-      const caller: Caller = { ...anonymousCaller(source), kind: 'session', actorId: session.userId, tenantId: user.tenantId };
-      if (!everywhere) return end(caller, session, 'session.logout', 'logout');
-      await commit(caller, async (work) => {
-        const ended = await endSessions(await work.trx(), { userId: user.id, reason: 'logout', now: work.now });
-        work.audit('session.logout', { type: 'user', id: user.id }, { after: { everywhere: true, ended } });
-      });
+    /**
+     * Ends the sessions of tokens of either kind, those that are live; with `everywhere`, which takes a token that is
+     * still good, all sessions of its user.
+     */
+    async logout(tokens: readonly string[], source: RequestSource, everywhere: boolean): Promise<void> {
+      for (const token of tokens) {
+        const session = await findSessionOfToken(db, tokenHash(token), clock.now());
+        if (!session) continue;
+        const caller: Caller = { ...anonymousCaller(source), kind: 'session', actorId: session.userId, tenantId: session.homeTenantId };
+        if (!everywhere || !session.good) {
+          await end(caller, session, 'session.logout', 'logout');
+          continue;
+        }
+        await commit(caller, async (work) => {
+          const ended = await endSessions(await work.trx(), { userId: session.userId, reason: 'logout', now: work.now });
+          work.audit('session.logout', { type: 'user', id: session.userId }, { after: { everywhere: true, ended } });
+        });
+      }
     },
 
     /** The caller's own live sessions, newest first. */
@@ -147,10 +156,19 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
       return { session, user };
     },
 
-    /** Moves the session to another tenant: new records will stand there. It gives no rights. */
+    /**
+     * Moves the session to another tenant where the user holds anything: new records will stand there. It gives no
+     * rights. Error: `invalid_request` at `/tenantId`.
+     */
     async moveTo(caller: Caller, tenantId: string): Promise<void> {
       const sessionId = own(caller);
-      await commit(caller, async (work) => {
+      if (tenantId === caller.tenantId) return;
+      const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
+      const reached = await findReachedTenants(db, principalsOf(user.id, user.providerId, user.externalGroups));
+      if (tenantId !== user.tenantId && !reached.includes(tenantId) && !reached.includes(PLATFORM)) {
+        throw invalidField('body', '/tenantId', 'not_held', 'is not a tenant where you hold anything');
+      }
+      await commit({ ...caller, tenantId: user.tenantId }, async (work) => {
         await Session.query(await work.trx()).findById(sessionId).patch({ tenantId });
         work.audit('session.move', { type: 'session', id: sessionId }, { before: { tenantId: caller.tenantId }, after: { tenantId } });
       });
@@ -158,7 +176,7 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
   };
 }
 
-/** The id of the caller's session. Error: `session_invalid`: behind a gateway there is none. */
+/** The id of the caller's session. Error: `session_invalid`: a gateway's callers have none. */
 export function own(caller: Caller): string {
   if (!caller.session) throw new AppError('session_invalid', 'This needs a session; identity headers have none.');
   return caller.session.id;

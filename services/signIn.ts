@@ -49,8 +49,10 @@ export function createSignIn({ db, log, passwords, throttle, admission, provider
     async ldap({ username, password, tenantId, providerId }: Credentials & { providerId?: string }, source: RequestSource): Promise<SessionTokens> {
       const provider = await providers.choose('ldap', providerId);
       const attempt = await throttle.attempt({ account: `${provider.id}:${username}`, address: source.address });
-      const profile = await ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password).catch((error: unknown) => {
+      const profile = await ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password).catch(async (error: unknown) => {
         if (error instanceof SignInRefused) return admission.refuse(source, { providerId: provider.id, reason: error.message }, WRONG);
+        // Nobody's password was wrong.
+        await attempt.undecided();
         if (error instanceof AppError) throw error;
         log.warn({ err: error, providerId: provider.id }, 'a directory cannot be asked');
         throw new AppError('provider_unavailable', 'The directory cannot be asked now.');

@@ -1,25 +1,33 @@
 import { createHash } from 'node:crypto';
-import ipaddr from 'ipaddr.js';
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Knex } from '../db/knex.ts';
 import { AppError } from '../domain/errors.ts';
+import { networkOf } from '../platform/network.ts';
 
 export type Throttle = ReturnType<typeof createThrottle>;
 
+/** An attempt that was counted: it succeeded, or could not be decided; otherwise it stays counted. */
+type Attempt = { succeeded(): Promise<void>; undecided(): Promise<void> };
+
 /** Attempts in a window of 15 minutes, counted in PostgreSQL for all processes together. */
 const WINDOW_SECONDS = 900;
-const ATTEMPTS = { account: 10, address: 50, start: 300 } as const;
+const ATTEMPTS = { pair: 10, account: 100, address: 50, step: 600 } as const;
 
-/** Bounds how often passwords can be tried, and how often a login can be begun. */
+/** Bounds how often passwords can be tried, and how often a browser can take a step of a sign-in. */
 export function createThrottle({ db }: { db: Knex }) {
   const limiter = (keyPrefix: keyof typeof ATTEMPTS) =>
     new RateLimiterPostgres({
       storeClient: db, storeType: 'knex', tableName: 'rate_limits', tableCreated: true, keyPrefix,
       points: ATTEMPTS[keyPrefix], duration: WINDOW_SECONDS, clearExpiredByTimeout: false,
     });
+  // One side that guesses is stopped before it can lock the owner out, who sits elsewhere.
+  const pairs = limiter('pair');
   const accounts = limiter('account');
   const addresses = limiter('address');
-  const starts = limiter('start');
+  const steps = limiter('step');
+
+  /** Takes back what was counted for an attempt. */
+  const giveBack = (from: RateLimiterPostgres, key: string): Promise<unknown> => from.reward(key, 1);
 
   async function take(from: RateLimiterPostgres, key: string): Promise<void> {
     await from.consume(key).catch((refused: unknown) => {
@@ -33,27 +41,30 @@ export function createThrottle({ db }: { db: Knex }) {
   return {
     /**
      * Counts an attempt before it is made, so that many at once do not slip through; one that succeeds gives its
-     * account a new start. `account` is whatever was typed, known or not. Error: `too_many_requests`.
+     * account a new start there. `account` is whatever was typed, known or not. Error: `too_many_requests`.
      */
-    async attempt({ account, address }: { account: string; address: string | null }): Promise<{ succeeded(): Promise<void> }> {
-      const accountKey = createHash('sha256').update(account.toLowerCase()).digest('base64url');
-      await take(addresses, networkOf(address));
-      await take(accounts, accountKey);
+    async attempt({ account, address }: { account: string; address: string | null }): Promise<Attempt> {
+      const network = networkOf(address);
+      const accountKey = keyOf(account);
+      const counts: [RateLimiterPostgres, string][] = [
+        [addresses, network], [pairs, keyOf(`${accountKey} ${network}`)], [accounts, accountKey],
+      ];
+      for (const [limit, key] of counts) await take(limit, key);
       return {
         async succeeded() {
-          await Promise.all([accounts.delete(accountKey), addresses.reward(networkOf(address), 1)]);
+          await Promise.all([pairs.delete(keyOf(`${accountKey} ${network}`)), giveBack(accounts, accountKey), giveBack(addresses, network)]);
+        },
+        async undecided() {
+          await Promise.all(counts.map(([limit, key]) => giveBack(limit, key)));
         },
       };
     },
 
-    /** Counts a login that is begun at an identity provider. Error: `too_many_requests`. */
-    start: (address: string | null): Promise<void> => take(starts, networkOf(address)),
+    /** Counts a step of a sign-in with an identity provider. Error: `too_many_requests`. */
+    step: (address: string | null): Promise<void> => take(steps, networkOf(address)),
   };
 }
 
-/** Who has one IPv6 address has a /64 of them. */
-function networkOf(address: string | null): string {
-  if (address === null) return 'unknown';
-  const parsed = ipaddr.process(address.replace(/%.*$/, ''));
-  return parsed.kind() === 'ipv4' ? parsed.toString() : `${parsed.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`;
-}
+/** One key for all spellings that a directory takes for one name: case, width and blanks (RFC 4518). */
+const keyOf = (name: string): string =>
+  createHash('sha256').update(name.normalize('NFKC').toLowerCase().replaceAll(/\s+/g, ' ').trim()).digest('base64url');

@@ -1,4 +1,4 @@
-import { findGivings, leavesAdministrator, principalsOf } from '../db/access.ts';
+import { findGivings, keepingAdministrator, lockAccess, principalsOf } from '../db/access.ts';
 import type { Commit } from '../db/commit.ts';
 import { isUniqueViolation } from '../db/constraints.ts';
 import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
@@ -12,6 +12,7 @@ import { LOCAL_PROVIDER } from '../domain/providers.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
+import type { Audit } from './audit.ts';
 import type { Passwords } from './passwords.ts';
 import { own } from './sessions.ts';
 import type { Throttle } from './throttle.ts';
@@ -28,10 +29,10 @@ export type UserFilter = { providerId?: string; username?: string; enabled?: boo
 /** A user, and the password that was made up for them, which is shown this once. */
 export type UserWithPassword = { user: User; oneTimePassword: string | null };
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids; passwords: Passwords; throttle: Throttle };
+type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids; passwords: Passwords; throttle: Throttle; audit: Audit };
 
 /** People with accounts. */
-export function createUsers({ db, commit, access, ids, passwords, throttle }: Deps) {
+export function createUsers({ db, commit, access, ids, passwords, throttle, audit }: Deps) {
   async function find(caller: Caller, id: string): Promise<User> {
     const query = User.query(db).findById(id);
     whereInScope(query, access.scope(caller, 'user:read'));
@@ -40,16 +41,19 @@ export function createUsers({ db, commit, access, ids, passwords, throttle }: De
     return user;
   }
 
-  /**
-   * Who resets a password or moves an account could act as its owner, so they must hold all that the owner holds.
-   */
+  /** A user that the caller may change: `user:write` where the user stands. */
   async function findToWrite(caller: Caller, id: string): Promise<User> {
     const user = await find(caller, id);
     await access.require(caller, 'user:write', user);
-    if (user.id !== caller.actorId) {
-      await access.requireAll(caller, await findGivings(db, principalsOf(user.id, user.providerId, user.externalGroups)));
-    }
     return user;
+  }
+
+  /**
+   * Who resets a password, enables or moves an account could act as its owner, so they must hold all that the owner
+   * holds, at the moment of the change: `lockAccess` comes first.
+   */
+  async function requireAsOwner(caller: Caller, trx: Knex, user: User): Promise<void> {
+    access.mustHold(caller, await findGivings(trx, principalsOf(user.id, user.providerId, user.externalGroups)));
   }
 
   return {
@@ -98,37 +102,41 @@ export function createUsers({ db, commit, access, ids, passwords, throttle }: De
     async update(caller: Caller, id: string, change: UserChange, expectedVersion?: number): Promise<User> {
       const known = await findToWrite(caller, id);
       if (change.tenantId !== undefined) await access.require(caller, 'user:write', { tenantId: change.tenantId });
-      return commit({ ...caller, tenantId: known.tenantId }, async (work) => {
+      return access.denying(caller, () => commit({ ...caller, tenantId: known.tenantId }, async (work) => {
         const trx = await work.trx();
-        let outcome: { before: User; after: User } | undefined;
-        const left = await leavesAdministrator(trx, async () => {
-          const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
-          checkVersion(before, expectedVersion);
-          const after = await User.query(trx).patchAndFetchById(id, { ...change, updatedAt: work.now, version: before.version + 1 });
-          outcome = { before, after };
+        const { before, after } = await keepingAdministrator(trx, async () => {
+          const found = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
+          checkVersion(found, expectedVersion);
+          // To disable somebody hands no power to anybody.
+          const { enabled, ...rest } = change;
+          if (enabled === true || Object.keys(rest).length > 0) await requireAsOwner(caller, trx, found);
+          const changed = await User.query(trx).patchAndFetchById(id, { ...change, updatedAt: work.now, version: found.version + 1 });
+          return { before: found, after: changed };
         });
-        if (!left) throw new AppError('last_administrator', 'This is the last administrator of the platform.');
-        if (!outcome) throw notFound('user', id);
-        const { before, after } = outcome;
         if (!after.enabled) await endSessions(trx, { userId: id, reason: 'disabled', now: work.now });
         work.audit('user.update', userSubject(after), { before: userView(before), after: userView(after) });
         work.emit('user.updated', userSubject(after), userView(after));
         return after;
-      });
+      }));
     },
 
     /**
      * Gives an account another password, for one login, and ends its sessions.
-     * Errors: `not_found`, `permission_denied`, `not_local`, `invalid_request` (password).
+     * Errors: `not_found`, `permission_denied`, `own_account`, `not_local`, `invalid_request` (password).
      */
     async resetPassword(caller: Caller, id: string, password?: string): Promise<UserWithPassword> {
       const known = await findToWrite(caller, id);
+      if (caller.session && known.id === caller.actorId) {
+        throw new AppError('own_account', 'Your own password is changed with POST /api/auth/password, which asks for the current one.');
+      }
       if (known.providerId !== LOCAL_PROVIDER) throw new AppError('not_local', 'Its password is the business of the identity provider.');
       if (password !== undefined) await passwords.check(password, known.username, '/password');
       const oneTimePassword = password === undefined ? passwords.oneTime() : null;
       const passwordHash = await passwords.hash(password ?? oneTimePassword ?? '');
-      return commit({ ...caller, tenantId: known.tenantId }, async (work) => {
+      return access.denying(caller, () => commit({ ...caller, tenantId: known.tenantId }, async (work) => {
         const trx = await work.trx();
+        await lockAccess(trx);
+        await requireAsOwner(caller, trx, known);
         const user = await User.query(trx).patchAndFetchById(id, {
           passwordHash, mustChangePassword: true, updatedAt: work.now, version: nextVersion(),
         });
@@ -136,7 +144,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle }: De
         work.audit('user.reset_password', userSubject(user));
         work.emit('user.updated', userSubject(user), userView(user));
         return { user, oneTimePassword };
-      });
+      }));
     },
 
     /**
@@ -148,7 +156,10 @@ export function createUsers({ db, commit, access, ids, passwords, throttle }: De
       const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
       if (user.providerId !== LOCAL_PROVIDER) throw new AppError('not_local', 'Your password is the business of your identity provider.');
       const attempt = await throttle.attempt({ account: `local:${user.username}`, address: caller.address });
-      if (!(await passwords.verify(user.passwordHash, currentPassword))) throw new AppError('login_failed', 'The current password is wrong.');
+      if (!(await passwords.verify(user.passwordHash, currentPassword))) {
+        await audit.denied({ ...caller, tenantId: user.tenantId }, 'user.change_password', { reason: 'wrong password' }, user.id);
+        throw new AppError('login_failed', 'The current password is wrong.');
+      }
       await attempt.succeeded();
       await passwords.check(newPassword, user.username, '/newPassword');
       if (currentPassword === newPassword) throw invalidField('body', '/newPassword', 'same', 'must not be the current password');

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../../services/access.ts';
@@ -17,6 +18,8 @@ export type MountDeps = {
   peer: Peer;
   /** Aborted when the server stops. */
   stopping: AbortSignal;
+  /** How often the reader of a stream is looked at again. */
+  watchMs?: number;
   /** Sees each answer before it is sent; tests compare it with the declared schema. */
   onAnswer?(route: Route, answer: Answer): void;
 };
@@ -42,8 +45,11 @@ function handler(route: Route, deps: MountDeps) {
   return async (ctx: Context & { params: Record<string, string> }) => {
     ctx.state.route = route.path;
     ctx.state.page = route.page ?? false;
-    const caller = await callerOf(route, deps, ctx);
+    const began = performance.now();
+    const known = await callerOf(route, deps, ctx);
     const input = await readInput(ctx, ctx.params);
+    // Who holds back the body must not keep a right that was taken meanwhile.
+    const caller = performance.now() - began > MAX_KNOWN_MS ? await callerOf(route, deps, ctx) : known;
     const prefer = readPrefer(ctx.get('prefer') || undefined);
     const request = {
       ...input, prefer, caller,
@@ -55,8 +61,25 @@ function handler(route: Route, deps: MountDeps) {
     const answer = await idempotently(route, deps, ctx, request);
     deps.onAnswer?.(route, answer);
     if (prefer.waitMs > 0 && route.headers?.includes('Prefer')) ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
+    if (answer.stream && route.public === undefined) watchRights(route, deps, ctx, answer.stream.source);
     send(ctx, answer);
   };
+}
+
+/** How long what is known of a caller holds while a body comes in. */
+const MAX_KNOWN_MS = 1_000;
+
+/** How often a caller who reads a stream is looked at again. */
+const WATCH_MS = 10_000;
+
+/** Ends a stream whose reader has lost the session or the permission. */
+function watchRights(route: Route, deps: MountDeps, ctx: Context, source: Readable): void {
+  const timer = setInterval(() => {
+    callerOf(route, deps, ctx).catch((error: unknown) => {
+      if (error instanceof AppError) source.destroy();
+    });
+  }, deps.watchMs ?? WATCH_MS);
+  source.once('close', () => clearInterval(timer));
 }
 
 /** Who asks, with the right to come in here. */
@@ -65,6 +88,9 @@ async function callerOf(route: Route, { peer, identify, access }: MountDeps, ctx
     return anonymousCaller({ requestId: ctx.state.requestId as string, address: peer.addressOf(ctx) });
   }
   const caller = await identify(ctx);
+  if (route.session !== undefined && !caller.session) {
+    throw new AppError('session_invalid', 'This needs a session; identity headers have none.');
+  }
   if (route.permission === undefined) return caller;
   if (caller.session?.mustChangePassword) {
     throw new AppError('password_change_required', 'This password is for one login: change it with POST /api/auth/password.');
@@ -93,7 +119,7 @@ async function idempotently(
   if (!KEY.test(key)) {
     throw invalidField('header', '/Idempotency-Key', 'format', 'must be 1 to 255 visible ASCII characters');
   }
-  const start = await idempotency.begin(request.caller, key, [ctx.method, ctx.path, JSON.stringify(request.body ?? null)]);
+  const start = await idempotency.begin(request.caller, key, [ctx.method, ctx.path, JSON.stringify(request.body ?? null)], route.secretBody === true);
   if (start.kind === 'answered') return replayed({ ...start.answer });
   if (start.kind === 'committed') return replayed(await route.recover(request.caller, start.subjectId));
   try {

@@ -31,17 +31,25 @@ function failures(route: Route): number[] {
   const statuses = [400, 401, 429, 500, 503];
   if (route.permission) statuses.push(403);
   if (route.params) statuses.push(404);
-  if (route.method !== 'GET') statuses.push(409, 413, 415, 502);
+  if (route.method !== 'GET') statuses.push(409, 413, 415);
+  // Somebody else's server stands behind these.
+  if (route.page || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
   if (route.recover) statuses.push(422);
   if (route.headers?.includes('If-Match')) statuses.push(412);
-  return statuses.sort((a, b) => a - b);
+  return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
 const BODY_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
+function contentOf({ produces }: Route, schema: TSchema | null) {
+  if (schema) return { content: json(schema) };
+  return produces === undefined ? {} : { content: { [produces]: { schema: { type: 'string' } } } };
+}
+
 /** Who may come in, in words and for tools. */
-function guard({ permission, signedIn, public: reason }: Route) {
+function guard({ permission, signedIn, session, public: reason }: Route) {
   const known = [{ gateway: [] }, { session: [] }];
+  if (session !== undefined) return { description: `A session: ${session}.`, security: [{ session: [] }] };
   if (permission !== undefined) return { description: `Permission: \`${permission}\`.`, security: known };
   if (signedIn !== undefined) return { description: `No permission: ${signedIn}.`, security: known };
   return { description: `Public: ${reason}.`, security: [] };
@@ -52,7 +60,7 @@ const json = (schema: TSchema) => ({ 'application/json': { schema } });
 function operation(route: Route) {
   const success = Object.entries(route.answers).map(([status, schema]): [string, object] => [
     status,
-    { description: REASONS[Number(status)] ?? 'Answer', ...(schema && { content: json(schema) }) },
+    { description: REASONS[Number(status)] ?? 'Answer', ...contentOf(route, schema) },
   ]);
   const problems = failures(route).map((status): [string, object] => [String(status), { $ref: `#/components/responses/Problem${status}` }]);
   const headers = [...(route.headers ?? []), ...(route.recover ? ['Idempotency-Key'] : [])];

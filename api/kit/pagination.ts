@@ -58,7 +58,7 @@ type Load<T> = (page: { limit: number; after: string | undefined }) => Promise<P
  * form of the records' ids.
  */
 export async function pageOf<T, V>(
-  list: string, ids: IdKind | RegExp, query: { limit: number; cursor?: string }, load: Load<T>, present: (item: T) => V,
+  list: string, ids: IdKind | RegExp, query: { limit: number; cursor?: string | undefined }, load: Load<T>, present: (item: T) => V,
 ): Promise<{ items: V[]; nextCursor: string | null }> {
   const after = decodeCursor(list, query.cursor, typeof ids === 'string' ? new RegExp(`^${ids}_[0-9a-z]{26}$`) : ids);
   const { items, nextKey } = await load({ limit: query.limit, after });

@@ -16,6 +16,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   built_in: { status: 409, title: 'The record is built in' },
   last_administrator: { status: 409, title: 'Nobody could administer the platform any more' },
   not_local: { status: 409, title: 'The account belongs to an identity provider' },
+  own_account: { status: 409, title: 'The account is your own' },
   master_key_missing: { status: 409, title: 'There is no master key' },
   job_finished: { status: 409, title: 'The job has ended' },
   job_not_finished: { status: 409, title: 'The job has not ended' },
@@ -58,8 +59,8 @@ export const PROBLEM_TYPE = 'application/problem+json';
 
 const DEFAULT_RETRY_AFTER_SECONDS = 2;
 
-/** SQLSTATE and socket codes that mean that PostgreSQL is away, busy or stopping. */
-const DATABASE_AWAY = /^(08|57P|53|55P03|57014)|^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/;
+/** SQLSTATE and socket codes that mean that PostgreSQL is away, busy, stopping, or that the same again may work. */
+const DATABASE_AWAY = /^(08|57P|53|55P03|57014|40001|40P01)|^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/;
 
 /** SQLSTATE of text that PostgreSQL cannot hold, such as a NUL. */
 const BAD_TEXT = /^(22021|22P05|22P02|22007|22008)$/;
@@ -74,7 +75,9 @@ function isDatabaseAway(error: object): boolean {
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (typeof error !== 'object' || error === null) return new AppError('internal', 'Something went wrong.');
-  const { code, nativeError } = error as { code?: unknown; nativeError?: object };
+  const { code, nativeError, name } = error as { code?: unknown; nativeError?: object; name?: string };
+  // A record that went between two statements.
+  if (name === 'NotFoundError') return new AppError('not_found', 'The record is not there any more.');
   if (isDatabaseAway(nativeError ?? error)) {
     return new AppError('unavailable', 'The database is away.', { retryAfterSeconds: DEFAULT_RETRY_AFTER_SECONDS });
   }

@@ -7,13 +7,14 @@ import type { Preferences } from './prefer.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 /**
- * A permission that the caller must hold somewhere, or the reason why being known is enough (`signedIn`), or why
- * nothing is needed (`public`).
+ * A permission that the caller must hold somewhere, or the reason why it is enough to be known (`signedIn`), to have a
+ * session (`session`), or why nothing is needed (`public`).
  */
 type Guard =
-  | { permission: Permission; signedIn?: never; public?: never }
-  | { signedIn: string; permission?: never; public?: never }
-  | { public: string; permission?: never; signedIn?: never };
+  | { permission: Permission; signedIn?: never; session?: never; public?: never }
+  | { signedIn: string; permission?: never; session?: never; public?: never }
+  | { session: string; permission?: never; signedIn?: never; public?: never }
+  | { public: string; permission?: never; signedIn?: never; session?: never };
 
 type Schema<S> = S extends TSchema ? Static<S> : undefined;
 
@@ -44,10 +45,14 @@ type Shape<P, Q, B> = {
   body?: B;
   /** How the body comes; an HTML form where a browser is sent here with one. */
   bodyType?: 'json' | 'form';
+  /** The body may hold a password or another secret. */
+  secretBody?: true;
   /** A person's browser lands here: failures are shown as a page. */
   page?: true;
   /** Success answers: status → schema, or null where there is no JSON body. */
   answers: Readonly<Record<number, TSchema | null>>;
+  /** Content type of an answer that is not JSON. */
+  produces?: string;
   /** Request headers that the handler reads, for the documentation. */
   headers?: readonly ('Prefer' | 'If-Match' | 'Last-Event-ID')[];
   handle(request: RouteRequest<Schema<P>, Schema<Q>, Schema<B>>): Promise<Answer>;

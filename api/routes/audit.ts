@@ -62,11 +62,11 @@ export const auditRoutes = (auditTrail: AuditTrail): Route[] => [
     method: 'GET', path: '/api/audit', area, permission: 'audit:read', summary: 'List audit entries, newest first',
     query: AuditQuery, answers: { 200: listOf(EntryRecord, 'AuditList') },
     handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-      listAnswer('audit', 'aud', { limit, ...(cursor !== undefined && { cursor }) }, (page) => auditTrail.list(caller, filterOf(filter), page), present),
+      listAnswer('audit', 'aud', { limit, cursor }, (page) => auditTrail.list(caller, filterOf(filter), page), present),
   }),
   route({
     method: 'GET', path: '/api/audit/export', area, permission: 'audit:read', summary: 'All matching entries as NDJSON, oldest first',
-    query: ExportQuery, answers: { 200: null },
+    query: ExportQuery, answers: { 200: null }, produces: 'application/x-ndjson',
     handle: ({ caller, query, signal }) => {
       const filter = filterOf(query);
       return Promise.resolve(streamed('application/x-ndjson', Readable.from(lines(auditTrail.all(caller, filter, signal)), { objectMode: false, highWaterMark: 65_536 })));

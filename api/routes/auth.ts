@@ -110,14 +110,14 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     body: LogoutRequest, answers: { 204: null },
     handle: async (request) => {
       const bearer = /^Bearer (\S{1,512})$/i.exec(request.header('authorization') ?? '')?.[1];
-      const token = bearer ?? request.body.refreshToken ?? cookieToken(request);
-      if (token === undefined) throw new AppError('session_invalid', 'There is no token of the session to end.');
-      await sessions.logout(token, sourceOf(request), request.body.everywhere);
+      const tokens = [bearer, request.body.refreshToken, cookieToken(request)].filter((token) => token !== undefined);
+      if (tokens.length === 0) throw new AppError('session_invalid', 'There is no token of the session to end.');
+      await sessions.logout(tokens, sourceOf(request), request.body.everywhere);
       return noContent({ 'set-cookie': noCookie(request.origin) });
     },
   }),
   route({
-    method: 'GET', path: '/api/auth/session', area, signedIn: 'it is about the caller', summary: 'The current session with its user',
+    method: 'GET', path: '/api/auth/session', area, session: 'it is about the caller', summary: 'The current session with its user',
     answers: { 200: CurrentSession },
     handle: async ({ caller }) => {
       const { session, user } = await sessions.current(caller);
@@ -125,7 +125,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     },
   }),
   route({
-    method: 'PUT', path: '/api/auth/session', area, signedIn: 'it is about the caller', summary: 'Move the session to another tenant',
+    method: 'PUT', path: '/api/auth/session', area, session: 'it is about the caller', summary: 'Move the session to another tenant',
     body: MoveRequest, answers: { 200: SessionRecord },
     handle: async ({ caller, body }) => {
       await sessions.moveTo(caller, body.tenantId);
@@ -134,13 +134,13 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     },
   }),
   route({
-    method: 'GET', path: '/api/auth/sessions', area, signedIn: 'it is about the caller', summary: "List the caller's sessions, newest first",
+    method: 'GET', path: '/api/auth/sessions', area, session: 'it is about the caller', summary: "List the caller's sessions, newest first",
     query: Type.Object({ ...pageQuery }, closed), answers: { 200: listOf(SessionRecord, 'SessionList') },
     handle: ({ caller, query }) =>
       listAnswer('sessions', 'ses', query, (page) => sessions.list(caller, page), (session) => sessionView(session, caller.session?.id)),
   }),
   route({
-    method: 'DELETE', path: '/api/auth/sessions/{id}', area, signedIn: 'it is about the caller', summary: "End one of the caller's sessions",
+    method: 'DELETE', path: '/api/auth/sessions/{id}', area, session: 'it is about the caller', summary: "End one of the caller's sessions",
     params: OneSession, answers: { 204: null },
     handle: async ({ caller, params }) => {
       await sessions.endOwn(caller, params.id);
@@ -148,7 +148,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     },
   }),
   route({
-    method: 'POST', path: '/api/auth/password', area, signedIn: 'the current password is the proof', summary: "Change the caller's password",
+    method: 'POST', path: '/api/auth/password', area, session: 'it is about the caller', summary: "Change the caller's password",
     body: PasswordChange, answers: { 204: null },
     handle: async ({ caller, body }) => {
       await users.changeOwnPassword(caller, body);

@@ -34,20 +34,27 @@ const OidcAnswer = Type.Object(
   { additionalProperties: Type.String({ maxLength: 8_192 }) },
 );
 const SamlAnswer = Type.Object(
-  { SAMLResponse: Type.String({ minLength: 1 }), RelayState: Type.String({ minLength: 1, maxLength: 512 }) },
+  // A response with a thousand groups has about 100 KiB; checking signatures costs more than the size says.
+  { SAMLResponse: Type.String({ minLength: 1, maxLength: 200_000 }), RelayState: Type.String({ minLength: 1, maxLength: 512 }) },
   { title: 'SamlAnswer', additionalProperties: Type.String() },
 );
 const FinishQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, closed);
 
 /**
- * A path of this origin. Browsers take a backslash for a slash and drop tabs and newlines, so what they would make
- * of it decides.
+ * A path of this origin. Browsers take a backslash for a slash, drop tabs and newlines and resolve dots, so what they
+ * would make of it decides, and of what we would send them once more: `/.//evil.example` becomes `//evil.example`.
  */
 function samePath(text: string, origin: string): string {
-  const url = text.startsWith('/') ? URL.parse(text, origin) : null;
+  const path = (from: string) => {
+    const url = from.startsWith('/') ? URL.parse(from, origin) : null;
+    return url?.origin === origin ? url.pathname + url.search + url.hash : undefined;
+  };
+  const once = path(text);
   // eslint-disable-next-line no-control-regex -- control characters are what is looked for
-  if (url?.origin !== origin || /[\\\u0000-\u001f]/.test(text)) throw invalidField('body', '/returnTo', 'origin', 'must be a path of this origin');
-  return url.pathname + url.search + url.hash;
+  if (once === undefined || path(once) !== once || /[\\\u0000-\u001f]/.test(text)) {
+    throw invalidField('body', '/returnTo', 'origin', 'must be a path of this origin');
+  }
+  return once;
 }
 
 const script = (name: string) => path.join(import.meta.dirname, '..', 'pages', name);
@@ -115,20 +122,20 @@ export function federationRoutes(federation: Federation): Route[] {
     }),
     route({
       method: 'GET', path: '/api/auth/saml/metadata/{id}', area, public: 'a provider reads it', summary: 'What a SAML provider must be told of this side',
-      params: Type.Object({ id: ProviderId }, closed), answers: { 200: null },
+      params: Type.Object({ id: ProviderId }, closed), answers: { 200: null }, produces: 'application/samlmetadata+xml',
       handle: async ({ params, origin }) =>
         streamed('application/samlmetadata+xml', Readable.from([await federation.samlMetadata(params.id, origin)])),
     }),
     route({
       method: 'GET', path: SIGNED_IN, area, public: 'it holds nothing by itself', summary: 'A page that says who is signed in',
-      answers: { 200: null },
+      answers: { 200: null }, produces: 'text/html',
       handle: () => Promise.resolve(streamed('text/html', Readable.from([
         page('Signed in', '<p id="who">Looking …</p>\n<script type="module" src="/api/auth/signed-in.js"></script>'),
       ]))),
     }),
     route({
       method: 'GET', path: '/api/auth/signed-in.js', area, public: 'part of the page', summary: 'Part of the page that says who is signed in',
-      answers: { 200: null },
+      answers: { 200: null }, produces: 'text/javascript',
       handle: () => Promise.resolve(streamed('text/javascript', createReadStream(script('signedIn.js')))),
     }),
   ];

@@ -94,7 +94,7 @@ export function providerRoutes({ providers, providerTest }: Deps): Route[] {
     }),
     route({
       method: 'POST', path: '/api/auth/providers', area, permission: 'auth:write', summary: 'Add a provider',
-      body: ProviderRequest, answers: { 201: ProviderRecord },
+      body: ProviderRequest, secretBody: true, answers: { 201: ProviderRecord },
       recover: async (caller, id) => made(await providers.read(caller, id)),
       handle: async ({ caller, body }) => made(await providers.create(caller, body)),
     }),
@@ -120,14 +120,7 @@ export function providerRoutes({ providers, providerTest }: Deps): Route[] {
       method: 'POST', path: '/api/auth/providers/{id}/test', area, permission: 'auth:write', summary: 'Try a provider out, step by step',
       params: OneProvider, body: TestRequest, answers: { 200: TestReport },
       handle: async ({ caller, params, body }) => {
-        const report = await providerTest.run(caller, params.id, body);
-        return ok({
-          ...report,
-          roles: report.roles.map((row) => ({
-            mappingId: row.id, externalGroup: row.external_group, roleId: row.role_id, level: row.level,
-            tenantId: row.tenant_id, siteId: row.site_id, deviceId: row.device_id,
-          })),
-        });
+        return ok(await providerTest.run(caller, params.id, body));
       },
     }),
   ];

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { PERMISSIONS, type Permission } from '../../domain/permissions.ts';
+import { PERMISSIONS } from '../../domain/permissions.ts';
 import type { AccessReport } from '../../services/accessReport.ts';
 import type { GrantFilter, Grants } from '../../services/grants.ts';
 import type { Roles } from '../../services/roles.ts';
@@ -42,7 +42,7 @@ const RoleChange = Type.Object(
 );
 
 const Held = Type.Object({
-  everywhere: Type.Boolean(), tenantIds: Type.Array(Type.String()), siteIds: Type.Array(Type.String()), deviceIds: Type.Array(Type.String()),
+  everywhere: Type.Boolean(), complete: Type.Boolean({ description: 'false when there are more ids than are named.' }), tenantIds: Type.Array(Type.String()), siteIds: Type.Array(Type.String()), deviceIds: Type.Array(Type.String()),
 });
 const byPermission = <S extends Parameters<typeof Type.Record>[1]>(schema: S) => Type.Record(Type.String(), schema);
 const Summary = Type.Object(
@@ -110,9 +110,7 @@ function reports({ grants, roles, accessReport }: Deps): Route[] {
       answers: { 200: Summary },
       handle: ({ caller }) => {
         const permissions = accessReport.summary(caller);
-        const here = (permission: Permission) =>
-          permissions[permission].everywhere || permissions[permission].tenantIds.includes(caller.tenantId);
-        const can = Object.fromEntries(PERMISSIONS.map((permission) => [permission, here(permission)]));
+        const can = Object.fromEntries(PERMISSIONS.map((permission) => [permission, accessReport.holdsHere(caller, permission)]));
         return Promise.resolve(ok({ actorId: caller.actorId, tenantId: caller.tenantId, can, permissions }));
       },
     }),
@@ -125,10 +123,7 @@ function reports({ grants, roles, accessReport }: Deps): Route[] {
         return ok({
           allowed, reason, userId, permission,
           place: { tenantId: place.tenantId, siteId: place.siteId ?? null, deviceId: place.deviceId ?? null },
-          grants: found.map((row) => ({
-            id: row.id, kind: row.kind, roleId: row.role_id, level: row.level,
-            tenantId: row.tenant_id, siteId: row.site_id, deviceId: row.device_id,
-          })),
+          grants: found,
         });
       },
     }),
@@ -142,7 +137,7 @@ function assignments(grants: Grants): Route[] {
       method: 'GET', path: '/api/rbac/assignments', area, permission: 'rbac:read', summary: 'List assignments, newest first',
       query: AssignmentQuery, answers: { 200: listOf(AssignmentRecord, 'AssignmentList') },
       handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listAnswer('assignments', 'asg', { limit, ...(cursor !== undefined && { cursor }) }, (page) => grants.list(caller, 'assignment', filter as GrantFilter, page), assignmentView),
+        listAnswer('assignments', 'asg', { limit, cursor }, (page) => grants.list(caller, 'assignment', filter as GrantFilter, page), assignmentView),
     }),
     route({
       method: 'POST', path: '/api/rbac/assignments', area, permission: 'rbac:write', summary: 'Give a user a role',
@@ -173,7 +168,7 @@ function mappings(grants: Grants): Route[] {
       method: 'GET', path: '/api/rbac/provider-mappings', area, permission: 'rbac:read', summary: 'List mappings, newest first',
       query: MappingQuery, answers: { 200: listOf(MappingRecord, 'ProviderMappingList') },
       handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listAnswer('mappings', 'map', { limit, ...(cursor !== undefined && { cursor }) }, (page) => grants.list(caller, 'mapping', filter as GrantFilter, page), mappingView),
+        listAnswer('mappings', 'map', { limit, cursor }, (page) => grants.list(caller, 'mapping', filter as GrantFilter, page), mappingView),
     }),
     route({
       method: 'POST', path: '/api/rbac/provider-mappings', area, permission: 'rbac:write', summary: 'Give a role to a group at a provider',

@@ -48,9 +48,11 @@ const ResetRequest = Type.Object({ password: Type.Optional(Password) }, { title:
 
 /** People with accounts. */
 export function userRoutes(users: Users): Route[] {
-  const one = (user: Made['user']) => ok(userView(user), { etag: etagOf(user.version) });
+  // A login changes what is shown and is no new version.
+  const tagOf = ({ version, lastLoginAt }: Made['user']) => etagOf(version, lastLoginAt?.getTime() ?? 0);
+  const one = (user: Made['user']) => ok(userView(user), { etag: tagOf(user) });
   const made = ({ user, oneTimePassword }: Made): Answer => ({
-    ...created(`/api/users/${user.id}`, { ...userView(user), oneTimePassword }, { etag: etagOf(user.version), 'cache-control': 'no-store' }),
+    ...created(`/api/users/${user.id}`, { ...userView(user), oneTimePassword }, { etag: tagOf(user), 'cache-control': 'no-store' }),
     showOnce: oneTimePassword !== null,
   });
 
@@ -62,7 +64,7 @@ export function userRoutes(users: Users): Route[] {
     }),
     route({
       method: 'POST', path: '/api/users', area, permission: 'user:write', summary: 'Make a local account',
-      body: UserRequest, answers: { 201: UserWithPassword },
+      body: UserRequest, secretBody: true, answers: { 201: UserWithPassword },
       recover: async (caller, id) => made({ user: await users.read(caller, id), oneTimePassword: null }),
       handle: async ({ caller, body }) => made(await users.create(caller, body)),
     }),
@@ -82,7 +84,7 @@ export function userRoutes(users: Users): Route[] {
       params: OneUser, body: ResetRequest, answers: { 200: UserWithPassword },
       handle: async ({ caller, params, body }) => {
         const { user, oneTimePassword } = await users.resetPassword(caller, params.id, body.password);
-        return ok({ ...userView(user), oneTimePassword }, { etag: etagOf(user.version), 'cache-control': 'no-store' });
+        return ok({ ...userView(user), oneTimePassword }, { etag: tagOf(user), 'cache-control': 'no-store' });
       },
     }),
   ];

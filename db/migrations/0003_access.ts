@@ -98,6 +98,7 @@ const PEOPLE = `
   );
   CREATE UNIQUE INDEX users_local_username ON users (lower(username)) WHERE provider_id = 'local';
   CREATE INDEX users_tenant ON users (tenant_id, id DESC);
+  CREATE INDEX users_disabled ON users (id DESC) WHERE NOT enabled;
   CREATE INDEX users_provider ON users (provider_id, id DESC);
   CREATE INDEX users_username ON users (lower(username), id DESC);
 `;
@@ -134,6 +135,7 @@ const GRANTS = `
   CREATE INDEX grants_tenant ON grants (tenant_id, id DESC);
   CREATE INDEX grants_user ON grants (user_id, id DESC);
   CREATE INDEX grants_provider ON grants (provider_id, id DESC);
+  CREATE INDEX grants_external_group ON grants (external_group, id DESC);
   CREATE INDEX grants_role ON grants (role_id, id DESC);
   CREATE INDEX grants_site ON grants (site_id, id DESC);
   CREATE INDEX grants_device ON grants (device_id, id DESC);
@@ -188,6 +190,7 @@ const SESSIONS = `
   );
   CREATE INDEX sessions_user ON sessions (user_id, id DESC);
   CREATE INDEX sessions_absolute ON sessions (absolute_expires_at);
+  CREATE INDEX sessions_ended ON sessions (ended_at) WHERE ended_at IS NOT NULL;
 
   CREATE TABLE session_tokens (
     hash       bytea PRIMARY KEY,
@@ -206,6 +209,7 @@ const SESSIONS = `
     sealed       text NOT NULL,
     return_to    text NOT NULL,
     outcome      text,
+    attempts     integer NOT NULL DEFAULT 0,
     expires_at   timestamptz NOT NULL,
     used_at      timestamptz
   );
@@ -216,6 +220,7 @@ const SESSIONS = `
     points integer NOT NULL DEFAULT 0,
     expire bigint
   );
+  CREATE INDEX rate_limits_expire ON rate_limits (expire);
 `;
 
 const AUDIT = `

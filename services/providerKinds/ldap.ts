@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { lookup } from 'node:dns/promises';
 import net from 'node:net';
 import tls from 'node:tls';
 import { Client, InvalidCredentialsError, type Entry } from 'ldapts';
 import { Type, type Static } from 'typebox';
-import { firstText, groupsFrom, MAX_GROUPS, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
+import { externalIdFrom, firstText, groupsFrom, MAX_GROUPS, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
 import { createAddressGuard, notAllowed, PRIVATE_NETWORKS, type AddressGuard } from '../../platform/addressGuard.ts';
-import { createSteps, type Kind } from './kind.ts';
+import { createSteps, reachSteps, type Kind } from './kind.ts';
 
 const Dn = (description: string) => Type.String({ minLength: 1, maxLength: 1_024, description });
 const AttributeName = (byDefault: string, description: string) =>
@@ -49,6 +48,12 @@ const escapeFilter = (value: string): string =>
 const fill = (template: string, values: Readonly<Record<string, string>>): string =>
   template.replace(/\{(\w+)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? escapeFilter(values[name] ?? '') : whole));
 
+/** One connection may last this many times the limit of one exchange. */
+const WHOLE_EXCHANGES = 4;
+
+/** How long a server has to take note of the end. */
+const UNBIND_MS = 500;
+
 const hostOf = (config: LdapConfig) => new URL(config.url).hostname.replace(/^\[|\]$/g, '');
 
 /** Signs people in against a directory: search with one account, then bind as the person. */
@@ -56,8 +61,8 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
   const guardOf = (config: LdapConfig) =>
     createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
 
-  /** A connection under TLS; whatever `work` does, it is closed. */
-  async function connected<T>(config: LdapConfig, guard: AddressGuard, work: (client: Client) => Promise<T>): Promise<T> {
+  /** A connection under TLS, bounded as a whole; whatever `use` does, it is closed. */
+  async function connected<T>(config: LdapConfig, guard: AddressGuard, use: (client: Client) => Promise<T>): Promise<T> {
     const host = hostOf(config);
     if (net.isIP(host) && !guard.permits(host)) throw notAllowed(host);
     const secure = config.url.startsWith('ldaps:');
@@ -66,17 +71,35 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
       ...(config.caCertificate !== undefined && { ca: config.caCertificate }), ...(net.isIP(host) ? {} : { servername: host }),
       lookup: guard.lookup, host,
     };
+    const sockets: net.Socket[] = [];
+    const opened = <S extends net.Socket>(socket: S): S => {
+      sockets.push(socket);
+      return socket;
+    };
     const client = new Client({
       url: config.url, timeout: config.timeoutMs, connectTimeout: config.timeoutMs, strictDN: false,
       // The library takes TLS options for a wish to begin with TLS.
       ...(secure && { tlsOptions }),
-      createConnection: ((port: number, at: string) => net.connect({ port, host: at, lookup: guard.lookup })) as typeof net.connect,
+      createConnection: ((port: number, at: string) => opened(net.connect({ port, host: at, lookup: guard.lookup }))) as typeof net.connect,
+      createSecureConnection: ((...args: Parameters<typeof tls.connect>) => opened(tls.connect(...args))) as typeof tls.connect,
+    });
+    const limitMs = WHOLE_EXCHANGES * config.timeoutMs;
+    const work = async () => {
+      if (!secure) await client.startTLS(tlsOptions);
+      return use(client);
+    };
+    let timer: NodeJS.Timeout | undefined;
+    // The library bounds each request, but not a TLS handshake that never ends.
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`The directory did not answer within ${limitMs} ms.`)), limitMs);
     });
     try {
-      if (!secure) await client.startTLS(tlsOptions);
-      return await work(client);
+      return await Promise.race([work(), late]);
     } finally {
-      await client.unbind().catch(() => undefined);
+      clearTimeout(timer);
+      // A server that reads nothing must not hold it up either.
+      void client.unbind().catch(() => undefined);
+      setTimeout(() => sockets.forEach((socket) => socket.destroy()), UNBIND_MS).unref();
     }
   }
 
@@ -108,8 +131,9 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
   }
 
   const profileOf = (config: LdapConfig, person: Entry, typed: string, groups: string[]): Profile => {
-    const externalId = firstText(...valuesOf(person, config.idAttribute));
-    if (externalId === undefined) throw new Error(`The entry has no attribute ${config.idAttribute}.`);
+    const [key] = valuesOf(person, config.idAttribute);
+    if (key === undefined) throw new Error(`The entry has no attribute ${config.idAttribute}.`);
+    const externalId = externalIdFrom(key);
     const username = firstText(...valuesOf(person, config.usernameAttribute)) ?? typed;
     return {
       externalId, username, groups,
@@ -134,10 +158,10 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
         const dn = person?.dn ?? `cn=${randomBytes(8).toString('hex')},${config.userBaseDn}`;
         await connected(config, guard, async (binding) => {
           await binding.bind(dn, password).catch((error: unknown) => {
-            throw error instanceof InvalidCredentialsError || !person ? new SignInRefused('the directory refused') : error;
+            throw error instanceof InvalidCredentialsError || !person ? new SignInRefused(person ? `wrong password for ${person.dn}` : 'unknown') : error;
           });
         });
-        if (!person) throw new SignInRefused('the directory knows no such person');
+        if (!person) throw new SignInRefused('unknown');
         return profileOf(config, person, username, await findGroups(searching, config, person, username));
       });
     },
@@ -146,17 +170,12 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
     async test(config: LdapConfig, username: string | undefined): Promise<{ steps: TestStep[]; groups?: string[] }> {
       const { steps, step } = createSteps();
       const guard = guardOf(config);
-      const host = hostOf(config);
-      await step('resolve', async () => {
-        const addresses = net.isIP(host) ? [host] : (await lookup(host, { all: true })).map(({ address }) => address);
-        if (!addresses.every((address) => guard.permits(address))) throw notAllowed(host);
-        return { message: `${host} is ${addresses.join(', ')}.` };
-      });
-      await step('connect', () => probe(config, guard));
-      await step('tls', () => connected(config, guard, (client) => {
+      await reachSteps(step, config.url, guard, config.timeoutMs, config.caCertificate);
+      if (!config.url.startsWith('ldaps:')) {
         // The root is there for everybody; asking for nothing still needs the connection.
-        return client.search('', { scope: 'base', attributes: ['1.1'] }).then(() => ({ message: 'TLS is set up and the certificate is trusted.' }));
-      }));
+        await step('tls', () => connected(config, guard, (client) =>
+          client.search('', { scope: 'base', attributes: ['1.1'] }).then(() => ({ message: 'StartTLS works and the certificate is trusted.' }))));
+      }
       await step('bind', () => connected(config, guard, async (client) => {
         await bindToSearch(client, config);
         return { message: config.bindDn === undefined ? 'The search is anonymous.' : `Bound as ${config.bindDn}.` };
@@ -179,23 +198,6 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
 
 const SIZE_LIMIT_EXCEEDED = 4;
 
-const DEFAULT_PORTS = { 'ldap:': 389, 'ldaps:': 636 } as const;
-
-/** Opens a bare connection and closes it. */
-function probe(config: LdapConfig, guard: AddressGuard): Promise<{ message: string }> {
-  const url = new URL(config.url);
-  const port = url.port === '' ? DEFAULT_PORTS[url.protocol as 'ldap:' | 'ldaps:'] : Number(url.port);
-  return new Promise((resolve, reject) => {
-    const socket = net.connect({ port, host: hostOf(config), lookup: guard.lookup, timeout: config.timeoutMs });
-    socket.once('connect', () => {
-      resolve({ message: `Connected to port ${port}.` });
-      socket.destroy();
-    });
-    socket.once('timeout', () => socket.destroy(new Error(`No connection within ${config.timeoutMs} ms.`)));
-    socket.once('error', reject);
-  });
-}
-
 /** An attribute's values as text; binary ones in hexadecimal. LDAP knows no case in names of attributes. */
 function valuesOf(entry: Entry, attribute: string): string[] {
   const name = Object.keys(entry).find((key) => key.toLowerCase() === attribute.toLowerCase());
@@ -205,7 +207,10 @@ function valuesOf(entry: Entry, attribute: string): string[] {
   );
 }
 
-/** `cn=Network Team,ou=groups,…` → `Network Team`: the value of the first part of a DN (RFC 4514). */
-const firstNameInDn = (dn: string): string =>
-  (/^[^=]+=((?:\\.|[^,+\\])*)/.exec(dn)?.[1] ?? dn).replace(/\\([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-    .replace(/\\(.)/g, '$1').trim();
+/** `cn=Network Team,ou=groups,…` → `Network Team`: the value of the first part of a DN (RFC 4514, 2.4: escapes are bytes). */
+function firstNameInDn(dn: string): string {
+  const value = /^[^=]+=((?:\\.|[^,+\\])*)/.exec(dn)?.[1] ?? dn;
+  const bytes = [...value.matchAll(/\\([0-9A-Fa-f]{2})|\\(.)|([^\\]+)/gsu)].map(([, hex, escaped, plain]) =>
+    hex === undefined ? Buffer.from(escaped ?? plain ?? '') : Buffer.from(hex, 'hex'));
+  return Buffer.concat(bytes).toString('utf8').trim();
+}

@@ -1,10 +1,10 @@
 import * as client from 'openid-client';
 import { LRUCache } from 'lru-cache';
 import { Type, type Static } from 'typebox';
-import { claimAt, firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
-import { PRIVATE_NETWORKS } from '../../platform/addressGuard.ts';
+import { claimAt, externalIdFrom, firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
+import { createAddressGuard, PRIVATE_NETWORKS } from '../../platform/addressGuard.ts';
 import { createGuardedHttp, type GuardedHttp } from '../../platform/guardedHttp.ts';
-import { compareClocks, createSteps, type Kind } from './kind.ts';
+import { compareClocks, createSteps, reachSteps, type Kind } from './kind.ts';
 
 const ClaimName = (byDefault: string, description: string) =>
   Type.String({ minLength: 1, maxLength: 255, default: byDefault, description });
@@ -47,10 +47,13 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
   const relaxed = createGuardedHttp({ allow: [...outboundAllow, ...PRIVATE_NETWORKS] });
   const httpOf = (config: OidcConfig): GuardedHttp => (config.allowPrivateNetwork ? relaxed : strict);
 
+  const guardOf = (config: OidcConfig) =>
+    createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
+
   async function discover(config: OidcConfig): Promise<client.Configuration> {
     if (!config.allowHttp && !config.issuer.startsWith('https:')) throw new Error('The issuer must be https.');
     const http = httpOf(config);
-    const found = await client.discovery(
+    return client.discovery(
       new URL(config.issuer), config.clientId, { [client.clockTolerance]: CLOCK_TOLERANCE_SECONDS },
       config.clientSecret === undefined ? client.None() : client.ClientSecretPost(config.clientSecret),
       {
@@ -61,14 +64,15 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
         execute: [client.enableNonRepudiationChecks, ...(config.allowHttp ? [client.allowInsecureRequests] : [])],
       },
     );
-    return found;
   }
 
   async function configurationOf(config: OidcConfig): Promise<client.Configuration> {
     const key = JSON.stringify(config);
-    const known = discovered.get(key) ?? (await discover(config));
-    discovered.set(key, known);
-    return known;
+    const known = discovered.get(key);
+    if (known) return known;
+    const found = await discover(config);
+    discovered.set(key, found);
+    return found;
   }
 
   async function claimsOf(config: OidcConfig, configuration: client.Configuration, tokens: client.TokenEndpointResponse & client.TokenEndpointResponseHelpers) {
@@ -105,7 +109,7 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
       });
       const username = firstText(claimAt(claims, config.usernameClaim), claimAt(claims, config.emailClaim)) ?? claims.sub.slice(0, 255);
       return {
-        externalId: claims.sub, username,
+        externalId: externalIdFrom(claims.sub), username,
         displayName: firstText(claimAt(claims, config.displayNameClaim)) ?? username,
         email: firstText(claimAt(claims, config.emailClaim)) ?? null,
         groups: groupsFrom(claimAt(claims, config.groupsClaim)),
@@ -118,13 +122,12 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
     /** Reads the discovery document and the keys, step by step. */
     async test(config: OidcConfig): Promise<{ steps: TestStep[] }> {
       const { steps, step } = createSteps();
-      let date: string | undefined;
-      await step('connect', async () => {
+      await reachSteps(step, config.issuer, guardOf(config), TIMEOUT_SECONDS * 1_000);
+      const date = await step('answer', async () => {
         const url = `${config.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
         const answer = await httpOf(config).request({ url, method: 'GET', headers: { accept: 'application/json' }, timeoutMs: TIMEOUT_SECONDS * 1_000 });
-        ({ date } = answer.headers);
         if (answer.status !== 200) throw new Error(`${url} answers ${answer.status}.`);
-        return { message: `${new URL(url).host} answers${url.startsWith('https:') ? ', its certificate is trusted' : ''}.` };
+        return { message: `${url} answers.`, value: answer.headers.date };
       });
       const configuration = await step('discovery', async () => {
         const value = await discover(config);
@@ -138,7 +141,7 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
         if (!Array.isArray(keys) || keys.length === 0) throw new Error('There are no keys.');
         return { message: `${keys.length} keys.` };
       });
-      await step('clock', () => Promise.resolve(compareClocks(date)));
+      await step('clock', () => Promise.resolve(compareClocks(date, CLOCK_TOLERANCE_SECONDS)));
       return { steps };
     },
 

@@ -1,10 +1,10 @@
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { SAML, ValidateInResponseTo, type Profile as SamlProfile } from '@node-saml/node-saml';
 import { Type, type Static } from 'typebox';
-import { firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
-import { PRIVATE_NETWORKS } from '../../platform/addressGuard.ts';
+import { externalIdFrom, firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
+import { createAddressGuard, PRIVATE_NETWORKS } from '../../platform/addressGuard.ts';
 import { createGuardedHttp } from '../../platform/guardedHttp.ts';
-import { compareClocks, createSteps, type Kind } from './kind.ts';
+import { compareClocks, createSteps, reachSteps, type Kind } from './kind.ts';
 
 const AttributeName = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 255, description }));
 
@@ -24,7 +24,7 @@ const SamlConfig = Type.Object(
     displayNameAttribute: AttributeName('Shown as the name.'),
     emailAttribute: AttributeName('E-mail address.'),
     groupsAttribute: Type.String({ minLength: 1, maxLength: 255, default: 'groups', description: 'An attribute with the groups.' }),
-    allowPrivateNetwork: Type.Boolean({ default: false, description: 'metadataUrl is at a private or loopback address.' }),
+    allowPrivateNetwork: Type.Boolean({ default: false, description: 'entryPoint and metadataUrl, which the test asks, are at private or loopback addresses.' }),
   },
   { additionalProperties: false, title: 'SamlConfig' },
 );
@@ -46,6 +46,9 @@ const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
 export function createSaml({ outboundAllow }: { outboundAllow: readonly string[] }) {
   const strict = createGuardedHttp({ allow: outboundAllow });
   const relaxed = createGuardedHttp({ allow: [...outboundAllow, ...PRIVATE_NETWORKS] });
+
+  const guardOf = (config: SamlConfig) =>
+    createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
 
   /** Only the request that this sign-in began with is known. */
   const samlOf = (config: SamlConfig, { requestId, callbackUrl, audience, startedAt }: SamlPending) =>
@@ -90,13 +93,14 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
     },
 
     /** Metadata of this side, to be given to the provider. */
-    metadata: (config: SamlConfig, { callbackUrl, audience }: { callbackUrl: string; audience: string }): string =>
-      samlOf(config, { requestId: '_', callbackUrl, audience, startedAt: '' }).generateServiceProviderMetadata(null, null),
+    metadata({ spPrivateKey: _, ...config }: SamlConfig, { callbackUrl, audience }: { callbackUrl: string; audience: string }): string {
+      return samlOf(config, { requestId: '_', callbackUrl, audience, startedAt: '' }).generateServiceProviderMetadata(null, null);
+    },
 
     /** The groups that sample attributes would give. */
     groupsIn: (config: SamlConfig, claims: Readonly<Record<string, unknown>>): string[] => groupsFrom(claims[config.groupsAttribute]),
 
-    /** Looks at the certificates and, where a URL is set, at the provider's metadata. */
+    /** Looks at the certificates, reaches the provider and, where a URL is set, reads its metadata. */
     async test(config: SamlConfig): Promise<{ steps: TestStep[] }> {
       const { steps, step } = createSteps();
       await step('certificates', () => {
@@ -104,24 +108,23 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
         if (ends.every((end) => end.getTime() < Date.now())) throw new Error('Every certificate has expired.');
         return Promise.resolve({ message: `Valid until ${ends.map((end) => end.toISOString().slice(0, 10)).join(', ')}.` });
       });
+      const http = config.allowPrivateNetwork ? relaxed : strict;
+      await reachSteps(step, config.entryPoint, guardOf(config), TIMEOUT_MS);
+      const clock = await step('answer', async () => {
+        const answer = await http.request({ url: config.entryPoint, method: 'GET', headers: {}, timeoutMs: TIMEOUT_MS });
+        return { message: `It answers ${answer.status}.`, value: answer.headers.date };
+      });
       const { metadataUrl } = config;
       if (metadataUrl === undefined) {
         steps.push({ name: 'metadata', status: 'skipped', message: 'metadataUrl is not set.', durationMs: 0 });
-        return { steps };
+      } else {
+        await step('metadata', async () => {
+          const answer = await http.request({ url: metadataUrl, method: 'GET', headers: {}, timeoutMs: TIMEOUT_MS });
+          if (!describes(answer.body, config)) throw new Error('There is no metadata of this provider with one of the certificates.');
+          return { message: `It names ${config.idpEntityId} and one of the certificates.` };
+        });
       }
-      const http = config.allowPrivateNetwork ? relaxed : strict;
-      let date: string | undefined;
-      await step('metadata', async () => {
-        const answer = await http.request({ url: metadataUrl, method: 'GET', headers: {}, timeoutMs: TIMEOUT_MS });
-        ({ date } = answer.headers);
-        if (answer.status !== 200) throw new Error(`It answers ${answer.status}.`);
-        if (!answer.body.includes(config.idpEntityId)) throw new Error(`It does not name ${config.idpEntityId}.`);
-        const known = config.idpCertificates.map((pem) => certificate(pem).raw.toString('base64'));
-        const flat = answer.body.replaceAll(/\s/g, '');
-        if (!known.some((base64) => flat.includes(base64))) throw new Error('None of the certificates is in it.');
-        return { message: `It names ${config.idpEntityId} and one of the certificates.` };
-      });
-      await step('clock', () => Promise.resolve(compareClocks(date)));
+      await step('clock', () => Promise.resolve(compareClocks(clock, config.clockSkewSeconds)));
       return { steps };
     },
 
@@ -136,6 +139,16 @@ function certificate(text: string): X509Certificate {
 }
 
 const endOf = (text: string): Date => new Date(certificate(text).validTo);
+
+/**
+ * True when the text is the metadata of this provider. What it says otherwise is not told: somebody could ask for any
+ * page inside.
+ */
+function describes(body: string, config: SamlConfig): boolean {
+  const entityId = /<(?:\w+:)?EntityDescriptor\b[^>]*\bentityID="([^"]*)"/.exec(body)?.[1];
+  const flat = body.replaceAll(/\s/g, '');
+  return entityId === config.idpEntityId && config.idpCertificates.some((pem) => flat.includes(certificate(pem).raw.toString('base64')));
+}
 
 type Node = { _?: string; $?: Record<string, string>; [name: string]: unknown };
 
@@ -159,8 +172,7 @@ function readAssertion(config: SamlConfig, pending: SamlPending, profile: SamlPr
   if (data.InResponseTo !== pending.requestId) throw new Error('it answers another request');
   if (data.NotOnOrAfter === undefined) throw new Error('it has no end');
   if (!only(only(assertion, 'Conditions'), 'AudienceRestriction')) throw new Error('it has no audience');
-  const externalId = firstText(only(only(assertion, 'Subject'), 'NameID')?._);
-  if (externalId === undefined) throw new Error('it names nobody');
+  const externalId = externalIdFrom(only(only(assertion, 'Subject'), 'NameID')?._);
   const attributes = (profile.attributes ?? {}) as Record<string, unknown>;
   const attribute = (name: string | undefined) => (name === undefined ? undefined : [attributes[name]].flat()[0]);
   const username = firstText(attribute(config.usernameAttribute)) ?? externalId;

@@ -42,7 +42,7 @@ test('every route is described, with an id of its own, its permission and its fa
   expect(operations.every(Boolean)).toBe(true);
   expect(new Set(operations.map((operation) => operation.operationId)).size).toBe(described.length);
   for (const [i, route] of described.entries()) {
-    expect(operations[i].description).toContain(route.permission ?? route.signedIn ?? route.public);
+    expect(operations[i].description).toContain(route.permission ?? route.signedIn ?? route.session ?? route.public);
     expect(Object.keys(operations[i].responses)).toContain('400');
   }
 });

@@ -52,6 +52,15 @@ describe('the audit trail', () => {
     expect((await actions('outcome=denied')).every((line: string) => line.endsWith('denied'))).toBe(true);
   });
 
+  test('keeps what was tried on an account, whatever noise there is beside it', async () => {
+    const someone = await person(app);
+    const noise = await Promise.all(Array.from({ length: 70 }, () => app.client.as({ token: null }).get('/api/auth/oidc/callback?state=x&code=y')));
+    expect(new Set(noise.map(({ status }) => status))).toEqual(new Set([401]));
+    await login(app, someone.username, 'wrong password');
+    const { body } = await admin(app).get('/api/audit?action=login.failed&limit=1');
+    expect(body.items[0].after).toMatchObject({ userId: someone.id, reason: 'wrong password' });
+  });
+
   test('filters by time, subject and page', async () => {
     const before = new Date().toISOString();
     const jobs = [];
@@ -66,6 +75,11 @@ describe('the audit trail', () => {
     expect(seen).toEqual(jobs.toReversed());
     expect((await admin(app).get(`/api/audit?tenantId=pages&since=${before}`)).body.items).toHaveLength(5);
     expect((await admin(app).get(`/api/audit?tenantId=pages&until=${before}`)).body.items).toHaveLength(0);
+    await eventually(() => new Date().toISOString(), (now) => now > before);
+    const middle = await eventually(() => new Date().toISOString(), (now) => now > (before));
+    await at('pages').post('/api/jobs', echo);
+    expect((await admin(app).get(`/api/audit?tenantId=pages&since=${middle}`)).body.items).toHaveLength(1);
+    expect((await admin(app).get(`/api/audit?tenantId=pages&until=${middle}`)).body.items).toHaveLength(5);
     expect((await admin(app).get(`/api/audit?subjectType=job&subjectId=${jobs[0]}`)).body.items).toHaveLength(1);
     expect((await admin(app).get('/api/audit?since=yesterday')).status).toBe(400);
     expect((await admin(app).get('/api/audit?colour=red')).status).toBe(400);
@@ -88,11 +102,19 @@ describe('the audit trail', () => {
   });
 });
 
-describe('npm run verify-audit', () => {
-  const verify = (...args: string[]) =>
-    spawnSync(process.execPath, ['commands/main.ts', 'verify-audit', ...args], { env: { ...process.env, ...app.env }, encoding: 'utf8' });
+describe('commands', () => {
+  const run = (...args: string[]) => spawnSync(process.execPath, ['commands/main.ts', ...args], { env: { ...process.env, ...app.env }, encoding: 'utf8' });
+  const verify = (...args: string[]) => run('verify-audit', ...args);
 
-  test('finds the chains whole, and names the first broken link', async () => {
+  test('admin lets somebody in, reseal seals again, anything else shows what there is', async () => {
+    const made = run('admin', 'rescue');
+    const password = /One-time password +(\S+)/.exec(made.stdout)?.[1] ?? '';
+    expect((await login(app, 'rescue', password)).body.user).toMatchObject({ username: 'rescue', mustChangePassword: true });
+    expect([run('reseal').status, run('reseal').stdout]).toEqual([0, expect.stringMatching(/^0 secrets/)]);
+    expect([run('nothing').status, run('nothing').stderr]).toEqual([2, expect.stringContaining('verify-audit')]);
+  });
+
+  test('verify-audit finds the chains whole, and names the first broken link', async () => {
     for (let i = 0; i < 5; i++) await at('forged').post('/api/jobs', echo);
     await eventually(async () => {
       await app.deps.sealer.seal();

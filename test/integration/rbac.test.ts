@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
@@ -77,6 +78,10 @@ describe('assignments', () => {
     const blue = first.body.items[0].id;
     expect(codeOf(await red.client.get(`/api/rbac/assignments/${blue}`))).toEqual([404, 'not_found']);
     expect(codeOf(await red.client.delete(`/api/rbac/assignments/${blue}`))).toEqual([404, 'not_found']);
+    const mapping = { providerId: 'local', externalGroup: 'filtered', roleId: 'viewer', tenantId: 'blue' };
+    const made = await admin(app).post('/api/rbac/provider-mappings', mapping);
+    const mappings = async (query: string) => (await admin(app).get(`/api/rbac/provider-mappings?${query}`)).body.items.map((item: any) => item.id);
+    expect([await mappings('externalGroup=filtered'), await mappings('externalGroup=other'), await mappings('roleId=operator')]).toEqual([[made.body.id], [], []]);
     const overview = await red.client.get('/api/rbac');
     expect(overview.body.roles.map((role: any) => role.id)).toEqual(expect.arrayContaining(['platform-admin', 'viewer', 'delegate']));
     expect(overview.body.assignments.every((item: any) => item.tenantId === 'red')).toBe(true);
@@ -116,7 +121,14 @@ describe('nobody grants what they do not hold', () => {
     const helper = await person(app, 'helpdesk');
     const [operator, viewer] = [await person(app, 'operator'), await person(app, 'helpdesk')];
     expect(codeOf(await helper.client.post(`/api/users/${operator.id}/reset-password`, {}))).toEqual([403, 'permission_denied']);
-    expect(codeOf(await helper.client.put(`/api/users/${operator.id}`, { enabled: false }))).toEqual([403, 'permission_denied']);
+    expect(codeOf(await helper.client.put(`/api/users/${operator.id}`, { tenantId: 'red' }))).toEqual([403, 'permission_denied']);
+    // To disable somebody hands no power to anybody; to enable them again may.
+    expect((await helper.client.put(`/api/users/${operator.id}`, { enabled: false })).status).toBe(200);
+    expect(codeOf(await helper.client.put(`/api/users/${operator.id}`, { enabled: true }))).toEqual([403, 'permission_denied']);
+    // Neither by calling oneself the owner, nor one's own account without the current password.
+    const gateway = app.client.as({ actor: operator.id, roles: 'helpdesk' });
+    expect(codeOf(await gateway.post(`/api/users/${operator.id}/reset-password`, {}))).toEqual([403, 'permission_denied']);
+    expect(codeOf(await helper.client.post(`/api/users/${helper.id}/reset-password`, {}))).toEqual([409, 'own_account']);
     expect((await helper.client.post(`/api/users/${viewer.id}/reset-password`, {})).status).toBe(200);
   });
 });
@@ -140,6 +152,16 @@ describe('the last administrator', () => {
       expect(codeOf(await admin(fresh).delete(`/api/rbac/assignments/${last.id}`))).toEqual([409, 'last_administrator']);
       expect(codeOf(await admin(fresh).put(`/api/users/${last.userId}`, { enabled: false }))).toEqual([409, 'last_administrator']);
       expect(codeOf(await admin(fresh).put('/api/auth/providers/local', { enabled: false }))).toEqual([409, 'last_administrator']);
+      // The same when the last one comes by a provider, and that is deleted.
+      const made = await admin(fresh).post('/api/auth/providers', { kind: 'oidc', name: 'x', config: { issuer: 'https://x.example', clientId: 'x' } });
+      await fresh.deps.db('users').insert({
+        id: `usr_${'7'.repeat(26)}`, provider_id: made.body.id, external_id: 'x', username: 'x', display_name: 'x', tenant_id: 'platform', enabled: true,
+        created_at: new Date(), updated_at: new Date(),
+      });
+      await admin(fresh).post('/api/rbac/assignments', { userId: `usr_${'7'.repeat(26)}`, roleId: 'platform-admin' });
+      await admin(fresh).delete(`/api/rbac/assignments/${last.id}`);
+      expect(codeOf(await admin(fresh).delete(`/api/auth/providers/${made.body.id}`))).toEqual([409, 'last_administrator']);
+      await admin(fresh).post('/api/rbac/assignments', { userId: last.userId, roleId: 'platform-admin' });
       expect((await admin(fresh).get(`/api/users/${last.userId}`)).body.enabled).toBe(true);
     } finally {
       await fresh.stop();
@@ -150,14 +172,45 @@ describe('the last administrator', () => {
     const fresh = await startApp({ HOLDFAST_ROLE: 'api' });
     try {
       const all = await Promise.all([1, 2, 3, 4].map(() => person(fresh, 'platform-admin')));
-      const disable = all.map(({ id }, i) => all[(i + 1) % all.length]?.client.put(`/api/users/${id}`, { enabled: false }));
-      const statuses = (await Promise.all(disable)).map((answer) => answer?.status);
+      const statuses = await Promise.all(all.map(async ({ id }, i) => {
+        const answer = await all[(i + 1) % all.length]?.client.put(`/api/users/${id}`, { enabled: false });
+        return answer?.status;
+      }));
       const { body } = await admin(fresh).get('/api/users?enabled=true');
       expect([body.items.length, statuses.filter((status) => status === 200).length]).toEqual([1, 3]);
     } finally {
       await fresh.stop();
     }
   });
+});
+
+test('changes and deletions of one role at once end well or with a clear answer', async () => {
+  for (let round = 0; round < 5; round++) {
+    await admin(app).post('/api/rbac/roles', { id: 'contended', name: 'x', permissions: ['job:read'] });
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, i) =>
+      i === 7 ? admin(app).delete('/api/rbac/roles/contended') : admin(app).put('/api/rbac/roles/contended', { name: `n${i}` })));
+    expect(answers.map(({ status }) => status).filter((status) => ![200, 204, 404].includes(status))).toEqual([]);
+  }
+});
+
+test('a right that is taken while the body comes in is not used', async () => {
+  const [boss] = [await person(app, 'platform-admin'), await person(app, 'platform-admin')];
+  const { id } = await person(app);
+  const body = JSON.stringify({ userId: id, roleId: 'platform-admin' });
+  const { hostname, port } = new URL(app.client.base);
+  const socket = connect(Number(port), hostname);
+  const answer = new Promise<string>((resolve) => {
+    let text = '';
+    socket.on('data', (chunk) => (text += chunk.toString())).once('close', () => resolve(text));
+  });
+  socket.write(`POST /api/rbac/assignments HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer ${boss.accessToken}\r\n`
+    + `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`);
+  const began = Date.now();
+  expect((await admin(app).put(`/api/users/${boss.id}`, { enabled: false })).status).toBe(200);
+  await eventually(() => Date.now(), (now) => now > began + 1_300);
+  socket.write(body);
+  expect(await answer).toContain('401 Unauthorized');
+  expect((await admin(app).get(`/api/rbac/assignments?userId=${id}`)).body.items).toEqual([]);
 });
 
 describe('roles', () => {
@@ -216,7 +269,7 @@ describe('what somebody may do', () => {
     await someone.client.put('/api/auth/session', { tenantId: 'red' });
     const { body } = await someone.client.get('/api/rbac/summary');
     expect(body).toMatchObject({ actorId: someone.id, tenantId: 'red' });
-    expect(body.permissions['job:read']).toEqual({ everywhere: false, tenantIds: ['red'], siteIds: ['site_blue'], deviceIds: [] });
+    expect(body.permissions['job:read']).toEqual({ everywhere: false, complete: true, tenantIds: ['red'], siteIds: ['site_blue'], deviceIds: [] });
     expect(body.can).toMatchObject({ 'job:read': true, 'job:write': false, 'rbac:read': false });
     expect((await admin(app).get('/api/rbac/summary')).body.permissions['rbac:write'].everywhere).toBe(true);
   });
@@ -235,5 +288,19 @@ describe('what somebody may do', () => {
     expect((await explain('permission=job:read&tenantId=red', red.client)).status).toBe(200);
     expect((await explain('permission=job:read&tenantId=blue', red.client)).status).toBe(403);
     expect((await explain('permission=job:read&siteId=site_blue', red.client)).status).toBe(400);
+    expect((await explain('permission=job:read&tenantId=blue&siteId=site_red')).status).toBe(400);
+  });
+
+  test('explain finds the one grant among hundreds, and shows only those inside the scope', async () => {
+    const someone = await person(app, 'operator');
+    await app.deps.db.raw(
+      `INSERT INTO roles (id, name, permissions, created_at, updated_at) SELECT 'many-' || n, 'x', '{event:read}', now(), now() FROM generate_series(1, 250) AS n`);
+    await app.deps.db.raw(
+      `INSERT INTO grants (id, kind, user_id, role_id, level, tenant_id, created_by, created_at)
+       SELECT 'asg_' || lpad(n::text, 26, '0'), 'assignment', ?, 'many-' || n, 'platform', 'platform', 'test', now() FROM generate_series(1, 250) AS n`, [someone.id]);
+    const ask = (by: typeof someone.client) => by.get(`/api/rbac/explain?userId=${someone.id}&permission=job:write&tenantId=red`);
+    expect((await ask(admin(app))).body).toMatchObject({ allowed: true, grants: [{ roleId: 'operator', level: 'platform' }] });
+    const red = await person(app, { roleId: 'delegate', tenantId: 'red' });
+    expect((await ask(red.client)).body).toMatchObject({ allowed: true, grants: [], reason: expect.stringContaining('1 of them outside') });
   });
 });

@@ -95,6 +95,9 @@ describe('a sign-in', () => {
     const answer = await app.client.as({ token: null }).get(`/api/auth/saml/metadata/${providerId}`);
     expect(answer.status).toBe(200);
     expect(String(answer.body)).toContain(`Location="${app.client.base}${CALLBACK}"`);
+    const signing = await provider('With a key', { spPrivateKey: peer.stranger.key });
+    expect((await app.client.as({ token: null }).get(`/api/auth/saml/metadata/${signing.body.id}`)).status).toBe(200);
+    await admin(app).delete(`/api/auth/providers/${signing.body.id}`);
     expect((await app.client.as({ token: null }).get(`/api/auth/saml/metadata/idp_${'0'.repeat(26)}`)).status).toBe(404);
   });
 });
@@ -202,6 +205,15 @@ describe('a response is refused', () => {
     await expectRefused(victim, await finish(victim, form), /this browser/);
   });
 
+  test('after five answers that did not do, and when it is too large to look at', async () => {
+    const browser = createBrowser();
+    const form = await formOf(browser);
+    const bad = encoded(responseIn(form).replaceAll(ADA, 'root@example.net'));
+    for (let i = 0; i < 5; i++) await expectRefused(browser, await finish(browser, form, { SAMLResponse: bad }));
+    await expectRefused(browser, await finish(browser, form), /this browser/);
+    expect((await browser.submit(form, { SAMLResponse: 'A'.repeat(200_001) })).status).toBe(400);
+  });
+
   test('that nobody asked for', async () => {
     const browser = createBrowser();
     const form = await formOf(browser);
@@ -230,10 +242,15 @@ test('the test of a provider looks at certificates, metadata and clock', async (
     return (await admin(app).post(`/api/auth/providers/${made.body.id}/test`, { sampleClaims: { [GROUPS]: ['a'] } })).body;
   };
   const names = (body: any) => body.steps.map((step: any) => `${step.name} ${step.status}`);
-  expect(names(await run({}))).toEqual(['certificates passed', 'metadata skipped']);
-  const full = await run({ metadataUrl: peer.metadataUrl, allowPrivateNetwork: true });
-  expect([names(full), full.groups]).toEqual([['certificates passed', 'metadata passed', 'clock passed'], ['a']]);
-  expect(names(await run({ metadataUrl: peer.metadataUrl }))).toEqual(['certificates passed', 'metadata failed', 'clock skipped']);
-  expect(names(await run({ metadataUrl: peer.metadataUrl, allowPrivateNetwork: true, idpCertificates: [peer.stranger.cert] }))[1]).toBe('metadata failed');
+  expect(names(await run({}))).toEqual(['certificates passed', 'resolve failed', 'connect skipped', 'answer skipped', 'metadata skipped', 'clock skipped']);
+  const inside = { allowPrivateNetwork: true };
+  expect(names(await run(inside))).toEqual(['certificates passed', 'resolve passed', 'connect passed', 'answer passed', 'metadata skipped', 'clock passed']);
+  const full = await run({ ...inside, metadataUrl: peer.metadataUrl });
+  expect([full.ok, names(full)[4], full.groups]).toEqual([true, 'metadata passed', ['a']]);
+  const strange = [{ idpCertificates: [peer.stranger.cert] }, { idpEntityId: 'urn:other' }, { metadataUrl: `${app.client.base}/livez` }];
+  const answers = await Promise.all(strange.map((change) => run({ ...inside, metadataUrl: peer.metadataUrl, ...change })));
+  // What a page inside says otherwise is not to be found out by asking.
+  expect(new Set(answers.map((body) => body.steps.find((step: any) => step.name === 'metadata').message)).size).toBe(1);
+  expect(answers.every((body) => !body.ok)).toBe(true);
   expect(names(await run({ idpCertificates: ['no certificate'] }))[0]).toBe('certificates failed');
 });

@@ -94,7 +94,7 @@ describe('a session', () => {
   test('says who it is and what may be done', async () => {
     const someone = await person(app, { roleId: 'viewer', tenantId: 'red' });
     const { body } = await someone.client.get('/api/auth/session');
-    expect(body).toMatchObject({ current: true, tenantId: 'platform', user: { username: someone.username, enabled: true } });
+    expect(body).toMatchObject({ current: true, tenantId: 'red', user: { username: someone.username, enabled: true } });
     expect(body.permissions).toContain('job:read');
     expect(body.permissions).not.toContain('job:write');
     expect(JSON.stringify(body)).not.toContain('argon2');
@@ -118,6 +118,10 @@ describe('a session', () => {
     expect((await nobody().post('/api/auth/logout', { refreshToken: body.refreshToken })).status).toBe(204);
     expect(codeOf(await bearer(body.accessToken).get('/api/jobs'))).toEqual([401, 'session_invalid']);
     expect(codeOf(await nobody().post('/api/auth/logout'))).toEqual([401, 'session_invalid']);
+    // An access token that is gone does not hide the refresh token beside it.
+    const third = await login(app, someone.username);
+    await nobody().post('/api/auth/logout', { refreshToken: third.body.refreshToken }, { authorization: 'Bearer hfa_gone' });
+    expect(codeOf(await refresh(third.body.refreshToken))).toEqual([401, 'session_invalid']);
   });
 
   test('can be listed and ended from another one; those of others cannot', async () => {
@@ -177,6 +181,73 @@ describe('in a browser', () => {
       await secure.stop();
     }
   });
+});
+
+test('a session moves only to tenants where its user holds anything, and that is told at the home of the user', async () => {
+  const someone = await person(app, { roleId: 'viewer', tenantId: 'red' }, { roleId: 'viewer', tenantId: 'blue' });
+  expect(codeOf(await someone.client.put('/api/auth/session', { tenantId: 'victim' }))).toEqual([400, 'invalid_request']);
+  expect(codeOf(await login(app, someone.username, PASSWORD, { tenantId: 'victim' }))).toEqual([400, 'invalid_request']);
+  for (const tenantId of ['red', 'red', 'blue', 'platform']) expect((await someone.client.put('/api/auth/session', { tenantId })).body.tenantId).toBe(tenantId);
+  const moves = await app.deps.db('audit_entries').where({ action: 'session.move', actor_id: someone.id });
+  expect(moves.map((entry) => entry.tenant_id)).toEqual(['platform', 'platform', 'platform']);
+});
+
+test('a denial is told where it was tried, by somebody who holds anything there', async () => {
+  const someone = await person(app, { roleId: 'viewer', tenantId: 'red' }, { roleId: 'operator', tenantId: 'blue' });
+  await someone.client.put('/api/auth/session', { tenantId: 'blue' });
+  const job = await app.client.as({ tenant: 'red' }).post('/api/jobs', { type: 'core.echo', payload: {} });
+  expect((await someone.client.post(`/api/jobs/${job.body.id}/retry`)).status).toBe(403);
+  const entries = await app.deps.db('audit_entries').where({ action: 'access.denied', actor_id: someone.id });
+  expect(entries.map((entry) => entry.tenant_id)).toEqual(['red']);
+});
+
+test('spent tokens of a session are not kept without end', async () => {
+  const someone = await person(app, 'viewer');
+  const session = await app.deps.db('sessions').where({ user_id: someone.id }).first();
+  await app.deps.db.raw(`INSERT INTO session_tokens (hash, session_id, kind, expires_at, spent_at)
+    SELECT sha256(n::text::bytea), ?, 'refresh', now() - interval '1 hour', now() FROM generate_series(1, 700) AS n`, [session.id]);
+  const { body } = await refresh(someone.refreshToken);
+  const kept = (kind: string) => app.deps.db('session_tokens').where({ session_id: session.id, kind });
+  expect([(await kept('refresh')).length, (await kept('access')).length]).toEqual([500, 2]);
+  expect((await bearer(body.accessToken).get('/api/jobs')).status).toBe(200);
+  expect(codeOf(await refresh(someone.refreshToken))).toEqual([401, 'session_invalid']);
+  expect(codeOf(await refresh(body.refreshToken))).toEqual([401, 'session_invalid']);
+});
+
+test('what has run out is forgotten, and nothing else', async () => {
+  const { purgeExpired } = await import('../../db/purge.ts');
+  const { db } = app.deps;
+  const [gone, ended, live] = [await person(app), await person(app), await person(app, 'viewer')];
+  const old = new Date(Date.now() - 3_600_000);
+  await db('sessions').where({ user_id: gone.id }).update({ absolute_expires_at: old });
+  await db('sessions').where({ user_id: ended.id }).update({ ended_at: old, end_reason: 'logout' });
+  await db('rate_limits').insert({ key: 'old', points: 1, expire: old.getTime() });
+  expect(await purgeExpired(db, new Date(Date.now() - 60_000), 1_000)).toBeGreaterThan(0);
+  expect(await db('sessions').whereIn('user_id', [gone.id, ended.id])).toEqual([]);
+  expect(await db('rate_limits').where({ key: 'old' })).toEqual([]);
+  expect((await live.client.get('/api/jobs')).status).toBe(200);
+  expect(await purgeExpired(db, new Date(Date.now() - 60_000), 1_000)).toBe(0);
+});
+
+test('a refresh looks at the account, not at the session alone; idle sessions are not listed', async () => {
+  const [someone, other] = [await person(app), await person(app)];
+  await app.deps.db('users').where({ id: someone.id }).update({ enabled: false });
+  expect(codeOf(await refresh(someone.refreshToken))).toEqual([401, 'session_invalid']);
+  await login(app, other.username);
+  await app.deps.db('sessions').where({ user_id: other.id }).orderBy('id').limit(1);
+  const [first] = await app.deps.db('sessions').where({ user_id: other.id }).orderBy('id', 'desc');
+  await app.deps.db('sessions').where({ id: first.id }).update({ idle_expires_at: new Date(Date.now() - 1) });
+  const listed = (await other.client.get('/api/auth/sessions')).body.items.map((session: any) => session.id);
+  expect(listed).toHaveLength(1);
+  expect(listed).not.toContain(first.id);
+});
+
+test('a log that is followed ends when its reader is disabled', async () => {
+  const someone = await person(app, 'operator');
+  const job = await someone.client.post('/api/jobs', { type: 'core.sleep', payload: { durationMs: 60_000 } });
+  const answer = await fetch(`${app.client.base}/api/jobs/${job.body.id}/logs?follow`, { headers: { authorization: `Bearer ${someone.accessToken}` } });
+  await admin(app).put(`/api/users/${someone.id}`, { enabled: false });
+  await expect(answer.text()).rejects.toThrow();
 });
 
 test('a session ends at once when its user is disabled', async () => {

@@ -70,7 +70,7 @@ export async function startAppOn(databaseUrl: string, env: Record<string, string
   const stopping = new AbortController();
   const version = 'test';
   const check = answerCheck(allRoutes(deps, version));
-  const app = createApp(deps, { version, stopping: stopping.signal, onAnswer: check });
+  const app = createApp(deps, { version, stopping: stopping.signal, onAnswer: check, watchMs: 300 });
   const server = await serve(app, config);
   deps.start();
   return {

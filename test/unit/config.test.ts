@@ -21,8 +21,18 @@ test('every bad variable is named at once, and no secret is shown', () => {
   expect(message).not.toContain('c2hvcnQtc2VjcmV0');
 });
 
-test.each(['0.0.0.0/0', '::/0', '*', '10.0.0.1'])('%s is no trusted gateway', (cidr) => {
+test.each(['0.0.0.0/0', '0.0.0.0/00', '0.0.0.0/1,128.0.0.0/1', '::/0', '2000::/3', '*', '10.0.0.1'])('%s is no trusted gateway', (cidr) => {
   expect(() => readConfig({ DATABASE_URL, HOLDFAST_TRUSTED_GATEWAYS: cidr })).toThrow('HOLDFAST_TRUSTED_GATEWAYS');
+});
+
+test.each(['HOLDFAST_MASTER_KEYS', 'HOLDFAST_TEMPORAL_CODEC_KEYS'])('%s must not name two keys alike', (name) => {
+  const key = (fill: number) => Buffer.alloc(32, fill).toString('base64');
+  expect(() => readConfig({ DATABASE_URL, [name]: `a:${key(1)},a:${key(2)}` })).toThrow('two keys with one id');
+  expect(readConfig({ DATABASE_URL, [name]: `a:${key(1)},b:${key(2)}` })).toBeDefined();
+});
+
+test.each(['holdfast.example.net', 'https://x.example/path', 'https://x.example?y', 'ftp://x.example', 'https://user@x.example'])('%s is no public URL', (url) => {
+  expect(() => readConfig({ DATABASE_URL, HOLDFAST_PUBLIC_URL: url })).toThrow('HOLDFAST_PUBLIC_URL');
 });
 
 test('nobody is trusted unless somebody says so; an API key is never sent without TLS', () => {

@@ -25,6 +25,18 @@ describe('addresses inside', () => {
   });
 });
 
+test.each(['X-Service-Actor-Id', 'x-service-role-ids', 'X-SERVICE-TENANT-ID', 'x-forwarded-for', 'X-Forwarded-Host', 'Forwarded', 'x-real-ip', 'Host'])(
+  'the header %s is not sent: the receiver may believe it from us', async (name) => {
+    await expect(guarded.request({ url: 'http://1.1.1.1/', method: 'GET', headers: { [name]: 'x' }, timeoutMs: 1_000 })).rejects.toMatchObject({ code: 'url_not_allowed' });
+  },
+);
+
+test('a cloud\'s metadata address is refused even where its network is allowed', async () => {
+  const inside = createGuardedHttp({ allow: ['fc00::/7'] });
+  await expect(get('http://[fd00:ec2::254]/', inside)).rejects.toMatchObject({ code: 'address_not_allowed' });
+  await inside.close();
+});
+
 test.each(['ftp://1.1.1.1/', 'file:///etc/passwd', 'http://user@1.1.1.1/', 'http://user:pw@1.1.1.1/', 'nonsense'])(
   '%s is no URL to send to', async (url) => {
     await expect(get(url)).rejects.toMatchObject({ code: 'url_not_allowed' });

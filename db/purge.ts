@@ -1,0 +1,20 @@
+import type { Knex } from './knex.ts';
+
+/**
+ * Forgets what was kept only for a time, at most `limit` rows of each kind: sessions that ended or ran out before
+ * `before`, sign-ins that were never finished, counts of attempts. Returns how many of the kind that had most.
+ */
+export async function purgeExpired(db: Knex, before: Date, limit: number): Promise<number> {
+  const purge = async (table: string, key: string, column: string, bound: Date | number) => {
+    const { rowCount } = await db.raw<{ rowCount: number }>(
+      'DELETE FROM ?? WHERE ?? IN (SELECT ?? FROM ?? WHERE ?? < ? ORDER BY ?? LIMIT ?)', [table, key, key, table, column, bound, column, limit],
+    );
+    return rowCount;
+  };
+  return Math.max(
+    await purge('sessions', 'id', 'absolute_expires_at', before),
+    await purge('sessions', 'id', 'ended_at', before),
+    await purge('logins', 'id', 'expires_at', before),
+    await purge('rate_limits', 'key', 'expire', before.getTime()),
+  );
+}
