@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
-import { Client, InvalidCredentialsError, type Entry } from 'ldapts';
+import type { Client, Entry } from 'ldapts';
 import { Type, type Static } from 'typebox';
 import { externalIdFrom, firstText, groupsFrom, MAX_GROUPS, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
 import { createAddressGuard, notAllowed, PRIVATE_NETWORKS, type AddressGuard } from '../../platform/addressGuard.ts';
@@ -48,6 +48,9 @@ const escapeFilter = (value: string): string =>
 const fill = (template: string, values: Readonly<Record<string, string>>): string =>
   template.replace(/\{(\w+)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? escapeFilter(values[name] ?? '') : whole));
 
+/** Loaded when it is needed: most processes talk to no directory. */
+const library = () => import('ldapts');
+
 /** One connection may last this many times the limit of one exchange. */
 const WHOLE_EXCHANGES = 4;
 
@@ -76,7 +79,8 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
       sockets.push(socket);
       return socket;
     };
-    const client = new Client({
+    const { Client: LdapClient } = await library();
+    const client = new LdapClient({
       url: config.url, timeout: config.timeoutMs, connectTimeout: config.timeoutMs, strictDN: false,
       // The library takes TLS options for a wish to begin with TLS.
       ...(secure && { tlsOptions }),
@@ -157,6 +161,7 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
         // Somebody unknown costs a bind too, so that the time does not tell.
         const dn = person?.dn ?? `cn=${randomBytes(8).toString('hex')},${config.userBaseDn}`;
         await connected(config, guard, async (binding) => {
+          const { InvalidCredentialsError } = await library();
           await binding.bind(dn, password).catch((error: unknown) => {
             throw error instanceof InvalidCredentialsError || !person ? new SignInRefused(person ? `wrong password for ${person.dn}` : 'unknown') : error;
           });

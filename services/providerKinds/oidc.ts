@@ -1,4 +1,4 @@
-import * as client from 'openid-client';
+import type { Configuration, TokenEndpointResponse, TokenEndpointResponseHelpers } from 'openid-client';
 import { LRUCache } from 'lru-cache';
 import { Type, type Static } from 'typebox';
 import { claimAt, externalIdFrom, firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
@@ -40,9 +40,12 @@ const DISCOVERY_MS = 600_000;
 const TIMEOUT_SECONDS = 10;
 const CLOCK_TOLERANCE_SECONDS = 30;
 
+/** Loaded when it is needed: most processes never sign anybody in. */
+const library = () => import('openid-client');
+
 /** Signs people in with OpenID Connect: authorization code flow with PKCE (RFC 7636), state and nonce. */
 export function createOidc({ outboundAllow }: { outboundAllow: readonly string[] }) {
-  const discovered = new LRUCache<string, client.Configuration>({ max: 100, ttl: DISCOVERY_MS });
+  const discovered = new LRUCache<string, Configuration>({ max: 100, ttl: DISCOVERY_MS });
   const strict = createGuardedHttp({ allow: outboundAllow });
   const relaxed = createGuardedHttp({ allow: [...outboundAllow, ...PRIVATE_NETWORKS] });
   const httpOf = (config: OidcConfig): GuardedHttp => (config.allowPrivateNetwork ? relaxed : strict);
@@ -50,7 +53,8 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
   const guardOf = (config: OidcConfig) =>
     createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
 
-  async function discover(config: OidcConfig): Promise<client.Configuration> {
+  async function discover(config: OidcConfig): Promise<Configuration> {
+    const client = await library();
     if (!config.allowHttp && !config.issuer.startsWith('https:')) throw new Error('The issuer must be https.');
     const http = httpOf(config);
     return client.discovery(
@@ -66,7 +70,7 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
     );
   }
 
-  async function configurationOf(config: OidcConfig): Promise<client.Configuration> {
+  async function configurationOf(config: OidcConfig): Promise<Configuration> {
     const key = JSON.stringify(config);
     const known = discovered.get(key);
     if (known) return known;
@@ -75,7 +79,8 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
     return found;
   }
 
-  async function claimsOf(config: OidcConfig, configuration: client.Configuration, tokens: client.TokenEndpointResponse & client.TokenEndpointResponseHelpers) {
+  async function claimsOf(config: OidcConfig, configuration: Configuration, tokens: TokenEndpointResponse & TokenEndpointResponseHelpers) {
+    const client = await library();
     const claims = tokens.claims();
     if (!claims) throw new SignInRefused('there is no ID token');
     const readsUserInfo = config.userInfo && configuration.serverMetadata().userinfo_endpoint !== undefined;
@@ -86,6 +91,7 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
   return {
     /** Where the browser goes, and what must come back. Errors: those of discovery. */
     async start(config: OidcConfig, { state, redirectUri }: { state: string; redirectUri: string }): Promise<{ url: string; pending: OidcPending }> {
+      const client = await library();
       const configuration = await configurationOf(config);
       const pending = { state, nonce: client.randomNonce(), codeVerifier: client.randomPKCECodeVerifier(), redirectUri };
       const url = client.buildAuthorizationUrl(configuration, {
@@ -100,6 +106,7 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
      * one of the checks refuses; others when the provider cannot be asked.
      */
     async finish(config: OidcConfig, pending: OidcPending, query: URLSearchParams): Promise<Profile> {
+      const client = await library();
       const configuration = await configurationOf(config);
       const cameBack = new URL(`${pending.redirectUri}?${query.toString()}`);
       const claims = await client.authorizationCodeGrant(configuration, cameBack, {

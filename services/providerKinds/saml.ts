@@ -1,5 +1,5 @@
 import { randomBytes, X509Certificate } from 'node:crypto';
-import { SAML, ValidateInResponseTo, type Profile as SamlProfile } from '@node-saml/node-saml';
+import type { Profile as SamlProfile, SAML } from '@node-saml/node-saml';
 import { Type, type Static } from 'typebox';
 import { externalIdFrom, firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
 import { createAddressGuard, PRIVATE_NETWORKS } from '../../platform/addressGuard.ts';
@@ -51,20 +51,23 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
     createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
 
   /** Only the request that this sign-in began with is known. */
-  const samlOf = (config: SamlConfig, { requestId, callbackUrl, audience, startedAt }: SamlPending) =>
-    new SAML({
+  async function samlOf(config: SamlConfig, { requestId, callbackUrl, audience, startedAt }: SamlPending): Promise<SAML> {
+    // Loaded when it is needed: it is large, and most processes never sign anybody in with SAML.
+    const library = await import('@node-saml/node-saml');
+    return new library.SAML({
       entryPoint: config.entryPoint, issuer: audience, callbackUrl, audience,
       idpCert: config.idpCertificates, wantAssertionsSigned: true, wantAuthnResponseSigned: config.wantResponseSigned,
       acceptedClockSkewMs: config.clockSkewSeconds * 1_000, signatureAlgorithm: 'sha256', digestAlgorithm: 'sha256',
       ...(config.spPrivateKey !== undefined && { privateKey: config.spPrivateKey }),
       identifierFormat: null, disableRequestedAuthnContext: true, requestIdExpirationPeriodMs: REQUEST_MS,
-      validateInResponseTo: ValidateInResponseTo.always, generateUniqueId: () => requestId,
+      validateInResponseTo: library.ValidateInResponseTo.always, generateUniqueId: () => requestId,
       cacheProvider: {
         saveAsync: (key, value) => Promise.resolve({ value: key === requestId ? value : '', createdAt: Date.now() }),
         getAsync: (key) => Promise.resolve(key === requestId ? startedAt : null),
         removeAsync: () => Promise.resolve(null),
       },
     });
+  }
 
   return {
     /** Our name at the provider. */
@@ -75,7 +78,7 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
       config: SamlConfig, { relayState, callbackUrl, audience, now }: { relayState: string; callbackUrl: string; audience: string; now: Date },
     ): Promise<{ url: string; pending: SamlPending }> {
       const pending = { requestId: `_${randomBytes(16).toString('hex')}`, callbackUrl, audience, startedAt: now.toISOString() };
-      const url = await samlOf(config, pending).getAuthorizeUrlAsync(relayState, undefined, {});
+      const url = await (await samlOf(config, pending)).getAuthorizeUrlAsync(relayState, undefined, {});
       return { url, pending };
     },
 
@@ -84,7 +87,7 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
       try {
         // No SAML message has a DTD, and what one could make of the rest is not worth knowing.
         if (/<!(DOCTYPE|ENTITY)/i.test(Buffer.from(samlResponse, 'base64').toString('utf8'))) throw new Error('it has a document type');
-        const { profile } = await samlOf(config, pending).validatePostResponseAsync({ SAMLResponse: samlResponse });
+        const { profile } = await (await samlOf(config, pending)).validatePostResponseAsync({ SAMLResponse: samlResponse });
         if (!profile) throw new Error('no assertion');
         return readAssertion(config, pending, profile);
       } catch (error) {
@@ -93,8 +96,9 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
     },
 
     /** Metadata of this side, to be given to the provider. */
-    metadata({ spPrivateKey: _, ...config }: SamlConfig, { callbackUrl, audience }: { callbackUrl: string; audience: string }): string {
-      return samlOf(config, { requestId: '_', callbackUrl, audience, startedAt: '' }).generateServiceProviderMetadata(null, null);
+    async metadata({ spPrivateKey: _, ...config }: SamlConfig, { callbackUrl, audience }: { callbackUrl: string; audience: string }): Promise<string> {
+      const ours = await samlOf(config, { requestId: '_', callbackUrl, audience, startedAt: '' });
+      return ours.generateServiceProviderMetadata(null, null);
     },
 
     /** The groups that sample attributes would give. */
