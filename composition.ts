@@ -67,8 +67,8 @@ export function compose(config: Config, log: Log) {
   const note = createNote({ db, clock });
 
   const audit = createAudit({ commit, metrics });
-  const access = createAccess({ audit });
   const rights = createRights({ db });
+  const access = createAccess({ audit, rights });
   const passwords = createPasswords();
   const people = composePeople(config, { db, commit, passwords, audit, access, rights, ids, clock, log });
   const jobTypes = createJobTypes(allJobTypes({ http }));
@@ -140,7 +140,7 @@ function composePeople(config: Config, deps: PeopleDeps) {
     grants: createGrants({ db, commit, access, ids }),
     accessReport: createAccessReport({ db, access }),
     users: createUsers({ db, commit, access, ids, passwords, throttle, audit }),
-    administrator: createAdministrator({ db, commit, ids, passwords }),
+    administrator: createAdministrator({ db, commit, ids, passwords, throttle }),
     signIn: createSignIn({ db, log, passwords, throttle, admission, providers, ldap }),
     federation: createFederation({ db, clock, ids, log, vault, throttle, admission, providers, oidc, saml }),
     providerTest: createProviderTest({ db, commit, providers, ldap, oidc, saml }),

@@ -8,27 +8,41 @@ import { createLog } from '../platform/log.ts';
 
 type Command = { about: string; run(deps: Deps, args: readonly string[]): Promise<number> };
 
+/** What a command gives back when it was called in a way that it does not know. */
+const USAGE = 2;
+
 const say = (text: string) => void process.stdout.write(`${text}\n`);
 
 /** Commands for whoever runs an installation, or the embedded stack on this machine. Each gives its exit code. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   admin: {
-    about: 'admin [user name]: makes a local administrator, or lets one in again, with a password for one login',
-    async run({ administrator }, [username]) {
-      const login = await administrator.recover(username);
-      say(`User name          ${login.username}\nOne-time password  ${login.oneTimePassword}\n\nIt must be changed at the first login.`);
+    about: 'admin [user name] [--promote]: makes a local administrator, or lets one in again, with a password for the next login',
+    async run({ administrator }, args) {
+      const [username, ...more] = args.filter((arg) => arg !== '--promote');
+      if (more.length > 0 || username?.startsWith('-')) return USAGE;
+      const login = await administrator.recover(username, args.includes('--promote'));
+      if (!login) {
+        say(`${username} is no administrator. To make them one: npm run admin -- ${username} --promote`);
+        return 1;
+      }
+      say(login.was === 'new' ? 'A new administrator was made.' : 'The password was reset, sessions were ended, failed attempts forgotten.');
+      say(`\nUser name          ${login.username}\nOne-time password  ${login.oneTimePassword}\n\nIt must be changed at the first login.`);
       return 0;
     },
   },
   'verify-audit': {
     about: 'verify-audit [tenant]: checks the chain of the audit trail and names the first broken link',
-    async run({ sealer }, [tenant]) {
+    async run({ sealer }, [tenant, ...more]) {
+      if (more.length > 0 || tenant?.startsWith('-')) return USAGE;
       const tenants = tenant === undefined ? await sealer.tenants() : [tenant];
       let broken = 0;
       for (const each of tenants) {
         const check = await sealer.verify(each);
         const open = check.unsealed > 0 ? `, ${check.unsealed} not yet sealed` : '';
-        if (!check.broken) say(`${each}: ${check.checked} entries, whole${open}`);
+        if (check.checked + check.unsealed === 0 && !check.broken) {
+          say(`${each}: there are no entries`);
+          broken += 1;
+        } else if (!check.broken) say(`${each}: ${check.checked} entries, whole${open}`);
         else say(`${each}: BROKEN at position ${check.broken.position}${check.broken.id === null ? ' (missing)' : `, entry ${check.broken.id}`}; ${check.checked} entries before it are whole${open}`);
         if (check.broken) broken += 1;
       }
@@ -38,7 +52,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   reseal: {
     about: 'reseal: seals every stored secret under the first key of HOLDFAST_MASTER_KEYS',
-    async run({ providers }) {
+    async run({ providers }, args) {
+      if (args.length > 0) return USAGE;
       const count = await providers.resealAll(systemCaller(PLATFORM, 'reseal'));
       say(`${count} secrets were sealed again. Keys after the first one are not needed any more when every process has the new order and ten minutes have passed.`);
       return 0;
@@ -46,17 +61,20 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
 };
 
+function usage(): number {
+  process.stderr.write(`Commands:\n${Object.values(COMMANDS).map(({ about }) => `  ${about}`).join('\n')}\n`);
+  return USAGE;
+}
+
 async function main([name = '', ...args]: readonly string[]): Promise<number> {
   const command = COMMANDS[name];
-  if (!command || args.length > 1) {
-    process.stderr.write(`Commands:\n${Object.values(COMMANDS).map(({ about }) => `  ${about}`).join('\n')}\n`);
-    return 2;
-  }
+  if (!command) return usage();
   const env = process.env.DATABASE_URL ? {} : await runningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
   const config = readConfig({ ...env, ...process.env });
   const deps = compose(config, createLog(config.logLevel));
   try {
-    return await command.run(deps, args);
+    const code = await command.run(deps, args);
+    return code === USAGE ? usage() : code;
   } finally {
     await deps.stop();
   }

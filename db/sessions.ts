@@ -95,3 +95,7 @@ export async function findSessionOfToken(db: Knex, hash: Buffer, now: Date): Pro
   );
   return rows[0];
 }
+
+/** True while a session has not ended. */
+export const isLive = async (db: Knex, sessionId: string): Promise<boolean> =>
+  (await db('sessions').where({ id: sessionId }).whereNull('ended_at').first('id')) !== undefined;

@@ -82,11 +82,13 @@ async function temporalPart(folder: string, env: NodeJS.ProcessEnv, say: Say, no
   if (given) return { address: given, ui: undefined, ended: forEver, stop: () => Promise.resolve() };
   const binary = await temporalBinary(say);
   const logFile = path.join(folder, 'temporal.log');
-  const server = await startTemporal({
+  const start = async () => startTemporal({
     binary, logFile, dbFile: path.join(folder, 'temporal.db'),
     port: await freePort(PORTS.temporal), uiPort: await freePort(PORTS.temporalUi),
     onSpawn: (pid) => note({ name: 'Temporal', pid, signal: 'SIGTERM' }),
   });
+  // It takes ports beside those that it is given, and any may be lost to somebody else meanwhile: once more with others.
+  const server = await start().catch(start);
   const ended = server.child.ended.then((how) => `Temporal ${how}; its log is ${logFile}`);
   return { address: server.address, ui: `http://127.0.0.1:${server.uiPort}`, ended, stop: server.stop };
 }

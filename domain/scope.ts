@@ -71,6 +71,13 @@ export const covers = (scope: Scope, place: Place): boolean =>
 export const sizeOf = (scope: Scope): number =>
   scope.kind === 'everywhere' ? 0 : scope.tenantIds.size + scope.siteIds.size + scope.deviceIds.size;
 
+/** True when two scopes reach the same records. */
+export function sameScope(one: Scope, other: Scope): boolean {
+  if (one.kind === 'everywhere' || other.kind === 'everywhere') return one.kind === other.kind;
+  const same = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && [...a].every((id) => b.has(id));
+  return same(one.tenantIds, other.tenantIds) && same(one.siteIds, other.siteIds) && same(one.deviceIds, other.deviceIds);
+}
+
 /** True when nothing can be inside `scope`. */
 export const isNowhere = (scope: Scope): boolean => scope.kind === 'within' && sizeOf(scope) === 0;
 

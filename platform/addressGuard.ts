@@ -25,8 +25,8 @@ export const PRIVATE_NETWORKS = [
   '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '127.0.0.0/8', '::1/128', 'fc00::/7',
 ] as const;
 
-/** Where clouds tell a machine its credentials, in a network that is a private one otherwise. */
-const METADATA_6 = ipaddr.parseCIDR('fd00:ec2::/32');
+/** Where clouds tell a machine its credentials, in networks that are private ones otherwise. */
+const METADATA = [ipaddr.parseCIDR('fd00:ec2::/32'), ipaddr.parseCIDR('100.100.100.200/32')];
 
 const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
 
@@ -42,7 +42,7 @@ export function createAddressGuard(allow: readonly string[]) {
 
   function permits(address: string): boolean {
     const parsed = unwrap(address);
-    if (parsed.kind() === 'ipv6' && parsed.match(METADATA_6)) return false;
+    if (METADATA.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits))) return false;
     const exempt = allowed.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits));
     // Of IPv6 only 2000::/3 is handed out as global unicast (IANA); the library calls everything unknown unicast.
     const global = parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST_6);

@@ -3,7 +3,9 @@ import { AppError } from '../domain/errors.ts';
 import type { Permission } from '../domain/permissions.ts';
 import type { Role } from '../domain/roles.ts';
 import { covers, isNowhere, placeInWords, scopeOf, type Place, type Rights, type Scope } from '../domain/scope.ts';
+import type { Knex } from '../db/knex.ts';
 import type { Audit } from './audit.ts';
+import type { UserRights } from './rights.ts';
 
 export type Access = ReturnType<typeof createAccess>;
 
@@ -27,7 +29,7 @@ const hasAnything = ({ grants }: Rights, { tenantId, siteId, deviceId }: Place):
   grants.some(({ level, targetId }) => level === 'platform' || [tenantId, siteId, deviceId].includes(targetId));
 
 /** Decides who may do what, and where. Every decision of the product is made here. */
-export function createAccess({ audit }: { audit: Audit }) {
+export function createAccess({ audit, rights }: { audit: Audit; rights: UserRights }) {
   const holds = (rights: Rights, permission: Permission, place: Place): boolean => covers(scopeOf(rights, permission), place);
 
   async function deny(caller: Caller, permission: Permission, place: Place): Promise<never> {
@@ -38,11 +40,13 @@ export function createAccess({ audit }: { audit: Audit }) {
     throw new AppError('permission_denied', `Permission ${permission} is missing at ${placeInWords(place)}.`);
   }
 
+  function mustHave(caller: Caller, permission: Permission, place: Place): void {
+    if (!holds(caller.rights, permission, place)) throw new Lacking(permission, place);
+  }
+
   function mustHold(caller: Caller, givings: readonly Giving[]): void {
     for (const { role, place } of givings) {
-      for (const permission of role.permissions) {
-        if (!holds(caller.rights, permission, place)) throw new Lacking(permission, place);
-      }
+      for (const permission of role.permissions) mustHave(caller, permission, place);
     }
   }
 
@@ -81,8 +85,12 @@ export function createAccess({ audit }: { audit: Audit }) {
         return Promise.resolve();
       }),
 
-    /** The same inside a transaction, within `denying`. */
+    /** `require` and `requireAll` inside a transaction, within `denying`, for the `current` caller. */
+    mustHave,
     mustHold,
+
+    /** The caller with the rights held now. Inside a transaction that has called `lockAccess` they stay that. */
+    current: async (caller: Caller, trx: Knex): Promise<Caller> => ({ ...caller, rights: await rights.again(trx, caller) }),
 
     /** Runs a use case that makes its checks inside its transaction: a denial is recorded when that is over. */
     denying,

@@ -12,6 +12,7 @@ import { PLATFORM } from '../domain/scope.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Passwords } from './passwords.ts';
+import { localAccount, type Throttle } from './throttle.ts';
 import { userSubject, userView } from './userTrail.ts';
 
 /** A local account and the password for its next login. */
@@ -20,10 +21,10 @@ export type OneTimeLogin = { username: string; oneTimePassword: string };
 const FIRST = 'admin';
 const ROLE = 'platform-admin';
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; ids: Ids; passwords: Passwords };
+type Deps = { db: Knex; commit: Commit<DispatchTask>; ids: Ids; passwords: Passwords; throttle: Throttle };
 
 /** The way in for whoever runs the installation: the first administrator, and the way back in. */
-export function createAdministrator({ db, commit, ids, passwords }: Deps) {
+export function createAdministrator({ db, commit, ids, passwords, throttle }: Deps) {
   async function insert(work: Work<DispatchTask>, username: string, passwordHash: string): Promise<User> {
     const user = await User.query(await work.trx()).insertAndFetch({
       id: ids.next('usr'), providerId: LOCAL_PROVIDER, externalId: null, externalGroups: [], username, displayName: username,
@@ -48,7 +49,7 @@ export function createAdministrator({ db, commit, ids, passwords }: Deps) {
 
   async function giveRole(work: Work<DispatchTask>, user: User): Promise<void> {
     const trx = await work.trx();
-    if (await GrantRecord.query(trx).where({ user_id: user.id, role_id: ROLE, level: 'platform' }).first()) return;
+    if (await isAdministrator(trx, user.id)) return;
     const grant = await GrantRecord.query(trx).insertAndFetch({
       id: ids.next('asg'), kind: 'assignment', userId: user.id, providerId: null, externalGroup: null, roleId: ROLE,
       level: 'platform', tenantId: PLATFORM, siteId: null, deviceId: null, createdBy: 'system', createdAt: work.now,
@@ -78,8 +79,14 @@ export function createAdministrator({ db, commit, ids, passwords }: Deps) {
       return { username: FIRST, oneTimePassword };
     },
 
-    /** Makes a local administrator of `username`, new or known, and lets them in again. For the command line only. */
-    async recover(username = FIRST): Promise<OneTimeLogin> {
+    /**
+     * Makes a local administrator, or lets one in again with a new password; their sessions end, and attempts are
+     * forgotten. Somebody who is no administrator yet is made one only when `promote` says so: undefined else. For the
+     * command line only.
+     */
+    async recover(username = FIRST, promote = false): Promise<(OneTimeLogin & { was: 'new' | 'known' }) | undefined> {
+      const found = await User.query(db).where({ provider_id: LOCAL_PROVIDER }).whereRaw('lower(username) = lower(?)', [username]).first();
+      if (found && !promote && !(await isAdministrator(db, found.id))) return undefined;
       const { oneTimePassword, passwordHash } = await prepare();
       await commit(systemCaller(PLATFORM, 'recover-administrator'), async (work) => {
         const trx = await work.trx();
@@ -90,7 +97,11 @@ export function createAdministrator({ db, commit, ids, passwords }: Deps) {
         const opened = await Provider.query(trx).findById(LOCAL_PROVIDER).where({ enabled: false }).patch({ enabled: true, updatedAt: work.now });
         if (opened > 0) work.audit('provider.update', { type: 'provider', id: LOCAL_PROVIDER }, { after: { enabled: true } });
       });
-      return { username, oneTimePassword };
+      await throttle.forgive(localAccount(username));
+      return { username: found?.username ?? username, oneTimePassword, was: found ? 'known' : 'new' };
     },
   };
 }
+
+const isAdministrator = async (db: Knex, userId: string): Promise<boolean> =>
+  (await GrantRecord.query(db).where({ user_id: userId, role_id: ROLE, level: 'platform' }).first()) !== undefined;

@@ -96,6 +96,10 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
   return {
     refuse,
 
+    /** Records that somebody was not even heard, because of the attempts before. */
+    noteThrottled: (source: RequestSource, providerId: string): Promise<void> =>
+      audit.denied(anonymousCaller(source), 'login.throttled', { providerId }),
+
     /** Begins a session of a local account whose password was right. Error: `login_failed`. */
     async ofUser(known: User, source: RequestSource, tenantId: string | undefined): Promise<SessionTokens> {
       const tokens = await commit(callerOf(known, source), async (work) => {

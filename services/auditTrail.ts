@@ -3,7 +3,8 @@ import type { Knex } from '../db/knex.ts';
 import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
 import { whereInScope } from '../db/scopeSql.ts';
 import type { Caller } from '../domain/caller.ts';
-import { notFound } from '../domain/errors.ts';
+import { AppError, notFound } from '../domain/errors.ts';
+import { sameScope } from '../domain/scope.ts';
 import { firstIdAt } from '../platform/ids.ts';
 import type { Access } from './access.ts';
 
@@ -46,6 +47,12 @@ export function createAuditTrail({ db, access }: { db: Knex; access: Access }) {
       const entry = await matching(caller, {}).findById(id);
       if (!entry) throw notFound('audit entry', id);
       return entry;
+    },
+
+    /** Throws `permission_denied` when the scope of a caller is not what it was. */
+    checkUnchanged(caller: Caller, began: Caller): void {
+      if (sameScope(access.scope(caller, 'audit:read'), access.scope(began, 'audit:read'))) return;
+      throw new AppError('permission_denied', 'What you may see has changed.');
     },
 
     /** Every matching entry, oldest first, a batch at a time. */

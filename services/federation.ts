@@ -27,6 +27,10 @@ export type Started = { redirectUrl: string; browserToken: string };
 export type Finished = { tokens: SessionTokens; returnTo: string };
 
 export const OIDC_CALLBACK = '/api/auth/oidc/callback';
+/** Where a provider sends the browser back to: at most one shares the path that has no id in it (RFC 9700, 4.4.2.2). */
+const callbackOf = (providerId: string, config: { ownCallback?: unknown }): string =>
+  config.ownCallback === true ? `${OIDC_CALLBACK}/${providerId}` : OIDC_CALLBACK;
+
 export const SAML_CALLBACK = '/api/auth/saml/callback';
 const samlMetadata = (providerId: string) => `/api/auth/saml/metadata/${providerId}`;
 
@@ -43,7 +47,8 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
   const contextOf = (loginId: string, field: 'sealed' | 'outcome') => `login:${loginId}:${field}`;
 
   const unavailable = (provider: Provider) => (error: unknown): never => {
-    if (error instanceof AppError) throw error;
+    // Of ours, a missing master key is no business of whoever signs in; the log has it.
+    if (error instanceof AppError && error.code !== 'master_key_missing') throw error;
     log.warn({ err: error, providerId: provider.id }, 'an identity provider cannot be used');
     throw new AppError('provider_unavailable', 'The identity provider cannot be used now.');
   };
@@ -82,22 +87,32 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
   };
 
   return {
-    /** Errors: `invalid_request` (provider), `too_many_requests`, `provider_unavailable`, `master_key_missing`. */
+    /** Errors: `invalid_request` (provider), `too_many_requests`, `provider_unavailable`. */
     async startOidc({ providerId, returnTo, origin }: Start, source: RequestSource): Promise<Started> {
       await throttle.step(source.address);
       const provider = await providers.choose('oidc', providerId);
       const state = newToken('state');
-      const config = providers.openConfig(provider) as OidcConfig;
-      const { url, pending } = await oidc.start(config, { state: state.token, redirectUri: origin + OIDC_CALLBACK }).catch(unavailable(provider));
-      return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
+      const start = async () => {
+        const config = providers.openConfig(provider) as OidcConfig;
+        const { url, pending } = await oidc.start(config, { state: state.token, redirectUri: origin + callbackOf(provider.id, config) });
+        return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
+      };
+      return start().catch(unavailable(provider));
     },
 
     /** Errors: `login_failed`, `provider_unavailable`, `too_many_requests`. */
-    async finishOidc(query: URLSearchParams, browserToken: string | undefined, source: RequestSource): Promise<Finished> {
+    async finishOidc(
+      { query, path }: { query: URLSearchParams; path: string }, browserToken: string | undefined, source: RequestSource,
+    ): Promise<Finished> {
       await throttle.step(source.address);
       const login = await take(query.get('state') ?? '', browserToken, source);
       const provider = await enabledProvider(login, source);
-      const profile = await oidc.finish(providers.openConfig(provider) as OidcConfig, open(login, 'sealed') as OidcPending, query)
+      // A code that came back where another provider sends its own belongs to that one: it must not be handed on.
+      if (path !== callbackOf(provider.id, provider.config)) {
+        return admission.refuse(source, { providerId: provider.id, reason: `the answer came to ${path}` });
+      }
+      const profile = await Promise.resolve()
+        .then(() => oidc.finish(providers.openConfig(provider) as OidcConfig, open(login, 'sealed') as OidcPending, query))
         .catch(refusedBy(provider, source));
       return { tokens: await admission.ofProfile(provider, profile, source), returnTo: login.return_to };
     },
@@ -107,12 +122,15 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
       await throttle.step(source.address);
       const provider = await providers.choose('saml', providerId);
       const state = newToken('state');
-      const config = providers.openConfig(provider) as SamlConfig;
-      const audience = saml.audienceOf(config, origin + samlMetadata(provider.id));
-      const { url, pending } = await saml.start(config, {
-        relayState: state.token, callbackUrl: origin + SAML_CALLBACK, audience, now: clock.now(),
-      }).catch(unavailable(provider));
-      return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
+      const start = async () => {
+        const config = providers.openConfig(provider) as SamlConfig;
+        const audience = saml.audienceOf(config, origin + samlMetadata(provider.id));
+        const { url, pending } = await saml.start(config, {
+          relayState: state.token, callbackUrl: origin + SAML_CALLBACK, audience, now: clock.now(),
+        });
+        return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
+      };
+      return start().catch(unavailable(provider));
     },
 
     /**
@@ -123,7 +141,8 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
       await throttle.step(source.address);
       const login = (await findWaitingLogin(db, tokenHash(relayState), clock.now())) ?? (await unknownLogin(source));
       const provider = await enabledProvider(login, source);
-      const profile = await saml.finish(providers.openConfig(provider) as SamlConfig, open(login, 'sealed') as SamlPending, samlResponse)
+      const profile = await Promise.resolve()
+        .then(() => saml.finish(providers.openConfig(provider) as SamlConfig, open(login, 'sealed') as SamlPending, samlResponse))
         .catch(refusedBy(provider, source));
       const kept = await keepOutcome(db, login.id, vault.seal(JSON.stringify(profile), contextOf(login.id, 'outcome')));
       if (!kept) await unknownLogin(source);

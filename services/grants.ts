@@ -71,9 +71,11 @@ export function createGrants({ db, commit, access, ids }: Deps) {
       const kind: Kind = 'userId' in grantee ? 'assignment' : 'mapping';
       return access.denying(caller, () => commit({ ...caller, tenantId: place.tenantId }, async (work) => {
         const trx = await work.trx();
-        // The role must stay what it is while the caller's right to give it is checked.
+        // Role and caller must stay what they are while the right to give it is checked.
         await lockAccess(trx);
-        access.mustHold(caller, [{ role: await findRole(trx, roleId), place }]);
+        const now = await access.current(caller, trx);
+        access.mustHave(now, 'rbac:write', place);
+        access.mustHold(now, [{ role: await findRole(trx, roleId), place }]);
         const grant = await GrantRecord.query(trx).insertAndFetch({
           id: ids.next(kind === 'assignment' ? 'asg' : 'map'), kind, ...grantee, roleId, level,
           tenantId: place.tenantId, siteId: place.siteId ?? null, deviceId: place.deviceId ?? null,
@@ -91,14 +93,15 @@ export function createGrants({ db, commit, access, ids }: Deps) {
     async remove(caller: Caller, kind: Kind, id: string): Promise<void> {
       const known = await find(caller, kind, id);
       await access.require(caller, 'rbac:write', known);
-      await commit({ ...caller, tenantId: known.tenantId }, async (work) => {
+      await access.denying(caller, () => commit({ ...caller, tenantId: known.tenantId }, async (work) => {
         const trx = await work.trx();
         await keepingAdministrator(trx, async () => {
+          access.mustHave(await access.current(caller, trx), 'rbac:write', known);
           if ((await GrantRecord.query(trx).deleteById(id)) === 0) throw notFound(kind, id);
         });
         work.audit(`${kind}.delete`, subject(known), { before: view(known) });
         work.emit(`${kind}.deleted`, subject(known), view(known));
-      });
+      }));
     },
   };
 }

@@ -32,6 +32,7 @@ export function createProviderConfig(vault: Vault) {
     const errors = [
       ...(checks.get(kind)?.(checked) ?? []),
       ...urls.map(([field]) => ({ pointer: `/${field}`, code: 'format', message: 'is not a URL' })),
+      ...(KINDS[kind].faults?.(checked) ?? []),
     ];
     if (errors.length > 0) {
       throw invalidFields(errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `/config${e.pointer}` })));
@@ -62,7 +63,7 @@ export function createProviderConfig(vault: Vault) {
     // A secret must not go to a server that somebody else than its owner has named.
     if (moved && kept.length > 0) {
       throw invalidFields(kept.map((field) => ({
-        in: 'body', pointer: `/config/${field}`, code: 'required', message: 'must be given again, since the server has changed',
+        in: 'body', pointer: `/config/${field}`, code: 'required', message: 'must be given again, since the server, or how it is reached or trusted, has changed',
       })));
     }
     return split(known.id, known.kind, checked);

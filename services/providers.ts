@@ -1,4 +1,4 @@
-import { findGivings, keepingAdministrator } from '../db/access.ts';
+import { findGivings, keepingAdministrator, lockAccess } from '../db/access.ts';
 import type { Commit } from '../db/commit.ts';
 import { isUniqueViolation } from '../db/constraints.ts';
 import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
@@ -44,10 +44,10 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
 
   /**
    * Who sets a provider could sign in as anybody of it, so they must hold whatever its people hold, at the moment of
-   * the change: `lockAccess` comes first.
+   * the change: `lockAccess` comes first, and `now` is the current caller.
    */
-  async function requireAsItsPeople(caller: Caller, trx: Knex, id: string): Promise<void> {
-    access.mustHold(caller, await findGivings(trx, await findProviderPrincipals(trx, id)));
+  async function requireAsItsPeople(now: Caller, trx: Knex, id: string): Promise<void> {
+    access.mustHold(now, await findGivings(trx, await findProviderPrincipals(trx, id)));
   }
 
   const nameTaken = (name: string) => (error: unknown): never => {
@@ -69,7 +69,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
       const found = await (id === undefined ? query : query.where({ id }));
       const [provider] = found;
       if (!provider) throw invalidField('body', '/providerId', 'not_found', `there is no enabled ${kind} provider${id === undefined ? '' : ` with id ${id}`}`);
-      if (found.length > 1) throw invalidField('body', '/providerId', 'required', `there is more than one ${kind} provider`);
+      if (found.length > 1) throw invalidField('body', '/providerId', 'required', `there is more than one ${kind} provider; GET /api/auth/providers/enabled lists them`);
       return provider;
     },
 
@@ -94,10 +94,15 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
       if (kind === 'local') throw new AppError('built_in', 'There is one provider of local accounts, and it is built in.');
       const masked = KINDS[kind].secrets.find((field) => config[field] === MASK);
       if (masked !== undefined) throw invalidField('body', `/config/${masked}`, 'masked', 'is the mask, not a secret');
-      const checked = checkConfig(kind, config);
+      checkConfig(kind, config);
       const id = ids.next('idp');
       return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
-        const provider = await Provider.query(await work.trx()).insertAndFetch({
+        const trx = await work.trx();
+        await lockAccess(trx);
+        const taken = kind === 'oidc' && (await sharedCallbackTaken(trx));
+        const checked = checkConfig(kind, { ...(kind === 'oidc' && { ownCallback: taken }), ...config });
+        if (taken && checked.ownCallback !== true) throw callbackTaken();
+        const provider = await Provider.query(trx).insertAndFetch({
           id, kind, name, enabled, ...split(id, kind, checked), createdAt: work.now, updatedAt: work.now, version: 1,
         }).catch(nameTaken(name));
         work.audit('provider.create', subject(provider), { after: trailView(provider) });
@@ -118,8 +123,11 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
           const found = await Provider.query(trx).findById(id).forUpdate();
           if (!found) throw notFound('provider', id);
           checkVersion(found, expectedVersion);
+          const now = await access.current(caller, trx);
+          access.mustHave(now, 'auth:write', PLATFORM_PLACE);
           // To disable it, or to call it otherwise, hands no power to anybody.
-          if (change.config || change.enabled === true) await requireAsItsPeople(caller, trx, id);
+          if (change.config || change.enabled === true) await requireAsItsPeople(now, trx, id);
+          if (change.config?.ownCallback === false && (await sharedCallbackTaken(trx, id))) throw callbackTaken();
           const changed = await Provider.query(trx).patchAndFetchById(id, {
             ...(change.name !== undefined && { name: change.name }), ...(change.enabled !== undefined && { enabled: change.enabled }),
             ...(change.config && merge(found, change.config)), updatedAt: work.now, version: found.version + 1,
@@ -148,7 +156,9 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
           const before = await Provider.query(trx).findById(id).forUpdate();
           if (!before) throw notFound('provider', id);
           checkVersion(before, expectedVersion);
-          await requireAsItsPeople(caller, trx, id);
+          const now = await access.current(caller, trx);
+          access.mustHave(now, 'auth:write', PLATFORM_PLACE);
+          await requireAsItsPeople(now, trx, id);
           await endSessions(trx, { providerId: id, reason: 'provider', now: work.now });
           const mappings = await GrantRecord.query(trx).where({ provider_id: id }).delete();
           const usersDisabled = await User.query(trx).where({ provider_id: id, enabled: true })
@@ -177,6 +187,12 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
     },
   };
 }
+
+/** Two providers that share a callback could be played off against each other. */
+const sharedCallbackTaken = async (db: Knex, exceptId = ''): Promise<boolean> =>
+  (await Provider.query(db).where({ kind: 'oidc' }).whereNot({ id: exceptId }).whereRaw(`config ->> 'ownCallback' IS DISTINCT FROM 'true'`).select('id').first()) !== undefined;
+
+const callbackTaken = () => invalidField('body', '/config/ownCallback', 'taken', 'must be true: another provider has the shared callback');
 
 const subject = ({ id }: { id: string }) => ({ type: 'provider', id });
 

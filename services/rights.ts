@@ -1,20 +1,25 @@
+import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { findGrants, findRoles, findStanding, principalsOf, type Standing } from '../db/access.ts';
 import type { Knex } from '../db/knex.ts';
+import { isLive } from '../db/sessions.ts';
 import type { Authority, Caller } from '../domain/caller.ts';
 import { BUILT_IN_ROLES, type Role } from '../domain/roles.ts';
 import { grantAtTenant, NO_RIGHTS, type Rights } from '../domain/scope.ts';
 
 export type UserRights = ReturnType<typeof createRights>;
 
-/** Grants that a process keeps worked out, of all users together. */
-const MAX_GRANTS_KEPT = 500_000;
+/** Grants that a process keeps worked out, of all users together; the names of groups count by their length. */
+const MAX_GRANTS_KEPT = 200_000;
+const CHARACTERS_A_GRANT = 50;
+
+const charactersOf = ({ principals = [] }: Rights): number => principals.reduce((sum, principal) => sum + principal.length, 0);
 const MAX_HEADERS_KEPT = 1_000;
 
 /** Finds out what somebody holds. What was read once holds until a grant or a role changes. */
 export function createRights({ db }: { db: Knex }) {
   const ofUsers = new LRUCache<string, { version: number; rights: Rights }>({
-    maxSize: MAX_GRANTS_KEPT, sizeCalculation: ({ rights }) => rights.grants.length + 1,
+    maxSize: MAX_GRANTS_KEPT, sizeCalculation: ({ rights }) => rights.grants.length + 1 + Math.ceil(charactersOf(rights) / CHARACTERS_A_GRANT),
   });
   const ofHeaders = new LRUCache<string, Rights>({ max: MAX_HEADERS_KEPT });
 
@@ -28,7 +33,7 @@ export function createRights({ db }: { db: Knex }) {
   async function ofUser(userId: string, { enabled, providerId, externalGroups, version }: Standing): Promise<Rights> {
     if (!enabled) return NO_RIGHTS;
     const principals = principalsOf(userId, providerId, externalGroups);
-    const key = JSON.stringify(principals);
+    const key = createHash('sha256').update(JSON.stringify(principals)).digest('base64url');
     const known = ofUsers.get(key);
     if (known?.version === version) return known.rights;
     const rights = { grants: await findGrants(db, principals), principals };
@@ -55,6 +60,25 @@ export function createRights({ db }: { db: Knex }) {
       const known = ofHeaders.get(key) ?? atTenant(roleIds, tenantId, BUILT_IN_ROLES);
       ofHeaders.set(key, known);
       return known;
+    },
+
+    /**
+     * What a caller holds now, read within a transaction: what was worked out when the request came may be old after
+     * a wait. Nothing, when the session has ended.
+     */
+    async again(trx: Knex, caller: Caller): Promise<Rights> {
+      if (caller.session) {
+        const live = await isLive(trx, caller.session.id);
+        const standing = await findStanding(trx, caller.actorId);
+        if (!live || !standing?.enabled) return NO_RIGHTS;
+        const principals = principalsOf(caller.actorId, standing.providerId, standing.externalGroups);
+        return { grants: await findGrants(trx, principals), principals };
+      }
+      const roles = await findRoles(trx, caller.rights.grants.map(({ role }) => role.id));
+      return { grants: caller.rights.grants.flatMap((grant) => {
+        const role = roles.get(grant.role.id);
+        return role ? [{ ...grant, role }] : [];
+      }) };
     },
 
     /** What whoever asked for a job holds now. */

@@ -88,7 +88,9 @@ export function createRoles({ db, commit, access, ids }: Deps) {
         await lockAccess(trx);
         const before = await CustomRole.query(trx).findById(id).throwIfNotFound();
         checkVersion(before, expectedVersion);
-        access.mustHold(caller, giving((change.permissions ?? []).filter((permission) => !before.permissions.includes(permission))));
+        const now = await access.current(caller, trx);
+        access.mustHave(now, 'rbac:write', PLATFORM_PLACE);
+        access.mustHold(now, giving((change.permissions ?? []).filter((permission) => !before.permissions.includes(permission))));
         const after = await CustomRole.query(trx).patchAndFetchById(id, {
           ...(change.name !== undefined && { name: change.name }),
           ...(change.permissions && { permissions: distinct(change.permissions) }),
@@ -104,10 +106,11 @@ export function createRoles({ db, commit, access, ids }: Deps) {
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       await access.require(caller, 'rbac:write', PLATFORM_PLACE);
       await findCustom(id);
-      await commit({ ...caller, tenantId: PLATFORM }, async (work) => {
+      await access.denying(caller, () => commit({ ...caller, tenantId: PLATFORM }, async (work) => {
         const trx = await work.trx();
         // Grants take the same lock, so that none is made of a role that goes.
         await lockAccess(trx);
+        access.mustHave(await access.current(caller, trx), 'rbac:write', PLATFORM_PLACE);
         const role = await CustomRole.query(trx).findById(id);
         if (!role) throw notFound('role', id);
         checkVersion(role, expectedVersion);
@@ -116,7 +119,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
         await CustomRole.query(trx).deleteById(id);
         work.audit('role.delete', subject(role), { before: view(role) });
         work.emit('role.deleted', subject(role), view(role));
-      });
+      }));
     },
   };
 }

@@ -26,7 +26,7 @@ type Limits = { accessTokenSeconds: number; sessionIdleSeconds: number; sessionM
 
 type Deps = { db: Knex; commit: Commit<DispatchTask>; rights: UserRights; clock: Clock; ids: Ids; limits: Limits };
 
-const invalid = () => new AppError('session_invalid', 'The session is unknown, expired or revoked.');
+const invalid = () => new AppError('session_invalid', 'The token is unknown or expired, or its session has ended. POST /api/auth/refresh gives new tokens; else sign in again.');
 
 const later = (from: Date, seconds: number, bound?: Date) => {
   const at = from.getTime() + seconds * 1_000;

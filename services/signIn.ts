@@ -9,7 +9,7 @@ import type { Passwords } from './passwords.ts';
 import type { createLdap, LdapConfig } from './providerKinds/ldap.ts';
 import type { Providers } from './providers.ts';
 import type { RequestSource, SessionTokens } from './sessions.ts';
-import type { Throttle } from './throttle.ts';
+import { localAccount, type Throttle } from './throttle.ts';
 
 export type SignIn = ReturnType<typeof createSignIn>;
 
@@ -24,13 +24,20 @@ const WRONG = 'User name or password is wrong.';
 
 /** Signing in with a password: here, or at a directory. */
 export function createSignIn({ db, log, passwords, throttle, admission, providers, ldap }: Deps) {
+  /** Counts an attempt; one too many is recorded, so that an attack that goes on does not go quiet. */
+  const counted = (source: RequestSource, providerId: string, account: string) =>
+    throttle.attempt({ account, address: source.address }).catch(async (error: unknown) => {
+      if (error instanceof AppError) await admission.noteThrottled(source, providerId);
+      throw error;
+    });
+
   return {
     /**
      * With a local account. Somebody unknown, a wrong password and a disabled account take the same time and get
      * the same answer. Errors: `login_failed`, `too_many_requests`.
      */
     async local({ username, password, tenantId }: Credentials, source: RequestSource): Promise<SessionTokens> {
-      const attempt = await throttle.attempt({ account: `${LOCAL_PROVIDER}:${username}`, address: source.address });
+      const attempt = await counted(source, LOCAL_PROVIDER, localAccount(username));
       const [user, provider] = await Promise.all([
         User.query(db).where({ provider_id: LOCAL_PROVIDER }).whereRaw('lower(username) = lower(?)', [username]).first(),
         Provider.query(db).findById(LOCAL_PROVIDER),
@@ -48,12 +55,11 @@ export function createSignIn({ db, log, passwords, throttle, admission, provider
     /** With a directory. Errors: `invalid_request` (provider), `login_failed`, `too_many_requests`, `provider_unavailable`. */
     async ldap({ username, password, tenantId, providerId }: Credentials & { providerId?: string }, source: RequestSource): Promise<SessionTokens> {
       const provider = await providers.choose('ldap', providerId);
-      const attempt = await throttle.attempt({ account: `${provider.id}:${username}`, address: source.address });
-      const profile = await ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password).catch(async (error: unknown) => {
+      const attempt = await counted(source, provider.id, `${provider.id}:${username}`);
+      const profile = await Promise.resolve().then(() => ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password)).catch(async (error: unknown) => {
         if (error instanceof SignInRefused) return admission.refuse(source, { providerId: provider.id, reason: error.message }, WRONG);
         // Nobody's password was wrong.
         await attempt.undecided();
-        if (error instanceof AppError) throw error;
         log.warn({ err: error, providerId: provider.id }, 'a directory cannot be asked');
         throw new AppError('provider_unavailable', 'The directory cannot be asked now.');
       });

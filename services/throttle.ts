@@ -47,12 +47,12 @@ export function createThrottle({ db }: { db: Knex }) {
       const network = networkOf(address);
       const accountKey = keyOf(account);
       const counts: [RateLimiterPostgres, string][] = [
-        [addresses, network], [pairs, keyOf(`${accountKey} ${network}`)], [accounts, accountKey],
+        [addresses, network], [pairs, `${accountKey}.${keyOf(network)}`], [accounts, accountKey],
       ];
       for (const [limit, key] of counts) await take(limit, key);
       return {
         async succeeded() {
-          await Promise.all([pairs.delete(keyOf(`${accountKey} ${network}`)), giveBack(accounts, accountKey), giveBack(addresses, network)]);
+          await Promise.all([pairs.delete(`${accountKey}.${keyOf(network)}`), giveBack(accounts, accountKey), giveBack(addresses, network)]);
         },
         async undecided() {
           await Promise.all(counts.map(([limit, key]) => giveBack(limit, key)));
@@ -60,11 +60,20 @@ export function createThrottle({ db }: { db: Knex }) {
       };
     },
 
+    /** Forgets what was counted for an account: it has a new password. */
+    async forgive(account: string): Promise<void> {
+      const key = keyOf(account);
+      await db('rate_limits').whereRaw('key = ? OR starts_with(key, ?)', [`account:${key}`, `pair:${key}.`]).delete();
+    },
+
     /** Counts a step of a sign-in with an identity provider. Error: `too_many_requests`. */
     step: (address: string | null): Promise<void> => take(steps, networkOf(address)),
   };
 }
 
-/** One key for all spellings that a directory takes for one name: case, width and blanks (RFC 4518). */
+/** How a local account is called here. */
+export const localAccount = (username: string): string => `local:${username}`;
+
+/** One key for all spellings that a database or a directory may take for one name: case, width, accents and blanks. */
 const keyOf = (name: string): string =>
-  createHash('sha256').update(name.normalize('NFKC').toLowerCase().replaceAll(/\s+/g, ' ').trim()).digest('base64url');
+  createHash('sha256').update(name.normalize('NFKD').replaceAll(/[\p{M}\p{Cf}]/gu, '').toUpperCase().replaceAll(/\s+/g, ' ').trim()).digest('base64url');

@@ -15,7 +15,7 @@ import type { Access } from './access.ts';
 import type { Audit } from './audit.ts';
 import type { Passwords } from './passwords.ts';
 import { own } from './sessions.ts';
-import type { Throttle } from './throttle.ts';
+import { localAccount, type Throttle } from './throttle.ts';
 import { userSubject, userView } from './userTrail.ts';
 
 export type Users = ReturnType<typeof createUsers>;
@@ -50,10 +50,10 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
 
   /**
    * Who resets a password, enables or moves an account could act as its owner, so they must hold all that the owner
-   * holds, at the moment of the change: `lockAccess` comes first.
+   * holds, at the moment of the change: `lockAccess` comes first, and `now` is the current caller.
    */
-  async function requireAsOwner(caller: Caller, trx: Knex, user: User): Promise<void> {
-    access.mustHold(caller, await findGivings(trx, principalsOf(user.id, user.providerId, user.externalGroups)));
+  async function requireAsOwner(now: Caller, trx: Knex, user: User): Promise<void> {
+    access.mustHold(now, await findGivings(trx, principalsOf(user.id, user.providerId, user.externalGroups)));
   }
 
   return {
@@ -107,9 +107,12 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
         const { before, after } = await keepingAdministrator(trx, async () => {
           const found = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
           checkVersion(found, expectedVersion);
+          const now = await access.current(caller, trx);
+          access.mustHave(now, 'user:write', found);
+          if (change.tenantId !== undefined) access.mustHave(now, 'user:write', { tenantId: change.tenantId });
           // To disable somebody hands no power to anybody.
           const { enabled, ...rest } = change;
-          if (enabled === true || Object.keys(rest).length > 0) await requireAsOwner(caller, trx, found);
+          if (enabled === true || Object.keys(rest).length > 0) await requireAsOwner(now, trx, found);
           const changed = await User.query(trx).patchAndFetchById(id, { ...change, updatedAt: work.now, version: found.version + 1 });
           return { before: found, after: changed };
         });
@@ -133,10 +136,12 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
       if (password !== undefined) await passwords.check(password, known.username, '/password');
       const oneTimePassword = password === undefined ? passwords.oneTime() : null;
       const passwordHash = await passwords.hash(password ?? oneTimePassword ?? '');
-      return access.denying(caller, () => commit({ ...caller, tenantId: known.tenantId }, async (work) => {
+      const reset = await access.denying(caller, () => commit({ ...caller, tenantId: known.tenantId }, async (work) => {
         const trx = await work.trx();
         await lockAccess(trx);
-        await requireAsOwner(caller, trx, known);
+        const now = await access.current(caller, trx);
+        access.mustHave(now, 'user:write', known);
+        await requireAsOwner(now, trx, known);
         const user = await User.query(trx).patchAndFetchById(id, {
           passwordHash, mustChangePassword: true, updatedAt: work.now, version: nextVersion(),
         });
@@ -145,6 +150,9 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
         work.emit('user.updated', userSubject(user), userView(user));
         return { user, oneTimePassword };
       }));
+      // Whoever guessed the old password must not keep the owner out with the new one.
+      await throttle.forgive(localAccount(known.username));
+      return reset;
     },
 
     /**
@@ -155,7 +163,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
       const sessionId = own(caller);
       const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
       if (user.providerId !== LOCAL_PROVIDER) throw new AppError('not_local', 'Your password is the business of your identity provider.');
-      const attempt = await throttle.attempt({ account: `local:${user.username}`, address: caller.address });
+      const attempt = await throttle.attempt({ account: localAccount(user.username), address: caller.address });
       if (!(await passwords.verify(user.passwordHash, currentPassword))) {
         await audit.denied({ ...caller, tenantId: user.tenantId }, 'user.change_password', { reason: 'wrong password' }, user.id);
         throw new AppError('login_failed', 'The current password is wrong.');

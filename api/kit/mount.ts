@@ -61,7 +61,7 @@ function handler(route: Route, deps: MountDeps) {
     const answer = await idempotently(route, deps, ctx, request);
     deps.onAnswer?.(route, answer);
     if (prefer.waitMs > 0 && route.headers?.includes('Prefer')) ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
-    if (answer.stream && route.public === undefined) watchRights(route, deps, ctx, answer.stream.source);
+    if (answer.stream && route.public === undefined) watchRights(route, deps, ctx, request, answer.stream.source);
     send(ctx, answer);
   };
 }
@@ -73,9 +73,15 @@ const MAX_KNOWN_MS = 1_000;
 const WATCH_MS = 10_000;
 
 /** Ends a stream whose reader has lost the session or the permission. */
-function watchRights(route: Route, deps: MountDeps, ctx: Context, source: Readable): void {
+function watchRights(
+  route: Route, deps: MountDeps, ctx: Context, request: Parameters<Route['handle']>[0], source: Readable,
+): void {
   const timer = setInterval(() => {
-    callerOf(route, deps, ctx).catch((error: unknown) => {
+    const look = async () => {
+      const caller = await callerOf(route, deps, ctx);
+      await route.watch?.({ ...request, caller }, request.caller);
+    };
+    look().catch((error: unknown) => {
       if (error instanceof AppError) source.destroy();
     });
   }, deps.watchMs ?? WATCH_MS);

@@ -48,7 +48,7 @@ function contentOf({ produces }: Route, schema: TSchema | null) {
 
 /** Who may come in, in words and for tools. */
 function guard({ permission, signedIn, session, public: reason }: Route) {
-  const known = [{ gateway: [] }, { session: [] }];
+  const known = [{ gatewayActor: [], gatewayRoles: [], gatewayTenant: [] }, { gatewayActor: [], gatewayRoles: [] }, { session: [] }];
   if (session !== undefined) return { description: `A session: ${session}.`, security: [{ session: [] }] };
   if (permission !== undefined) return { description: `Permission: \`${permission}\`.`, security: known };
   if (signedIn !== undefined) return { description: `No permission: ${signedIn}.`, security: known };
@@ -91,7 +91,7 @@ export function openApi(routes: readonly Route[], version: string): object {
   for (const route of routes) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) };
   }
-  const gateway = 'From a trusted gateway, with X-Service-Role-Ids and, where it applies, X-Service-Tenant-Id.';
+  const gateway = 'Believed from a trusted gateway only.';
   return {
     openapi: '3.1.0',
     info: { title: 'Holdfast', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
@@ -101,7 +101,9 @@ export function openApi(routes: readonly Route[], version: string): object {
       schemas: { Problem },
       responses: problemResponses(),
       securitySchemes: {
-        gateway: { type: 'apiKey', in: 'header', name: 'X-Service-Actor-Id', description: gateway },
+        gatewayActor: { type: 'apiKey', in: 'header', name: 'X-Service-Actor-Id', description: `Who asks. ${gateway}` },
+        gatewayRoles: { type: 'apiKey', in: 'header', name: 'X-Service-Role-Ids', description: `Their roles, comma-separated. ${gateway}` },
+        gatewayTenant: { type: 'apiKey', in: 'header', name: 'X-Service-Tenant-Id', description: `Where the roles count; platform unless given. ${gateway}` },
         session: { type: 'http', scheme: 'bearer' },
       },
     },

@@ -50,7 +50,7 @@ export function compileInput({ params, query, body, method, bodyType = 'json' }:
 
   return async (ctx: Context, pathParams: Record<string, string>) => {
     // A path that no record can have is a record that does not exist.
-    if (checkParams && checkParams(pathParams).length > 0) throw new AppError('not_found', 'There is nothing at this path.');
+    if (checkParams && checkParams(pathParams).length > 0) throw new AppError('not_found', 'There is no record with such an id.');
     const queryValues = readQuery(ctx, flags);
     const bodyValue = takesBody ? await (bodyType === 'form' ? readForm(ctx) : readBody(ctx, body)) : undefined;
     const errors = [

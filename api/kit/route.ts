@@ -55,6 +55,10 @@ type Shape<P, Q, B> = {
   produces?: string;
   /** Request headers that the handler reads, for the documentation. */
   headers?: readonly ('Prefer' | 'If-Match' | 'Last-Event-ID')[];
+  /**
+   * For a stream: looks again, from time to time, with the caller as they are then; an error ends the stream.
+   */
+  watch?(request: RouteRequest<Schema<P>, Schema<Q>, Schema<B>>, began: Caller): Promise<unknown>;
   handle(request: RouteRequest<Schema<P>, Schema<Q>, Schema<B>>): Promise<Answer>;
   /**
    * Makes `Idempotency-Key` work on this route: the answer for a record that an earlier request with the same

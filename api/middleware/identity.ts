@@ -37,7 +37,7 @@ export function createIdentify({ peer, audit, sessions, rights }: Deps) {
       if (named) throw invalidField('header', '/Authorization', 'exclusive', 'cannot be combined with identity headers');
       return sessions.authenticate(bearerToken(sent.authorization), base);
     }
-    if (!named) throw new AppError('identity_required', 'The request has no identity.');
+    if (!named) throw new AppError('identity_required', 'The request has no identity: sign in with POST /api/auth/login/local and send the access token as Authorization: Bearer.');
     if (!peer.isTrusted(ctx.req.socket.remoteAddress)) return refuse(ctx, anonymousCaller(base));
     const actorId = one(sent, HEADERS.actor, ACTOR);
     const roles = roleIds(one(sent, HEADERS.roles, /^[\x20-\x7e]{1,4096}$/));

@@ -5,6 +5,10 @@ export type Peer = ReturnType<typeof createPeer>;
 
 const MAX_FORWARDED = 20;
 
+/** Some gateways write `203.0.113.1:4455` or `[2001:db8::1]:4455`. */
+const withoutPort = (entry: string): string =>
+  entry.trim().replace(/^(\d+(?:\.\d+){3}):\d+$/, '$1').replace(/^\[(.+)\](?::\d+)?$/, '$1');
+
 /** Judges where a request comes from. Headers about it are believed from trusted gateways only. */
 export function createPeer({ trustedGateways, publicUrl }: { trustedGateways: readonly string[]; publicUrl: string | undefined }) {
   const trusted = trustedGateways.map((cidr) => ipaddr.parseCIDR(cidr));
@@ -25,7 +29,7 @@ export function createPeer({ trustedGateways, publicUrl }: { trustedGateways: re
     addressOf(ctx: Context): string | null {
       const direct = ctx.req.socket.remoteAddress;
       if (direct === undefined || !isTrusted(direct)) return direct ?? null;
-      const named = ctx.get('x-forwarded-for').split(',').map((entry) => entry.trim()).slice(-MAX_FORWARDED).reverse();
+      const named = ctx.get('x-forwarded-for').split(',').map(withoutPort).slice(-MAX_FORWARDED).reverse();
       for (const entry of named) {
         if (!ipaddr.isValid(entry)) break;
         if (!isTrusted(entry)) return entry;

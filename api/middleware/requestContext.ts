@@ -26,6 +26,8 @@ export function requestContext({ ids, log, metrics }: Deps): Middleware {
       if (extra.retryAfterSeconds !== undefined) ctx.set('retry-after', String(extra.retryAfterSeconds));
       if (extra.allow) ctx.set('allow', extra.allow.join(', '));
       const problem = toProblem(known, requestId);
+      // RFC 9110, 15.5.2 and RFC 6750, 3.
+      if (problem.status === 401) ctx.set('www-authenticate', known.code === 'session_invalid' ? 'Bearer error="invalid_token"' : 'Bearer');
       const asPage = ctx.state.page === true && ctx.accepts('json', 'html') === 'html';
       ctx.status = problem.status;
       ctx.body = asPage ? problemPage(problem) : problem;

@@ -67,6 +67,10 @@ export const auditRoutes = (auditTrail: AuditTrail): Route[] => [
   route({
     method: 'GET', path: '/api/audit/export', area, permission: 'audit:read', summary: 'All matching entries as NDJSON, oldest first',
     query: ExportQuery, answers: { 200: null }, produces: 'application/x-ndjson',
+    watch: ({ caller }, began) => {
+      auditTrail.checkUnchanged(caller, began);
+      return Promise.resolve();
+    },
     handle: ({ caller, query, signal }) => {
       const filter = filterOf(query);
       return Promise.resolve(streamed('application/x-ndjson', Readable.from(lines(auditTrail.all(caller, filter, signal)), { objectMode: false, highWaterMark: 65_536 })));

@@ -46,7 +46,7 @@ const PasswordChange = Type.Object(
 const OneSession = Type.Object({ id: Id('ses') }, closed);
 
 /** The parts of a request that signing in looks at. */
-type Incoming = { caller: Caller; origin: string; header(name: string): string | undefined };
+export type Incoming = { caller: Caller; origin: string; header(name: string): string | undefined };
 
 export const sourceOf = ({ caller, header }: Incoming): RequestSource => ({
   requestId: caller.requestId, address: caller.address, userAgent: header('user-agent') ?? null,

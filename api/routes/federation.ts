@@ -9,7 +9,7 @@ import { readCookie, setCookie } from '../kit/cookies.ts';
 import { page } from '../kit/page.ts';
 import { route, type Route } from '../kit/route.ts';
 import { ProviderId } from '../schemas/access.ts';
-import { refreshCookie, sourceOf } from './auth.ts';
+import { refreshCookie, sourceOf, type Incoming } from './auth.ts';
 
 const area = 'Authentication';
 const closed = { additionalProperties: false };
@@ -75,6 +75,13 @@ export function federationRoutes(federation: Federation): Route[] {
     });
   const why = 'it is how one becomes known';
 
+  async function finishOidc(request: Incoming & { query: object }, cameTo: string) {
+    const { origin, header } = request;
+    const query = new URLSearchParams(request.query as Record<string, string>);
+    const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
+    return finished(origin, await federation.finishOidc({ query, path: cameTo }, token, sourceOf(request)));
+  }
+
   return [
     route({
       method: 'POST', path: '/api/auth/login/oidc/start', area, public: why, summary: 'Begin a sign-in with OpenID Connect',
@@ -87,11 +94,12 @@ export function federationRoutes(federation: Federation): Route[] {
     route({
       method: 'GET', path: OIDC_CALLBACK, area, public: why, summary: 'Where the OpenID Connect provider sends the browser back to',
       query: OidcAnswer, answers: { 303: null }, page: true,
-      handle: async (request) => {
-        const { origin, header, query } = request;
-        const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
-        return finished(origin, await federation.finishOidc(new URLSearchParams(query as Record<string, string>), token, sourceOf(request)));
-      },
+      handle: (request) => finishOidc(request, OIDC_CALLBACK),
+    }),
+    route({
+      method: 'GET', path: `${OIDC_CALLBACK}/{id}`, area, public: why, summary: 'The same for a provider with a callback of its own',
+      params: Type.Object({ id: ProviderId }, closed), query: OidcAnswer, answers: { 303: null }, page: true,
+      handle: (request) => finishOidc(request, `${OIDC_CALLBACK}/${request.params.id}`),
     }),
     route({
       method: 'POST', path: '/api/auth/login/saml/start', area, public: why, summary: 'Begin a sign-in with SAML',

@@ -114,6 +114,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       summary: "Read a job's log, oldest line first, or follow it",
       params: OneJob, query: LogQuery, headers: ['Last-Event-ID'],
       answers: { 200: listOf(LogRecord, 'LogList') },
+      watch: ({ caller, params: { jobId } }) => jobs.logs(caller, jobId, { after: 0, limit: 1 }),
       handle: async ({ caller, params: { jobId }, query, header, signal }) => {
         const cursor = decodeCursor(`logs:${jobId}`, query.cursor, /^\d{1,9}$/);
         const after = cursor === undefined ? lastEventId(header('last-event-id')) : Number(cursor);

@@ -14,6 +14,8 @@ export type Kind = {
   secrets: readonly string[];
   /** Fields that say where secrets are sent: when one changes, the secrets must be given again. */
   destinations: readonly string[];
+  /** What the schema cannot say: a configuration with which no sign-in can ever work. */
+  faults?(config: Readonly<Record<string, unknown>>): { pointer: string; code: string; message: string }[];
 };
 
 /** Runs the steps of a test in order; after a failure the rest is skipped. */

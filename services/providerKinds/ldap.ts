@@ -38,6 +38,8 @@ export type LdapConfig = Static<typeof LdapConfig>;
 
 export const ldapKind: Kind = {
   kind: 'ldap', config: LdapConfig, secrets: ['bindPassword'], destinations: ['url', 'caCertificate', 'allowPrivateNetwork', 'startTls'],
+  faults: ({ url, startTls }) =>
+    String(url).startsWith('ldap:') && startTls !== true ? [{ pointer: '/startTls', code: 'tls', message: 'is needed with ldap://: without TLS passwords would be readable on the way' }] : [],
 };
 
 /** A value inside a search filter (RFC 4515, 3). */
@@ -57,6 +59,34 @@ const WHOLE_EXCHANGES = 4;
 /** How long a server has to take note of the end. */
 const UNBIND_MS = 500;
 
+/**
+ * The sockets of one use of a directory. The library connects again by itself: never when the use is over, and never a
+ * second time in the clear.
+ */
+function createConnections(guard: AddressGuard) {
+  const sockets: net.Socket[] = [];
+  let raws = 0;
+  let closed = false;
+  const kept = <S extends net.Socket>(open: () => S): S => {
+    if (closed) throw new Error('The connection is closed.');
+    const socket = open();
+    sockets.push(socket);
+    return socket;
+  };
+  return {
+    raw(port: number, host: string): net.Socket {
+      raws += 1;
+      if (raws > 1) throw new Error('The directory closed the connection.');
+      return kept(() => net.connect({ port, host, lookup: guard.lookup }));
+    },
+    secure: (...args: Parameters<typeof tls.connect>): tls.TLSSocket => kept(() => tls.connect(...args)),
+    close(): void {
+      closed = true;
+      setTimeout(() => sockets.forEach((socket) => socket.destroy()), UNBIND_MS).unref();
+    },
+  };
+}
+
 const hostOf = (config: LdapConfig) => new URL(config.url).hostname.replace(/^\[|\]$/g, '');
 
 /** Signs people in against a directory: search with one account, then bind as the person. */
@@ -74,18 +104,14 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
       ...(config.caCertificate !== undefined && { ca: config.caCertificate }), ...(net.isIP(host) ? {} : { servername: host }),
       lookup: guard.lookup, host,
     };
-    const sockets: net.Socket[] = [];
-    const opened = <S extends net.Socket>(socket: S): S => {
-      sockets.push(socket);
-      return socket;
-    };
+    const connections = createConnections(guard);
     const { Client: LdapClient } = await library();
     const client = new LdapClient({
       url: config.url, timeout: config.timeoutMs, connectTimeout: config.timeoutMs, strictDN: false,
       // The library takes TLS options for a wish to begin with TLS.
       ...(secure && { tlsOptions }),
-      createConnection: ((port: number, at: string) => opened(net.connect({ port, host: at, lookup: guard.lookup }))) as typeof net.connect,
-      createSecureConnection: ((...args: Parameters<typeof tls.connect>) => opened(tls.connect(...args))) as typeof tls.connect,
+      createConnection: connections.raw as typeof net.connect,
+      createSecureConnection: connections.secure as typeof tls.connect,
     });
     const limitMs = WHOLE_EXCHANGES * config.timeoutMs;
     const work = async () => {
@@ -101,9 +127,9 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
       return await Promise.race([work(), late]);
     } finally {
       clearTimeout(timer);
+      connections.close();
       // A server that reads nothing must not hold it up either.
       void client.unbind().catch(() => undefined);
-      setTimeout(() => sockets.forEach((socket) => socket.destroy()), UNBIND_MS).unref();
     }
   }
 
@@ -163,7 +189,7 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
         await connected(config, guard, async (binding) => {
           const { InvalidCredentialsError } = await library();
           await binding.bind(dn, password).catch((error: unknown) => {
-            throw error instanceof InvalidCredentialsError || !person ? new SignInRefused(person ? `wrong password for ${person.dn}` : 'unknown') : error;
+            throw error instanceof InvalidCredentialsError || REFUSALS.has((error as { code?: number }).code ?? -1) || !person ? new SignInRefused(person ? `wrong password for ${person.dn}` : 'unknown') : error;
           });
         });
         if (!person) throw new SignInRefused('unknown');
@@ -182,7 +208,10 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
           client.search('', { scope: 'base', attributes: ['1.1'] }).then(() => ({ message: 'StartTLS works and the certificate is trusted.' }))));
       }
       await step('bind', () => connected(config, guard, async (client) => {
-        await bindToSearch(client, config);
+        await bindToSearch(client, config).catch(async (error: unknown) => {
+          const { InvalidCredentialsError } = await library();
+          throw error instanceof InvalidCredentialsError ? new Error('The directory refuses bindDn with bindPassword.') : error;
+        });
         return { message: config.bindDn === undefined ? 'The search is anonymous.' : `Bound as ${config.bindDn}.` };
       }));
       const groups = await step('search', () => connected(config, guard, async (client) => {
@@ -202,6 +231,12 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
 }
 
 const SIZE_LIMIT_EXCEEDED = 4;
+
+/**
+ * Result codes (RFC 4511, A.1) with which directories refuse locked, expired or password-less accounts; anything else
+ * would tell a stranger that the account is there.
+ */
+const REFUSALS: ReadonlySet<number> = new Set([19, 48, 49, 50, 53]);
 
 /** An attribute's values as text; binary ones in hexadecimal. LDAP knows no case in names of attributes. */
 function valuesOf(entry: Entry, attribute: string): string[] {

@@ -21,6 +21,9 @@ const OidcConfig = Type.Object(
     groupsClaim: ClaimName('groups', 'A list of groups; a path with dots reaches into objects.'),
     userInfo: Type.Boolean({ default: true, description: 'Also reads the UserInfo endpoint, where there is one.' }),
     allowPrivateNetwork: Type.Boolean({ default: false, description: 'The provider is at a private or loopback address.' }),
+    ownCallback: Type.Optional(Type.Boolean({
+      description: 'The redirect URI ends in /api/auth/oidc/callback/<id of the provider>. One provider may share the path without an id; the others get their own.',
+    })),
     allowHttp: Type.Boolean({ default: false, description: 'Accepts http: for trials on one machine only.' }),
   },
   { additionalProperties: false, title: 'OidcConfig' },
@@ -30,6 +33,8 @@ export type OidcConfig = Static<typeof OidcConfig>;
 export const oidcKind: Kind = {
   kind: 'oidc', config: OidcConfig, secrets: ['clientSecret'],
   destinations: ['issuer', 'allowPrivateNetwork', 'allowHttp'],
+  faults: ({ issuer, allowHttp }) =>
+    String(issuer).startsWith('http:') && allowHttp !== true ? [{ pointer: '/issuer', code: 'https', message: 'must be https, unless allowHttp is set for a trial on one machine' }] : [],
 };
 
 /** What must come back with the browser; sealed until then. */

@@ -32,6 +32,9 @@ export type SamlConfig = Static<typeof SamlConfig>;
 
 export const samlKind: Kind = {
   kind: 'saml', config: SamlConfig, secrets: ['spPrivateKey'], destinations: ['entryPoint', 'idpEntityId'],
+  faults: ({ idpCertificates }) =>
+    (Array.isArray(idpCertificates) ? idpCertificates : []).flatMap((pem, i) =>
+      isCertificate(String(pem)) ? [] : [{ pointer: `/idpCertificates/${i}`, code: 'certificate', message: 'is not a certificate in PEM' }]),
 };
 
 /** What must come back; sealed until then. */
@@ -140,6 +143,14 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
 function certificate(text: string): X509Certificate {
   const pem = text.includes('-----BEGIN') ? text : `-----BEGIN CERTIFICATE-----\n${text.replaceAll(/\s/g, '')}\n-----END CERTIFICATE-----\n`;
   return new X509Certificate(pem);
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return certificate(text).raw.length > 0;
+  } catch {
+    return false;
+  }
 }
 
 const endOf = (text: string): Date => new Date(certificate(text).validTo);

@@ -29,7 +29,7 @@ const PROMISED = [
 ];
 
 /** What providers send has parts of their own making; it is never stored or answered. */
-const OPEN = ['/api/auth/oidc/callback', '/api/auth/saml/callback'];
+const OPEN = ['/api/auth/oidc/callback', '/api/auth/oidc/callback/{id}', '/api/auth/saml/callback'];
 
 test.each(PROMISED)('%s is there', (operation) => {
   const [method = '', path = ''] = operation.split(' ');

@@ -110,6 +110,14 @@ describe('commands', () => {
     const made = run('admin', 'rescue');
     const password = /One-time password +(\S+)/.exec(made.stdout)?.[1] ?? '';
     expect((await login(app, 'rescue', password)).body.user).toMatchObject({ username: 'rescue', mustChangePassword: true });
+    const someone = await person(app, 'viewer');
+    expect([run('admin', someone.username).status, run('admin', '--help').status]).toEqual([1, 2]);
+    expect((await app.deps.db('grants').where({ user_id: someone.id, role_id: 'platform-admin' }))).toEqual([]);
+    for (let i = 0; i < 11; i++) await login(app, someone.username, 'wrong');
+    expect((await login(app, someone.username)).status).toBe(429);
+    const promoted = run('admin', someone.username, '--promote');
+    expect((await login(app, someone.username, /One-time password +(\S+)/.exec(promoted.stdout)?.[1])).status).toBe(200);
+    expect([run('verify-audit', 'no-such-tenant').status, run('verify-audit', 'no-such-tenant').stdout]).toEqual([1, expect.stringContaining('there are no entries')]);
     expect([run('reseal').status, run('reseal').stdout]).toEqual([0, expect.stringMatching(/^0 secrets/)]);
     expect([run('nothing').status, run('nothing').stderr]).toEqual([2, expect.stringContaining('verify-audit')]);
   });

@@ -189,9 +189,8 @@ describe('the test of a provider', () => {
     ['a name that does not resolve', { url: 'ldaps://directory.invalid' }, 'resolve'], ['a port where nobody listens', { url: 'ldaps://localhost:1' }, 'connect'],
     ['a certificate that is not trusted', { caCertificate: 'stranger' }, 'tls'], ['a wrong password', { bindPassword: 'wrong' }, 'bind'],
     ['a base that is not there', { userBaseDn: 'ou=none,dc=example,dc=net' }, 'search'], ['a private address that is not allowed', { allowPrivateNetwork: false }, 'resolve'],
-    ['plain text', { url: 'plain' }, 'tls'],
   ])('stops at %s', async (_what, change, step) => {
-    const strangers = { ...change, ...('caCertificate' in change && { caCertificate: (await selfSigned('other')).cert }), ...((change as any).url === 'plain' && { url: slapd.urls.plain }) };
+    const strangers = { ...change, ...('caCertificate' in change && { caCertificate: (await selfSigned('other')).cert }) };
     const { body } = await run(await provider(strangers));
     expect(body.ok).toBe(false);
     expect(body.steps.find((each: any) => each.status === 'failed')?.name).toBe(step);
@@ -204,8 +203,8 @@ describe('the test of a provider', () => {
     for (let i = 0; i < 12; i++) expect(codeOf(await login('ada', 'ada-secret', id))).toEqual([502, 'provider_unavailable']);
   });
 
-  test.each(['ldaps://h:99999', 'ldaps://exa mple', 'ldaps://[fe80::1%25eth0]'])('does not exist for %s, which is no address', async (url) => {
+  test.each(['ldaps://h:99999', 'ldaps://exa mple', 'ldaps://[fe80::1%25eth0]', 'ldap://without.tls.example'])('does not exist for %s', async (url) => {
     const answer = await admin(app).post('/api/auth/providers', { kind: 'ldap', name: url, config: { ...slapd.config, url } });
-    expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, '/config/url']);
+    expect([answer.status, answer.body.errors?.[0]?.pointer]).toEqual([400, url.startsWith('ldap:') ? '/config/startTls' : '/config/url']);
   });
 });

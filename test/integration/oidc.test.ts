@@ -152,6 +152,20 @@ describe('the way back is refused', () => {
     expectRefused(browser, await come(browser, url));
   });
 
+  test('when it comes to the callback of another provider: what one was given is not handed to another', async () => {
+    const second = (await provider('Another')).body;
+    expect(second.config.ownCallback).toBe(true);
+    const begun = await start(createBrowser(), { providerId: second.id });
+    expect(new URL(JSON.parse(begun.text).redirectUrl).searchParams.get('redirect_uri')).toBe(`${app.client.base}${CALLBACK}/${second.id}`);
+    const browser = createBrowser();
+    const url = await answered(browser);
+    url.pathname = `${CALLBACK}/${second.id}`;
+    expectRefused(browser, await come(browser, url));
+    const clash = await admin(app).put(`/api/auth/providers/${second.id}`, { config: { ownCallback: false } });
+    expect([clash.status, clash.body.errors[0].pointer]).toEqual([400, '/config/ownCallback']);
+    await admin(app).delete(`/api/auth/providers/${second.id}`);
+  });
+
   test('after its time', async () => {
     const browser = createBrowser();
     const url = await answered(browser);
@@ -227,8 +241,13 @@ describe('the start', () => {
     expect((await app.client.as({ token: null }).post('/api/auth/login/saml/start', {})).status).toBe(400);
   });
 
+  test('is not possible with http, unless that is allowed', async () => {
+    const made = await provider('Plain', { allowHttp: false });
+    expect([made.status, made.body.errors[0].pointer]).toEqual([400, '/config/issuer']);
+  });
+
   test.each<[string, object]>([
-    ['a private address is not allowed', { allowPrivateNetwork: false }], ['http is not allowed', { allowHttp: false }],
+    ['a private address is not allowed', { allowPrivateNetwork: false }],
     ['the issuer in the document is another one', { issuer: 'swapped' }],
   ])('is 502 when %s', async (_what, change) => {
     const issuer = peer.issuer.replace('127.0.0.1', 'localhost');

@@ -126,6 +126,9 @@ describe('the master key', () => {
     await only.stop();
     const lost = await startAppOn(fresh.databaseUrl, { HOLDFAST_ROLE: 'api', HOLDFAST_MASTER_KEYS: key('old', 1) });
     expect(codeOf(await admin(lost).post(`/api/auth/providers/${ids[0]}/test`, {}))).toEqual([409, 'master_key_missing']);
+    // Who signs in is told no more than that it does not work now.
+    const start = await lost.client.as({ token: null }).post('/api/auth/login/oidc/start', { providerId: ids[0] });
+    expect(codeOf(start)).toEqual([502, 'provider_unavailable']);
     await lost.stop();
     await fresh.stop();
   });

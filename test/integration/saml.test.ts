@@ -252,5 +252,6 @@ test('the test of a provider looks at certificates, metadata and clock', async (
   // What a page inside says otherwise is not to be found out by asking.
   expect(new Set(answers.map((body) => body.steps.find((step: any) => step.name === 'metadata').message)).size).toBe(1);
   expect(answers.every((body) => !body.ok)).toBe(true);
-  expect(names(await run({ idpCertificates: ['no certificate'] }))[0]).toBe('certificates failed');
+  const bad = await provider('Bad', { idpCertificates: [peer.cert, 'no certificate'] });
+  expect([bad.status, bad.body.errors[0].pointer]).toEqual([400, '/config/idpCertificates/1']);
 });

@@ -250,6 +250,15 @@ test('a log that is followed ends when its reader is disabled', async () => {
   await expect(answer.text()).rejects.toThrow();
 });
 
+test('a log that is followed ends when its reader loses the job, though not the permission', async () => {
+  const someone = await person(app, { roleId: 'auditor', tenantId: 'red' }, { roleId: 'viewer', tenantId: 'blue' });
+  const job = await app.client.as({ tenant: 'red' }).post('/api/jobs', { type: 'core.sleep', payload: { durationMs: 60_000 } });
+  const answer = await fetch(`${app.client.base}/api/jobs/${job.body.id}/logs?follow`, { headers: { authorization: `Bearer ${someone.accessToken}` } });
+  const [red] = (await admin(app).get(`/api/rbac/assignments?userId=${someone.id}&tenantId=red`)).body.items;
+  await admin(app).delete(`/api/rbac/assignments/${red.id}`);
+  await expect(answer.text()).rejects.toThrow();
+});
+
 test('a session ends at once when its user is disabled', async () => {
   const someone = await person(app, 'viewer');
   await admin(app).put(`/api/users/${someone.id}`, { enabled: false });

@@ -32,8 +32,8 @@ test.each(['X-Service-Actor-Id', 'x-service-role-ids', 'X-SERVICE-TENANT-ID', 'x
 );
 
 test('a cloud\'s metadata address is refused even where its network is allowed', async () => {
-  const inside = createGuardedHttp({ allow: ['fc00::/7'] });
-  await expect(get('http://[fd00:ec2::254]/', inside)).rejects.toMatchObject({ code: 'address_not_allowed' });
+  const inside = createGuardedHttp({ allow: ['fc00::/7', '100.64.0.0/10'] });
+  for (const url of ['http://[fd00:ec2::254]/', 'http://100.100.100.200/']) await expect(get(url, inside)).rejects.toMatchObject({ code: 'address_not_allowed' });
   await inside.close();
 });
 
