@@ -37,6 +37,7 @@ import { createGuardedHttp } from './platform/guardedHttp.ts';
 import { createIds, type Ids } from './platform/ids.ts';
 import type { Log } from './platform/log.ts';
 import { createMetrics } from './platform/metrics.ts';
+import { createProviderOutbound } from './platform/providerOutbound.ts';
 import { createVault } from './platform/vault.ts';
 import type { DispatchTask } from './temporal/contracts.ts';
 import { createDispatch } from './temporal/dispatch.ts';
@@ -128,7 +129,7 @@ function composePeople(config: Config, deps: PeopleDeps) {
   const { db, commit, passwords, audit, access, rights, ids, clock, log } = deps;
   const vault = createVault(config.masterKeys);
   const throttle = createThrottle({ db });
-  const outbound = { outboundAllow: config.outboundAllow };
+  const outbound = createProviderOutbound(config.outboundAllow);
   const [ldap, oidc, saml] = [createLdap(outbound), createOidc(outbound), createSaml(outbound)];
   const sessions = createSessions({ db, commit, rights, clock, ids, limits: config });
   const admission = createAdmission({ db, commit, ids, sessions, audit });
@@ -144,6 +145,6 @@ function composePeople(config: Config, deps: PeopleDeps) {
     signIn: createSignIn({ db, log, passwords, throttle, admission, providers, ldap }),
     federation: createFederation({ db, clock, ids, log, vault, throttle, admission, providers, oidc, saml }),
     providerTest: createProviderTest({ db, commit, providers, ldap, oidc, saml }),
-    closeProviders: async (): Promise<void> => void (await Promise.all([oidc.close(), saml.close()])),
+    closeProviders: outbound.close,
   };
 }

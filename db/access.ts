@@ -10,7 +10,7 @@ type RoleRow = { id: string; name: string; permissions: Permission[] };
 const roleOf = ({ id, name, permissions }: RoleRow): Role => ({ id, name, permissions: new Set(permissions) });
 
 /** The custom roles with these ids. */
-export async function findCustomRoles(db: Knex, ids: readonly string[]): Promise<Role[]> {
+async function findCustomRoles(db: Knex, ids: readonly string[]): Promise<Role[]> {
   const { rows }: { rows: RoleRow[] } = await prepared(
     db, 'SELECT id, name, permissions FROM roles WHERE id = ANY (?::text[])', [[...ids]],
   );

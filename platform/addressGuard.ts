@@ -33,6 +33,9 @@ const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
 /** The address without an IPv4-mapped wrapping, so that ::ffff:127.0.0.1 is judged as 127.0.0.1. */
 const unwrap = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
 
+/** The host of a URL as sockets and `net.isIP` take it: an IPv6 address without its brackets. */
+export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
+
 export const notAllowed = (host: string): OutboundError =>
   new OutboundError('address_not_allowed', `${host} is not a public address, and no exception is configured for it`, false);
 

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { Agent, request as send } from 'undici';
-import { createAddressGuard, notAllowed, OutboundError } from './addressGuard.ts';
+import { createAddressGuard, hostOf, notAllowed, OutboundError } from './addressGuard.ts';
 
 export type OutboundRequest = {
   url: string;
@@ -64,7 +64,7 @@ export function createGuardedHttp({ allow }: { allow: readonly string[] }) {
       throw new OutboundError('url_not_allowed', 'A URL must not contain credentials', false);
     }
     // A literal never reaches the lookup above. URL has already brought every notation to the usual one.
-    const host = url.hostname.replace(/^\[|\]$/g, '');
+    const host = hostOf(url);
     if (isIP(host) && !permits(host)) throw notAllowed(host);
     return url;
   }

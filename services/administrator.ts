@@ -4,7 +4,7 @@ import { isUniqueViolation } from '../db/constraints.ts';
 import type { Knex } from '../db/knex.ts';
 import { GrantRecord } from '../db/models/GrantRecord.ts';
 import { Provider } from '../db/models/Provider.ts';
-import { User } from '../db/models/User.ts';
+import { findLocalUser, User } from '../db/models/User.ts';
 import { endSessions } from '../db/sessions.ts';
 import { systemCaller } from '../domain/caller.ts';
 import { LOCAL_PROVIDER } from '../domain/providers.ts';
@@ -59,16 +59,11 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
     work.emit('assignment.created', { type: 'assignment', id: grant.id }, view);
   }
 
-  const prepare = async () => {
-    const oneTimePassword = passwords.oneTime();
-    return { oneTimePassword, passwordHash: await passwords.hash(oneTimePassword) };
-  };
-
   return {
     /** Makes the first administrator where there is no user at all; else undefined. */
     async first(): Promise<OneTimeLogin | undefined> {
       if (await User.query(db).select('id').first()) return undefined;
-      const { oneTimePassword, passwordHash } = await prepare();
+      const { oneTimePassword, passwordHash } = await passwords.makeUp();
       try {
         await commit(systemCaller(PLATFORM, 'first-start'), async (work) => giveRole(work, await insert(work, FIRST, passwordHash)));
       } catch (error) {
@@ -85,14 +80,13 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
      * command line only.
      */
     async recover(username = FIRST, promote = false): Promise<(OneTimeLogin & { was: 'new' | 'known' }) | undefined> {
-      const found = await User.query(db).where({ provider_id: LOCAL_PROVIDER }).whereRaw('lower(username) = lower(?)', [username]).first();
+      const found = await findLocalUser(db, username);
       if (found && !promote && !(await isAdministrator(db, found.id))) return undefined;
-      const { oneTimePassword, passwordHash } = await prepare();
+      const { oneTimePassword, passwordHash } = await passwords.makeUp();
       await commit(systemCaller(PLATFORM, 'recover-administrator'), async (work) => {
         const trx = await work.trx();
         await lockAccess(trx);
-        const known = await User.query(trx).where({ provider_id: LOCAL_PROVIDER })
-          .whereRaw('lower(username) = lower(?)', [username]).first().forUpdate();
+        const known = await findLocalUser(trx, username).forUpdate();
         await giveRole(work, known ? await reset(work, known, passwordHash) : await insert(work, username, passwordHash));
         const opened = await Provider.query(trx).findById(LOCAL_PROVIDER).where({ enabled: false }).patch({ enabled: true, updatedAt: work.now });
         if (opened > 0) work.audit('provider.update', { type: 'provider', id: LOCAL_PROVIDER }, { after: { enabled: true } });

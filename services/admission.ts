@@ -1,17 +1,17 @@
-import { findReachedTenants, principalsOf } from '../db/access.ts';
 import type { Commit, Work } from '../db/commit.ts';
 import { isUniqueViolation } from '../db/constraints.ts';
 import type { Knex } from '../db/knex.ts';
 import type { Provider } from '../db/models/Provider.ts';
 import { User } from '../db/models/User.ts';
 import { anonymousCaller, type Caller } from '../domain/caller.ts';
-import { AppError, invalidField } from '../domain/errors.ts';
+import { AppError } from '../domain/errors.ts';
 import type { Profile } from '../domain/providers.ts';
 import { PLATFORM } from '../domain/scope.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Audit } from './audit.ts';
 import type { RequestSource, Sessions, SessionTokens } from './sessions.ts';
+import { sessionTenant } from './sessionTenant.ts';
 import { userSubject, userView } from './userTrail.ts';
 
 export type Admission = ReturnType<typeof createAdmission>;
@@ -30,26 +30,12 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
     throw new AppError('login_failed', message);
   }
 
-  /**
-   * Where new records of the session stand: the tenant asked for, when anything is held there; else the tenant of all
-   * grants, when it is one; else the user's own.
-   */
-  async function tenantOf(trx: Knex, user: User, wanted: string | undefined): Promise<string> {
-    const reached = await findReachedTenants(trx, principalsOf(user.id, user.providerId, user.externalGroups));
-    if (wanted !== undefined) {
-      if (wanted === user.tenantId || reached.includes(wanted) || reached.includes(PLATFORM)) return wanted;
-      throw invalidField('body', '/tenantId', 'not_held', 'is not a tenant where this user holds anything');
-    }
-    const [only, ...others] = reached;
-    return only !== undefined && others.length === 0 ? only : user.tenantId;
-  }
-
   async function enter(work: Work<DispatchTask>, user: User, source: RequestSource, tenantId: string | undefined): Promise<SessionTokens> {
     const trx = await work.trx();
     const entered = await User.query(trx).patchAndFetchById(user.id, { lastLoginAt: work.now });
     const after = { providerId: user.providerId, groups: user.externalGroups };
     work.audit('login', userSubject(user), { after });
-    return sessions.issue(work, entered, source, await tenantOf(trx, user, tenantId));
+    return sessions.issue(work, entered, source, await sessionTenant(trx, user, tenantId));
   }
 
   /** Makes the record of a person whom a provider vouches for. */

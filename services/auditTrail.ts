@@ -1,6 +1,6 @@
 import { AuditEntry } from '../db/models/AuditEntry.ts';
 import type { Knex } from '../db/knex.ts';
-import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
+import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
 import { whereInScope } from '../db/scopeSql.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError, notFound } from '../domain/errors.ts';
@@ -26,11 +26,10 @@ export function createAuditTrail({ db, access }: { db: Knex; access: Access }) {
   function matching(caller: Caller, filter: AuditFilter) {
     const query = AuditEntry.query(db);
     whereInScope(query, access.scope(caller, 'audit:read'));
-    const wanted: [string, string | undefined][] = [
-      ['tenant_id', filter.tenantId], ['actor_id', filter.actorId], ['action', filter.action], ['outcome', filter.outcome],
-      ['subject_type', filter.subjectType], ['subject_id', filter.subjectId], ['request_id', filter.requestId],
-    ];
-    for (const [column, value] of wanted) if (value !== undefined) void query.where(column, value);
+    whereGiven(query, {
+      tenant_id: filter.tenantId, actor_id: filter.actorId, action: filter.action, outcome: filter.outcome,
+      subject_type: filter.subjectType, subject_id: filter.subjectId, request_id: filter.requestId,
+    });
     const bound = (time: Date, slackMs: number) => firstIdAt('aud', new Date(time.getTime() + slackMs));
     if (filter.since) void query.where('at', '>=', filter.since).where('id', '>=', bound(filter.since, -ID_SLACK_MS));
     if (filter.until) void query.where('at', '<', filter.until).where('id', '<', bound(filter.until, ID_SLACK_MS));

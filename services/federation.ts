@@ -46,12 +46,12 @@ type Deps = {
 export function createFederation({ db, clock, ids, log, vault, throttle, admission, providers, oidc, saml }: Deps) {
   const contextOf = (loginId: string, field: 'sealed' | 'outcome') => `login:${loginId}:${field}`;
 
-  const unavailable = (provider: Provider) => (error: unknown): never => {
+  function unavailable(provider: Provider, error: unknown): never {
     // Of ours, a missing master key is no business of whoever signs in; the log has it.
     if (error instanceof AppError && error.code !== 'master_key_missing') throw error;
     log.warn({ err: error, providerId: provider.id }, 'an identity provider cannot be used');
     throw new AppError('provider_unavailable', 'The identity provider cannot be used now.');
-  };
+  }
 
   /** Remembers what must come back. `state` goes with the browser to the provider, `browserToken` stays in a cookie. */
   async function remember(provider: Provider, returnTo: string, state: ReturnType<typeof newToken>, pending: object): Promise<string> {
@@ -81,24 +81,39 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
     return login ?? unknownLogin(source);
   }
 
-  const refusedBy = (provider: Provider, source: RequestSource) => (error: unknown) => {
-    if (!(error instanceof SignInRefused)) return unavailable(provider)(error);
-    return admission.refuse(source, { providerId: provider.id, reason: error.message });
-  };
+  /** Begins a sign-in; `start` asks the provider where the browser goes, and what must come back. */
+  async function begin(
+    kind: 'oidc' | 'saml', { providerId, returnTo }: Omit<Start, 'origin'>, source: RequestSource,
+    start: (provider: Provider, state: string) => Promise<{ url: string; pending: object }>,
+  ): Promise<Started> {
+    await throttle.step(source.address);
+    const provider = await providers.choose(kind, providerId);
+    try {
+      const state = newToken('state');
+      const { url, pending } = await start(provider, state.token);
+      return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
+    } catch (error) {
+      return unavailable(provider, error);
+    }
+  }
+
+  /** Whom a provider vouches for. Errors: `login_failed`, `provider_unavailable`. */
+  async function vouched(provider: Provider, source: RequestSource, ask: () => Promise<Profile>): Promise<Profile> {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error instanceof SignInRefused) return admission.refuse(source, { providerId: provider.id, reason: error.message });
+      return unavailable(provider, error);
+    }
+  }
 
   return {
     /** Errors: `invalid_request` (provider), `too_many_requests`, `provider_unavailable`. */
-    async startOidc({ providerId, returnTo, origin }: Start, source: RequestSource): Promise<Started> {
-      await throttle.step(source.address);
-      const provider = await providers.choose('oidc', providerId);
-      const state = newToken('state');
-      const start = async () => {
+    startOidc: ({ origin, ...start }: Start, source: RequestSource): Promise<Started> =>
+      begin('oidc', start, source, (provider, state) => {
         const config = providers.openConfig(provider) as OidcConfig;
-        const { url, pending } = await oidc.start(config, { state: state.token, redirectUri: origin + callbackOf(provider.id, config) });
-        return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
-      };
-      return start().catch(unavailable(provider));
-    },
+        return oidc.start(config, { state, redirectUri: origin + callbackOf(provider.id, config) });
+      }),
 
     /** Errors: `login_failed`, `provider_unavailable`, `too_many_requests`. */
     async finishOidc(
@@ -111,27 +126,18 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
       if (path !== callbackOf(provider.id, provider.config)) {
         return admission.refuse(source, { providerId: provider.id, reason: `the answer came to ${path}` });
       }
-      const profile = await Promise.resolve()
-        .then(() => oidc.finish(providers.openConfig(provider) as OidcConfig, open(login, 'sealed') as OidcPending, query))
-        .catch(refusedBy(provider, source));
+      const profile = await vouched(provider, source, () =>
+        oidc.finish(providers.openConfig(provider) as OidcConfig, open(login, 'sealed') as OidcPending, query));
       return { tokens: await admission.ofProfile(provider, profile, source), returnTo: login.return_to };
     },
 
     /** Errors: as for `startOidc`. */
-    async startSaml({ providerId, returnTo, origin }: Start, source: RequestSource): Promise<Started> {
-      await throttle.step(source.address);
-      const provider = await providers.choose('saml', providerId);
-      const state = newToken('state');
-      const start = async () => {
+    startSaml: ({ origin, ...start }: Start, source: RequestSource): Promise<Started> =>
+      begin('saml', start, source, (provider, state) => {
         const config = providers.openConfig(provider) as SamlConfig;
         const audience = saml.audienceOf(config, origin + samlMetadata(provider.id));
-        const { url, pending } = await saml.start(config, {
-          relayState: state.token, callbackUrl: origin + SAML_CALLBACK, audience, now: clock.now(),
-        });
-        return { redirectUrl: url, browserToken: await remember(provider, returnTo, state, pending) };
-      };
-      return start().catch(unavailable(provider));
-    },
+        return saml.start(config, { relayState: state, callbackUrl: origin + SAML_CALLBACK, audience, now: clock.now() });
+      }),
 
     /**
      * Checks a response. It comes from the provider's page, without our cookies, so it is kept for the browser that
@@ -141,9 +147,8 @@ export function createFederation({ db, clock, ids, log, vault, throttle, admissi
       await throttle.step(source.address);
       const login = (await findWaitingLogin(db, tokenHash(relayState), clock.now())) ?? (await unknownLogin(source));
       const provider = await enabledProvider(login, source);
-      const profile = await Promise.resolve()
-        .then(() => saml.finish(providers.openConfig(provider) as SamlConfig, open(login, 'sealed') as SamlPending, samlResponse))
-        .catch(refusedBy(provider, source));
+      const profile = await vouched(provider, source, () =>
+        saml.finish(providers.openConfig(provider) as SamlConfig, open(login, 'sealed') as SamlPending, samlResponse));
       const kept = await keepOutcome(db, login.id, vault.seal(JSON.stringify(profile), contextOf(login.id, 'outcome')));
       if (!kept) await unknownLogin(source);
     },

@@ -1,7 +1,7 @@
 import { findRoles, keepingAdministrator, lockAccess } from '../db/access.ts';
 import type { Commit } from '../db/commit.ts';
 import { isForeignKeyViolation, isUniqueViolation } from '../db/constraints.ts';
-import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
+import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
 import type { Knex } from '../db/knex.ts';
 import { GrantRecord } from '../db/models/GrantRecord.ts';
 import { whereInScope } from '../db/scopeSql.ts';
@@ -53,11 +53,10 @@ export function createGrants({ db, commit, access, ids }: Deps) {
     async list(caller: Caller, kind: Kind, filter: GrantFilter, page: PageRequest): Promise<Page<GrantRecord>> {
       const query = GrantRecord.query(db).where({ kind });
       whereInScope(query, access.scope(caller, 'rbac:read'), PLACE_COLUMNS);
-      const wanted: [string, string | undefined][] = [
-        ['user_id', filter.userId], ['provider_id', filter.providerId], ['external_group', filter.externalGroup],
-        ['role_id', filter.roleId], ['tenant_id', filter.tenantId], ['site_id', filter.siteId], ['device_id', filter.deviceId],
-      ];
-      for (const [column, value] of wanted) if (value !== undefined) void query.where(column, value);
+      whereGiven(query, {
+        user_id: filter.userId, provider_id: filter.providerId, external_group: filter.externalGroup, role_id: filter.roleId,
+        tenant_id: filter.tenantId, site_id: filter.siteId, device_id: filter.deviceId,
+      });
       return keysetPage(query, page);
     },
 

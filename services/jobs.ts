@@ -2,7 +2,7 @@ import type { Knex } from '../db/knex.ts';
 import type { Commit } from '../db/commit.ts';
 import type { Changes } from '../db/changes.ts';
 import { findWithLogs, JOB_SUMMARY_COLUMNS, jobChange } from '../db/jobs.ts';
-import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
+import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
 import { Job } from '../db/models/Job.ts';
 import { JobLog } from '../db/models/JobLog.ts';
 import { whereInScope } from '../db/scopeSql.ts';
@@ -105,15 +105,13 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
       whereInScope(query, access.scope(caller, 'job:read'));
       if (filter.status) void query.whereIn('status', [...filter.status]);
       if (filter.type) void query.whereIn('type', [...filter.type]);
-      if (filter.tenantId !== undefined) void query.where('tenant_id', filter.tenantId);
-      if (filter.createdBy !== undefined) void query.where('created_by', filter.createdBy);
+      whereGiven(query, { tenant_id: filter.tenantId, created_by: filter.createdBy, retry_of: filter.retryOf });
       if (filter.createdAfter) {
         void query.where('created_at', '>=', filter.createdAfter).where('id', '>=', idBound(filter.createdAfter, -ID_SLACK_MS));
       }
       if (filter.createdBefore) {
         void query.where('created_at', '<', filter.createdBefore).where('id', '<', idBound(filter.createdBefore, ID_SLACK_MS));
       }
-      if (filter.retryOf !== undefined) void query.where('retry_of', filter.retryOf);
       return keysetPage(query, page);
     },
 

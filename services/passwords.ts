@@ -81,8 +81,11 @@ export function createPasswords() {
     fingerprint: (text: string, context: string): Promise<Buffer> =>
       bounded(() => hashRaw(text, { ...COST, salt: createHash('sha256').update(context).digest().subarray(0, 16) })),
 
-    /** A password for one login: 120 random bits. */
-    oneTime: (): string => randomBytes(15).toString('base64url').replace(/(.{5})(?=.)/g, '$1.'),
+    /** Makes up a password of 120 random bits for somebody's first login. Error: `too_many_requests`. */
+    async makeUp(): Promise<{ oneTimePassword: string; passwordHash: string }> {
+      const oneTimePassword = randomBytes(15).toString('base64url').replace(/(.{5})(?=.)/g, '$1.');
+      return { oneTimePassword, passwordHash: await hashOf(oneTimePassword) };
+    },
   };
 }
 

@@ -94,16 +94,16 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
       if (kind === 'local') throw new AppError('built_in', 'There is one provider of local accounts, and it is built in.');
       const masked = KINDS[kind].secrets.find((field) => config[field] === MASK);
       if (masked !== undefined) throw invalidField('body', `/config/${masked}`, 'masked', 'is the mask, not a secret');
-      checkConfig(kind, config);
+      const checked = checkConfig(kind, config);
       const id = ids.next('idp');
       return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
         const trx = await work.trx();
         await lockAccess(trx);
         const taken = kind === 'oidc' && (await sharedCallbackTaken(trx));
-        const checked = checkConfig(kind, { ...(kind === 'oidc' && { ownCallback: taken }), ...config });
-        if (taken && checked.ownCallback !== true) throw callbackTaken();
+        const full = { ...(kind === 'oidc' && { ownCallback: taken }), ...checked };
+        if (taken && full.ownCallback !== true) throw callbackTaken();
         const provider = await Provider.query(trx).insertAndFetch({
-          id, kind, name, enabled, ...split(id, kind, checked), createdAt: work.now, updatedAt: work.now, version: 1,
+          id, kind, name, enabled, ...split(id, kind, full), createdAt: work.now, updatedAt: work.now, version: 1,
         }).catch(nameTaken(name));
         work.audit('provider.create', subject(provider), { after: trailView(provider) });
         work.emit('provider.created', subject(provider), eventView(provider));

@@ -13,8 +13,9 @@ export type UserRights = ReturnType<typeof createRights>;
 const MAX_GRANTS_KEPT = 200_000;
 const CHARACTERS_A_GRANT = 50;
 
-const charactersOf = ({ principals = [] }: Rights): number => principals.reduce((sum, principal) => sum + principal.length, 0);
 const MAX_HEADERS_KEPT = 1_000;
+
+const charactersOf = ({ principals = [] }: Rights): number => principals.reduce((sum, principal) => sum + principal.length, 0);
 
 /** Finds out what somebody holds. What was read once holds until a grant or a role changes. */
 export function createRights({ db }: { db: Knex }) {
@@ -41,6 +42,7 @@ export function createRights({ db }: { db: Knex }) {
     return rights;
   }
 
+  /** The same for a user of whom only the id is known; nothing for one who is disabled or unknown. */
   async function ofUserId(userId: string): Promise<Rights> {
     const standing = await findStanding(db, userId);
     return standing ? ofUser(userId, standing) : NO_RIGHTS;
@@ -50,16 +52,15 @@ export function createRights({ db }: { db: Knex }) {
     /** What a user holds by assignments, and by the mappings of the groups they were in at their last login. */
     ofUser,
 
-    /** The same for a user of whom only the id is known; nothing for one who is disabled or unknown. */
-    ofUserId,
-
     /** What role ids from a gateway give at its tenant; unknown ones give nothing. */
     async ofRoles(roleIds: readonly string[], tenantId: string): Promise<Rights> {
       if (roleIds.some((id) => !BUILT_IN_ROLES.has(id))) return atTenant(roleIds, tenantId, await findRoles(db, roleIds));
       const key = JSON.stringify([tenantId, ...roleIds]);
-      const known = ofHeaders.get(key) ?? atTenant(roleIds, tenantId, BUILT_IN_ROLES);
-      ofHeaders.set(key, known);
-      return known;
+      const known = ofHeaders.get(key);
+      if (known) return known;
+      const rights = atTenant(roleIds, tenantId, BUILT_IN_ROLES);
+      ofHeaders.set(key, rights);
+      return rights;
     },
 
     /**

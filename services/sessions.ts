@@ -1,4 +1,3 @@
-import { findReachedTenants, principalsOf } from '../db/access.ts';
 import type { Commit, Work } from '../db/commit.ts';
 import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
 import type { Knex } from '../db/knex.ts';
@@ -6,12 +5,13 @@ import { Session } from '../db/models/Session.ts';
 import { User } from '../db/models/User.ts';
 import { addTokens, endSessions, findByAccessToken, findSessionOfToken, lockByRefreshToken, rotate } from '../db/sessions.ts';
 import { anonymousCaller, type Caller } from '../domain/caller.ts';
-import { AppError, invalidField, notFound } from '../domain/errors.ts';
-import { NO_RIGHTS, PLATFORM } from '../domain/scope.ts';
+import { AppError, notFound } from '../domain/errors.ts';
+import { NO_RIGHTS } from '../domain/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { UserRights } from './rights.ts';
+import { sessionTenant } from './sessionTenant.ts';
 import { newToken, tokenHash } from './tokens.ts';
 
 export type Sessions = ReturnType<typeof createSessions>;
@@ -164,10 +164,7 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
       const sessionId = own(caller);
       if (tenantId === caller.tenantId) return;
       const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
-      const reached = await findReachedTenants(db, principalsOf(user.id, user.providerId, user.externalGroups));
-      if (tenantId !== user.tenantId && !reached.includes(tenantId) && !reached.includes(PLATFORM)) {
-        throw invalidField('body', '/tenantId', 'not_held', 'is not a tenant where you hold anything');
-      }
+      await sessionTenant(db, user, tenantId);
       await commit({ ...caller, tenantId: user.tenantId }, async (work) => {
         await Session.query(await work.trx()).findById(sessionId).patch({ tenantId });
         work.audit('session.move', { type: 'session', id: sessionId }, { before: { tenantId: caller.tenantId }, after: { tenantId } });

@@ -1,6 +1,6 @@
 import type { Knex } from '../db/knex.ts';
 import { Provider } from '../db/models/Provider.ts';
-import { User } from '../db/models/User.ts';
+import { findLocalUser } from '../db/models/User.ts';
 import { AppError } from '../domain/errors.ts';
 import { LOCAL_PROVIDER, SignInRefused } from '../domain/providers.ts';
 import type { Log } from '../platform/log.ts';
@@ -39,7 +39,7 @@ export function createSignIn({ db, log, passwords, throttle, admission, provider
     async local({ username, password, tenantId }: Credentials, source: RequestSource): Promise<SessionTokens> {
       const attempt = await counted(source, LOCAL_PROVIDER, localAccount(username));
       const [user, provider] = await Promise.all([
-        User.query(db).where({ provider_id: LOCAL_PROVIDER }).whereRaw('lower(username) = lower(?)', [username]).first(),
+        findLocalUser(db, username),
         Provider.query(db).findById(LOCAL_PROVIDER),
       ]);
       const right = await passwords.verify(user?.passwordHash, password);
@@ -56,7 +56,8 @@ export function createSignIn({ db, log, passwords, throttle, admission, provider
     async ldap({ username, password, tenantId, providerId }: Credentials & { providerId?: string }, source: RequestSource): Promise<SessionTokens> {
       const provider = await providers.choose('ldap', providerId);
       const attempt = await counted(source, provider.id, `${provider.id}:${username}`);
-      const profile = await Promise.resolve().then(() => ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password)).catch(async (error: unknown) => {
+      const ask = async () => ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password);
+      const profile = await ask().catch(async (error: unknown) => {
         if (error instanceof SignInRefused) return admission.refuse(source, { providerId: provider.id, reason: error.message }, WRONG);
         // Nobody's password was wrong.
         await attempt.undecided();

@@ -1,7 +1,7 @@
 import { findGivings, keepingAdministrator, lockAccess, principalsOf } from '../db/access.ts';
 import type { Commit } from '../db/commit.ts';
 import { isUniqueViolation } from '../db/constraints.ts';
-import { keysetPage, type Page, type PageRequest } from '../db/keyset.ts';
+import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
 import type { Knex } from '../db/knex.ts';
 import { nextVersion, User } from '../db/models/User.ts';
 import { whereInScope } from '../db/scopeSql.ts';
@@ -56,6 +56,9 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
     access.mustHold(now, await findGivings(trx, principalsOf(user.id, user.providerId, user.externalGroups)));
   }
 
+  const chosenOrMadeUp = async (password: string | undefined) =>
+    password === undefined ? passwords.makeUp() : { oneTimePassword: null, passwordHash: await passwords.hash(password) };
+
   return {
     read: find,
 
@@ -63,10 +66,8 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
     async list(caller: Caller, filter: UserFilter, page: PageRequest): Promise<Page<User>> {
       const query = User.query(db);
       whereInScope(query, access.scope(caller, 'user:read'));
-      if (filter.providerId !== undefined) void query.where('provider_id', filter.providerId);
+      whereGiven(query, { provider_id: filter.providerId, enabled: filter.enabled, tenant_id: filter.tenantId });
       if (filter.username !== undefined) void query.whereRaw('lower(username) = lower(?)', [filter.username]);
-      if (filter.enabled !== undefined) void query.where('enabled', filter.enabled);
-      if (filter.tenantId !== undefined) void query.where('tenant_id', filter.tenantId);
       return keysetPage(query, page);
     },
 
@@ -78,8 +79,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
       const { username, displayName = username, email = null, tenantId = caller.tenantId } = request;
       await access.require(caller, 'user:write', { tenantId });
       if (request.password !== undefined) await passwords.check(request.password, username, '/password');
-      const oneTimePassword = request.password === undefined ? passwords.oneTime() : null;
-      const passwordHash = await passwords.hash(request.password ?? oneTimePassword ?? '');
+      const { oneTimePassword, passwordHash } = await chosenOrMadeUp(request.password);
       const mustChangePassword = oneTimePassword !== null || (request.mustChangePassword ?? true);
       return commit({ ...caller, tenantId }, async (work) => {
         const user = await User.query(await work.trx()).insertAndFetch({
@@ -134,8 +134,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
       }
       if (known.providerId !== LOCAL_PROVIDER) throw new AppError('not_local', 'Its password is the business of the identity provider.');
       if (password !== undefined) await passwords.check(password, known.username, '/password');
-      const oneTimePassword = password === undefined ? passwords.oneTime() : null;
-      const passwordHash = await passwords.hash(password ?? oneTimePassword ?? '');
+      const { oneTimePassword, passwordHash } = await chosenOrMadeUp(password);
       const reset = await access.denying(caller, () => commit({ ...caller, tenantId: known.tenantId }, async (work) => {
         const trx = await work.trx();
         await lockAccess(trx);

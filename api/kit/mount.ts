@@ -55,7 +55,10 @@ function handler(route: Route, deps: MountDeps) {
       ...input, prefer, caller,
       ifMatch: ctx.get('if-match') || undefined,
       header: (name: string) => ctx.get(name) || undefined,
-      origin: deps.peer.originOf(ctx),
+      // Worked out where it is asked for: most routes never do.
+      get origin() {
+        return deps.peer.originOf(ctx);
+      },
       signal: AbortSignal.any([deps.stopping, goneSignal(ctx)]),
     } as unknown as Parameters<Route['handle']>[0];
     const answer = await idempotently(route, deps, ctx, request);

@@ -1,4 +1,6 @@
 import { Model, snakeCaseMappers } from 'objection';
+import { LOCAL_PROVIDER } from '../../domain/providers.ts';
+import type { Knex } from '../knex.ts';
 
 /** A row of `users`: a person with a local account, or one that an identity provider vouches for. */
 export class User extends Model {
@@ -29,3 +31,7 @@ export class User extends Model {
 
 /** For a change that does not read the row first. */
 export const nextVersion = (): number => User.raw('version + 1') as unknown as number;
+
+/** The local account of this name, without regard to case. */
+export const findLocalUser = (db: Knex, username: string) =>
+  User.query(db).where({ provider_id: LOCAL_PROVIDER }).whereRaw('lower(username) = lower(?)', [username]).first();

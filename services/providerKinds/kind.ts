@@ -3,7 +3,7 @@ import net from 'node:net';
 import tls from 'node:tls';
 import type { TObject } from 'typebox';
 import type { ProviderKind, TestStep } from '../../domain/providers.ts';
-import { notAllowed, type AddressGuard } from '../../platform/addressGuard.ts';
+import { hostOf, notAllowed, type AddressGuard } from '../../platform/addressGuard.ts';
 
 /** What the code of one kind of provider declares about itself. */
 export type Kind = {
@@ -49,7 +49,7 @@ const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443, 'l
 /** Tries out the way to a server: its name, a connection, and TLS where the URL begins with it. */
 export async function reachSteps(step: Step, target: string, guard: AddressGuard, timeoutMs: number, ca?: string): Promise<void> {
   const url = new URL(target);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = hostOf(url);
   const port = url.port === '' ? (PORTS[url.protocol] ?? 0) : Number(url.port);
   await step('resolve', async () => {
     const addresses = net.isIP(host) ? [host] : (await lookup(host, { all: true })).map(({ address }) => address);

@@ -4,7 +4,8 @@ import tls from 'node:tls';
 import type { Client, Entry } from 'ldapts';
 import { Type, type Static } from 'typebox';
 import { externalIdFrom, firstText, groupsFrom, MAX_GROUPS, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
-import { createAddressGuard, notAllowed, PRIVATE_NETWORKS, type AddressGuard } from '../../platform/addressGuard.ts';
+import { hostOf, notAllowed, type AddressGuard } from '../../platform/addressGuard.ts';
+import type { ProviderOutbound } from '../../platform/providerOutbound.ts';
 import { createSteps, reachSteps, type Kind } from './kind.ts';
 
 const Dn = (description: string) => Type.String({ minLength: 1, maxLength: 1_024, description });
@@ -87,16 +88,11 @@ function createConnections(guard: AddressGuard) {
   };
 }
 
-const hostOf = (config: LdapConfig) => new URL(config.url).hostname.replace(/^\[|\]$/g, '');
-
 /** Signs people in against a directory: search with one account, then bind as the person. */
-export function createLdap({ outboundAllow }: { outboundAllow: readonly string[] }) {
-  const guardOf = (config: LdapConfig) =>
-    createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
-
+export function createLdap(outbound: ProviderOutbound) {
   /** A connection under TLS, bounded as a whole; whatever `use` does, it is closed. */
   async function connected<T>(config: LdapConfig, guard: AddressGuard, use: (client: Client) => Promise<T>): Promise<T> {
-    const host = hostOf(config);
+    const host = hostOf(new URL(config.url));
     if (net.isIP(host) && !guard.permits(host)) throw notAllowed(host);
     const secure = config.url.startsWith('ldaps:');
     if (!secure && !config.startTls) throw new Error('Without TLS passwords would be readable on the way: use ldaps:// or startTls.');
@@ -144,7 +140,7 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
       explicitBufferAttributes: ['objectGUID'],
     }).catch((error: unknown) => {
       // More than the limit is as good as more than one.
-      if ((error as { code?: number }).code === SIZE_LIMIT_EXCEEDED) return { searchEntries: [] };
+      if (codeOf(error) === SIZE_LIMIT_EXCEEDED) return { searchEntries: [] };
       throw error;
     });
     // Two that match are nobody: which one typed the password cannot be told.
@@ -180,16 +176,15 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
     async authenticate(config: LdapConfig, username: string, password: string): Promise<Profile> {
       // A bind without a password succeeds for everybody (RFC 4513, 5.1.2).
       if (password === '') throw new SignInRefused('the password is empty');
-      const guard = guardOf(config);
+      const guard = outbound.guardFor(config);
       return connected(config, guard, async (searching) => {
         await bindToSearch(searching, config);
         const person = await findPerson(searching, config, username);
         // Somebody unknown costs a bind too, so that the time does not tell.
         const dn = person?.dn ?? `cn=${randomBytes(8).toString('hex')},${config.userBaseDn}`;
         await connected(config, guard, async (binding) => {
-          const { InvalidCredentialsError } = await library();
           await binding.bind(dn, password).catch((error: unknown) => {
-            throw error instanceof InvalidCredentialsError || REFUSALS.has((error as { code?: number }).code ?? -1) || !person ? new SignInRefused(person ? `wrong password for ${person.dn}` : 'unknown') : error;
+            throw REFUSALS.has(codeOf(error)) || !person ? new SignInRefused(person ? `wrong password for ${person.dn}` : 'unknown') : error;
           });
         });
         if (!person) throw new SignInRefused('unknown');
@@ -200,7 +195,7 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
     /** Connects, binds and searches, step by step; with a user name it looks that person up. */
     async test(config: LdapConfig, username: string | undefined): Promise<{ steps: TestStep[]; groups?: string[] }> {
       const { steps, step } = createSteps();
-      const guard = guardOf(config);
+      const guard = outbound.guardFor(config);
       await reachSteps(step, config.url, guard, config.timeoutMs, config.caCertificate);
       if (!config.url.startsWith('ldaps:')) {
         // The root is there for everybody; asking for nothing still needs the connection.
@@ -208,9 +203,8 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
           client.search('', { scope: 'base', attributes: ['1.1'] }).then(() => ({ message: 'StartTLS works and the certificate is trusted.' }))));
       }
       await step('bind', () => connected(config, guard, async (client) => {
-        await bindToSearch(client, config).catch(async (error: unknown) => {
-          const { InvalidCredentialsError } = await library();
-          throw error instanceof InvalidCredentialsError ? new Error('The directory refuses bindDn with bindPassword.') : error;
+        await bindToSearch(client, config).catch((error: unknown) => {
+          throw codeOf(error) === INVALID_CREDENTIALS ? new Error('The directory refuses bindDn with bindPassword.') : error;
         });
         return { message: config.bindDn === undefined ? 'The search is anonymous.' : `Bound as ${config.bindDn}.` };
       }));
@@ -230,13 +224,17 @@ export function createLdap({ outboundAllow }: { outboundAllow: readonly string[]
   };
 }
 
+/** The result code of a directory's refusal (RFC 4511, A.1), or -1 for other errors. */
+const codeOf = (error: unknown): number => (error as { code?: number }).code ?? -1;
+
 const SIZE_LIMIT_EXCEEDED = 4;
+const INVALID_CREDENTIALS = 49;
 
 /**
  * Result codes (RFC 4511, A.1) with which directories refuse locked, expired or password-less accounts; anything else
  * would tell a stranger that the account is there.
  */
-const REFUSALS: ReadonlySet<number> = new Set([19, 48, 49, 50, 53]);
+const REFUSALS: ReadonlySet<number> = new Set([19, 48, INVALID_CREDENTIALS, 50, 53]);
 
 /** An attribute's values as text; binary ones in hexadecimal. LDAP knows no case in names of attributes. */
 function valuesOf(entry: Entry, attribute: string): string[] {

@@ -2,8 +2,7 @@ import type { Configuration, TokenEndpointResponse, TokenEndpointResponseHelpers
 import { LRUCache } from 'lru-cache';
 import { Type, type Static } from 'typebox';
 import { claimAt, externalIdFrom, firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
-import { createAddressGuard, PRIVATE_NETWORKS } from '../../platform/addressGuard.ts';
-import { createGuardedHttp, type GuardedHttp } from '../../platform/guardedHttp.ts';
+import type { ProviderOutbound } from '../../platform/providerOutbound.ts';
 import { compareClocks, createSteps, reachSteps, type Kind } from './kind.ts';
 
 const ClaimName = (byDefault: string, description: string) =>
@@ -49,19 +48,12 @@ const CLOCK_TOLERANCE_SECONDS = 30;
 const library = () => import('openid-client');
 
 /** Signs people in with OpenID Connect: authorization code flow with PKCE (RFC 7636), state and nonce. */
-export function createOidc({ outboundAllow }: { outboundAllow: readonly string[] }) {
+export function createOidc(outbound: ProviderOutbound) {
   const discovered = new LRUCache<string, Configuration>({ max: 100, ttl: DISCOVERY_MS });
-  const strict = createGuardedHttp({ allow: outboundAllow });
-  const relaxed = createGuardedHttp({ allow: [...outboundAllow, ...PRIVATE_NETWORKS] });
-  const httpOf = (config: OidcConfig): GuardedHttp => (config.allowPrivateNetwork ? relaxed : strict);
-
-  const guardOf = (config: OidcConfig) =>
-    createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
-
   async function discover(config: OidcConfig): Promise<Configuration> {
     const client = await library();
     if (!config.allowHttp && !config.issuer.startsWith('https:')) throw new Error('The issuer must be https.');
-    const http = httpOf(config);
+    const http = outbound.httpFor(config);
     return client.discovery(
       new URL(config.issuer), config.clientId, { [client.clockTolerance]: CLOCK_TOLERANCE_SECONDS },
       config.clientSecret === undefined ? client.None() : client.ClientSecretPost(config.clientSecret),
@@ -134,10 +126,10 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
     /** Reads the discovery document and the keys, step by step. */
     async test(config: OidcConfig): Promise<{ steps: TestStep[] }> {
       const { steps, step } = createSteps();
-      await reachSteps(step, config.issuer, guardOf(config), TIMEOUT_SECONDS * 1_000);
+      await reachSteps(step, config.issuer, outbound.guardFor(config), TIMEOUT_SECONDS * 1_000);
       const date = await step('answer', async () => {
         const url = `${config.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-        const answer = await httpOf(config).request({ url, method: 'GET', headers: { accept: 'application/json' }, timeoutMs: TIMEOUT_SECONDS * 1_000 });
+        const answer = await outbound.httpFor(config).request({ url, method: 'GET', headers: { accept: 'application/json' }, timeoutMs: TIMEOUT_SECONDS * 1_000 });
         if (answer.status !== 200) throw new Error(`${url} answers ${answer.status}.`);
         return { message: `${url} answers.`, value: answer.headers.date };
       });
@@ -148,7 +140,7 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
       await step('keys', async () => {
         const url = configuration?.serverMetadata().jwks_uri;
         if (url === undefined) throw new Error('The discovery document names no keys.');
-        const answer = await httpOf(config).request({ url, method: 'GET', headers: { accept: 'application/json' }, timeoutMs: TIMEOUT_SECONDS * 1_000 });
+        const answer = await outbound.httpFor(config).request({ url, method: 'GET', headers: { accept: 'application/json' }, timeoutMs: TIMEOUT_SECONDS * 1_000 });
         const { keys } = JSON.parse(answer.body) as { keys?: unknown[] };
         if (!Array.isArray(keys) || keys.length === 0) throw new Error('There are no keys.');
         return { message: `${keys.length} keys.` };
@@ -156,8 +148,6 @@ export function createOidc({ outboundAllow }: { outboundAllow: readonly string[]
       await step('clock', () => Promise.resolve(compareClocks(date, CLOCK_TOLERANCE_SECONDS)));
       return { steps };
     },
-
-    close: async (): Promise<void> => void (await Promise.all([strict.close(), relaxed.close()])),
   };
 }
 

@@ -2,8 +2,7 @@ import { randomBytes, X509Certificate } from 'node:crypto';
 import type { Profile as SamlProfile, SAML } from '@node-saml/node-saml';
 import { Type, type Static } from 'typebox';
 import { externalIdFrom, firstText, groupsFrom, SignInRefused, type Profile, type TestStep } from '../../domain/providers.ts';
-import { createAddressGuard, PRIVATE_NETWORKS } from '../../platform/addressGuard.ts';
-import { createGuardedHttp } from '../../platform/guardedHttp.ts';
+import type { ProviderOutbound } from '../../platform/providerOutbound.ts';
 import { compareClocks, createSteps, reachSteps, type Kind } from './kind.ts';
 
 const AttributeName = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 255, description }));
@@ -46,12 +45,7 @@ const TIMEOUT_MS = 10_000;
 const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
 
 /** Signs people in with SAML 2.0 Web Browser SSO, started by us; assertions must be signed. */
-export function createSaml({ outboundAllow }: { outboundAllow: readonly string[] }) {
-  const strict = createGuardedHttp({ allow: outboundAllow });
-  const relaxed = createGuardedHttp({ allow: [...outboundAllow, ...PRIVATE_NETWORKS] });
-
-  const guardOf = (config: SamlConfig) =>
-    createAddressGuard([...outboundAllow, ...(config.allowPrivateNetwork ? PRIVATE_NETWORKS : [])]);
+export function createSaml(outbound: ProviderOutbound) {
 
   /** Only the request that this sign-in began with is known. */
   async function samlOf(config: SamlConfig, { requestId, callbackUrl, audience, startedAt }: SamlPending): Promise<SAML> {
@@ -115,8 +109,8 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
         if (ends.every((end) => end.getTime() < Date.now())) throw new Error('Every certificate has expired.');
         return Promise.resolve({ message: `Valid until ${ends.map((end) => end.toISOString().slice(0, 10)).join(', ')}.` });
       });
-      const http = config.allowPrivateNetwork ? relaxed : strict;
-      await reachSteps(step, config.entryPoint, guardOf(config), TIMEOUT_MS);
+      const http = outbound.httpFor(config);
+      await reachSteps(step, config.entryPoint, outbound.guardFor(config), TIMEOUT_MS);
       const clock = await step('answer', async () => {
         const answer = await http.request({ url: config.entryPoint, method: 'GET', headers: {}, timeoutMs: TIMEOUT_MS });
         return { message: `It answers ${answer.status}.`, value: answer.headers.date };
@@ -134,8 +128,6 @@ export function createSaml({ outboundAllow }: { outboundAllow: readonly string[]
       await step('clock', () => Promise.resolve(compareClocks(clock, config.clockSkewSeconds)));
       return { steps };
     },
-
-    close: async (): Promise<void> => void (await Promise.all([strict.close(), relaxed.close()])),
   };
 }
 
