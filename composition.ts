@@ -9,10 +9,16 @@ import { createAdministrator } from './services/administrator.ts';
 import { createAdmission } from './services/admission.ts';
 import { createAudit, type Audit } from './services/audit.ts';
 import { createAuditTrail } from './services/auditTrail.ts';
+import { createDeliveries } from './services/deliveries.ts';
+import { createDeliveryQueue } from './services/deliveryQueue.ts';
+import { createEventRelay } from './services/eventRelay.ts';
+import { createEvents } from './services/events.ts';
 import { createFederation } from './services/federation.ts';
 import { createGrants } from './services/grants.ts';
 import { createIdempotency } from './services/idempotency.ts';
+import { createJobEnds } from './services/jobEnds.ts';
 import { createJobRuns } from './services/jobRuns.ts';
+import { createJobStarts } from './services/jobStarts.ts';
 import { allJobTypes } from './services/jobTypes/index.ts';
 import { createJobTypes } from './services/jobTypes/registry.ts';
 import { createJobs } from './services/jobs.ts';
@@ -31,6 +37,12 @@ import { createSessions } from './services/sessions.ts';
 import { createSignIn } from './services/signIn.ts';
 import { createThrottle } from './services/throttle.ts';
 import { createUsers } from './services/users.ts';
+import { createWebhookDisable } from './services/webhookDisable.ts';
+import { createWebhookReplays } from './services/webhookReplays.ts';
+import { createWebhookSecrets } from './services/webhookSecrets.ts';
+import { createWebhookSend } from './services/webhookSend.ts';
+import { createWebhookTest } from './services/webhookTest.ts';
+import { createWebhooks } from './services/webhooks.ts';
 import { systemClock, type Clock } from './platform/clock.ts';
 import type { Config } from './platform/config.ts';
 import { createGuardedHttp } from './platform/guardedHttp.ts';
@@ -38,7 +50,7 @@ import { createIds, type Ids } from './platform/ids.ts';
 import type { Log } from './platform/log.ts';
 import { createMetrics } from './platform/metrics.ts';
 import { createProviderOutbound } from './platform/providerOutbound.ts';
-import { createVault } from './platform/vault.ts';
+import { createVault, type Vault } from './platform/vault.ts';
 import type { DispatchTask } from './temporal/contracts.ts';
 import { createDispatch } from './temporal/dispatch.ts';
 import { createInspect } from './temporal/inspect.ts';
@@ -60,10 +72,12 @@ export function compose(config: Config, log: Log) {
   const changes = createChanges(config.databaseUrl, log);
   const http = createGuardedHttp({ allow: config.outboundAllow });
   const link = createTemporalLink(config.temporal);
-  const { taskQueue, heartbeatMs, reconcileSeconds, stopGraceMs, maxInlineRuns, maxActivityRuns } = config;
+  const { taskQueue, heartbeatMs, reconcileSeconds, stopGraceMs } = config;
 
   const dispatch = createDispatch({ db, link, changes, log, metrics, taskQueue, eager: () => workers.isRunning() });
-  const commit = createCommit<DispatchTask>({ db, ids, clock, dispatch, dispatchGraceMs: config.dispatchGraceMs });
+  const commit = createCommit<DispatchTask>({
+    db, ids, clock, dispatch, eventsCommitted: () => relay.wake(), dispatchGraceMs: config.dispatchGraceMs,
+  });
 
   const note = createNote({ db, clock });
 
@@ -71,20 +85,29 @@ export function compose(config: Config, log: Log) {
   const rights = createRights({ db });
   const access = createAccess({ audit, rights });
   const passwords = createPasswords();
-  const people = composePeople(config, { db, commit, passwords, audit, access, rights, ids, clock, log });
-  const jobTypes = createJobTypes(allJobTypes({ http }));
-  const jobs = createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs });
+  const vault = createVault(config.masterKeys);
+  const people = composePeople(config, { db, commit, passwords, audit, access, rights, vault, ids, clock, log });
+  const secrets = createWebhookSecrets(vault);
+  const send = createWebhookSend({ http, clock });
+  const jobTypes = createJobTypes(allJobTypes({ db, commit, note, ids, clock, http, secrets, send, disable: createWebhookDisable({ commit, log }) }));
+  const starts = createJobStarts({ ids, heartbeatMs });
+  const ends = createJobEnds({ jobTypes });
+  const jobs = createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends });
   const inspect = createInspect(link);
-  const runs = createJobRuns({ db, commit, note, access, rights, jobTypes, clock, log, metrics });
+  const runs = createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics });
   const reconcile = createReconcile({
-    db, commit, runs, jobTypes, clock, log, heartbeatMs, inspect, graceMs: reconcileSeconds * 1_000,
+    db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs: reconcileSeconds * 1_000,
   });
+  const queue = createDeliveryQueue({ db, commit, jobTypes, starts, ends });
+  const relay = createEventRelay({ db, queue, ids, clock, log });
+  const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
   const sealer = createSealer({ db, log });
   const idempotency = createIdempotency({ db, clock, passwords });
 
   const activities = { ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, log }) };
   const workers = createWorkers({
-    link, log, taskQueue, activities, stopGraceMs, maxInlineRuns, maxActivityRuns, reconcileSeconds,
+    link, log, taskQueue, activities, stopGraceMs, reconcileSeconds,
+    maxInlineRuns: config.maxInlineRuns, maxActivityRuns: config.maxActivityRuns, maxDeliveryRuns: config.maxDeliveryRuns,
   });
   const works = config.role !== 'api';
   const readiness = createReadiness({
@@ -95,6 +118,11 @@ export function compose(config: Config, log: Log) {
     config, log, clock, ids, metrics, db, commit, link, inspect, access, audit, jobTypes, jobs, runs, reconcile, sealer,
     idempotency, readiness, activities, rights, ...people,
     auditTrail: createAuditTrail({ db, access }),
+    events: createEvents({ db, access, relay }),
+    webhooks,
+    webhookTest: createWebhookTest({ commit, webhooks, secrets, send, clock, ids }),
+    webhookReplays: createWebhookReplays({ db, commit, webhooks, relay, jobTypes, starts }),
+    deliveries: createDeliveries({ db, commit, access, webhooks, queue }),
 
     /** Begins the work in the background that this process has by its role. */
     start(): void {
@@ -103,6 +131,7 @@ export function compose(config: Config, log: Log) {
       link.connection().catch(() => undefined);
       dispatch.start();
       sealer.start();
+      relay.start();
       if (works) workers.start();
     },
 
@@ -112,6 +141,8 @@ export function compose(config: Config, log: Log) {
     /** Ends it: no new work, what runs is finished or handed back, connections are closed. */
     async stop(): Promise<void> {
       await workers.stop();
+      // The relay commits calls that are owed: it ends before they are made.
+      await relay.stop();
       await Promise.all([dispatch.stop(), sealer.stop()]);
       await changes.stop();
       await Promise.all([link.close(), http.close(), people.closeProviders()]);
@@ -121,13 +152,12 @@ export function compose(config: Config, log: Log) {
 }
 
 type PeopleDeps = {
-  db: Knex; commit: Commit<DispatchTask>; passwords: Passwords; audit: Audit; access: Access; rights: UserRights; ids: Ids; clock: Clock; log: Log;
+  db: Knex; commit: Commit<DispatchTask>; passwords: Passwords; audit: Audit; access: Access; rights: UserRights; vault: Vault; ids: Ids; clock: Clock; log: Log;
 };
 
 /** Everything about who people are and what they may do. */
 function composePeople(config: Config, deps: PeopleDeps) {
-  const { db, commit, passwords, audit, access, rights, ids, clock, log } = deps;
-  const vault = createVault(config.masterKeys);
+  const { db, commit, passwords, audit, access, rights, vault, ids, clock, log } = deps;
   const throttle = createThrottle({ db });
   const outbound = createProviderOutbound(config.outboundAllow);
   const [ldap, oidc, saml] = [createLdap(outbound), createOidc(outbound), createSaml(outbound)];

@@ -9,6 +9,7 @@ import { createPeer } from './middleware/peer.ts';
 import { requestContext } from './middleware/requestContext.ts';
 import { auditRoutes } from './routes/audit.ts';
 import { authRoutes } from './routes/auth.ts';
+import { eventRoutes } from './routes/events.ts';
 import { federationRoutes } from './routes/federation.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { operationRoutes } from './routes/operations.ts';
@@ -16,11 +17,12 @@ import { providerRoutes } from './routes/providers.ts';
 import { rbacRoutes } from './routes/rbac.ts';
 import { referenceRoutes } from './routes/reference.ts';
 import { userRoutes } from './routes/users.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
 
 /** What the routes serve. */
 type RouteDeps = Pick<
   Deps, 'jobs' | 'jobTypes' | 'grants' | 'roles' | 'accessReport' | 'users' | 'signIn' | 'sessions' | 'federation'
-  | 'providers' | 'providerTest' | 'auditTrail'
+  | 'providers' | 'providerTest' | 'auditTrail' | 'events' | 'webhooks' | 'webhookTest' | 'webhookReplays' | 'deliveries'
 >;
 type AppDeps = RouteDeps & Pick<
   Deps, 'config' | 'ids' | 'log' | 'metrics' | 'audit' | 'access' | 'rights' | 'idempotency' | 'readiness'
@@ -42,6 +44,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
   const routes = [
     ...jobRoutes(deps.jobs, deps.jobTypes), ...rbacRoutes(deps), ...userRoutes(deps.users), ...authRoutes(deps),
     ...federationRoutes(deps.federation), ...providerRoutes(deps), ...auditRoutes(deps.auditTrail),
+    ...eventRoutes(deps.events), ...webhookRoutes(deps),
   ];
   return [...routes, ...referenceRoutes(routes, version)];
 }

@@ -52,9 +52,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   reseal: {
     about: 'reseal: seals every stored secret under the first key of HOLDFAST_MASTER_KEYS',
-    async run({ providers }, args) {
+    async run({ providers, webhooks }, args) {
       if (args.length > 0) return USAGE;
-      const count = await providers.resealAll(systemCaller(PLATFORM, 'reseal'));
+      const caller = systemCaller(PLATFORM, 'reseal');
+      const count = (await providers.resealAll(caller)) + (await webhooks.resealAll(caller));
       say(`${count} secrets were sealed again. Keys after the first one are not needed any more when every process has the new order and ten minutes have passed.`);
       return 0;
     },

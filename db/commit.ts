@@ -2,7 +2,7 @@ import { transaction, type Model, type Transaction } from 'objection';
 import type { Knex } from './knex.ts';
 import type { Caller, IdempotencyClaim } from '../domain/caller.ts';
 import { AppError } from '../domain/errors.ts';
-import type { EventType } from '../domain/events.ts';
+import type { EventData, EventType } from '../domain/events.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import { fulfilKey } from './idempotency.ts';
@@ -11,7 +11,8 @@ import {
   type AuditOutcome, type Change, type OutboxRow, type OwedTask, type Subject, type Trail,
 } from './trail.ts';
 
-type AuditDetail = { before?: object; after?: object; outcome?: AuditOutcome };
+/** `tenantId`: whose trail it is, where that is not the caller's. */
+type AuditDetail = { before?: object; after?: object; outcome?: AuditOutcome; tenantId?: string };
 
 /** What a use case can do inside its transaction. */
 export type Work<Task extends OwedTask> = {
@@ -25,7 +26,7 @@ export type Work<Task extends OwedTask> = {
   /** Records who did what to which record. */
   audit(action: string, subject: Subject, detail?: AuditDetail): void;
   /** Records an event that consumers are told about. */
-  emit(type: EventType, subject: Subject, data: object): void;
+  emit<T extends EventType>(type: T, subject: Subject, data: EventData<T>): void;
   /** Owes a call to Temporal: tried right after the commit, then by the relay until it succeeds. */
   dispatch(task: Task): void;
 };
@@ -57,6 +58,8 @@ type Deps = {
     /** Called with the outbox rows of a transaction that has committed. Must not throw. */
     committed(rows: readonly OutboxRow[]): void;
   };
+  /** Called when a transaction with events has committed. Must not throw. */
+  eventsCommitted(): void;
   /** How long the relay leaves a new outbox row to the process that wrote it. */
   dispatchGraceMs: number;
 };
@@ -77,6 +80,7 @@ export const createCommit = <Task extends OwedTask>(deps: Deps): Commit<Task> =>
     await writeTrail((open as Knex.Transaction | undefined) ?? deps.db, trail);
     await open?.commit();
     if (trail.outbox.length > 0) deps.dispatch.committed(trail.outbox);
+    if (trail.events.length > 0) deps.eventsCommitted();
     return result;
   } catch (error) {
     // The connection may be what failed: then the server has rolled back already.
@@ -98,9 +102,9 @@ function workOn<Task extends OwedTask>(
       return record as InstanceType<typeof model>;
     },
     change: (change) => void trail.changes.push(change),
-    audit(action, subject, { before, after, outcome } = {}) {
+    audit(action, subject, { before, after, outcome, tenantId } = {}) {
       trail.audit.push({
-        id: ids.next('aud'), tenantId: caller.tenantId, actorId: caller.actorId, via: caller.kind,
+        id: ids.next('aud'), tenantId: tenantId ?? caller.tenantId, actorId: caller.actorId, via: caller.kind,
         action, outcome: outcome ?? 'done', subject, before: before ?? null, after: after ?? null,
         requestId: caller.requestId, address: caller.address, at: now,
       });

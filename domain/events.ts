@@ -1,10 +1,72 @@
-/** Types of recorded events. Each later area adds its own. */
-export const EVENT_TYPES = [
-  'job.created', 'job.succeeded', 'job.failed', 'job.cancelled',
-  'user.created', 'user.updated',
-  'role.created', 'role.updated', 'role.deleted',
-  'assignment.created', 'assignment.deleted',
-  'mapping.created', 'mapping.deleted',
-  'provider.created', 'provider.updated', 'provider.deleted',
+import { Type, type Static, type TObject, type TSchema } from 'typebox';
+import { JOB_SOURCES, JOB_STATUSES } from './jobs.ts';
+import { PERMISSIONS } from './permissions.ts';
+import { PROVIDER_KINDS } from './providers.ts';
+import { LEVELS } from './scope.ts';
+import { DISABLED_REASONS } from './webhooks.ts';
+
+const closed = { additionalProperties: false };
+const nullable = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
+const data = <P extends Record<string, TSchema>>(properties: P): TObject<P> => Type.Object(properties, closed);
+
+const Job = data({
+  jobId: Type.String(), type: Type.String(), status: Type.Enum([...JOB_STATUSES]), attempts: Type.Integer(),
+  source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: nullable(Type.String()) }, closed),
+  error: nullable(Type.String({ description: 'The code of the failure.' })),
+});
+
+const webhook = {
+  webhookId: Type.String(),
+  endpointOrigin: Type.String({ description: 'Scheme, host and port: path and query may hold secrets.' }),
+  eventTypes: Type.Array(Type.String()), enabled: Type.Boolean(),
+};
+const Webhook = data(webhook);
+const WebhookDisabled = data({ ...webhook, reason: Type.Enum(DISABLED_REASONS.filter((reason) => reason !== 'request')) });
+
+const place = {
+  roleId: Type.String(), level: Type.Enum([...LEVELS]), tenantId: Type.String(),
+  siteId: nullable(Type.String()), deviceId: nullable(Type.String()),
+};
+const Assignment = data({ assignmentId: Type.String(), userId: Type.String(), ...place });
+const Mapping = data({ mappingId: Type.String(), providerId: Type.String(), externalGroup: Type.String(), ...place });
+const Role = data({ roleId: Type.String(), name: Type.String(), permissions: Type.Array(Type.Enum([...PERMISSIONS])) });
+const Provider = data({ providerId: Type.String(), kind: Type.Enum([...PROVIDER_KINDS]), name: Type.String(), enabled: Type.Boolean() });
+/** Whoever reads events need not be allowed to read users: ids only, no names and addresses. */
+const User = data({ userId: Type.String(), providerId: Type.String(), tenantId: Type.String(), enabled: Type.Boolean() });
+
+/** What each type of event tells, as a JSON Schema. Events go to whoever subscribes: never a secret. */
+export const EVENT_DATA = {
+  'webhook.created': Webhook, 'webhook.updated': Webhook, 'webhook.deleted': Webhook, 'webhook.disabled': WebhookDisabled,
+  'job.created': Job, 'job.succeeded': Job, 'job.failed': Job, 'job.cancelled': Job,
+  'rbac.assignment.created': Assignment, 'rbac.assignment.deleted': Assignment,
+  'rbac.mapping.created': Mapping, 'rbac.mapping.deleted': Mapping,
+  'rbac.role.created': Role, 'rbac.role.updated': Role, 'rbac.role.deleted': Role,
+  'auth.provider.created': Provider, 'auth.provider.updated': Provider, 'auth.provider.deleted': Provider,
+  'auth.user.created': User, 'auth.user.updated': User,
+} as const satisfies Record<string, TObject>;
+
+export type EventType = keyof typeof EVENT_DATA;
+export type EventData<T extends EventType> = Static<(typeof EVENT_DATA)[T]>;
+
+const INVENTORY = [
+  'tenant', 'region', 'site', 'location', 'rack', 'manufacturer', 'device-type', 'device-role', 'platform', 'device', 'interface',
+  'cable', 'vrf', 'vlan-group', 'vlan', 'prefix', 'ip-range', 'ip-address', 'tag', 'custom-field',
 ] as const;
-export type EventType = (typeof EVENT_TYPES)[number];
+
+/**
+ * Types of areas whose names are fixed and which emit nothing yet. A webhook may subscribe to them beforehand, so that
+ * it need not be changed when they come.
+ */
+const ANNOUNCED: readonly string[] = [
+  ...['created', 'updated', 'deleted', 'fired', 'skipped'].map((verb) => `schedule.${verb}`),
+  ...['created', 'completed', 'failed', 'deleted'].map((verb) => `backup.${verb}`),
+  ...['completed', 'failed'].map((verb) => `restore.${verb}`),
+  ...['created', 'approved', 'rejected', 'expired', 'cancelled', 'executed'].map((verb) => `workflow.${verb}`),
+  ...INVENTORY.flatMap((resource) => ['created', 'updated', 'deleted'].map((verb) => `inventory.${resource}.${verb}`)),
+];
+
+/** Types that a webhook can subscribe to and a list of events can be filtered by. */
+export const SUPPORTED_EVENT_TYPES: readonly string[] = [...Object.keys(EVENT_DATA), ...ANNOUNCED].sort();
+
+/** Subscribes to every type. */
+export const EVERY_EVENT = '*';

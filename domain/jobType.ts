@@ -6,8 +6,9 @@ import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
 /**
  * Where an attempt runs. `inline`: short work without a network, one round trip to Temporal.
  * `activity`: long work or work that talks to others, with heartbeats, on its own task queue.
+ * `delivery`: the same on a task queue of its own for many attempts at once that mostly wait for somebody else.
  */
-export type Lane = 'inline' | 'activity';
+export type Lane = 'inline' | 'activity' | 'delivery';
 
 /** What an attempt may do to the world beside its own business. */
 export type JobTools = {
@@ -28,6 +29,10 @@ export type JobType<P extends object = object> = {
   payload: TObject;
   /** Needed beside `job:write` to create such a job directly. */
   permission: Permission | null;
+  /** The operation that makes such jobs; null where callers create them directly. */
+  onlyThrough: string | null;
+  /** Its jobs emit no events. */
+  quiet: boolean;
   lane: Lane;
   retry: RetryPolicy;
   /** Limit of one attempt in milliseconds; an inline attempt must end well within 10 s. */
@@ -38,12 +43,14 @@ export type JobType<P extends object = object> = {
   run(payload: P, tools: JobTools): Promise<object>;
 };
 
-type JobTypeSpec<P extends object> = Omit<JobType<P>, 'permission' | 'retry' | 'redact'> &
-  Partial<Pick<JobType<P>, 'permission' | 'redact'>> & { retry?: Partial<RetryPolicy> };
+type JobTypeSpec<P extends object> = Omit<JobType<P>, 'permission' | 'retry' | 'redact' | 'onlyThrough' | 'quiet'> &
+  Partial<Pick<JobType<P>, 'permission' | 'redact' | 'onlyThrough' | 'quiet'>> & { retry?: Partial<RetryPolicy> };
 
 /** Declares a job type. The payload has been checked against `payload` before `run` sees it. */
 export const jobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => ({
   permission: null,
+  onlyThrough: null,
+  quiet: false,
   redact: (payload) => payload,
   ...spec,
   retry: { ...DEFAULT_RETRY, ...spec.retry },

@@ -11,6 +11,10 @@ export const RetryPolicy = Type.Object(
       maxItems: 50,
       description: 'Error codes after which no further attempt is made.',
     }),
+    intervalsSeconds: Type.Optional(Type.Array(Type.Number({ minimum: 0.05, maximum: 86_400 }), {
+      minItems: 1, maxItems: 100, description: 'The waits one by one, the last for all that follow, instead of growing ones.',
+    })),
+    jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'Up to this part of a wait is added to it at random.' })),
   },
   { additionalProperties: false },
 );
@@ -24,10 +28,12 @@ export const DEFAULT_RETRY: RetryPolicy = {
   nonRetryableCodes: [],
 };
 
-/** Milliseconds to wait after attempt number `attempt` (1 is the first) has failed. */
-export function retryDelayMs(policy: RetryPolicy, attempt: number): number {
-  const seconds = policy.initialIntervalSeconds * policy.backoffCoefficient ** (attempt - 1);
-  return Math.round(Math.min(seconds, policy.maxIntervalSeconds) * 1_000);
+/** Milliseconds to wait after attempt number `attempt` (1 is the first) has failed. `chance` is from 0 to 1. */
+export function retryDelayMs(policy: RetryPolicy, attempt: number, chance: number = Math.random()): number {
+  const { intervalsSeconds, jitter = 0 } = policy;
+  const grown = Math.min(policy.initialIntervalSeconds * policy.backoffCoefficient ** (attempt - 1), policy.maxIntervalSeconds);
+  const seconds = intervalsSeconds?.[Math.min(attempt, intervalsSeconds.length) - 1] ?? grown;
+  return Math.round(seconds * (1 + jitter * chance) * 1_000);
 }
 
 /** True when another attempt may follow the failure `code` of attempt number `attempt`. */

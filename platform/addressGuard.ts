@@ -1,4 +1,4 @@
-import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
+import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
@@ -39,8 +39,38 @@ export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g
 export const notAllowed = (host: string): OutboundError =>
   new OutboundError('address_not_allowed', `${host} is not a public address, and no exception is configured for it`, false);
 
-/** Decides which addresses may be connected to: global unicast, and what is inside `allow` (CIDRs). */
-export function createAddressGuard(allow: readonly string[]) {
+/** Finds the addresses of a name, as `dns.lookup` with `all` does. */
+export type Resolve = (
+  hostname: string, options: LookupAllOptions, callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+type Waiting = Parameters<Resolve>[2];
+
+/**
+ * Connections to one name that begin while it is looked up share the answer. A look-up takes one of the few threads
+ * that the process has for them: a name server that does not answer shall not take them all.
+ */
+function shared(resolve: Resolve): Resolve {
+  const underWay = new Map<string, Waiting[]>();
+  return (hostname, options, callback) => {
+    const key = JSON.stringify([hostname, options.family ?? 0, options.hints ?? 0]);
+    const waiting = underWay.get(key);
+    if (waiting) return void waiting.push(callback);
+    const callbacks = [callback];
+    underWay.set(key, callbacks);
+    resolve(hostname, options, (error, addresses) => {
+      underWay.delete(key);
+      for (const each of callbacks) each(error, addresses);
+    });
+  };
+}
+
+/**
+ * Decides which addresses may be connected to: global unicast, and what is inside `allow` (CIDRs). `resolve` is how
+ * names are looked up.
+ */
+export function createAddressGuard(allow: readonly string[], resolve: Resolve = dnsLookup) {
+  const look = shared(resolve);
   const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
 
   function permits(address: string): boolean {
@@ -54,7 +84,7 @@ export function createAddressGuard(allow: readonly string[]) {
 
   /** Resolves a name for the connection itself, and hands on only addresses that are permitted. */
   const lookup: LookupFunction = (hostname, options, callback) => {
-    dnsLookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+    look(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
       if (!addresses.every(({ address }) => permits(address))) return callback(notAllowed(hostname), []);
       if (options.all) return callback(null, addresses);

@@ -183,6 +183,7 @@ export function readConfig(env: Env) {
     dispatchGraceMs: read.integer('HOLDFAST_DISPATCH_GRACE_MS', 3_000, [100, 60_000]),
     maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
     maxActivityRuns: read.integer('HOLDFAST_MAX_ACTIVITY_RUNS', 100, [1, 1_000]),
+    maxDeliveryRuns: read.integer('HOLDFAST_MAX_DELIVERY_RUNS', 500, [1, 5_000]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
     temporal: temporal(read),
   };

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { Agent, request as send } from 'undici';
-import { createAddressGuard, hostOf, notAllowed, OutboundError } from './addressGuard.ts';
+import { createAddressGuard, hostOf, notAllowed, OutboundError, type Resolve } from './addressGuard.ts';
 
 export type OutboundRequest = {
   url: string;
@@ -9,13 +9,15 @@ export type OutboundRequest = {
   body?: string;
   /** Limit of the whole exchange, connecting and reading included. */
   timeoutMs: number;
+  /** How much of the answer is read; `MAX_BODY_BYTES` unless given. */
+  maxBodyBytes?: number;
   signal?: AbortSignal;
 };
 
 export type OutboundAnswer = {
   status: number;
   headers: Record<string, string>;
-  /** The first `MAX_BODY_BYTES` of the answer, as text. */
+  /** The first `maxBodyBytes` of the answer, as text. */
   body: string;
   truncated: boolean;
   durationMs: number;
@@ -43,8 +45,8 @@ const GATEWAY_HEADERS = /^(x-service-|x-forwarded-|forwarded$|x-real-ip$)/i;
  * redirects; the address that is really connected to must be global unicast or inside `allow` (CIDRs), and it
  * is checked after the name was resolved, at the time of the connection, so that rebinding leads nowhere.
  */
-export function createGuardedHttp({ allow }: { allow: readonly string[] }) {
-  const { permits, lookup } = createAddressGuard(allow);
+export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]; resolve?: Resolve }) {
+  const { permits, lookup } = createAddressGuard(allow, resolve);
 
   const agent = new Agent({
     connect: { lookup, timeout: 10_000 },
@@ -95,7 +97,7 @@ export function createGuardedHttp({ allow }: { allow: readonly string[] }) {
           headersTimeout: 0,
           bodyTimeout: 0,
         });
-        const { text, truncated } = await readStart(answer.body);
+        const { text, truncated } = await readStart(answer.body, outbound.maxBodyBytes ?? MAX_BODY_BYTES);
         const retryAfterMs = parseRetryAfter(flat(answer.headers['retry-after']));
         return {
           status: answer.statusCode,
@@ -144,20 +146,20 @@ const pickHeaders = (headers: Record<string, string | string[] | undefined>) =>
     return value === undefined ? [] : [[name, value]];
   }));
 
-async function readStart(body: AsyncIterable<Buffer> & { destroy(): void; on(event: 'error', f: () => void): unknown }) {
+async function readStart(body: AsyncIterable<Buffer> & { destroy(): void; on(event: 'error', f: () => void): unknown }, maxBytes: number) {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
     chunks.push(chunk);
     size += chunk.length;
-    if (size > MAX_BODY_BYTES) break;
+    if (size > maxBytes) break;
   }
-  const truncated = size > MAX_BODY_BYTES;
+  const truncated = size > maxBytes;
   if (truncated) {
     body.on('error', () => undefined);
     body.destroy();
   }
-  return { text: Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES).toString('utf8'), truncated };
+  return { text: Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8'), truncated };
 }
 
 /** `Retry-After` (RFC 9110, 10.2.3) in milliseconds: a number of seconds or a date. */

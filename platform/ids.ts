@@ -2,7 +2,7 @@ import { TypeID, typeidUnboxed } from 'typeid-js';
 
 /** The prefixes in use. */
 export type IdKind = 
-  | 'job' | 'evt' | 'aud' | 'out' | 'req'
+  | 'job' | 'evt' | 'aud' | 'out' | 'req' | 'whk' | 'dlv'
   | 'usr' | 'ses' | 'lgn' | 'idp' | 'rol' | 'asg' | 'map';
 
 /** Makes ids: a prefix and a UUIDv7 in base 32, so that they sort by the time they were made. */

@@ -8,20 +8,22 @@ export type Loop = {
   stop(): Promise<void>;
 };
 
-type Options = { name: string; everyMs: number; log: Log };
+/** `atLeastMs`: from the begin of a round that found nothing more to the next, however often it is woken. */
+type Options = { name: string; everyMs: number; atLeastMs?: number; log: Log };
 
 /**
  * Runs `round` again and again, `everyMs` apart, or at once while it returns true ("there is more"). A failed
  * round is logged and waits like any other.
  */
-export function startLoop({ name, everyMs, log }: Options, round: () => Promise<boolean>): Loop {
+export function startLoop({ name, everyMs, atLeastMs = 0, log }: Options, round: () => Promise<boolean>): Loop {
   let stopped = false;
   let woken = false;
+  let resting = false;
   let endPause: (() => void) | undefined;
 
-  const pause = () =>
+  const pause = (ms: number) =>
     new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, everyMs);
+      const timer = setTimeout(resolve, ms);
       endPause = () => {
         clearTimeout(timer);
         resolve();
@@ -31,18 +33,24 @@ export function startLoop({ name, everyMs, log }: Options, round: () => Promise<
   async function run() {
     while (!stopped) {
       woken = false;
+      const began = performance.now();
       const more = await round().catch((error: unknown) => {
         log.warn({ err: error, loop: name }, 'a background round failed and will be repeated');
         return false;
       });
-      if (!stopped && !more && !woken) await pause();
+      if (stopped || more) continue;
+      const leftMs = atLeastMs - (performance.now() - began);
+      resting = leftMs > 0;
+      if (resting) await pause(leftMs);
+      resting = false;
+      if (!stopped && !woken) await pause(everyMs);
     }
   }
 
   const ended = run();
   const wake = () => {
     woken = true;
-    endPause?.();
+    if (!resting) endPause?.();
   };
   return {
     wake,

@@ -11,8 +11,15 @@ export type Check = (value: unknown) => SchemaError[];
 /** Past this many a caller has seen enough. */
 const MAX_ERRORS = 50;
 
+/** More allowed values than these are not listed in a message. */
+const MAX_LISTED = 30;
+
+/** Keyword of a schema that says in words what its `pattern` wants. */
+const RULE = 'x-rule';
+
 const build = (coerceTypes: boolean | 'array') => {
-  const ajv = new Ajv2020({ allErrors: true, strict: true, coerceTypes, useDefaults: true, allowUnionTypes: true });
+  const ajv = new Ajv2020({ allErrors: true, strict: true, coerceTypes, useDefaults: true, allowUnionTypes: true, verbose: true });
+  ajv.addKeyword({ keyword: RULE, schemaType: 'string' });
   // The plugin's types describe its CommonJS shape.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
   return ajv;
@@ -23,7 +30,7 @@ const coercingAjv = build('array');
 
 const escape = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
-function toSchemaError({ instancePath, keyword, params, message }: ErrorObject): SchemaError {
+function toSchemaError({ instancePath, keyword, params, message, parentSchema }: ErrorObject): SchemaError {
   if (keyword === 'required') {
     return { pointer: `${instancePath}/${escape(params.missingProperty)}`, code: 'required', message: 'is required' };
   }
@@ -32,9 +39,11 @@ function toSchemaError({ instancePath, keyword, params, message }: ErrorObject):
     return { pointer: `${instancePath}/${escape(name)}`, code: 'unknown_field', message: 'is not a known field' };
   }
   if (keyword === 'enum') {
-    const allowed = (params.allowedValues as unknown[]).join(', ');
-    return { pointer: instancePath, code: 'enum', message: `must be one of ${allowed}` };
+    const allowed = params.allowedValues as unknown[];
+    const listed = allowed.length > MAX_LISTED ? `the ${allowed.length} values that are listed in the API reference` : allowed.join(', ');
+    return { pointer: instancePath, code: 'enum', message: `must be one of ${listed}` };
   }
+  if (keyword === 'pattern' && typeof parentSchema?.[RULE] === 'string') return { pointer: instancePath, code: 'pattern', message: parentSchema[RULE] };
   return { pointer: instancePath, code: keyword, message: message ?? 'is not valid' };
 }
 

@@ -13,7 +13,8 @@ import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Passwords } from './passwords.ts';
 import { localAccount, type Throttle } from './throttle.ts';
-import { userSubject, userView } from './userTrail.ts';
+import { noteGrant } from './grantTrail.ts';
+import { userEvent, userSubject, userView } from './userTrail.ts';
 
 /** A local account and the password for its next login. */
 export type OneTimeLogin = { username: string; oneTimePassword: string };
@@ -32,7 +33,7 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
       createdAt: work.now, updatedAt: work.now, version: 1,
     });
     work.audit('user.create', userSubject(user), { after: userView(user) });
-    work.emit('user.created', userSubject(user), userView(user));
+    work.emit('auth.user.created', userSubject(user), userEvent(user));
     return user;
   }
 
@@ -43,7 +44,7 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
     });
     await endSessions(trx, { userId: user.id, reason: 'password_change', now: work.now });
     work.audit('user.reset_password', userSubject(user), { before: userView(known), after: userView(user) });
-    work.emit('user.updated', userSubject(user), userView(user));
+    work.emit('auth.user.updated', userSubject(user), userEvent(user));
     return user;
   }
 
@@ -54,9 +55,7 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
       id: ids.next('asg'), kind: 'assignment', userId: user.id, providerId: null, externalGroup: null, roleId: ROLE,
       level: 'platform', tenantId: PLATFORM, siteId: null, deviceId: null, createdBy: 'system', createdAt: work.now,
     });
-    const view = { userId: user.id, roleId: ROLE, level: 'platform', tenantId: PLATFORM };
-    work.audit('assignment.create', { type: 'assignment', id: grant.id }, { after: view });
-    work.emit('assignment.created', { type: 'assignment', id: grant.id }, view);
+    noteGrant(work, 'create', grant);
   }
 
   return {

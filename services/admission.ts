@@ -12,7 +12,7 @@ import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Audit } from './audit.ts';
 import type { RequestSource, Sessions, SessionTokens } from './sessions.ts';
 import { sessionTenant } from './sessionTenant.ts';
-import { userSubject, userView } from './userTrail.ts';
+import { userEvent, userSubject, userView } from './userTrail.ts';
 
 export type Admission = ReturnType<typeof createAdmission>;
 
@@ -47,7 +47,7 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
       passwordHash: null, mustChangePassword: false, lastLoginAt: null, createdAt: work.now, updatedAt: work.now, version: 1,
     });
     work.audit('user.create', userSubject(user), { after: userView(user) });
-    work.emit('user.created', userSubject(user), userView(user));
+    work.emit('auth.user.created', userSubject(user), userEvent(user));
     return user;
   }
 
@@ -62,7 +62,7 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
     });
     if (!same) {
       work.audit('user.update', userSubject(after), { before: userView(before), after: userView(after) });
-      work.emit('user.updated', userSubject(after), userView(after));
+      work.emit('auth.user.updated', userSubject(after), userEvent(after));
     }
     return after;
   }

@@ -11,6 +11,7 @@ import type { Role } from '../domain/roles.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
+import { noteGrant } from './grantTrail.ts';
 import { resolveTarget, type TargetRequest } from './target.ts';
 
 export type Grants = ReturnType<typeof createGrants>;
@@ -82,8 +83,7 @@ export function createGrants({ db, commit, access, ids }: Deps) {
         }).catch((error: unknown) => {
           throw refusal(error, grantee);
         });
-        work.audit(`${kind}.create`, subject(grant), { after: view(grant) });
-        work.emit(`${kind}.created`, subject(grant), view(grant));
+        noteGrant(work, 'create', grant);
         return grant;
       }));
     },
@@ -98,8 +98,7 @@ export function createGrants({ db, commit, access, ids }: Deps) {
           access.mustHave(await access.current(caller, trx), 'rbac:write', known);
           if ((await GrantRecord.query(trx).deleteById(id)) === 0) throw notFound(kind, id);
         });
-        work.audit(`${kind}.delete`, subject(known), { before: view(known) });
-        work.emit(`${kind}.deleted`, subject(known), view(known));
+        noteGrant(work, 'delete', known);
       }));
     },
   };
@@ -112,9 +111,3 @@ function refusal(error: unknown, grantee: Grantee): unknown {
     ? invalidField('body', '/userId', 'not_found', `there is no user with id ${grantee.userId}`)
     : invalidField('body', '/providerId', 'not_found', `there is no provider with id ${grantee.providerId}`);
 }
-
-const subject = ({ kind, id }: GrantRecord) => ({ type: kind, id });
-
-const view = ({ kind, userId, providerId, externalGroup, roleId, level, tenantId, siteId, deviceId }: GrantRecord) => ({
-  ...(kind === 'assignment' ? { userId } : { providerId, externalGroup }), roleId, level, tenantId, siteId, deviceId,
-});

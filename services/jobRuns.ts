@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { NothingChanged, type Commit, type Note } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
 import { claimAttempt, jobChange, noteJobChange, type JobGuard } from '../db/jobs.ts';
@@ -13,8 +12,10 @@ import type { Metrics } from '../platform/metrics.ts';
 import { jobWorkflowId, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
 import { createRunLog, type RunLog, type Taken } from './jobRunLog.ts';
-import { auditView, eventData, jobEnded, jobLogged, subject } from './jobTrail.ts';
+import type { JobEnds } from './jobEnds.ts';
+import { auditView, jobEnded, jobLogged, subject } from './jobTrail.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
+import { persistently } from './persistently.ts';
 import type { UserRights } from './rights.ts';
 
 export type JobRuns = ReturnType<typeof createJobRuns>;
@@ -37,14 +38,14 @@ export class AttemptFailed extends Error {
 export type RunOf = { jobId: string; runId: string };
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; note: Note; access: Access; rights: UserRights; jobTypes: JobTypes; clock: Clock; log: Log; metrics: Metrics;
+  db: Knex; commit: Commit<DispatchTask>; note: Note; access: Access; rights: UserRights; jobTypes: JobTypes; ends: JobEnds; clock: Clock; log: Log; metrics: Metrics;
 };
 
 /** A wait that a server asked for is honoured up to this. */
 const MAX_ASKED_DELAY_MS = 3_600_000;
 
 /** What the workflow of a job does to its record. Every step may be repeated: the second time changes nothing. */
-export function createJobRuns({ db, commit, note, access, rights, jobTypes, clock, log, metrics }: Deps) {
+export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics }: Deps) {
   /** Moves a job to its end; false when it has one already or another run has it. */
   async function finish(job: Job, { lines, progress }: Taken, end: JobEnd): Promise<boolean> {
     const error = end.error ?? null;
@@ -60,7 +61,7 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, cloc
         ));
         const ended = { ...view(job), status: end.status, error };
         work.audit(`job.${VERBS[end.status]}`, subject(job), { before: auditView(job), after: auditView(ended) });
-        work.emit(`job.${end.status}`, subject(job), eventData(ended));
+        ends.ended(work, ended);
       });
     } catch (failure) {
       if (failure instanceof NothingChanged) return false;
@@ -99,7 +100,7 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, cloc
 
   const mayRun = async (job: Job, type: JobType): Promise<boolean> => {
     const held = await rights.ofAuthority(job.authority);
-    const needed = ['job:write' as const, ...(type.permission ? [type.permission] : [])];
+    const needed = [...(type.onlyThrough === null ? ['job:write' as const] : []), ...(type.permission ? [type.permission] : [])];
     return needed.every((permission) => access.holds(held, permission, job));
   };
 
@@ -210,21 +211,6 @@ const reasonOf = (job: Job, code: string): JobError =>
 const view = ({ id, type, tenantId, createdBy, retryPolicy, retryOf, attempts, sourceKind, sourceId }: Job) => ({
   id, type, tenantId, createdBy, retryPolicy, retryOf, attempts, sourceKind, sourceId,
 });
-
-/** How long a finished attempt tries to write its outcome; an inline one must end within its workflow task. */
-const PERSIST_MS = { inline: 2_000, activity: 45_000 } as const;
-
-async function persistently(write: () => Promise<unknown>, lane: Lane): Promise<void> {
-  const until = Date.now() + PERSIST_MS[lane];
-  for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5_000)) {
-    try {
-      return void (await write());
-    } catch (error) {
-      if (Date.now() + waitMs > until) throw error;
-      await sleep(waitMs);
-    }
-  }
-}
 
 function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
   if (error instanceof JobFailure) return error;

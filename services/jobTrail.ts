@@ -1,4 +1,5 @@
 import type { Job } from '../db/models/Job.ts';
+import type { EventData } from '../domain/events.ts';
 
 /** The topics of `Changes` on which a job's news go. */
 export const jobEnded = (jobId: string): string => `job:${jobId}`;
@@ -7,7 +8,7 @@ export const jobLogged = (jobId: string): string => `log:${jobId}`;
 /** The job as the subject of audit entries and events. */
 export const subject = (job: { id: string }) => ({ type: 'job', id: job.id });
 
-type JobView = Pick<
+export type JobView = Pick<
   Job, 'id' | 'type' | 'tenantId' | 'status' | 'createdBy' | 'retryPolicy' | 'retryOf' | 'attempts' | 'error'
   | 'sourceKind' | 'sourceId'
 >;
@@ -19,7 +20,7 @@ export const auditView = (job: JobView): object => ({
 });
 
 /** What an event tells of a job. */
-export const eventData = (job: JobView): object => ({
+export const eventData = (job: JobView): EventData<'job.created'> => ({
   jobId: job.id, type: job.type, status: job.status, attempts: job.attempts,
   source: { kind: job.sourceKind, id: job.sourceId }, error: job.error?.code ?? null,
 });

@@ -1,7 +1,7 @@
 import type { Knex } from '../db/knex.ts';
 import type { Commit } from '../db/commit.ts';
 import type { Changes } from '../db/changes.ts';
-import { findWithLogs, JOB_SUMMARY_COLUMNS, jobChange } from '../db/jobs.ts';
+import { findWithLogs, JOB_SUMMARY_COLUMNS } from '../db/jobs.ts';
 import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
 import { Job } from '../db/models/Job.ts';
 import { JobLog } from '../db/models/JobLog.ts';
@@ -10,14 +10,16 @@ import type { Caller } from '../domain/caller.ts';
 import { AppError, checkVersion, notFound } from '../domain/errors.ts';
 import { isFinal, type JobSource, type JobStatus } from '../domain/jobs.ts';
 import type { Permission } from '../domain/permissions.ts';
-import { firstIdAt, type Ids } from '../platform/ids.ts';
+import { firstIdAt } from '../platform/ids.ts';
 import type { Clock } from '../platform/clock.ts';
-import { cancelJob, startJob, type DispatchTask } from '../temporal/contracts.ts';
+import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
+import type { JobEnds } from './jobEnds.ts';
 import { followLog } from './jobFollow.ts';
-import { auditView, eventData, jobEnded, jobLogged, subject } from './jobTrail.ts';
-import { newJob, type JobRequest } from './newJob.ts';
+import { auditView, jobEnded, subject } from './jobTrail.ts';
+import type { JobStarts } from './jobStarts.ts';
+import type { JobRequest } from './newJob.ts';
 import { waitForChange } from './waitForChange.ts';
 
 export type Jobs = ReturnType<typeof createJobs>;
@@ -36,8 +38,8 @@ export type JobFilter = {
 export type JobWithLogs = { job: Job; logs: JobLog[] };
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; access: Access; jobTypes: JobTypes; ids: Ids; clock: Clock;
-  changes: Changes; heartbeatMs: number;
+  db: Knex; commit: Commit<DispatchTask>; access: Access; jobTypes: JobTypes; clock: Clock;
+  changes: Changes; starts: JobStarts; ends: JobEnds;
 };
 
 /** Requests of one process that wait for an end at once; one more is answered without waiting. */
@@ -47,11 +49,11 @@ const MAX_WAITING = 1_000;
 const EMBEDDED_LOG_LINES = 200;
 
 /** What callers do with jobs. What runs do with them is in `jobRuns.ts`. */
-export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, heartbeatMs }: Deps) {
+export function createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends }: Deps) {
   let waiting = 0;
 
   async function create(caller: Caller, request: JobRequest, from: { source?: JobSource; retryOf?: string } = {}) {
-    const type = jobTypes.get(request.type);
+    const type = jobTypes.getDirect(request.type);
     await access.require(caller, 'job:write', caller);
     if (type.permission) await access.require(caller, type.permission, caller);
     if (request.createdBy !== undefined && request.createdBy !== caller.actorId) {
@@ -59,13 +61,7 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
     }
     jobTypes.checkPayload(type, request.payload);
 
-    return commit(caller, (work) => {
-      const created = work.insert(Job, newJob(type, request, caller, from, { id: ids.next('job'), now: work.now }));
-      work.audit('job.create', subject(created), { after: auditView(created) });
-      work.emit('job.created', subject(created), eventData(created));
-      work.dispatch(startJob(created, { lane: type.lane, timeoutMs: type.timeoutMs, heartbeatMs }));
-      return created;
-    });
+    return commit(caller, (work) => starts.add(work, type, request, caller, from));
   }
 
   async function find(caller: Caller, jobId: string, permission: Permission): Promise<Job> {
@@ -133,21 +129,9 @@ export function createJobs({ db, commit, access, jobTypes, ids, clock, changes, 
         const job = await Job.query(await work.trx()).findById(id).forUpdate().throwIfNotFound();
         checkVersion(job, expectedVersion);
         if (isFinal(job.status)) throw new AppError('job_finished', `The job has already ended: ${job.status}.`);
-        const at = work.now;
-        const begun = job.status === 'running';
-        const line = { attempt: job.attempts, level: 'warn', message: 'Cancellation requested', data: null, at } as const;
-        work.change(jobChange(
-          id, { statuses: [job.status] },
-          {
-            cancel_requested_at: job.cancelRequestedAt ?? at, updated_at: at,
-            ...(!begun && { status: 'cancelled', finished_at: at }),
-          },
-          [line], [jobLogged(id), ...(begun ? [] : [jobEnded(id)])],
-        ));
-        const after = { ...auditView(job), status: begun ? job.status : 'cancelled', cancelRequested: true };
-        work.audit('job.cancel', subject(job), { before: auditView(job), after });
-        work.dispatch(cancelJob(id));
-        if (!begun) work.emit('job.cancelled', subject(job), { ...eventData(job), status: 'cancelled' });
+        const before = auditView(job);
+        ends.cancel(work, job);
+        work.audit('job.cancel', subject(job), { before, after: { ...auditView(job), cancelRequested: true } });
       });
     },
 

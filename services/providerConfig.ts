@@ -1,12 +1,10 @@
 import type { Provider } from '../db/models/Provider.ts';
 import { invalidFields, type FieldError } from '../domain/errors.ts';
+import { MASK } from '../domain/mask.ts';
 import type { ProviderKind } from '../domain/providers.ts';
 import { compileCheck, type Check } from '../platform/schemaCheck.ts';
 import type { Vault } from '../platform/vault.ts';
 import { KINDS } from './providerKinds/index.ts';
-
-/** What a secret looks like to everybody; sent back, it keeps the secret. */
-export const MASK = '********';
 
 /** Fields of any kind that hold an address. */
 const URL_FIELDS = ['url', 'issuer', 'entryPoint', 'metadataUrl'];

@@ -10,13 +10,14 @@ import { findProviderPrincipals } from '../db/providers.ts';
 import { endSessions } from '../db/sessions.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError, checkVersion, invalidField, notFound } from '../domain/errors.ts';
+import { MASK } from '../domain/mask.ts';
 import type { ProviderKind } from '../domain/providers.ts';
 import { PLATFORM } from '../domain/scope.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { Vault } from '../platform/vault.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
-import { createProviderConfig, MASK } from './providerConfig.ts';
+import { createProviderConfig } from './providerConfig.ts';
 import { KINDS } from './providerKinds/index.ts';
 
 export type Providers = ReturnType<typeof createProviders>;
@@ -106,7 +107,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
           id, kind, name, enabled, ...split(id, kind, full), createdAt: work.now, updatedAt: work.now, version: 1,
         }).catch(nameTaken(name));
         work.audit('provider.create', subject(provider), { after: trailView(provider) });
-        work.emit('provider.created', subject(provider), eventView(provider));
+        work.emit('auth.provider.created', subject(provider), eventView(provider));
         return view(provider);
       });
     },
@@ -137,7 +138,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
         if (!after.enabled) await endSessions(trx, { providerId: id, reason: 'provider', now: work.now });
         const secretsChanged = KINDS[after.kind].secrets.filter((field) => ![undefined, MASK].includes(change.config?.[field] as string));
         work.audit('provider.update', subject(after), { before: trailView(before), after: { ...trailView(after), secretsChanged } });
-        work.emit('provider.updated', subject(after), eventView(after));
+        work.emit('auth.provider.updated', subject(after), eventView(after));
         return view(after);
       }));
     },
@@ -167,7 +168,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
           return { mappings, usersDisabled };
         });
         work.audit('provider.delete', subject(known), { before: trailView(known), after: removed });
-        work.emit('provider.deleted', subject(known), eventView(known));
+        work.emit('auth.provider.deleted', subject(known), eventView(known));
       }));
     },
 
@@ -209,4 +210,4 @@ const trailView = (provider: Provider) => ({
   kind: provider.kind, name: provider.name, enabled: provider.enabled, config: masked(provider),
 });
 
-const eventView = ({ kind, name, enabled }: Provider) => ({ kind, name, enabled });
+const eventView = ({ id, kind, name, enabled }: Provider) => ({ providerId: id, kind, name, enabled });

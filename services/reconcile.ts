@@ -8,19 +8,19 @@ import { systemCaller } from '../domain/caller.ts';
 import { KEEP_KEYS_MS } from '../domain/idempotency.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { jobWorkflowId, startJob, type DispatchTask, type InspectWorkflow, type WorkflowState } from '../temporal/contracts.ts';
+import { jobWorkflowId, type DispatchTask, type InspectWorkflow, type WorkflowState } from '../temporal/contracts.ts';
 import type { JobRuns } from './jobRuns.ts';
 import { subject } from './jobTrail.ts';
+import type { JobStarts } from './jobStarts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 
 export type Reconcile = ReturnType<typeof createReconcile>;
 
 type Deps = {
   db: Knex; commit: Commit<DispatchTask>; runs: JobRuns; jobTypes: JobTypes; clock: Clock; log: Log;
-  inspect: InspectWorkflow;
+  starts: JobStarts; inspect: InspectWorkflow;
   /** A job is left alone for this long after it was created or last looked at. */
   graceMs: number;
-  heartbeatMs: number;
 };
 
 /** Jobs taken, and looked at, at once. */
@@ -32,14 +32,14 @@ const PURGE_BATCH = 5_000;
  * Finds jobs that claim to wait or run and whose workflow is gone or closed, and gives them an end or a start,
  * so that no record stays `queued` or `running` for ever.
  */
-export function createReconcile({ db, commit, runs, jobTypes, clock, log, inspect, graceMs, heartbeatMs }: Deps) {
+export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs }: Deps) {
   /** A queued job without a workflow and without an outbox row would wait for ever: owe its start again. */
   async function restart(job: Job) {
     const type = jobTypes.find(job.type);
     if (!type) return;
     await commit(systemCaller(job.tenantId, 'reconcile'), (work) => {
       work.audit('job.redispatch', subject(job));
-      work.dispatch(startJob(job, { lane: type.lane, timeoutMs: type.timeoutMs, heartbeatMs }));
+      work.dispatch(starts.startOf(job, type));
     });
   }
 

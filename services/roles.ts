@@ -72,7 +72,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
           throw isUniqueViolation(error) ? taken() : error;
         });
         work.audit('role.create', subject(role), { after: view(role) });
-        work.emit('role.created', subject(role), view(role));
+        work.emit('rbac.role.created', subject(role), eventView(role));
         return customView(role);
       });
     },
@@ -97,7 +97,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
           updatedAt: work.now, version: before.version + 1,
         });
         work.audit('role.update', subject(before), { before: view(before), after: view(after) });
-        work.emit('role.updated', subject(after), view(after));
+        work.emit('rbac.role.updated', subject(after), eventView(after));
         return customView(after);
       }));
     },
@@ -118,7 +118,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
         if (uses > 0) throw new AppError('in_use', `The role ${id} is given ${uses} times; take it away first.`);
         await CustomRole.query(trx).deleteById(id);
         work.audit('role.delete', subject(role), { before: view(role) });
-        work.emit('role.deleted', subject(role), view(role));
+        work.emit('rbac.role.deleted', subject(role), eventView(role));
       }));
     },
   };
@@ -126,6 +126,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
 
 const subject = ({ id }: { id: string }) => ({ type: 'role', id });
 const view = ({ id, name, permissions }: CustomRole) => ({ id, name, permissions });
+const eventView = ({ id, name, permissions }: CustomRole) => ({ roleId: id, name, permissions: [...permissions] });
 const distinct = (permissions: readonly Permission[]) => [...new Set(permissions)].sort();
 
 const builtInView = ({ id, name, permissions }: Role): RoleView => ({

@@ -16,7 +16,7 @@ import type { Audit } from './audit.ts';
 import type { Passwords } from './passwords.ts';
 import { own } from './sessions.ts';
 import { localAccount, type Throttle } from './throttle.ts';
-import { userSubject, userView } from './userTrail.ts';
+import { userEvent, userSubject, userView } from './userTrail.ts';
 
 export type Users = ReturnType<typeof createUsers>;
 
@@ -90,7 +90,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
           throw isUniqueViolation(error) ? new AppError('conflict', `There is already a local account called ${username}.`) : error;
         });
         work.audit('user.create', userSubject(user), { after: userView(user) });
-        work.emit('user.created', userSubject(user), userView(user));
+        work.emit('auth.user.created', userSubject(user), userEvent(user));
         return { user, oneTimePassword };
       });
     },
@@ -118,7 +118,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
         });
         if (!after.enabled) await endSessions(trx, { userId: id, reason: 'disabled', now: work.now });
         work.audit('user.update', userSubject(after), { before: userView(before), after: userView(after) });
-        work.emit('user.updated', userSubject(after), userView(after));
+        work.emit('auth.user.updated', userSubject(after), userEvent(after));
         return after;
       }));
     },
@@ -146,7 +146,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
         });
         await endSessions(trx, { userId: id, reason: 'password_change', now: work.now });
         work.audit('user.reset_password', userSubject(user));
-        work.emit('user.updated', userSubject(user), userView(user));
+        work.emit('auth.user.updated', userSubject(user), userEvent(user));
         return { user, oneTimePassword };
       }));
       // Whoever guessed the old password must not keep the owner out with the new one.

@@ -2,8 +2,8 @@ import type { Lane } from '../domain/jobType.ts';
 
 /** Names, ids and inputs that API, relay, workflows and workers share. No SDK here. */
 
-/** The task queue of long or network work that belongs to the main one, where workflows and inline work run. */
-export const activityQueueOf = (mainQueue: string): string => `${mainQueue}-activity`;
+/** The task queue of a lane's work; workflows and inline work run on the main one. */
+export const queueOf = (mainQueue: string, lane: Lane): string => (lane === 'inline' ? mainQueue : `${mainQueue}-${lane}`);
 
 /** Search attributes of every run, all of type Keyword. */
 export const SEARCH_ATTRIBUTES = {

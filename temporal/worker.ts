@@ -2,13 +2,13 @@ import { NativeConnection, Runtime, Worker, makeTelemetryFilterString, type Work
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../platform/log.ts';
 import { workflowBundle } from './bundle.ts';
-import { activityQueueOf } from './contracts.ts';
+import { queueOf } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
 import { prepareNamespace } from './prepare.ts';
 
 type Deps = {
   link: TemporalLink; log: Log; taskQueue: string; activities: object; stopGraceMs: number;
-  maxInlineRuns: number; maxActivityRuns: number; reconcileSeconds: number;
+  maxInlineRuns: number; maxActivityRuns: number; maxDeliveryRuns: number; reconcileSeconds: number;
 };
 
 const RETRY_MS = 1_000;
@@ -31,8 +31,8 @@ export function installRuntime(log: Log): void {
 }
 
 /**
- * The workers of one process: one for workflows and inline work, one for long and network work, each on its own
- * task queue, so that neither takes the other's place. They come up when Temporal is there and stay up.
+ * The workers of one process: one for workflows and inline work, one for long and network work, one for deliveries,
+ * each on its own task queue, so that none takes another's place. They come up when Temporal is there and stay up.
  */
 export function createWorkers(deps: Deps) {
   const { link, log, taskQueue, activities } = deps;
@@ -52,12 +52,11 @@ export function createWorkers(deps: Deps) {
   async function create(): Promise<Worker[]> {
     const [connection, codePath] = await Promise.all([link.connection(), workflowBundle()]);
     await prepareNamespace(link, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
-    const activityWorker = await Worker.create({
-      ...common(connection),
-      taskQueue: activityQueueOf(taskQueue),
-      maxConcurrentActivityTaskExecutions: deps.maxActivityRuns,
-    });
+    const made: Worker[] = [];
     try {
+      for (const [lane, runs] of [['activity', deps.maxActivityRuns], ['delivery', deps.maxDeliveryRuns]] as const) {
+        made.push(await Worker.create({ ...common(connection), taskQueue: queueOf(taskQueue, lane), maxConcurrentActivityTaskExecutions: runs }));
+      }
       const main = await Worker.create({
         ...common(connection),
         taskQueue,
@@ -70,9 +69,9 @@ export function createWorkers(deps: Deps) {
         maxConcurrentWorkflowTaskPolls: 4,
         maxCachedWorkflows: 500,
       });
-      return [main, activityWorker];
+      return [main, ...made];
     } catch (error) {
-      await run([activityWorker], true);
+      await run(made, true);
       throw error;
     }
   }

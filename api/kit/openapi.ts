@@ -1,4 +1,5 @@
-import type { TObject, TSchema } from 'typebox';
+import { Type, type TObject, type TSchema } from 'typebox';
+import { EVENT_DATA } from '../../domain/events.ts';
 import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
 import type { Route } from './route.ts';
 
@@ -47,8 +48,9 @@ function contentOf({ produces }: Route, schema: TSchema | null) {
 }
 
 /** Who may come in, in words and for tools. */
-function guard({ permission, signedIn, session, public: reason }: Route) {
-  const known = [{ gatewayActor: [], gatewayRoles: [], gatewayTenant: [] }, { gatewayActor: [], gatewayRoles: [] }, { session: [] }];
+function guard({ permission, signedIn, session, public: reason, tenantNamed }: Route) {
+  const withTenant = { gatewayActor: [], gatewayRoles: [], gatewayTenant: [] };
+  const known = [withTenant, ...(tenantNamed ? [] : [{ gatewayActor: [], gatewayRoles: [] }]), { session: [] }];
   if (session !== undefined) return { description: `A session: ${session}.`, security: [{ session: [] }] };
   if (permission !== undefined) return { description: `Permission: \`${permission}\`.`, security: known };
   if (signedIn !== undefined) return { description: `No permission: ${signedIn}.`, security: known };
@@ -85,6 +87,20 @@ const problemResponses = () =>
     }),
   );
 
+/** What a webhook gets for an event of a type (Standard Webhooks). */
+const message = (type: string, data: TSchema) => ({
+  tags: ['Webhooks'],
+  summary: `Sent to webhooks that subscribe to ${type}`,
+  parameters: ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => ({ name, in: 'header', required: true, schema: { type: 'string' } })),
+  requestBody: {
+    required: true,
+    content: json(Type.Object({
+      type: Type.Literal(type), timestamp: Type.String({ format: 'date-time' }), sequence: Type.Integer(), tenantId: Type.String(), data,
+    })),
+  },
+  responses: { '2XX': { description: 'Received' }, 410: { description: 'Gone: the webhook is disabled' }, default: { description: 'Tried again later' } },
+});
+
 /** The OpenAPI 3.1 document of `routes`. */
 export function openApi(routes: readonly Route[], version: string): object {
   const paths: Record<string, Record<string, object>> = {};
@@ -97,6 +113,7 @@ export function openApi(routes: readonly Route[], version: string): object {
     info: { title: 'Holdfast', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     servers: [{ url: '/' }],
     paths,
+    webhooks: Object.fromEntries(Object.entries(EVENT_DATA).map(([type, data]) => [type, { post: message(type, data) }])),
     components: {
       schemas: { Problem },
       responses: problemResponses(),

@@ -45,6 +45,8 @@ type Shape<P, Q, B> = {
   body?: B;
   /** How the body comes; an HTML form where a browser is sent here with one. */
   bodyType?: 'json' | 'form';
+  /** Identity headers must name the tenant; elsewhere it is the platform unless they do. */
+  tenantNamed?: boolean;
   /** The body may hold a password or another secret. */
   secretBody?: true;
   /** A person's browser lands here: failures are shown as a page. */

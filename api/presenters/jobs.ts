@@ -43,7 +43,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
     result: job.result,
     logs: logs.map(logView),
   }),
-  type: ({ name, summary: about, payload, permission, lane, retry, timeoutMs }: JobType): JobTypeRecord => ({
-    name, summary: about, payloadSchema: payload, permission, lane, retryPolicy: retry, timeoutMs,
+  type: ({ name, summary: about, payload, permission, onlyThrough, lane, retry, timeoutMs }: JobType): JobTypeRecord => ({
+    name, summary: about, payloadSchema: payload, permission, onlyThrough, lane, retryPolicy: retry, timeoutMs,
   }),
 });

@@ -2,10 +2,12 @@ import type { Knex } from 'knex';
 import * as jobs from './0001_jobs.ts';
 import * as trail from './0002_trail.ts';
 import * as access from './0003_access.ts';
+import * as webhooks from './0004_webhooks.ts';
 
 /** In the order in which they run. A migration that has landed is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0001_jobs': jobs,
   '0002_trail': trail,
   '0003_access': access,
+  '0004_webhooks': webhooks,
 };

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { JobFailure, jobType, type JobType } from '../../domain/jobType.ts';
+import { MASK } from '../../domain/mask.ts';
 import { OutboundError } from '../../platform/addressGuard.ts';
 import type { GuardedHttp, OutboundAnswer } from '../../platform/guardedHttp.ts';
 
@@ -35,7 +36,7 @@ type Payload = Static<typeof Payload>;
 /** Names of headers and query parameters whose values are likely to be credentials. */
 const SECRET_NAME = /auth|cookie|token|secret|key|passw|signature|credential/i;
 
-const mask = (name: string, value: string) => (SECRET_NAME.test(name) ? '********' : value);
+const mask = (name: string, value: string) => (SECRET_NAME.test(name) ? MASK : value);
 
 const redactUrl = (url: string) =>
   url.replaceAll(/([?&])([^=&#]+)=([^&#]*)/g, (_, before: string, name: string, value: string) => `${before}${name}=${mask(name, value)}`);

@@ -3,6 +3,12 @@ import type { GuardedHttp } from '../../platform/guardedHttp.ts';
 import { coreEcho } from './coreEcho.ts';
 import { coreSleep } from './coreSleep.ts';
 import { httpRequest } from './httpRequest.ts';
+import { webhookDeliver, type DeliverDeps } from './webhookDeliver.ts';
+import { webhookReplay, type ReplayDeps } from './webhookReplay.ts';
+
+type Deps = DeliverDeps & ReplayDeps & { http: GuardedHttp };
 
 /** Every job type. A new one is a file beside these and a line here. */
-export const allJobTypes = (deps: { http: GuardedHttp }): JobType[] => [coreEcho, coreSleep, httpRequest(deps.http)];
+export const allJobTypes = (deps: Deps): JobType[] => [
+  coreEcho, coreSleep, httpRequest(deps.http), webhookDeliver(deps), webhookReplay(deps),
+];

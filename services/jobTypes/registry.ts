@@ -9,14 +9,23 @@ export function createJobTypes(types: readonly JobType[]) {
   const byName = new Map(types.map((type) => [type.name, type]));
   const checks = new Map<string, Check>(types.map((type) => [type.name, compileCheck(type.payload)]));
 
+  function get(name: string): JobType {
+    const type = byName.get(name);
+    if (!type) throw invalidField('body', '/type', 'unknown_job_type', `There is no job type ${name}.`);
+    return type;
+  }
+
   return {
     all: types,
 
     /** The type called `name`. Error: `invalid_request` at `/type`. */
-    get(name: string): JobType {
-      const type = byName.get(name);
-      if (!type) throw invalidField('body', '/type', 'unknown_job_type', `There is no job type ${name}.`);
-      return type;
+    get,
+
+    /** The same for a job that a caller creates directly. Error: `invalid_request` at `/type`. */
+    getDirect(name: string): JobType {
+      const type = get(name);
+      if (type.onlyThrough === null) return type;
+      throw invalidField('body', '/type', 'not_direct', `jobs of the type ${name} are made by ${type.onlyThrough}`);
     },
 
     find: (name: string): JobType | undefined => byName.get(name),

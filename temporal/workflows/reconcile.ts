@@ -1,11 +1,11 @@
 import { proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { ReconcileActivities } from '../../activities/reconcile.ts';
-import { activityQueueOf } from '../contracts.ts';
+import { queueOf } from '../contracts.ts';
 
 /** Keeps records and runs in step; started by a schedule of the system's own. */
 export async function reconcile(): Promise<void> {
   const { reconcileJobs, purgeExpired } = proxyActivities<ReconcileActivities>({
-    taskQueue: activityQueueOf(workflowInfo().taskQueue),
+    taskQueue: queueOf(workflowInfo().taskQueue, 'activity'),
     startToCloseTimeout: '5 minutes',
     heartbeatTimeout: '30 seconds',
     retry: { maximumAttempts: 3 },

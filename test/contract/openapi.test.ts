@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { PROBLEMS } from '../../api/kit/problem.ts';
 import type { Route } from '../../api/kit/route.ts';
 import { allRoutes } from '../../api/app.ts';
+import { EVENT_DATA } from '../../domain/events.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 
 let app: TestApp;
@@ -26,6 +27,8 @@ const PROMISED = [
   'POST /api/auth/login/local', 'POST /api/auth/login/ldap', 'POST /api/auth/login/oidc/start', 'GET /api/auth/oidc/callback',
   'POST /api/auth/login/saml/start', 'POST /api/auth/saml/callback', 'GET /api/auth/session', 'POST /api/auth/refresh',
   'POST /api/auth/logout',
+  'GET /api/webhooks', 'POST /api/webhooks', 'GET /api/webhooks/{id}', 'PUT /api/webhooks/{id}', 'DELETE /api/webhooks/{id}',
+  'GET /api/events', 'GET /api/events/{id}',
 ];
 
 /** What providers send has parts of their own making; it is never stored or answered. */
@@ -53,6 +56,22 @@ test('every reference in the document resolves', () => {
   for (const reference of references) {
     expect(reference.split('/').reduce((node, step) => node?.[step], document)).toBeDefined();
   }
+});
+
+test('every type of event that is emitted is described as a webhook, with what it tells', () => {
+  expect(Object.keys(document.webhooks).sort()).toEqual(Object.keys(EVENT_DATA).sort());
+  for (const [type, data] of Object.entries(EVENT_DATA)) {
+    const { properties } = document.webhooks[type].post.requestBody.content['application/json'].schema;
+    expect(properties.type.const).toBe(type);
+    expect(properties.data).toEqual(JSON.parse(JSON.stringify(data)));
+  }
+});
+
+test('webhooks and events want the tenant named', () => {
+  const areas = (named: boolean) => new Set(routes.filter((route) => (route.tenantNamed ?? false) === named).map((route) => route.area));
+  expect(areas(true)).toEqual(new Set(['Webhooks', 'Events']));
+  expect(areas(false)).not.toContain('Webhooks');
+  expect(areas(false)).not.toContain('Events');
 });
 
 test('every POST that creates takes an Idempotency-Key', () => {

@@ -18,7 +18,7 @@ describe('commit', () => {
     const failing = commit(caller(), async (work) => {
       await (await work.trx())('audit_heads').insert({ tenant_id: 'half', position: 1, hash: Buffer.alloc(32) });
       work.audit('thing.make', subject('half'));
-      work.emit('job.created', subject('half'), {});
+      work.emit('auth.user.created', subject('half'), { userId: 'half', providerId: 'local', tenantId: 'platform', enabled: true });
       work.dispatch({ kind: 'cancel', workflowId: 'job:half' });
       throw new Error('at the very end');
     });

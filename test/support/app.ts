@@ -8,6 +8,7 @@ import { createLog, type Log } from '../../platform/log.ts';
 import { answerCheck } from './answerCheck.ts';
 import { createClient, type TestClient } from './client.ts';
 import { createDatabase } from './database.ts';
+import { wrongEvents } from './eventCheck.ts';
 
 export type TestApp = {
   deps: Deps;
@@ -54,8 +55,10 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   return {
     ...app,
     async stop() {
+      const wrong = await wrongEvents(app.deps.db);
       await app.stop();
       await database.drop();
+      if (wrong.length > 0) throw new Error(`Events tell what their schema does not know: ${wrong.slice(0, 5).join('; ')}`);
     },
   };
 }

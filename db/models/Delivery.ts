@@ -1,0 +1,23 @@
+import { Model, snakeCaseMappers } from 'objection';
+import type { DeliveryStatus } from '../../domain/webhooks.ts';
+
+/** A row of `deliveries`: one event for one webhook. */
+export class Delivery extends Model {
+  static override tableName = 'deliveries';
+  static override columnNameMappers = snakeCaseMappers();
+
+  declare id: string;
+  /** The webhook's tenant. */
+  declare tenantId: string;
+  declare webhookId: string;
+  declare eventId: string;
+  /** The job that makes it, the last one when there were several; null until its webhook has room. */
+  declare jobId: string | null;
+  declare status: DeliveryStatus;
+  /** Why it was cancelled or failed. */
+  declare reason: string | null;
+  /** The replay that last asked for it. */
+  declare replayedBy: string | null;
+  declare createdAt: Date;
+  declare updatedAt: Date;
+}

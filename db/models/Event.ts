@@ -1,0 +1,18 @@
+import { Model, snakeCaseMappers } from 'objection';
+
+/** A row of `events`; `sequence` is null until it is published. */
+export class Event extends Model {
+  static override tableName = 'events';
+  static override jsonAttributes = ['data'];
+  static override columnNameMappers = snakeCaseMappers();
+
+  declare id: string;
+  declare sequence: number | null;
+  declare type: string;
+  declare tenantId: string;
+  declare subjectType: string;
+  declare subjectId: string;
+  declare actorId: string;
+  declare data: Record<string, unknown>;
+  declare createdAt: Date;
+}

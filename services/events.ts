@@ -1,0 +1,36 @@
+import { deliveriesOf, type DeliveryView } from '../db/deliveryViews.ts';
+import { pageOfEvents, type EventFilter, type EventLogPage, type EventPage } from '../db/eventLog.ts';
+import type { Knex } from '../db/knex.ts';
+import { Event } from '../db/models/Event.ts';
+import { whereInScope } from '../db/scopeSql.ts';
+import type { Caller } from '../domain/caller.ts';
+import { notFound } from '../domain/errors.ts';
+import type { Access } from './access.ts';
+import type { EventRelay } from './eventRelay.ts';
+
+export type Events = ReturnType<typeof createEvents>;
+export type { EventFilter, EventPage } from '../db/eventLog.ts';
+
+/** An event with the deliveries that the caller may see. */
+export type EventWithDeliveries = { event: Event; deliveries: DeliveryView[] };
+
+/** The log of what happened, as callers read it. */
+export function createEvents({ db, access, relay }: { db: Knex; access: Access; relay: EventRelay }) {
+  return {
+    /** Events inside the caller's scope. What was committed before the call is in it. */
+    async list(caller: Caller, filter: EventFilter, page: EventPage): Promise<EventLogPage> {
+      await relay.flush();
+      return pageOfEvents(db, access.scope(caller, 'event:read'), filter, page);
+    },
+
+    /** Error: `not_found`. */
+    async read(caller: Caller, id: string): Promise<EventWithDeliveries> {
+      const scope = access.scope(caller, 'event:read');
+      const query = Event.query(db).findById(id).whereNotNull('sequence');
+      whereInScope(query, scope);
+      const event = await query;
+      if (!event) throw notFound('event', id);
+      return { event, deliveries: await deliveriesOf(db, id, scope) };
+    },
+  };
+}

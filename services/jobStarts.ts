@@ -1,0 +1,35 @@
+import type { Work } from '../db/commit.ts';
+import { Job } from '../db/models/Job.ts';
+import type { Caller } from '../domain/caller.ts';
+import type { JobSource } from '../domain/jobs.ts';
+import type { JobType } from '../domain/jobType.ts';
+import type { Ids } from '../platform/ids.ts';
+import { startJob, type DispatchTask } from '../temporal/contracts.ts';
+import { auditView, eventData, subject } from './jobTrail.ts';
+import { newJob, type JobRequest } from './newJob.ts';
+
+export type JobStarts = ReturnType<typeof createJobStarts>;
+
+/** What belongs to the begin of a job, whatever asks for it. */
+export function createJobStarts({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: number }) {
+  /** The call that starts a job's run. */
+  const startOf = (job: { id: string; type: string; tenantId: string }, { lane, timeoutMs }: JobType): DispatchTask =>
+    startJob(job, { lane, timeoutMs, heartbeatMs });
+
+  return {
+    startOf,
+
+    /** A job as it is written first, for those who write many at once. */
+    make: (type: JobType, request: JobRequest, caller: Caller, from: { source?: JobSource; retryOf?: string }, now: Date) =>
+      newJob(type, request, caller, from, { id: ids.next('job'), now }),
+
+    /** Adds a job that a caller asked for to a commit: the record, its trail and its start. */
+    add(work: Work<DispatchTask>, type: JobType, request: JobRequest, caller: Caller, from: { source?: JobSource; retryOf?: string } = {}): Job {
+      const job = work.insert(Job, newJob(type, request, caller, from, { id: ids.next('job'), now: work.now }));
+      work.audit('job.create', subject(job), { after: auditView(job) });
+      work.emit('job.created', subject(job), eventData(job));
+      work.dispatch(startOf(job, type));
+      return job;
+    },
+  };
+}

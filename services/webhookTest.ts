@@ -1,0 +1,46 @@
+import type { Commit } from '../db/commit.ts';
+import type { Caller } from '../domain/caller.ts';
+import { AppError } from '../domain/errors.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Ids } from '../platform/ids.ts';
+import type { DispatchTask } from '../temporal/contracts.ts';
+import type { WebhookSecrets } from './webhookSecrets.ts';
+import type { Exchange, WebhookSend } from './webhookSend.ts';
+import { webhookSubject } from './webhookTrail.ts';
+import type { Webhooks } from './webhooks.ts';
+
+export type WebhookTest = ReturnType<typeof createWebhookTest>;
+
+/** Tests of one process under way at once. */
+const MAX_AT_ONCE = 20;
+
+type Deps = { commit: Commit<DispatchTask>; webhooks: Webhooks; secrets: WebhookSecrets; send: WebhookSend; clock: Clock; ids: Ids };
+
+/** Trying a webhook out, enabled or not. */
+export function createWebhookTest({ commit, webhooks, secrets, send, clock, ids }: Deps) {
+  let underWay = 0;
+
+  return {
+    /**
+     * Sends a signed message of the type `webhook.test`, once, and tells what came of it. It is no event, and no delivery
+     * is recorded. Errors: `not_found`, `permission_denied`, `too_many_requests`, `master_key_missing`.
+     */
+    async run(caller: Caller, id: string, signal: AbortSignal): Promise<Exchange> {
+      const webhook = await webhooks.find(caller, id, 'webhook:write');
+      if (underWay >= MAX_AT_ONCE) throw new AppError('too_many_requests', 'Too many tests are under way.', { retryAfterSeconds: 5 });
+      underWay += 1;
+      try {
+        const now = clock.now();
+        const message = { id: ids.next('evt'), type: 'webhook.test', timestamp: now, sequence: null, tenantId: webhook.tenantId, data: { webhookId: id } };
+        const exchange = await send(webhook.endpointUrl, secrets.signing(id, webhook, now), message, signal);
+        await commit({ ...caller, tenantId: webhook.tenantId }, (work) => {
+          const { httpStatus, error } = exchange;
+          work.audit('webhook.test', webhookSubject(webhook), { after: { httpStatus, error: error?.code ?? null } });
+        });
+        return exchange;
+      } finally {
+        underWay -= 1;
+      }
+    },
+  };
+}
