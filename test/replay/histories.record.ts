@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
+import { DELIVERIES, deliver } from './deliveries.ts';
 import { record } from './histories.ts';
 import { play, SCENARIOS } from './scenarios.ts';
 
@@ -12,6 +13,10 @@ afterAll(() => app.stop());
 
 test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))('%s', async (name, scenario) => {
   expect(await record(name, await play(app, scenario))).toContain(name);
+});
+
+test.each(DELIVERIES.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
+  expect(await record(name, await deliver(app, branch))).toContain(name);
 });
 
 test('reconcile', async () => {

@@ -5,6 +5,7 @@ import { bundleWorkflowCode, DefaultLogger, Worker, type WorkflowBundleOption } 
 import { installRuntime } from '../../composition.ts';
 import { createLog } from '../../platform/log.ts';
 import { workflowBundle } from '../../temporal/bundle.ts';
+import { DELIVERIES } from './deliveries.ts';
 import { recordedHistories } from './histories.ts';
 import { SCENARIOS } from './scenarios.ts';
 
@@ -16,7 +17,7 @@ const replay = (bundle: WorkflowBundleOption, history: unknown) =>
   Worker.runReplayHistory({ workflowBundle: bundle, replayName: 'test' }, history);
 
 test('every branch of every workflow has a recorded history', () => {
-  const wanted = [...SCENARIOS.map((scenario) => scenario.name), 'reconcile.success'].sort();
+  const wanted = [...SCENARIOS.map((scenario) => scenario.name), ...DELIVERIES.map((branch) => branch.name), 'reconcile.success'].sort();
   expect([...new Set(histories.map(({ branch }) => branch))].sort()).toEqual(wanted);
 });
 
@@ -30,7 +31,7 @@ test('a workflow that was changed without care fails the replay', async () => {
     logger: new DefaultLogger('ERROR'),
   });
   // One that has a step too many, in front of what every branch does first.
-  const running = histories.filter(({ branch }) => branch.startsWith('job.') && !branch.includes('before-start'));
+  const running = histories.filter(({ branch }) => /^(job|deliver)\./.test(branch) && !branch.includes('before-start'));
   expect(running.length).toBeGreaterThan(10);
   for (const { history } of running) {
     await expect(replay(changed, history)).rejects.toThrow(DeterminismViolationError);

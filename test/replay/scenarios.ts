@@ -39,8 +39,8 @@ const branches: readonly Scenario[] = [
   { name: 'nothing-to-do', payload: { durationMs: 1 }, ended: true },
 ];
 
-/** Every branch, on both lanes. */
-export const SCENARIOS = (['inline', 'activity'] as const).flatMap((lane) =>
+/** Every branch, on every lane. */
+export const SCENARIOS = (['inline', 'activity', 'delivery'] as const).flatMap((lane) =>
   branches.map((branch) => ({ ...branch, lane, name: `job.${lane}.${branch.name}` })),
 );
 

@@ -49,9 +49,9 @@ function prepareRuntime(log: Log): void {
  * The whole product in this process, against a database of its own. Every answer that a test gets is compared
  * with the schema that its route declares.
  */
-export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
+export async function startApp(env: Record<string, string> = {}, options: { idle?: boolean } = {}): Promise<TestApp> {
   const database = await createDatabase();
-  const app = await startAppOn(database.url, env);
+  const app = await startAppOn(database.url, env, options);
   return {
     ...app,
     async stop() {
@@ -63,19 +63,20 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   };
 }
 
-/** The same on a database that somebody else made. */
-export async function startAppOn(databaseUrl: string, env: Record<string, string> = {}): Promise<TestApp> {
+/** The same on a database that somebody else made. An `idle` one answers, and leaves what follows to other processes. */
+export async function startAppOn(databaseUrl: string, env: Record<string, string> = {}, { idle = false } = {}): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);
   const log = createLog(config.logLevel, false);
-  prepareRuntime(log);
+  // Made and never used, it would keep the process from ending.
+  if (!idle) prepareRuntime(log);
   const deps = compose(config, log);
   const stopping = new AbortController();
   const version = 'test';
   const check = answerCheck(allRoutes(deps, version));
   const app = createApp(deps, { version, stopping: stopping.signal, onAnswer: check, watchMs: 300 });
   const server = await serve(app, config);
-  deps.start();
+  if (!idle) deps.start();
   return {
     deps,
     env: fullEnv,

@@ -12,8 +12,8 @@ export type TestProcess = {
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const running = new Set<ChildProcess>();
 
-/** Starts the product's own entry in a process of its own and waits until it listens. */
-export async function startProcess(env: Record<string, string>): Promise<TestProcess> {
+/** Starts the product's own entry in a process of its own, which can be killed while it still starts. */
+export function launchProcess(env: Record<string, string>): { kill(): Promise<void>; ready: Promise<TestProcess> } {
   const child = spawn(process.execPath, ['api/main.ts'], {
     cwd: ROOT,
     env: { PATH: process.env.PATH, ...env, HOLDFAST_LOG_LEVEL: 'info' },
@@ -21,8 +21,13 @@ export async function startProcess(env: Record<string, string>): Promise<TestPro
   });
   running.add(child);
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve)).finally(() => running.delete(child));
+  const end = (signal: 'SIGKILL' | 'SIGTERM') => {
+    child.kill(signal);
+    return ended;
+  };
+  const kill = async () => void (await end('SIGKILL'));
   let output = '';
-  const port = await new Promise<number>((resolve, reject) => {
+  const listening = new Promise<number>((resolve, reject) => {
     const see = (chunk: Buffer) => {
       output += chunk.toString();
       const found = /"port":(\d+).*"msg":"listening"/.exec(output);
@@ -32,18 +37,11 @@ export async function startProcess(env: Record<string, string>): Promise<TestPro
     child.stderr.on('data', see);
     void ended.then((code) => reject(new Error(`the process ended with ${code}:\n${output}`)));
   });
-  return {
-    base: `http://127.0.0.1:${port}`,
-    async kill() {
-      child.kill('SIGKILL');
-      await ended;
-    },
-    terminate() {
-      child.kill('SIGTERM');
-      return ended;
-    },
-  };
+  return { kill, ready: listening.then((port) => ({ base: `http://127.0.0.1:${port}`, kill, terminate: () => end('SIGTERM') })) };
 }
+
+/** The same, ready to answer. */
+export const startProcess = (env: Record<string, string>): Promise<TestProcess> => launchProcess(env).ready;
 
 /** For afterAll: nothing that a failed test started stays. */
 export async function killAll(): Promise<void> {

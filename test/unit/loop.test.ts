@@ -35,3 +35,18 @@ test('wakes early, and a wake during a round is not lost', async () => {
   loop.wake();
   expect(rounds).toBe(after);
 });
+
+test('woken all the time, it still rests between rounds', async () => {
+  const began: number[] = [];
+  const loop = startLoop({ name: 'test', everyMs: 3_600_000, atLeastMs: 50, log }, () => {
+    began.push(performance.now());
+    return Promise.resolve(false);
+  });
+  const waking = setInterval(loop.wake, 1);
+  await eventually(() => began.length, (count) => count >= 5);
+  clearInterval(waking);
+  await loop.stop();
+  const rests = began.slice(1).map((at, i) => at - (began[i] ?? 0));
+  expect(Math.min(...rests)).toBeGreaterThanOrEqual(45);
+  expect(Math.max(...rests)).toBeLessThan(1_000);
+});

@@ -1,0 +1,154 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { Agent, request } from 'undici';
+import { startBed, startProgram } from './bed.ts';
+import { load } from './load.ts';
+import { ms, perSecond, quantile, type Result } from './report.ts';
+
+const IDLE = 200;
+const WARM_UP = 30;
+const THROUGHPUT = 1_000;
+const HANGING = 1_000;
+const ROUNDS = 3;
+
+type Api = (method: 'POST' | 'PUT', path: string, body: object) => Promise<{ id: string }>;
+type Arrival = { id: string; afterMs: number };
+
+/** From the commit of an event to the first byte at an endpoint, idle and while another endpoint hangs. */
+export async function bench(): Promise<Result[]> {
+  const bed = await startBed();
+  const sink = await startSink();
+  const product = await startProgram(['api/main.ts'], {
+    HOLDFAST_PORT: '0', HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8', HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8', HOLDFAST_LOG_LEVEL: 'info',
+    HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`, TEMPORAL_ADDRESS: bed.temporalAddress, DATABASE_URL: bed.databaseUrl,
+  }, /"port":(\d+)[^]*the worker is polling/);
+  const agent = new Agent({ connections: 20 });
+  const api: Api = async (method, path, body) => {
+    const answer = await request(`http://127.0.0.1:${product.ready}${path}`, {
+      method, dispatcher: agent, body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json', 'x-service-actor-id': 'bench', 'x-service-role-ids': 'operator', 'x-service-tenant-id': 'bench' },
+    });
+    const made = (await answer.body.json()) as { id: string };
+    if (answer.statusCode > 201) throw new Error(`${answer.statusCode} ${JSON.stringify(made)}`);
+    return made;
+  };
+  try {
+    // A webhook that nobody calls: each change of it is an event.
+    const subject = await api('POST', '/api/webhooks', { endpointUrl: sink.url('/never'), eventTypes: ['job.failed'], enabled: false });
+    const happen = (n: number) => api('PUT', `/api/webhooks/${subject.id}`, { description: String(n) });
+    await api('POST', '/api/webhooks', { endpointUrl: sink.url('/healthy'), eventTypes: ['webhook.updated'] });
+    await oneByOne(WARM_UP, happen, sink);
+    const idle = await oneByOne(IDLE, happen, sink);
+    const rate = await throughput(happen, sink);
+    const isolated = await isolation(api, happen, sink, bed.databaseUrl);
+    return [...latency(idle), rate, ...isolated];
+  } finally {
+    await product.stop();
+    await agent.close();
+    await sink.stop();
+    await bed.stop();
+  }
+}
+
+/** An endpoint that notes when each event comes, by its own time; under `/hanging` it never answers. */
+async function startSink() {
+  const arrivals: Arrival[] = [];
+  let hanging = 0;
+  const server = createServer((incoming, response) => {
+    const at = performance.timeOrigin + performance.now();
+    if (incoming.url === '/hanging') {
+      hanging += 1;
+      return;
+    }
+    let body = '';
+    incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+    incoming.on('end', () => {
+      const { timestamp } = JSON.parse(body) as { timestamp: string };
+      arrivals.push({ id: String(incoming.headers['webhook-id']), afterMs: at - Date.parse(timestamp) });
+      response.writeHead(204).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    arrivals,
+    hanging: () => hanging,
+    url: (path: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+type Sink = Awaited<ReturnType<typeof startSink>>;
+
+const untilArrived = async ({ arrivals }: Sink, count: number) => {
+  while (arrivals.length < count) await sleep(1);
+};
+
+/** Events one at a time, each after the one before has arrived. Milliseconds from the event's time. */
+async function oneByOne(count: number, happen: (n: number) => Promise<unknown>, sink: Sink): Promise<number[]> {
+  const from = sink.arrivals.length;
+  for (let n = 1; n <= count; n++) {
+    await happen(n);
+    await untilArrived(sink, from + n);
+    await sleep(20 + Math.random() * 30);
+  }
+  return sink.arrivals.slice(from).map(({ afterMs }) => afterMs);
+}
+
+async function throughput(happen: (n: number) => Promise<unknown>, sink: Sink): Promise<Result> {
+  const rates: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const from = sink.arrivals.length;
+    const began = performance.now();
+    await load({ atOnce: 10, total: THROUGHPUT }, happen);
+    await untilArrived(sink, from + THROUGHPUT);
+    rates.push(THROUGHPUT / ((performance.now() - began) / 1_000));
+    await sleep(2_000);
+  }
+  return { measure: `events written and delivered to one webhook, ${THROUGHPUT} at a time`, value: perSecond(quantile(rates, 0.5)), reference: '', ratio: '', aim: '', met: true };
+}
+
+function latency(idle: readonly number[]): Result[] {
+  const [p50, p99] = [quantile(idle, 0.5), quantile(idle, 0.99)];
+  return [
+    { measure: 'event, commit to first byte at the endpoint, idle, p50', value: ms(p50), reference: '', ratio: '', aim: '≤ 50 ms', met: p50 <= 50 },
+    { measure: 'the same, p99', value: ms(p99), reference: '', ratio: '', aim: '≤ 200 ms', met: p99 <= 200 },
+  ];
+}
+
+/** A healthy endpoint by itself, and beside one that hangs and has deliveries waiting. */
+async function isolation(api: Api, happen: (n: number) => Promise<unknown>, sink: Sink, url: string): Promise<Result[]> {
+  const before = await oneByOne(IDLE, happen, sink);
+  await api('POST', '/api/webhooks', { endpointUrl: sink.url('/hanging'), eventTypes: ['job.created'] });
+  await load({ atOnce: 10, total: HANGING }, (n) => api('POST', '/api/jobs', { type: 'core.echo', payload: { n } }));
+  await untilJobsEnded(url);
+  const beside = await oneByOne(IDLE, happen, sink);
+  const waiting = await pendingFor(url);
+  if (waiting < HANGING || sink.hanging() === 0) throw new Error(`Only ${waiting} deliveries wait`);
+  const [alone, with99] = [quantile(before, 0.99), quantile(beside, 0.99)];
+  const [alone50, with50] = [quantile(before, 0.5), quantile(beside, 0.5)];
+  return [
+    {
+      measure: `healthy endpoint beside one that hangs with ${waiting} deliveries waiting, p99`, value: ms(with99), reference: `${ms(alone)} without`,
+      ratio: (with99 / alone).toFixed(2), aim: '≤ 2', met: with99 / alone <= 2,
+    },
+    { measure: 'the same, p50', value: ms(with50), reference: `${ms(alone50)} without`, ratio: (with50 / alone50).toFixed(2), aim: '', met: true },
+  ];
+}
+
+async function query(url: string, sql: string): Promise<number> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ count: number }>(sql);
+  await client.end();
+  return Number(rows[0]?.count ?? 0);
+}
+
+const pendingFor = (url: string) => query(url, `SELECT count(*) FROM deliveries WHERE status = 'pending'`);
+
+async function untilJobsEnded(url: string): Promise<void> {
+  while ((await query(url, `SELECT count(*) FROM jobs WHERE status IN ('queued', 'running') AND type <> 'webhook.deliver'`)) > 0) await sleep(200);
+}
