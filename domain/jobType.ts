@@ -6,7 +6,7 @@ import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
 /**
  * Where an attempt runs. `inline`: short work without a network, one round trip to Temporal.
  * `activity`: long work or work that talks to others, with heartbeats, on its own task queue.
- * `delivery`: the same on a task queue of its own for many attempts at once that mostly wait for somebody else.
+ * `delivery`: the same for short exchanges, of which many wait for somebody else at once; it has room of its own.
  */
 export type Lane = 'inline' | 'activity' | 'delivery';
 

@@ -2,8 +2,11 @@ import type { Lane } from '../domain/jobType.ts';
 
 /** Names, ids and inputs that API, relay, workflows and workers share. No SDK here. */
 
-/** The task queue of a lane's work; workflows and inline work run on the main one. */
-export const queueOf = (mainQueue: string, lane: Lane): string => (lane === 'inline' ? mainQueue : `${mainQueue}-${lane}`);
+/**
+ * The task queue of long or network work that belongs to the main one. Workflows run on the main one, inline work as part
+ * of them, and deliveries, whose first attempt the worker that took the workflow can begin without asking the server.
+ */
+export const activityQueueOf = (mainQueue: string): string => `${mainQueue}-activity`;
 
 /** Search attributes of every run, all of type Keyword. */
 export const SEARCH_ATTRIBUTES = {

@@ -2,7 +2,7 @@ import { NativeConnection, Runtime, Worker, makeTelemetryFilterString, type Work
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../platform/log.ts';
 import { workflowBundle } from './bundle.ts';
-import { queueOf } from './contracts.ts';
+import { activityQueueOf } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
 import { prepareNamespace } from './prepare.ts';
 
@@ -31,8 +31,9 @@ export function installRuntime(log: Log): void {
 }
 
 /**
- * The workers of one process: one for workflows and inline work, one for long and network work, one for deliveries,
- * each on its own task queue, so that none takes another's place. They come up when Temporal is there and stay up.
+ * The workers of one process: one for workflows, inline work and deliveries, one for long and network work, on task
+ * queues of their own. Each kind of work has its own room, so that none takes another's place. They come up when
+ * Temporal is there and stay up.
  */
 export function createWorkers(deps: Deps) {
   const { link, log, taskQueue, activities } = deps;
@@ -52,26 +53,27 @@ export function createWorkers(deps: Deps) {
   async function create(): Promise<Worker[]> {
     const [connection, codePath] = await Promise.all([link.connection(), workflowBundle()]);
     await prepareNamespace(link, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
-    const made: Worker[] = [];
+    const activityWorker = await Worker.create({
+      ...common(connection),
+      taskQueue: activityQueueOf(taskQueue),
+      maxConcurrentActivityTaskExecutions: deps.maxActivityRuns,
+    });
     try {
-      for (const [lane, runs] of [['activity', deps.maxActivityRuns], ['delivery', deps.maxDeliveryRuns]] as const) {
-        made.push(await Worker.create({ ...common(connection), taskQueue: queueOf(taskQueue, lane), maxConcurrentActivityTaskExecutions: runs }));
-      }
       const main = await Worker.create({
         ...common(connection),
         taskQueue,
         workflowBundle: { codePath },
         maxConcurrentLocalActivityExecutions: deps.maxInlineRuns,
-        // Regular activities run on the other queue only.
-        enableNonLocalActivities: false,
+        // Deliveries; other regular activities run on the other queue.
+        maxConcurrentActivityTaskExecutions: deps.maxDeliveryRuns,
         // Measured (docs/benchmarks.md): room for every eager start, and few polls, each of which costs the server.
         maxConcurrentWorkflowTaskExecutions: 100,
         maxConcurrentWorkflowTaskPolls: 4,
         maxCachedWorkflows: 500,
       });
-      return [main, ...made];
+      return [main, activityWorker];
     } catch (error) {
-      await run(made, true);
+      await run([activityWorker], true);
       throw error;
     }
   }

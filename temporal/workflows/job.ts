@@ -3,7 +3,7 @@ import {
   proxyActivities, proxyLocalActivities, workflowInfo,
 } from '@temporalio/workflow';
 import type { JobActivities } from '../../activities/jobs.ts';
-import { queueOf, type JobStart } from '../contracts.ts';
+import { activityQueueOf, type JobStart } from '../contracts.ts';
 
 /**
  * Attempts are counted and spaced by the job's own policy: the activity names the next wait or says that there is
@@ -39,7 +39,7 @@ function attempts({ lane, timeoutMs, heartbeatMs }: JobStart) {
     });
   }
   return proxyActivities<JobActivities>({
-    taskQueue: queueOf(workflowInfo().taskQueue, lane),
+    ...(lane === 'activity' && { taskQueue: activityQueueOf(workflowInfo().taskQueue) }),
     startToCloseTimeout: timeoutMs + ACTIVITY_MARGIN_MS,
     heartbeatTimeout: heartbeatMs,
     retry,

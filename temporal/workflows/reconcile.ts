@@ -1,11 +1,11 @@
 import { proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { ReconcileActivities } from '../../activities/reconcile.ts';
-import { queueOf } from '../contracts.ts';
+import { activityQueueOf } from '../contracts.ts';
 
 /** Keeps records and runs in step; started by a schedule of the system's own. */
 export async function reconcile(): Promise<void> {
   const { reconcileJobs, purgeExpired } = proxyActivities<ReconcileActivities>({
-    taskQueue: queueOf(workflowInfo().taskQueue, 'activity'),
+    taskQueue: activityQueueOf(workflowInfo().taskQueue),
     startToCloseTimeout: '5 minutes',
     heartbeatTimeout: '30 seconds',
     retry: { maximumAttempts: 3 },
