@@ -89,7 +89,7 @@ export function compose(config: Config, log: Log) {
   const people = composePeople(config, { db, commit, passwords, audit, access, rights, vault, ids, clock, log });
   const secrets = createWebhookSecrets(vault);
   const send = createWebhookSend({ http, clock });
-  const jobTypes = createJobTypes(allJobTypes({ db, commit, note, ids, clock, http, secrets, send, disable: createWebhookDisable({ commit, log }) }));
+  const jobTypes = createJobTypes(allJobTypes({ db, commit, note, ids, clock, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }) }));
   const starts = createJobStarts({ ids, heartbeatMs });
   const ends = createJobEnds({ jobTypes });
   const jobs = createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends });
@@ -99,7 +99,7 @@ export function compose(config: Config, log: Log) {
     db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs: reconcileSeconds * 1_000,
   });
   const queue = createDeliveryQueue({ db, commit, jobTypes, starts, ends });
-  const relay = createEventRelay({ db, queue, ids, clock, log });
+  const relay = createEventRelay({ db, queue, ids, clock, log, metrics });
   const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
   const sealer = createSealer({ db, log });
   const idempotency = createIdempotency({ db, clock, passwords });

@@ -6,9 +6,6 @@ import type { DeliveryRetryPolicy, FinalDeliveryStatus } from '../domain/webhook
 /** Names the lock under which jobs are made for deliveries: one process at a time, so that room is counted right. */
 const QUEUE_LOCK = 7_203_116;
 
-/** An attempt that is open for longer than this was cut off; the next one closes it. */
-const OPEN_MS = 60_000;
-
 export type OwedDelivery = { id: string; webhookId: string; tenantId: string; eventType: string; retryPolicy: DeliveryRetryPolicy };
 
 /** True when deliveries wait for a job. */
@@ -24,10 +21,10 @@ export async function lockQueue(trx: Knex): Promise<boolean> {
 
 /**
  * Deliveries that may have a job now, at most `limit`, of each webhook so many as it has room for: `room` deliveries
- * queued or being sent, `failingRoom` while nothing gets through. Webhooks come in any order, so that all get on.
+ * under way, `failingRoom` while nothing gets through. Webhooks come in any order, so that all get on.
  */
 export async function takeOwed(
-  trx: Knex, { now, room, failingRoom, limit }: { now: Date; room: number; failingRoom: number; limit: number },
+  trx: Knex, { room, failingRoom, limit }: { room: number; failingRoom: number; limit: number },
 ): Promise<OwedDelivery[]> {
   const { rows } = await trx.raw<{ rows: OwedDelivery[] }>(
     `WITH RECURSIVE owing (id) AS (
@@ -38,8 +35,7 @@ export async function takeOwed(
        FROM owing WHERE owing.id IS NOT NULL
      ), rooms AS (
        SELECT w.id, w.retry_policy, random() AS turn, CASE WHEN w.failing_since IS NULL THEN ?::bigint ELSE ? END
-         - (SELECT count(*) FROM jobs WHERE source_kind = 'webhook' AND status = 'queued' AND source_id = w.id)
-         - (SELECT count(*) FROM delivery_attempts WHERE webhook_id = w.id AND finished_at IS NULL AND started_at > ?) AS free
+         - (SELECT count(*) FROM deliveries WHERE webhook_id = w.id AND status = 'pending' AND under_way) AS free
        FROM owing JOIN webhooks AS w USING (id) WHERE w.enabled
      )
      SELECT d.id, d.webhook_id AS "webhookId", d.tenant_id AS "tenantId", e.type AS "eventType", r.retry_policy AS "retryPolicy"
@@ -48,15 +44,15 @@ export async function takeOwed(
        WHERE status = 'pending' AND job_id IS NULL AND webhook_id = r.id ORDER BY id LIMIT greatest(r.free, 0)
      ) AS d JOIN events AS e ON e.id = d.event_id
      ORDER BY r.turn, d.id LIMIT ?`,
-    [room, failingRoom, new Date(now.getTime() - OPEN_MS), limit],
+    [room, failingRoom, limit],
   );
   return rows;
 }
 
-/** Gives deliveries their jobs. */
+/** Gives deliveries their jobs. They are under way until an attempt has failed, and again when the next one begins. */
 export const assignJobs = async (trx: Knex, pairs: readonly { deliveryId: string; jobId: string }[], now: Date): Promise<void> =>
   void (await trx.raw(
-    `UPDATE deliveries AS d SET job_id = p.job_id, updated_at = ? FROM unnest(?::text[], ?::text[]) AS p (id, job_id) WHERE d.id = p.id`,
+    `UPDATE deliveries AS d SET job_id = p.job_id, under_way = true, updated_at = ? FROM unnest(?::text[], ?::text[]) AS p (id, job_id) WHERE d.id = p.id`,
     [now, pairs.map((p) => p.deliveryId), pairs.map((p) => p.jobId)],
   ));
 
@@ -95,11 +91,13 @@ export async function beginAttempt(db: Knex, { deliveryId, jobId, now }: { deliv
        UPDATE delivery_attempts SET finished_at = ?, error = '{"code":"interrupted","message":"The attempt was cut off"}'
        WHERE delivery_id = ? AND finished_at IS NULL
      ), opened AS (
-       INSERT INTO delivery_attempts (delivery_id, number, webhook_id, job_id, started_at)
-       SELECT d.id, COALESCE((SELECT max(number) FROM delivery_attempts WHERE delivery_id = d.id), 0) + 1, d."webhookId", ?, ?
+       INSERT INTO delivery_attempts (delivery_id, number, job_id, started_at)
+       SELECT d.id, COALESCE((SELECT max(number) FROM delivery_attempts WHERE delivery_id = d.id), 0) + 1, ?, ?
        FROM d WHERE d.enabled AND NOT EXISTS (
          SELECT FROM delivery_attempts WHERE delivery_id = d.id AND job_id = ? AND http_status BETWEEN 200 AND 299 AND error IS NULL)
        RETURNING number
+     ), begun AS (
+       UPDATE deliveries SET under_way = true WHERE id = (SELECT id FROM d WHERE enabled) AND NOT under_way
      )
      SELECT d.*, (SELECT number FROM opened) AS number FROM d`,
     [deliveryId, jobId, now, deliveryId, jobId, now, jobId],
@@ -112,7 +110,7 @@ export type AttemptOutcome = {
   requestHeaders: Record<string, string>; answer: string | null; answerTruncated: boolean;
 };
 
-/** Records what came of an attempt, and since when its webhook only fails. */
+/** Records what came of an attempt, and since when its webhook only fails. One that failed makes room for another delivery. */
 export async function endAttempt(
   db: Knex, { deliveryId, number, webhookId, outcome, now }: { deliveryId: string; number: number; webhookId: string; outcome: AttemptOutcome; now: Date },
 ): Promise<void> {
@@ -122,11 +120,13 @@ export async function endAttempt(
     `WITH ended AS (
        UPDATE delivery_attempts SET finished_at = ?, duration_ms = ?, http_status = ?, error = ?, request_headers = ?, answer = ?, answer_truncated = ?
        WHERE delivery_id = ? AND number = ?
+     ), resting AS (
+       UPDATE deliveries SET under_way = false WHERE id = ? AND ?::boolean
      )
      UPDATE webhooks SET failing_since = ? WHERE id = ? AND (failing_since IS NULL) = ?::boolean`,
     [
       now, durationMs, httpStatus, error && JSON.stringify(error), JSON.stringify(requestHeaders), answer, answerTruncated,
-      deliveryId, number, error ? now : null, webhookId, error !== null,
+      deliveryId, number, deliveryId, error !== null, error ? now : null, webhookId, error !== null,
     ],
   );
 }

@@ -81,7 +81,7 @@ export async function replayEvents(
   const { rowCount } = await trx.raw<{ rowCount: number }>(
     `INSERT INTO deliveries AS d (id, tenant_id, webhook_id, event_id, status, replayed_by, created_at, updated_at)
      SELECT n.id, ?, ?, n.event_id, 'pending', ?, ?, ? FROM unnest(?::text[], ?::text[]) AS n (id, event_id)
-     ON CONFLICT (event_id, webhook_id) DO UPDATE SET status = 'pending', job_id = NULL, reason = NULL, replayed_by = excluded.replayed_by, updated_at = excluded.updated_at
+     ON CONFLICT (event_id, webhook_id) DO UPDATE SET status = 'pending', job_id = NULL, under_way = false, reason = NULL, replayed_by = excluded.replayed_by, updated_at = excluded.updated_at
        WHERE d.status <> 'pending' AND d.replayed_by IS DISTINCT FROM excluded.replayed_by`,
     [webhook.tenantId, webhook.id, jobId, now, now, rows.map(() => ids.next('dlv')), rows.map((row) => row.id)],
   );

@@ -33,6 +33,17 @@ export function createMetrics() {
       help: 'Calls to Temporal that are due and not yet made, as this process last saw.',
       registers,
     }),
+    eventsPublished: new Counter({
+      name: 'holdfast_events_published_total',
+      help: 'Events that this process has published.',
+      registers,
+    }),
+    deliveryAttempts: new Counter({
+      name: 'holdfast_delivery_attempts_total',
+      help: 'Attempts to deliver an event to a webhook, by outcome (succeeded, failed).',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
     refused: new Counter({
       name: 'holdfast_refused_total',
       help: 'Denied attempts, by action: access.denied, identity.untrusted.',

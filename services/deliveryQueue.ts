@@ -16,7 +16,7 @@ import { webhookSubject } from './webhookTrail.ts';
 
 export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;
 
-/** Deliveries of one webhook that may be queued or under way at once, and while its endpoint only fails. */
+/** Deliveries of one webhook that may be under way at once, and while its endpoint only fails. */
 const ROOM = 50;
 const FAILING_ROOM = 5;
 
@@ -78,7 +78,7 @@ export function createDeliveryQueue({ db, commit, jobTypes, starts, ends }: Deps
       return commit(systemCaller(PLATFORM, CAUSE), async (work) => {
         const trx = await work.trx();
         if (!(await lockQueue(trx))) throw new NothingChanged();
-        const owed = await takeOwed(trx, { now: work.now, room: ROOM, failingRoom: FAILING_ROOM, limit: BATCH });
+        const owed = await takeOwed(trx, { room: ROOM, failingRoom: FAILING_ROOM, limit: BATCH });
         if (owed.length === 0) throw new NothingChanged();
         await makeJobs(work, owed);
         for (const [webhookId, some] of Map.groupBy(owed, (delivery) => delivery.webhookId)) {

@@ -4,11 +4,12 @@ import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
+import type { Metrics } from '../platform/metrics.ts';
 import type { DeliveryQueue } from './deliveryQueue.ts';
 
 export type EventRelay = ReturnType<typeof createEventRelay>;
 
-type Deps = { db: Knex; queue: DeliveryQueue; ids: Ids; clock: Clock; log: Log };
+type Deps = { db: Knex; queue: DeliveryQueue; ids: Ids; clock: Clock; log: Log; metrics: Metrics };
 
 /** Events published by one transaction. */
 const BATCH = 200;
@@ -29,13 +30,14 @@ const FLUSH_MS = 1_000;
  * Brings events on their way, in any number of processes: publishes them in order, makes jobs for the deliveries that
  * they owe, cancels deliveries of webhooks that were disabled. What one process leaves undone another one does.
  */
-export function createEventRelay({ db, queue, ids, clock, log }: Deps) {
+export function createEventRelay({ db, queue, ids, clock, log, metrics }: Deps) {
   let loop: Loop | undefined;
   let again: NodeJS.Timeout | undefined;
 
   async function publish(): Promise<boolean> {
     if (!(await hasUnpublished(db))) return false;
     const { events } = await publishEvents(db, { limit: BATCH, now: clock.now(), ids });
+    metrics.eventsPublished.inc(events);
     return events === BATCH;
   }
 

@@ -44,6 +44,9 @@ type Deps = {
 /** A wait that a server asked for is honoured up to this. */
 const MAX_ASKED_DELAY_MS = 3_600_000;
 
+/** A job that waits for its next attempt is looked at by the reconciler when that is due, or after this. */
+const MAX_UNCHECKED_MS = 3_600_000;
+
 /** What the workflow of a job does to its record. Every step may be repeated: the second time changes nothing. */
 export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics }: Deps) {
   /** Moves a job to its end; false when it has one already or another run has it. */
@@ -75,12 +78,13 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
    * Notes a failed attempt; the record keeps its error until an attempt succeeds. What Temporal is told afterwards
    * must not depend on whether this could be written: a failure that allows no further attempt stays one.
    */
-  async function noteFailure(job: Job, lane: Lane, { lines, progress }: Taken, error: JobError): Promise<void> {
+  async function noteFailure(job: Job, lane: Lane, { lines, progress }: Taken, error: JobError, retryInMs: number): Promise<void> {
     const write = () =>
       note((on, now) =>
         noteJobChange(on, jobChange(
           job.id, { statuses: ['running'], attempt: attemptOf(job) },
-          { error: JSON.stringify(error), updated_at: now, ...progress }, lines, [jobLogged(job.id)],
+          { error: JSON.stringify(error), updated_at: now, checked_at: new Date(now.getTime() + Math.min(retryInMs, MAX_UNCHECKED_MS)), ...progress },
+          lines, [jobLogged(job.id)],
         )),
       );
     await persistently(write, lane).catch((failure: unknown) => {
@@ -94,7 +98,7 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
     const retryInMs = retry ? Math.max(retryDelayMs(job.retryPolicy, job.attempts), askedMs) : null;
     const next = retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
     run.note('error', `Attempt ${job.attempts} failed: ${failure.code}: ${failure.message}; ${next}`);
-    await noteFailure(job, lane, run.take(), { code: failure.code, message: failure.message });
+    await noteFailure(job, lane, run.take(), { code: failure.code, message: failure.message }, retryInMs ?? 0);
     throw new AttemptFailed(failure.code, retryInMs);
   }
 
@@ -156,7 +160,7 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
         await run.settled();
         if (!signal.aborted) return await failAttempt(job, type.lane, run, toJobFailure(error, log, job));
         run.note('warn', `Attempt ${job.attempts} was interrupted`);
-        await noteFailure(job, 'inline', run.take(), { code: 'interrupted', message: MESSAGES.interrupted });
+        await noteFailure(job, 'inline', run.take(), { code: 'interrupted', message: MESSAGES.interrupted }, 0);
         throw signal.reason;
       }
       await run.settled();

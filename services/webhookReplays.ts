@@ -28,7 +28,7 @@ export const createWebhookReplays = ({ db, commit, webhooks, relay, jobTypes, st
    * `permission_denied`, `webhook_disabled`.
    */
   async replay(caller: Caller, webhookId: string, from: ReplayFrom): Promise<Job> {
-    const { id, tenantId, enabled } = await webhooks.find(caller, webhookId, 'webhook:write');
+    const { id, tenantId, enabled } = await webhooks.findToAct(caller, webhookId, 'webhook:write');
     if (!enabled) throw new AppError('webhook_disabled', 'The webhook is disabled; enable it first.');
     await relay.flush();
     const afterSequence = 'since' in from ? await sequenceBefore(db, from.since) : from.afterSequence;

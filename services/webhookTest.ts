@@ -26,7 +26,7 @@ export function createWebhookTest({ commit, webhooks, secrets, send, clock, ids 
      * is recorded. Errors: `not_found`, `permission_denied`, `too_many_requests`, `master_key_missing`.
      */
     async run(caller: Caller, id: string, signal: AbortSignal): Promise<Exchange> {
-      const webhook = await webhooks.find(caller, id, 'webhook:write');
+      const webhook = await webhooks.findToAct(caller, id, 'webhook:write');
       if (underWay >= MAX_AT_ONCE) throw new AppError('too_many_requests', 'Too many tests are under way.', { retryAfterSeconds: 5 });
       underWay += 1;
       try {

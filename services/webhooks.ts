@@ -78,9 +78,10 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     });
 
   return {
-    find: findToAct,
+    /** Errors: `not_found`, `permission_denied`. */
+    findToAct,
 
-    /** Errors: `not_found`. */
+    /** Error: `not_found`. */
     read: find,
 
     /** Webhooks inside the caller's scope, newest first. */

@@ -4,6 +4,7 @@ import { invalidField } from '../../domain/errors.ts';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events.ts';
 import { DELIVERY_STATUSES, DeliveryRetryPolicy } from '../../domain/webhooks.ts';
 import type { Deliveries } from '../../services/deliveries.ts';
+import type { Jobs, JobWithLogs } from '../../services/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { ReplayFrom, WebhookReplays } from '../../services/webhookReplays.ts';
 import type { WebhookTest } from '../../services/webhookTest.ts';
@@ -67,11 +68,12 @@ const TestReport = Type.Object(
 const OneWebhook = Type.Object({ id: Id('whk') }, closed);
 const OneDelivery = Type.Object({ id: Id('dlv') }, closed);
 
-type Deps = { webhooks: Webhooks; webhookTest: WebhookTest; webhookReplays: WebhookReplays; deliveries: Deliveries; jobTypes: JobTypes };
+type Deps = { webhooks: Webhooks; webhookTest: WebhookTest; webhookReplays: WebhookReplays; deliveries: Deliveries; jobs: Jobs; jobTypes: JobTypes };
 
 /** Endpoints that are told of events, and what was sent to them. */
-export function webhookRoutes({ webhooks, webhookTest, webhookReplays, deliveries, jobTypes }: Deps): Route[] {
-  const jobs = jobPresenter(jobTypes);
+export function webhookRoutes({ webhooks, webhookTest, webhookReplays, deliveries, jobs, jobTypes }: Deps): Route[] {
+  const present = jobPresenter(jobTypes);
+  const begun = ({ job, logs }: JobWithLogs): Answer => accepted(present.record(job, logs), { location: `/api/jobs/${job.id}` });
   const tagged = (webhook: WebhookWithSecret['webhook']) => ({ etag: etagOf(webhook.version, webhook.failingSince?.getTime() ?? 0) });
   const one = ({ webhook, secret }: WebhookWithSecret): Answer => ok(webhookRecord(webhook, secret), { ...tagged(webhook), ...(secret !== null && { 'cache-control': 'no-store' }) });
   const made = ({ webhook, secret }: WebhookWithSecret): Answer => ({
@@ -139,10 +141,8 @@ export function webhookRoutes({ webhooks, webhookTest, webhookReplays, deliverie
       method: 'POST', path: '/api/webhooks/{id}/replay', area, tenantNamed, permission: 'webhook:write',
       summary: 'Send events of the log to a webhook again, as a job',
       params: OneWebhook, body: ReplayRequest, answers: { 202: JobRecord },
-      handle: async ({ caller, params, body }) => {
-        const job = await webhookReplays.replay(caller, params.id, replayFrom(body));
-        return accepted(jobs.record(job, []), { location: `/api/jobs/${job.id}` });
-      },
+      recover: async (caller, id) => begun(await jobs.read(caller, id)),
+      handle: async ({ caller, params, body }) => begun({ job: await webhookReplays.replay(caller, params.id, replayFrom(body)), logs: [] }),
     }),
     route({
       method: 'GET', path: '/api/webhooks/{id}/deliveries', area, tenantNamed, permission: 'webhook:read', summary: "List a webhook's deliveries, newest first",
@@ -157,6 +157,7 @@ export function webhookRoutes({ webhooks, webhookTest, webhookReplays, deliverie
     route({
       method: 'POST', path: '/api/deliveries/{id}/redeliver', area, tenantNamed, permission: 'webhook:write', summary: 'Make a delivery that has ended again',
       params: OneDelivery, answers: { 202: DeliveryRecord },
+      recover: async (caller, id) => accepted(deliveryRecord(await deliveries.read(caller, id))),
       handle: async ({ caller, params }) => accepted(deliveryRecord(await deliveries.redeliver(caller, params.id))),
     }),
   ];

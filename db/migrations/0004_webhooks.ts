@@ -60,6 +60,7 @@ export async function up(knex: Knex): Promise<void> {
       status      text COLLATE "C" NOT NULL CHECK (status IN ('pending', 'succeeded', 'failed', 'cancelled')),
       reason      text COLLATE "C",
       replayed_by text COLLATE "C",
+      under_way   boolean NOT NULL DEFAULT false,
       created_at  timestamptz NOT NULL,
       updated_at  timestamptz NOT NULL,
       UNIQUE (event_id, webhook_id)
@@ -67,12 +68,12 @@ export async function up(knex: Knex): Promise<void> {
     CREATE INDEX deliveries_webhook ON deliveries (webhook_id, id DESC);
     CREATE INDEX deliveries_status ON deliveries (webhook_id, status, id DESC);
     CREATE INDEX deliveries_job ON deliveries (job_id);
+    CREATE INDEX deliveries_under_way ON deliveries (webhook_id) WHERE status = 'pending' AND under_way;
     CREATE INDEX deliveries_owed ON deliveries (webhook_id, id) WHERE status = 'pending' AND job_id IS NULL;
 
     CREATE TABLE delivery_attempts (
       delivery_id      text COLLATE "C" NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
       number           integer NOT NULL,
-      webhook_id       text COLLATE "C" NOT NULL,
       job_id           text COLLATE "C" NOT NULL,
       started_at       timestamptz NOT NULL,
       finished_at      timestamptz,
@@ -84,9 +85,6 @@ export async function up(knex: Knex): Promise<void> {
       answer_truncated boolean,
       PRIMARY KEY (delivery_id, number)
     );
-    CREATE INDEX delivery_attempts_open ON delivery_attempts (webhook_id, started_at) WHERE finished_at IS NULL;
-
-    CREATE INDEX jobs_queued_deliveries ON jobs (source_id) WHERE source_kind = 'webhook' AND status = 'queued';
   `);
   await rename(knex, Object.entries(RENAMED));
 }
@@ -94,7 +92,6 @@ export async function up(knex: Knex): Promise<void> {
 export async function down(knex: Knex): Promise<void> {
   await rename(knex, Object.entries(RENAMED).map(([before, after]) => [after, before]));
   await knex.raw(`
-    DROP INDEX jobs_queued_deliveries;
     DROP TABLE delivery_attempts;
     DROP TABLE deliveries;
     DROP TABLE webhooks;

@@ -16,6 +16,8 @@ export class Delivery extends Model {
   declare status: DeliveryStatus;
   /** Why it was cancelled or failed. */
   declare reason: string | null;
+  /** Takes a place of its webhook: it is being sent, or about to be. */
+  declare underWay: boolean;
   /** The replay that last asked for it. */
   declare replayedBy: string | null;
   declare createdAt: Date;

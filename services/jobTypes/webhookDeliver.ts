@@ -1,10 +1,12 @@
 import { Type, type Static } from 'typebox';
 import type { Note } from '../../db/commit.ts';
 import { beginAttempt, endAttempt, type BegunAttempt } from '../../db/deliveries.ts';
+import { AppError } from '../../domain/errors.ts';
 import { JobFailure, jobType, type JobTools, type JobType } from '../../domain/jobType.ts';
 import { DELIVER, GONE, EXCHANGE_MS } from '../../domain/webhooks.ts';
 import { jobWorkflowId } from '../../temporal/contracts.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { Metrics } from '../../platform/metrics.ts';
 import { persistently } from '../persistently.ts';
 import { failsForLong, type WebhookDisable } from '../webhookDisable.ts';
 import type { Exchange, WebhookSend } from '../webhookSend.ts';
@@ -13,7 +15,7 @@ import type { WebhookSecrets } from '../webhookSecrets.ts';
 const Payload = Type.Object({ deliveryId: Type.String() }, { additionalProperties: false });
 type Payload = Static<typeof Payload>;
 
-export type DeliverDeps = { note: Note; clock: Clock; secrets: WebhookSecrets; send: WebhookSend; disable: WebhookDisable };
+export type DeliverDeps = { note: Note; clock: Clock; metrics: Metrics; secrets: WebhookSecrets; send: WebhookSend; disable: WebhookDisable };
 
 /** Beyond the exchange there is time to read what to send and to write what came of it. */
 const MARGIN_MS = 60_000;
@@ -22,12 +24,23 @@ const MARGIN_MS = 60_000;
 const CANCELLATION_MS = 60_000;
 
 /** Sends one event to one webhook. Every attempt is a row, and the same message with the same `webhook-id`. */
-export function webhookDeliver({ note, clock, secrets, send, disable }: DeliverDeps): JobType<Payload> {
-  const exchange = (begun: BegunAttempt, signal: AbortSignal): Promise<Exchange> => {
-    const { webhookId, endpointUrl, eventId, eventType, eventCreatedAt, sequence, eventTenantId, data } = begun;
-    const message = { id: eventId, type: eventType, timestamp: eventCreatedAt, sequence, tenantId: eventTenantId, data };
-    return send(endpointUrl, secrets.signing(webhookId, begun, clock.now()), message, signal);
-  };
+export function webhookDeliver({ note, clock, metrics, secrets, send, disable }: DeliverDeps): JobType<Payload> {
+  /** What cannot be signed is an attempt that failed, like one that cannot be sent. */
+  function signing(begun: BegunAttempt): string[] | Exchange {
+    try {
+      return secrets.signing(begun.webhookId, begun, clock.now());
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      return { durationMs: 0, httpStatus: null, requestHeaders: {}, answer: null, answerTruncated: false, error: { code: error.code, message: error.message } };
+    }
+  }
+
+  async function exchange(begun: BegunAttempt, signal: AbortSignal): Promise<Exchange> {
+    const { endpointUrl, eventId, eventType, eventCreatedAt, sequence, eventTenantId, data } = begun;
+    const keys = signing(begun);
+    if (!Array.isArray(keys)) return keys;
+    return send(endpointUrl, keys, { id: eventId, type: eventType, timestamp: eventCreatedAt, sequence, tenantId: eventTenantId, data }, signal);
+  }
 
   async function judge({ webhookId, tenantId, failingSince }: BegunAttempt, { httpStatus, error, retryAfterMs }: Exchange, jobId: string) {
     if (!error) return;
@@ -50,7 +63,8 @@ export function webhookDeliver({ note, clock, secrets, send, disable }: DeliverD
       return { delivered: true };
     }
     const outcome = await exchange(begun, signal);
-    const { httpStatus, durationMs } = outcome;
+    const { httpStatus, durationMs, error } = outcome;
+    metrics.deliveryAttempts.inc({ outcome: error ? 'failed' : 'succeeded' });
     // Sent is sent: a database that is away for a moment must not make it be sent again.
     await persistently(() => note((db, now) => endAttempt(db, { deliveryId, number, webhookId, outcome, now })), 'delivery');
     if (httpStatus !== null) log('info', `The endpoint answered ${httpStatus}`, { durationMs });
