@@ -144,7 +144,7 @@ async function query(url: string, sql: string): Promise<number> {
   await client.connect();
   const { rows } = await client.query<{ count: number }>(sql);
   await client.end();
-  return Number(rows[0]?.count ?? 0);
+  return rows[0]?.count ?? 0;
 }
 
 const pendingFor = (url: string) => query(url, `SELECT count(*) FROM deliveries WHERE status = 'pending'`);

@@ -35,7 +35,7 @@ export async function deliver(app: TestApp, { answers, retryPolicy, act }: Branc
   try {
     const made = await client(app).post('/api/webhooks', { endpointUrl: sink.url('/'), eventTypes: ['job.created'], ...(retryPolicy && { retryPolicy }) });
     await client(app).post('/api/jobs', { type: 'core.echo', payload: {} });
-    const look = async () => (await app.deps.db('deliveries').where({ webhook_id: made.body.id }).first()) as any;
+    const look = (): Promise<any> => app.deps.db('deliveries').where({ webhook_id: made.body.id }).first() as Promise<any>;
     const delivery = await eventually(look, (row) => row?.job_id != null);
     if (act) {
       await eventually(() => app.deps.db('job_logs').where({ job_id: delivery.job_id }).whereLike('message', '%next attempt%').first(), Boolean);
