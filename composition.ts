@@ -19,7 +19,7 @@ import { createIdempotency } from './services/idempotency.ts';
 import { createJobEnds } from './services/jobEnds.ts';
 import { createJobRuns } from './services/jobRuns.ts';
 import { createJobStarts } from './services/jobStarts.ts';
-import { allJobTypes } from './services/jobTypes/index.ts';
+import { allJobTypes, jobEndings } from './services/jobTypes/index.ts';
 import { createJobTypes } from './services/jobTypes/registry.ts';
 import { createJobs } from './services/jobs.ts';
 import { createPasswords, type Passwords } from './services/passwords.ts';
@@ -89,16 +89,16 @@ export function compose(config: Config, log: Log) {
   const people = composePeople(config, { db, commit, passwords, audit, access, rights, vault, ids, clock, log });
   const secrets = createWebhookSecrets(vault);
   const send = createWebhookSend({ http, clock });
-  const jobTypes = createJobTypes(allJobTypes({ db, commit, note, ids, clock, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }) }));
+  const jobTypes = createJobTypes(allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }) }));
   const starts = createJobStarts({ ids, heartbeatMs });
-  const ends = createJobEnds({ jobTypes });
+  const ends = createJobEnds({ jobTypes, endings: jobEndings });
   const jobs = createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends });
   const inspect = createInspect(link);
-  const runs = createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics });
+  const queue = createDeliveryQueue({ db, commit, jobTypes, starts, ends, log });
+  const runs = createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics, admit: { delivery: queue.admit } });
   const reconcile = createReconcile({
     db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs: reconcileSeconds * 1_000,
   });
-  const queue = createDeliveryQueue({ db, commit, jobTypes, starts, ends });
   const relay = createEventRelay({ db, queue, ids, clock, log, metrics });
   const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
   const sealer = createSealer({ db, log });

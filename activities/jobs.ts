@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
+import type { Lane } from '../domain/jobType.ts';
 import type { Log } from '../platform/log.ts';
 import { unavailable, withoutData } from './withoutData.ts';
 import { AttemptFailed, type JobRuns } from '../services/jobRuns.ts';
@@ -15,11 +16,11 @@ const BEATS_PER_LIMIT = 4;
 export function createJobActivities({ runs, log }: { runs: JobRuns; log: Log }) {
   return {
     /** Makes one attempt. The failure that Temporal sees carries a code, never data of the job. */
-    async attemptJob(jobId: string): Promise<void> {
+    async attemptJob(jobId: string, lane: Lane): Promise<void> {
       const context = Context.current();
       const beating = keepBeating(context);
       try {
-        await runs.attempt({ jobId, runId: currentRunId() }, context.cancellationSignal);
+        await runs.attempt({ jobId, runId: currentRunId() }, lane, context.cancellationSignal);
       } catch (error) {
         throw toFailure(error, context, () => log.warn({ err: error, jobId }, 'an attempt could not be recorded'));
       } finally {

@@ -34,6 +34,12 @@ export type Work<Task extends OwedTask> = {
 /** The record was in another state than the change was for; nothing was written. */
 export class NothingChanged extends Error {}
 
+/** For `catch`: `none` where a commit found nothing to change. */
+export const unlessNothing = <T>(none: T) => (error: unknown): T => {
+  if (error instanceof NothingChanged) return none;
+  throw error;
+};
+
 /** Writes for a caller, at the caller's tenant; leaves an audit entry, or throws. */
 export type Commit<Task extends OwedTask> = <T>(
   caller: Caller,

@@ -16,25 +16,28 @@ export type DeliveryView = {
   status: DeliveryStatus; reason: string | null; createdAt: Date; updatedAt: Date; attemptCount: number; attempts: AttemptView[];
 };
 
-/** Attempts that come with a delivery. */
-const MAX_ATTEMPTS = 20;
-
 type Condition = { sql: string; bindings: readonly Knex.RawBinding[] };
 
-async function select(db: Knex, where: Condition, limit: number): Promise<DeliveryView[]> {
+/** How much of the attempts comes with each delivery: a page of them must stay small. */
+type Detail = { attempts: number; answerCharacters: number };
+const WHOLE: Detail = { attempts: 20, answerCharacters: 1_000_000 };
+const LISTED: Detail = { attempts: 5, answerCharacters: 200 };
+
+async function select(db: Knex, where: Condition, limit: number, { attempts, answerCharacters }: Detail): Promise<DeliveryView[]> {
   const { rows } = await db.raw<{ rows: (Omit<DeliveryView, 'attempts'> & { attempts: AttemptView[] | null })[] }>(
     `SELECT d.id, d.tenant_id AS "tenantId", d.webhook_id AS "webhookId", d.event_id AS "eventId", e.type AS "eventType", e.sequence,
             d.job_id AS "jobId", d.status, d.reason, d.created_at AS "createdAt", d.updated_at AS "updatedAt",
             COALESCE((SELECT max(number) FROM delivery_attempts WHERE delivery_id = d.id), 0) AS "attemptCount", (
               SELECT json_agg(a ORDER BY a.number) FROM (
                 SELECT number, job_id AS "jobId", started_at AS "startedAt", finished_at AS "finishedAt", duration_ms AS "durationMs",
-                       http_status AS "httpStatus", error, request_headers AS "requestHeaders", answer, answer_truncated AS "answerTruncated"
-                FROM delivery_attempts WHERE delivery_id = d.id ORDER BY number DESC LIMIT ${MAX_ATTEMPTS}
+                       http_status AS "httpStatus", error, request_headers AS "requestHeaders", left(answer, ?) AS answer,
+                       answer_truncated OR length(answer) > ? AS "answerTruncated"
+                FROM delivery_attempts WHERE delivery_id = d.id ORDER BY number DESC LIMIT ?
               ) AS a
             ) AS attempts
      FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
      WHERE ${where.sql} ORDER BY d.id DESC LIMIT ?`,
-    [...where.bindings, limit],
+    [answerCharacters, answerCharacters, attempts, ...where.bindings, limit],
   );
   return rows.map((row) => ({ ...row, attempts: row.attempts ?? [] }));
 }
@@ -48,20 +51,20 @@ export async function pageOfDeliveries(
     ...(status === undefined ? [] : [{ sql: 'd.status = ?', bindings: [status] }]),
     ...(after === undefined ? [] : [{ sql: 'd.id < ?', bindings: [after] }]),
   ];
-  const rows = await select(db, { sql: parts.map(({ sql }) => sql).join(' AND '), bindings: parts.flatMap(({ bindings }) => bindings) }, limit + 1);
+  const rows = await select(db, { sql: parts.map(({ sql }) => sql).join(' AND '), bindings: parts.flatMap(({ bindings }) => bindings) }, limit + 1, LISTED);
   const items = rows.slice(0, limit);
   return { items, nextKey: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
 }
 
 const inScope = (scope: Scope) => scopeCondition(scope, { tenant: 'd.tenant_id' });
 
-/** The deliveries of an event inside `scope`. A webhook has at most one, so their number is bounded by that of webhooks. */
+/** The deliveries of an event inside `scope`, one for each webhook that was told of it: of more than 1,000 the newest. */
 export function deliveriesOf(db: Knex, eventId: string, scope: Scope): Promise<DeliveryView[]> {
   const { sql, bindings } = inScope(scope);
-  return select(db, { sql: `d.event_id = ? AND ${sql}`, bindings: [eventId, ...bindings] }, 1_000);
+  return select(db, { sql: `d.event_id = ? AND ${sql}`, bindings: [eventId, ...bindings] }, 1_000, LISTED);
 }
 
 export async function findDelivery(db: Knex, id: string, scope: Scope): Promise<DeliveryView | undefined> {
   const { sql, bindings } = inScope(scope);
-  return (await select(db, { sql: `d.id = ? AND ${sql}`, bindings: [id, ...bindings] }, 1))[0];
+  return (await select(db, { sql: `d.id = ? AND ${sql}`, bindings: [id, ...bindings] }, 1, WHOLE))[0];
 }

@@ -46,3 +46,14 @@ export async function pageOfEvents(db: Knex, scope: Scope, filter: EventFilter, 
   const more = rows.length > page.limit && last !== null;
   return { items, nextKey: more ? String(last) : null, lastSequence: more && page.order === 'oldest' ? last : head };
 }
+
+/** A sequence such that no event that was made at `time` or later has it or a smaller one. */
+export async function sequenceBefore(db: Knex, time: Date): Promise<number> {
+  const { rows: [found] } = await db.raw<{ rows: { sequence: number | null }[] }>(
+    // Sequences follow times but for little: the smallest among the first is the smallest of all.
+    `SELECT min(sequence) - 1 AS sequence FROM (
+       SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at >= ? ORDER BY created_at LIMIT 1000) AS first`,
+    [time],
+  );
+  return found?.sequence ?? readHead(db);
+}

@@ -22,7 +22,13 @@ export type OutboxRow = { id: string; task: OwedTask; availableAt: Date; at: Dat
  * A change of one record as part of a larger statement. `sql(name)` is a list of common table expressions, the
  * one called `name` with a row when the record was in the state that the change is for.
  */
-export type Change = { sql(name: string): string; bindings: readonly Knex.RawBinding[]; topics: readonly string[] };
+export type Change = {
+  sql(name: string): string;
+  bindings: readonly Knex.RawBinding[];
+  topics: readonly string[];
+  /** The commit stands whether or not there was something to change. */
+  optional?: true;
+};
 
 /** What a commit writes. */
 export type Trail = {
@@ -82,10 +88,10 @@ function statement() {
  */
 export async function writeTrail(db: Knex, trail: Trail): Promise<void> {
   const sql = statement();
-  const checks = trail.changes.map((change, i) => {
+  const checks = trail.changes.flatMap((change, i) => {
     sql.parts.push(change.sql(`c${i}`));
     sql.bindings.push(...change.bindings);
-    return `must_change((SELECT count(*) FROM c${i}))`;
+    return change.optional ? [] : [`must_change((SELECT count(*) FROM c${i}))`];
   });
   for (const record of trail.inserts) {
     const row = record.$toDatabaseJson() as Record<string, Knex.RawBinding>;

@@ -20,6 +20,7 @@ export type ErrorCode =
   | 'version_stale'
   | 'job_finished'
   | 'job_not_finished'
+  | 'job_not_retryable'
   | 'idempotency_in_progress'
   | 'idempotency_mismatch'
   | 'body_too_large'

@@ -31,8 +31,8 @@ export const DEFAULT_RETRY: RetryPolicy = {
 /** Milliseconds to wait after attempt number `attempt` (1 is the first) has failed. `chance` is from 0 to 1. */
 export function retryDelayMs(policy: RetryPolicy, attempt: number, chance: number = Math.random()): number {
   const { intervalsSeconds, jitter = 0 } = policy;
-  const grown = Math.min(policy.initialIntervalSeconds * policy.backoffCoefficient ** (attempt - 1), policy.maxIntervalSeconds);
-  const seconds = intervalsSeconds?.[Math.min(attempt, intervalsSeconds.length) - 1] ?? grown;
+  const grown = policy.initialIntervalSeconds * policy.backoffCoefficient ** (attempt - 1);
+  const seconds = Math.min(intervalsSeconds?.[Math.min(attempt, intervalsSeconds.length) - 1] ?? grown, policy.maxIntervalSeconds);
   return Math.round(seconds * (1 + jitter * chance) * 1_000);
 }
 

@@ -52,7 +52,8 @@ export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]
     connect: { lookup, timeout: 10_000 },
     maxRedirections: 0,
     pipelining: 0,
-    connections: 64,
+    // Many share a host: who waits for one endpoint there must not hold up the others.
+    connections: 512,
     keepAliveTimeout: 4_000,
     maxHeaderSize: 32_768,
   } as ConstructorParameters<typeof Agent>[0]);
@@ -60,7 +61,7 @@ export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]
   function checkUrl(text: string): URL {
     const url = URL.parse(text);
     if (!url || !['http:', 'https:'].includes(url.protocol)) {
-      throw new OutboundError('url_not_allowed', 'Only http and https URLs are allowed', false);
+      throw new OutboundError('url_not_allowed', 'Only valid http and https URLs are allowed', false);
     }
     if (url.username !== '' || url.password !== '') {
       throw new OutboundError('url_not_allowed', 'A URL must not contain credentials', false);
@@ -183,5 +184,6 @@ function toOutboundError(error: unknown, host: string): OutboundError {
   if (name === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
     return new OutboundError('bad_answer', `${host} did not answer with valid HTTP`, true);
   }
+  if (code === 'UND_ERR_SOCKET') return new OutboundError('bad_answer', `${host} closed the connection before it had answered`, true);
   return new OutboundError('connect_failed', `Cannot reach ${host}${code === '' ? '' : ` (${code})`}`, true);
 }

@@ -12,10 +12,10 @@ export type Loop = {
 type Options = { name: string; everyMs: number; atLeastMs?: number; log: Log };
 
 /**
- * Runs `round` again and again, `everyMs` apart, or at once while it returns true ("there is more"). A failed
- * round is logged and waits like any other.
+ * Runs `round` again and again, `everyMs` apart, sooner when it returns how many milliseconds to wait, or at once while
+ * it returns true ("there is more"). A failed round is logged and waits like any other.
  */
-export function startLoop({ name, everyMs, atLeastMs = 0, log }: Options, round: () => Promise<boolean>): Loop {
+export function startLoop({ name, everyMs, atLeastMs = 0, log }: Options, round: () => Promise<boolean | number>): Loop {
   let stopped = false;
   let woken = false;
   let resting = false;
@@ -38,12 +38,12 @@ export function startLoop({ name, everyMs, atLeastMs = 0, log }: Options, round:
         log.warn({ err: error, loop: name }, 'a background round failed and will be repeated');
         return false;
       });
-      if (stopped || more) continue;
+      if (stopped || more === true) continue;
       const leftMs = atLeastMs - (performance.now() - began);
       resting = leftMs > 0;
       if (resting) await pause(leftMs);
       resting = false;
-      if (!stopped && !woken) await pause(everyMs);
+      if (!stopped && !woken) await pause(more === false ? everyMs : more);
     }
   }
 

@@ -3,6 +3,7 @@ import { findDelivery, pageOfDeliveries, type DeliveryView } from '../db/deliver
 import type { Page, PageRequest } from '../db/keyset.ts';
 import type { Knex } from '../db/knex.ts';
 import { Delivery } from '../db/models/Delivery.ts';
+import type { Job } from '../db/models/Job.ts';
 import { Webhook } from '../db/models/Webhook.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError, notFound } from '../domain/errors.ts';
@@ -35,24 +36,26 @@ export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) 
     },
 
     /**
-     * Makes a delivery that has ended again, with a job of its own and the same `webhook-id`. Errors: `not_found`,
+     * Makes a delivery that has ended, or waits for its next attempt, again and at once, with a job of its own and the same
+     * `webhook-id`. Returns that job. Errors: `not_found`,
      * `permission_denied`, `delivery_pending`, `webhook_disabled`.
      */
-    async redeliver(caller: Caller, id: string): Promise<DeliveryView> {
+    async redeliver(caller: Caller, id: string): Promise<Job> {
       const { webhookId, tenantId } = await read(caller, id);
       await access.require(caller, 'webhook:write', { tenantId });
-      await commit({ ...caller, tenantId }, async (work) => {
+      return commit({ ...caller, tenantId }, async (work) => {
         const trx = await work.trx();
         // Whoever disables the webhook waits, and finds this delivery pending.
         const webhook = await Webhook.query(trx).findById(webhookId).forShare().throwIfNotFound();
-        if (!webhook.enabled) throw new AppError('webhook_disabled', 'The webhook is disabled or deleted; enable it first.');
+        if (!webhook.enabled) throw new AppError('webhook_disabled', `The webhook is ${webhook.deletedAt ? 'deleted' : 'disabled; enable it first'}.`);
         const before = await Delivery.query(trx).findById(id).forUpdate().throwIfNotFound();
-        if (before.status === 'pending') throw new AppError('delivery_pending', 'The delivery has not ended yet.');
-        await Delivery.query(trx).findById(id).patch({ status: 'pending', reason: null });
-        const [job] = await queue.makeJobs(work, [{ id, webhookId, tenantId, retryPolicy: webhook.retryPolicy }]);
-        work.audit('delivery.redeliver', { type: 'delivery', id }, { before: { status: before.status, jobId: before.jobId }, after: { jobId: job?.id } });
+        // One that waits for its next attempt gets a new job; the one before it finds that out when its time comes.
+        if (before.status === 'pending' && (before.underWay || before.jobId === null)) throw new AppError('delivery_pending', 'The delivery is under way, or next in its turn.');
+        await Delivery.query(trx).findById(id).patch({ status: 'pending', reason: null, owedAt: work.now });
+        const job = await queue.makeJob(work, { id, webhookId, tenantId, retryPolicy: webhook.retryPolicy });
+        work.audit('delivery.redeliver', { type: 'delivery', id }, { before: { status: before.status, jobId: before.jobId }, after: { jobId: job.id } });
+        return job;
       });
-      return read(caller, id);
     },
   };
 }

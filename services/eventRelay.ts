@@ -1,3 +1,4 @@
+import { isLockTimeout } from '../db/constraints.ts';
 import type { Knex } from '../db/knex.ts';
 import { hasUnpublished, publishEvents } from '../db/publish.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -23,7 +24,7 @@ const AT_LEAST_MS = 25;
 /** When deliveries wait for room, it is looked for so often. */
 const WAITING_MS = 100;
 
-/** A reader waits no longer for what was committed before. */
+/** A reader waits no longer than about this for what was committed before. */
 const FLUSH_MS = 1_000;
 
 /**
@@ -31,43 +32,64 @@ const FLUSH_MS = 1_000;
  * they owe, cancels deliveries of webhooks that were disabled. What one process leaves undone another one does.
  */
 export function createEventRelay({ db, queue, ids, clock, log, metrics }: Deps) {
-  let loop: Loop | undefined;
-  let again: NodeJS.Timeout | undefined;
+  let loops: Loop[] = [];
+  let flushing: Promise<void> | undefined;
+  let following: Promise<void> | undefined;
 
-  async function publish(): Promise<boolean> {
+  async function publish(lockMs?: number): Promise<boolean> {
     if (!(await hasUnpublished(db))) return false;
-    const { events } = await publishEvents(db, { limit: BATCH, now: clock.now(), ids });
+    const events = await publishEvents(db, { limit: BATCH, now: clock.now(), ids, ...(lockMs !== undefined && { lockMs }) });
     metrics.eventsPublished.inc(events);
+    // They owe deliveries, or tell that a webhook was disabled.
+    loops[1]?.wake();
     return events === BATCH;
   }
 
-  async function round(): Promise<boolean> {
-    const morePublished = await publish();
+  async function publishAll(): Promise<void> {
+    const until = clock.now().getTime() + FLUSH_MS;
+    try {
+      while ((await publish(FLUSH_MS)) && clock.now().getTime() < until);
+    } catch (error) {
+      // Somebody else is at it for long: the reader sees what there is.
+      if (!isLockTimeout(error)) throw error;
+    }
+  }
+
+  /**
+   * Publishes what was committed until now, so that whoever asks next sees it; gives up after about a second. Readers
+   * that come while one is at it share the next time.
+   */
+  function flush(): Promise<void> {
+    if (!flushing) {
+      flushing = publishAll().finally(() => (flushing = undefined));
+      return flushing;
+    }
+    following ??= flushing.catch(() => undefined).then(() => {
+      following = undefined;
+      return flush();
+    });
+    return following;
+  }
+
+  async function deliver(): Promise<boolean | number> {
     const { waiting, more } = await queue.queue();
     const cancelling = await queue.cancel();
-    clearTimeout(again);
-    if (waiting || cancelling) again = setTimeout(() => loop?.wake(), WAITING_MS);
-    return morePublished || more;
+    return more || (waiting || cancelling ? WAITING_MS : false);
   }
 
   return {
     /** Events were committed by this process. */
-    wake: (): void => loop?.wake(),
+    wake: (): void => loops[0]?.wake(),
 
-    /** Publishes what was committed until now, so that whoever asks next sees it; gives up when that takes long. */
-    async flush(): Promise<void> {
-      const until = clock.now().getTime() + FLUSH_MS;
-      while ((await publish().catch(() => false)) && clock.now().getTime() < until);
-    },
+    flush,
 
     start(): void {
-      loop = startLoop({ name: 'event relay', everyMs: EVERY_MS, atLeastMs: AT_LEAST_MS, log }, round);
+      loops = [
+        startLoop({ name: 'publish events', everyMs: EVERY_MS, atLeastMs: AT_LEAST_MS, log }, () => publish()),
+        startLoop({ name: 'queue deliveries', everyMs: EVERY_MS, atLeastMs: AT_LEAST_MS, log }, deliver),
+      ];
     },
 
-    async stop(): Promise<void> {
-      clearTimeout(again);
-      await loop?.stop();
-      clearTimeout(again);
-    },
+    stop: async (): Promise<void> => void (await Promise.all(loops.map((loop) => loop.stop()))),
   };
 }

@@ -25,12 +25,12 @@ export function createEvents({ db, access, relay }: { db: Knex; access: Access; 
 
     /** Error: `not_found`. */
     async read(caller: Caller, id: string): Promise<EventWithDeliveries> {
-      const scope = access.scope(caller, 'event:read');
+      await relay.flush();
       const query = Event.query(db).findById(id).whereNotNull('sequence');
-      whereInScope(query, scope);
+      whereInScope(query, access.scope(caller, 'event:read'));
       const event = await query;
       if (!event) throw notFound('event', id);
-      return { event, deliveries: await deliveriesOf(db, id, scope) };
+      return { event, deliveries: await deliveriesOf(db, id, access.scope(caller, 'webhook:read')) };
     },
   };
 }

@@ -1,9 +1,7 @@
 import type { Work } from '../db/commit.ts';
-import { deliveryEnded } from '../db/deliveries.ts';
 import { jobChange } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
 import type { FinalJobStatus } from '../domain/jobs.ts';
-import { DELIVER } from '../domain/webhooks.ts';
 import { cancelJob, type DispatchTask } from '../temporal/contracts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 import { eventData, jobEnded, jobLogged, subject, type JobView } from './jobTrail.ts';
@@ -12,17 +10,15 @@ export type JobEnds = ReturnType<typeof createJobEnds>;
 
 type Ended = JobView & { status: FinalJobStatus };
 
-/** Records of job types that end with their job, in its commit. */
-const FOLLOWERS: Readonly<Record<string, (work: Work<DispatchTask>, job: Ended) => void>> = {
-  [DELIVER]: (work, { id, status, error }) => work.change(deliveryEnded(id, status, error?.code ?? null, work.now)),
-};
+/** Adds to the commit that ends a job of some type what else ends with it. */
+export type JobEnding = (work: Work<DispatchTask>, job: Ended) => void;
 
 /** What belongs to the end of a job, whatever brings it about. */
-export function createJobEnds({ jobTypes }: { jobTypes: JobTypes }) {
+export function createJobEnds({ jobTypes, endings }: { jobTypes: JobTypes; endings: Readonly<Record<string, JobEnding>> }) {
   /** Adds to the commit that ends a job: its event, and what ends with it. */
   function ended(work: Work<DispatchTask>, job: Ended): void {
     if (!jobTypes.find(job.type)?.quiet) work.emit(`job.${job.status}`, subject(job), eventData(job));
-    FOLLOWERS[job.type]?.(work, job);
+    endings[job.type]?.(work, job);
   }
 
   return {

@@ -1,4 +1,4 @@
-import { NothingChanged, type Commit, type Note } from '../db/commit.ts';
+import { unlessNothing, type Commit, type Note } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
 import { claimAttempt, jobChange, noteJobChange, type JobGuard } from '../db/jobs.ts';
 import { Job } from '../db/models/Job.ts';
@@ -37,8 +37,13 @@ export class AttemptFailed extends Error {
 /** The run of a job's workflow, as Temporal names it. */
 export type RunOf = { jobId: string; runId: string };
 
+/** Asked before an attempt is counted: null when it may begin, else how many milliseconds to wait. */
+export type Admit = (jobId: string) => Promise<number | null>;
+
 type Deps = {
   db: Knex; commit: Commit<DispatchTask>; note: Note; access: Access; rights: UserRights; jobTypes: JobTypes; ends: JobEnds; clock: Clock; log: Log; metrics: Metrics;
+  /** By lane; what is not here is always admitted. */
+  admit: Partial<Record<Lane, Admit>>;
 };
 
 /** A wait that a server asked for is honoured up to this. */
@@ -48,28 +53,25 @@ const MAX_ASKED_DELAY_MS = 3_600_000;
 const MAX_UNCHECKED_MS = 3_600_000;
 
 /** What the workflow of a job does to its record. Every step may be repeated: the second time changes nothing. */
-export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics }: Deps) {
+export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics, admit }: Deps) {
   /** Moves a job to its end; false when it has one already or another run has it. */
   async function finish(job: Job, { lines, progress }: Taken, end: JobEnd): Promise<boolean> {
     const error = end.error ?? null;
-    try {
-      await commit(systemCaller(job.tenantId, jobWorkflowId(job.id)), (work) => {
-        work.change(jobChange(
-          job.id, end.guard,
-          {
-            status: end.status, updated_at: work.now, finished_at: work.now,
-            result: end.result ?? null, error: error && JSON.stringify(error), ...progress,
-          },
-          lines, [jobEnded(job.id), jobLogged(job.id)],
-        ));
-        const ended = { ...view(job), status: end.status, error };
-        work.audit(`job.${VERBS[end.status]}`, subject(job), { before: auditView(job), after: auditView(ended) });
-        ends.ended(work, ended);
-      });
-    } catch (failure) {
-      if (failure instanceof NothingChanged) return false;
-      throw failure;
-    }
+    const done = await commit(systemCaller(job.tenantId, jobWorkflowId(job.id)), (work) => {
+      work.change(jobChange(
+        job.id, end.guard,
+        {
+          status: end.status, updated_at: work.now, finished_at: work.now,
+          result: end.result ?? null, error: error && JSON.stringify(error), ...progress,
+        },
+        lines, [jobEnded(job.id), jobLogged(job.id)],
+      ));
+      const ended = { ...view(job), status: end.status, error };
+      work.audit(`job.${VERBS[end.status]}`, subject(job), { before: auditView(job), after: auditView(ended) });
+      ends.ended(work, ended);
+      return true;
+    }).catch(unlessNothing(false));
+    if (!done) return false;
     metrics.jobsFinished.inc({ type: job.type, status: end.status });
     return true;
   }
@@ -102,6 +104,7 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
     throw new AttemptFailed(failure.code, retryInMs);
   }
 
+  /** What only an operation of its own makes was allowed by that operation's permission, and needs it still. */
   const mayRun = async (job: Job, type: JobType): Promise<boolean> => {
     const held = await rights.ofAuthority(job.authority);
     const needed = [...(type.onlyThrough === null ? ['job:write' as const] : []), ...(type.permission ? [type.permission] : [])];
@@ -147,7 +150,9 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
      * Makes one attempt of a job. Resolves when the job has its end or this run has nothing to do.
      * Errors: `AttemptFailed`; the reason of `signal` when that ended the attempt; database errors.
      */
-    async attempt(of: RunOf, signal: AbortSignal): Promise<void> {
+    async attempt(of: RunOf, lane: Lane, signal: AbortSignal): Promise<void> {
+      const waitMs = (await admit[lane]?.(of.jobId)) ?? null;
+      if (waitMs !== null) throw new AttemptFailed('no_room', waitMs);
       const job = await begin(of);
       if (!job) return;
       await using run = createRunLog({ note, clock, log, job });

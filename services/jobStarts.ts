@@ -16,18 +16,19 @@ export function createJobStarts({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: n
   const startOf = (job: { id: string; type: string; tenantId: string }, { lane, timeoutMs }: JobType): DispatchTask =>
     startJob(job, { lane, timeoutMs, heartbeatMs });
 
+  /** A job as it is written first, for those who write many at once. */
+  const make = (type: JobType, request: JobRequest, caller: Caller, from: { source?: JobSource; retryOf?: string }, now: Date) =>
+    newJob(type, request, caller, from, { id: ids.next('job'), now });
+
   return {
     startOf,
-
-    /** A job as it is written first, for those who write many at once. */
-    make: (type: JobType, request: JobRequest, caller: Caller, from: { source?: JobSource; retryOf?: string }, now: Date) =>
-      newJob(type, request, caller, from, { id: ids.next('job'), now }),
+    make,
 
     /** Adds a job that a caller asked for to a commit: the record, its trail and its start. */
     add(work: Work<DispatchTask>, type: JobType, request: JobRequest, caller: Caller, from: { source?: JobSource; retryOf?: string } = {}): Job {
-      const job = work.insert(Job, newJob(type, request, caller, from, { id: ids.next('job'), now: work.now }));
+      const job = work.insert(Job, make(type, request, caller, from, work.now));
       work.audit('job.create', subject(job), { after: auditView(job) });
-      work.emit('job.created', subject(job), eventData(job));
+      if (!type.quiet) work.emit('job.created', subject(job), eventData(job));
       work.dispatch(startOf(job, type));
       return job;
     },

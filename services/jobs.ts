@@ -137,12 +137,14 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
 
     /**
      * Creates a new job with the type, payload and policy of one that has ended, linked by `retryOf`.
-     * Errors: `not_found`, `permission_denied`, `job_not_finished`.
+     * Errors: `not_found`, `permission_denied`, `job_not_finished`, `job_not_retryable`.
      */
     async retry(caller: Caller, jobId: string): Promise<Job> {
       const { id } = await findToAct(caller, jobId, 'job:write');
       const { type, payload, retryPolicy, status, tenantId } = await Job.query(db).findById(id).throwIfNotFound();
       if (!isFinal(status)) throw new AppError('job_not_finished', `The job is still ${status}.`);
+      const through = jobTypes.find(type)?.onlyThrough ?? null;
+      if (through !== null) throw new AppError('job_not_retryable', `Jobs of the type ${type} are made by ${through}.`);
       return create({ ...caller, tenantId }, { type, payload, retryPolicy }, { retryOf: jobId });
     },
 

@@ -1,4 +1,4 @@
-import { NothingChanged, type Commit } from '../db/commit.ts';
+import { NothingChanged, unlessNothing, type Commit } from '../db/commit.ts';
 import { Webhook } from '../db/models/Webhook.ts';
 import { systemCaller } from '../domain/caller.ts';
 import { FAILING_LIMIT_MS, type DisabledReason } from '../domain/webhooks.ts';
@@ -9,7 +9,12 @@ import { webhookEvent, webhookSubject, webhookView } from './webhookTrail.ts';
 export type WebhookDisable = ReturnType<typeof createWebhookDisable>;
 
 /** What a webhook's row says when it is disabled; its waiting deliveries are cancelled in the background. */
-export const disabled = (reason: DisabledReason, now: Date) => ({ enabled: false, disabledAt: now, disabledReason: reason, cancelBefore: now });
+export const disabled = (disabledReason: DisabledReason, now: Date) => ({
+  enabled: false, disabledAt: now, disabledReason, ...cancelling(`webhook_${disabledReason === 'request' ? 'disabled' : disabledReason}`, now),
+});
+
+/** What it says while they are, and what they say then. */
+export const cancelling = (cancelReason: string, now: Date) => ({ cancelBefore: now, cancelReason });
 
 /** True when nothing has got through for as long as a webhook may fail. */
 export const failsForLong = (failingSince: Date | null, now: Date): boolean =>
@@ -20,17 +25,15 @@ export const createWebhookDisable = ({ commit, log }: { commit: Commit<DispatchT
   /** Disables a webhook, with an event that says why; one that is disabled, or works again, is left alone. */
   async (webhook: { id: string; tenantId: string }, reason: Exclude<DisabledReason, 'request'>, cause: string): Promise<void> => {
     const { id, tenantId } = webhook;
-    try {
-      await commit(systemCaller(tenantId, cause), async (work) => {
-        const trx = await work.trx();
-        const before = await Webhook.query(trx).findById(id).forUpdate();
-        if (!before?.enabled || (reason === 'failing' && !failsForLong(before.failingSince, work.now))) throw new NothingChanged();
-        const after = await Webhook.query(trx).patchAndFetchById(id, { ...disabled(reason, work.now), updatedAt: work.now, version: before.version + 1 });
-        work.audit('webhook.disable', webhookSubject(after), { before: webhookView(before), after: webhookView(after) });
-        work.emit('webhook.disabled', webhookSubject(after), { ...webhookEvent(after), reason });
-      });
-      log.warn({ webhookId: id, reason }, 'a webhook was disabled');
-    } catch (error) {
-      if (!(error instanceof NothingChanged)) throw error;
-    }
+    const done = await commit(systemCaller(tenantId, cause), async (work) => {
+      const trx = await work.trx();
+      const before = await Webhook.query(trx).findById(id).forUpdate();
+      // Another attempt may have got through, or have disabled it.
+      if (!before?.enabled || (reason === 'failing' && !failsForLong(before.failingSince, work.now))) throw new NothingChanged();
+      const after = await Webhook.query(trx).patchAndFetchById(id, { ...disabled(reason, work.now), updatedAt: work.now, version: before.version + 1 });
+      work.audit('webhook.disable', webhookSubject(after), { before: webhookView(before), after: webhookView(after) });
+      work.emit('webhook.disabled', webhookSubject(after), { ...webhookEvent(after), reason });
+      return true;
+    }).catch(unlessNothing(false));
+    if (done) log.warn({ webhookId: id, reason }, 'a webhook was disabled');
   };

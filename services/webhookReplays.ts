@@ -1,8 +1,7 @@
 import type { Commit } from '../db/commit.ts';
-import { readHead } from '../db/eventLog.ts';
+import { readHead, sequenceBefore } from '../db/eventLog.ts';
 import type { Knex } from '../db/knex.ts';
 import type { Job } from '../db/models/Job.ts';
-import { sequenceBefore } from '../db/publish.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError } from '../domain/errors.ts';
 import { REPLAY } from '../domain/webhooks.ts';

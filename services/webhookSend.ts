@@ -1,6 +1,6 @@
-import type { AttemptOutcome } from '../db/deliveries.ts';
+import type { AttemptOutcome } from '../db/deliveryAttempts.ts';
 import { signatureOf } from '../domain/signing.ts';
-import { EXCHANGE_MS, isSuccess, MAX_ANSWER_BYTES, OBEYED } from '../domain/webhooks.ts';
+import { EXCHANGE_MS, isSuccess, MAX_ANSWER_BYTES, RETRY_AFTER_STATUSES } from '../domain/webhooks.ts';
 import { OutboundError } from '../platform/addressGuard.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { GuardedHttp } from '../platform/guardedHttp.ts';
@@ -11,6 +11,11 @@ export type WebhookSend = ReturnType<typeof createWebhookSend>;
 export type WebhookMessage = { id: string; type: string; timestamp: Date; sequence: number | null; tenantId: string; data: object };
 
 export type Exchange = AttemptOutcome & { retryAfterMs?: number };
+
+/** An exchange without an answer. */
+export const unanswered = ({ code, message }: { code: string; message: string }, durationMs = 0, requestHeaders: Record<string, string> = {}): Exchange => ({
+  durationMs, httpStatus: null, requestHeaders, answer: null, answerTruncated: false, error: { code, message },
+});
 
 /** Control characters, which would do something to a terminal that shows them. */
 // eslint-disable-next-line no-control-regex
@@ -23,7 +28,7 @@ export function createWebhookSend({ http, clock }: { http: GuardedHttp; clock: C
   /**
    * Sends one message, signed with each of `secrets`, and tells what came of it. Throws only the reason of `signal`.
    */
-  return async (endpointUrl: string, secrets: readonly string[], message: WebhookMessage, signal: AbortSignal): Promise<Exchange> => {
+  return async (endpointUrl: string, secrets: readonly string[], message: WebhookMessage, signal?: AbortSignal): Promise<Exchange> => {
     const { id, type, timestamp: at, sequence, tenantId, data } = message;
     const body = JSON.stringify({ type, timestamp: at.toISOString(), sequence, tenantId, data });
     const timestamp = Math.floor(clock.now().getTime() / 1_000);
@@ -34,21 +39,18 @@ export function createWebhookSend({ http, clock }: { http: GuardedHttp; clock: C
     const began = performance.now();
     try {
       const answer = await http.request({
-        url: endpointUrl, method: 'POST', headers, body, timeoutMs: EXCHANGE_MS, maxBodyBytes: MAX_ANSWER_BYTES, signal,
+        url: endpointUrl, method: 'POST', headers, body, timeoutMs: EXCHANGE_MS, maxBodyBytes: MAX_ANSWER_BYTES, ...(signal && { signal }),
       });
       const { status, durationMs, truncated, retryAfterMs } = answer;
+      const text = escaped(answer.body);
       return {
-        durationMs, httpStatus: status, requestHeaders, answer: escaped(answer.body), answerTruncated: truncated,
+        durationMs, httpStatus: status, requestHeaders, answer: text.slice(0, MAX_ANSWER_BYTES), answerTruncated: truncated || text.length > MAX_ANSWER_BYTES,
         error: isSuccess(status) ? null : { code: 'http_status', message: `The endpoint answered ${status}` },
-        ...(retryAfterMs !== undefined && OBEYED.has(status) && { retryAfterMs }),
+        ...(retryAfterMs !== undefined && RETRY_AFTER_STATUSES.has(status) && { retryAfterMs }),
       };
     } catch (error) {
       if (!(error instanceof OutboundError)) throw error;
-      const { code, message: text } = error;
-      return {
-        durationMs: Math.round(performance.now() - began), httpStatus: null, requestHeaders, answer: null, answerTruncated: false,
-        error: { code, message: text },
-      };
+      return unanswered(error, Math.round(performance.now() - began), requestHeaders);
     }
   };
 }

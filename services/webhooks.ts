@@ -1,4 +1,4 @@
-import type { Commit } from '../db/commit.ts';
+import type { Commit, Work } from '../db/commit.ts';
 import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
 import type { Knex } from '../db/knex.ts';
 import { Webhook } from '../db/models/Webhook.ts';
@@ -15,7 +15,7 @@ import type { GuardedHttp } from '../platform/guardedHttp.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
-import { disabled } from './webhookDisable.ts';
+import { cancelling, disabled } from './webhookDisable.ts';
 import type { WebhookSecrets } from './webhookSecrets.ts';
 import { webhookEvent, webhookSubject, webhookView } from './webhookTrail.ts';
 
@@ -67,7 +67,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
   /** Runs a change of a webhook that is there, with its row locked, in its tenant's trail. */
   const changing = async <T>(
     caller: Caller, { id, tenantId }: Webhook, expectedVersion: number | undefined,
-    change: (work: Parameters<Parameters<typeof commit>[1]>[0], before: Webhook, trx: Knex) => Promise<T>,
+    change: (work: Work<DispatchTask>, before: Webhook, trx: Knex) => Promise<T>,
   ): Promise<T> =>
     commit({ ...caller, tenantId }, async (work) => {
       const trx = await work.trx();
@@ -109,7 +109,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
         const enabled = fields.enabled ?? true;
         const webhook = await Webhook.query(trx).insertAndFetch({
           id, tenantId: caller.tenantId, endpointUrl: fields.endpointUrl, description: fields.description ?? '',
-          eventTypes: typesOf(fields.eventTypes), enabled, disabledAt: enabled ? null : work.now, disabledReason: enabled ? null : 'request',
+          eventTypes: typesOf(fields.eventTypes), enabled, enabledAt: work.now, disabledAt: enabled ? null : work.now, disabledReason: enabled ? null : 'request',
           retryPolicy: { ...DEFAULT_DELIVERY_RETRY, ...fields.retryPolicy }, secret: secrets.seal(id, secret),
           createdBy: caller.actorId, createdAt: work.now, updatedAt: work.now, version: 1,
         });
@@ -131,10 +131,11 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       return changing(caller, known, expectedVersion, async (work, before, trx) => {
         const { endpointUrl, description, eventTypes, enabled, retryPolicy } = fields;
         const after = await Webhook.query(trx).patchAndFetchById(id, {
-          ...(endpointUrl !== undefined && { endpointUrl }), ...(description !== undefined && { description }),
+          // How long it has failed says nothing about another endpoint.
+          ...(endpointUrl !== undefined && endpointUrl !== before.endpointUrl && { endpointUrl, failingSince: null }), ...(description !== undefined && { description }),
           ...(eventTypes !== undefined && { eventTypes: typesOf(eventTypes) }),
           ...(retryPolicy && { retryPolicy: { ...before.retryPolicy, ...retryPolicy } }),
-          ...(enabled === true && !before.enabled && { enabled, disabledAt: null, disabledReason: null, failingSince: null }),
+          ...(enabled === true && !before.enabled && { enabled, enabledAt: work.now, disabledAt: null, disabledReason: null, failingSince: null }),
           ...(enabled === false && before.enabled && disabled('request', work.now)),
           ...(secret !== undefined && rotated(before, secrets.seal(id, secret), work.now)),
           updatedAt: work.now, version: before.version + 1,
@@ -170,7 +171,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       const known = await findToAct(caller, id, 'webhook:delete');
       await changing(caller, known, expectedVersion, async (work, before, trx) => {
         await Webhook.query(trx).findById(id).patch({
-          ...disabled(before.disabledReason ?? 'request', work.now), deletedAt: work.now, updatedAt: work.now,
+          ...disabled(before.disabledReason ?? 'request', work.now), ...cancelling('webhook_deleted', work.now), deletedAt: work.now, updatedAt: work.now,
           secret: '', previousSecret: null, previousSecretUntil: null, version: before.version + 1,
         });
         work.audit('webhook.delete', webhookSubject(before), { before: webhookView(before) });
@@ -187,8 +188,9 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
         await commit({ ...caller, tenantId }, async (work) => {
           const trx = await work.trx();
           const row = await Webhook.query(trx).findById(id).forUpdate().throwIfNotFound();
-          const [secret, previousSecret] = [row.secret, row.previousSecret].map((text) => text && secrets.reseal(id, text));
-          await Webhook.query(trx).findById(id).patch({ secret: secret ?? '', previousSecret: previousSecret ?? null });
+          await Webhook.query(trx).findById(id).patch({
+            secret: secrets.reseal(id, row.secret), previousSecret: row.previousSecret && secrets.reseal(id, row.previousSecret),
+          });
           work.audit('webhook.reseal', webhookSubject(row));
         });
         resealed += stale;
@@ -204,4 +206,4 @@ const rotated = ({ secret }: Webhook, sealed: string, now: Date) => ({
 
 /** `*` stands for every type, so that others beside it say nothing. */
 const typesOf = (types: readonly string[] | string): string[] =>
-  types === EVERY_EVENT || types.includes(EVERY_EVENT) ? [EVERY_EVENT] : [...new Set(types)].sort();
+  types.includes(EVERY_EVENT) ? [EVERY_EVENT] : [...new Set(types)].sort();

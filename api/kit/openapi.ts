@@ -1,5 +1,6 @@
 import { Type, type TObject, type TSchema } from 'typebox';
 import { EVENT_DATA } from '../../domain/events.ts';
+import { messageOf } from '../../domain/webhooks.ts';
 import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
 import type { Route } from './route.ts';
 
@@ -87,17 +88,12 @@ const problemResponses = () =>
     }),
   );
 
-/** What a webhook gets for an event of a type (Standard Webhooks). */
+/** What a webhook gets for an event of a type. */
 const message = (type: string, data: TSchema) => ({
   tags: ['Webhooks'],
   summary: `Sent to webhooks that subscribe to ${type}`,
   parameters: ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => ({ name, in: 'header', required: true, schema: { type: 'string' } })),
-  requestBody: {
-    required: true,
-    content: json(Type.Object({
-      type: Type.Literal(type), timestamp: Type.String({ format: 'date-time' }), sequence: Type.Integer(), tenantId: Type.String(), data,
-    })),
-  },
+  requestBody: { required: true, content: json(messageOf(Type.Literal(type), data)) },
   responses: { '2XX': { description: 'Received' }, 410: { description: 'Gone: the webhook is disabled' }, default: { description: 'Tried again later' } },
 });
 

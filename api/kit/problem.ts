@@ -22,6 +22,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   own_account: { status: 409, title: 'The account is your own' },
   master_key_missing: { status: 409, title: 'There is no master key' },
   job_finished: { status: 409, title: 'The job has ended' },
+  job_not_retryable: { status: 409, title: 'Such jobs are made by another operation' },
   job_not_finished: { status: 409, title: 'The job has not ended' },
   idempotency_in_progress: { status: 409, title: 'The first request is still at work' },
   version_stale: { status: 412, title: 'The record has changed' },

@@ -34,10 +34,12 @@ export async function up(knex: Knex): Promise<void> {
       secret                text NOT NULL,
       previous_secret       text,
       previous_secret_until timestamptz,
+      enabled_at            timestamptz NOT NULL,
       failing_since         timestamptz,
       disabled_at           timestamptz,
       disabled_reason       text COLLATE "C" CHECK (disabled_reason IN ('request', 'gone', 'failing')),
       cancel_before         timestamptz,
+      cancel_reason         text COLLATE "C",
       created_by            text NOT NULL,
       created_at            timestamptz NOT NULL,
       updated_at            timestamptz NOT NULL,
@@ -45,6 +47,7 @@ export async function up(knex: Knex): Promise<void> {
       version               integer NOT NULL DEFAULT 1,
       CHECK (enabled = (disabled_at IS NULL)),
       CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL)),
+      CHECK ((cancel_before IS NULL) = (cancel_reason IS NULL)),
       CHECK (deleted_at IS NULL OR NOT enabled)
     );
     CREATE INDEX webhooks_tenant ON webhooks (tenant_id, id DESC) WHERE deleted_at IS NULL;
@@ -61,6 +64,7 @@ export async function up(knex: Knex): Promise<void> {
       reason      text COLLATE "C",
       replayed_by text COLLATE "C",
       under_way   boolean NOT NULL DEFAULT false,
+      owed_at     timestamptz NOT NULL,
       created_at  timestamptz NOT NULL,
       updated_at  timestamptz NOT NULL,
       UNIQUE (event_id, webhook_id)
@@ -72,7 +76,7 @@ export async function up(knex: Knex): Promise<void> {
     CREATE INDEX deliveries_owed ON deliveries (webhook_id, id) WHERE status = 'pending' AND job_id IS NULL;
 
     CREATE TABLE delivery_attempts (
-      delivery_id      text COLLATE "C" NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
+      delivery_id      text COLLATE "C" NOT NULL REFERENCES deliveries (id),
       number           integer NOT NULL,
       job_id           text COLLATE "C" NOT NULL,
       started_at       timestamptz NOT NULL,

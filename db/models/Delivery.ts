@@ -18,6 +18,8 @@ export class Delivery extends Model {
   declare reason: string | null;
   /** Takes a place of its webhook: it is being sent, or about to be. */
   declare underWay: boolean;
+  /** Since when it is to be made; later than `createdAt` when it is to be made again. */
+  declare owedAt: Date;
   /** The replay that last asked for it. */
   declare replayedBy: string | null;
   declare createdAt: Date;

@@ -19,12 +19,15 @@ export class Webhook extends Model {
   declare secret: string;
   declare previousSecret: string | null;
   declare previousSecretUntil: Date | null;
+  /** When it was last enabled: it is not told of what was before. */
+  declare enabledAt: Date;
   /** Since when every attempt has failed. */
   declare failingSince: Date | null;
   declare disabledAt: Date | null;
   declare disabledReason: DisabledReason | null;
-  /** Deliveries made up to then and still waiting are to be cancelled; null when none are left. */
+  /** Deliveries owed up to then and still waiting are to be cancelled, and why; null when none are left. */
   declare cancelBefore: Date | null;
+  declare cancelReason: string | null;
   declare createdBy: string;
   declare createdAt: Date;
   declare updatedAt: Date;

@@ -1,9 +1,11 @@
 import type { JobType } from '../../domain/jobType.ts';
+import { DELIVER } from '../../domain/webhooks.ts';
 import type { GuardedHttp } from '../../platform/guardedHttp.ts';
+import type { JobEnding } from '../jobEnds.ts';
 import { coreEcho } from './coreEcho.ts';
 import { coreSleep } from './coreSleep.ts';
 import { httpRequest } from './httpRequest.ts';
-import { webhookDeliver, type DeliverDeps } from './webhookDeliver.ts';
+import { deliveryEnding, webhookDeliver, type DeliverDeps } from './webhookDeliver.ts';
 import { webhookReplay, type ReplayDeps } from './webhookReplay.ts';
 
 type Deps = DeliverDeps & ReplayDeps & { http: GuardedHttp };
@@ -12,3 +14,6 @@ type Deps = DeliverDeps & ReplayDeps & { http: GuardedHttp };
 export const allJobTypes = (deps: Deps): JobType[] => [
   coreEcho, coreSleep, httpRequest(deps.http), webhookDeliver(deps), webhookReplay(deps),
 ];
+
+/** What else ends with a job, by its type. */
+export const jobEndings: Readonly<Record<string, JobEnding>> = { [DELIVER]: deliveryEnding };

@@ -1,21 +1,22 @@
 import { Type, type Static } from 'typebox';
 import type { Note } from '../../db/commit.ts';
-import { beginAttempt, endAttempt, type BegunAttempt } from '../../db/deliveries.ts';
-import { AppError } from '../../domain/errors.ts';
+import { beginAttempt, deliveryEnded, endAttempt, type BegunAttempt } from '../../db/deliveryAttempts.ts';
 import { JobFailure, jobType, type JobTools, type JobType } from '../../domain/jobType.ts';
-import { DELIVER, GONE, EXCHANGE_MS } from '../../domain/webhooks.ts';
+import { DEFAULT_DELIVERY_RETRY, DELIVER, EXCHANGE_MS, GONE, retryPolicyOf } from '../../domain/webhooks.ts';
 import { jobWorkflowId } from '../../temporal/contracts.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { persistently } from '../persistently.ts';
+import type { JobEnding } from '../jobEnds.ts';
 import { failsForLong, type WebhookDisable } from '../webhookDisable.ts';
-import type { Exchange, WebhookSend } from '../webhookSend.ts';
+import { unanswered, type Exchange, type WebhookSend } from '../webhookSend.ts';
 import type { WebhookSecrets } from '../webhookSecrets.ts';
 
 const Payload = Type.Object({ deliveryId: Type.String() }, { additionalProperties: false });
 type Payload = Static<typeof Payload>;
 
-export type DeliverDeps = { note: Note; clock: Clock; metrics: Metrics; secrets: WebhookSecrets; send: WebhookSend; disable: WebhookDisable };
+export type DeliverDeps = { note: Note; clock: Clock; log: Log; metrics: Metrics; secrets: WebhookSecrets; send: WebhookSend; disable: WebhookDisable };
 
 /** Beyond the exchange there is time to read what to send and to write what came of it. */
 const MARGIN_MS = 60_000;
@@ -24,25 +25,27 @@ const MARGIN_MS = 60_000;
 const CANCELLATION_MS = 60_000;
 
 /** Sends one event to one webhook. Every attempt is a row, and the same message with the same `webhook-id`. */
-export function webhookDeliver({ note, clock, metrics, secrets, send, disable }: DeliverDeps): JobType<Payload> {
-  /** What cannot be signed is an attempt that failed, like one that cannot be sent. */
-  function signing(begun: BegunAttempt): string[] | Exchange {
+export function webhookDeliver({ note, clock, log, metrics, secrets, send, disable }: DeliverDeps): JobType<Payload> {
+  /** Sends, and tells what came of it; `blameless` where the endpoint has no part in a failure. */
+  async function exchange(begun: BegunAttempt, signal: AbortSignal): Promise<{ outcome: Exchange; blameless: boolean }> {
+    const { webhookId, endpointUrl, eventId, eventType, eventCreatedAt, sequence, eventTenantId, data } = begun;
+    let keys: string[];
     try {
-      return secrets.signing(begun.webhookId, begun, clock.now());
+      keys = secrets.signing(webhookId, begun, clock.now());
     } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      return { durationMs: 0, httpStatus: null, requestHeaders: {}, answer: null, answerTruncated: false, error: { code: error.code, message: error.message } };
+      log.error({ err: error, webhookId }, 'a delivery cannot be signed');
+      return { outcome: unanswered({ code: 'secret_unreadable', message: 'The secret of the webhook cannot be opened' }), blameless: true };
+    }
+    try {
+      const message = { id: eventId, type: eventType, timestamp: eventCreatedAt, sequence, tenantId: eventTenantId, data };
+      return { outcome: await send(endpointUrl, keys, message, signal), blameless: false };
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return { outcome: unanswered({ code: 'interrupted', message: 'The attempt was cut off' }), blameless: true };
     }
   }
 
-  async function exchange(begun: BegunAttempt, signal: AbortSignal): Promise<Exchange> {
-    const { endpointUrl, eventId, eventType, eventCreatedAt, sequence, eventTenantId, data } = begun;
-    const keys = signing(begun);
-    if (!Array.isArray(keys)) return keys;
-    return send(endpointUrl, keys, { id: eventId, type: eventType, timestamp: eventCreatedAt, sequence, tenantId: eventTenantId, data }, signal);
-  }
-
-  async function judge({ webhookId, tenantId, failingSince }: BegunAttempt, { httpStatus, error, retryAfterMs }: Exchange, jobId: string) {
+  async function throwIfFailed({ webhookId, tenantId, failingSince }: BegunAttempt, { httpStatus, error, retryAfterMs }: Exchange, jobId: string) {
     if (!error) return;
     const webhook = { id: webhookId, tenantId };
     if (httpStatus === GONE) {
@@ -53,22 +56,26 @@ export function webhookDeliver({ note, clock, metrics, secrets, send, disable }:
     throw new JobFailure(error.code, error.message, { ...(retryAfterMs !== undefined && { retryAfterMs }) });
   }
 
-  async function deliver({ deliveryId }: Payload, { jobId, signal, log }: JobTools): Promise<object> {
+  async function deliver({ deliveryId }: Payload, { jobId, signal, log: tell }: JobTools): Promise<object> {
     const begun = await note((db, now) => beginAttempt(db, { deliveryId, jobId, now }));
-    if (!begun) throw new JobFailure('delivery_lost', 'The delivery is not there, or has another job', { retryable: false });
+    if (!begun) {
+      tell('info', 'The delivery has another job by now; nothing is sent');
+      return { superseded: true };
+    }
     const { number, webhookId, enabled } = begun;
     if (!enabled) throw new JobFailure('webhook_disabled', 'The webhook is disabled', { retryAfterMs: CANCELLATION_MS });
     if (number === null) {
-      log('info', 'An attempt that was cut off had succeeded; nothing is sent again');
+      tell('info', 'An attempt that was cut off had succeeded; nothing is sent again');
       return { delivered: true };
     }
-    const outcome = await exchange(begun, signal);
+    const { outcome, blameless } = await exchange(begun, signal);
     const { httpStatus, durationMs, error } = outcome;
     metrics.deliveryAttempts.inc({ outcome: error ? 'failed' : 'succeeded' });
     // Sent is sent: a database that is away for a moment must not make it be sent again.
-    await persistently(() => note((db, now) => endAttempt(db, { deliveryId, number, webhookId, outcome, now })), 'delivery');
-    if (httpStatus !== null) log('info', `The endpoint answered ${httpStatus}`, { durationMs });
-    await judge(begun, outcome, jobId);
+    await persistently(() => note((db, now) => endAttempt(db, { deliveryId, number, webhookId, outcome, blameless, now })), 'delivery');
+    if (error) signal.throwIfAborted();
+    if (httpStatus !== null) tell('info', `The endpoint answered ${httpStatus}`, { durationMs });
+    await throwIfFailed(begun, outcome, jobId);
     return { delivered: true, httpStatus, durationMs };
   }
 
@@ -78,8 +85,13 @@ export function webhookDeliver({ note, clock, metrics, secrets, send, disable }:
     payload: Payload,
     lane: 'delivery',
     timeoutMs: EXCHANGE_MS + MARGIN_MS,
-    onlyThrough: 'POST /api/deliveries/{id}/redeliver',
+    retry: retryPolicyOf(DEFAULT_DELIVERY_RETRY),
+    onlyThrough: 'webhooks, and POST /api/deliveries/{id}/redeliver',
     quiet: true,
     run: deliver,
   });
 }
+
+/** A delivery ends with its job. */
+export const deliveryEnding: JobEnding = (work, { id, status, error }) =>
+  work.change(deliveryEnded(id, status, error?.code ?? (status === 'cancelled' ? 'cancelled' : null), work.now));

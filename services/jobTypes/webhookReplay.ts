@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 import type { Commit } from '../../db/commit.ts';
 import type { Knex } from '../../db/knex.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
-import { replayEvents } from '../../db/publish.ts';
+import { replayEvents } from '../../db/replay.ts';
 import { systemCaller } from '../../domain/caller.ts';
 import { JobFailure, jobType, type JobType } from '../../domain/jobType.ts';
 import { MAX_REPLAY, REPLAY } from '../../domain/webhooks.ts';

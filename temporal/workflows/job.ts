@@ -24,7 +24,7 @@ const ACTIVITY_MARGIN_MS = 70_000;
 /** Runs one job to its end. What happened is in its record; this run carries the id and the settings only. */
 export async function job(start: JobStart): Promise<void> {
   try {
-    await attempts(start).attemptJob(start.jobId);
+    await attempts(start).attemptJob(start.jobId, start.lane);
   } catch (failure) {
     const { status, code } = endOf(failure);
     await CancellationScope.nonCancellable(() => settleJob(start.jobId, status, code));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
+import { replayEvents } from '../../db/replay.ts';
 import { startApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { ended, quick, withSink } from '../support/hooks.ts';
@@ -10,7 +11,7 @@ const { bed, inTenant, register, echo, deliveriesOf, untilDeliveries } = withSin
 describe('a delivery', () => {
   test('is signed, carries the event, and is recorded with its attempt', async () => {
     const client = inTenant();
-    bed.sink.behave('/signed', status(200, { 'content-type': 'text/html' }, '<b>hello</b>\u0007'));
+    bed.sink.behave('/signed', status(200, { 'content-type': 'text/html' }, '<b>hello</b>\n\u0007\u001b[2J\u009b\u202e'));
     const made = await register(client, '/signed');
     const job = await echo(client);
     const [delivery] = await untilDeliveries(client, made.id, ended(1));
@@ -25,7 +26,7 @@ describe('a delivery', () => {
     expect(delivery.attempts).toEqual([{
       number: 1, jobId: delivery.jobId, startedAt: expect.any(String), finishedAt: expect.any(String), durationMs: expect.any(Number), httpStatus: 200, error: null,
       requestHeaders: { 'content-type': 'application/json', 'user-agent': 'Holdfast-Webhooks', 'webhook-id': delivery.eventId, 'webhook-timestamp': got?.headers['webhook-timestamp'] },
-      answer: '<b>hello</b>\\u0007', answerTruncated: false,
+      answer: '<b>hello</b>\n\\u0007\\u001b[2J\\u009b\\u202e', answerTruncated: false,
     }]);
     const event = (await client.get(`/api/events/${delivery.eventId}`)).body;
     expect(event).toMatchObject({ id: delivery.eventId, type: 'job.created', subject: { type: 'job', id: job.id }, deliveries: [{ id: delivery.id, attempts: [{ number: 1 }] }] });
@@ -116,7 +117,9 @@ describe('a delivery', () => {
     const made = await register(client, '/endless');
     await echo(client);
     const [delivery] = await untilDeliveries(client, made.id, ended(1));
-    expect(delivery).toMatchObject({ status: 'succeeded', attempts: [{ answer: 'x'.repeat(4_096), answerTruncated: true }] });
+    // A page of deliveries stays small.
+    expect(delivery).toMatchObject({ status: 'succeeded', attempts: [{ answer: 'x'.repeat(200), answerTruncated: true }] });
+    expect((await client.get(`/api/deliveries/${delivery.id}`)).body.attempts).toMatchObject([{ answer: 'x'.repeat(4_096), answerTruncated: true }]);
   });
 
   test('to an address inside is not made, whatever its name', async () => {
@@ -213,6 +216,12 @@ describe('once more', () => {
     const [, later] = await eventually(() => bed.sink.at('/rotated'), (all) => all.length === 2);
     new Webhook(rotated.body.secret).verify(later?.body ?? '', later?.headers as Record<string, string>);
     expect(() => new Webhook(made.secret).verify(later?.body ?? '', later?.headers as Record<string, string>)).toThrow();
+    await client.put(`/api/webhooks/${made.id}`, { secret: 'chosen with PUT, and long enough' });
+    await echo(client);
+    const [, , both] = await eventually(() => bed.sink.at('/rotated'), (all) => all.length === 3);
+    for (const secret of [rotated.body.secret, `whsec_${Buffer.from('chosen with PUT, and long enough').toString('base64')}`]) {
+      new Webhook(secret).verify(both?.body ?? '', both?.headers as Record<string, string>);
+    }
     const own = 'a text of thirty-two bytes, yes!';
     const chosen = await client.post(`/api/webhooks/${made.id}/rotate-secret`, { secret: own });
     expect(chosen.body.secret).toBe(`whsec_${Buffer.from(own).toString('base64')}`);
@@ -242,6 +251,7 @@ describe('once more', () => {
     const again = await client.post(`/api/deliveries/${failed.id}/redeliver`);
     expect([again.status, again.body.status]).toEqual([202, 'pending']);
     expect(again.body.jobId).not.toBe(failed.jobId);
+    await eventually(() => bed.sink.at('/again'), (all) => all.length === 2);
     const twice = await client.post(`/api/deliveries/${failed.id}/redeliver`);
     expect([twice.status, twice.body.code]).toEqual([409, 'delivery_pending']);
     const [done] = await untilDeliveries(client, made.id, ended(1));
@@ -270,9 +280,69 @@ describe('once more', () => {
     await untilDeliveries(client, made.id, ended(4));
     const got = bed.sink.bodies('/replayed').filter((body) => body.data.type === 'core.echo').map((body) => body.data.jobId as string);
     expect(got.sort()).toEqual([before.id, before.id, ...missed].sort());
+    const event = (await client.get(`/api/events?subject=${missed[0]}&type=job.created`)).body.items[0];
+    const fromThen = await client.post(`/api/webhooks/${made.id}/replay`, { since: event.createdAt }, { prefer: 'wait=20' });
+    expect(fromThen.body.result.deliveries).toBeGreaterThanOrEqual(2);
+    expect(fromThen.body.payload.afterSequence).toBeLessThan(event.sequence);
+    expect(fromThen.body.payload.afterSequence).toBeGreaterThanOrEqual(event.sequence - 3);
     const since = await client.post(`/api/webhooks/${made.id}/replay`, { since: new Date(Date.now() + 60_000).toISOString() });
     expect((await client.get(`/api/jobs/${since.body.id}`, { prefer: 'wait=20' })).body.result).toMatchObject({ deliveries: 0, complete: true });
     for (const body of [{}, { afterSequence: 1, since: new Date().toISOString() }]) expect((await client.post(`/api/webhooks/${made.id}/replay`, body)).status).toBe(400);
+  });
+
+  test('one that waits for its next attempt can be made now, alone or by a replay; the job before it ends by itself', async () => {
+    const client = inTenant();
+    bed.sink.behave('/waits', status(500));
+    const made = await register(client, '/waits', { retryPolicy: { maxIntervalSeconds: 2 } });
+    for (let n = 0; n < 2; n++) await echo(client);
+    const waiting = await untilDeliveries(client, made.id, (all) => all.length === 2 && all.every((d) => d.attempts[0]?.httpStatus === 500));
+    bed.sink.behave('/waits', status(200));
+    const now = await client.post(`/api/deliveries/${waiting[0].id}/redeliver`, undefined, { prefer: 'wait=10' });
+    expect([now.status, now.headers.get('location')]).toEqual([202, `/api/deliveries/${waiting[0].id}`]);
+    expect(now.body).toMatchObject({ status: 'succeeded', attemptCount: 2 });
+    const replay = await client.post(`/api/webhooks/${made.id}/replay`, { afterSequence: waiting[1].sequence - 1 }, { prefer: 'wait=10' });
+    expect(replay.body).toMatchObject({ status: 'succeeded', result: { deliveries: 2 } });
+    await eventually(() => deliveriesOf(client, made.id), (all) => all.filter((d) => d.status === 'succeeded').length >= 2);
+    for (const { jobId } of waiting) {
+      const before = await eventually(async () => (await client.get(`/api/jobs/${jobId}`)).body, (job) => job.status !== 'running');
+      expect(before).toMatchObject({ status: 'succeeded', result: { superseded: true } });
+    }
+  });
+
+  test('disabled, repaired, enabled and replayed while the cancellation is still under way, everything arrives', async () => {
+    const client = inTenant();
+    bed.sink.behave('/repaired', status(500));
+    const made = await register(client, '/repaired', { retryPolicy: { maxIntervalSeconds: 3_600 } });
+    const jobs: string[] = [];
+    for (let n = 0; n < 30; n++) jobs.push((await echo(client)).id);
+    await untilDeliveries(client, made.id, (all) => all.length === 30 && all.filter((d) => d.attemptCount > 0).length > 20);
+    await client.put(`/api/webhooks/${made.id}`, { enabled: false });
+    bed.sink.behave('/repaired', status(200));
+    const received = bed.sink.at('/repaired').length;
+    await client.put(`/api/webhooks/${made.id}`, { enabled: true });
+    const replay = await client.post(`/api/webhooks/${made.id}/replay`, { afterSequence: 0 }, { prefer: 'wait=20' });
+    expect(replay.body.result.complete).toBe(true);
+    const got = () => new Set(bed.sink.bodies('/repaired').slice(received).map((body) => body.data.jobId));
+    await eventually(got, (ids) => jobs.every((id) => ids.has(id)));
+  });
+
+  test('a replay that is begun again leaves alone what it has done', async () => {
+    const client = inTenant();
+    const made = await register(client, '/resumed');
+    for (let n = 0; n < 3; n++) await echo(client);
+    await untilDeliveries(client, made.id, ended(3));
+    const { db, ids } = bed.app.deps;
+    const from = { after: 0, upTo: Number.MAX_SAFE_INTEGER, limit: 200, now: new Date(), ids };
+    const webhook = { id: made.id, tenantId: made.tenantId, eventTypes: made.eventTypes };
+    const replay = async (jobId: string) => {
+      const { owed } = await db.transaction((trx) => replayEvents(trx, { ...from, webhook, jobId }));
+      await untilDeliveries(client, made.id, ended(3));
+      return owed;
+    };
+    expect(await replay('job_one')).toBe(3);
+    expect(await replay('job_one')).toBe(0);
+    expect(await replay('job_two')).toBe(3);
+    expect(bed.sink.at('/resumed')).toHaveLength(9);
   });
 
   test('jobs of deliveries are made by their operations only', async () => {
@@ -282,7 +352,7 @@ describe('once more', () => {
     const made = await register(client, '/direct');
     await echo(client);
     const [delivery] = await untilDeliveries(client, made.id, ended(1));
-    expect((await client.post(`/api/jobs/${delivery.jobId}/retry`)).status).toBe(400);
+    expect((await client.post(`/api/jobs/${delivery.jobId}/retry`)).body).toMatchObject({ status: 409, code: 'job_not_retryable' });
   });
 
   test('a cancelled delivery job cancels its delivery', async () => {

@@ -2,10 +2,10 @@ import { describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events.ts';
 import { eventually } from '../support/eventually.ts';
-import { quick, withSink } from '../support/hooks.ts';
-import { admin } from '../support/people.ts';
+import { ended, quick, withSink } from '../support/hooks.ts';
+import { admin, person } from '../support/people.ts';
 
-const { bed, inTenant, register, echo, deliveriesOf } = withSink();
+const { bed, inTenant, register, echo, deliveriesOf, untilDeliveries } = withSink();
 
 describe('registering', () => {
   test('shows the secret once and tells a webhook that wants it of itself', async () => {
@@ -67,6 +67,9 @@ describe('registering', () => {
     expect(body).toMatchObject({ items: [], nextCursor: null });
     expect(body.supportedEventTypes).toEqual(SUPPORTED_EVENT_TYPES);
     expect(body.supportedEventTypes).toEqual(expect.arrayContaining(['webhook.created', 'webhook.deleted', 'inventory.device.created', 'job.created']));
+    await register(client, '/forms', { eventTypes: ['webhook.deleted'] });
+    expect((await client.get('/api/webhooks?eventType=job.failed')).body.items).toEqual([]);
+    expect((await client.get('/api/webhooks?eventType=webhook.deleted')).body.items).toHaveLength(1);
     for (const eventTypes of ['*', ['job.failed', '*']]) expect((await register(client, '/forms', { eventTypes })).eventTypes).toEqual(['*']);
   });
 
@@ -79,6 +82,8 @@ describe('registering', () => {
     }
     const stranger = inTenant();
     expect((await stranger.get(`/api/webhooks/${made.id}`)).status).toBe(404);
+    expect((await stranger.get(`/api/webhooks/${made.id}/deliveries`)).status).toBe(404);
+    for (const what of ['test', 'rotate-secret', 'replay']) expect((await stranger.post(`/api/webhooks/${made.id}/${what}`, what === 'replay' ? { afterSequence: 0 } : {})).status).toBe(404);
     expect((await stranger.put(`/api/webhooks/${made.id}`, { enabled: false })).status).toBe(404);
     expect((await stranger.delete(`/api/webhooks/${made.id}`)).status).toBe(404);
     const viewer = bed.app.client.as({ roles: 'viewer', tenant: made.tenantId });
@@ -100,6 +105,22 @@ describe('registering', () => {
     expect((await client.get('/api/webhooks')).body.items).toHaveLength(1);
   });
 
+  test('who sees a tenant and writes in another one changes nothing there', async () => {
+    const client = inTenant();
+    const made = await register(client, '/seen');
+    await echo(client);
+    const [delivery] = await untilDeliveries(client, made.id, ended(1));
+    const { client: mixed } = await person(bed.app, { roleId: 'viewer', tenantId: made.tenantId }, { roleId: 'operator', tenantId: 'elsewhere' });
+    expect((await mixed.get(`/api/webhooks/${made.id}`)).status).toBe(200);
+    for (const [method, path, body] of [
+      ['PUT', `/api/webhooks/${made.id}`, {}], ['DELETE', `/api/webhooks/${made.id}`, undefined], ['POST', `/api/webhooks/${made.id}/test`, undefined],
+      ['POST', `/api/webhooks/${made.id}/rotate-secret`, {}], ['POST', `/api/webhooks/${made.id}/replay`, { afterSequence: 0 }],
+      ['POST', `/api/deliveries/${delivery.id}/redeliver`, undefined],
+    ] as const) {
+      expect([path, (await mixed.send(method, path, body)).status]).toEqual([path, 403]);
+    }
+  });
+
   test('ends at a hundred in a tenant, with many at once', async () => {
     const client = inTenant();
     const answers = await Promise.all(Array.from({ length: 104 }, () => client.post('/api/webhooks', { endpointUrl: 'https://example.net/', eventTypes: ['job.failed'], enabled: false })));
@@ -119,7 +140,10 @@ describe('changing', () => {
     const { headers } = await client.get(path);
     const changed = await client.put(path, { description: 'second' }, { 'if-match': headers.get('etag') ?? '' });
     expect(changed.body).toMatchObject({ description: 'second', endpointUrl: made.endpointUrl, eventTypes: ['job.created'], retryPolicy: quick.retryPolicy, version: 2 });
-    expect((await client.put(path, { description: 'third' }, { 'if-match': headers.get('etag') ?? '' })).status).toBe(412);
+    const stale = { 'if-match': headers.get('etag') ?? '' };
+    expect((await client.put(path, { description: 'third' }, stale)).status).toBe(412);
+    expect((await client.delete(path, stale)).status).toBe(412);
+    expect((await client.post(`${path}/rotate-secret`, {}, stale)).status).toBe(412);
     expect((await client.put(path, { retryPolicy: { maxAttempts: 2 } })).body.retryPolicy).toEqual({ maxAttempts: 2, maxIntervalSeconds: 0.05 });
     expect((await client.put(path, { secret: '********' })).status).toBe(200);
     expect((await client.put(path, { endpointUrl: 'http://127.0.0.1.:1/', eventTypes: [] })).body.errors).toHaveLength(1);
@@ -164,6 +188,7 @@ test('a webhook of the platform sees all tenants, one of a tenant its own', asyn
   await register(blue, '/blue');
   const [inBlue, inRed] = [await echo(blue), await echo(red)];
   await eventually(() => bed.sink.bodies('/platform').map((body) => body.data.jobId), (ids) => [inBlue.id, inRed.id].every((id) => ids.includes(id)));
+  await eventually(() => bed.sink.bodies('/blue'), (bodies) => bodies.length > 0);
   expect(bed.sink.bodies('/blue').map((body) => body.data.jobId)).toEqual([inBlue.id]);
   const event = (await blue.get(`/api/events?subject=job:${inBlue.id}&type=job.created`)).body.items[0];
   const seen = (await blue.get(`/api/events/${event.id}`)).body.deliveries;

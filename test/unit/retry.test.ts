@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { DEFAULT_RETRY, mayRetry, retryDelayMs, type RetryPolicy } from '../../domain/retry.ts';
-import { DEFAULT_DELIVERY_RETRY, retryOf as deliveryRetryOf } from '../../domain/webhooks.ts';
+import { DEFAULT_DELIVERY_RETRY, retryPolicyOf } from '../../domain/webhooks.ts';
 
 const policies = fc.record<RetryPolicy>({
   maxAttempts: fc.integer({ min: 1, max: 100 }),
@@ -33,12 +33,12 @@ test('an attempt follows while there are any left and the code allows it', () =>
 });
 
 test('waits that are given one by one, the last for all that follow', () => {
-  const policy = { ...DEFAULT_RETRY, intervalsSeconds: [5, 300, 7_200] };
+  const policy = { ...DEFAULT_RETRY, maxIntervalSeconds: 86_400, intervalsSeconds: [5, 300, 7_200] };
   expect([1, 2, 3, 4, 50].map((attempt) => retryDelayMs(policy, attempt))).toEqual([5_000, 300_000, 7_200_000, 7_200_000, 7_200_000]);
 });
 
 test('jitter lengthens a wait by up to its part', () => {
-  const policy = { ...DEFAULT_RETRY, intervalsSeconds: [100], jitter: 0.1 };
+  const policy = { ...DEFAULT_RETRY, maxIntervalSeconds: 100, intervalsSeconds: [100], jitter: 0.1 };
   expect([0, 0.5, 1].map((chance) => retryDelayMs(policy, 1, chance))).toEqual([100_000, 105_000, 110_000]);
   const drawn = Array.from({ length: 200 }, () => retryDelayMs(policy, 1));
   expect(Math.min(...drawn)).toBeGreaterThanOrEqual(100_000);
@@ -48,7 +48,7 @@ test('jitter lengthens a wait by up to its part', () => {
 
 test('the plan of deliveries, and how a webhook shortens it', () => {
   const waits = (policy: Partial<typeof DEFAULT_DELIVERY_RETRY>) => {
-    const full = { ...DEFAULT_RETRY, ...deliveryRetryOf({ ...DEFAULT_DELIVERY_RETRY, ...policy }) };
+    const full = { ...DEFAULT_RETRY, ...retryPolicyOf({ ...DEFAULT_DELIVERY_RETRY, ...policy }) };
     return Array.from({ length: full.maxAttempts - 1 }, (_, i) => retryDelayMs(full, i + 1, 0) / 1_000);
   };
   expect(waits({})).toEqual([5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
