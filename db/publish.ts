@@ -15,11 +15,11 @@ export async function hasUnpublished(db: Knex): Promise<boolean> {
  * Publishes events that have committed, at most `limit`: gives each the next sequence and, where it matches a webhook,
  * the delivery that it owes, all in one transaction. Whoever holds the head is alone, and what is published becomes
  * visible before the next one reads the head: so no smaller sequence appears later, and every event is matched once.
- * Returns how many events. With `lockMs` it fails with SQLSTATE 55P03 when somebody else is at it for longer.
+ * Returns the types of the events, one for each, and how many deliveries they owe. With `lockMs` it fails with SQLSTATE 55P03 when somebody else is at it for longer.
  */
 export const publishEvents = (
   db: Knex, { limit, now, ids, lockMs }: { limit: number; now: Date; ids: Ids; lockMs?: number },
-): Promise<number> =>
+): Promise<{ types: string[]; deliveries: number }> =>
   db.transaction(async (trx) => {
     if (lockMs !== undefined) await trx.raw(`SET LOCAL lock_timeout = ${lockMs}`);
     const { rows: [head] } = await trx.raw<{ rows: { sequence: number }[] }>('SELECT sequence FROM event_head FOR UPDATE');
@@ -36,7 +36,7 @@ export const publishEvents = (
     );
     const matches = rows.length === 0 ? [] : await findMatches(trx, rows);
     await insertDeliveries(trx, matches, { now, ids });
-    return rows.length;
+    return { types: rows.map(({ type }) => type), deliveries: matches.length };
   });
 
 /**

@@ -19,7 +19,7 @@ const BATCH = 200;
 const EVERY_MS = 1_000;
 
 /** Under load a round takes what has gathered: one for each event would cost more than the events. */
-const AT_LEAST_MS = 25;
+const AT_LEAST_MS = 50;
 
 /** When deliveries wait for room, it is looked for so often. */
 const WAITING_MS = 100;
@@ -38,11 +38,11 @@ export function createEventRelay({ db, queue, ids, clock, log, metrics }: Deps) 
 
   async function publish(lockMs?: number): Promise<boolean> {
     if (!(await hasUnpublished(db))) return false;
-    const events = await publishEvents(db, { limit: BATCH, now: clock.now(), ids, ...(lockMs !== undefined && { lockMs }) });
-    metrics.eventsPublished.inc(events);
-    // They owe deliveries, or tell that a webhook was disabled.
-    loops[1]?.wake();
-    return events === BATCH;
+    const { types, deliveries } = await publishEvents(db, { limit: BATCH, now: clock.now(), ids, ...(lockMs !== undefined && { lockMs }) });
+    metrics.eventsPublished.inc(types.length);
+    // A change of a webhook may be that it was disabled: there is something to cancel.
+    if (deliveries > 0 || types.some((type) => type.startsWith('webhook.'))) loops[1]?.wake();
+    return types.length === BATCH;
   }
 
   async function publishAll(): Promise<void> {
