@@ -6,7 +6,7 @@ import { killAll, launchProcess } from '../support/processes.ts';
 import { startSink, type Sink } from '../support/sink.ts';
 
 /** `FANOUT_EVENTS=2000 npm test -- fanout` is the long run. */
-const EVENTS = Number(process.env.FANOUT_EVENTS ?? 300);
+const EVENTS = Number(process.env.FANOUT_EVENTS ?? 150);
 const WRITERS = 8;
 const KILL_EVERY_MS = 1_000;
 const KILLS = Math.max(12, EVENTS / 50);
