@@ -1,5 +1,5 @@
 import type { Knex } from './knex.ts';
-import type { Page, PageRequest } from './keyset.ts';
+import { cutPage, type Page, type PageRequest } from './keyset.ts';
 import { scopeCondition } from './scopeSql.ts';
 import type { Scope } from '../domain/scope.ts';
 import type { DeliveryStatus } from '../domain/webhooks.ts';
@@ -52,8 +52,7 @@ export async function pageOfDeliveries(
     ...(after === undefined ? [] : [{ sql: 'd.id < ?', bindings: [after] }]),
   ];
   const rows = await select(db, { sql: parts.map(({ sql }) => sql).join(' AND '), bindings: parts.flatMap(({ bindings }) => bindings) }, limit + 1, LISTED);
-  const items = rows.slice(0, limit);
-  return { items, nextKey: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+  return cutPage(rows, limit, (row) => row.id);
 }
 
 const inScope = (scope: Scope) => scopeCondition(scope, { tenant: 'd.tenant_id' });

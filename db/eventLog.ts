@@ -1,5 +1,5 @@
 import type { Knex } from './knex.ts';
-import { whereGiven, type Page } from './keyset.ts';
+import { cutPage, whereGiven, type Page } from './keyset.ts';
 import { Event } from './models/Event.ts';
 import { whereInScope } from './scopeSql.ts';
 import type { Scope } from '../domain/scope.ts';
@@ -40,11 +40,8 @@ export async function pageOfEvents(db: Knex, scope: Scope, filter: EventFilter, 
   }
   if (page.order === 'oldest') void query.where('sequence', '>', page.after).orderBy('sequence');
   else void query.where('sequence', '<', page.before ?? head + 1).orderBy('sequence', 'desc');
-  const rows = await query.limit(page.limit + 1);
-  const items = rows.slice(0, page.limit);
-  const last = items.at(-1)?.sequence ?? null;
-  const more = rows.length > page.limit && last !== null;
-  return { items, nextKey: more ? String(last) : null, lastSequence: more && page.order === 'oldest' ? last : head };
+  const cut = cutPage(await query.limit(page.limit + 1), page.limit, (event) => String(event.sequence));
+  return { ...cut, lastSequence: cut.nextKey !== null && page.order === 'oldest' ? Number(cut.nextKey) : head };
 }
 
 /** A sequence such that no event that was made at `time` or later has it or a smaller one. */

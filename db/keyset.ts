@@ -20,7 +20,12 @@ export async function keysetPage<M extends Model & { id: string }>(
   { limit, after }: PageRequest,
 ): Promise<Page<M>> {
   if (after !== undefined) void query.where('id', '<', after);
-  const rows = await query.orderBy('id', 'desc').limit(limit + 1);
+  return cutPage(await query.orderBy('id', 'desc').limit(limit + 1), limit, (row) => row.id);
+}
+
+/** A page out of `limit + 1` rows, of which the last one, when it is there, only says that more follow. */
+export function cutPage<T>(rows: readonly T[], limit: number, keyOf: (row: T) => string): Page<T> {
   const items = rows.slice(0, limit);
-  return { items, nextKey: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+  const last = rows.length > limit ? items.at(-1) : undefined;
+  return { items, nextKey: last === undefined ? null : keyOf(last) };
 }

@@ -15,7 +15,9 @@ export async function hasUnpublished(db: Knex): Promise<boolean> {
  * Publishes events that have committed, at most `limit`: gives each the next sequence and, where it matches a webhook,
  * the delivery that it owes, all in one transaction. Whoever holds the head is alone, and what is published becomes
  * visible before the next one reads the head: so no smaller sequence appears later, and every event is matched once.
- * Returns the types of the events, one for each, and how many deliveries they owe. With `lockMs` it fails with SQLSTATE 55P03 when somebody else is at it for longer.
+ *
+ * Returns the types of the events, one for each, and how many deliveries they owe. With `lockMs` it fails with SQLSTATE
+ * 55P03 when somebody else is at it for longer.
  */
 export const publishEvents = (
   db: Knex, { limit, now, ids, lockMs }: { limit: number; now: Date; ids: Ids; lockMs?: number },

@@ -37,8 +37,7 @@ export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) 
 
     /**
      * Makes a delivery that has ended, or waits for its next attempt, again and at once, with a job of its own and the same
-     * `webhook-id`. Returns that job. Errors: `not_found`,
-     * `permission_denied`, `delivery_pending`, `webhook_disabled`.
+     * `webhook-id`. Returns that job. Errors: `not_found`, `permission_denied`, `delivery_pending`, `webhook_disabled`.
      */
     async redeliver(caller: Caller, id: string): Promise<Job> {
       const { webhookId, tenantId } = await read(caller, id);

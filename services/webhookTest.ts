@@ -24,8 +24,8 @@ export function createWebhookTest({ commit, webhooks, secrets, send, clock, ids 
 
   return {
     /**
-     * Sends a signed message of the type `webhook.test`, once, and tells what came of it, also when nobody waits any more. It is no event, and no delivery
-     * is recorded. Errors: `not_found`, `permission_denied`, `too_many_requests`, `master_key_missing`.
+     * Sends a signed message of the type `webhook.test`, once, and tells what came of it; it goes on when nobody waits any
+     * more. It is no event, and no delivery is recorded. Errors: `not_found`, `permission_denied`, `too_many_requests`, `master_key_missing`.
      */
     async run(caller: Caller, id: string): Promise<Exchange> {
       const webhook = await webhooks.findToAct(caller, id, 'webhook:write');

@@ -14,7 +14,7 @@ import type { Method, Route } from './route.ts';
 export type MountDeps = {
   access: Access;
   idempotency: Idempotency;
-  identify(ctx: Context, options: { tenantRequired: boolean }): Promise<Caller>;
+  identify(ctx: Context, options: { tenantNamed: boolean }): Promise<Caller>;
   peer: Peer;
   /** Aborted when the server stops. */
   stopping: AbortSignal;
@@ -96,7 +96,7 @@ async function callerOf(route: Route, { peer, identify, access }: MountDeps, ctx
   if (route.public !== undefined) {
     return anonymousCaller({ requestId: ctx.state.requestId as string, address: peer.addressOf(ctx) });
   }
-  const caller = await identify(ctx, { tenantRequired: route.tenantNamed ?? false });
+  const caller = await identify(ctx, { tenantNamed: route.tenantNamed ?? false });
   if (route.session !== undefined && !caller.session) {
     throw new AppError('session_invalid', 'This needs a session; identity headers have none.');
   }

@@ -20,7 +20,7 @@ const BEARER = /^Bearer ([A-Za-z0-9._~+/-]{1,512}=*)$/i;
 
 /**
  * Finds out who asks: a session, by `Authorization`, or identity headers, which are believed from trusted gateways
- * only. Never both. Areas that need the tenant named say so with `tenantRequired`.
+ * only. Never both. Areas that need the tenant named say so with `tenantNamed`.
  */
 export function createIdentify({ peer, audit, sessions, rights }: Deps) {
   async function refuse(ctx: Context, caller: Caller): Promise<never> {
@@ -29,7 +29,7 @@ export function createIdentify({ peer, audit, sessions, rights }: Deps) {
     throw new AppError('identity_required', 'Identity headers are not accepted from this address.');
   }
 
-  return async (ctx: Context, options: { tenantRequired?: boolean } = {}): Promise<Caller> => {
+  return async (ctx: Context, options: { tenantNamed?: boolean } = {}): Promise<Caller> => {
     const base = { requestId: ctx.state.requestId as string, address: peer.addressOf(ctx) };
     const sent = ctx.req.headersDistinct;
     const named = Object.values(HEADERS).some((name) => sent[name] !== undefined);
@@ -41,7 +41,7 @@ export function createIdentify({ peer, audit, sessions, rights }: Deps) {
     if (!peer.isTrusted(ctx.req.socket.remoteAddress)) return refuse(ctx, anonymousCaller(base));
     const actorId = one(sent, HEADERS.actor, ACTOR);
     const roles = roleIds(one(sent, HEADERS.roles, /^[\x20-\x7e]{1,4096}$/));
-    const tenantGiven = options.tenantRequired === true || sent[HEADERS.tenant] !== undefined;
+    const tenantGiven = options.tenantNamed === true || sent[HEADERS.tenant] !== undefined;
     const tenantId = tenantGiven ? one(sent, HEADERS.tenant, TENANT) : PLATFORM;
     return { ...base, kind: 'gateway', actorId, tenantId, rights: await rights.ofRoles(roles, tenantId) };
   };

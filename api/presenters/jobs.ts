@@ -6,7 +6,11 @@ import type { JobRecord, JobSummary, JobTypeRecord, LogRecord } from '../schemas
 type Job = JobWithLogs['job'];
 type JobLog = JobWithLogs['logs'][number];
 
-const time = (at: Date | null) => at?.toISOString() ?? null;
+/** A time that need not have come. */
+export const time = (at: Date | null): string | null => at?.toISOString() ?? null;
+
+/** The workflow in Temporal that runs a job. */
+export const workflowIdOf = (jobId: string): string => `job:${jobId}`;
 
 export const logView = ({ line, attempt, level, message, data, at }: JobLog): LogRecord => ({
   line, attempt, level, message, data, at: at.toISOString(),
@@ -25,7 +29,7 @@ const summary = (job: Job): JobSummary => ({
   createdBy: job.createdBy,
   source: { kind: job.sourceKind, id: job.sourceId },
   retryOf: job.retryOf,
-  workflowId: `job:${job.id}`,
+  workflowId: workflowIdOf(job.id),
   cancelRequestedAt: time(job.cancelRequestedAt),
   createdAt: job.createdAt.toISOString(),
   updatedAt: job.updatedAt.toISOString(),

@@ -3,12 +3,11 @@ import type { Deliveries } from '../../services/deliveries.ts';
 import type { EventWithDeliveries } from '../../services/events.ts';
 import type { WebhookWithSecret } from '../../services/webhooks.ts';
 import type { DeliveryRecord, EventRecord, WebhookRecord } from '../schemas/webhooks.ts';
+import { time, workflowIdOf } from './jobs.ts';
 
 type Webhook = WebhookWithSecret['webhook'];
 type Event = EventWithDeliveries['event'];
 type Delivery = Awaited<ReturnType<Deliveries['read']>>;
-
-const time = (at: Date | null) => at?.toISOString() ?? null;
 
 /** Times that came as JSON of the database. */
 const iso = (text: string) => new Date(text).toISOString();
@@ -23,7 +22,7 @@ export const webhookRecord = (webhook: Webhook, secret: string | null = null): W
 
 export const deliveryRecord = (delivery: Delivery): DeliveryRecord => ({
   ...delivery,
-  workflowId: delivery.jobId === null ? null : `job:${delivery.jobId}`,
+  workflowId: delivery.jobId === null ? null : workflowIdOf(delivery.jobId),
   createdAt: delivery.createdAt.toISOString(), updatedAt: delivery.updatedAt.toISOString(),
   attempts: delivery.attempts.map((attempt) => ({
     ...attempt, startedAt: iso(attempt.startedAt), finishedAt: attempt.finishedAt === null ? null : iso(attempt.finishedAt),

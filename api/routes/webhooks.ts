@@ -38,14 +38,17 @@ export function webhookRoutes({ webhooks, webhookTest, webhookReplays, deliverie
   const present = jobPresenter(jobTypes);
   const again = (delivery: Awaited<ReturnType<Deliveries['read']>>): Answer => accepted(deliveryRecord(delivery), { location: `/api/deliveries/${delivery.id}` });
   const begun = ({ job, logs }: JobWithLogs): Answer => accepted(present.record(job, logs), { location: `/api/jobs/${job.id}` });
-  const tagged = (webhook: WebhookWithSecret['webhook']) => ({ etag: etagOf(webhook.version, webhook.failingSince?.getTime() ?? 0) });
   const one = ({ webhook, secret }: WebhookWithSecret): Answer => ({
-    ...ok(webhookRecord(webhook, secret), { ...tagged(webhook), ...(secret !== null && { 'cache-control': 'no-store' }) }), showOnce: secret !== null,
-  });
-  const made = ({ webhook, secret }: WebhookWithSecret): Answer => ({
-    ...created(`/api/webhooks/${webhook.id}`, webhookRecord(webhook, secret), { ...tagged(webhook), 'cache-control': 'no-store' }),
+    ...ok(webhookRecord(webhook, secret), {
+      etag: etagOf(webhook.version, webhook.failingSince?.getTime() ?? 0), ...(secret !== null && { 'cache-control': 'no-store' }),
+    }),
     showOnce: secret !== null,
   });
+  const made = (result: WebhookWithSecret): Answer => {
+    const { body, headers, ...more } = one(result);
+    return { ...more, ...created(`/api/webhooks/${result.webhook.id}`, body, { ...headers, 'cache-control': 'no-store' }) };
+  };
+
   type Waiting = { caller: Caller; prefer: Preferences; signal: AbortSignal };
 
   /** Waits for the end of a job if the request prefers to, and its caller may read the job. */
