@@ -1,5 +1,6 @@
 import { createJobActivities } from './activities/jobs.ts';
 import { createReconcileActivities } from './activities/reconcile.ts';
+import { createScheduleActivities } from './activities/schedules.ts';
 import { createChanges } from './db/changes.ts';
 import { createCommit, createNote, type Commit } from './db/commit.ts';
 import { openDatabase, type Knex } from './db/knex.ts';
@@ -32,6 +33,12 @@ import { createReadiness } from './services/readiness.ts';
 import { createReconcile } from './services/reconcile.ts';
 import { createRights, type UserRights } from './services/rights.ts';
 import { createRoles } from './services/roles.ts';
+import { createScheduleBackfills } from './services/scheduleBackfills.ts';
+import { createScheduleFires, type ScheduleFires } from './services/scheduleFires.ts';
+import { createScheduleLog } from './services/scheduleLog.ts';
+import { createSchedules } from './services/schedules.ts';
+import { createScheduleSweep } from './services/scheduleSweep.ts';
+import { createScheduleVerdicts } from './services/scheduleVerdicts.ts';
 import { createSealer } from './services/sealer.ts';
 import { createSessions } from './services/sessions.ts';
 import { createSignIn } from './services/signIn.ts';
@@ -43,6 +50,7 @@ import { createWebhookSecrets } from './services/webhookSecrets.ts';
 import { createWebhookSend } from './services/webhookSend.ts';
 import { createWebhookTest } from './services/webhookTest.ts';
 import { createWebhooks } from './services/webhooks.ts';
+import type { JobType } from './domain/jobType.ts';
 import { systemClock, type Clock } from './platform/clock.ts';
 import type { Config } from './platform/config.ts';
 import { createGuardedHttp } from './platform/guardedHttp.ts';
@@ -55,6 +63,7 @@ import type { DispatchTask } from './temporal/contracts.ts';
 import { createDispatch } from './temporal/dispatch.ts';
 import { createInspect } from './temporal/inspect.ts';
 import { createTemporalLink } from './temporal/link.ts';
+import { createCompareMirror, createListMirrors } from './temporal/scheduleMirror.ts';
 import { createWorkers } from './temporal/worker.ts';
 
 export { installRuntime } from './temporal/worker.ts';
@@ -62,7 +71,7 @@ export { installRuntime } from './temporal/worker.ts';
 export type Deps = ReturnType<typeof compose>;
 
 /** Builds everything that one process is made of. Nothing connects or runs before `start`. */
-export function compose(config: Config, log: Log) {
+export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJobTypes?: readonly JobType[] } = {}) {
   const clock = systemClock;
   const ids = createIds();
   const metrics = createMetrics();
@@ -89,7 +98,11 @@ export function compose(config: Config, log: Log) {
   const people = composePeople(config, { db, commit, passwords, audit, access, rights, vault, ids, clock, log });
   const secrets = createWebhookSecrets(vault);
   const send = createWebhookSend({ http, clock });
-  const jobTypes = createJobTypes(allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }) }));
+  // Jobs of one type make jobs of schedules, which may be of any type.
+  const backfill: ScheduleFires['backfill'] = (...args) => fires.backfill(...args);
+  const jobTypes = createJobTypes([
+    ...allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }), backfill }), ...moreJobTypes,
+  ]);
   const starts = createJobStarts({ ids, heartbeatMs });
   const ends = createJobEnds({ jobTypes, endings: jobEndings });
   const jobs = createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends });
@@ -99,12 +112,20 @@ export function compose(config: Config, log: Log) {
   const reconcile = createReconcile({
     db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs: reconcileSeconds * 1_000,
   });
+  const schedules = createSchedules({ db, commit, access, ids, jobTypes });
+  const fires = createScheduleFires({ db, commit, rights, ids, verdicts: createScheduleVerdicts({ access, jobTypes, starts, ends }), schedules });
+  const sweep = createScheduleSweep({
+    db, commit, note, fires, ids, clock, log, compare: createCompareMirror(link, { db, taskQueue }), listMirrors: createListMirrors(link, taskQueue),
+    graceMs: reconcileSeconds * 1_000,
+  });
   const relay = createEventRelay({ db, queue, ids, clock, log, metrics });
   const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
   const sealer = createSealer({ db, log });
   const idempotency = createIdempotency({ db, clock, passwords });
 
-  const activities = { ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, log }) };
+  const activities = {
+    ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, log }), ...createScheduleActivities({ fires, sweep, log }),
+  };
   const workers = createWorkers({
     link, log, taskQueue, activities, stopGraceMs, reconcileSeconds,
     maxInlineRuns: config.maxInlineRuns, maxActivityRuns: config.maxActivityRuns, maxDeliveryRuns: config.maxDeliveryRuns,
@@ -119,6 +140,9 @@ export function compose(config: Config, log: Log) {
     idempotency, readiness, activities, rights, ...people,
     auditTrail: createAuditTrail({ db, access }),
     events: createEvents({ db, access, relay }),
+    schedules, fires, sweep,
+    scheduleLog: createScheduleLog({ db, access }),
+    scheduleBackfills: createScheduleBackfills({ commit, schedules, jobTypes, starts }),
     webhooks,
     webhookTest: createWebhookTest({ commit, webhooks, secrets, send, clock, ids }),
     webhookReplays: createWebhookReplays({ db, commit, webhooks, relay, jobTypes, starts }),

@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { Log } from '../platform/log.ts';
 
@@ -13,5 +14,19 @@ export async function withoutData<T>(log: Log, step: () => Promise<T>): Promise<
     if (error instanceof ApplicationFailure || error instanceof CancelledFailure) throw error;
     log.warn({ err: error }, 'a step of a workflow could not be recorded');
     throw unavailable();
+  }
+}
+
+/** Well within the heartbeat limit that the workflows of the system set. */
+const BEAT_MS = 5_000;
+
+/** The same for a step that may take long: it is told to stop, and a worker that is lost with it is noticed. */
+export async function beating<T>(log: Log, step: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const context = Context.current();
+  const beat = setInterval(() => context.heartbeat(), BEAT_MS);
+  try {
+    return await withoutData(log, () => step(context.cancellationSignal));
+  } finally {
+    clearInterval(beat);
   }
 }

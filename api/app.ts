@@ -16,6 +16,7 @@ import { operationRoutes } from './routes/operations.ts';
 import { providerRoutes } from './routes/providers.ts';
 import { rbacRoutes } from './routes/rbac.ts';
 import { referenceRoutes } from './routes/reference.ts';
+import { scheduleRoutes } from './routes/schedules.ts';
 import { userRoutes } from './routes/users.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 
@@ -23,6 +24,7 @@ import { webhookRoutes } from './routes/webhooks.ts';
 type RouteDeps = Pick<
   Deps, 'jobs' | 'jobTypes' | 'grants' | 'roles' | 'accessReport' | 'users' | 'signIn' | 'sessions' | 'federation'
   | 'providers' | 'providerTest' | 'auditTrail' | 'events' | 'webhooks' | 'webhookTest' | 'webhookReplays' | 'deliveries'
+  | 'schedules' | 'fires' | 'scheduleLog' | 'scheduleBackfills'
 >;
 type AppDeps = RouteDeps & Pick<
   Deps, 'config' | 'ids' | 'log' | 'metrics' | 'audit' | 'access' | 'rights' | 'idempotency' | 'readiness'
@@ -44,7 +46,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
   const routes = [
     ...jobRoutes(deps.jobs, deps.jobTypes), ...rbacRoutes(deps), ...userRoutes(deps.users), ...authRoutes(deps),
     ...federationRoutes(deps.federation), ...providerRoutes(deps), ...auditRoutes(deps.auditTrail),
-    ...eventRoutes(deps.events), ...webhookRoutes(deps),
+    ...eventRoutes(deps.events), ...webhookRoutes(deps), ...scheduleRoutes(deps),
   ];
   return [...routes, ...referenceRoutes(routes, version)];
 }

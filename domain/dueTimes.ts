@@ -28,8 +28,18 @@ export function* dueTimes(timing: Timing, after: Date, until: Date | null = null
   for (const { at } of walk(timing, after, until)) if (at) yield at;
 }
 
+/** The same as a list of at most `limit`. */
+export function listDue(timing: Timing, after: Date, until: Date, limit: number): Date[] {
+  const found: Date[] = [];
+  for (const time of dueTimes(timing, after, until)) if (found.push(time) === limit) break;
+  return found;
+}
+
 /** The first time due after `after`, or null when there is none. */
-export const nextDue = (timing: Timing, after: Date): Date | null => dueTimes(timing, after).next().value ?? null;
+export function nextDue(timing: Timing, after: Date): Date | null {
+  for (const time of dueTimes(timing, after)) return time;
+  return null;
+}
 
 /** The next `count` times due after `after`, with the wall clock times that daylight saving skips between them. */
 export function upcoming(timing: Timing, after: Date, count: number): Upcoming[] {

@@ -2,6 +2,7 @@ import { Type, type Static, type TObject, type TSchema } from 'typebox';
 import { JOB_SOURCES, JOB_STATUSES } from './jobs.ts';
 import { PERMISSIONS } from './permissions.ts';
 import { PROVIDER_KINDS } from './providers.ts';
+import { RUN_KINDS, RUN_REASONS } from './schedules.ts';
 import { LEVELS } from './scope.ts';
 import { DISABLED_REASONS } from './webhooks.ts';
 
@@ -34,6 +35,16 @@ const Provider = data({ providerId: Type.String(), kind: Type.Enum([...PROVIDER_
 /** Whoever reads events need not be allowed to read users: ids only, no names and addresses. */
 const User = data({ userId: Type.String(), providerId: Type.String(), tenantId: Type.String(), enabled: Type.Boolean() });
 
+const schedule = { scheduleId: Type.String(), name: Type.String(), jobType: Type.String() };
+const Schedule = data({ ...schedule, cronExpression: Type.String(), timezone: Type.String(), enabled: Type.Boolean() });
+const run = { ...schedule, kind: Type.Enum([...RUN_KINDS]), dueAt: Type.String({ format: 'date-time' }) };
+const ScheduleFired = data({ ...run, runId: Type.String(), jobId: Type.String() });
+const ScheduleSkipped = data({
+  ...run, outcome: Type.Enum(['skipped', 'failed']), reason: Type.Enum([...RUN_REASONS]),
+  times: Type.Integer({ description: 'How many times due this is about; dueAt is the first.' }),
+  lastDueAt: Type.String({ format: 'date-time' }),
+});
+
 /** What each type of event tells, as a JSON Schema. Events go to whoever subscribes: never a secret. */
 export const EVENT_DATA = {
   'webhook.created': Webhook, 'webhook.updated': Webhook, 'webhook.deleted': Webhook, 'webhook.disabled': WebhookDisabled,
@@ -43,6 +54,8 @@ export const EVENT_DATA = {
   'rbac.role.created': Role, 'rbac.role.updated': Role, 'rbac.role.deleted': Role,
   'auth.provider.created': Provider, 'auth.provider.updated': Provider, 'auth.provider.deleted': Provider,
   'auth.user.created': User, 'auth.user.updated': User,
+  'schedule.created': Schedule, 'schedule.updated': Schedule, 'schedule.deleted': Schedule,
+  'schedule.fired': ScheduleFired, 'schedule.skipped': ScheduleSkipped,
 } as const satisfies Record<string, TObject>;
 
 export type EventType = keyof typeof EVENT_DATA;
@@ -58,7 +71,6 @@ const INVENTORY = [
  * it need not be changed when they come.
  */
 const ANNOUNCED: readonly string[] = [
-  ...['created', 'updated', 'deleted', 'fired', 'skipped'].map((verb) => `schedule.${verb}`),
   ...['created', 'completed', 'failed', 'deleted'].map((verb) => `backup.${verb}`),
   ...['completed', 'failed'].map((verb) => `restore.${verb}`),
   ...['created', 'approved', 'rejected', 'expired', 'cancelled', 'executed'].map((verb) => `workflow.${verb}`),

@@ -56,6 +56,13 @@ export const jobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => (
   retry: { ...DEFAULT_RETRY, ...spec.retry },
 });
 
+/**
+ * What whoever a job acts for must hold where it stands. What only an operation of its own makes is allowed by that
+ * operation's permission.
+ */
+export const permissionsFor = ({ onlyThrough, permission }: JobType): Permission[] =>
+  [...(onlyThrough === null ? ['job:write' as const] : []), ...(permission ? [permission] : [])];
+
 /** A failure that a job type expects: `code` decides about the retry. */
 export class JobFailure extends Error {
   readonly code: string;

@@ -64,7 +64,7 @@ export function createDeliveryQueue({ db, commit, jobTypes, starts, ends, log }:
       const jobs = await Job.query(trx).whereIn('id', some.flatMap(({ jobId }) => jobId ?? [])).orderBy('id').forUpdate();
       const count = await markCancelled(trx, some, reason, work.now);
       if (count === 0) throw new NothingChanged();
-      for (const job of jobs) if (!isFinal(job.status)) ends.cancel(work, job);
+      for (const job of jobs) if (!isFinal(job.status)) await ends.cancel(work, job);
       work.audit('webhook.cancel_deliveries', webhookSubject({ id: webhookId }), { after: { deliveries: count, reason } });
     });
 

@@ -2,7 +2,8 @@ import type { Work } from '../db/commit.ts';
 import { jobChange } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
 import type { FinalJobStatus } from '../domain/jobs.ts';
-import { cancelJob, type DispatchTask } from '../temporal/contracts.ts';
+import { bufferedRun, lockSchedule } from '../db/schedules.ts';
+import { cancelJob, releaseSchedule, type DispatchTask } from '../temporal/contracts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 import { eventData, jobEnded, jobLogged, subject, type JobView } from './jobTrail.ts';
 
@@ -13,22 +14,40 @@ type Ended = JobView & { status: FinalJobStatus };
 /** Adds to the commit that ends a job of some type what else ends with it. */
 export type JobEnding = (work: Work<DispatchTask>, job: Ended) => void;
 
+type Source = Pick<Job, 'sourceKind' | 'sourceId'>;
+
+/**
+ * Takes the lock of the schedule that a job comes from, before the job's own row is locked: whoever decides about a
+ * run of the schedule takes both in this order.
+ */
+async function standIn(work: Work<DispatchTask>, { sourceKind, sourceId }: Source) {
+  return sourceKind === 'schedule' && sourceId !== null ? lockSchedule(await work.trx(), sourceId) : undefined;
+}
+
+/** A run that has waited for a job of its schedule to end is looked at again when one has. */
+async function release(work: Work<DispatchTask>, scheduleId: string, jobId: string): Promise<void> {
+  const schedule = await standIn(work, { sourceKind: 'schedule', sourceId: scheduleId });
+  if (schedule && (await bufferedRun(await work.trx(), scheduleId))) work.dispatch(releaseSchedule(schedule, jobId));
+}
+
 /** What belongs to the end of a job, whatever brings it about. */
 export function createJobEnds({ jobTypes, endings }: { jobTypes: JobTypes; endings: Readonly<Record<string, JobEnding>> }) {
-  /** Adds to the commit that ends a job: its event, and what ends with it. */
-  function ended(work: Work<DispatchTask>, job: Ended): void {
+  /** Adds to the commit that ends a job: its event, what ends with it, and what has waited for it. */
+  async function ended(work: Work<DispatchTask>, job: Ended): Promise<void> {
     if (!jobTypes.find(job.type)?.quiet) work.emit(`job.${job.status}`, subject(job), eventData(job));
     endings[job.type]?.(work, job);
+    if (job.sourceKind === 'schedule' && job.sourceId !== null) await release(work, job.sourceId, job.id);
   }
 
   return {
     ended,
+    standIn,
 
     /**
      * Asks a job that has not ended to stop: one that has not begun is cancelled at once, a running one when its
      * attempt has cleaned up.
      */
-    cancel(work: Work<DispatchTask>, job: Job): void {
+    async cancel(work: Work<DispatchTask>, job: Job): Promise<void> {
       const { id, status, attempts, cancelRequestedAt } = job;
       const at = work.now;
       const begun = status === 'running';
@@ -39,7 +58,7 @@ export function createJobEnds({ jobTypes, endings }: { jobTypes: JobTypes; endin
         [line], [jobLogged(id), ...(begun ? [] : [jobEnded(id)])],
       ));
       work.dispatch(cancelJob(id));
-      if (!begun) ended(work, Object.assign(job, { status: 'cancelled' as const }));
+      if (!begun) await ended(work, Object.assign(job, { status: 'cancelled' as const }));
     },
   };
 }

@@ -4,7 +4,7 @@ import { claimAttempt, jobChange, noteJobChange, type JobGuard } from '../db/job
 import { Job } from '../db/models/Job.ts';
 import { systemCaller } from '../domain/caller.ts';
 import { isFinal, MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../domain/jobs.ts';
-import { JobFailure, type JobType, type Lane } from '../domain/jobType.ts';
+import { JobFailure, permissionsFor, type JobType, type Lane } from '../domain/jobType.ts';
 import { mayRetry, retryDelayMs } from '../domain/retry.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
@@ -57,7 +57,7 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
   /** Moves a job to its end; false when it has one already or another run has it. */
   async function finish(job: Job, { lines, progress }: Taken, end: JobEnd): Promise<boolean> {
     const error = end.error ?? null;
-    const done = await commit(systemCaller(job.tenantId, jobWorkflowId(job.id)), (work) => {
+    const done = await commit(systemCaller(job.tenantId, jobWorkflowId(job.id)), async (work) => {
       work.change(jobChange(
         job.id, end.guard,
         {
@@ -68,7 +68,7 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
       ));
       const ended = { ...view(job), status: end.status, error };
       work.audit(`job.${VERBS[end.status]}`, subject(job), { before: auditView(job), after: auditView(ended) });
-      ends.ended(work, ended);
+      await ends.ended(work, ended);
       return true;
     }).catch(unlessNothing(false));
     if (!done) return false;
@@ -104,11 +104,9 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
     throw new AttemptFailed(failure.code, retryInMs);
   }
 
-  /** What only an operation of its own makes was allowed by that operation's permission, and needs it still. */
   const mayRun = async (job: Job, type: JobType): Promise<boolean> => {
     const held = await rights.ofAuthority(job.authority);
-    const needed = [...(type.onlyThrough === null ? ['job:write' as const] : []), ...(type.permission ? [type.permission] : [])];
-    return needed.every((permission) => access.holds(held, permission, job));
+    return permissionsFor(type).every((permission) => access.holds(held, permission, job));
   };
 
   async function perform(job: Job, type: JobType, run: RunLog, signal: AbortSignal): Promise<string> {

@@ -1,12 +1,11 @@
 import type { Work } from '../db/commit.ts';
 import { Job } from '../db/models/Job.ts';
 import type { Caller } from '../domain/caller.ts';
-import type { JobSource } from '../domain/jobs.ts';
 import type { JobType } from '../domain/jobType.ts';
 import type { Ids } from '../platform/ids.ts';
 import { startJob, type DispatchTask } from '../temporal/contracts.ts';
 import { auditView, eventData, subject } from './jobTrail.ts';
-import { newJob, type JobRequest } from './newJob.ts';
+import { newJob, type JobOrigin, type JobRequest } from './newJob.ts';
 
 export type JobStarts = ReturnType<typeof createJobStarts>;
 
@@ -17,7 +16,7 @@ export function createJobStarts({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: n
     startJob(job, { lane, timeoutMs, heartbeatMs });
 
   /** A job as it is written first, for those who write many at once. */
-  const make = (type: JobType, request: JobRequest, caller: Caller, from: { source?: JobSource; retryOf?: string }, now: Date) =>
+  const make = (type: JobType, request: JobRequest, caller: Caller, from: JobOrigin, now: Date) =>
     newJob(type, request, caller, from, { id: ids.next('job'), now });
 
   return {
@@ -25,7 +24,7 @@ export function createJobStarts({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: n
     make,
 
     /** Adds a job that a caller asked for to a commit: the record, its trail and its start. */
-    add(work: Work<DispatchTask>, type: JobType, request: JobRequest, caller: Caller, from: { source?: JobSource; retryOf?: string } = {}): Job {
+    add(work: Work<DispatchTask>, type: JobType, request: JobRequest, caller: Caller, from: JobOrigin = {}): Job {
       const job = work.insert(Job, make(type, request, caller, from, work.now));
       work.audit('job.create', subject(job), { after: auditView(job) });
       if (!type.quiet) work.emit('job.created', subject(job), eventData(job));

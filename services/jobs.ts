@@ -8,7 +8,8 @@ import { JobLog } from '../db/models/JobLog.ts';
 import { whereInScope } from '../db/scopeSql.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError, checkVersion, notFound } from '../domain/errors.ts';
-import { isFinal, type JobSource, type JobStatus } from '../domain/jobs.ts';
+import { isFinal, type JobStatus } from '../domain/jobs.ts';
+import { permissionsFor } from '../domain/jobType.ts';
 import type { Permission } from '../domain/permissions.ts';
 import { firstIdAt } from '../platform/ids.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -19,7 +20,7 @@ import type { JobEnds } from './jobEnds.ts';
 import { followLog } from './jobFollow.ts';
 import { auditView, jobEnded, subject } from './jobTrail.ts';
 import type { JobStarts } from './jobStarts.ts';
-import type { JobRequest } from './newJob.ts';
+import type { JobOrigin, JobRequest } from './newJob.ts';
 import { waitForChange } from './waitForChange.ts';
 
 export type Jobs = ReturnType<typeof createJobs>;
@@ -52,10 +53,9 @@ const EMBEDDED_LOG_LINES = 200;
 export function createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends }: Deps) {
   let waiting = 0;
 
-  async function create(caller: Caller, request: JobRequest, from: { source?: JobSource; retryOf?: string } = {}) {
+  async function create(caller: Caller, request: JobRequest, from: JobOrigin = {}) {
     const type = jobTypes.getDirect(request.type);
-    await access.require(caller, 'job:write', caller);
-    if (type.permission) await access.require(caller, type.permission, caller);
+    for (const permission of permissionsFor(type)) await access.require(caller, permission, caller);
     if (request.createdBy !== undefined && request.createdBy !== caller.actorId) {
       await access.require(caller, 'job:impersonate', caller);
     }
@@ -122,15 +122,17 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
      * cleaned up. Errors: `not_found`, `permission_denied`, `job_finished`, `version_stale`.
      */
     async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<void> {
-      const { id, version, tenantId } = await findToAct(caller, jobId, 'job:cancel');
-      checkVersion({ version }, expectedVersion);
+      const found = await findToAct(caller, jobId, 'job:cancel');
+      const { id, tenantId } = found;
+      checkVersion(found, expectedVersion);
       // The trail of a record belongs to the record's tenant, wherever the caller stands.
       return commit({ ...caller, tenantId }, async (work) => {
+        await ends.standIn(work, found);
         const job = await Job.query(await work.trx()).findById(id).forUpdate().throwIfNotFound();
         checkVersion(job, expectedVersion);
         if (isFinal(job.status)) throw new AppError('job_finished', `The job has already ended: ${job.status}.`);
         const before = auditView(job);
-        ends.cancel(work, job);
+        await ends.cancel(work, job);
         work.audit('job.cancel', subject(job), { before, after: { ...auditView(job), cancelRequested: true } });
       });
     },

@@ -1,4 +1,4 @@
-import type { Caller } from '../domain/caller.ts';
+import type { Authority, Caller } from '../domain/caller.ts';
 import type { JobSource } from '../domain/jobs.ts';
 import type { JobType } from '../domain/jobType.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
@@ -14,10 +14,12 @@ export type JobRequest = {
 
 const apiSource: JobSource = { kind: 'api', id: null };
 
+/** Where a job comes from; `authority` is whom it acts for, where that is not the caller. */
+export type JobOrigin = { source?: JobSource; retryOf?: string; authority?: Authority };
+
 /** A job as it is written first. */
 export function newJob(
-  type: JobType, request: JobRequest, caller: Caller,
-  from: { source?: JobSource; retryOf?: string }, { id, now }: { id: string; now: Date },
+  type: JobType, request: JobRequest, caller: Caller, from: JobOrigin, { id, now }: { id: string; now: Date },
 ) {
   const source = from.source ?? apiSource;
   return {
@@ -34,7 +36,7 @@ export function newJob(
     logCount: 0,
     runId: null,
     createdBy: request.createdBy ?? caller.actorId,
-    authority: authorityOf(caller),
+    authority: from.authority ?? authorityOf(caller),
     sourceKind: source.kind,
     sourceId: source.id,
     retryOf: from.retryOf ?? null,

@@ -15,23 +15,31 @@ export const SEARCH_ATTRIBUTES = {
   record: 'HoldfastRecord',
 } as const;
 
-/** The system's own schedule; installations that share a namespace differ by their task queue. */
-export const reconcileScheduleId = (taskQueue: string): string => `system:${taskQueue}:reconcile`;
+/** A Temporal Schedule of the system's own; installations that share a namespace differ by their task queue. */
+export const systemScheduleId = (taskQueue: string, workflow: 'reconcile' | 'reconcileSchedules'): string => `system:${taskQueue}:${workflow}`;
 
 /** What the job workflow needs to know. The payload stays in PostgreSQL. */
 export type JobStart = { jobId: string; lane: Lane; timeoutMs: number; heartbeatMs: number };
 
+/** What the workflow that a schedule starts needs to know; when it was due, Temporal tells it. */
+export type ScheduleFire = { scheduleId: string };
+
+/** What became of a time due, as the workflow tells it. `not_due` is a time that Temporal takes for one, and the record does not. */
+export type FireResult = { outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'done_before' | 'not_due'; reason?: string; jobId?: string };
+
+export type RunAttributes = { tenant: string; jobType: string; record: string };
+
+type Start<Workflow extends string, Input> = {
+  kind: 'start'; workflow: Workflow; workflowId: string; input: Input; summary: string; attributes: RunAttributes;
+};
+
 /** A call to Temporal that a commit owes. It is written to the outbox and made at least once. */
 export type DispatchTask =
-  | {
-      kind: 'start';
-      workflow: 'job';
-      workflowId: string;
-      input: JobStart;
-      summary: string;
-      attributes: { tenant: string; jobType: string; record: string };
-    }
-  | { kind: 'cancel'; workflowId: string };
+  | Start<'job', JobStart>
+  | Start<'releaseSchedule', ScheduleFire>
+  | { kind: 'cancel'; workflowId: string }
+  /** Brings the mirror of a schedule in line with its record as that is when the call is made. */
+  | { kind: 'schedule'; workflowId: string; scheduleId: string };
 
 export const jobWorkflowId = (jobId: string): string => `job:${jobId}`;
 
@@ -50,6 +58,28 @@ export const startJob = (
 
 /** The cancellation of a job's run; "no such run" is a success. */
 export const cancelJob = (jobId: string): DispatchTask => ({ kind: 'cancel', workflowId: jobWorkflowId(jobId) });
+
+/** The id of the Temporal Schedule that mirrors a schedule; its runs add the time due. */
+export const temporalScheduleId = (scheduleId: string): string => `schedule:${scheduleId}`;
+
+/** Brings the mirror of a schedule in line with its record. */
+export const mirrorSchedule = (scheduleId: string): DispatchTask => ({ kind: 'schedule', workflowId: temporalScheduleId(scheduleId), scheduleId });
+
+/** The start of the run that a schedule has buffered, after a job of it has ended. */
+export const releaseSchedule = (schedule: { id: string; tenantId: string; jobType: string }, endedJobId: string): DispatchTask => ({
+  kind: 'start',
+  workflow: 'releaseSchedule',
+  workflowId: `${temporalScheduleId(schedule.id)}:after:${endedJobId}`,
+  input: { scheduleId: schedule.id },
+  summary: schedule.jobType,
+  attributes: { tenant: schedule.tenantId, jobType: schedule.jobType, record: schedule.id },
+});
+
+/** How a schedule and its mirror in Temporal differ; null when they do not. */
+export type CompareMirror = (scheduleId: string) => Promise<string | null>;
+
+/** Ids of the schedules that have a mirror in Temporal, as far as that has noted them by now. */
+export type ListMirrors = () => Promise<string[]>;
 
 /** What Temporal knows of a run, as the reconciler asks for it. */
 export type WorkflowState =

@@ -9,6 +9,7 @@ import type { Metrics } from '../platform/metrics.ts';
 import type { DispatchTask } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
 import { isTransient, perform } from './perform.ts';
+import { mirrorTo } from './scheduleMirror.ts';
 
 type Deps = {
   db: Knex; link: TemporalLink; changes: Changes; log: Log; metrics: Metrics; taskQueue: string;
@@ -38,6 +39,7 @@ const RELAY_AT_ONCE = 10;
  * makes every call that is still owed, in any number of processes, for as long as it takes.
  */
 export function createDispatch({ db, link, changes, log, metrics, taskQueue, eager }: Deps) {
+  const mirror = mirrorTo({ db, taskQueue });
   const made: string[] = [];
   const waiting: OutboxRow[] = [];
   let underWay = 0;
@@ -47,7 +49,7 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
 
   async function make(way: 'quick' | 'relay', task: DispatchTask, deadlineMs: number) {
     try {
-      await link.call(deadlineMs, (client) => perform(client, task, { taskQueue, eager: eager() }));
+      await link.call(deadlineMs, (client) => perform(client, task, { taskQueue, eager: eager(), mirror }));
       metrics.dispatches.inc({ way, outcome: 'done' });
     } catch (error) {
       metrics.dispatches.inc({ way, outcome: 'failed' });

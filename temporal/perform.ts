@@ -2,7 +2,7 @@ import {
   NamespaceNotFoundError, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, isGrpcServiceError, type Client,
 } from '@temporalio/client';
 import { TypedSearchAttributes, ValueError, defineSearchAttributeKey } from '@temporalio/common';
-import { SEARCH_ATTRIBUTES, type DispatchTask } from './contracts.ts';
+import { SEARCH_ATTRIBUTES, type DispatchTask, type RunAttributes } from './contracts.ts';
 
 /** gRPC codes after which the same call may succeed with nothing changed. */
 const TRANSIENT = new Set([1, 4, 8, 10, 13, 14]);
@@ -19,18 +19,20 @@ export function isTransient(error: unknown): boolean {
 
 const key = (name: string) => defineSearchAttributeKey(name, 'KEYWORD');
 
-const attributesOf = ({ tenant, jobType, record }: Extract<DispatchTask, { kind: 'start' }>['attributes']) =>
+/** The search attributes of a run. */
+export const attributesOf = ({ tenant, jobType, record }: RunAttributes): TypedSearchAttributes =>
   new TypedSearchAttributes([
     { key: key(SEARCH_ATTRIBUTES.tenant), value: tenant },
     { key: key(SEARCH_ATTRIBUTES.jobType), value: jobType },
     { key: key(SEARCH_ATTRIBUTES.record), value: record },
   ]);
 
-type Where = { taskQueue: string; eager: boolean };
+type Where = { taskQueue: string; eager: boolean; mirror: (client: Client, scheduleId: string) => Promise<void> };
 
 /** Makes one owed call. Made twice it is the same as once: "already started" and "not found" are successes. */
-export async function perform(client: Client, task: DispatchTask, { taskQueue, eager }: Where): Promise<void> {
+export async function perform(client: Client, task: DispatchTask, { taskQueue, eager, mirror }: Where): Promise<void> {
   try {
+    if (task.kind === 'schedule') return void (await mirror(client, task.scheduleId));
     if (task.kind === 'cancel') return void (await client.workflow.getHandle(task.workflowId).cancel());
     await client.workflow.start(task.workflow, {
       workflowId: task.workflowId,

@@ -1,6 +1,6 @@
 import { ScheduleAlreadyRunning, ScheduleOverlapPolicy, isGrpcServiceError, type Client } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { SEARCH_ATTRIBUTES, reconcileScheduleId } from './contracts.ts';
+import { SEARCH_ATTRIBUTES, systemScheduleId } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
 
 const DEADLINE_MS = 10_000;
@@ -9,13 +9,15 @@ const KEYWORD = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_
 /** gRPC code of what the server has no such call for or does not let us do, as on Temporal Cloud. */
 const NOT_OURS_TO_DO = new Set([7, 12]);
 
-/** Makes sure that the namespace has what runs need: the search attributes and the reconciler's schedule. */
+/** Makes sure that the namespace has what runs need: the search attributes and the reconcilers' schedules. */
 export async function prepareNamespace(
   link: TemporalLink, settings: { taskQueue: string; reconcileSeconds: number },
 ): Promise<void> {
   const connection = await link.connection();
   await connection.withDeadline(Date.now() + DEADLINE_MS, () => addSearchAttributes(link, connection));
-  await link.call(DEADLINE_MS, (client) => scheduleReconciler(client, settings));
+  await link.call(DEADLINE_MS, async (client) => {
+    for (const workflowType of ['reconcile', 'reconcileSchedules'] as const) await scheduleReconciler(client, workflowType, settings);
+  });
 }
 
 async function addSearchAttributes(link: TemporalLink, { operatorService }: Awaited<ReturnType<TemporalLink['connection']>>) {
@@ -32,10 +34,12 @@ async function addSearchAttributes(link: TemporalLink, { operatorService }: Awai
   }
 }
 
-async function scheduleReconciler(client: Client, { taskQueue, reconcileSeconds }: { taskQueue: string; reconcileSeconds: number }) {
+async function scheduleReconciler(
+  client: Client, workflowType: 'reconcile' | 'reconcileSchedules', { taskQueue, reconcileSeconds }: { taskQueue: string; reconcileSeconds: number },
+) {
   const spec = { intervals: [{ every: reconcileSeconds * 1_000 }] };
-  const scheduleId = reconcileScheduleId(taskQueue);
-  const action = { type: 'startWorkflow' as const, workflowType: 'reconcile', workflowId: scheduleId, taskQueue };
+  const scheduleId = systemScheduleId(taskQueue, workflowType);
+  const action = { type: 'startWorkflow' as const, workflowType, workflowId: scheduleId, taskQueue };
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 60_000 };
   try {
     await client.schedule.create({ scheduleId, spec, action, policies });

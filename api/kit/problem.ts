@@ -24,6 +24,8 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   job_finished: { status: 409, title: 'The job has ended' },
   job_not_retryable: { status: 409, title: 'Such jobs are made by another operation' },
   job_not_finished: { status: 409, title: 'The job has not ended' },
+  schedule_busy: { status: 409, title: 'A job of the schedule has not ended' },
+  schedule_cannot_run: { status: 409, title: 'The schedule cannot run' },
   idempotency_in_progress: { status: 409, title: 'The first request is still at work' },
   version_stale: { status: 412, title: 'The record has changed' },
   body_too_large: { status: 413, title: 'The body is too large' },
@@ -31,6 +33,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   idempotency_mismatch: { status: 422, title: 'The key belongs to another request' },
   too_many_requests: { status: 429, title: 'Too many requests' },
   internal: { status: 500, title: 'Internal error' },
+  not_supported: { status: 501, title: 'This installation does not have that' },
   provider_unavailable: { status: 502, title: 'The identity provider cannot be used' },
   unavailable: { status: 503, title: 'Unavailable' },
 };

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
 import type { Caller } from '../../domain/caller.ts';
-import { AppError, invalidField } from '../../domain/errors.ts';
+import { invalidField } from '../../domain/errors.ts';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events.ts';
 import type { Deliveries } from '../../services/deliveries.ts';
 import type { Jobs, JobWithLogs } from '../../services/jobs.ts';
@@ -11,8 +11,8 @@ import type { WebhookTest } from '../../services/webhookTest.ts';
 import type { Webhooks, WebhookWithSecret } from '../../services/webhooks.ts';
 import { accepted, created, noContent, ok, type Answer } from '../kit/answer.ts';
 import { etagOf, expectedVersion } from '../kit/etag.ts';
+import { jobAtEnd } from '../kit/jobAtEnd.ts';
 import { listOf, pageOf } from '../kit/pagination.ts';
-import type { Preferences } from '../kit/prefer.ts';
 import { dateOf } from '../kit/queryTime.ts';
 import { route, type Route } from '../kit/route.ts';
 import { jobPresenter } from '../presenters/jobs.ts';
@@ -49,17 +49,7 @@ export function webhookRoutes({ webhooks, webhookTest, webhookReplays, deliverie
     return { ...more, ...created(`/api/webhooks/${result.webhook.id}`, body, { ...headers, 'cache-control': 'no-store' }) };
   };
 
-  type Waiting = { caller: Caller; prefer: Preferences; signal: AbortSignal };
-
-  /** Waits for the end of a job if the request prefers to, and its caller may read the job. */
-  async function atEnd({ caller, prefer: { waitMs }, signal }: Waiting, job: JobWithLogs['job']): Promise<JobWithLogs> {
-    const now = { job, logs: [] };
-    if (waitMs === 0) return now;
-    return jobs.readAtEnd(caller, job.id, { waitMs, signal, fresh: true }).catch((error: unknown) => {
-      if (error instanceof AppError && error.code === 'not_found') return now;
-      throw error;
-    });
-  }
+  const atEnd = jobAtEnd(jobs);
 
   const deliveryPage = (caller: Caller, id: string, { status, ...page }: DeliveryQuery) =>
     pageOf(`deliveries:${id}`, 'dlv', page, (asked) => deliveries.list(caller, id, status, asked), deliveryRecord);

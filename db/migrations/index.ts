@@ -3,6 +3,7 @@ import * as jobs from './0001_jobs.ts';
 import * as trail from './0002_trail.ts';
 import * as access from './0003_access.ts';
 import * as webhooks from './0004_webhooks.ts';
+import * as schedules from './0005_schedules.ts';
 
 /** In the order in which they run. A migration that has landed is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -10,4 +11,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0002_trail': trail,
   '0003_access': access,
   '0004_webhooks': webhooks,
+  '0005_schedules': schedules,
 };

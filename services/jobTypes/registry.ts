@@ -9,9 +9,9 @@ export function createJobTypes(types: readonly JobType[]) {
   const byName = new Map(types.map((type) => [type.name, type]));
   const checks = new Map<string, Check>(types.map((type) => [type.name, compileCheck(type.payload)]));
 
-  function get(name: string): JobType {
+  function get(name: string, pointer = '/type'): JobType {
     const type = byName.get(name);
-    if (!type) throw invalidField('body', '/type', 'unknown_job_type', `There is no job type ${name}.`);
+    if (!type) throw invalidField('body', pointer, 'unknown_job_type', `There is no job type ${name}.`);
     return type;
   }
 
@@ -21,14 +21,17 @@ export function createJobTypes(types: readonly JobType[]) {
     /** The type called `name`. Error: `invalid_request` at `/type`. */
     get,
 
-    /** The same for a job that a caller creates directly. Error: `invalid_request` at `/type`. */
-    getDirect(name: string): JobType {
-      const type = get(name);
+    /** The same for a job that a caller creates directly. Error: `invalid_request` at `pointer`. */
+    getDirect(name: string, pointer = '/type'): JobType {
+      const type = get(name, pointer);
       if (type.onlyThrough === null) return type;
-      throw invalidField('body', '/type', 'not_direct', `jobs of the type ${name} are made by ${type.onlyThrough}`);
+      throw invalidField('body', pointer, 'not_direct', `jobs of the type ${name} are made by ${type.onlyThrough}`);
     },
 
     find: (name: string): JobType | undefined => byName.get(name),
+
+    /** True when a payload is what its type wants. */
+    accepts: (type: JobType, payload: unknown): boolean => (checks.get(type.name)?.(payload) ?? []).length === 0,
 
     /** Error: `invalid_request` that names every bad field under `/payload`. */
     checkPayload(type: JobType, payload: unknown): void {

@@ -1,2 +1,3 @@
 export { job } from './job.ts';
 export { reconcile } from './reconcile.ts';
+export { fireSchedule, reconcileSchedules, releaseSchedule } from './schedules.ts';

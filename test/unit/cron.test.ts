@@ -62,7 +62,7 @@ describe('a cron expression', () => {
   });
 
   it('never throws, whatever is written', () => {
-    fc.assert(fc.property(fc.string({ unit: fc.constantFrom(...'0123456789*/,-@ abcJANmonL#?\t'), maxLength: 30 }), (text) => {
+    fc.assert(fc.property(fc.string({ unit: fc.constantFrom(...'0123456789*/,-@ abcJANmonL#?\t'.match(/./gs) ?? []), maxLength: 30 }), (text) => {
       const parsed = parseCron(text);
       expect('cron' in parsed || parsed.errors.length > 0).toBe(true);
     }), { numRuns: 2_000 });

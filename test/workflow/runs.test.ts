@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { TypedSearchAttributes, defineSearchAttributeKey } from '@temporalio/common';
 import { claimOutbox } from '../../db/outbox.ts';
-import { reconcileScheduleId, SEARCH_ATTRIBUTES, startJob } from '../../temporal/contracts.ts';
+import { SEARCH_ATTRIBUTES, startJob, systemScheduleId } from '../../temporal/contracts.ts';
 import { createTemporalLink } from '../../temporal/link.ts';
 import { isTransient, perform } from '../../temporal/perform.ts';
 import { startApp, type TestApp } from '../support/app.ts';
@@ -49,7 +49,7 @@ test('runs are found in Temporal by tenant and type', async () => {
 test('a start that is made twice starts once', async () => {
   const { body } = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} }, WAIT);
   const task = startJob({ id: body.id, type: body.type, tenantId: 'platform' }, { lane: 'inline', timeoutMs: 5_000, heartbeatMs: 1_000 });
-  await temporal((client) => perform(client, task, { taskQueue: queue(), eager: true }));
+  await temporal((client) => perform(client, task, { taskQueue: queue(), eager: true, mirror: () => Promise.resolve() }));
   expect(await read(body.id)).toMatchObject({ attempts: 1, version: body.version });
 });
 
@@ -113,7 +113,7 @@ test('a queued job whose start was lost is started', async () => {
 });
 
 test('the reconciler runs as a schedule of the system', async () => {
-  const described = await temporal((client) => client.schedule.getHandle(reconcileScheduleId(queue())).describe());
+  const described = await temporal((client) => client.schedule.getHandle(systemScheduleId(queue(), 'reconcile')).describe());
   expect(described.info.recentActions.length).toBeGreaterThan(0);
 });
 

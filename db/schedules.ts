@@ -1,0 +1,84 @@
+import type { Knex } from './knex.ts';
+import { Schedule } from './models/Schedule.ts';
+import { ScheduleRun } from './models/ScheduleRun.ts';
+import type { RunReason } from '../domain/schedules.ts';
+
+/** A schedule that is there, with its row locked until the transaction ends: whoever decides about its runs is alone. */
+export const lockSchedule = async (trx: Knex, id: string): Promise<Schedule | undefined> =>
+  Schedule.query(trx).findById(id).whereNull('deleted_at').forUpdate();
+
+/** A schedule that shall be in Temporal: it is there, and something is due. */
+export const findMirrored = async (db: Knex, id: string): Promise<Schedule | undefined> =>
+  Schedule.query(db).findById(id).whereNull('deleted_at').whereNotNull('next_due_at');
+
+/** Jobs of a schedule that have not ended. */
+export const unfinishedJobs = (db: Knex, scheduleId: string): Promise<string[]> =>
+  db('jobs').where({ source_kind: 'schedule', source_id: scheduleId }).whereIn('status', ['queued', 'running']).orderBy('id').limit(1_000).pluck('id');
+
+/** The run that waits for a job of the schedule to end. */
+export const bufferedRun = async (trx: Knex, scheduleId: string): Promise<ScheduleRun | undefined> =>
+  ScheduleRun.query(trx).findOne({ schedule_id: scheduleId, outcome: 'buffered' });
+
+/** Which of the times due from `from` up to and including `until` have a run, in milliseconds. */
+export async function timesWithRun(db: Knex, scheduleId: string, from: Date, until: Date): Promise<Set<number>> {
+  const times: Date[] = await db('schedule_runs').where({ schedule_id: scheduleId, kind: 'due' }).whereBetween('due_at', [from, until]).pluck('due_at');
+  return new Set(times.map((time) => time.getTime()));
+}
+
+/** A time due that no job is made for. */
+export type SkippedTime = { id: string; dueAt: Date; reason: RunReason };
+
+/**
+ * Writes down times due for which nothing was done, and up to where the schedule is accounted for. False, with nothing
+ * written, when the schedule is not as it was read.
+ */
+export async function skipTimes(
+  db: Knex, { id, version, nextDueAt }: Schedule, times: readonly SkippedTime[], next: Date | null, now: Date,
+): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: object[] }>(
+    `WITH schedule AS (
+       UPDATE schedules SET next_due_at = ?, last_run_id = GREATEST(last_run_id, ?)
+       WHERE id = ? AND version = ? AND next_due_at = ? RETURNING id, tenant_id, owner
+     ), runs AS (
+       INSERT INTO schedule_runs (id, schedule_id, tenant_id, kind, due_at, outcome, reason, caught_up, actor_id, decided_at)
+       SELECT t.id, s.id, s.tenant_id, 'due', t.due_at, 'skipped', t.reason, false, s.owner ->> 'actorId', ?
+       FROM schedule AS s CROSS JOIN unnest(?::text[], ?::timestamptz[], ?::text[]) AS t (id, due_at, reason)
+       ON CONFLICT DO NOTHING
+     )
+     SELECT id FROM schedule`,
+    [next, times.at(-1)?.id ?? null, id, version, nextDueAt, now, times.map((t) => t.id), times.map((t) => t.dueAt), times.map((t) => t.reason)],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Schedules with a time due that should have a run by now: at once when they are paused, after their jitter and
+ * the time that Temporal has for it otherwise.
+ */
+export const findUnaccounted = (db: Knex, now: Date, limit: number): Promise<string[]> =>
+  db('schedules')
+    .where('next_due_at', '<=', now)
+    .whereRaw(`next_due_at <= ?::timestamptz - CASE WHEN enabled THEN make_interval(secs => jitter_seconds + least(15, catchup_window_seconds / 2.0)) ELSE interval '0' END`, [now])
+    .orderBy('next_due_at').limit(limit).pluck('id');
+
+/** Schedules with a buffered run that nothing stands before any more. */
+export const findReleasable = (db: Knex, limit: number): Promise<string[]> =>
+  db('schedule_runs AS r').where({ outcome: 'buffered' })
+    .whereNotExists((query) => query.from('jobs AS j').whereRaw('j.source_id = r.schedule_id').where({ source_kind: 'schedule' }).whereIn('status', ['queued', 'running']))
+    .limit(limit).pluck('schedule_id');
+
+/** Schedules that were not compared with their mirror since `before`, the longest ago first; marks them as compared. */
+export const takeUnchecked = (db: Knex, take: { before: Date; now: Date; limit: number }): Promise<Schedule[]> =>
+  Schedule.query(db)
+    .patch({ checkedAt: take.now })
+    .whereIn('id', (query) =>
+      query.select('id').from('schedules').whereNull('deleted_at').where('checked_at', '<', take.before)
+        .orderBy('checked_at').limit(take.limit).forUpdate().skipLocked(),
+    )
+    .returning('*') as unknown as Promise<Schedule[]>;
+
+/** Which of these ids are no schedules, or were deleted or have ended. */
+export async function unmirrored(db: Knex, ids: readonly string[]): Promise<string[]> {
+  const mirrored = new Set<string>(await db('schedules').whereIn('id', [...ids]).whereNull('deleted_at').whereNotNull('next_due_at').pluck('id'));
+  return ids.filter((id) => !mirrored.has(id));
+}

@@ -1,0 +1,60 @@
+import type { Work } from '../db/commit.ts';
+import type { Knex } from '../db/knex.ts';
+import type { Schedule } from '../db/models/Schedule.ts';
+import { skipTimes, timesWithRun, type SkippedTime } from '../db/schedules.ts';
+import { listDue } from '../domain/dueTimes.ts';
+import { AppError } from '../domain/errors.ts';
+import type { EventData } from '../domain/events.ts';
+import { isMissed, timingOf, type RunReason } from '../domain/schedules.ts';
+import type { Ids } from '../platform/ids.ts';
+import type { DispatchTask } from '../temporal/contracts.ts';
+import { scheduleSubject } from './scheduleTrail.ts';
+
+/** Times due that one change of a schedule accounts for: five weeks of every minute. */
+const MAX_CLOSED = 50_000;
+
+/** The times due from the first that is not accounted for up to and including `until`, at most `limit`. */
+export function openTimes(schedule: Schedule, until: Date, limit: number): Date[] {
+  if (schedule.nextDueAt === null || schedule.nextDueAt > until) return [];
+  return listDue(timingOf(schedule), new Date(schedule.nextDueAt.getTime() - 1), until, limit);
+}
+
+/** Runs of kind `due` for times that nothing was done for; those with a run already are left out. */
+export const skippedTimes = (
+  ids: Ids, times: readonly Date[], withRun: ReadonlySet<number>, reasonOf: (dueAt: Date) => RunReason,
+): SkippedTime[] =>
+  times.filter((dueAt) => !withRun.has(dueAt.getTime())).map((dueAt) => ({ id: ids.at('run', dueAt), dueAt, reason: reasonOf(dueAt) }));
+
+/**
+ * Accounts for the times due up to `until` before a schedule changes its times, in the transaction that has locked it:
+ * what has no run gets one that says why, and `next` is what is due then. Error: `unavailable` after a down-time of
+ * the workers so long that they must account for it first.
+ */
+export async function closeTimes(
+  work: Work<DispatchTask>, trx: Knex, ids: Ids, schedule: Schedule, { reason, next, until = work.now }: { reason: RunReason; next: Date | null; until?: Date },
+): Promise<void> {
+  const { now } = work;
+  if (schedule.nextDueAt === null) return;
+  const times = openTimes(schedule, until, MAX_CLOSED + 1);
+  if (times.length > MAX_CLOSED) {
+    throw new AppError('unavailable', 'More times were due while no worker ran than one request can account for. Start a worker, and try again.', { retryAfterSeconds: 60 });
+  }
+  const withRun = await timesWithRun(trx, schedule.id, schedule.nextDueAt, until);
+  const skipped = skippedTimes(ids, times, withRun, (dueAt) => (!schedule.enabled ? 'disabled' : isMissed(schedule, dueAt, now) ? 'missed' : reason));
+  await skipTimes(trx, schedule, skipped, next, now);
+  tellSkipped(work, schedule, skipped);
+}
+
+/** Adds to a commit what is told of times that were skipped: of each reason once, and nothing of a pause. */
+export function tellSkipped(work: Work<DispatchTask>, schedule: Schedule, skipped: readonly SkippedTime[]): void {
+  for (const [reason, times] of Map.groupBy(skipped, (time) => time.reason)) {
+    const [first, last] = [times[0], times.at(-1)];
+    if (reason === 'disabled' || !first || !last) continue;
+    const told: EventData<'schedule.skipped'> = {
+      scheduleId: schedule.id, name: schedule.name, jobType: schedule.jobType, kind: 'due', dueAt: first.dueAt.toISOString(), outcome: 'skipped', reason,
+      times: times.length, lastDueAt: last.dueAt.toISOString(),
+    };
+    work.audit('schedule.skip', scheduleSubject(schedule), { after: { reason, times: times.length, dueAt: told.dueAt, lastDueAt: told.lastDueAt } });
+    work.emit('schedule.skipped', scheduleSubject(schedule), told);
+  }
+}

@@ -1,0 +1,175 @@
+import { NothingChanged, unlessNothing, type Commit, type Work } from '../db/commit.ts';
+import type { Knex } from '../db/knex.ts';
+import { Schedule } from '../db/models/Schedule.ts';
+import { ScheduleRun } from '../db/models/ScheduleRun.ts';
+import { bufferedRun, lockSchedule, unfinishedJobs } from '../db/schedules.ts';
+import type { Caller } from '../domain/caller.ts';
+import { isDue } from '../domain/dueTimes.ts';
+import { AppError } from '../domain/errors.ts';
+import type { Rights } from '../domain/scope.ts';
+import { isCaughtUp, isMissed, nextDueOf, timingOf, type RunKind, type RunReason } from '../domain/schedules.ts';
+import type { Ids } from '../platform/ids.ts';
+import { mirrorSchedule, type DispatchTask, type FireResult } from '../temporal/contracts.ts';
+import type { UserRights } from './rights.ts';
+import type { Schedules } from './schedules.ts';
+import { closeTimes } from './scheduleAccounts.ts';
+import { scheduleSubject } from './scheduleTrail.ts';
+import { asOwner, type ScheduleVerdicts, type Verdict } from './scheduleVerdicts.ts';
+
+export type ScheduleFires = ReturnType<typeof createScheduleFires>;
+
+type Deps = {
+  db: Knex; commit: Commit<DispatchTask>; rights: UserRights; ids: Ids; verdicts: ScheduleVerdicts; schedules: Schedules;
+};
+
+/** What a run is for: when it was due, and who asked for it. */
+type Occasion = { kind: RunKind; dueAt: Date; actorId: string };
+
+/**
+ * Makes the jobs of schedules. Every decision about a run is made with the row of its schedule locked, and written
+ * down together with the job: a time due has one run, whoever comes with it and how often.
+ */
+export function createScheduleFires({ db, commit, rights, ids, verdicts, schedules }: Deps) {
+  const { hindrance, makeJob, decide } = verdicts;
+  const find = (id: string) => Schedule.query(db).findById(id).whereNull('deleted_at');
+
+  /** Writes a run down, and tells of it. */
+  function record(work: Work<DispatchTask>, schedule: Schedule, verdict: Verdict, { kind, dueAt, actorId }: Occasion): ScheduleRun {
+    const { now } = work;
+    const jobId = verdict.outcome === 'fired' ? verdict.job.id : null;
+    const reason = 'reason' in verdict ? verdict.reason : null;
+    const caughtUp = kind === 'due' && jobId !== null && isCaughtUp(schedule.jitterSeconds, dueAt, now);
+    const run = work.insert(ScheduleRun, {
+      id: ids.at('run', dueAt), scheduleId: schedule.id, tenantId: schedule.tenantId, kind, dueAt, outcome: verdict.outcome, reason, caughtUp, jobId, actorId, decidedAt: now,
+    });
+    tell(work, schedule, run);
+    return run;
+  }
+
+  function tell(work: Work<DispatchTask>, schedule: Schedule, { id: runId, kind, dueAt, outcome, reason, jobId }: ScheduleRun): void {
+    const at = scheduleSubject(schedule);
+    const told = { scheduleId: schedule.id, name: schedule.name, jobType: schedule.jobType, kind, dueAt: dueAt.toISOString() };
+    work.audit(`schedule.${outcome === 'fired' ? 'fire' : outcome === 'buffered' ? 'buffer' : 'skip'}`, at, { after: { runId, kind, dueAt: told.dueAt, jobId, reason } });
+    if (jobId !== null) work.emit('schedule.fired', at, { ...told, runId, jobId });
+    if (reason !== null && outcome !== 'fired' && outcome !== 'buffered') {
+      work.emit('schedule.skipped', at, { ...told, outcome, reason, times: 1, lastDueAt: told.dueAt });
+    }
+  }
+
+  /** Notes on the schedule that a run was decided; one that has made all its jobs, or is due no more, leaves Temporal. */
+  async function advance(work: Work<DispatchTask>, trx: Knex, schedule: Schedule, run: ScheduleRun): Promise<void> {
+    const runCount = schedule.runCount + (run.kind === 'due' && run.outcome === 'fired' ? 1 : 0);
+    const isNext = run.kind === 'due' && schedule.nextDueAt?.getTime() === run.dueAt.getTime();
+    const from = isNext ? run.dueAt : new Date((schedule.nextDueAt?.getTime() ?? 0) - 1);
+    const nextDueAt = schedule.nextDueAt && nextDueOf(schedule, from, runCount);
+    // The last job was that of a later time than the first open one: what lies between will not come any more.
+    if (schedule.nextDueAt && !nextDueAt && !isNext) {
+      await closeTimes(work, trx, ids, schedule, { reason: 'missed', next: null, until: new Date(run.dueAt.getTime() - 1) });
+    }
+    const lastRunId = (schedule.lastRunId ?? '') > run.id ? schedule.lastRunId : run.id;
+    await Schedule.query(trx).findById(schedule.id).patch({ runCount, nextDueAt, lastRunId });
+    if (schedule.nextDueAt && !nextDueAt) work.dispatch(mirrorSchedule(schedule.id));
+  }
+
+  /** Runs a decision in a commit of `caller`, with the schedule locked and the rights that its owner holds. */
+  const deciding = async <T>(
+    known: Schedule, caller: Caller, decision: (work: Work<DispatchTask>, trx: Knex, schedule: Schedule, held: Rights) => Promise<T>,
+  ): Promise<T> => {
+    const held = await rights.ofAuthority(known.owner);
+    return commit(caller, async (work) => {
+      const trx = await work.trx();
+      const schedule = await lockSchedule(trx, known.id);
+      // Changed meanwhile: what was read, and the rights of whoever owned it, are of no use.
+      if (schedule?.version !== known.version) throw new AppError('unavailable', 'The schedule was changed at the same moment. Try again.');
+      return decision(work, trx, schedule, held);
+    });
+  };
+
+  const hasRun = async (trx: Knex, scheduleId: string, kind: RunKind, dueAt: Date): Promise<boolean> =>
+    (await ScheduleRun.query(trx).findOne({ schedule_id: scheduleId, kind, due_at: dueAt }).select('id')) !== undefined;
+
+  return {
+    /**
+     * Fires a time due, unless it has a run already. A time that Temporal takes for one and the record does not is left
+     * alone: the record decides.
+     */
+    async fire(scheduleId: string, dueAt: Date): Promise<FireResult> {
+      const known = await find(scheduleId);
+      if (!known || !isDue(timingOf(known), dueAt)) return { outcome: 'not_due' };
+      const fired = deciding(known, asOwner(known), async (work, trx, schedule, held): Promise<FireResult> => {
+        if (schedule.nextDueAt === null || dueAt < schedule.nextDueAt || (await hasRun(trx, schedule.id, 'due', dueAt))) throw new NothingChanged();
+        const skipped = !schedule.enabled ? 'disabled' as const : isMissed(schedule, dueAt, work.now) ? 'missed' as const : null;
+        const verdict: Verdict = skipped ? { outcome: 'skipped', reason: skipped } : await decide(work, trx, schedule, held);
+        const run = record(work, schedule, verdict, { kind: 'due', dueAt, actorId: schedule.owner.actorId });
+        await advance(work, trx, schedule, run);
+        return resultOf(run);
+      });
+      return fired.catch(unlessNothing<FireResult>({ outcome: 'done_before' }));
+    },
+
+    /** Looks again at a run that has waited for a job of its schedule to end. Nothing, while another has not. */
+    async release(scheduleId: string): Promise<FireResult> {
+      const known = await find(scheduleId);
+      if (!known) return { outcome: 'not_due' };
+      const released = deciding(known, asOwner(known), async (work, trx, schedule, held): Promise<FireResult> => {
+        const run = await bufferedRun(trx, scheduleId);
+        if (!run || (await unfinishedJobs(trx, scheduleId)).length > 0) throw new NothingChanged();
+        const hindered = hindrance(schedule, held);
+        const jobId = hindered ? null : makeJob(work, schedule).id;
+        const outcome = hindered?.outcome ?? 'fired';
+        const decided = Object.assign(run, { outcome, jobId, reason: hindered?.reason ?? null, decidedAt: work.now });
+        work.change(runDecided(decided));
+        tell(work, schedule, decided);
+        await advance(work, trx, schedule, decided);
+        return resultOf(decided);
+      });
+      return released.catch(unlessNothing<FireResult>({ outcome: 'done_before' }));
+    },
+
+    /**
+     * Fires a schedule now, paused or not, as its owner. Errors: `not_found`, `permission_denied`, `schedule_busy` when a job
+     * of it has not ended and the policy is to skip, `schedule_cannot_run`, `version_stale`.
+     */
+    async trigger(caller: Caller, scheduleId: string): Promise<ScheduleRun> {
+      const known = await schedules.findToAct(caller, scheduleId, 'schedule:write');
+      return deciding(known, { ...caller, tenantId: known.tenantId }, async (work, trx, schedule, held) => {
+        const verdict = await decide(work, trx, schedule, held);
+        if ('reason' in verdict) throw refusal(verdict.reason, schedule);
+        const run = record(work, schedule, verdict, { kind: 'trigger', dueAt: work.now, actorId: caller.actorId });
+        await advance(work, trx, schedule, run);
+        return run;
+      });
+    },
+
+    /** Makes the job of a time that lies in the past; overlapping ones are not kept from each other. */
+    async backfill(caller: Caller, scheduleId: string, dueAt: Date): Promise<FireResult> {
+      const known = await find(scheduleId);
+      if (!known || !isDue(timingOf(known), dueAt)) return { outcome: 'not_due' };
+      const filled = deciding(known, caller, async (work, trx, schedule, held): Promise<FireResult> => {
+        if (await hasRun(trx, schedule.id, 'backfill', dueAt)) throw new NothingChanged();
+        const before = await ScheduleRun.query(trx).findOne({ schedule_id: schedule.id, kind: 'due', due_at: dueAt });
+        if (before?.outcome === 'fired' || before?.outcome === 'buffered') throw new NothingChanged();
+        const verdict: Verdict = hindrance(schedule, held) ?? { outcome: 'fired', job: makeJob(work, schedule) };
+        const run = record(work, schedule, verdict, { kind: 'backfill', dueAt, actorId: caller.actorId });
+        await advance(work, trx, schedule, run);
+        return resultOf(run);
+      });
+      return filled.catch(unlessNothing<FireResult>({ outcome: 'done_before' }));
+    },
+  };
+}
+
+const resultOf = ({ outcome, reason, jobId }: ScheduleRun): FireResult => ({ outcome, ...(reason !== null && { reason }), ...(jobId !== null && { jobId }) });
+
+/** The end of a wait. The run refers to a job of the same statement. */
+const runDecided = ({ id, outcome, reason, jobId, decidedAt }: ScheduleRun) => ({
+  topics: [],
+  sql: (name: string) => `${name} AS (UPDATE schedule_runs SET outcome = ?, reason = ?, job_id = ?, decided_at = ? WHERE id = ? AND outcome = 'buffered' RETURNING id)`,
+  bindings: [outcome, reason, jobId, decidedAt, id],
+});
+
+function refusal(reason: RunReason, { id, owner, jobType }: Schedule): AppError {
+  if (reason === 'overlap') return new AppError('schedule_busy', `A job of schedule ${id} has not ended, and its overlap policy keeps another one from beginning.`);
+  const why = reason === 'owner_denied' ? `its owner ${owner.actorId} may no longer run ${jobType} there` : `its payload or job type ${jobType} is of no use to this version`;
+  return new AppError('schedule_cannot_run', `Schedule ${id} cannot run: ${why}.`);
+}
