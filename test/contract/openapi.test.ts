@@ -29,6 +29,8 @@ const PROMISED = [
   'POST /api/auth/logout',
   'GET /api/webhooks', 'POST /api/webhooks', 'GET /api/webhooks/{id}', 'PUT /api/webhooks/{id}', 'DELETE /api/webhooks/{id}',
   'GET /api/events', 'GET /api/events/{id}',
+  'GET /api/schedules', 'POST /api/schedules', 'GET /api/schedules/{id}', 'PUT /api/schedules/{id}', 'DELETE /api/schedules/{id}', 'GET /api/schedules/logs',
+  'POST /api/backup/schedules',
 ];
 
 /** What providers send has parts of their own making; it is never stored or answered. */

@@ -3,6 +3,7 @@ import { startApp, type TestApp } from '../support/app.ts';
 import { DELIVERIES, deliver } from './deliveries.ts';
 import { record } from './histories.ts';
 import { play, SCENARIOS } from './scenarios.ts';
+import { playSchedule, SCHEDULES } from './schedules.ts';
 
 /** Runs with `npm run record-histories` only: it writes files. */
 let app: TestApp;
@@ -19,11 +20,15 @@ test.each(DELIVERIES.map((branch) => [branch.name, branch] as const))('%s', asyn
   expect(await record(name, await deliver(app, branch))).toContain(name);
 });
 
-test('reconcile', async () => {
+test.each(SCHEDULES.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
+  expect(await record(name, await playSchedule(app, branch))).toContain(name);
+});
+
+test.each(['reconcile', 'reconcileSchedules'])('%s', async (workflow) => {
   const { taskQueue } = app.deps.config;
   const handle = await app.deps.link.call(10_000, (client) =>
-    client.workflow.start('reconcile', { workflowId: `reconcile:${taskQueue}`, taskQueue }),
+    client.workflow.start(workflow, { workflowId: `${workflow}:${taskQueue}`, taskQueue }),
   );
   await handle.result();
-  expect(await record('reconcile.success', handle)).toContain('reconcile');
+  expect(await record(`${workflow}.success`, handle)).toContain(workflow);
 });

@@ -8,6 +8,7 @@ import { workflowBundle } from '../../temporal/bundle.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { recordedHistories } from './histories.ts';
 import { SCENARIOS } from './scenarios.ts';
+import { SCHEDULES } from './schedules.ts';
 
 const histories = await recordedHistories();
 
@@ -17,7 +18,7 @@ const replay = (bundle: WorkflowBundleOption, history: unknown) =>
   Worker.runReplayHistory({ workflowBundle: bundle, replayName: 'test' }, history);
 
 test('every branch of every workflow has a recorded history', () => {
-  const wanted = [...SCENARIOS.map((scenario) => scenario.name), ...DELIVERIES.map((branch) => branch.name), 'reconcile.success'].sort();
+  const wanted = [...SCENARIOS, ...DELIVERIES, ...SCHEDULES].map(({ name }) => name).concat('reconcile.success', 'reconcileSchedules.success').sort();
   expect([...new Set(histories.map(({ branch }) => branch))].sort()).toEqual(wanted);
 });
 
@@ -31,7 +32,7 @@ test('a workflow that was changed without care fails the replay', async () => {
     logger: new DefaultLogger('ERROR'),
   });
   // One that has a step too many, in front of what every branch does first.
-  const running = histories.filter(({ branch }) => /^(job|deliver)\./.test(branch) && !branch.includes('before-start'));
+  const running = histories.filter(({ branch }) => !branch.startsWith('reconcile') && !branch.includes('before-start'));
   expect(running.length).toBeGreaterThan(10);
   for (const { history } of running) {
     await expect(replay(changed, history)).rejects.toThrow(DeterminismViolationError);

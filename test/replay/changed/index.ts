@@ -1,9 +1,14 @@
 import { sleep } from '@temporalio/workflow';
-import type { JobStart } from '../../../temporal/contracts.ts';
-import { job as today } from '../../../temporal/workflows/job.ts';
+import type { FireResult, JobStart, ScheduleFire } from '../../../temporal/contracts.ts';
+import { job as jobToday } from '../../../temporal/workflows/job.ts';
+import { fireSchedule as fireToday, releaseSchedule as releaseToday } from '../../../temporal/workflows/schedules.ts';
 
-/** The job workflow with a step in front: a change that would break every run under way. */
-export async function job(start: JobStart): Promise<void> {
+/** Today's workflows with a step in front: a change that would break every run under way. */
+const late = <Input, Result>(today: (input: Input) => Promise<Result>) => async (input: Input): Promise<Result> => {
   await sleep(1_000);
-  await today(start);
-}
+  return today(input);
+};
+
+export const job: (start: JobStart) => Promise<void> = late(jobToday);
+export const fireSchedule: (start: ScheduleFire) => Promise<FireResult> = late(fireToday);
+export const releaseSchedule: (start: ScheduleFire) => Promise<FireResult> = late(releaseToday);
