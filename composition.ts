@@ -36,6 +36,7 @@ import { createRoles } from './services/roles.ts';
 import { createScheduleBackfills } from './services/scheduleBackfills.ts';
 import { createScheduleFires, type ScheduleFires } from './services/scheduleFires.ts';
 import { createScheduleLog } from './services/scheduleLog.ts';
+import { createScheduleMirrors } from './services/scheduleMirrors.ts';
 import { createSchedules } from './services/schedules.ts';
 import { createScheduleSweep } from './services/scheduleSweep.ts';
 import { createScheduleVerdicts } from './services/scheduleVerdicts.ts';
@@ -114,9 +115,9 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   });
   const schedules = createSchedules({ db, commit, access, ids, jobTypes });
   const fires = createScheduleFires({ db, commit, rights, ids, verdicts: createScheduleVerdicts({ access, jobTypes, starts, ends }), schedules });
-  const sweep = createScheduleSweep({
-    db, commit, note, fires, ids, clock, log, compare: createCompareMirror(link, { db, taskQueue }), listMirrors: createListMirrors(link, taskQueue),
-    graceMs: reconcileSeconds * 1_000,
+  const sweep = createScheduleSweep({ db, commit, note, fires, ids, clock, log, everyMs: config.sweepSeconds * 1_000 });
+  const mirrors = createScheduleMirrors({
+    db, commit, clock, log, compare: createCompareMirror(link, { db, taskQueue }), list: createListMirrors(link, taskQueue), graceMs: reconcileSeconds * 1_000,
   });
   const relay = createEventRelay({ db, queue, ids, clock, log, metrics });
   const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
@@ -124,7 +125,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const idempotency = createIdempotency({ db, clock, passwords });
 
   const activities = {
-    ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, log }), ...createScheduleActivities({ fires, sweep, log }),
+    ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, log }), ...createScheduleActivities({ fires, mirrors, log }),
   };
   const workers = createWorkers({
     link, log, taskQueue, activities, stopGraceMs, reconcileSeconds,
@@ -140,7 +141,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
     idempotency, readiness, activities, rights, ...people,
     auditTrail: createAuditTrail({ db, access }),
     events: createEvents({ db, access, relay }),
-    schedules, fires, sweep,
+    schedules, fires, sweep, mirrors,
     scheduleLog: createScheduleLog({ db, access }),
     scheduleBackfills: createScheduleBackfills({ commit, schedules, jobTypes, starts }),
     webhooks,
@@ -156,7 +157,9 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
       dispatch.start();
       sealer.start();
       relay.start();
-      if (works) workers.start();
+      if (!works) return;
+      workers.start();
+      sweep.start();
     },
 
     /** Takes no new tasks; resolves when what runs has ended or was handed back. */
@@ -164,7 +167,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
 
     /** Ends it: no new work, what runs is finished or handed back, connections are closed. */
     async stop(): Promise<void> {
-      await workers.stop();
+      await Promise.all([workers.stop(), sweep.stop()]);
       // The relay commits calls that are owed: it ends before they are made.
       await relay.stop();
       await Promise.all([dispatch.stop(), sealer.stop()]);

@@ -7,6 +7,7 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<Result[]> 
   access: () => import('./access.ts'),
   events: () => import('./events.ts'),
   jobs: () => import('./jobs.ts'),
+  schedules: () => import('./schedules.ts'),
   start: () => import('./start.ts'),
 };
 

@@ -1,7 +1,7 @@
 import type { Knex } from './knex.ts';
 import { Schedule } from './models/Schedule.ts';
 import { ScheduleRun } from './models/ScheduleRun.ts';
-import type { RunReason } from '../domain/schedules.ts';
+import { SETTLE_SECONDS, type RunReason } from '../domain/schedules.ts';
 
 /** A schedule that is there, with its row locked until the transaction ends: whoever decides about its runs is alone. */
 export const lockSchedule = async (trx: Knex, id: string): Promise<Schedule | undefined> =>
@@ -58,8 +58,9 @@ export async function skipTimes(
 export const findUnaccounted = (db: Knex, now: Date, limit: number): Promise<string[]> =>
   db('schedules')
     .where('next_due_at', '<=', now)
-    .whereRaw(`next_due_at <= ?::timestamptz - CASE WHEN enabled THEN make_interval(secs => jitter_seconds + least(15, catchup_window_seconds / 2.0)) ELSE interval '0' END`, [now])
-    .orderBy('next_due_at').limit(limit).pluck('id');
+    .whereRaw(`next_due_at <= ?::timestamptz - CASE WHEN enabled THEN make_interval(secs => jitter_seconds + ?) ELSE interval '0' END`, [now, SETTLE_SECONDS])
+    // Several processes may look at once: in one order they would stand in each other's way.
+    .orderByRaw('random()').limit(limit).pluck('id');
 
 /** Schedules with a buffered run that nothing stands before any more. */
 export const findReleasable = (db: Knex, limit: number): Promise<string[]> =>
@@ -68,17 +69,17 @@ export const findReleasable = (db: Knex, limit: number): Promise<string[]> =>
     .limit(limit).pluck('schedule_id');
 
 /** Schedules that were not compared with their mirror since `before`, the longest ago first; marks them as compared. */
-export const takeUnchecked = (db: Knex, take: { before: Date; now: Date; limit: number }): Promise<Schedule[]> =>
+export const takeUnchecked = (db: Knex, take: { before: Date; now: Date; limit: number }): Promise<string[]> =>
   Schedule.query(db)
     .patch({ checkedAt: take.now })
     .whereIn('id', (query) =>
       query.select('id').from('schedules').whereNull('deleted_at').where('checked_at', '<', take.before)
         .orderBy('checked_at').limit(take.limit).forUpdate().skipLocked(),
     )
-    .returning('*') as unknown as Promise<Schedule[]>;
+    .returning('id').then((rows) => rows.map(({ id }) => id));
 
-/** Which of these ids are no schedules, or were deleted or have ended. */
-export async function unmirrored(db: Knex, ids: readonly string[]): Promise<string[]> {
-  const mirrored = new Set<string>(await db('schedules').whereIn('id', [...ids]).whereNull('deleted_at').whereNotNull('next_due_at').pluck('id'));
-  return ids.filter((id) => !mirrored.has(id));
+/** Schedules that shall be in Temporal, and whether they are paused. */
+export async function listMirrored(db: Knex, limit: number): Promise<Map<string, { paused: boolean }>> {
+  const rows: { id: string; enabled: boolean }[] = await db('schedules').whereNull('deleted_at').whereNotNull('next_due_at').orderBy('id').limit(limit).select('id', 'enabled');
+  return new Map(rows.map(({ id, enabled }) => [id, { paused: !enabled }]));
 }

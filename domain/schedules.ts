@@ -67,8 +67,8 @@ const PUNCTUAL_MS = 10_000;
 export const isCaughtUp = (jitterSeconds: number, dueAt: Date, decidedAt: Date): boolean =>
   decidedAt.getTime() - dueAt.getTime() > jitterSeconds * 1_000 + PUNCTUAL_MS;
 
-/** Seconds that Temporal has to fire, after which whoever looks at the record does it; half of a short window. */
-export const settleSeconds = ({ catchupWindowSeconds }: Window): number => Math.min(15, catchupWindowSeconds / 2);
+/** Seconds that Temporal has to fire, after which whoever looks at the record does it. */
+export const SETTLE_SECONDS = 5;
 
 export type ScheduleState = 'active' | 'paused' | 'ended';
 

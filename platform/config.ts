@@ -180,6 +180,7 @@ export function readConfig(env: Env) {
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),
     reconcileSeconds: read.integer('HOLDFAST_RECONCILE_SECONDS', 60, [1, 86_400]),
+    sweepSeconds: read.integer('HOLDFAST_SWEEP_SECONDS', 5, [1, 86_400]),
     dispatchGraceMs: read.integer('HOLDFAST_DISPATCH_GRACE_MS', 3_000, [100, 60_000]),
     maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
     maxActivityRuns: read.integer('HOLDFAST_MAX_ACTIVITY_RUNS', 100, [1, 1_000]),

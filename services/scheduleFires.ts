@@ -96,8 +96,9 @@ export function createScheduleFires({ db, commit, rights, ids, verdicts, schedul
     async fire(scheduleId: string, dueAt: Date): Promise<FireResult> {
       const known = await find(scheduleId);
       if (!known || !isDue(timingOf(known), dueAt)) return { outcome: 'not_due' };
+      if (isDone(known, dueAt)) return { outcome: 'done_before' };
       const fired = deciding(known, asOwner(known), async (work, trx, schedule, held): Promise<FireResult> => {
-        if (schedule.nextDueAt === null || dueAt < schedule.nextDueAt || (await hasRun(trx, schedule.id, 'due', dueAt))) throw new NothingChanged();
+        if (isDone(schedule, dueAt) || (await hasRun(trx, schedule.id, 'due', dueAt))) throw new NothingChanged();
         const skipped = !schedule.enabled ? 'disabled' as const : isMissed(schedule, dueAt, work.now) ? 'missed' as const : null;
         const verdict: Verdict = skipped ? { outcome: 'skipped', reason: skipped } : await decide(work, trx, schedule, held);
         const run = record(work, schedule, verdict, { kind: 'due', dueAt, actorId: schedule.owner.actorId });
@@ -158,6 +159,9 @@ export function createScheduleFires({ db, commit, rights, ids, verdicts, schedul
     },
   };
 }
+
+/** True for a time that is accounted for. */
+const isDone = ({ nextDueAt }: Schedule, dueAt: Date): boolean => nextDueAt === null || dueAt < nextDueAt;
 
 const resultOf = ({ outcome, reason, jobId }: ScheduleRun): FireResult => ({ outcome, ...(reason !== null && { reason }), ...(jobId !== null && { jobId }) });
 

@@ -1,29 +1,24 @@
 import { unlessNothing, NothingChanged, type Commit, type Note } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
-import { withOutboxRow } from '../db/jobs.ts';
 import { Schedule } from '../db/models/Schedule.ts';
-import { findReleasable, findUnaccounted, skipTimes, takeUnchecked, timesWithRun, unmirrored } from '../db/schedules.ts';
+import { findReleasable, findUnaccounted, skipTimes, timesWithRun } from '../db/schedules.ts';
 import { systemCaller } from '../domain/caller.ts';
-import { PLATFORM } from '../domain/scope.ts';
-import { isMissed, nextDueOf, settleSeconds } from '../domain/schedules.ts';
+import { isMissed, nextDueOf, SETTLE_SECONDS } from '../domain/schedules.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { Log } from '../platform/log.ts';
-import { mirrorSchedule, temporalScheduleId, type CompareMirror, type DispatchTask, type ListMirrors } from '../temporal/contracts.ts';
+import { startLoop, type Loop } from '../platform/loop.ts';
+import { mirrorSchedule, type DispatchTask } from '../temporal/contracts.ts';
+import { inTurns } from './inTurns.ts';
 import { openTimes, skippedTimes, tellSkipped } from './scheduleAccounts.ts';
 import type { ScheduleFires } from './scheduleFires.ts';
 import { scheduleSubject } from './scheduleTrail.ts';
 
 export type ScheduleSweep = ReturnType<typeof createScheduleSweep>;
 
-type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; note: Note; fires: ScheduleFires; ids: Ids; clock: Clock; log: Log; compare: CompareMirror; listMirrors: ListMirrors;
-  /** A schedule is compared with its mirror again after this. */
-  graceMs: number;
-};
+type Deps = { db: Knex; commit: Commit<DispatchTask>; note: Note; fires: ScheduleFires; ids: Ids; clock: Clock; log: Log; everyMs: number };
 
 const BATCH = 200;
-const AT_ONCE = 10;
 
 /** Times due that one statement accounts for. */
 const TIMES_AT_ONCE = 1_000;
@@ -32,21 +27,11 @@ const MAX_ROUNDS = 1_000;
 
 const CAUSE = 'reconcile';
 
-/** Puts right what lies between schedules, their runs and their mirrors in Temporal. */
-export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, compare, listMirrors, graceMs }: Deps) {
-  /** Does the same for many, some at once; one that fails is for a later round. Returns how many were put right. */
-  async function each<T>(items: readonly T[], signal: AbortSignal, what: string, step: (item: T) => Promise<boolean>): Promise<number> {
-    let done = 0;
-    for (let at = 0; at < items.length && !signal.aborted; at += AT_ONCE) {
-      const results = await Promise.allSettled(items.slice(at, at + AT_ONCE).map(step));
-      for (const result of results) {
-        if (result.status === 'rejected') log.warn({ err: result.reason as unknown }, `${what} failed and will be tried again`);
-        else if (result.value) done += 1;
-      }
-    }
-    return done;
-  }
-
+/**
+ * Looks after times due that Temporal did not come with in time: it was away or busy, somebody has meddled, or its
+ * calendar knows less of a change of the clocks. Any number of processes may do so.
+ */
+export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, everyMs }: Deps) {
   /** Writes down what was skipped, in an entry of its own unless the schedule was paused, as anybody can see. */
   async function skip(schedule: Schedule, times: readonly Date[], withRun: ReadonlySet<number>, next: Date | null): Promise<void> {
     const skipped = skippedTimes(ids, times, withRun, () => (schedule.enabled ? 'missed' : 'disabled'));
@@ -69,7 +54,7 @@ export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, 
     const schedule = await Schedule.query(db).findById(scheduleId);
     if (!schedule?.nextDueAt) return false;
     const now = clock.now();
-    const until = schedule.enabled ? new Date(now.getTime() - (schedule.jitterSeconds + settleSeconds(schedule)) * 1_000) : now;
+    const until = schedule.enabled ? new Date(now.getTime() - (schedule.jitterSeconds + SETTLE_SECONDS) * 1_000) : now;
     const times = openTimes(schedule, until, TIMES_AT_ONCE);
     const last = times.at(-1);
     if (!last) return false;
@@ -83,51 +68,43 @@ export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, 
     return true;
   }
 
-  async function repair(schedule: Schedule): Promise<boolean> {
-    const difference = await compare(schedule.id);
-    if (difference === null) return false;
-    log.warn({ scheduleId: schedule.id, difference }, 'a Temporal Schedule is not what its record says, and is put right');
-    await commit(systemCaller(schedule.tenantId, CAUSE), (work) => {
-      work.audit('schedule.repair', scheduleSubject(schedule), { before: { difference } });
-      work.dispatch(mirrorSchedule(schedule.id));
-    });
-    return true;
+  let loop: Loop | undefined;
+  const stopping = new AbortController();
+
+  /**
+   * Gives every time due that nobody came with a run: fired when there is still time, else skipped with the reason.
+   * Returns how many schedules were looked at.
+   */
+  async function accountForAll(signal: AbortSignal): Promise<number> {
+    let looked = 0;
+    // A round in which nothing was done found what fails, and would find it again at once.
+    for (let round = 0, done = 1; round < MAX_ROUNDS && done > 0 && !signal.aborted; round++) {
+      done = await inTurns(log, signal, 'accounting for a schedule', await findUnaccounted(db, clock.now(), BATCH), account);
+      looked += done;
+    }
+    return looked;
   }
 
+  /** Fires buffered runs that nothing stands before any more: the call that should have done it was lost. */
+  const releaseAll = async (signal: AbortSignal): Promise<number> =>
+    inTurns(log, signal, 'releasing a run', await findReleasable(db, BATCH), async (id) => (await fires.release(id)).outcome !== 'done_before');
+
   return {
-    /**
-     * Gives every time due that nobody came with a run: fired when there is still time, else skipped with the reason.
-     * Returns how many schedules were looked at.
-     */
-    async account(signal: AbortSignal): Promise<number> {
-      let looked = 0;
-      // A round in which nothing was done found what fails, and would find it again at once.
-      for (let round = 0, done = 1; round < MAX_ROUNDS && done > 0 && !signal.aborted; round++) {
-        done = await each(await findUnaccounted(db, clock.now(), BATCH), signal, 'accounting for a schedule', account);
-        looked += done;
-      }
-      return looked;
+    account: accountForAll,
+    release: releaseAll,
+
+    start(): void {
+      loop = startLoop({ name: 'schedules', everyMs, log }, async () => {
+        await accountForAll(stopping.signal);
+        await releaseAll(stopping.signal);
+        return false;
+      });
     },
 
-    /** Fires buffered runs that nothing stands before any more: the call that should have done it was lost. */
-    release: async (signal: AbortSignal): Promise<number> =>
-      each(await findReleasable(db, BATCH), signal, 'releasing a run', async (id) => (await fires.release(id)).outcome !== 'done_before'),
-
-    /** Makes mirrors that are missing or were changed again, and takes away those without a record. Returns how many. */
-    async mirrors(signal: AbortSignal): Promise<number> {
-      const now = clock.now();
-      const taken = await takeUnchecked(db, { before: new Date(now.getTime() - graceMs), now, limit: BATCH });
-      const owed = await withOutboxRow(db, taken.map(({ id }) => temporalScheduleId(id)));
-      const repaired = await each(taken.filter(({ id }) => !owed.has(temporalScheduleId(id))), signal, 'comparing a schedule with Temporal', repair);
-      const leftBehind = await unmirrored(db, await listMirrors());
-      return repaired + (await each(leftBehind, signal, 'taking a Temporal Schedule away', async (id) => {
-        if ((await compare(id)) === null) return false;
-        await commit(systemCaller(PLATFORM, CAUSE), (work) => {
-          work.audit('schedule.repair', scheduleSubject({ id }), { before: { difference: 'not wanted' } });
-          work.dispatch(mirrorSchedule(id));
-        });
-        return true;
-      }));
+    /** Resolves when the round that runs has ended. */
+    async stop(): Promise<void> {
+      stopping.abort();
+      await loop?.stop();
     },
   };
 }

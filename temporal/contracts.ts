@@ -78,8 +78,11 @@ export const releaseSchedule = (schedule: { id: string; tenantId: string; jobTyp
 /** How a schedule and its mirror in Temporal differ; null when they do not. */
 export type CompareMirror = (scheduleId: string) => Promise<string | null>;
 
-/** Ids of the schedules that have a mirror in Temporal, as far as that has noted them by now. */
-export type ListMirrors = () => Promise<string[]>;
+/** Mirrors that are looked at in one round. */
+export const MAX_MIRRORS = 50_000;
+
+/** The schedules that have a mirror in Temporal, as far as that has noted them by now, and whether those are paused. */
+export type ListMirrors = () => Promise<Map<string, { paused: boolean }>>;
 
 /** What Temporal knows of a run, as the reconciler asks for it. */
 export type WorkflowState =

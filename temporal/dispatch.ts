@@ -17,9 +17,14 @@ type Deps = {
   eager: () => boolean;
 };
 
-/** Limits of one call: right after a commit, and by the relay. */
-const QUICK_DEADLINE_MS = 1_000;
-const RELAY_DEADLINE_MS = 5_000;
+/**
+ * Limits of one call: right after a commit, and by the relay. Nobody waits for it, and a server that is busy takes it ill
+ * when a write is given up half way: it stops the queues of the shard until it knows what became of it.
+ */
+const QUICK_DEADLINE_MS = 5_000;
+const RELAY_DEADLINE_MS = 10_000;
+const CHECK_DEADLINE_MS = 1_000;
+const STOP_WAIT_MS = 2_000;
 
 /**
  * Quick calls under way at once, and those that wait for their turn: the runs that a burst of requests starts shall
@@ -105,7 +110,7 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
     metrics.outboxRows.set(due);
     if (due === 0 && !away) return false;
     try {
-      await link.check(QUICK_DEADLINE_MS);
+      await link.check(CHECK_DEADLINE_MS);
     } catch (error) {
       sayAway(error);
       return false;
@@ -144,9 +149,9 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
       const stopping = loops;
       loops = [];
       await Promise.all(stopping.map((loop) => loop.stop()));
-      // What waits is owed and will be relayed. Each call is under way for at most its deadline.
+      // What waits is owed and will be relayed, and so is what is not answered soon.
       waiting.length = 0;
-      for (let waits = 0; underWay > 0 && waits < 2 * QUICK_DEADLINE_MS; waits += 20) await sleep(20);
+      for (let waits = 0; underWay > 0 && waits < STOP_WAIT_MS; waits += 20) await sleep(20);
       await forgetMade().catch(() => undefined);
     },
   };

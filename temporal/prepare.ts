@@ -34,10 +34,14 @@ async function addSearchAttributes(link: TemporalLink, { operatorService }: Awai
   }
 }
 
+/** When the rounds begin, in thousandths of the time between two. */
+const PHASES = { reconcile: 300, reconcileSchedules: 700 } as const;
+
 async function scheduleReconciler(
   client: Client, workflowType: 'reconcile' | 'reconcileSchedules', { taskQueue, reconcileSeconds }: { taskQueue: string; reconcileSeconds: number },
 ) {
-  const spec = { intervals: [{ every: reconcileSeconds * 1_000 }] };
+  // Not at the full minute, when schedules are due.
+  const spec = { intervals: [{ every: reconcileSeconds * 1_000, offset: reconcileSeconds * PHASES[workflowType] }] };
   const scheduleId = systemScheduleId(taskQueue, workflowType);
   const action = { type: 'startWorkflow' as const, workflowType, workflowId: scheduleId, taskQueue };
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 60_000 };

@@ -4,7 +4,7 @@ import type { Knex } from '../db/knex.ts';
 import type { Schedule } from '../db/models/Schedule.ts';
 import type { Cron } from '../domain/cron.ts';
 import { timingOf } from '../domain/schedules.ts';
-import { temporalScheduleId, type CompareMirror, type ListMirrors, type ScheduleFire } from './contracts.ts';
+import { MAX_MIRRORS, temporalScheduleId, type CompareMirror, type ListMirrors, type ScheduleFire } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
 import { attributesOf } from './perform.ts';
 
@@ -140,17 +140,14 @@ export const createCompareMirror = (link: TemporalLink, { db, taskQueue }: Where
 
 const MIRROR = /^schedule:(sch_[0-9a-z]{26})$/;
 
-/** Mirrors that are looked at in one round. */
-const MAX_LISTED = 50_000;
-
 /** Finds mirrors by their form and the task queue in their memo: others may share the namespace. */
 export const createListMirrors = (link: TemporalLink, taskQueue: string): ListMirrors => () =>
   link.call(LIST_DEADLINE_MS, async (client) => {
-    const ids: string[] = [];
-    for await (const { scheduleId, memo } of client.schedule.list({ pageSize: PAGE_SIZE })) {
+    const mirrors = new Map<string, { paused: boolean }>();
+    for await (const { scheduleId, memo, state } of client.schedule.list({ pageSize: PAGE_SIZE })) {
       const id = MIRROR.exec(scheduleId)?.[1];
-      if (id !== undefined && memo?.taskQueue === taskQueue) ids.push(id);
-      if (ids.length === MAX_LISTED) break;
+      if (id !== undefined && memo?.taskQueue === taskQueue) mirrors.set(id, { paused: state.paused });
+      if (mirrors.size === MAX_MIRRORS) break;
     }
-    return ids;
+    return mirrors;
   });

@@ -23,14 +23,13 @@ export async function fireSchedule({ scheduleId }: ScheduleFire): Promise<FireRe
 /** Started when a job has ended for which another run of its schedule has waited. */
 export const releaseSchedule = ({ scheduleId }: ScheduleFire): Promise<FireResult> => releaseBuffered(scheduleId);
 
-/** Keeps schedules, their runs and their Temporal Schedules in step; started by a schedule of the system's own. */
+/** Keeps schedules and their Temporal Schedules in step; started by a schedule of the system's own. */
 export async function reconcileSchedules(): Promise<void> {
-  const { accountForSchedules, compareSchedules } = proxyActivities<ScheduleActivities>({
+  const { compareSchedules } = proxyActivities<ScheduleActivities>({
     taskQueue: activityQueueOf(workflowInfo().taskQueue),
     startToCloseTimeout: '5 minutes',
     heartbeatTimeout: '30 seconds',
     retry: { maximumAttempts: 3 },
   });
-  await accountForSchedules();
   await compareSchedules();
 }

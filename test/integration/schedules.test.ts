@@ -89,7 +89,6 @@ describe('a schedule', () => {
 
     await client.post(`/api/schedules/${id}/pause`, { reason: 'maintenance' });
     await eventually(() => temporal(id), (found) => found.state.paused);
-    expect(await app.deps.sweep.mirrors(AbortSignal.timeout(5_000))).toBeGreaterThanOrEqual(0);
     expect((await client.get(`/api/schedules/${id}`)).body).toMatchObject({ state: 'paused', enabled: false, pauseReason: 'maintenance', nextRuns: [] });
     expect((await client.post(`/api/schedules/${id}/resume`, {})).body).toMatchObject({ state: 'active', enabled: true, pauseReason: null, pausedAt: null });
     await eventually(() => temporal(id), (found) => !found.state.paused);

@@ -28,9 +28,8 @@ const trigger = async (app: TestApp, id: string): Promise<string> => (await clie
 
 /** A run that is buffered while a job of its schedule runs, and that job's id. */
 async function buffered(app: TestApp) {
-  let jobId = '';
   const { id } = await everyMinute(client(app), { ...sleeping, overlapPolicy: 'bufferOne' });
-  jobId = await trigger(app, id);
+  const jobId = await trigger(app, id);
   await trigger(app, id);
   return { id, jobId };
 }

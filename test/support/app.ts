@@ -32,6 +32,7 @@ export function testEnv(databaseUrl: string, env: Record<string, string> = {}): 
     HOLDFAST_STOP_GRACE_MS: '2000',
     HOLDFAST_HEARTBEAT_MS: '1000',
     HOLDFAST_RECONCILE_SECONDS: '3600',
+    HOLDFAST_SWEEP_SECONDS: '3600',
     ...env,
   };
 }

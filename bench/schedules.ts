@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { Agent, request } from 'undici';
+import { startBed, startProgram } from './bed.ts';
+import { load } from './load.ts';
+import { ms, quantile, type Result } from './report.ts';
+
+const SCHEDULES = 1_000;
+const ROUNDS = 3;
+const EVERY_MINUTES = 2;
+const MINUTE_MS = 60_000;
+const PATIENCE_MS = 4 * MINUTE_MS;
+
+/** How late the jobs of many schedules begin that are due in the same minute. */
+export async function bench(): Promise<Result[]> {
+  const bed = await startBed();
+  const env = {
+    HOLDFAST_PORT: '0', HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8', HOLDFAST_LOG_LEVEL: 'info', TEMPORAL_ADDRESS: bed.temporalAddress, DATABASE_URL: bed.databaseUrl,
+  };
+  const product = await startProgram(['api/main.ts'], env, /"port":(\d+)[^]*the worker is polling/);
+  const agent = new Agent({ connections: 20 });
+  try {
+    const rounds: Late[] = [];
+    // One by itself, then all of them together a few times, with a pause between.
+    const one = dueMinute(1);
+    const together = Array.from({ length: ROUNDS }, (_, round) => new Date(one.getTime() + (1 + round * EVERY_MINUTES) * MINUTE_MS));
+    await post(agent, product.ready, { ...dueAt([one]), name: 'alone' });
+    await load({ atOnce: 10, total: SCHEDULES }, (n) => post(agent, product.ready, { ...dueAt(together), name: `n${n}` }));
+    if (Date.now() > one.getTime()) throw new Error('Making the schedules took too long');
+    const alone = await lateness(bed.databaseUrl, one, 1);
+    for (const at of together) rounds.push(await lateness(bed.databaseUrl, at, SCHEDULES));
+    return results(rounds, alone);
+  } finally {
+    await product.stop();
+    await agent.close();
+    await bed.stop();
+  }
+}
+
+type Late = { began: number[]; notFired: number };
+
+/** A minute that begins soon, with time to make the schedules before. */
+const dueMinute = (minutes: number): Date => new Date((Math.floor(Date.now() / MINUTE_MS) + minutes + 1) * MINUTE_MS);
+
+const dueAt = (times: readonly Date[]) => ({
+  cronExpression: `${times.map((time) => time.getUTCMinutes()).join()} * * * *`, startAt: times[0], endAt: times.at(-1), jobType: 'core.echo', catchupWindowSeconds: 600,
+});
+
+async function post(agent: Agent, port: string, body: object): Promise<void> {
+  const answer = await request(`http://127.0.0.1:${port}/api/schedules`, {
+    method: 'POST', dispatcher: agent, body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json', 'x-service-actor-id': 'bench', 'x-service-role-ids': 'operator' },
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode !== 201) throw new Error(`${answer.statusCode} ${text}`);
+}
+
+/** Waits for the jobs of a time due; milliseconds from that to the begin of each. */
+async function lateness(url: string, dueAt: Date, expected: number): Promise<Late> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (;;) {
+      const { rows } = await client.query<{ outcome: string; late: number | null }>(
+        `SELECT r.outcome, extract(epoch FROM j.started_at - r.due_at) * 1000 ::float AS late FROM schedule_runs AS r LEFT JOIN jobs AS j ON j.id = r.job_id WHERE r.due_at = $1`, [dueAt],
+      );
+      const began = rows.flatMap(({ late }) => (late === null ? [] : [late]));
+      const notFired = rows.filter(({ outcome }) => outcome !== 'fired').length;
+      if (began.length + notFired >= expected) return { began, notFired };
+      if (Date.now() > dueAt.getTime() + PATIENCE_MS) throw new Error(`Only ${began.length} of ${expected} jobs began`);
+      await sleep(100);
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+function results(rounds: readonly Late[], alone: Late): Result[] {
+  const last = rounds.map(({ began }) => Math.max(...began)).sort((a, b) => a - b);
+  const middle = rounds.map(({ began }) => quantile(began, 0.5)).sort((a, b) => a - b);
+  const lost = rounds.reduce((sum, { notFired }) => sum + notFired, 0);
+  const row = (measure: string, value: string, reference = ''): Result => ({ measure, value, reference, ratio: '', aim: '', met: true });
+  return [
+    row(`${SCHEDULES} schedules due in one minute, begin of the last job after it, median of ${rounds.length} times`, ms(quantile(last, 0.5)), `${ms(last[0] ?? 0)} to ${ms(last.at(-1) ?? 0)}`),
+    row('the same, half of the jobs have begun', ms(quantile(middle, 0.5))),
+    row('the same, times without a job', String(lost)),
+    row('one schedule due, begin of its job after it', ms(alone.began[0] ?? 0)),
+  ];
+}
