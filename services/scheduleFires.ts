@@ -23,7 +23,7 @@ type Deps = {
 };
 
 /** What a run is for: when it was due, and who asked for it. */
-type Occasion = { kind: RunKind; dueAt: Date; actorId: string };
+type Occasion = { kind: RunKind; dueAt: Date; actorId: string; runId?: string };
 
 /**
  * Makes the jobs of schedules. Every decision about a run is made with the row of its schedule locked, and written
@@ -34,13 +34,13 @@ export function createScheduleFires({ db, commit, rights, ids, verdicts, schedul
   const find = (id: string) => Schedule.query(db).findById(id).whereNull('deleted_at');
 
   /** Writes a run down, and tells of it. */
-  function record(work: Work<DispatchTask>, schedule: Schedule, verdict: Verdict, { kind, dueAt, actorId }: Occasion): ScheduleRun {
+  function record(work: Work<DispatchTask>, schedule: Schedule, verdict: Verdict, { kind, dueAt, actorId, runId = ids.at('run', dueAt) }: Occasion): ScheduleRun {
     const { now } = work;
     const jobId = verdict.outcome === 'fired' ? verdict.job.id : null;
     const reason = 'reason' in verdict ? verdict.reason : null;
     const caughtUp = kind === 'due' && jobId !== null && isCaughtUp(schedule.jitterSeconds, dueAt, now);
     const run = work.insert(ScheduleRun, {
-      id: ids.at('run', dueAt), scheduleId: schedule.id, tenantId: schedule.tenantId, kind, dueAt, outcome: verdict.outcome, reason, caughtUp, jobId, actorId, decidedAt: now,
+      id: runId, scheduleId: schedule.id, tenantId: schedule.tenantId, kind, dueAt, outcome: verdict.outcome, reason, caughtUp, jobId, actorId, decidedAt: now,
     });
     tell(work, schedule, run);
     return run;
@@ -134,9 +134,12 @@ export function createScheduleFires({ db, commit, rights, ids, verdicts, schedul
     async trigger(caller: Caller, scheduleId: string): Promise<ScheduleRun> {
       const known = await schedules.findToAct(caller, scheduleId, 'schedule:write');
       return deciding(known, { ...caller, tenantId: known.tenantId }, async (work, trx, schedule, held) => {
+        // First, since a repeated request is answered with what its first entry is about.
+        const runId = ids.at('run', work.now);
+        work.audit('schedule.trigger', { type: 'schedule_run', id: runId }, { after: { scheduleId } });
         const verdict = await decide(work, trx, schedule, held);
         if ('reason' in verdict) throw refusal(verdict.reason, schedule);
-        const run = record(work, schedule, verdict, { kind: 'trigger', dueAt: work.now, actorId: caller.actorId });
+        const run = record(work, schedule, verdict, { kind: 'trigger', dueAt: work.now, actorId: caller.actorId, runId });
         await advance(work, trx, schedule, run);
         return run;
       });

@@ -14,7 +14,7 @@ import { openTimes, skippedTimes, tellSkipped } from './scheduleAccounts.ts';
 import type { ScheduleFires } from './scheduleFires.ts';
 import { scheduleSubject } from './scheduleTrail.ts';
 
-export type ScheduleSweep = ReturnType<typeof createScheduleSweep>;
+
 
 type Deps = { db: Knex; commit: Commit<DispatchTask>; note: Note; fires: ScheduleFires; ids: Ids; clock: Clock; log: Log; everyMs: number };
 

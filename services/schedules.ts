@@ -161,20 +161,21 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
      */
     async update(caller: Caller, id: string, fields: ScheduleChange, expectedVersion?: number): Promise<ScheduleWithRun> {
       const known = await findToAct(caller, id, 'schedule:write');
-      const { takeOver = false, enabled, payload: givenPayload, ...given } = fields;
-      const otherJob = given.jobType !== undefined && given.jobType !== known.jobType;
+      const { takeOver = false, enabled, payload: givenPayload, jobType, ...given } = fields;
+      const otherJob = jobType !== undefined && jobType !== known.jobType;
       // Kept for another type, the secrets of a payload could be read in what that does with them.
       if (otherJob && !givenPayload) throw invalidField('body', '/payload', 'required', 'must be given together with another jobType');
       const payload = givenPayload && (otherJob || !samePayload(jobTypes, known, givenPayload)) ? givenPayload : undefined;
       const owned = takeOver || payload !== undefined || otherJob || given.retryPolicy !== undefined;
       const at = { ...caller, tenantId: known.tenantId };
-      if (owned) await requireJobs(at, given.jobType ?? known.jobType, payload ?? known.payload);
+      if (owned) await requireJobs(at, jobType ?? known.jobType, payload ?? known.payload);
       return withRun(await changing(caller, known, expectedVersion, (work, before, trx) => {
         const timing = checkTiming(Object.assign(new Schedule(), before, given));
         if (given.endAt !== undefined || given.cronExpression !== undefined) checkComes(timing, work.now);
         return write(work, trx, before, {
           ...given, ...(given.cronExpression !== undefined && { cronExpression: given.cronExpression.trim() }), timezone: timing.timezone,
-          ...(payload && { payload }), ...(owned && { owner: authorityOf(caller) }),
+          // What was not checked is not written: another may have changed the type meanwhile.
+          ...(otherJob && { jobType }), ...(payload && { payload }), ...(owned && { owner: authorityOf(caller) }),
           ...(enabled !== undefined && enabled !== before.enabled && enabling(enabled, caller, undefined, work.now)),
         }, 'schedule.update');
       }));

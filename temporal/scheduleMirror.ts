@@ -35,14 +35,18 @@ export const mirrorTo = ({ db, taskQueue }: Where) => async (client: Client, sch
   }
 };
 
+/** A new one is made first, a changed one changed first: each way finds out when it should have been the other. */
 async function put(client: Client, record: Schedule, taskQueue: string): Promise<void> {
   const options = mirrorOf(record, taskQueue);
+  const { scheduleId, memo: _, ...changed } = options;
+  const make = () => client.schedule.create(options);
+  const change = () => client.schedule.getHandle(scheduleId).update(() => changed);
   try {
-    await client.schedule.create(options);
+    await (record.version === 1 ? make() : change());
   } catch (error) {
-    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    const { scheduleId, memo: _, ...changed } = options;
-    await client.schedule.getHandle(scheduleId).update(() => ({ ...changed, state: options.state }));
+    if (error instanceof ScheduleAlreadyRunning) return void (await change());
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
+    await make();
   }
 }
 

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startApp, type TestApp } from '../support/app.ts';
+import { Type } from 'typebox';
+import { jobType } from '../../domain/jobType.ts';
+import { startApp, startAppOn, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { admin, person } from '../support/people.ts';
 import type { TestClient } from '../support/client.ts';
@@ -168,5 +170,25 @@ describe('backup schedules', () => {
   it('are refused while there are no backups', async () => {
     const answer = await inTenant().post('/api/backup/schedules', { name: 'daily', cronExpression: '@daily', mode: 'full', label: 'daily' });
     expect([answer.status, answer.body.code]).toEqual([501, 'not_supported']);
+  });
+
+  it('are made as soon as there is a job type for them', async () => {
+    const payload = Type.Object({ mode: Type.Enum(['full', 'partial']), label: Type.Optional(Type.String()) }, { additionalProperties: false });
+    const backup = jobType<{ mode: string; label?: string }>({
+      name: 'backup.create', summary: 'Makes a backup', payload, permission: 'backup:write', lane: 'inline', timeoutMs: 5_000, run: (given) => Promise.resolve(given),
+    });
+    const later = await startAppOn(app.databaseUrl, {}, { moreJobTypes: [backup] });
+    try {
+      const answer = await later.client.as({ tenant: 'b' }).post('/api/backup/schedules', { name: 'daily', cronExpression: '@daily', mode: 'full', label: 'daily' });
+      expect(answer.status).toBe(201);
+      expect(answer.body).toMatchObject({ jobType: 'backup.create', payload: { mode: 'full', label: 'daily' }, timezone: 'UTC', enabled: true });
+      const run = await later.client.as({ tenant: 'b' }).post(`/api/schedules/${answer.body.id}/trigger`);
+      await eventually(async () => (await later.client.as({ tenant: 'b' }).get(`/api/jobs/${run.body.jobId}`)).body, (job) => job.status === 'succeeded' && job.result.mode === 'full');
+      // Of a version that does not know the type, it says so.
+      const unknown = await app.client.as({ tenant: 'b' }).post(`/api/schedules/${answer.body.id}/trigger`);
+      expect([unknown.status, unknown.body.code]).toEqual([409, 'schedule_cannot_run']);
+    } finally {
+      await later.stop();
+    }
   });
 });

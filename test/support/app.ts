@@ -3,6 +3,7 @@ import { IllegalStateError } from '@temporalio/common';
 import { createApp, allRoutes } from '../../api/app.ts';
 import { serve } from '../../api/server.ts';
 import { compose, installRuntime, type Deps } from '../../composition.ts';
+import type { JobType } from '../../domain/jobType.ts';
 import { readConfig } from '../../platform/config.ts';
 import { createLog, type Log } from '../../platform/log.ts';
 import { answerCheck } from './answerCheck.ts';
@@ -46,6 +47,13 @@ function prepareRuntime(log: Log): void {
   }
 }
 
+/** Temporal is shared by all files: schedules that stayed would go on firing. */
+async function forgetSchedules({ db, link }: Deps): Promise<void> {
+  const ids: string[] = await db('schedules').whereNull('deleted_at').pluck('id');
+  if (ids.length === 0) return;
+  await link.call(20_000, (client) => Promise.allSettled(ids.map((id) => client.schedule.getHandle(`schedule:${id}`).delete())));
+}
+
 /**
  * The whole product in this process, against a database of its own. Every answer that a test gets is compared
  * with the schema that its route declares.
@@ -57,6 +65,7 @@ export async function startApp(env: Record<string, string> = {}, options: { idle
     ...app,
     async stop() {
       const wrong = await wrongEvents(app.deps.db);
+      await forgetSchedules(app.deps);
       await app.stop();
       await database.drop();
       if (wrong.length > 0) throw new Error(`Events tell what their schema does not know: ${wrong.slice(0, 5).join('; ')}`);
@@ -65,13 +74,13 @@ export async function startApp(env: Record<string, string> = {}, options: { idle
 }
 
 /** The same on a database that somebody else made. An `idle` one answers, and leaves what follows to other processes. */
-export async function startAppOn(databaseUrl: string, env: Record<string, string> = {}, { idle = false } = {}): Promise<TestApp> {
+export async function startAppOn(databaseUrl: string, env: Record<string, string> = {}, { idle = false, moreJobTypes = [] }: { idle?: boolean; moreJobTypes?: readonly JobType[] } = {}): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);
   const log = createLog(config.logLevel, false);
   // Made and never used, it would keep the process from ending.
   if (!idle) prepareRuntime(log);
-  const deps = compose(config, log);
+  const deps = compose(config, log, { moreJobTypes });
   const stopping = new AbortController();
   const version = 'test';
   const check = answerCheck(allRoutes(deps, version));

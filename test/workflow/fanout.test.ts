@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { killAll, launchProcess } from '../support/processes.ts';
+import { startMortals } from '../support/mortals.ts';
+import { killAll } from '../support/processes.ts';
 import { startSink, type Sink } from '../support/sink.ts';
 
 /** `FANOUT_EVENTS=2000 npm test -- fanout` is the long run. */
 const EVENTS = Number(process.env.FANOUT_EVENTS ?? 150);
 const WRITERS = 8;
-const KILL_EVERY_MS = 1_000;
 const KILLS = Math.max(12, EVENTS / 50);
 
 let app: TestApp;
@@ -23,35 +23,6 @@ afterAll(async () => {
   await sink.stop();
 });
 
-/** Processes that publish and deliver, of which one dies every second, whatever it is at, and another takes its place. */
-async function startMortals(count: number) {
-  const launch = () => {
-    const launched = launchProcess({ ...app.env, HOLDFAST_ROLE: 'worker' });
-    launched.ready.catch(() => undefined);
-    return launched;
-  };
-  const alive = Array.from({ length: count }, launch);
-  await Promise.all(alive.map(({ ready }) => ready));
-  let killing = true;
-  let kills = 0;
-  const reaper = (async () => {
-    while (killing) {
-      await sleep(KILL_EVERY_MS);
-      const at = Math.floor(Math.random() * alive.length);
-      await alive[at]?.kill();
-      alive[at] = launch();
-      kills += 1;
-    }
-  })();
-  return {
-    kills: () => kills,
-    async spare() {
-      killing = false;
-      await reaper;
-    },
-  };
-}
-
 test('every event reaches every webhook once, with processes killed every second', async () => {
   const { client, deps: { db } } = app;
   const register = async (endpointUrl: string, more: object = {}) => (await client.as({ tenant: 'f' }).post('/api/webhooks', {
@@ -62,7 +33,7 @@ test('every event reaches every webhook once, with processes killed every second
   sink.behave('/2', (_got, response, nth) => response.writeHead(nth % 5 === 0 ? 500 : 204).end());
   const hooks = [await register(sink.url('/0')), await register(sink.url('/1')), await register(sink.url('/2'))];
 
-  const mortals = await startMortals(2);
+  const mortals = await startMortals(app, 2);
   let written = 0;
   await Promise.all(Array.from({ length: WRITERS }, async () => {
     while (written < EVENTS) {
