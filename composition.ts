@@ -113,8 +113,9 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const reconcile = createReconcile({
     db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs: reconcileSeconds * 1_000,
   });
-  const schedules = createSchedules({ db, commit, access, ids, jobTypes });
-  const fires = createScheduleFires({ db, commit, rights, ids, verdicts: createScheduleVerdicts({ access, jobTypes, starts, ends }), schedules });
+  const verdicts = createScheduleVerdicts({ access, jobTypes, starts, ends });
+  const schedules = createSchedules({ db, commit, access, ids, jobTypes, verdicts });
+  const fires = createScheduleFires({ db, commit, rights, ids, verdicts, schedules });
   const sweep = createScheduleSweep({ db, commit, note, fires, ids, clock, log, everyMs: config.sweepSeconds * 1_000 });
   const mirrors = createScheduleMirrors({
     db, commit, clock, log, compare: createCompareMirror(link, { db, taskQueue }), list: createListMirrors(link, taskQueue), graceMs: reconcileSeconds * 1_000,

@@ -29,11 +29,30 @@ export async function bench(): Promise<Result[]> {
     if (Date.now() > one.getTime()) throw new Error('Making the schedules took too long');
     const alone = await lateness(bed.databaseUrl, one, 1);
     for (const at of together) rounds.push(await lateness(bed.databaseUrl, at, SCHEDULES));
-    return results(rounds, alone);
+    await product.stop();
+    return results(rounds, alone, await bareLateness(bed.temporalAddress));
   } finally {
     await product.stop();
     await agent.close();
     await bed.stop();
+  }
+}
+
+/** The same of Temporal Schedules by themselves, once: milliseconds after the time due, of each that came within the patience. */
+async function bareLateness(temporalAddress: string): Promise<number[]> {
+  const bare = await startProgram(['bench/schedules/bare.ts'], { TEMPORAL_ADDRESS: temporalAddress }, /bare on (\d+)/);
+  const ask = async (query: string) => (await (await request(`http://127.0.0.1:${bare.ready}/?${query}`, { headersTimeout: 0 })).body.json()) as number[];
+  try {
+    const at = dueMinute(1);
+    await ask(`total=${SCHEDULES}&at=${at.toISOString()}`);
+    if (Date.now() > at.getTime()) throw new Error('Making the Temporal Schedules took too long');
+    for (;;) {
+      const began = await ask('total=0');
+      if (began.length >= SCHEDULES || Date.now() > at.getTime() + PATIENCE_MS) return began.map((time) => time - at.getTime());
+      await sleep(500);
+    }
+  } finally {
+    await bare.stop();
   }
 }
 
@@ -75,15 +94,18 @@ async function lateness(url: string, dueAt: Date, expected: number): Promise<Lat
   }
 }
 
-function results(rounds: readonly Late[], alone: Late): Result[] {
-  const last = rounds.map(({ began }) => Math.max(...began)).sort((a, b) => a - b);
-  const middle = rounds.map(({ began }) => quantile(began, 0.5)).sort((a, b) => a - b);
+function results(rounds: readonly Late[], alone: Late, bare: readonly number[]): Result[] {
+  const of = (part: number) => rounds.map(({ began }) => quantile(began, part)).sort((a, b) => a - b);
+  const [last, middle] = [of(1), of(0.5)];
   const lost = rounds.reduce((sum, { notFired }) => sum + notFired, 0);
-  const row = (measure: string, value: string, reference = ''): Result => ({ measure, value, reference, ratio: '', aim: '', met: true });
+  const row = (measure: string, value: number, reference: number): Result => ({
+    measure, value: ms(value), reference: `${ms(reference)} bare Temporal Schedules`, ratio: (value / reference).toFixed(2), aim: '', met: true,
+  });
+  const missing = SCHEDULES - bare.length;
   return [
-    row(`${SCHEDULES} schedules due in one minute, begin of the last job after it, median of ${rounds.length} times`, ms(quantile(last, 0.5)), `${ms(last[0] ?? 0)} to ${ms(last.at(-1) ?? 0)}`),
-    row('the same, half of the jobs have begun', ms(quantile(middle, 0.5))),
-    row('the same, times without a job', String(lost)),
-    row('one schedule due, begin of its job after it', ms(alone.began[0] ?? 0)),
+    row(`${SCHEDULES} schedules due in one minute, begin of the last job, median of ${rounds.length} times (${last.map(ms).join(', ')})`, quantile(last, 0.5), quantile(bare, 1)),
+    row('the same, half of the jobs have begun', quantile(middle, 0.5), quantile(bare, 0.5)),
+    { measure: 'the same, times without a job', value: String(lost), reference: `${missing} bare Temporal Schedules`, ratio: '', aim: '0', met: lost === 0 },
+    { measure: 'one schedule due, begin of its job', value: ms(alone.began[0] ?? 0), reference: '', ratio: '', aim: '', met: true },
   ];
 }

@@ -7,13 +7,24 @@ import { SETTLE_SECONDS, type RunReason } from '../domain/schedules.ts';
 export const lockSchedule = async (trx: Knex, id: string): Promise<Schedule | undefined> =>
   Schedule.query(trx).findById(id).whereNull('deleted_at').forUpdate();
 
+/** The same for those who only need to be alone with it: the payload may be large. */
+export const lockScheduleOf = async (trx: Knex, id: string): Promise<Pick<Schedule, 'id' | 'tenantId' | 'jobType'> | undefined> =>
+  Schedule.query(trx).findById(id).whereNull('deleted_at').forUpdate().select('id', 'tenant_id', 'job_type');
+
+/** What is read where the payload is not needed. */
+export const SCHEDULE_SUMMARY_COLUMNS = [
+  'id', 'tenant_id', 'name', 'description', 'cron_expression', 'timezone', 'job_type', 'retry_policy', 'overlap_policy', 'catchup_window_seconds',
+  'jitter_seconds', 'start_at', 'end_at', 'max_runs', 'run_count', 'enabled', 'paused_at', 'paused_by', 'pause_reason', 'owner', 'next_due_at',
+  'last_run_id', 'checked_at', 'created_by', 'created_at', 'updated_at', 'deleted_at', 'version',
+];
+
 /** A schedule that shall be in Temporal: it is there, and something is due. */
 export const findMirrored = async (db: Knex, id: string): Promise<Schedule | undefined> =>
   Schedule.query(db).findById(id).whereNull('deleted_at').whereNotNull('next_due_at');
 
-/** Jobs of a schedule that have not ended. */
-export const unfinishedJobs = (db: Knex, scheduleId: string): Promise<string[]> =>
-  db('jobs').where({ source_kind: 'schedule', source_id: scheduleId }).whereIn('status', ['queued', 'running']).orderBy('id').limit(1_000).pluck('id');
+/** Jobs of a schedule that have not ended, the oldest first, at most `limit`. */
+export const unfinishedJobs = (db: Knex, scheduleId: string, limit: number): Promise<string[]> =>
+  db('jobs').where({ source_kind: 'schedule', source_id: scheduleId }).whereIn('status', ['queued', 'running']).orderBy('id').limit(limit).pluck('id');
 
 /** The run that waits for a job of the schedule to end. */
 export const bufferedRun = async (trx: Knex, scheduleId: string): Promise<ScheduleRun | undefined> =>
@@ -29,13 +40,13 @@ export async function timesWithRun(db: Knex, scheduleId: string, from: Date, unt
 export type SkippedTime = { id: string; dueAt: Date; reason: RunReason };
 
 /**
- * Writes down times due for which nothing was done, and up to where the schedule is accounted for. False, with nothing
- * written, when the schedule is not as it was read.
+ * Writes down times due for which nothing was done, and up to where the schedule is accounted for. Returns those that had
+ * no run yet; undefined, with nothing written, when the schedule is not as it was read.
  */
 export async function skipTimes(
   db: Knex, { id, version, nextDueAt }: Schedule, times: readonly SkippedTime[], next: Date | null, now: Date,
-): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: object[] }>(
+): Promise<SkippedTime[] | undefined> {
+  const { rows } = await db.raw<{ rows: { written: string[] }[] }>(
     `WITH schedule AS (
        UPDATE schedules SET next_due_at = ?, last_run_id = GREATEST(last_run_id, ?)
        WHERE id = ? AND version = ? AND next_due_at = ? RETURNING id, tenant_id, owner
@@ -43,12 +54,14 @@ export async function skipTimes(
        INSERT INTO schedule_runs (id, schedule_id, tenant_id, kind, due_at, outcome, reason, caught_up, actor_id, decided_at)
        SELECT t.id, s.id, s.tenant_id, 'due', t.due_at, 'skipped', t.reason, false, s.owner ->> 'actorId', ?
        FROM schedule AS s CROSS JOIN unnest(?::text[], ?::timestamptz[], ?::text[]) AS t (id, due_at, reason)
-       ON CONFLICT DO NOTHING
+       ON CONFLICT DO NOTHING RETURNING id
      )
-     SELECT id FROM schedule`,
+     SELECT ARRAY(SELECT id FROM runs) AS written FROM schedule`,
     [next, times.at(-1)?.id ?? null, id, version, nextDueAt, now, times.map((t) => t.id), times.map((t) => t.dueAt), times.map((t) => t.reason)],
   );
-  return rows.length > 0;
+  if (!rows[0]) return undefined;
+  const written = new Set(rows[0].written);
+  return times.filter(({ id: runId }) => written.has(runId));
 }
 
 /**

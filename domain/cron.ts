@@ -116,12 +116,18 @@ function rangeIn(rule: FieldRule, part: string): Range {
   if (range === '*') return { first: min, last: end, step };
   const [from = '', to, ...more] = range.split('-');
   if (more.length > 0) throw new BadField(`has ${quoted(range)}, which is no range`);
-  const first = valueIn(rule, from, part);
-  if (to === undefined) return { first, last: stepText === undefined ? first : Math.max(first, end), step };
-  const last = lastDay(rule, first, valueIn(rule, to, part));
-  if (last < first) throw new BadField(`has the range ${quoted(range)}, which ends before it begins; write the two parts of it, as in ${first}-${end},${min}-${last}`);
+  const given = valueIn(rule, from, part);
+  if (to === undefined) return { first: given, last: stepText === undefined ? given : Math.max(given, end), step };
+  const last = lastDay(rule, given, valueIn(rule, to, part));
+  const first = firstDay(rule, given, last);
+  if (last < first) throw new BadField(`has the range ${quoted(range)}, which ends before it begins; write its two parts, as in ${span(first, end)},${span(min, last)}`);
   return { first, last, step };
 }
+
+const span = (first: number, last: number): string => (first === last ? String(first) : `${first}-${last}`);
+
+/** Sunday begins a week as 0 or 7. */
+const firstDay = ({ names }: FieldRule, first: number, last: number): number => (names === WEEKDAYS && first === 7 && last < 7 ? 0 : first);
 
 /** Sunday ends a week, too: `sat-sun`. */
 const lastDay = ({ names }: FieldRule, first: number, last: number): number => (names === WEEKDAYS && last === 0 && first > 0 ? 7 : last);

@@ -55,13 +55,18 @@ export function upcoming(timing: Timing, after: Date, count: number): Upcoming[]
 
 function* walk({ cron, timezone, startAt, endAt }: Timing, after: Date, until: Date | null): Generator<Upcoming> {
   const fromMs = Math.max(after.getTime() + 1, startAt?.getTime() ?? -Infinity);
-  const toMs = Math.min(endAt?.getTime() ?? Infinity, until?.getTime() ?? Infinity, fromMs + HORIZON_MS);
-  for (let ms = fromMs; ms <= toMs; ) {
+  const lastMs = Math.min(endAt?.getTime() ?? Infinity, until?.getTime() ?? Infinity);
+  // Without an end in sight it goes on for as long as something comes.
+  let horizonMs = until ? Infinity : fromMs + HORIZON_MS;
+  for (let ms = fromMs; ms <= lastMs && ms <= horizonMs; ) {
     const period = offsetPeriodAt(timezone, ms);
-    yield* withinPeriod(cron, timezone, period, ms, Math.min(period.endMs, toMs + 1));
-    if (period.endMs > toMs) return;
-    yield* skippedAfter(cron, timezone, period);
-    ms = period.endMs;
+    const toMs = Math.min(period.endMs, lastMs + 1, horizonMs + 1);
+    for (const time of withinPeriod(cron, timezone, period, ms, toMs)) {
+      yield time;
+      horizonMs = Math.max(horizonMs, (time.at?.getTime() ?? 0) + HORIZON_MS);
+    }
+    if (toMs === period.endMs && toMs <= lastMs) yield* skippedAfter(cron, timezone, period);
+    ms = toMs;
   }
 }
 

@@ -16,7 +16,7 @@ export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
 /** Why a run made no job. */
 export const RUN_REASONS = [
-  'overlap', 'disabled', 'missed', 'changed', 'deleted', 'owner_denied', 'unknown_job_type', 'payload_invalid',
+  'overlap', 'disabled', 'missed', 'changed', 'deleted', 'ended', 'owner_denied', 'unknown_job_type', 'payload_invalid',
 ] as const;
 export type RunReason = (typeof RUN_REASONS)[number];
 
@@ -60,6 +60,11 @@ type Window = { catchupWindowSeconds: number; jitterSeconds: number };
 /** True when it is too late for a time due: what comes then is not caught up. */
 export const isMissed = ({ catchupWindowSeconds, jitterSeconds }: Window, dueAt: Date, now: Date): boolean =>
   now.getTime() - dueAt.getTime() > (catchupWindowSeconds + jitterSeconds) * 1_000;
+
+/** How much the clocks of Temporal and of a worker may differ; what is due later than that is not due yet. */
+const CLOCK_SKEW_MS = 5_000;
+
+export const isAhead = (dueAt: Date, now: Date): boolean => dueAt.getTime() > now.getTime() + CLOCK_SKEW_MS;
 
 /** What is later than this beyond its jitter was caught up: no process, or no Temporal, was there in time. */
 const PUNCTUAL_MS = 10_000;

@@ -9,9 +9,12 @@ export type OffsetPeriod = { startMs: number; endMs: number; offsetMs: number };
 
 const IANA_NAME = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
 
+/** Names that ICU knows and the tz database does not: Temporal's server would refuse them. */
+const NOT_OF_TZ = /^(SystemV\/.*|US\/Pacific-New)$/i;
+
 /** The name of an IANA zone as the tz database spells it, or undefined when this machine's has no such zone. */
 export function zoneName(name: string): string | undefined {
-  if (!IANA_NAME.test(name)) return undefined;
+  if (!IANA_NAME.test(name) || NOT_OF_TZ.test(name)) return undefined;
   try {
     return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name).timeZoneId;
   } catch {

@@ -181,7 +181,7 @@ export function readConfig(env: Env) {
     heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),
     reconcileSeconds: read.integer('HOLDFAST_RECONCILE_SECONDS', 60, [1, 86_400]),
     sweepSeconds: read.integer('HOLDFAST_SWEEP_SECONDS', 5, [1, 86_400]),
-    dispatchGraceMs: read.integer('HOLDFAST_DISPATCH_GRACE_MS', 3_000, [100, 60_000]),
+    dispatchGraceMs: read.integer('HOLDFAST_DISPATCH_GRACE_MS', 6_000, [100, 60_000]),
     maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
     maxActivityRuns: read.integer('HOLDFAST_MAX_ACTIVITY_RUNS', 100, [1, 1_000]),
     maxDeliveryRuns: read.integer('HOLDFAST_MAX_DELIVERY_RUNS', 500, [1, 5_000]),

@@ -2,7 +2,7 @@ import type { Work } from '../db/commit.ts';
 import { jobChange } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
 import type { FinalJobStatus } from '../domain/jobs.ts';
-import { bufferedRun, lockSchedule } from '../db/schedules.ts';
+import { bufferedRun, lockScheduleOf } from '../db/schedules.ts';
 import { cancelJob, releaseSchedule, type DispatchTask } from '../temporal/contracts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 import { eventData, jobEnded, jobLogged, subject, type JobView } from './jobTrail.ts';
@@ -14,20 +14,19 @@ type Ended = JobView & { status: FinalJobStatus };
 /** Adds to the commit that ends a job of some type what else ends with it. */
 export type JobEnding = (work: Work<DispatchTask>, job: Ended) => void;
 
-type Source = Pick<Job, 'sourceKind' | 'sourceId'>;
+type FromSchedule = Pick<Job, 'id' | 'sourceKind' | 'sourceId'>;
 
 /**
  * Takes the lock of the schedule that a job comes from, before the job's own row is locked: whoever decides about a
  * run of the schedule takes both in this order.
  */
-async function standIn(work: Work<DispatchTask>, { sourceKind, sourceId }: Source) {
-  return sourceKind === 'schedule' && sourceId !== null ? lockSchedule(await work.trx(), sourceId) : undefined;
-}
+const lockSource = async (work: Work<DispatchTask>, { sourceKind, sourceId }: FromSchedule) =>
+  sourceKind === 'schedule' && sourceId !== null ? lockScheduleOf(await work.trx(), sourceId) : undefined;
 
 /** A run that has waited for a job of its schedule to end is looked at again when one has. */
-async function release(work: Work<DispatchTask>, scheduleId: string, jobId: string): Promise<void> {
-  const schedule = await standIn(work, { sourceKind: 'schedule', sourceId: scheduleId });
-  if (schedule && (await bufferedRun(await work.trx(), scheduleId))) work.dispatch(releaseSchedule(schedule, jobId));
+async function release(work: Work<DispatchTask>, job: FromSchedule): Promise<void> {
+  const schedule = await lockSource(work, job);
+  if (schedule && (await bufferedRun(await work.trx(), schedule.id))) work.dispatch(releaseSchedule(schedule, job.id));
 }
 
 /** What belongs to the end of a job, whatever brings it about. */
@@ -36,12 +35,14 @@ export function createJobEnds({ jobTypes, endings }: { jobTypes: JobTypes; endin
   async function ended(work: Work<DispatchTask>, job: Ended): Promise<void> {
     if (!jobTypes.find(job.type)?.quiet) work.emit(`job.${job.status}`, subject(job), eventData(job));
     endings[job.type]?.(work, job);
-    if (job.sourceKind === 'schedule' && job.sourceId !== null) await release(work, job.sourceId, job.id);
+    await release(work, job);
   }
 
   return {
     ended,
-    standIn,
+
+    /** For whoever locks a job to end it: its schedule first. */
+    lockSource,
 
     /**
      * Asks a job that has not ended to stop: one that has not begun is cancelled at once, a running one when its

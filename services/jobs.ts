@@ -127,7 +127,7 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
       checkVersion(found, expectedVersion);
       // The trail of a record belongs to the record's tenant, wherever the caller stands.
       return commit({ ...caller, tenantId }, async (work) => {
-        await ends.standIn(work, found);
+        await ends.lockSource(work, found);
         const job = await Job.query(await work.trx()).findById(id).forUpdate().throwIfNotFound();
         checkVersion(job, expectedVersion);
         if (isFinal(job.status)) throw new AppError('job_finished', `The job has already ended: ${job.status}.`);

@@ -9,6 +9,7 @@ import { KEEP_KEYS_MS } from '../domain/idempotency.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { jobWorkflowId, type DispatchTask, type InspectWorkflow, type WorkflowState } from '../temporal/contracts.ts';
+import { inTurns } from './inTurns.ts';
 import type { JobRuns } from './jobRuns.ts';
 import { subject } from './jobTrail.ts';
 import type { JobStarts } from './jobStarts.ts';
@@ -23,9 +24,8 @@ type Deps = {
   graceMs: number;
 };
 
-/** Jobs taken, and looked at, at once. */
+/** Jobs taken at once. */
 const BATCH = 200;
-const AT_ONCE = 10;
 const PURGE_BATCH = 5_000;
 
 /**
@@ -54,15 +54,6 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts
     return runs.settle({ jobId: job.id, runId: job.runId ?? '' }, status, code);
   }
 
-  /** One that fails is looked at in a later round; it does not spoil the others. */
-  async function lookAtAll(jobs: readonly Job[], owed: ReadonlySet<string>): Promise<number> {
-    const looks = await Promise.allSettled(jobs.map((job) => look(job, owed)));
-    for (const failed of looks.filter((result) => result.status === 'rejected')) {
-      log.warn({ err: failed.reason as unknown }, 'a job could not be reconciled');
-    }
-    return looks.filter((result) => result.status === 'fulfilled' && result.value).length;
-  }
-
   return {
     /** One round over everything that is due, until `signal` aborts. Returns how many jobs were put right. */
     async jobs(signal: AbortSignal): Promise<number> {
@@ -71,9 +62,7 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts
       for (let full = true; full && !signal.aborted; ) {
         const jobs = await takeUnsettled(db, { before: new Date(now.getTime() - graceMs), now, limit: BATCH });
         const owed = await withOutboxRow(db, jobs.map((job) => jobWorkflowId(job.id)));
-        for (let at = 0; at < jobs.length && !signal.aborted; at += AT_ONCE) {
-          repaired += await lookAtAll(jobs.slice(at, at + AT_ONCE), owed);
-        }
+        repaired += await inTurns(log, signal, 'reconciling a job', jobs, (job) => look(job, owed));
         full = jobs.length === BATCH;
       }
       return repaired;

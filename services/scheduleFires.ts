@@ -5,16 +5,16 @@ import { ScheduleRun } from '../db/models/ScheduleRun.ts';
 import { bufferedRun, lockSchedule, unfinishedJobs } from '../db/schedules.ts';
 import type { Caller } from '../domain/caller.ts';
 import { isDue } from '../domain/dueTimes.ts';
-import { AppError } from '../domain/errors.ts';
+import { AppError, notFound } from '../domain/errors.ts';
 import type { Rights } from '../domain/scope.ts';
-import { isCaughtUp, isMissed, nextDueOf, timingOf, type RunKind, type RunReason } from '../domain/schedules.ts';
+import { isAhead, isCaughtUp, isMissed, nextDueOf, timingOf, type RunKind, type RunReason } from '../domain/schedules.ts';
 import type { Ids } from '../platform/ids.ts';
 import { mirrorSchedule, type DispatchTask, type FireResult } from '../temporal/contracts.ts';
 import type { UserRights } from './rights.ts';
 import type { Schedules } from './schedules.ts';
 import { closeTimes } from './scheduleAccounts.ts';
-import { scheduleSubject } from './scheduleTrail.ts';
-import { asOwner, type ScheduleVerdicts, type Verdict } from './scheduleVerdicts.ts';
+import { runSubject, scheduleSubject, tellRun } from './scheduleTrail.ts';
+import { asOwner, CANCEL_AT_ONCE, type ScheduleVerdicts, type Verdict } from './scheduleVerdicts.ts';
 
 export type ScheduleFires = ReturnType<typeof createScheduleFires>;
 
@@ -30,7 +30,7 @@ type Occasion = { kind: RunKind; dueAt: Date; actorId: string; runId?: string };
  * down together with the job: a time due has one run, whoever comes with it and how often.
  */
 export function createScheduleFires({ db, commit, rights, ids, verdicts, schedules }: Deps) {
-  const { hindrance, makeJob, decide } = verdicts;
+  const { hindrance, makeJob, cancelSome, dropBuffered, decide } = verdicts;
   const find = (id: string) => Schedule.query(db).findById(id).whereNull('deleted_at');
 
   /** Writes a run down, and tells of it. */
@@ -42,18 +42,8 @@ export function createScheduleFires({ db, commit, rights, ids, verdicts, schedul
     const run = work.insert(ScheduleRun, {
       id: runId, scheduleId: schedule.id, tenantId: schedule.tenantId, kind, dueAt, outcome: verdict.outcome, reason, caughtUp, jobId, actorId, decidedAt: now,
     });
-    tell(work, schedule, run);
+    tellRun(work, schedule, run);
     return run;
-  }
-
-  function tell(work: Work<DispatchTask>, schedule: Schedule, { id: runId, kind, dueAt, outcome, reason, jobId }: ScheduleRun): void {
-    const at = scheduleSubject(schedule);
-    const told = { scheduleId: schedule.id, name: schedule.name, jobType: schedule.jobType, kind, dueAt: dueAt.toISOString() };
-    work.audit(`schedule.${outcome === 'fired' ? 'fire' : outcome === 'buffered' ? 'buffer' : 'skip'}`, at, { after: { runId, kind, dueAt: told.dueAt, jobId, reason } });
-    if (jobId !== null) work.emit('schedule.fired', at, { ...told, runId, jobId });
-    if (reason !== null && outcome !== 'fired' && outcome !== 'buffered') {
-      work.emit('schedule.skipped', at, { ...told, outcome, reason, times: 1, lastDueAt: told.dueAt });
-    }
   }
 
   /** Notes on the schedule that a run was decided; one that has made all its jobs, or is due no more, leaves Temporal. */
@@ -62,31 +52,44 @@ export function createScheduleFires({ db, commit, rights, ids, verdicts, schedul
     const isNext = run.kind === 'due' && schedule.nextDueAt?.getTime() === run.dueAt.getTime();
     const from = isNext ? run.dueAt : new Date((schedule.nextDueAt?.getTime() ?? 0) - 1);
     const nextDueAt = schedule.nextDueAt && nextDueOf(schedule, from, runCount);
-    // The last job was that of a later time than the first open one: what lies between will not come any more.
-    if (schedule.nextDueAt && !nextDueAt && !isNext) {
-      await closeTimes(work, trx, ids, schedule, { reason: 'missed', next: null, until: new Date(run.dueAt.getTime() - 1) });
+    if (schedule.nextDueAt && !nextDueAt) {
+      // That was the last job: what was due besides, and what waits, will not come any more.
+      await closeTimes(work, trx, ids, schedule, { reason: 'ended', next: null, except: (dueAt) => dueAt.getTime() === run.dueAt.getTime() });
+      if (run.outcome !== 'buffered') await dropBuffered(work, trx, schedule, 'ended', ['due']);
+      work.dispatch(mirrorSchedule(schedule.id));
     }
     const lastRunId = (schedule.lastRunId ?? '') > run.id ? schedule.lastRunId : run.id;
     await Schedule.query(trx).findById(schedule.id).patch({ runCount, nextDueAt, lastRunId });
-    if (schedule.nextDueAt && !nextDueAt) work.dispatch(mirrorSchedule(schedule.id));
   }
 
-  /** Runs a decision in a commit of `caller`, with the schedule locked and the rights that its owner holds. */
-  const deciding = async <T>(
-    known: Schedule, caller: Caller, decision: (work: Work<DispatchTask>, trx: Knex, schedule: Schedule, held: Rights) => Promise<T>,
-  ): Promise<T> => {
-    const held = await rights.ofAuthority(known.owner);
-    return commit(caller, async (work) => {
-      const trx = await work.trx();
-      const schedule = await lockSchedule(trx, known.id);
-      // Changed meanwhile: what was read, and the rights of whoever owned it, are of no use.
-      if (schedule?.version !== known.version) throw new AppError('unavailable', 'The schedule was changed at the same moment. Try again.');
-      return decision(work, trx, schedule, held);
-    });
-  };
+  type Decision<T> = (work: Work<DispatchTask>, trx: Knex, schedule: Schedule, held: Rights) => Promise<T>;
 
-  const hasRun = async (trx: Knex, scheduleId: string, kind: RunKind, dueAt: Date): Promise<boolean> =>
-    (await ScheduleRun.query(trx).findOne({ schedule_id: scheduleId, kind, due_at: dueAt }).select('id')) !== undefined;
+  /**
+   * Runs a decision in a commit, with the schedule locked and the rights that its owner holds. What was read before it is
+   * read again when the schedule was changed meanwhile. Undefined when there is none, or no decision to make.
+   */
+  async function deciding<T>(scheduleId: string, callerOf: (schedule: Schedule) => Caller, decision: Decision<T>): Promise<T | undefined> {
+    for (let tries = 1; ; tries++) {
+      const known = await find(scheduleId);
+      if (!known) return undefined;
+      const held = await rights.ofAuthority(known.owner);
+      const decided = commit(callerOf(known), async (work) => {
+        const trx = await work.trx();
+        const schedule = await lockSchedule(trx, scheduleId);
+        if (schedule?.version !== known.version) throw new Moved();
+        return decision(work, trx, schedule, held);
+      });
+      try {
+        return await decided.catch(unlessNothing(undefined));
+      } catch (error) {
+        if (!(error instanceof Moved)) throw error;
+        if (tries === MAX_TRIES) throw new AppError('unavailable', 'The schedule is being changed again and again. Try again.', { retryAfterSeconds: 1 });
+      }
+    }
+  }
+
+  const runOf = async (trx: Knex, scheduleId: string, kind: RunKind, dueAt: Date): Promise<ScheduleRun | undefined> =>
+    ScheduleRun.query(trx).findOne({ schedule_id: scheduleId, kind, due_at: dueAt });
 
   return {
     /**
@@ -95,73 +98,87 @@ export function createScheduleFires({ db, commit, rights, ids, verdicts, schedul
      */
     async fire(scheduleId: string, dueAt: Date): Promise<FireResult> {
       const known = await find(scheduleId);
-      if (!known || !isDue(timingOf(known), dueAt)) return { outcome: 'not_due' };
+      if (!known || isAhead(dueAt, new Date()) || !isDue(timingOf(known), dueAt)) return { outcome: 'not_due' };
       if (isDone(known, dueAt)) return { outcome: 'done_before' };
-      const fired = deciding(known, asOwner(known), async (work, trx, schedule, held): Promise<FireResult> => {
-        if (isDone(schedule, dueAt) || (await hasRun(trx, schedule.id, 'due', dueAt))) throw new NothingChanged();
+      const fired = await deciding(scheduleId, asOwner, async (work, trx, schedule, held): Promise<FireResult> => {
+        if (!isDue(timingOf(schedule), dueAt) || isDone(schedule, dueAt) || (await runOf(trx, scheduleId, 'due', dueAt))) throw new NothingChanged();
         const skipped = !schedule.enabled ? 'disabled' as const : isMissed(schedule, dueAt, work.now) ? 'missed' as const : null;
         const verdict: Verdict = skipped ? { outcome: 'skipped', reason: skipped } : await decide(work, trx, schedule, held);
         const run = record(work, schedule, verdict, { kind: 'due', dueAt, actorId: schedule.owner.actorId });
         await advance(work, trx, schedule, run);
         return resultOf(run);
       });
-      return fired.catch(unlessNothing<FireResult>({ outcome: 'done_before' }));
+      return fired ?? { outcome: 'done_before' };
     },
 
     /** Looks again at a run that has waited for a job of its schedule to end. Nothing, while another has not. */
     async release(scheduleId: string): Promise<FireResult> {
-      const known = await find(scheduleId);
-      if (!known) return { outcome: 'not_due' };
-      const released = deciding(known, asOwner(known), async (work, trx, schedule, held): Promise<FireResult> => {
+      const released = await deciding(scheduleId, asOwner, async (work, trx, schedule, held): Promise<FireResult> => {
         const run = await bufferedRun(trx, scheduleId);
-        if (!run || (await unfinishedJobs(trx, scheduleId)).length > 0) throw new NothingChanged();
+        const unfinished = run ? await unfinishedJobs(trx, scheduleId, CANCEL_AT_ONCE + 1) : [];
+        if (!run) throw new NothingChanged();
+        if (unfinished.length > 0) {
+          if (schedule.overlapPolicy !== 'cancelOther') throw new NothingChanged();
+          await cancelSome(work, trx, unfinished);
+          work.audit('schedule.buffer', scheduleSubject(schedule), { after: { runId: run.id } });
+          return { outcome: 'buffered' };
+        }
         const hindered = hindrance(schedule, held);
         const jobId = hindered ? null : makeJob(work, schedule).id;
-        const outcome = hindered?.outcome ?? 'fired';
-        const decided = Object.assign(run, { outcome, jobId, reason: hindered?.reason ?? null, decidedAt: work.now });
+        const decided = Object.assign(run, { outcome: hindered?.outcome ?? 'fired', jobId, reason: hindered?.reason ?? null, decidedAt: work.now });
         work.change(runDecided(decided));
-        tell(work, schedule, decided);
+        tellRun(work, schedule, decided);
         await advance(work, trx, schedule, decided);
         return resultOf(decided);
       });
-      return released.catch(unlessNothing<FireResult>({ outcome: 'done_before' }));
+      return released ?? { outcome: 'done_before' };
     },
 
     /**
      * Fires a schedule now, paused or not, as its owner. Errors: `not_found`, `permission_denied`, `schedule_busy` when a job
-     * of it has not ended and the policy is to skip, `schedule_cannot_run`, `version_stale`.
+     * of it has not ended and the policy is to skip, `schedule_cannot_run`, `unavailable`.
      */
     async trigger(caller: Caller, scheduleId: string): Promise<ScheduleRun> {
-      const known = await schedules.findToAct(caller, scheduleId, 'schedule:write');
-      return deciding(known, { ...caller, tenantId: known.tenantId }, async (work, trx, schedule, held) => {
+      const { tenantId, overlapPolicy } = await schedules.findToAct(caller, scheduleId, 'schedule:write');
+      await schedules.requireCancel(caller, { overlapPolicy, tenantId });
+      const triggered = await deciding(scheduleId, () => ({ ...caller, tenantId }), async (work, trx, schedule, held) => {
         // First, since a repeated request is answered with what its first entry is about.
         const runId = ids.at('run', work.now);
-        work.audit('schedule.trigger', { type: 'schedule_run', id: runId }, { after: { scheduleId } });
+        work.audit('schedule.trigger', runSubject(runId), { after: { scheduleId } });
         const verdict = await decide(work, trx, schedule, held);
         if ('reason' in verdict) throw refusal(verdict.reason, schedule);
         const run = record(work, schedule, verdict, { kind: 'trigger', dueAt: work.now, actorId: caller.actorId, runId });
         await advance(work, trx, schedule, run);
         return run;
       });
+      if (!triggered) throw notFound('schedule', scheduleId);
+      return triggered;
     },
 
-    /** Makes the job of a time that lies in the past; overlapping ones are not kept from each other. */
+    /**
+     * Makes the job of a time that lies in the past; overlapping ones are not kept from each other. A time that can fire
+     * still is left to that, and one that has fired is left alone. One that could not be backfilled may be again.
+     */
     async backfill(caller: Caller, scheduleId: string, dueAt: Date): Promise<FireResult> {
-      const known = await find(scheduleId);
-      if (!known || !isDue(timingOf(known), dueAt)) return { outcome: 'not_due' };
-      const filled = deciding(known, caller, async (work, trx, schedule, held): Promise<FireResult> => {
-        if (await hasRun(trx, schedule.id, 'backfill', dueAt)) throw new NothingChanged();
-        const before = await ScheduleRun.query(trx).findOne({ schedule_id: schedule.id, kind: 'due', due_at: dueAt });
-        if (before?.outcome === 'fired' || before?.outcome === 'buffered') throw new NothingChanged();
+      const filled = await deciding(scheduleId, () => caller, async (work, trx, schedule, held): Promise<FireResult> => {
+        if (!isDue(timingOf(schedule), dueAt)) throw new NothingChanged();
+        const [due, before] = [await runOf(trx, scheduleId, 'due', dueAt), await runOf(trx, scheduleId, 'backfill', dueAt)];
+        const open = !due && !isDone(schedule, dueAt);
+        if (open || [due, before].some((run) => run?.outcome === 'fired' || run?.outcome === 'buffered')) throw new NothingChanged();
+        if (before) await ScheduleRun.query(trx).deleteById(before.id);
         const verdict: Verdict = hindrance(schedule, held) ?? { outcome: 'fired', job: makeJob(work, schedule) };
         const run = record(work, schedule, verdict, { kind: 'backfill', dueAt, actorId: caller.actorId });
         await advance(work, trx, schedule, run);
         return resultOf(run);
       });
-      return filled.catch(unlessNothing<FireResult>({ outcome: 'done_before' }));
+      return filled ?? { outcome: 'done_before' };
     },
   };
 }
+
+/** The schedule is not as it was read. */
+class Moved extends Error {}
+const MAX_TRIES = 5;
 
 /** True for a time that is accounted for. */
 const isDone = ({ nextDueAt }: Schedule, dueAt: Date): boolean => nextDueAt === null || dueAt < nextDueAt;

@@ -1,7 +1,7 @@
 import { unlessNothing, NothingChanged, type Commit, type Note } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
 import { Schedule } from '../db/models/Schedule.ts';
-import { findReleasable, findUnaccounted, skipTimes, timesWithRun } from '../db/schedules.ts';
+import { findReleasable, findUnaccounted, SCHEDULE_SUMMARY_COLUMNS, skipTimes, timesWithRun } from '../db/schedules.ts';
 import { systemCaller } from '../domain/caller.ts';
 import { isMissed, nextDueOf, SETTLE_SECONDS } from '../domain/schedules.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -10,11 +10,9 @@ import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 import { mirrorSchedule, type DispatchTask } from '../temporal/contracts.ts';
 import { inTurns } from './inTurns.ts';
-import { openTimes, skippedTimes, tellSkipped } from './scheduleAccounts.ts';
+import { openTimes, skippedTimes, tellTimes } from './scheduleAccounts.ts';
 import type { ScheduleFires } from './scheduleFires.ts';
 import { scheduleSubject } from './scheduleTrail.ts';
-
-
 
 type Deps = { db: Knex; commit: Commit<DispatchTask>; note: Note; fires: ScheduleFires; ids: Ids; clock: Clock; log: Log; everyMs: number };
 
@@ -41,9 +39,11 @@ export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, 
       return;
     }
     await commit(systemCaller(schedule.tenantId, CAUSE), async (work) => {
-      if (!(await skipTimes(await work.trx(), schedule, skipped, next, work.now))) throw new NothingChanged();
-      tellSkipped(work, schedule, skipped);
-      if (!ending) return;
+      const written = await skipTimes(await work.trx(), schedule, skipped, next, work.now);
+      if (!written) throw new NothingChanged();
+      tellTimes(work, schedule, written);
+      if (!ending && written.length > 0) return;
+      if (!ending) throw new NothingChanged();
       work.audit('schedule.end', scheduleSubject(schedule));
       work.dispatch(mirrorSchedule(schedule.id));
     }).catch(unlessNothing(undefined));
@@ -51,7 +51,7 @@ export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, 
 
   /** Accounts for the next times due of a schedule. True when there may be more. */
   async function account(scheduleId: string): Promise<boolean> {
-    const schedule = await Schedule.query(db).findById(scheduleId);
+    const schedule = await Schedule.query(db).findById(scheduleId).select(SCHEDULE_SUMMARY_COLUMNS);
     if (!schedule?.nextDueAt) return false;
     const now = clock.now();
     const until = schedule.enabled ? new Date(now.getTime() - (schedule.jitterSeconds + SETTLE_SECONDS) * 1_000) : now;
@@ -73,21 +73,17 @@ export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, 
 
   /**
    * Gives every time due that nobody came with a run: fired when there is still time, else skipped with the reason.
-   * Returns how many schedules were looked at.
    */
-  async function accountForAll(signal: AbortSignal): Promise<number> {
-    let looked = 0;
+  async function accountForAll(signal: AbortSignal): Promise<void> {
     // A round in which nothing was done found what fails, and would find it again at once.
     for (let round = 0, done = 1; round < MAX_ROUNDS && done > 0 && !signal.aborted; round++) {
       done = await inTurns(log, signal, 'accounting for a schedule', await findUnaccounted(db, clock.now(), BATCH), account);
-      looked += done;
     }
-    return looked;
   }
 
   /** Fires buffered runs that nothing stands before any more: the call that should have done it was lost. */
-  const releaseAll = async (signal: AbortSignal): Promise<number> =>
-    inTurns(log, signal, 'releasing a run', await findReleasable(db, BATCH), async (id) => (await fires.release(id)).outcome !== 'done_before');
+  const releaseAll = async (signal: AbortSignal): Promise<void> =>
+    void (await inTurns(log, signal, 'releasing a run', await findReleasable(db, BATCH), async (id) => (await fires.release(id)).outcome !== 'done_before'));
 
   return {
     account: accountForAll,

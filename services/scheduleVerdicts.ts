@@ -7,12 +7,13 @@ import { bufferedRun, unfinishedJobs } from '../db/schedules.ts';
 import { systemCaller, type Caller } from '../domain/caller.ts';
 import { permissionsFor } from '../domain/jobType.ts';
 import type { Rights } from '../domain/scope.ts';
-import type { RunReason } from '../domain/schedules.ts';
+import { RUN_KINDS, type RunKind, type RunReason } from '../domain/schedules.ts';
 import { temporalScheduleId, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
 import type { JobEnds } from './jobEnds.ts';
 import type { JobStarts } from './jobStarts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
+import { tellRun } from './scheduleTrail.ts';
 
 export type ScheduleVerdicts = ReturnType<typeof createScheduleVerdicts>;
 
@@ -31,7 +32,9 @@ export function createScheduleVerdicts({ access, jobTypes, starts, ends }: Deps)
   /** Why no job may be made of a schedule as it is; null when one may. `held` is what its owner holds now. */
   function hindrance({ jobType, payload, tenantId }: Schedule, held: Rights): Hindrance | null {
     const type = jobTypes.find(jobType);
+    // No such type, or one of which jobs are made by an operation of its own.
     if (type?.onlyThrough !== null) return { outcome: 'failed', reason: 'unknown_job_type' };
+    // The check fills in defaults: into a copy.
     if (!jobTypes.accepts(type, structuredClone(payload))) return { outcome: 'failed', reason: 'payload_invalid' };
     const allowed = permissionsFor(type).every((permission) => access.holds(held, permission, { tenantId }));
     return allowed ? null : { outcome: 'skipped', reason: 'owner_denied' };
@@ -44,25 +47,41 @@ export function createScheduleVerdicts({ access, jobTypes, starts, ends }: Deps)
     return starts.add(work, jobTypes.get(jobType), request, asOwner(schedule), { source: { kind: 'schedule', id: schedule.id }, authority: owner });
   }
 
-  /** Cancels jobs; true when none is left to wait for. */
-  async function cancelAll(work: Work<DispatchTask>, trx: Knex, jobIds: readonly string[]): Promise<boolean> {
-    const jobs = await Job.query(trx).whereIn('id', [...jobIds]).whereIn('status', ['queued', 'running']).orderBy('id').forUpdate();
-    for (const job of jobs.filter(({ cancelRequestedAt }) => cancelRequestedAt === null)) await ends.cancel(work, job);
-    return jobs.every(({ status }) => status === 'cancelled');
+  /** Cancels the oldest of some jobs; true when that was all of them and none is left to wait for. */
+  async function cancelSome(work: Work<DispatchTask>, trx: Knex, jobIds: readonly string[]): Promise<boolean> {
+    const some = jobIds.slice(0, CANCEL_AT_ONCE);
+    const jobs = await Job.query(trx).whereIn('id', some).whereIn('status', ['queued', 'running']).orderBy('id').forUpdate();
+    for (const job of jobs.filter(({ cancelRequestedAt }) => cancelRequestedAt === null)) {
+      work.audit('job.cancel', { type: 'job', id: job.id }, { after: { overlapPolicy: 'cancelOther' } });
+      await ends.cancel(work, job);
+    }
+    return jobIds.length <= CANCEL_AT_ONCE && jobs.every(({ status }) => status === 'cancelled');
   }
 
-  /** Decides what a schedule does now, by its overlap policy, its row locked. */
+  /** Ends the wait of a run, and tells of it. */
+  async function dropBuffered(work: Work<DispatchTask>, trx: Knex, schedule: Schedule, reason: RunReason, kinds: readonly RunKind[] = RUN_KINDS): Promise<void> {
+    const run = await bufferedRun(trx, schedule.id);
+    if (!run || !kinds.includes(run.kind)) return;
+    const ended = await ScheduleRun.query(trx).patchAndFetchById(run.id, { outcome: 'skipped', reason, decidedAt: work.now });
+    tellRun(work, schedule, ended);
+  }
+
+  /** Decides what a schedule does now, by its overlap policy. */
   async function decide(work: Work<DispatchTask>, trx: Knex, schedule: Schedule, held: Rights): Promise<Verdict> {
     const hindered = hindrance(schedule, held);
     if (hindered) return hindered;
     const policy = schedule.overlapPolicy;
-    const [unfinished, buffered] = policy === 'allowAll' ? [[], undefined] : [await unfinishedJobs(trx, schedule.id), await bufferedRun(trx, schedule.id)];
+    if (policy === 'allowAll') return { outcome: 'fired', job: makeJob(work, schedule) };
+    const [unfinished, buffered] = [await unfinishedJobs(trx, schedule.id, CANCEL_AT_ONCE + 1), await bufferedRun(trx, schedule.id)];
     if (unfinished.length === 0 && !buffered) return { outcome: 'fired', job: makeJob(work, schedule) };
     if (policy === 'skip' || (policy === 'bufferOne' && buffered)) return { outcome: 'skipped', reason: 'overlap' };
     if (policy === 'bufferOne') return { outcome: 'buffered' };
-    if (buffered) await ScheduleRun.query(trx).findById(buffered.id).patch({ outcome: 'skipped', reason: 'overlap', decidedAt: work.now });
-    return (await cancelAll(work, trx, unfinished)) ? { outcome: 'fired', job: makeJob(work, schedule) } : { outcome: 'buffered' };
+    await dropBuffered(work, trx, schedule, 'overlap');
+    return (await cancelSome(work, trx, unfinished)) ? { outcome: 'fired', job: makeJob(work, schedule) } : { outcome: 'buffered' };
   }
 
-  return { hindrance, makeJob, decide };
+  return { hindrance, makeJob, cancelSome, dropBuffered, decide };
 }
+
+/** Jobs that one decision cancels; what is left is cancelled when those have ended. */
+export const CANCEL_AT_ONCE = 100;

@@ -1,15 +1,16 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Commit, Work } from '../db/commit.ts';
 import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
 import type { Knex } from '../db/knex.ts';
 import { Schedule } from '../db/models/Schedule.ts';
 import { ScheduleRun } from '../db/models/ScheduleRun.ts';
-import { lockSchedule } from '../db/schedules.ts';
+import { lockSchedule, SCHEDULE_SUMMARY_COLUMNS } from '../db/schedules.ts';
 import { whereInScope } from '../db/scopeSql.ts';
 import type { Caller } from '../domain/caller.ts';
-import { checkVersion, invalidField, notFound } from '../domain/errors.ts';
+import { checkVersion, invalidField, notFound, staleVersion } from '../domain/errors.ts';
 import { permissionsFor } from '../domain/jobType.ts';
 import type { Permission } from '../domain/permissions.ts';
-import { BACKUP_JOB, DEFAULT_CATCHUP_SECONDS, nextDueOf } from '../domain/schedules.ts';
+import { BACKUP_JOB, DEFAULT_CATCHUP_SECONDS, nextDueOf, type OverlapPolicy } from '../domain/schedules.ts';
 import type { Ids } from '../platform/ids.ts';
 import { mirrorSchedule, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
@@ -18,6 +19,8 @@ import { authorityOf } from './rights.ts';
 import { closeTimes } from './scheduleAccounts.ts';
 import { checkComes, checkJob, checkTiming, requireJobType, samePayload, type ScheduleFields } from './scheduleFields.ts';
 import { scheduleEvent, scheduleSubject, scheduleView } from './scheduleTrail.ts';
+import type { ScheduleVerdicts } from './scheduleVerdicts.ts';
+import { createScheduleWrite } from './scheduleWrite.ts';
 
 export type Schedules = ReturnType<typeof createSchedules>;
 
@@ -31,10 +34,10 @@ export type BackupSchedule = { name: string; cronExpression: string; timezone?: 
 /** A schedule with the last of its runs by their time. */
 export type ScheduleWithRun = { schedule: Schedule; lastRun: ScheduleRun | null };
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids; jobTypes: JobTypes };
+type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids; jobTypes: JobTypes; verdicts: ScheduleVerdicts };
 
 /** When jobs are to be made, again and again. */
-export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
+export function createSchedules({ db, commit, access, ids, jobTypes, verdicts }: Deps) {
   const visible = (caller: Caller) => {
     const query = Schedule.query(db).whereNull('deleted_at');
     whereInScope(query, access.scope(caller, 'schedule:read'));
@@ -54,6 +57,8 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
     return schedule;
   }
 
+  const write = createScheduleWrite({ ids, verdicts });
+
   async function withRuns(schedules: readonly Schedule[]): Promise<ScheduleWithRun[]> {
     const runs = await ScheduleRun.query(db).findByIds(schedules.flatMap(({ lastRunId }) => lastRunId ?? []));
     const byId = new Map(runs.map((run) => [run.id, run]));
@@ -61,6 +66,11 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
   }
 
   const withRun = async (schedule: Schedule): Promise<ScheduleWithRun> => (await withRuns([schedule]))[0] ?? { schedule, lastRun: null };
+
+  /** Who makes a schedule cancel jobs, or runs one that does, may cancel jobs. */
+  async function requireCancel(caller: Caller, { overlapPolicy, tenantId }: { overlapPolicy: OverlapPolicy | undefined; tenantId: string }): Promise<void> {
+    if (overlapPolicy === 'cancelOther') await access.require(caller, 'job:cancel', { tenantId });
+  }
 
   /** What a schedule makes is made with its owner's rights: nobody becomes one of jobs that they may not make. */
   async function requireJobs(caller: Caller, type: string, payload: Record<string, unknown>): Promise<void> {
@@ -80,27 +90,12 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
       return change(work, before, trx);
     });
 
-  /** Writes a changed schedule; what was due until now is accounted for when its times change. */
-  async function write(work: Work<DispatchTask>, trx: Knex, before: Schedule, changed: Partial<Schedule>, action: string): Promise<Schedule> {
-    const after = Object.assign(new Schedule(), before, changed);
-    if (TIMES.some((field) => before[field]?.valueOf() !== after[field]?.valueOf())) {
-      after.nextDueAt = nextDueOf(after, work.now);
-      await closeTimes(work, trx, ids, before, { reason: after.enabled ? 'changed' : 'disabled', next: after.nextDueAt });
-    }
-    if (!after.enabled) await dropBuffered(trx, before.id, 'disabled', work.now);
-    const { nextDueAt } = after;
-    const saved = await Schedule.query(trx).patchAndFetchById(before.id, { ...changed, nextDueAt, updatedAt: work.now, version: before.version + 1 });
-    work.audit(action, scheduleSubject(saved), { before: scheduleView(before), after: { ...scheduleView(saved), payloadChanged: changed.payload !== undefined } });
-    work.emit('schedule.updated', scheduleSubject(saved), scheduleEvent(saved));
-    work.dispatch(mirrorSchedule(saved.id));
-    return saved;
-  }
-
   async function create(caller: Caller, fields: ScheduleFields): Promise<ScheduleWithRun> {
     await access.require(caller, 'schedule:write', caller);
     const { startAt = null, endAt = null, payload = {}, enabled = true } = fields;
     const timing = checkTiming({ cronExpression: fields.cronExpression, timezone: fields.timezone ?? 'UTC', startAt, endAt });
     await requireJobs(caller, fields.jobType, payload);
+    await requireCancel(caller, { overlapPolicy: fields.overlapPolicy, tenantId: caller.tenantId });
     return commit(caller, (work) => {
       const { now } = work;
       checkComes(timing, now);
@@ -109,7 +104,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
         id: ids.next('sch'), tenantId: caller.tenantId, name: fields.name, description: fields.description ?? '', ...times,
         jobType: fields.jobType, payload, retryPolicy: fields.retryPolicy ?? {}, overlapPolicy: fields.overlapPolicy ?? 'skip',
         catchupWindowSeconds: fields.catchupWindowSeconds ?? DEFAULT_CATCHUP_SECONDS, jitterSeconds: fields.jitterSeconds ?? 0,
-        enabled, ...(enabled ? RESUMED : { pausedAt: now, pausedBy: caller.actorId, pauseReason: null }), owner: authorityOf(caller),
+        ...enabling(enabled, caller, undefined, now), owner: authorityOf(caller),
         nextDueAt: nextDueOf(times, now), lastRunId: null, checkedAt: now, createdBy: caller.actorId, createdAt: now, updatedAt: now, deletedAt: null, version: 1,
       });
       work.audit('schedule.create', scheduleSubject(schedule), { after: scheduleView(schedule) });
@@ -123,21 +118,24 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
   async function enable(caller: Caller, id: string, enabled: boolean, reason: string | undefined, expectedVersion?: number): Promise<ScheduleWithRun> {
     const known = await findToAct(caller, id, 'schedule:write');
     return withRun(await changing(caller, known, expectedVersion, (work, before, trx) =>
-      write(work, trx, before, enabling(enabled, caller, reason, work.now), enabled ? 'schedule.resume' : 'schedule.pause')));
+      write(work, trx, before, enabling(enabled, caller, reason, work.now), enabled ? 'schedule.resume' : 'schedule.pause', { reason: reason ?? null })));
   }
 
   return {
     /** Errors: `not_found`, `permission_denied`. */
     findToAct,
 
+    /** Error: `permission_denied`. */
+    requireCancel,
+
     /** Error: `not_found`. */
     read: async (caller: Caller, id: string): Promise<ScheduleWithRun> => withRun(await find(caller, id)),
 
-    /** Schedules inside the caller's scope, newest first. */
+    /** Schedules inside the caller's scope, newest first, without their payloads. */
     async list(caller: Caller, { enabled, jobType, tenantId }: ScheduleFilter, page: PageRequest): Promise<Page<ScheduleWithRun>> {
       const query = visible(caller);
       whereGiven(query, { enabled, job_type: jobType, tenant_id: tenantId });
-      const { items, nextKey } = await keysetPage(query, page);
+      const { items, nextKey } = await keysetPage(query.select(SCHEDULE_SUMMARY_COLUMNS), page);
       return { items: await withRuns(items), nextKey };
     },
 
@@ -166,15 +164,17 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
       // Kept for another type, the secrets of a payload could be read in what that does with them.
       if (otherJob && !givenPayload) throw invalidField('body', '/payload', 'required', 'must be given together with another jobType');
       const payload = givenPayload && (otherJob || !samePayload(jobTypes, known, givenPayload)) ? givenPayload : undefined;
-      const owned = takeOver || payload !== undefined || otherJob || given.retryPolicy !== undefined;
+      const owned = takeOver || payload !== undefined || otherJob || (given.retryPolicy !== undefined && !isDeepStrictEqual(given.retryPolicy, known.retryPolicy));
       const at = { ...caller, tenantId: known.tenantId };
       if (owned) await requireJobs(at, jobType ?? known.jobType, payload ?? known.payload);
+      await requireCancel(caller, { overlapPolicy: given.overlapPolicy, tenantId: known.tenantId });
       return withRun(await changing(caller, known, expectedVersion, (work, before, trx) => {
         const timing = checkTiming(Object.assign(new Schedule(), before, given));
-        if (given.endAt !== undefined || given.cronExpression !== undefined) checkComes(timing, work.now);
+        // What was checked was the record as it was read.
+        if (owned && before.version !== known.version) throw staleVersion(before.version);
+        if ([given.startAt, given.endAt, given.cronExpression, given.timezone].some((field) => field !== undefined)) checkComes(timing, work.now);
         return write(work, trx, before, {
           ...given, ...(given.cronExpression !== undefined && { cronExpression: given.cronExpression.trim() }), timezone: timing.timezone,
-          // What was not checked is not written: another may have changed the type meanwhile.
           ...(otherJob && { jobType }), ...(payload && { payload }), ...(owned && { owner: authorityOf(caller) }),
           ...(enabled !== undefined && enabled !== before.enabled && enabling(enabled, caller, undefined, work.now)),
         }, 'schedule.update');
@@ -192,7 +192,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
       const known = await findToAct(caller, id, 'schedule:write');
       await changing(caller, known, expectedVersion, async (work, before, trx) => {
         await closeTimes(work, trx, ids, before, { reason: 'deleted', next: null });
-        await dropBuffered(trx, id, 'deleted', work.now);
+        await verdicts.dropBuffered(work, trx, before, 'deleted');
         await Schedule.query(trx).findById(id).patch({ nextDueAt: null, deletedAt: work.now, updatedAt: work.now, version: before.version + 1 });
         work.audit('schedule.delete', scheduleSubject(before), { before: scheduleView(before) });
         work.emit('schedule.deleted', scheduleSubject(before), scheduleEvent(before));
@@ -202,14 +202,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes }: Deps) {
   };
 }
 
-/** Fields whose change changes what is due. */
-const TIMES = ['cronExpression', 'timezone', 'startAt', 'endAt', 'maxRuns', 'enabled'] as const;
-
 const RESUMED = { pausedAt: null, pausedBy: null, pauseReason: null };
 
 const enabling = (enabled: boolean, { actorId }: Caller, reason: string | undefined, now: Date): Partial<Schedule> =>
   enabled ? { enabled, ...RESUMED } : { enabled, pausedAt: now, pausedBy: actorId, pauseReason: reason ?? null };
-
-/** A run that waits for a job to end waits no longer. */
-const dropBuffered = async (trx: Knex, scheduleId: string, reason: 'disabled' | 'deleted', now: Date): Promise<void> =>
-  void (await ScheduleRun.query(trx).where({ schedule_id: scheduleId, outcome: 'buffered' }).patch({ outcome: 'skipped', reason, decidedAt: now }));

@@ -23,6 +23,8 @@ type Deps = {
  */
 const QUICK_DEADLINE_MS = 5_000;
 const RELAY_DEADLINE_MS = 10_000;
+
+/** Limit of the question whether Temporal is there, and of the wait for quick calls when the process stops. */
 const CHECK_DEADLINE_MS = 1_000;
 const STOP_WAIT_MS = 2_000;
 
@@ -35,7 +37,8 @@ const MAX_WAITING = 200;
 
 const DELETE_EVERY_MS = 50;
 const RELAY_EVERY_MS = 1_000;
-const LEASE_MS = 30_000;
+/** Longer than a batch takes when each of its calls takes its whole limit. */
+const LEASE_MS = 60_000;
 const RELAY_BATCH = 50;
 const RELAY_AT_ONCE = 10;
 

@@ -3,7 +3,7 @@ import { stateOf } from '../../domain/schedules.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { upcomingOf, type Preview } from '../../services/scheduleFields.ts';
 import type { ScheduleWithRun } from '../../services/schedules.ts';
-import type { PreviewRecord, RunRecord, ScheduleRecord, UpcomingRecord } from '../schemas/schedules.ts';
+import type { PreviewRecord, RunRecord, ScheduleRecord, ScheduleSummary, UpcomingRecord } from '../schemas/schedules.ts';
 import { time } from './jobs.ts';
 
 type Run = NonNullable<ScheduleWithRun['lastRun']>;
@@ -32,14 +32,20 @@ export const previewRecord = ({ timing: { cron, timezone }, upcoming }: Preview)
   timezone, fields: Object.fromEntries(CRON_FIELDS.map((field) => [field, [...cron[field]]])), days: cron.days, nextRuns: upcoming.map(upcomingRecord),
 });
 
-/** Schedules as callers see them. */
-export const schedulePresenter = (jobTypes: JobTypes) => ({ schedule, lastRun }: ScheduleWithRun): ScheduleRecord => ({
+const summary = ({ schedule, lastRun }: ScheduleWithRun): ScheduleSummary => ({
   id: schedule.id, tenantId: schedule.tenantId, name: schedule.name, description: schedule.description, cronExpression: schedule.cronExpression,
-  timezone: schedule.timezone, jobType: schedule.jobType, payload: jobTypes.find(schedule.jobType)?.redact(schedule.payload) ?? {},
-  retryPolicy: schedule.retryPolicy, enabled: schedule.enabled, overlapPolicy: schedule.overlapPolicy, catchupWindowSeconds: schedule.catchupWindowSeconds,
-  jitterSeconds: schedule.jitterSeconds, startAt: time(schedule.startAt), endAt: time(schedule.endAt), maxRuns: schedule.maxRuns, runCount: schedule.runCount,
-  state: stateOf(schedule), pausedAt: time(schedule.pausedAt), pausedBy: schedule.pausedBy, pauseReason: schedule.pauseReason, owner: schedule.owner.actorId,
-  nextRuns: upcomingOf(schedule, new Date(), SHOWN_RUNS).map(upcomingRecord), lastRun: lastRun && runRecord(lastRun),
-  temporalScheduleId: `schedule:${schedule.id}`, createdBy: schedule.createdBy, createdAt: schedule.createdAt.toISOString(),
-  updatedAt: schedule.updatedAt.toISOString(), version: schedule.version,
+  timezone: schedule.timezone, jobType: schedule.jobType, retryPolicy: schedule.retryPolicy, enabled: schedule.enabled, overlapPolicy: schedule.overlapPolicy,
+  catchupWindowSeconds: schedule.catchupWindowSeconds, jitterSeconds: schedule.jitterSeconds, startAt: time(schedule.startAt), endAt: time(schedule.endAt),
+  maxRuns: schedule.maxRuns, runCount: schedule.runCount, state: stateOf(schedule), pausedAt: time(schedule.pausedAt), pausedBy: schedule.pausedBy,
+  pauseReason: schedule.pauseReason, owner: schedule.owner.actorId, nextRuns: upcomingOf(schedule, new Date(), SHOWN_RUNS).map(upcomingRecord),
+  lastRun: lastRun && runRecord(lastRun), temporalScheduleId: `schedule:${schedule.id}`, createdBy: schedule.createdBy,
+  createdAt: schedule.createdAt.toISOString(), updatedAt: schedule.updatedAt.toISOString(), version: schedule.version,
+});
+
+/** Schedules as callers see them. */
+export const schedulePresenter = (jobTypes: JobTypes) => ({
+  summary,
+  record: (found: ScheduleWithRun): ScheduleRecord => ({
+    ...summary(found), payload: jobTypes.find(found.schedule.jobType)?.redact(found.schedule.payload) ?? {},
+  }),
 });

@@ -19,7 +19,7 @@ import { Id } from '../schemas/common.ts';
 import { JobRecord } from '../schemas/jobs.ts';
 import {
   BackfillRequest, BackupScheduleRequest, PreviewRecord, PreviewRequest, ReasonRequest, RunQuery, RunRecord, ScheduleChange, ScheduleQuery, ScheduleRecord,
-  ScheduleRequest,
+  ScheduleRequest, ScheduleSummary,
 } from '../schemas/schedules.ts';
 
 const area = 'Schedules';
@@ -37,7 +37,7 @@ export function scheduleRoutes({ schedules, fires, scheduleLog, scheduleBackfill
   const atEnd = jobAtEnd(jobs);
 
   const one = (schedule: ScheduleWithRun): Answer => {
-    const body = present(schedule);
+    const body = present.record(schedule);
     // Runs come without a new version of the schedule.
     return ok(body, { etag: etagOf(body.version, crc32(JSON.stringify(body))) });
   };
@@ -50,10 +50,10 @@ export function scheduleRoutes({ schedules, fires, scheduleLog, scheduleBackfill
 
   return [
     route({
-      method: 'GET', path: '/api/schedules', area, permission: 'schedule:read', summary: 'List schedules, newest first',
-      query: ScheduleQuery, answers: { 200: listOf(ScheduleRecord, 'ScheduleList') },
+      method: 'GET', path: '/api/schedules', area, permission: 'schedule:read', summary: 'List schedules, newest first, without payload',
+      query: ScheduleQuery, answers: { 200: listOf(ScheduleSummary, 'ScheduleList') },
       handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listAnswer('schedules', 'sch', { limit, cursor }, (page) => schedules.list(caller, filter, page), present),
+        listAnswer('schedules', 'sch', { limit, cursor }, (page) => schedules.list(caller, filter, page), present.summary),
     }),
     route({
       method: 'POST', path: '/api/schedules', area, permission: 'schedule:write', summary: 'Make a schedule; its jobs are made with your rights',

@@ -15,7 +15,7 @@ export const RunRecord = Type.Object(
     id: Id('run'), scheduleId: Id('sch'), tenantId: Type.String(), kind: Type.Enum([...RUN_KINDS], { description: 'A time due, or what was asked for.' }),
     dueAt: Timestamp, outcome: Type.Enum([...RUN_OUTCOMES], { description: 'buffered: waits for a job of the schedule to end.' }),
     reason: Nullable(Type.Enum([...RUN_REASONS], { description: 'Why no job was made.' })),
-    caughtUp: Type.Boolean({ description: 'Fired more than 10 s after its time and jitter.' }),
+    caughtUp: Type.Boolean({ description: 'Decided to fire more than 10 s after its time and jitter.' }),
     jobId: Nullable(Id('job')), actorId: Type.String({ description: 'Who asked; for a time due the owner.' }), decidedAt: Timestamp,
   },
   { title: 'ScheduleRun', ...closed },
@@ -43,20 +43,23 @@ const MaxRuns = Nullable(Type.Integer({ minimum: 1, maximum: 1_000_000_000, desc
 
 const PartOfPolicy = Type.Partial(RetryPolicy, { ...closed, description: 'For its jobs; what is left out comes from their type.' });
 
+const summary = {
+  id: Id('sch'), tenantId: Type.String(), name: Type.String(), description: Type.String(), cronExpression: Type.String(), timezone: Type.String(),
+  jobType: Type.String(), retryPolicy: PartOfPolicy,
+  enabled: Type.Boolean(), ...policies, startAt: DateOrNull, endAt: DateOrNull, maxRuns: MaxRuns,
+  runCount: Type.Integer({ description: 'Jobs made for times due.' }),
+  state: Type.Enum(['active', 'paused', 'ended'], { description: 'ended: nothing is due any more.' }),
+  pausedAt: DateOrNull, pausedBy: Nullable(Type.String()), pauseReason: Nullable(Type.String()),
+  owner: Type.String({ description: 'With whose rights its jobs are made.' }),
+  nextRuns: Type.Array(UpcomingRecord, { description: 'The next five, without jitter, and the skipped ones between them.' }), lastRun: Nullable(RunRecord),
+  temporalScheduleId: Type.String({ description: 'The Temporal Schedule.' }),
+  createdBy: Type.String(), createdAt: Timestamp, updatedAt: Timestamp, version: Type.Integer(),
+};
+export const ScheduleSummary = Type.Object(summary, { title: 'ScheduleSummary', ...closed });
+export type ScheduleSummary = Static<typeof ScheduleSummary>;
+
 export const ScheduleRecord = Type.Object(
-  {
-    id: Id('sch'), tenantId: Type.String(), name: Type.String(), description: Type.String(), cronExpression: Type.String(), timezone: Type.String(),
-    jobType: Type.String(), payload: Type.Object({}, { additionalProperties: true, description: 'Secrets masked.' }), retryPolicy: PartOfPolicy,
-    enabled: Type.Boolean(), ...policies, startAt: DateOrNull, endAt: DateOrNull, maxRuns: MaxRuns,
-    runCount: Type.Integer({ description: 'Jobs made for times due.' }),
-    state: Type.Enum(['active', 'paused', 'ended'], { description: 'ended: nothing is due any more.' }),
-    pausedAt: DateOrNull, pausedBy: Nullable(Type.String()), pauseReason: Nullable(Type.String()),
-    owner: Type.String({ description: 'With whose rights its jobs are made.' }),
-    nextRuns: Type.Array(UpcomingRecord, { description: 'The next five, without jitter.' }), lastRun: Nullable(RunRecord),
-    temporalScheduleId: Type.String({ description: 'The Temporal Schedule.' }),
-    createdBy: Type.String(), createdAt: Timestamp, updatedAt: Timestamp, version: Type.Integer(),
-  },
-  { title: 'Schedule', ...closed },
+  { ...summary, payload: Type.Object({}, { additionalProperties: true, description: 'Secrets masked.' }) }, { title: 'Schedule', ...closed },
 );
 export type ScheduleRecord = Static<typeof ScheduleRecord>;
 
@@ -96,7 +99,7 @@ export const PreviewRequest = Type.Object(
   {
     cronExpression: CronExpression, timezone: Type.Optional(Timezone), startAt: Type.Optional(Timestamp), endAt: Type.Optional(Timestamp),
     after: Type.Optional(Type.String({ format: 'date-time', description: 'From when on; now unless given.' })),
-    count: Type.Integer({ minimum: 1, maximum: 100, default: 10 }),
+    count: Type.Integer({ minimum: 1, maximum: 100, default: 10, description: 'How many runs; skipped times come in addition.' }),
   },
   { title: 'PreviewRequest', ...closed },
 );

@@ -65,6 +65,8 @@ export const up = async (knex: Knex): Promise<void> =>
     CREATE INDEX schedule_runs_outcome ON schedule_runs (schedule_id, outcome, id DESC);
     CREATE INDEX schedule_runs_tenant ON schedule_runs (tenant_id, id DESC);
     CREATE INDEX schedule_runs_tenant_outcome ON schedule_runs (tenant_id, outcome, id DESC);
+    CREATE INDEX schedule_runs_reason ON schedule_runs (reason, id DESC) WHERE reason IS NOT NULL;
+    CREATE INDEX schedule_runs_asked ON schedule_runs (kind, id DESC) WHERE kind <> 'due';
     CREATE INDEX schedule_runs_any_outcome ON schedule_runs (outcome, id DESC);
 
     CREATE INDEX jobs_of_schedule ON jobs (source_id) WHERE source_kind = 'schedule' AND status IN ('queued', 'running');

@@ -13,7 +13,7 @@ export class ScheduleRun extends Model {
   declare dueAt: Date;
   declare outcome: RunOutcome;
   declare reason: RunReason | null;
-  /** Decided well after its time. */
+  /** Decided to fire well after its time: nobody came with it before. */
   declare caughtUp: boolean;
   declare jobId: string | null;
   /** Who asked; for a time due the owner of the schedule. */

@@ -72,7 +72,9 @@ describe('a schedule', () => {
     [{ startAt: '2040-01-01T00:00:00Z', endAt: '2039-01-01T00:00:00Z' }, '/endAt', 'order'],
     [{ overlapPolicy: 'maybe' }, '/overlapPolicy', 'enum'],
     [{ catchupWindowSeconds: 9 }, '/catchupWindowSeconds', 'minimum'],
-    [{ payload: { token: '********' } }, '/payload/token', 'masked'],
+    [{ jobType: 'http.request', payload: { url: 'https://example.net/?token=********' } }, '/payload/url', 'masked'],
+    [{ startAt: '0000-01-01T00:00:00Z' }, '/startAt', 'range'],
+    [{ endAt: '9999-12-31T23:59:59Z' }, '/endAt', 'range'],
     [{ retryPolicy: { maxAttempts: 0 } }, '/retryPolicy/maxAttempts', 'minimum'],
     [{ owner: 'me' }, '/owner', 'unknown_field'],
   ])('%j is refused', async (more, pointer, code) => {
@@ -109,7 +111,8 @@ describe('a schedule', () => {
     // Elsewhere, or as another type, they would leak.
     expect(pointers(await client.put(`/api/schedules/${id}`, { payload: { ...shown, url: 'https://evil.example' } }))).toEqual([['/payload/headers/Authorization', 'masked']]);
     expect(pointers(await client.put(`/api/schedules/${id}`, { jobType: 'core.echo' }))).toEqual([['/payload', 'required']]);
-    expect(pointers(await client.put(`/api/schedules/${id}`, { jobType: 'core.echo', payload: shown }))).toEqual([['/payload/headers/Authorization', 'masked']]);
+    const echo = await client.put(`/api/schedules/${id}`, { jobType: 'core.echo', payload: shown });
+    expect([echo.status, JSON.stringify(echo.body.payload).includes('s3cret')]).toEqual([200, false]);
     const audit = await admin(app).get(`/api/audit?subjectId=${id}`);
     expect(JSON.stringify(audit.body)).not.toContain('s3cret');
   });
@@ -143,6 +146,69 @@ describe('a preview', () => {
   });
 });
 
+describe('a change', () => {
+  it('must leave something due, as a new schedule must', async () => {
+    const client = inTenant();
+    const { id } = await make(client, { endAt: '2040-01-01T00:00:00Z' });
+    expect(pointers(await client.put(`/api/schedules/${id}`, { startAt: '2039-12-31T23:00:00Z' }))).toEqual([['/endAt', 'never_due']]);
+  });
+
+  it('wants the version that it is for, whatever it is', async () => {
+    const client = inTenant();
+    const { id } = await make(client);
+    const old = { 'if-match': '"7"' };
+    const answers = [
+      await client.post(`/api/schedules/${id}/pause`, {}, old), await client.post(`/api/schedules/${id}/resume`, {}, old), await client.delete(`/api/schedules/${id}`, old),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([412, 412, 412]);
+  });
+
+  it('of what its jobs do is for the record that was looked at', async () => {
+    const client = inTenant();
+    const { id } = await make(client);
+    const trx = await app.deps.db.transaction();
+    await trx('schedules').where({ id }).forUpdate().select('id');
+    const waiting = client.put(`/api/schedules/${id}`, { payload: { hello: 2 } });
+    await eventually(() => app.deps.db('pg_stat_activity').whereLike('query', '%for update%').where({ wait_event_type: 'Lock' }), (rows) => rows.length > 0);
+    await trx('schedules').where({ id }).update({ job_type: 'core.sleep', payload: '{"durationMs":1}', version: 2 });
+    await trx.commit();
+    expect((await waiting).status).toBe(412);
+    expect((await client.get(`/api/schedules/${id}`)).body).toMatchObject({ jobType: 'core.sleep', payload: { durationMs: 1 } });
+  });
+
+  it('and its reason are in the audit trail', async () => {
+    const client = inTenant();
+    const { id } = await make(client);
+    await client.post(`/api/schedules/${id}/pause`, { reason: 'window' });
+    await client.post(`/api/schedules/${id}/resume`, { reason: 'done' });
+    const { body } = await admin(app).get(`/api/audit?subjectId=${id}`);
+    expect(body.items.map((entry: any) => [entry.action, entry.after.reason])).toEqual(expect.arrayContaining([['schedule.pause', 'window'], ['schedule.resume', 'done']]));
+  });
+});
+
+describe('lists', () => {
+  it('are filtered, and leave the payload out', async () => {
+    const client = inTenant();
+    const [one, two] = [await make(client), await make(client, { enabled: false, jobType: 'core.sleep', payload: { durationMs: 1 } })];
+    const idsOf = async (query: string) => (await client.get(`/api/schedules?${query}`)).body.items.map((item: any) => item.id);
+    expect(await idsOf('')).toEqual([two.id, one.id]);
+    expect([await idsOf('enabled=true'), await idsOf('jobType=core.sleep'), await idsOf('limit=1')]).toEqual([[one.id], [two.id], [two.id]]);
+    expect((await client.get('/api/schedules')).body.items[0]).not.toHaveProperty('payload');
+  });
+
+  it('show nothing of other tenants', async () => {
+    const [mine, theirs] = [inTenant(), inTenant()];
+    const { id } = await make(mine);
+    const run = (await mine.post(`/api/schedules/${id}/trigger`)).body;
+    expect((await mine.get(`/api/schedules/logs?scheduleId=${id}`)).body.items).toHaveLength(1);
+    expect((await theirs.get(`/api/schedules/logs?scheduleId=${id}`)).body.items).toEqual([]);
+    expect((await theirs.get('/api/schedules/logs')).body.items).toEqual([]);
+    expect((await theirs.get(`/api/schedules/logs/${run.id}`)).status).toBe(404);
+    const acts = [theirs.put(`/api/schedules/${id}`, { name: 'x' }), theirs.delete(`/api/schedules/${id}`), ...['trigger', 'pause', 'resume'].map((act) => theirs.post(`/api/schedules/${id}/${act}`, act === 'trigger' ? undefined : {}))];
+    expect((await Promise.all(acts)).map(({ status }) => status)).toEqual([404, 404, 404, 404, 404]);
+  });
+});
+
 describe('rights', () => {
   it('are needed for what its jobs do', async () => {
     const reader = app.client.as({ roles: 'viewer', tenant: 'rights' });
@@ -152,6 +218,27 @@ describe('rights', () => {
     const planner = app.client.as({ roles: 'planner', tenant: 'rights' });
     const answer = await planner.post('/api/schedules', request);
     expect([answer.status, answer.body.detail]).toEqual([403, expect.stringContaining('job:write')]);
+  });
+
+  it('to write here do not come from those held elsewhere', async () => {
+    const reader = await person(app, { roleId: 'viewer', tenantId: 'here' }, { roleId: 'operator', tenantId: 'there' });
+    const { id } = await make(app.client.as({ tenant: 'here' }));
+    expect((await reader.client.get(`/api/schedules/${id}`)).status).toBe(200);
+    const acts = [reader.client.put(`/api/schedules/${id}`, { name: 'x' }), reader.client.delete(`/api/schedules/${id}`), reader.client.post(`/api/schedules/${id}/trigger`), reader.client.post(`/api/schedules/${id}/backfill`, { since: '2026-01-01T00:00:00Z', until: '2026-01-02T00:00:00Z' })];
+    expect((await Promise.all(acts)).map(({ status }) => status)).toEqual([403, 403, 403, 403]);
+  });
+
+  it('of its jobs are wanted of whoever changes them, and those to cancel of whoever makes it cancel', async () => {
+    await admin(app).post('/api/rbac/roles', { id: 'editor', name: 'Editor', permissions: ['schedule:read', 'schedule:write'] });
+    const editor = app.client.as({ actor: 'eve', roles: 'editor', tenant: 'edits' });
+    const { id } = await make(app.client.as({ tenant: 'edits' }), { overlapPolicy: 'cancelOther' });
+    const answers = [
+      await editor.put(`/api/schedules/${id}`, { payload: { hello: 2 } }), await editor.put(`/api/schedules/${id}`, { takeOver: true }),
+      await editor.put(`/api/schedules/${id}`, { retryPolicy: { maxAttempts: 9 } }), await editor.put(`/api/schedules/${id}`, { overlapPolicy: 'cancelOther' }),
+      await editor.post(`/api/schedules/${id}/trigger`),
+    ];
+    expect(answers.map(({ status, body }) => [status, body.detail.match(/job:\w+/)?.[0]])).toEqual([[403, 'job:write'], [403, 'job:write'], [403, 'job:write'], [403, 'job:cancel'], [403, 'job:cancel']]);
+    expect((await editor.put(`/api/schedules/${id}`, { name: 'renamed', payload: request.payload, retryPolicy: {} })).body).toMatchObject({ name: 'renamed', owner: 'alice' });
   });
 
   it('go to whoever changes what its jobs do', async () => {
@@ -184,6 +271,10 @@ describe('backup schedules', () => {
       expect(answer.body).toMatchObject({ jobType: 'backup.create', payload: { mode: 'full', label: 'daily' }, timezone: 'UTC', enabled: true });
       const run = await later.client.as({ tenant: 'b' }).post(`/api/schedules/${answer.body.id}/trigger`);
       await eventually(async () => (await later.client.as({ tenant: 'b' }).get(`/api/jobs/${run.body.jobId}`)).body, (job) => job.status === 'succeeded' && job.result.mode === 'full');
+      // The type's own permission is needed, too.
+      await admin(app).post('/api/rbac/roles', { id: 'jobber', name: 'Jobber', permissions: ['schedule:read', 'schedule:write', 'job:write'] });
+      const denied = await later.client.as({ roles: 'jobber', tenant: 'b' }).post('/api/backup/schedules', { name: 'daily', cronExpression: '@daily', mode: 'full' });
+      expect([denied.status, denied.body.detail]).toEqual([403, expect.stringContaining('backup:write')]);
       // Of a version that does not know the type, it says so.
       const unknown = await app.client.as({ tenant: 'b' }).post(`/api/schedules/${answer.body.id}/trigger`);
       expect([unknown.status, unknown.body.code]).toEqual([409, 'schedule_cannot_run']);

@@ -1,4 +1,5 @@
-import type { TestApp } from './app.ts';
+import { afterAll, beforeAll } from '@jest/globals';
+import { startApp, type TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
 import { eventually } from './eventually.ts';
 
@@ -30,3 +31,31 @@ export const inShort = (runs: readonly any[]): string[] =>
   runs.map(({ dueAt, outcome, reason }) => [dueAt.slice(11, 16), outcome, ...(reason ? [reason] : [])].join(' '));
 
 export const clockTime = (at: Date): string => at.toISOString().slice(11, 16);
+
+type Handle = ReturnType<Awaited<Parameters<Parameters<TestApp['deps']['link']['call']>[1]>[0]>['schedule']['getHandle']>;
+
+export const sleeping = { jobType: 'core.sleep', payload: { durationMs: 60_000 } };
+export const patience = (): AbortSignal => AbortSignal.timeout(10_000);
+export const jobOf = async (client: TestClient, id: string): Promise<any> => (await client.get(`/api/jobs/${id}`)).body;
+
+/** The product for all tests of a file, and what they do with its schedules. */
+export function withSchedules() {
+  const bed = {} as { app: TestApp };
+  beforeAll(async () => {
+    bed.app = await startApp();
+  });
+  afterAll(() => bed.app.stop());
+
+  let tenants = 0;
+  /** The Temporal Schedule of a schedule. */
+  const schedule = <T>(id: string, use: (handle: Handle) => Promise<T>, of: TestApp = bed.app): Promise<T> =>
+    of.deps.link.call(5_000, (client) => use(client.schedule.getHandle(`schedule:${id}`)));
+  return {
+    bed,
+    /** An operator of a tenant that no other test has. */
+    inTenant: (of: TestApp = bed.app): TestClient => of.client.as({ tenant: `t${tenants++}` }),
+    fire: (id: string, dueAt: Date) => bed.app.deps.fires.fire(id, dueAt),
+    schedule,
+    untilMirrored: (id: string, of: TestApp = bed.app) => eventually(() => schedule(id, (handle) => handle.describe(), of).catch(() => null), (found) => found !== null),
+  };
+}

@@ -1,0 +1,41 @@
+import { fileURLToPath } from 'node:url';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Client } from '@temporalio/client';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { load } from '../load.ts';
+
+/**
+ * The reference: Temporal Schedules that start the least that a durable job can be, without a record of anything. Over HTTP
+ * it makes some that are due at one time, and tells how long after it each workflow got to its activity.
+ */
+Runtime.install({ logger: new DefaultLogger('ERROR') });
+const connection = await NativeConnection.connect({ address: process.env.TEMPORAL_ADDRESS ?? '' });
+const taskQueue = 'bare-schedules';
+const began: number[] = [];
+const worker = await Worker.create({
+  connection, taskQueue,
+  workflowsPath: fileURLToPath(new URL('../jobs/bareWorkflows.ts', import.meta.url)),
+  activities: { nothing: () => Promise.resolve(void began.push(Date.now())) },
+  maxConcurrentLocalActivityExecutions: 100,
+  maxConcurrentWorkflowTaskExecutions: 100,
+  maxConcurrentWorkflowTaskPolls: 4,
+  maxCachedWorkflows: 500,
+});
+const client = new Client({ connection });
+const run = worker.run();
+
+const server = createServer((req, res) => {
+  const query = new URL(req.url ?? '/', 'http://localhost').searchParams;
+  const [total, at] = [Number(query.get('total')), new Date(query.get('at') ?? '')];
+  if (total === 0) return void res.end(JSON.stringify(began));
+  const spec = { calendars: [{ minute: at.getUTCMinutes(), hour: at.getUTCHours() }], endAt: at };
+  const action = { type: 'startWorkflow' as const, workflowType: 'bare', taskQueue, args: [] };
+  void load({ atOnce: 10, total }, (n) => client.schedule.create({ scheduleId: `bare-${process.pid}-${n}`, spec, action, policies: { overlap: 'ALLOW_ALL', catchupWindow: 600_000 } }))
+    .then(() => res.end('[]'));
+});
+server.listen(0, '127.0.0.1', () => process.stdout.write(`bare on ${(server.address() as AddressInfo).port}\n`));
+process.once('SIGTERM', () => {
+  worker.shutdown();
+  void run.then(() => process.exit(0));
+});
