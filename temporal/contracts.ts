@@ -38,7 +38,10 @@ export type DispatchTask =
   | Start<'job', JobStart>
   | Start<'releaseSchedule', ScheduleFire>
   | { kind: 'cancel'; workflowId: string }
-  /** Brings the mirror of a schedule in line with its record as that is when the call is made. */
+  /**
+   * Brings the mirror of a schedule in line with its record as that is when the call is made. `workflowId` is the id of the
+   * Temporal Schedule, by which the outbox is searched.
+   */
   | { kind: 'schedule'; workflowId: string; scheduleId: string };
 
 export const jobWorkflowId = (jobId: string): string => `job:${jobId}`;
