@@ -1,29 +1,15 @@
-import { fileURLToPath } from 'node:url';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Client } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { startBareWorker } from '../bareWorker.ts';
 import { load } from '../load.ts';
 
 /**
  * The reference: Temporal Schedules that start the least that a durable job can be, without a record of anything. Over HTTP
- * it makes some that are due at one time, and tells how long after it each workflow got to its activity.
+ * it makes some that are due at one time, and tells when each workflow got to its activity.
  */
-Runtime.install({ logger: new DefaultLogger('ERROR') });
-const connection = await NativeConnection.connect({ address: process.env.TEMPORAL_ADDRESS ?? '' });
 const taskQueue = 'bare-schedules';
 const began: number[] = [];
-const worker = await Worker.create({
-  connection, taskQueue,
-  workflowsPath: fileURLToPath(new URL('../jobs/bareWorkflows.ts', import.meta.url)),
-  activities: { nothing: () => Promise.resolve(void began.push(Date.now())) },
-  maxConcurrentLocalActivityExecutions: 100,
-  maxConcurrentWorkflowTaskExecutions: 100,
-  maxConcurrentWorkflowTaskPolls: 4,
-  maxCachedWorkflows: 500,
-});
-const client = new Client({ connection });
-const run = worker.run();
+const client = await startBareWorker(taskQueue, () => Promise.resolve(void began.push(Date.now())));
 
 const server = createServer((req, res) => {
   const query = new URL(req.url ?? '/', 'http://localhost').searchParams;
@@ -35,7 +21,3 @@ const server = createServer((req, res) => {
     .then(() => res.end('[]'));
 });
 server.listen(0, '127.0.0.1', () => process.stdout.write(`bare on ${(server.address() as AddressInfo).port}\n`));
-process.once('SIGTERM', () => {
-  worker.shutdown();
-  void run.then(() => process.exit(0));
-});

@@ -2,10 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestApp } from './app.ts';
 import { launchProcess } from './processes.ts';
 
-const KILL_EVERY_MS = 1_000;
-
-/** Workers of an app's database and task queue, of which one dies every second, whatever it is at, and another takes its place. */
-export async function startMortals(app: TestApp, count: number) {
+/** Workers of an app's database and task queue, of which one dies every `everyMs`, whatever it is at, and another takes its place. */
+export async function startMortals(app: TestApp, count: number, everyMs = 1_000) {
   const launch = () => {
     const launched = launchProcess({ ...app.env, HOLDFAST_ROLE: 'worker' });
     launched.ready.catch(() => undefined);
@@ -17,7 +15,7 @@ export async function startMortals(app: TestApp, count: number) {
   let kills = 0;
   const reaper = (async () => {
     while (killing) {
-      await sleep(KILL_EVERY_MS);
+      await sleep(everyMs);
       const at = Math.floor(Math.random() * alive.length);
       await alive[at]?.kill();
       alive[at] = launch();

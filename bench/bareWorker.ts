@@ -1,0 +1,27 @@
+import { fileURLToPath } from 'node:url';
+import { Client } from '@temporalio/client';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+
+/**
+ * The SDK alone, as the reference: client and worker on one connection, the worker with the product's settings, and the
+ * least that a durable job can be. `nothing` is its activity.
+ */
+export async function startBareWorker(taskQueue: string, nothing: () => Promise<void>): Promise<Client> {
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  const connection = await NativeConnection.connect({ address: process.env.TEMPORAL_ADDRESS ?? '' });
+  const worker = await Worker.create({
+    connection, taskQueue,
+    workflowsPath: fileURLToPath(new URL('./jobs/bareWorkflows.ts', import.meta.url)),
+    activities: { nothing },
+    maxConcurrentLocalActivityExecutions: 100,
+    maxConcurrentWorkflowTaskExecutions: 100,
+    maxConcurrentWorkflowTaskPolls: 4,
+    maxCachedWorkflows: 500,
+  });
+  const run = worker.run();
+  process.once('SIGTERM', () => {
+    worker.shutdown();
+    void run.then(() => process.exit(0));
+  });
+  return new Client({ connection });
+}
