@@ -37,10 +37,11 @@ const MAX_WAITING = 200;
 
 const DELETE_EVERY_MS = 50;
 const RELAY_EVERY_MS = 1_000;
-/** Longer than a batch takes when each of its calls takes its whole limit. */
-const LEASE_MS = 60_000;
-const RELAY_BATCH = 50;
-const RELAY_AT_ONCE = 10;
+/** Longer than a call takes at most; not much, since what a process that died has claimed waits for its end. */
+const LEASE_MS = 15_000;
+
+/** Calls claimed, and made, at once. */
+const RELAY_BATCH = 10;
 
 /**
  * Makes the calls to Temporal that commits owe. The quick way tries each once, right after its commit; the relay
@@ -121,9 +122,7 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
     if (away) log.info({ due }, 'Temporal is back');
     away = false;
     const claimed = await claimOutbox<DispatchTask>(db, { now: new Date(), leaseMs: LEASE_MS, limit: RELAY_BATCH });
-    for (let at = 0; at < claimed.length; at += RELAY_AT_ONCE) {
-      await Promise.all(claimed.slice(at, at + RELAY_AT_ONCE).map(relayOne));
-    }
+    await Promise.all(claimed.map(relayOne));
     return claimed.length > 0;
   }
 
