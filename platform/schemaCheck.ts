@@ -28,15 +28,16 @@ const build = (coerceTypes: boolean | 'array') => {
 const strictAjv = build(false);
 const coercingAjv = build('array');
 
-const escape = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
+/** A name as a step of a JSON Pointer (RFC 6901, 3). */
+export const pointerStep = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 function toSchemaError({ instancePath, keyword, params, message, parentSchema }: ErrorObject): SchemaError {
   if (keyword === 'required') {
-    return { pointer: `${instancePath}/${escape(params.missingProperty)}`, code: 'required', message: 'is required' };
+    return { pointer: `${instancePath}/${pointerStep(params.missingProperty)}`, code: 'required', message: 'is required' };
   }
   if (keyword === 'additionalProperties') {
     const name: string = params.additionalProperty;
-    return { pointer: `${instancePath}/${escape(name)}`, code: 'unknown_field', message: 'is not a known field' };
+    return { pointer: `${instancePath}/${pointerStep(name)}`, code: 'unknown_field', message: 'is not a known field' };
   }
   if (keyword === 'enum') {
     const allowed = params.allowedValues as unknown[];

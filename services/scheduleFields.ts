@@ -8,6 +8,7 @@ import { MASK } from '../domain/mask.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
 import { timingOf, type OverlapPolicy, type TimingFields } from '../domain/schedules.ts';
 import { zoneName } from '../domain/timeZone.ts';
+import { pointerStep } from '../platform/schemaCheck.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 
 /** Fields that a caller sets; null takes a limit away. */
@@ -79,7 +80,7 @@ export function checkJob(jobTypes: JobTypes, name: string, payload: Record<strin
 function* textsOf(value: unknown, pointer: string): Generator<{ pointer: string; text: string }> {
   if (typeof value === 'string') yield { pointer, text: value };
   if (typeof value !== 'object' || value === null) return;
-  for (const [name, part] of Object.entries(value)) yield* textsOf(part, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`);
+  for (const [name, part] of Object.entries(value)) yield* textsOf(part, `${pointer}/${pointerStep(name)}`);
 }
 
 /** A mask is what is shown in the place of a secret: saved, it would be sent as one. Elsewhere it is text like any other. */

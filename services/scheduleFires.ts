@@ -115,8 +115,8 @@ export function createScheduleFires({ db, commit, rights, ids, verdicts, schedul
     async release(scheduleId: string): Promise<FireResult> {
       const released = await deciding(scheduleId, asOwner, async (work, trx, schedule, held): Promise<FireResult> => {
         const run = await bufferedRun(trx, scheduleId);
-        const unfinished = run ? await unfinishedJobs(trx, scheduleId, CANCEL_AT_ONCE + 1) : [];
         if (!run) throw new NothingChanged();
+        const unfinished = await unfinishedJobs(trx, scheduleId, CANCEL_AT_ONCE + 1);
         if (unfinished.length > 0) {
           if (schedule.overlapPolicy !== 'cancelOther') throw new NothingChanged();
           await cancelSome(work, trx, unfinished);

@@ -42,10 +42,10 @@ export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, 
       const written = await skipTimes(await work.trx(), schedule, skipped, next, work.now);
       if (!written) throw new NothingChanged();
       tellTimes(work, schedule, written);
-      if (!ending && written.length > 0) return;
-      if (!ending) throw new NothingChanged();
-      work.audit('schedule.end', scheduleSubject(schedule));
-      work.dispatch(mirrorSchedule(schedule.id));
+      if (ending) {
+        work.audit('schedule.end', scheduleSubject(schedule));
+        work.dispatch(mirrorSchedule(schedule.id));
+      } else if (written.length === 0) throw new NothingChanged();
     }).catch(unlessNothing(undefined));
   }
 
@@ -71,9 +71,7 @@ export function createScheduleSweep({ db, commit, note, fires, ids, clock, log, 
   let loop: Loop | undefined;
   const stopping = new AbortController();
 
-  /**
-   * Gives every time due that nobody came with a run: fired when there is still time, else skipped with the reason.
-   */
+  /** Gives every time due that nobody came with a run: fired when there is still time, else skipped with the reason. */
   async function accountForAll(signal: AbortSignal): Promise<void> {
     // A round in which nothing was done found what fails, and would find it again at once.
     for (let round = 0, done = 1; round < MAX_ROUNDS && done > 0 && !signal.aborted; round++) {
