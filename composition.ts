@@ -17,6 +17,11 @@ import { createEvents } from './services/events.ts';
 import { createFederation } from './services/federation.ts';
 import { createGrants } from './services/grants.ts';
 import { createIdempotency } from './services/idempotency.ts';
+import { createAddressSpace } from './services/inventory/addressSpace.ts';
+import { createInventoryBulk } from './services/inventory/bulk.ts';
+import { createPlanner } from './services/inventory/planner.ts';
+import { createInventoryRecords } from './services/inventory/records.ts';
+import { createInventoryWrites } from './services/inventory/writes.ts';
 import { createJobEnds } from './services/jobEnds.ts';
 import { createJobRuns } from './services/jobRuns.ts';
 import { createJobStarts } from './services/jobStarts.ts';
@@ -122,6 +127,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   });
   const relay = createEventRelay({ db, queue, ids, clock, log, metrics });
   const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
+  const inventory = composeInventory({ db, commit, access, ids, clock });
   const sealer = createSealer({ db, log });
   const idempotency = createIdempotency({ db, clock, passwords });
 
@@ -142,6 +148,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
     idempotency, readiness, activities, rights, ...people,
     auditTrail: createAuditTrail({ db, access }),
     events: createEvents({ db, access, relay }),
+    inventory,
     schedules, fires, sweep, mirrors,
     scheduleLog: createScheduleLog({ db, access }),
     scheduleBackfills: createScheduleBackfills({ commit, schedules, jobTypes, starts }),
@@ -176,6 +183,18 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
       await Promise.all([link.close(), http.close(), people.closeProviders()]);
       await db.destroy();
     },
+  };
+}
+
+/** The record of the estate: one planner, and all that plans through it. */
+function composeInventory({ db, commit, access, ids, clock }: Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'ids' | 'clock'>) {
+  const planner = createPlanner({ access, ids });
+  const records = createInventoryRecords({ db, access });
+  const writes = createInventoryWrites({ db, commit, access, planner, clock });
+  return {
+    records, writes,
+    bulk: createInventoryBulk({ db, writes }),
+    space: createAddressSpace({ db, commit, access, planner, records, writes }),
   };
 }
 

@@ -11,6 +11,8 @@ import { auditRoutes } from './routes/audit.ts';
 import { authRoutes } from './routes/auth.ts';
 import { eventRoutes } from './routes/events.ts';
 import { federationRoutes } from './routes/federation.ts';
+import { inventoryRoutes } from './routes/inventory.ts';
+import { inventoryPlanRoutes } from './routes/inventoryPlans.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { providerRoutes } from './routes/providers.ts';
@@ -24,7 +26,7 @@ import { webhookRoutes } from './routes/webhooks.ts';
 type RouteDeps = Pick<
   Deps, 'jobs' | 'jobTypes' | 'grants' | 'roles' | 'accessReport' | 'users' | 'signIn' | 'sessions' | 'federation'
   | 'providers' | 'providerTest' | 'auditTrail' | 'events' | 'webhooks' | 'webhookTest' | 'webhookReplays' | 'deliveries'
-  | 'schedules' | 'fires' | 'scheduleLog' | 'scheduleBackfills'
+  | 'schedules' | 'fires' | 'scheduleLog' | 'scheduleBackfills' | 'inventory' | 'config'
 >;
 type AppDeps = RouteDeps & Pick<
   Deps, 'config' | 'ids' | 'log' | 'metrics' | 'audit' | 'access' | 'rights' | 'idempotency' | 'readiness'
@@ -47,6 +49,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...jobRoutes(deps.jobs, deps.jobTypes), ...rbacRoutes(deps), ...userRoutes(deps.users), ...authRoutes(deps),
     ...federationRoutes(deps.federation), ...providerRoutes(deps), ...auditRoutes(deps.auditTrail),
     ...eventRoutes(deps.events), ...webhookRoutes(deps), ...scheduleRoutes(deps),
+    ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }), ...inventoryPlanRoutes(deps.inventory),
   ];
   return [...routes, ...referenceRoutes(routes, version)];
 }

@@ -25,8 +25,8 @@ export type Work<Task extends OwedTask> = {
   change(change: Change): void;
   /** Records who did what to which record. */
   audit(action: string, subject: Subject, detail?: AuditDetail): void;
-  /** Records an event that consumers are told about. */
-  emit<T extends EventType>(type: T, subject: Subject, data: EventData<T>): void;
+  /** Records an event that consumers are told about; `tenantId` where it is not the caller's. */
+  emit<T extends EventType>(type: T, subject: Subject, data: EventData<T>, tenantId?: string): void;
   /** Owes a call to Temporal: tried right after the commit, then by the relay until it succeeds. */
   dispatch(task: Task): void;
 };
@@ -115,9 +115,8 @@ function workOn<Task extends OwedTask>(
         requestId: caller.requestId, address: caller.address, at: now,
       });
     },
-    emit(type, subject, data) {
-      const { tenantId, actorId } = caller;
-      trail.events.push({ id: ids.next('evt'), type, tenantId, subject, actorId, data, at: now });
+    emit(type, subject, data, tenantId = caller.tenantId) {
+      trail.events.push({ id: ids.next('evt'), type, tenantId, subject, actorId: caller.actorId, data, at: now });
     },
     dispatch(task) {
       const quick = dispatch.isQuick();

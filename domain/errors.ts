@@ -10,6 +10,8 @@ export type ErrorCode =
   | 'method_not_allowed'
   | 'conflict'
   | 'in_use'
+  | 'no_room'
+  | 'allocation_refused'
   | 'limit_reached'
   | 'webhook_disabled'
   | 'delivery_pending'
@@ -18,6 +20,7 @@ export type ErrorCode =
   | 'not_local'
   | 'own_account'
   | 'version_stale'
+  | 'version_required'
   | 'job_finished'
   | 'job_not_finished'
   | 'job_not_retryable'
@@ -40,7 +43,10 @@ export type FieldPlace = 'body' | 'query' | 'path' | 'header';
 /** One bad field: `pointer` is a JSON Pointer (RFC 6901) inside `in`. */
 export type FieldError = { in: FieldPlace; pointer: string; code: string; message: string };
 
-type ErrorExtra = { errors?: readonly FieldError[]; retryAfterSeconds?: number; allow?: readonly string[] };
+/** A record that stands against a change, where the caller may see it. */
+export type Conflict = { pointer: string | null; code: string; message: string; resource: string | null; id: string | null };
+
+type ErrorExtra = { errors?: readonly FieldError[]; conflicts?: readonly Conflict[]; retryAfterSeconds?: number; allow?: readonly string[] };
 
 /** An expected failure. `message` is shown to the caller, so it never holds a secret. */
 export class AppError extends Error {

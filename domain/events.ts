@@ -45,6 +45,20 @@ const ScheduleSkipped = data({
   lastDueAt: Type.String({ format: 'date-time' }),
 });
 
+/** The singulars of the resources of the inventory. */
+const INVENTORY = [
+  'tenant', 'region', 'site', 'location', 'rack', 'manufacturer', 'device-type', 'device-role', 'platform', 'device', 'interface',
+  'cable', 'vrf', 'vlan-group', 'vlan', 'prefix', 'ip-range', 'ip-address', 'tag', 'custom-field',
+] as const;
+const InventoryRecord = data({
+  recordId: Type.String(), label: Type.String({ description: 'What people call the record.' }), siteId: nullable(Type.String()), version: Type.Integer(),
+  changed: Type.Array(Type.String(), { description: 'The fields that have another value now.' }),
+});
+type InventoryEvent = `inventory.${(typeof INVENTORY)[number]}.${'created' | 'updated' | 'deleted'}`;
+const INVENTORY_DATA = Object.fromEntries(
+  INVENTORY.flatMap((resource) => ['created', 'updated', 'deleted'].map((verb) => [`inventory.${resource}.${verb}`, InventoryRecord])),
+) as Record<InventoryEvent, typeof InventoryRecord>;
+
 /** What each type of event tells, as a JSON Schema. Events go to whoever subscribes: never a secret. */
 export const EVENT_DATA = {
   'webhook.created': Webhook, 'webhook.updated': Webhook, 'webhook.deleted': Webhook, 'webhook.disabled': WebhookDisabled,
@@ -56,15 +70,11 @@ export const EVENT_DATA = {
   'auth.user.created': User, 'auth.user.updated': User,
   'schedule.created': Schedule, 'schedule.updated': Schedule, 'schedule.deleted': Schedule,
   'schedule.fired': ScheduleFired, 'schedule.skipped': ScheduleSkipped,
+  ...INVENTORY_DATA,
 } as const satisfies Record<string, TObject>;
 
 export type EventType = keyof typeof EVENT_DATA;
 export type EventData<T extends EventType> = Static<(typeof EVENT_DATA)[T]>;
-
-const INVENTORY = [
-  'tenant', 'region', 'site', 'location', 'rack', 'manufacturer', 'device-type', 'device-role', 'platform', 'device', 'interface',
-  'cable', 'vrf', 'vlan-group', 'vlan', 'prefix', 'ip-range', 'ip-address', 'tag', 'custom-field',
-] as const;
 
 /**
  * Types of areas whose names are fixed and which emit nothing yet. A webhook may subscribe to them beforehand, so that
@@ -74,7 +84,6 @@ const ANNOUNCED: readonly string[] = [
   ...['created', 'completed', 'failed', 'deleted'].map((verb) => `backup.${verb}`),
   ...['completed', 'failed'].map((verb) => `restore.${verb}`),
   ...['created', 'approved', 'rejected', 'expired', 'cancelled', 'executed'].map((verb) => `workflow.${verb}`),
-  ...INVENTORY.flatMap((resource) => ['created', 'updated', 'deleted'].map((verb) => `inventory.${resource}.${verb}`)),
 ];
 
 /** Types that a webhook can subscribe to and a list of events can be filtered by. */

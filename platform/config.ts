@@ -172,6 +172,7 @@ export function readConfig(env: Env) {
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
     outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
+    requireIfMatch: read.flag('HOLDFAST_REQUIRE_IF_MATCH', false),
     publicUrl: publicUrl(read),
     masterKeys: keys(read, 'HOLDFAST_MASTER_KEYS'),
     accessTokenSeconds: read.integer('HOLDFAST_ACCESS_TOKEN_SECONDS', 900, [1, 86_400]),

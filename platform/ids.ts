@@ -4,6 +4,8 @@ import { TypeID, typeidUnboxed } from 'typeid-js';
 /** The prefixes in use. */
 export type IdKind = 
   | 'job' | 'evt' | 'aud' | 'out' | 'req' | 'whk' | 'dlv' | 'sch' | 'run'
+  | 'imp' | 'reg' | 'sit' | 'loc' | 'rck' | 'mfr' | 'dty' | 'drl' | 'plt' | 'dev' | 'int' | 'cab' | 'vrf' | 'vlg' | 'vln'
+  | 'pfx' | 'rng' | 'ipa' | 'cfd'
   | 'usr' | 'ses' | 'lgn' | 'idp' | 'rol' | 'asg' | 'map';
 
 /** Makes ids: a prefix and a UUIDv7 in base 32, so that they sort by the time they were made. */

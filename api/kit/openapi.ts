@@ -38,6 +38,7 @@ function failures(route: Route): number[] {
   if (route.page || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
   if (route.recover) statuses.push(422);
   if (route.headers?.includes('If-Match')) statuses.push(412);
+  if (route.matchable) statuses.push(428);
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
@@ -65,7 +66,7 @@ function operation(route: Route) {
     status,
     { description: REASONS[Number(status)] ?? 'Answer', ...contentOf(route, schema) },
   ]);
-  const problems = failures(route).map((status): [string, object] => [String(status), { $ref: `#/components/responses/Problem${status}` }]);
+  const problems = failures(route).filter((status) => !(status in route.answers)).map((status): [string, object] => [String(status), { $ref: `#/components/responses/Problem${status}` }]);
   const headers = [...(route.headers ?? []), ...(route.recover ? ['Idempotency-Key'] : [])];
   const { method, path, area, summary } = route;
   return {
@@ -74,6 +75,7 @@ function operation(route: Route) {
     summary,
     ...guard(route),
     parameters: [...parameters('path', route.params), ...parameters('query', route.query), ...headers.map(header)],
+    ...(route.upload && { requestBody: { required: true, content: Object.fromEntries(route.upload.types.map((type) => [type, { schema: { type: 'string' } }])) } }),
     ...(route.body && { requestBody: { required: true, content: { [BODY_TYPES[route.bodyType ?? 'json']]: { schema: route.body } } } }),
     responses: Object.fromEntries([...success, ...problems]),
   };

@@ -12,6 +12,8 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   conflict: { status: 409, title: 'Another record stands against it' },
+  no_room: { status: 409, title: 'There is no room' },
+  allocation_refused: { status: 409, title: 'The prefix is not allocated from' },
   limit_reached: { status: 409, title: 'There are as many as there may be' },
   webhook_disabled: { status: 409, title: 'The webhook is disabled' },
   delivery_pending: { status: 409, title: 'The delivery is still under way' },
@@ -28,6 +30,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   schedule_cannot_run: { status: 409, title: 'The schedule cannot run' },
   idempotency_in_progress: { status: 409, title: 'The first request is still at work' },
   version_stale: { status: 412, title: 'The record has changed' },
+  version_required: { status: 428, title: 'If-Match is required' },
   body_too_large: { status: 413, title: 'The body is too large' },
   media_type_unsupported: { status: 415, title: 'The media type is not supported' },
   idempotency_mismatch: { status: 422, title: 'The key belongs to another request' },
@@ -54,6 +57,17 @@ export const Problem = Type.Object(
           pointer: Type.String({ description: 'JSON Pointer (RFC 6901) of the bad field.' }),
           code: Type.String(),
           message: Type.String(),
+        }),
+      ),
+    ),
+    conflicts: Type.Optional(
+      Type.Array(
+        Type.Object({
+          pointer: Type.Union([Type.String(), Type.Null()]),
+          code: Type.String(),
+          message: Type.String(),
+          resource: Type.Union([Type.String(), Type.Null()], { description: 'What stands against it; null where you may not read it.' }),
+          id: Type.Union([Type.String(), Type.Null()]),
         }),
       ),
     ),
@@ -103,4 +117,5 @@ export const toProblem = ({ code, message, extra }: AppError, requestId: string)
   code,
   requestId,
   ...(extra.errors && { errors: [...extra.errors] }),
+  ...(extra.conflicts && { conflicts: [...extra.conflicts] }),
 });

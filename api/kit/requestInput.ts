@@ -1,9 +1,10 @@
+import { pipeline, Transform } from 'node:stream';
 import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import type { TObject, TSchema } from 'typebox';
 import { AppError, invalidFields, type FieldError, type FieldPlace } from '../../domain/errors.ts';
 import { compileCheck, compileCoercingCheck, type Check } from '../../platform/schemaCheck.ts';
-import type { Route } from './route.ts';
+import type { Route, Upload } from './route.ts';
 
 const BODY_LIMIT_BYTES = 1_048_576;
 
@@ -41,14 +42,17 @@ const placed = (place: FieldPlace, check: Check, value: unknown): FieldError[] =
   check(value).map((error) => ({ ...error, in: place }));
 
 /** Compiles what a route wants of a request into one function that reads and checks it, every error at once. */
-export function compileInput({ params, query, body, method, bodyType = 'json' }: Route) {
-  const checkParams = params && compileCoercingCheck(params);
-  const checkQuery = compileCoercingCheck(query ?? NO_FIELDS);
-  const checkBody = body && compileCheck(body);
+export function compileInput({ params, query, body, method, bodyType = 'json', bodyCheckedLater, upload }: Route) {
+  // Compiled when first asked for: there are many routes, and most processes serve few of them.
+  let checks: { params: Check | undefined; query: Check; body: Check | undefined } | undefined;
+  const compiled = () => (checks ??= {
+    params: params && compileCoercingCheck(params), query: compileCoercingCheck(query ?? NO_FIELDS), body: bodyCheckedLater ? undefined : body && compileCheck(body),
+  });
   const flags = booleansOf(query);
-  const takesBody = method === 'POST' || method === 'PUT';
+  const takesBody = (method === 'POST' || method === 'PUT') && !upload;
 
   return async (ctx: Context, pathParams: Record<string, string>) => {
+    const { params: checkParams, query: checkQuery, body: checkBody } = compiled();
     // A path that no record can have is a record that does not exist.
     if (checkParams && checkParams(pathParams).length > 0) throw new AppError('not_found', 'There is no record with such an id.');
     const queryValues = readQuery(ctx, flags);
@@ -58,8 +62,25 @@ export function compileInput({ params, query, body, method, bodyType = 'json' }:
       ...(checkBody ? placed('body', checkBody, bodyValue) : []),
     ];
     if (errors.length > 0) throw invalidFields(errors);
-    return { params: pathParams, query: queryValues, body: bodyValue };
+    return { params: pathParams, query: queryValues, body: bodyValue, upload: upload && uploadOf(ctx, upload) };
   };
+}
+
+/** A file as it comes in; it fails where it is longer than it may be. */
+function uploadOf(ctx: Context, { types, limitBytes }: NonNullable<Route['upload']>): Upload {
+  const contentType = ctx.is(...types);
+  if (typeof contentType !== 'string') throw new AppError('media_type_unsupported', `The body must be ${types.join(' or ')}.`);
+  if (ctx.get('content-encoding') !== '' && ctx.get('content-encoding') !== 'identity') throw new AppError('media_type_unsupported', 'The file must be sent as it is, without a Content-Encoding.');
+  const tooLarge = () => new AppError('body_too_large', `A file may have ${limitBytes} bytes.`);
+  if (Number(ctx.get('content-length')) > limitBytes) throw tooLarge();
+  let bytes = 0;
+  const limit = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      done(bytes > limitBytes ? tooLarge() : null, chunk);
+    },
+  });
+  return { contentType, source: pipeline(ctx.req, limit, () => undefined) };
 }
 
 const NO_FIELDS = { type: 'object', properties: {}, additionalProperties: false } as unknown as TObject;

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Caller } from '../../domain/caller.ts';
 import type { Permission } from '../../domain/permissions.ts';
@@ -32,7 +33,11 @@ export type RouteRequest<P, Q, B> = {
   origin: string;
   /** Aborted when the client has gone or the server stops. */
   signal: AbortSignal;
+  /** The file that is sent, where the route takes one. */
+  upload: Upload | undefined;
 };
+
+export type Upload = { contentType: string; source: Readable };
 
 type Shape<P, Q, B> = {
   method: Method;
@@ -45,6 +50,10 @@ type Shape<P, Q, B> = {
   body?: B;
   /** How the body comes; an HTML form where a browser is sent here with one. */
   bodyType?: 'json' | 'form';
+  /** The handler checks the body, for an answer that names more than the schema knows. It is JSON, no more is sure. */
+  bodyCheckedLater?: true;
+  /** The body is a file of one of these content types, which the handler reads as it comes. */
+  upload?: { types: readonly string[]; limitBytes: number };
   /** Identity headers must name the tenant; elsewhere it is the platform unless they do. */
   tenantNamed?: boolean;
   /** The body may hold a password or another secret. */
@@ -55,6 +64,8 @@ type Shape<P, Q, B> = {
   answers: Readonly<Record<number, TSchema | null>>;
   /** Content type of an answer that is not JSON. */
   produces?: string;
+  /** If-Match is required where the configuration says so. */
+  matchable?: true;
   /** Request headers that the handler reads, for the documentation. */
   headers?: readonly ('Prefer' | 'If-Match' | 'Last-Event-ID')[];
   /**

@@ -4,6 +4,7 @@ import * as trail from './0002_trail.ts';
 import * as access from './0003_access.ts';
 import * as webhooks from './0004_webhooks.ts';
 import * as schedules from './0005_schedules.ts';
+import * as inventory from './0006_inventory.ts';
 
 /** In the order in which they run. A migration that has landed is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -12,4 +13,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0003_access': access,
   '0004_webhooks': webhooks,
   '0005_schedules': schedules,
+  '0006_inventory': inventory,
 };

@@ -1,0 +1,100 @@
+import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
+import { cutPage, type Page } from '../keyset.ts';
+import type { Knex } from '../knex.ts';
+import { whereInScope } from '../scopeSql.ts';
+import type { Resource, ResourceName, Row } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import type { Scope } from '../../domain/scope.ts';
+import { columnOf, columnsOf, placeColumnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
+
+/** What a list is narrowed to: values of fields, and the ways of asking that are no field. */
+export type RecordFilter = {
+  fields: Readonly<Record<string, string | number | boolean | null>>;
+  q?: string | undefined; tag?: string | undefined; within?: string | undefined; contains?: string | undefined;
+};
+
+/** By which field; undefined is by time of creation, newest first. */
+export type RecordSort = { field: string; descending: boolean } | undefined;
+
+/** Where a page begins: the value that is sorted by, and the id, of the last record of the page before. */
+export type RecordKey = { value: string | number | null; id: string };
+
+const models = new Map<ResourceName, ModelClass<Model>>();
+
+/** The model of a resource: its columns are those of its declaration. */
+function modelOf(resource: Resource): ModelClass<Model> {
+  const known = models.get(resource.name);
+  if (known) return known;
+  const model = class extends Model {
+    static override tableName = tableOf(resource);
+  };
+  models.set(resource.name, model);
+  return model;
+}
+
+type Query = QueryBuilder<Model, Model[]>;
+
+const rowsFrom = (resource: Resource, found: readonly Model[]): Row[] => found.map((each) => rowOf(resource, { ...each } as unknown as Record<string, unknown>));
+
+/** Records inside `scope`. */
+function visible(db: Knex, resource: Resource, scope: Scope): Query {
+  const query = modelOf(resource).query(db).select(raw(columnsOf(resource)));
+  const columns = placeColumnsOf(resource);
+  if (columns) whereInScope(query, scope, columns);
+  return query;
+}
+
+export async function findRecord(db: Knex, resource: Resource, scope: Scope, id: string): Promise<Row | undefined> {
+  return rowsFrom(resource, await visible(db, resource, scope).where('id', id))[0];
+}
+
+const escapeLike = (text: string): string => text.replaceAll(/[\\%_]/g, (character) => `\\${character}`);
+
+function narrow(query: Query, resource: Resource, { fields, q, tag, within, contains }: RecordFilter): void {
+  for (const [field, value] of Object.entries(fields)) {
+    const column = columnOf(field);
+    if (value === null) void query.whereNull(column);
+    else void query.whereRaw(`${column} = ?::${sqlTypeOf(resource, field)}`, [value]);
+  }
+  if (q !== undefined) void query.whereRaw('search LIKE ?', [`%${escapeLike(q.toLowerCase())}%`]);
+  if (tag !== undefined) void query.whereRaw("tags @> ARRAY[?]::text[] AND tags <> '{}'", [tag]);
+  const [column, whole] = resource.name === 'prefixes' ? ['cidr', 'cidr'] : resource.name === 'ip-ranges' ? ['start_address', 'start_address'] : ['address', 'host'];
+  if (within !== undefined) {
+    // Bounds on what is sorted by let an index serve it.
+    void query.whereRaw(`${whole} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`, [within, within, within, within]);
+  }
+  if (contains !== undefined) void query.whereRaw('cidr >>= ?::inet', [contains]);
+}
+
+function order(query: Query, resource: Resource, sort: RecordSort, after: RecordKey | undefined): void {
+  const direction = sort && !sort.descending ? 'asc' : 'desc';
+  const than = direction === 'asc' ? '>' : '<';
+  if (!sort) {
+    if (after) void query.where('id', than, after.id);
+    void query.orderBy('id', direction);
+    return;
+  }
+  const column = columnOf(sort.field);
+  if (after) void query.whereRaw(`(${column}, id) ${than} (?::${sqlTypeOf(resource, sort.field)}, ?)`, [after.value, after.id]);
+  void query.orderBy([{ column, order: direction }, { column: 'id', order: direction }]);
+}
+
+/** One page of the records inside `scope`; the key of the next page when more may follow. */
+export async function listRecords(
+  db: Knex, resource: Resource, scope: Scope, filter: RecordFilter, { sort, after, limit }: { sort: RecordSort; after: RecordKey | undefined; limit: number },
+): Promise<{ items: Row[]; next: RecordKey | null }> {
+  const query = visible(db, resource, scope);
+  narrow(query, resource, filter);
+  order(query, resource, sort, after);
+  const page: Page<Row> = cutPage(rowsFrom(resource, await query.limit(limit + 1)), limit, (row) => row.id);
+  const last = page.items.at(-1);
+  const next = page.nextKey === null || !last ? null : { id: last.id, value: sort ? (last[sort.field] as string | number) : null };
+  return { items: page.items, next };
+}
+
+/** The row as it is, whoever asks. */
+export async function readRecord(db: Knex, name: ResourceName, id: string, lock = false): Promise<Row | undefined> {
+  const query = modelOf(RESOURCES[name]).query(db).select(raw(columnsOf(RESOURCES[name]))).where('id', id);
+  if (lock) void query.forUpdate();
+  return rowsFrom(RESOURCES[name], await query)[0];
+}

@@ -1,0 +1,43 @@
+import { choice, flag, integer, matching, reference, text } from '../fields.ts';
+import { resource } from '../resource.ts';
+
+export const devices = resource({
+  name: 'devices', kind: 'device', ids: 'dev', standing: 'isDevice',
+  fields: {
+    name: text({ required: true }), status: choice(['planned', 'staged', 'active', 'offline', 'failed', 'retired'], { default: 'active' }),
+    siteId: reference('sites', { required: true }), locationId: reference('locations'), rackId: reference('racks'),
+    position: integer(1, 100, { description: 'The lowest rack unit that it takes; 1 is at the bottom.' }), face: choice(['front', 'rear']),
+    deviceTypeId: reference('device-types', { required: true }), roleId: reference('device-roles'), platformId: reference('platforms'),
+    serial: text(), assetTag: text(), primaryIp4Id: reference('ip-addresses'), primaryIp6Id: reference('ip-addresses'),
+  },
+  unique: [['siteId', 'name'], ['tenantId', 'assetTag']],
+  search: ['name', 'serial', 'assetTag', 'description'],
+  cascades: [{ resource: 'interfaces', field: 'deviceId' }],
+});
+
+export const interfaces = resource({
+  name: 'interfaces', kind: 'interface', ids: 'int', standing: 'onDevice',
+  fields: {
+    deviceId: reference('devices', { required: true, fixed: true }), name: text({ required: true }),
+    kind: choice(['copper', 'fiber', 'wireless', 'lag', 'bridge', 'loopback', 'virtual'], { default: 'copper' }),
+    enabled: flag(true), managementOnly: flag(false), speedMbps: integer(1, 10_000_000), mtu: integer(68, 65_536),
+    macAddress: matching('^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$', 'must be a MAC address such as 00:1b:2c:3d:4e:5f, in lower case'),
+    lagId: reference('interfaces'), vrfId: reference('vrfs'),
+    mode: choice(['access', 'tagged']), untaggedVlanId: reference('vlans'),
+    tenantId: reference('tenants', { derived: true }), siteId: reference('sites', { derived: true }),
+  },
+  unique: [['deviceId', 'name']],
+  search: ['name', 'macAddress', 'description'],
+  cascades: [{ resource: 'cables', field: 'aInterfaceId' }, { resource: 'cables', field: 'bInterfaceId' }],
+  frees: [{ resource: 'ip-addresses', field: 'interfaceId' }, { resource: 'interfaces', field: 'lagId' }],
+});
+
+export const cables = resource({
+  name: 'cables', kind: 'cable', ids: 'cab',
+  fields: {
+    aInterfaceId: reference('interfaces', { required: true }), bInterfaceId: reference('interfaces', { required: true }),
+    label: text(), kind: choice(['cat5e', 'cat6', 'cat6a', 'cat8', 'dac', 'mmf', 'smf', 'aoc', 'other'], { default: 'other' }),
+    status: choice(['planned', 'connected', 'retired'], { default: 'connected' }), lengthMeters: integer(0, 1_000_000),
+  },
+  label: 'label', sorts: [], search: ['label', 'description'], names: ['label'],
+});

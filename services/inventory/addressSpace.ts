@@ -1,0 +1,129 @@
+import type { Commit } from '../../db/commit.ts';
+import { findFree, keepHint } from '../../db/inventory/free.ts';
+import { lockVrfs } from '../../db/inventory/locks.ts';
+import { listRecords, readRecord } from '../../db/inventory/records.ts';
+import { readUsage, type Usage } from '../../db/inventory/usage.ts';
+import type { Knex } from '../../db/knex.ts';
+import type { Caller } from '../../domain/caller.ts';
+import { AppError, invalidField, notFound } from '../../domain/errors.ts';
+import { bitsOf, blocksOf, formatBlock, formatHost, gapsIn, mergeSpans, type Block } from '../../domain/inventory/cidr.ts';
+import type { Row } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { blockOf } from '../../domain/inventory/space.ts';
+import { placeOf } from '../../domain/inventory/standing.ts';
+import { vrfKeyOf } from '../../domain/inventory/world.ts';
+import { covers } from '../../domain/scope.ts';
+import type { DispatchTask } from '../../temporal/contracts.ts';
+import type { Access } from '../access.ts';
+import type { Planner } from './planner.ts';
+import type { InventoryRecords } from './records.ts';
+import { allValid, refusalOfOne } from './refusal.ts';
+import { noteChange } from './trail.ts';
+import type { InventoryWrites } from './writes.ts';
+
+export type { Usage } from '../../db/inventory/usage.ts';
+
+export type AddressSpace = ReturnType<typeof createAddressSpace>;
+
+export type Allocation = { kind: 'address' | 'prefix'; prefixLength?: number; record?: object };
+
+/** A child in the tree; its id is null where the caller may not read it. */
+export type TreeChild = { cidr: string; id: string | null; row: Row | null; usage: Usage };
+
+type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; planner: Planner; records: InventoryRecords; writes: InventoryWrites };
+
+const EVERYWHERE = { kind: 'everywhere' } as const;
+const { prefixes } = RESOURCES;
+
+/** What prefixes hold, and what of them is free. */
+export function createAddressSpace({ db, commit, access, planner, records, writes }: Deps) {
+  /** What is asked for, once the prefix is known: the resource, the length of the block, the field that it goes into. */
+  function wanted(prefix: Row, whole: Block, { kind, prefixLength }: Allocation) {
+    const bits = bitsOf(whole.family);
+    if (kind === 'address') {
+      if (prefixLength !== undefined) throw invalidField('body', '/prefixLength', 'unknown_field', 'is for prefixes');
+      if (prefix.allocationMode !== 'pool') throw new AppError('allocation_refused', `The prefix has the allocation mode ${String(prefix.allocationMode)}; next addresses come from prefixes with the mode pool.`);
+      return { resource: 'ip-addresses' as const, length: bits };
+    }
+    if (prefixLength === undefined) throw invalidField('body', '/prefixLength', 'required', 'is required for a prefix');
+    if (prefixLength <= whole.length || prefixLength > bits) {
+      throw invalidField('body', '/prefixLength', 'range', `must be from ${whole.length + 1} to ${bits} in ${formatBlock(whole)}`);
+    }
+    if (prefix.allocationMode === 'dynamic') throw new AppError('allocation_refused', 'The prefix is owned by DHCP.');
+    return { resource: 'prefixes' as const, length: prefixLength };
+  }
+
+  return {
+    /**
+     * Makes the lowest free address or child prefix. However many ask at once, each gets another one. Errors: those of
+     * a write, `not_found`, `no_room`, `allocation_refused`.
+     */
+    async allocate(caller: Caller, prefixId: string, asked: Allocation): Promise<{ resource: 'prefixes' | 'ip-addresses'; row: Row }> {
+      const known = await records.read(caller, 'prefixes', prefixId);
+      await access.require(caller, 'inventory:write', placeOf(prefixes, known));
+      return writes.again(() => access.denying(caller, () => commit(caller, async (work) => {
+        const trx = (await work.trx()) as Knex;
+        await lockVrfs(trx, new Set([vrfKeyOf(known)]));
+        const prefix = await readRecord(trx, 'prefixes', prefixId, true);
+        if (!prefix || vrfKeyOf(prefix) !== vrfKeyOf(known)) throw notFound('prefix', prefixId);
+        const whole = blockOf(prefix);
+        const { resource, length } = wanted(prefix, whole, asked);
+        const block = await findFree(trx, prefix, whole, length);
+        if (!block) throw new AppError('no_room', `${formatBlock(whole)} has no room for ${asked.kind === 'address' ? 'another address' : `a /${length}`}.`);
+        const text = resource === 'prefixes' ? formatBlock(block) : formatHost(block.family, block.first);
+        const place = { vrfId: prefix.vrfId, ...(resource === 'prefixes' ? { cidr: text } : { address: text }) };
+        const mutation = { resource, operation: 'create', record: { tenantId: prefix.tenantId, ...asked.record, ...place } };
+        const { planned, changes, write } = await planner.plan(trx, caller, [mutation], { writes: true, now: work.now });
+        writes.mustBeAllowed(caller, planned);
+        const [plan] = planned;
+        if (!plan || !allValid(planned)) throw refusalOfOne(plan ?? emptyPlan(mutation), null);
+        await write();
+        for (const change of changes) noteChange(work, change);
+        await keepHint(trx, prefix, block);
+        const row = changes.find(({ id }) => id === plan.subject?.id)?.after;
+        if (!row) throw new Error('An allocation ended without its record');
+        return { resource, row };
+      })));
+    },
+
+    /** How full a prefix is. Error: `not_found`. */
+    async usage(caller: Caller, prefixId: string): Promise<Usage> {
+      const prefix = await records.read(caller, 'prefixes', prefixId);
+      return usageOf(await readUsage(db, [prefix.id]), prefix.id);
+    },
+
+    /**
+     * A prefix with what is right below it, in order, and the free networks between, page by page: `after` is the
+     * network behind which it goes on. Error: `not_found`.
+     */
+    async tree(caller: Caller, prefixId: string, { after, limit }: { after: { value: string; id: string } | undefined; limit: number }) {
+      const prefix = await records.read(caller, 'prefixes', prefixId);
+      const scope = access.scope(caller, 'inventory:read');
+      const { items, next } = await listRecords(db, prefixes, EVERYWHERE, { fields: { parentPrefixId: prefix.id } }, { sort: { field: 'cidr', descending: false }, after, limit });
+      const usages = await readUsage(db, [prefix.id, ...items.map(({ id }) => id)]);
+      const children = items.map((row): TreeChild => {
+        const seen = covers(scope, placeOf(prefixes, row));
+        return { cidr: String(row.cidr), id: seen ? row.id : null, row: seen ? row : null, usage: usageOf(usages, row.id) };
+      });
+      return { prefix, usage: usageOf(usages, prefix.id), children, free: freeBetween(blockOf(prefix), items.map(blockOf), after?.value, next === null), next };
+    },
+  };
+}
+
+const emptyPlan = ({ resource, operation, record }: { resource: string; operation: string; record: object }) =>
+  ({ resource, operation, candidateRecord: record, errors: [], conflicts: [], warnings: [], effects: [], subject: null });
+
+function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
+  const usage = usages.get(id);
+  if (!usage) throw notFound('prefix', id);
+  return usage;
+}
+
+/** The free networks of one page: from the child before it to its last, or to the end on the last page. */
+function freeBetween(whole: Block, children: readonly Block[], after: string | undefined, isLast: boolean): string[] {
+  const before = after === undefined ? undefined : blockOf({ id: '', version: 0, cidr: after });
+  const first = before ? before.last + 1n : whole.first;
+  const last = isLast ? whole.last : children.at(-1)?.last ?? whole.last;
+  if (first > last) return [];
+  return gapsIn({ family: whole.family, first, last }, mergeSpans(children)).flatMap(blocksOf).map(formatBlock);
+}

@@ -1,0 +1,156 @@
+import { stamped, writeChanges } from '../../db/inventory/apply.ts';
+import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
+import { findVrfs, lockVrfs } from '../../db/inventory/locks.ts';
+import type { Knex } from '../../db/knex.ts';
+import type { Caller } from '../../domain/caller.ts';
+import { AppError } from '../../domain/errors.ts';
+import { hintsOf, vrfAsked } from '../../domain/inventory/hints.ts';
+import { planAll } from '../../domain/inventory/plan.ts';
+import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
+import { createSchema, updateSchema, type Resource, type ResourceName } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { Space } from '../../domain/inventory/space.ts';
+import { placeOf } from '../../domain/inventory/standing.ts';
+import { vrfKeyOf, World, type Change, type Need } from '../../domain/inventory/world.ts';
+import { covers } from '../../domain/scope.ts';
+import type { IdKind, Ids } from '../../platform/ids.ts';
+import { compileCheck, type Check } from '../../platform/schemaCheck.ts';
+import type { Access } from '../access.ts';
+
+export type Planner = ReturnType<typeof createPlanner>;
+
+/** What came of planning: a plan for each mutation, and the changes of the valid ones, one for each record. */
+export type Outcome = { planned: Planned[]; changes: Change[] };
+
+/** Rounds of looking up after which a plan that still misses something is a bug. */
+const MAX_ROUNDS = 30;
+
+const IN_A_VRF: readonly string[] = ['prefixes', 'ip-ranges', 'ip-addresses'];
+
+/** Schema checks are made when first needed: most processes never see most resources. */
+function checks() {
+  const compiled = new Map<string, Check>();
+  return (resource: Resource, operation: 'create' | 'update', record: object) => {
+    const key = `${resource.name}/${operation}`;
+    const check = compiled.get(key) ?? compileCheck(operation === 'create' ? createSchema(resource) : updateSchema(resource));
+    compiled.set(key, check);
+    return check(record);
+  };
+}
+
+/**
+ * The one planning path: whatever writes to the inventory, or asks what a write would do, comes through here. The
+ * rules are in `domain/inventory`; this looks up what they need, in the transaction that will write.
+ */
+export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
+  const check = checks();
+
+  function viewerOf(caller: Caller): Viewer {
+    const scope = access.scope(caller, 'inventory:read');
+    const made = new WeakMap<object, string>();
+    return {
+      tenantId: caller.tenantId,
+      check,
+      sees: (resource, row) => resource.standing === 'catalogue' || covers(scope, placeOf(resource, row)),
+      seesTenant: (id) => covers(scope, { tenantId: id }),
+      newId(resource, record) {
+        const id = made.get(record) ?? ids.next((resource.ids ?? 'req') as IdKind);
+        made.set(record, id);
+        return id;
+      },
+    };
+  }
+
+  /** Plans as many mutations as can be planned before something must be written. */
+  async function segment(db: Knex, viewer: Viewer, mutations: readonly Mutation[], held: Set<string> | null) {
+    for (;;) {
+      const locking: Locking = held && { own: new Set(mutations.flatMap(({ resource, record }) => `${resource}/${String((record as { id?: unknown } | null)?.id)}`)) };
+      const world = new World();
+      const space = new Space(world);
+      await lookUp(db, world, mutations.flatMap(hintsOf), locking);
+      let plan = planAll(world, space, viewer, mutations);
+      for (let round = 1; plan.missing.length > 0; round++) {
+        if (round > MAX_ROUNDS) throw new Error(`A plan misses something for ever: ${JSON.stringify(plan.missing[0])}`);
+        await lookUp(db, world, plan.missing, locking);
+        plan = planAll(world, space, viewer, mutations);
+      }
+      // Only now is it known for certain in which VRFs it all lies.
+      const more = held ? [...vrfsOf(plan.planned)].filter((vrf) => !held.has(vrf)) : [];
+      if (!held || more.length === 0) return { planned: plan.planned, changes: world.changes() };
+      await lockVrfs(db, new Set(more));
+      for (const vrf of more) held.add(vrf);
+    }
+  }
+
+  return {
+    viewerOf,
+
+    /**
+     * Plans mutations in order, each on top of the valid ones before it. In a transaction that is to write (`writes`)
+     * the records read are locked and the VRFs held. Where a plan depends on changes before it, those are written:
+     * a transaction that is only to see must be rolled back. What is in `changes` is not written yet but for that.
+     */
+    async plan(trx: Knex, caller: Caller, mutations: readonly Mutation[], { writes, now }: { writes: boolean; now: Date }): Promise<Outcome & { write(): Promise<void> }> {
+      const viewer = viewerOf(caller);
+      const held = writes ? await firstVrfs(trx, mutations) : null;
+      if (held) await lockVrfs(trx, held);
+      const planned: Planned[] = [];
+      const all = new Map<string, Change>();
+      let unwritten: Change[] = [];
+      const write = async () => {
+        await writeChanges(trx, unwritten.map((change) => stamped(change, now)));
+        unwritten = [];
+      };
+      while (planned.length < mutations.length) {
+        const done = await segment(trx, viewer, mutations.slice(planned.length), held);
+        planned.push(...done.planned);
+        unwritten = done.changes;
+        for (const change of done.changes) {
+          const key = `${change.resource}/${change.id}`;
+          all.set(key, { ...change, before: all.get(key)?.before ?? change.before });
+        }
+        if (planned.length < mutations.length) await write();
+      }
+      const changes = [...all.values()].map((change) => stamped(change, now));
+      return { planned, changes, write };
+    },
+  };
+}
+
+/** Looks up what is not known yet. */
+async function lookUp(db: Knex, world: World, needs: readonly Need[], locking: Locking): Promise<void> {
+  const distinct = new Map(needs.filter((need) => !world.knows(need)).map((need) => [JSON.stringify(need), need]));
+  if (distinct.size > 0) await loadNeeds(db, world, [...distinct.values()], locking);
+}
+
+/** The VRFs that mutations are about, as far as the requests and the records as they are now tell. */
+async function firstVrfs(trx: Knex, mutations: readonly Mutation[]): Promise<Set<string>> {
+  const vrfs = new Set<string>();
+  const there = new Map<string, string[]>();
+  for (const { resource, operation, record } of mutations) {
+    if (typeof record !== 'object' || record === null) continue;
+    const { id } = record as { id?: unknown };
+    if (resource === 'vrfs' && typeof id === 'string') vrfs.add(id);
+    if (!IN_A_VRF.includes(resource)) continue;
+    const asked = operation === 'create' || Object.hasOwn(record, 'vrfId') ? vrfAsked(record as Record<string, unknown>) : undefined;
+    if (asked !== undefined) vrfs.add(asked);
+    if (operation !== 'create' && typeof id === 'string' && !there.get(resource)?.push(id)) there.set(resource, [id]);
+  }
+  for (const [resource, ids] of there) for (const vrf of await findVrfs(trx, resource as ResourceName, ids)) vrfs.add(vrf);
+  if (vrfs.size > MAX_VRFS) throw new AppError('limit_reached', `The change concerns more than ${MAX_VRFS} VRFs; make it in smaller steps.`);
+  return vrfs;
+}
+
+/** VRFs that one transaction may hold. */
+const MAX_VRFS = 1_000;
+
+function vrfsOf(planned: readonly Planned[]): Set<string> {
+  const vrfs = new Set<string>();
+  for (const { subject } of planned) {
+    if (!subject) continue;
+    if (subject.resource === 'vrfs') vrfs.add(subject.id);
+    if (!IN_A_VRF.includes(RESOURCES[subject.resource].name)) continue;
+    for (const row of [subject.before, subject.after]) if (row) vrfs.add(vrfKeyOf(row));
+  }
+  return vrfs;
+}

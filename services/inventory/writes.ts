@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { NothingChanged, unlessNothing, type Commit, type Work } from '../../db/commit.ts';
+import { isRaced } from '../../db/constraints.ts';
+import type { Knex } from '../../db/knex.ts';
+import type { Caller } from '../../domain/caller.ts';
+import { AppError } from '../../domain/errors.ts';
+import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
+import type { ResourceName, Row } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { placeOf } from '../../domain/inventory/standing.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { DispatchTask } from '../../temporal/contracts.ts';
+import type { Access } from '../access.ts';
+import type { Outcome, Planner } from './planner.ts';
+import { allValid, refusalOf, refusalOfOne } from './refusal.ts';
+import { noteChange } from './trail.ts';
+
+export type InventoryWrites = ReturnType<typeof createInventoryWrites>;
+
+type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; planner: Planner; clock: Clock };
+
+/** How often a change is planned again when another one was quicker. */
+const MAX_TRIES = 6;
+
+/** All mutations or none, or each that is valid. */
+export type Mode = 'all' | 'each';
+
+/** What belongs to the same transaction as the changes. */
+export type Along = { after(work: Work<DispatchTask>, trx: Knex, outcome: Outcome): Promise<void> };
+
+async function tryAgain<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isRaced(error)) throw error;
+      if (tries === MAX_TRIES) throw new AppError('conflict', 'Other changes of the same records were quicker, again and again.');
+      await sleep(5 * tries * Math.random());
+    }
+  }
+}
+
+/** Every write to the inventory, and the rehearsal of one: plan, then apply, in one transaction. */
+export function createInventoryWrites({ db, commit, access, planner, clock }: Deps) {
+  function mayWrite(caller: Caller, { subject }: Planned): void {
+    if (!subject) return;
+    const resource = RESOURCES[subject.resource];
+    for (const row of [subject.before, subject.after]) if (row) access.mustHave(caller, 'inventory:write', writePlace(resource.name, row, subject.before === null || subject.after === null));
+  }
+
+  /** Errors: `invalid_request`, `conflict`, `in_use` (in mode `all`), `permission_denied`, `limit_reached`. */
+  const apply = (
+    caller: Caller, mutations: readonly Mutation[], mode: Mode,
+    { refuse = (planned) => refusalOf(planned, true), along }: { refuse?: (planned: readonly Planned[]) => AppError; along?: Along } = {},
+  ): Promise<Outcome> =>
+    tryAgain(() => access.denying(caller, async () => {
+      let outcome: Outcome = { planned: [], changes: [] };
+      await commit(caller, async (work) => {
+        const trx = (await work.trx()) as Knex;
+        const { write, ...planned } = await planner.plan(trx, caller, mutations, { writes: true, now: work.now });
+        outcome = planned;
+        for (const each of outcome.planned) mayWrite(caller, each);
+        if (mode === 'all' && !allValid(outcome.planned)) throw refuse(outcome.planned);
+        await write();
+        for (const change of outcome.changes) noteChange(work, change);
+        await along?.after(work, trx, outcome);
+        if (outcome.changes.length === 0 && !along) throw new NothingChanged();
+      }).catch(unlessNothing(undefined));
+      return outcome;
+    }));
+
+  async function one(caller: Caller, mutation: Mutation, id: string | null): Promise<Row | null> {
+    const refuse = ([planned]: readonly Planned[]) => (planned ? refusalOfOne(planned, id) : refusalOf([], false));
+    const { planned, changes } = await apply(caller, [mutation], 'all', { refuse });
+    const subject = planned[0]?.subject;
+    return changes.find((change) => change.resource === subject?.resource && change.id === subject.id)?.after ?? null;
+  }
+
+  const written = (row: Row | null): Row => {
+    if (!row) throw new Error('A write ended without its record');
+    return row;
+  };
+
+  return {
+    apply,
+
+    /** Runs a transaction again when another one was quicker. */
+    again: tryAgain,
+
+    /** Within `denying`: the caller must hold `inventory:write` wherever a planned record stands or stood. */
+    mustBeAllowed: (caller: Caller, planned: readonly Planned[]): void => planned.forEach((each) => mayWrite(caller, each)),
+
+    /** Errors: as of `apply`. */
+    create: async (caller: Caller, resource: ResourceName, record: object): Promise<Row> =>
+      written(await one(caller, { resource, operation: 'create', record }, null)),
+
+    /** Changes the fields that are given. Errors: as of `apply`, `not_found`, `version_stale`. */
+    update: async (caller: Caller, resource: ResourceName, id: string, fields: object, version: number | undefined): Promise<Row> =>
+      written(await one(caller, { resource, operation: 'update', record: { ...fields, id, ...(version !== undefined && { version }) } }, id)),
+
+    /** Errors: as of `apply`, `not_found`, `version_stale`. */
+    remove: async (caller: Caller, resource: ResourceName, id: string, version: number | undefined): Promise<void> =>
+      void (await one(caller, { resource, operation: 'delete', record: { id, ...(version !== undefined && { version }) } }, id)),
+
+    /** What would come of mutations in this order. Nothing of it is kept. */
+    async rehearse(caller: Caller, mutations: readonly Mutation[]): Promise<Planned[]> {
+      const trx = await db.transaction(undefined, { isolationLevel: 'repeatable read' });
+      try {
+        return (await planner.plan(trx, caller, mutations, { writes: false, now: clock.now() })).planned;
+      } finally {
+        await trx.rollback();
+      }
+    },
+  };
+}
+
+/** Tenants are made and deleted by whoever may write at the platform, and changed by whoever may write there. */
+function writePlace(name: ResourceName, row: Row, comesOrGoes: boolean) {
+  return name === 'tenants' && comesOrGoes ? { tenantId: 'platform' } : placeOf(RESOURCES[name], row);
+}
+
+/** The outcome of a mutation in a word. */
+export function outcomeOf(planned: Planned): 'created' | 'updated' | 'deleted' | 'invalid' | 'conflict' {
+  if (isValid(planned)) return `${planned.operation as 'create' | 'update' | 'delete'}d`;
+  return planned.errors.length > 0 ? 'invalid' : 'conflict';
+}
