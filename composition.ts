@@ -2,7 +2,7 @@ import { createJobActivities } from './activities/jobs.ts';
 import { createReconcileActivities } from './activities/reconcile.ts';
 import { createScheduleActivities } from './activities/schedules.ts';
 import { createChanges } from './db/changes.ts';
-import { createCommit, createNote, type Commit } from './db/commit.ts';
+import { createCommit, createNote, type Commit, type Note } from './db/commit.ts';
 import { openDatabase, type Knex } from './db/knex.ts';
 import { createAccess, type Access } from './services/access.ts';
 import { createAccessReport } from './services/accessReport.ts';
@@ -19,14 +19,16 @@ import { createGrants } from './services/grants.ts';
 import { createIdempotency } from './services/idempotency.ts';
 import { createAddressSpace } from './services/inventory/addressSpace.ts';
 import { createInventoryBulk } from './services/inventory/bulk.ts';
+import { createInventoryExports } from './services/inventory/exports.ts';
+import { createInventoryImports } from './services/inventory/imports.ts';
 import { createPlanner } from './services/inventory/planner.ts';
 import { createInventoryRecords } from './services/inventory/records.ts';
 import { createInventoryWrites } from './services/inventory/writes.ts';
 import { createJobEnds } from './services/jobEnds.ts';
 import { createJobRuns } from './services/jobRuns.ts';
-import { createJobStarts } from './services/jobStarts.ts';
+import { createJobStarts, type JobStarts } from './services/jobStarts.ts';
 import { allJobTypes, jobEndings } from './services/jobTypes/index.ts';
-import { createJobTypes } from './services/jobTypes/registry.ts';
+import { createJobTypes, type JobTypes } from './services/jobTypes/registry.ts';
 import { createJobs } from './services/jobs.ts';
 import { createPasswords, type Passwords } from './services/passwords.ts';
 import { createLdap } from './services/providerKinds/ldap.ts';
@@ -106,10 +108,11 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const send = createWebhookSend({ http, clock });
   // Jobs of one type make jobs of schedules, which may be of any type.
   const backfill: ScheduleFires['backfill'] = (...args) => fires.backfill(...args);
-  const jobTypes = createJobTypes([
-    ...allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }), backfill }), ...moreJobTypes,
-  ]);
   const starts = createJobStarts({ ids, heartbeatMs });
+  const inventory = composeInventory({ db, commit, note, access, rights, ids, clock, starts, jobTypes: () => jobTypes });
+  const jobTypes: JobTypes = createJobTypes([
+    ...allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }), backfill, imports: inventory.imports }), ...moreJobTypes,
+  ]);
   const ends = createJobEnds({ jobTypes, endings: jobEndings });
   const jobs = createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends });
   const inspect = createInspect(link);
@@ -127,7 +130,6 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   });
   const relay = createEventRelay({ db, queue, ids, clock, log, metrics });
   const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
-  const inventory = composeInventory({ db, commit, access, ids, clock });
   const sealer = createSealer({ db, log });
   const idempotency = createIdempotency({ db, clock, passwords });
 
@@ -186,13 +188,17 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   };
 }
 
+type InventoryNeeds = { note: Note; starts: JobStarts; jobTypes: () => JobTypes };
+
 /** The record of the estate: one planner, and all that plans through it. */
-function composeInventory({ db, commit, access, ids, clock }: Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'ids' | 'clock'>) {
+function composeInventory({ db, commit, note, access, rights, ids, clock, starts, jobTypes }: Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'rights' | 'ids' | 'clock'> & InventoryNeeds) {
   const planner = createPlanner({ access, ids });
   const records = createInventoryRecords({ db, access });
   const writes = createInventoryWrites({ db, commit, access, planner, clock });
   return {
     records, writes,
+    imports: createInventoryImports({ db, commit, note, access, rights, ids, writes, starts, jobTypes }),
+    exports: createInventoryExports({ records }),
     bulk: createInventoryBulk({ db, writes }),
     space: createAddressSpace({ db, commit, access, planner, records, writes }),
   };

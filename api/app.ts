@@ -12,6 +12,7 @@ import { authRoutes } from './routes/auth.ts';
 import { eventRoutes } from './routes/events.ts';
 import { federationRoutes } from './routes/federation.ts';
 import { inventoryRoutes } from './routes/inventory.ts';
+import { inventoryFileRoutes } from './routes/inventoryFiles.ts';
 import { inventoryPlanRoutes } from './routes/inventoryPlans.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { operationRoutes } from './routes/operations.ts';
@@ -50,6 +51,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...federationRoutes(deps.federation), ...providerRoutes(deps), ...auditRoutes(deps.auditTrail),
     ...eventRoutes(deps.events), ...webhookRoutes(deps), ...scheduleRoutes(deps),
     ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }), ...inventoryPlanRoutes(deps.inventory),
+    ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs }),
   ];
   return [...routes, ...referenceRoutes(routes, version)];
 }

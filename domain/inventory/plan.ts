@@ -89,8 +89,14 @@ function finish(draft: OpenDraft, viewer: Viewer): Planned {
     checkTags(draft);
     checkUnique(draft);
   }
+  checkRight(draft, viewer);
   if (isValid(draft.planned)) draft.accept();
   return draft.planned;
+}
+
+function checkRight({ resource, operation, before, after, error }: OpenDraft, { mayWrite }: Viewer): void {
+  if (!mayWrite || [before, after].every((row) => row === null || mayWrite(resource, row, operation !== 'update'))) return;
+  error('', 'permission_denied', 'permission inventory:write is missing where the record stands');
 }
 
 function canonicalise(draft: OpenDraft): void {

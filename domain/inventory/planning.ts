@@ -46,6 +46,8 @@ export type Viewer = {
   seesTenant(id: string): boolean;
   /** The id that a new record gets; the same each time for the same request. */
   newId(resource: Resource, record: object): string;
+  /** True when the caller may make, change or delete the record; not asked where nothing is written. */
+  mayWrite?(resource: Resource, row: Row, comesOrGoes: boolean): boolean;
   /** What is wrong with the fields of a request by their schema. */
   check(resource: Resource, operation: 'create' | 'update', record: object): PlanError[];
 };

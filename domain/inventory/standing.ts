@@ -14,5 +14,9 @@ export function placeOf({ standing }: Resource, row: Row): Place {
   return { tenantId, siteId, deviceId: standing === 'isDevice' ? row.id : textOf(row.deviceId) };
 }
 
+/** Where `inventory:write` is needed: tenants are made and deleted at the platform. */
+export const writePlaceOf = (resource: Resource, row: Row, comesOrGoes: boolean): Place =>
+  resource.standing === 'isTenant' && comesOrGoes ? { tenantId: PLATFORM } : placeOf(resource, row);
+
 /** What people call a record. */
 export const labelOf = ({ label }: Resource, row: Row): string => textOf(row[label]) ?? row.id;

@@ -73,7 +73,7 @@ export function createAddressSpace({ db, commit, access, planner, records, write
         const text = resource === 'prefixes' ? formatBlock(block) : formatHost(block.family, block.first);
         const place = { vrfId: prefix.vrfId, ...(resource === 'prefixes' ? { cidr: text } : { address: text }) };
         const mutation = { resource, operation: 'create', record: { tenantId: prefix.tenantId, ...asked.record, ...place } };
-        const { planned, changes, write } = await planner.plan(trx, caller, [mutation], { writes: true, now: work.now });
+        const { planned, changes, write } = await planner.plan(trx, caller, [mutation], { writes: true, each: false, now: work.now });
         writes.mustBeAllowed(caller, planned);
         const [plan] = planned;
         if (!plan || !allValid(planned)) throw refusalOfOne(plan ?? emptyPlan(mutation), null);

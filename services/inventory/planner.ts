@@ -10,7 +10,7 @@ import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.
 import { createSchema, updateSchema, type Resource, type ResourceName } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { Space } from '../../domain/inventory/space.ts';
-import { placeOf } from '../../domain/inventory/standing.ts';
+import { placeOf, writePlaceOf } from '../../domain/inventory/standing.ts';
 import { vrfKeyOf, World, type Change, type Need } from '../../domain/inventory/world.ts';
 import { covers } from '../../domain/scope.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
@@ -45,12 +45,14 @@ function checks() {
 export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   const check = checks();
 
-  function viewerOf(caller: Caller): Viewer {
+  function viewerOf(caller: Caller, each: boolean): Viewer {
     const scope = access.scope(caller, 'inventory:read');
+    const writing = access.scope(caller, 'inventory:write');
     const made = new WeakMap<object, string>();
     return {
       tenantId: caller.tenantId,
       check,
+      ...(each && { mayWrite: (resource, row, comesOrGoes) => covers(writing, writePlaceOf(resource, row, comesOrGoes)) }),
       sees: (resource, row) => resource.standing === 'catalogue' || covers(scope, placeOf(resource, row)),
       seesTenant: (id) => covers(scope, { tenantId: id }),
       newId(resource, record) {
@@ -83,15 +85,14 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   }
 
   return {
-    viewerOf,
-
     /**
      * Plans mutations in order, each on top of the valid ones before it. In a transaction that is to write (`writes`)
      * the records read are locked and the VRFs held. Where a plan depends on changes before it, those are written:
-     * a transaction that is only to see must be rolled back. What is in `changes` is not written yet but for that.
+     * a transaction that is only to see must be rolled back. What is in `changes` is not written yet but for that. Where
+     * `each` is judged for itself, a right that is missing is an error of that one.
      */
-    async plan(trx: Knex, caller: Caller, mutations: readonly Mutation[], { writes, now }: { writes: boolean; now: Date }): Promise<Outcome & { write(): Promise<void> }> {
-      const viewer = viewerOf(caller);
+    async plan(trx: Knex, caller: Caller, mutations: readonly Mutation[], { writes, each, now }: { writes: boolean; each: boolean; now: Date }): Promise<Outcome & { write(): Promise<void> }> {
+      const viewer = viewerOf(caller, each);
       const held = writes ? await firstVrfs(trx, mutations) : null;
       if (held) await lockVrfs(trx, held);
       const planned: Planned[] = [];

@@ -7,7 +7,7 @@ import { AppError } from '../../domain/errors.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import type { ResourceName, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { placeOf } from '../../domain/inventory/standing.ts';
+import { writePlaceOf } from '../../domain/inventory/standing.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { DispatchTask } from '../../temporal/contracts.ts';
 import type { Access } from '../access.ts';
@@ -26,7 +26,10 @@ const MAX_TRIES = 6;
 export type Mode = 'all' | 'each';
 
 /** What belongs to the same transaction as the changes. */
-export type Along = { after(work: Work<DispatchTask>, trx: Knex, outcome: Outcome): Promise<void> };
+export type Along = (work: Work<DispatchTask>, trx: Knex, outcome: Outcome) => Promise<void>;
+
+/** Mutations, or how they are found in the transaction that will write them. */
+type Source = readonly Mutation[] | ((trx: Knex) => Promise<readonly Mutation[]>);
 
 async function tryAgain<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -45,29 +48,39 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
   function mayWrite(caller: Caller, { subject }: Planned): void {
     if (!subject) return;
     const resource = RESOURCES[subject.resource];
-    for (const row of [subject.before, subject.after]) if (row) access.mustHave(caller, 'inventory:write', writePlace(resource.name, row, subject.before === null || subject.after === null));
+    for (const row of [subject.before, subject.after]) if (row) access.mustHave(caller, 'inventory:write', writePlaceOf(resource, row, subject.before === null || subject.after === null));
   }
 
   /** Errors: `invalid_request`, `conflict`, `in_use` (in mode `all`), `permission_denied`, `limit_reached`. */
   const apply = (
-    caller: Caller, mutations: readonly Mutation[], mode: Mode,
+    caller: Caller, source: Source, mode: Mode,
     { refuse = (planned) => refusalOf(planned, true), along }: { refuse?: (planned: readonly Planned[]) => AppError; along?: Along } = {},
   ): Promise<Outcome> =>
     tryAgain(() => access.denying(caller, async () => {
       let outcome: Outcome = { planned: [], changes: [] };
       await commit(caller, async (work) => {
         const trx = (await work.trx()) as Knex;
-        const { write, ...planned } = await planner.plan(trx, caller, mutations, { writes: true, now: work.now });
+        const mutations = typeof source === 'function' ? await source(trx) : source;
+        const { write, ...planned } = await planner.plan(trx, caller, mutations, { writes: true, each: mode === 'each', now: work.now });
         outcome = planned;
-        for (const each of outcome.planned) mayWrite(caller, each);
+        if (mode === 'all') for (const each of outcome.planned) mayWrite(caller, each);
         if (mode === 'all' && !allValid(outcome.planned)) throw refuse(outcome.planned);
         await write();
         for (const change of outcome.changes) noteChange(work, change);
-        await along?.after(work, trx, outcome);
+        await along?.(work, trx, outcome);
         if (outcome.changes.length === 0 && !along) throw new NothingChanged();
       }).catch(unlessNothing(undefined));
       return outcome;
     }));
+
+  async function rolledBack<T>(work: (trx: Knex) => Promise<T>): Promise<T> {
+    const trx = await db.transaction(undefined, { isolationLevel: 'repeatable read' });
+    try {
+      return await work(trx);
+    } finally {
+      await trx.rollback();
+    }
+  }
 
   async function one(caller: Caller, mutation: Mutation, id: string | null): Promise<Row | null> {
     const refuse = ([planned]: readonly Planned[]) => (planned ? refusalOfOne(planned, id) : refusalOf([], false));
@@ -103,20 +116,17 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
       void (await one(caller, { resource, operation: 'delete', record: { id, ...(version !== undefined && { version }) } }, id)),
 
     /** What would come of mutations in this order. Nothing of it is kept. */
-    async rehearse(caller: Caller, mutations: readonly Mutation[]): Promise<Planned[]> {
-      const trx = await db.transaction(undefined, { isolationLevel: 'repeatable read' });
-      try {
-        return (await planner.plan(trx, caller, mutations, { writes: false, now: clock.now() })).planned;
-      } finally {
-        await trx.rollback();
-      }
-    },
-  };
-}
+    rehearse: (caller: Caller, mutations: readonly Mutation[]): Promise<Planned[]> =>
+      rolledBack(async (trx) => (await planner.plan(trx, caller, mutations, { writes: false, each: false, now: clock.now() })).planned),
 
-/** Tenants are made and deleted by whoever may write at the platform, and changed by whoever may write there. */
-function writePlace(name: ResourceName, row: Row, comesOrGoes: boolean) {
-  return name === 'tenants' && comesOrGoes ? { tenantId: 'platform' } : placeOf(RESOURCES[name], row);
+    /** The same in steps, each on top of those before it, with the rights to write checked. */
+    rehearseInSteps: (caller: Caller, steps: (trx: Knex, plan: (mutations: readonly Mutation[]) => Promise<Planned[]>) => Promise<void>): Promise<void> =>
+      rolledBack((trx) => steps(trx, async (mutations) => {
+        const { planned, write } = await planner.plan(trx, caller, mutations, { writes: false, each: true, now: clock.now() });
+        await write();
+        return planned;
+      })),
+  };
 }
 
 /** The outcome of a mutation in a word. */

@@ -36,8 +36,7 @@ function write(draft: Draft): void {
   const around = space.closest(vrf, block, { but: after.id });
   if (moved) checkUnique(draft, vrf, block);
   const parent = checkParent(draft, around, block);
-  if (!draft.sound('parentPrefixId')) return;
-  after.parentPrefixId = parent?.row.id ?? null;
+  if (draft.sound('parentPrefixId')) after.parentPrefixId = parent?.row.id ?? null;
   const absorbed = moved ? [...adopt(draft, vrf, block, around), ...leave(draft, vrf, block)] : [];
   if (moved && before) checkOrphans(draft, vrfKeyOf(before) === vrf ? block : null);
   warnOfContents(draft, vrf, block, absorbed);
