@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import path from 'node:path';
 import { compose, type Deps } from '../composition.ts';
+import { demoData } from '../dev/demoData.ts';
 import { runningStack } from '../dev/running.ts';
 import { systemCaller } from '../domain/caller.ts';
 import { PLATFORM } from '../domain/scope.ts';
@@ -10,6 +12,9 @@ type Command = { about: string; run(deps: Deps, args: readonly string[]): Promis
 
 /** What a command gives back when it was called in a way that it does not know. */
 const USAGE = 2;
+
+/** Records that are written in one transaction. */
+const DEMO_AT_ONCE = 500;
 
 const say = (text: string) => void process.stdout.write(`${text}\n`);
 
@@ -48,6 +53,24 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       }
       if (tenants.length === 0) say('There are no audit entries.');
       return broken === 0 ? 0 : 1;
+    },
+  },
+  'demo-data': {
+    about: 'demo-data [--print]: fills the inventory with an estate of 40 sites, or prints it as lines that an import takes',
+    async run({ inventory }, args) {
+      if (args.some((arg) => arg !== '--print')) return USAGE;
+      if (args.length > 0) {
+        for (const mutation of demoData()) if (!process.stdout.write(`${JSON.stringify(mutation)}\n`)) await once(process.stdout, 'drain');
+        return 0;
+      }
+      const began = performance.now();
+      const [caller, lines] = [systemCaller(PLATFORM, 'demo-data'), [...demoData()]];
+      for (let at = 0; at < lines.length; at += DEMO_AT_ONCE) {
+        await inventory.writes.apply(caller, lines.slice(at, at + DEMO_AT_ONCE), 'all');
+      }
+      const seconds = (performance.now() - began) / 1_000;
+      say(`${lines.length} records were made in ${seconds.toFixed(1)} s, ${Math.round(lines.length / seconds)} a second.`);
+      return 0;
     },
   },
   reseal: {

@@ -58,7 +58,14 @@ export const emptyTrail = (): Trail => ({
 /** The statement of a commit of many records is seldom seen twice. */
 const MAX_PREPARED_BINDINGS = 200;
 
-const json = (value: object | null) => (value === null ? null : JSON.stringify(value));
+/** From this many rows on they travel as one JSON text: so many bindings cost more than the rows themselves. */
+const MANY_ROWS = 20;
+
+/** A value of a row: an object is one of a column of the type `json`. */
+type Value = string | number | Date | object | null;
+
+const bindingOf = (value: Value): Knex.RawBinding =>
+  typeof value === 'object' && value !== null && !(value instanceof Date) ? JSON.stringify(value) : value;
 
 /** Part of a SELECT that notifies; `topics` are its bindings. */
 export const notifying = (topics: Iterable<string>): { sql: string; bindings: Knex.RawBinding[] } => ({
@@ -73,11 +80,17 @@ function statement() {
   return {
     parts,
     bindings,
-    insert(table: string, columns: string, rows: readonly (readonly Knex.RawBinding[])[]) {
+    insert(table: string, columns: string, rows: readonly (readonly Value[])[]) {
       if (rows.length === 0) return;
+      if (rows.length >= MANY_ROWS) {
+        const names = columns.split(', ');
+        parts.push(`i${parts.length} AS (INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json))`);
+        bindings.push(JSON.stringify(rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])))));
+        return;
+      }
       const tuples = rows.map((row) => `(${row.map(() => '?').join(', ')})`).join(', ');
       parts.push(`i${parts.length} AS (INSERT INTO ${table} (${columns}) VALUES ${tuples})`);
-      bindings.push(...rows.flat());
+      bindings.push(...rows.flat().map(bindingOf));
     },
   };
 }
@@ -111,17 +124,17 @@ function insertTrail(sql: ReturnType<typeof statement>, { audit, events, outbox 
     'id, tenant_id, actor_id, via, action, outcome, subject_type, subject_id, before, after, request_id, address, at',
     audit.map((a) => [
       a.id, a.tenantId, a.actorId, a.via, a.action, a.outcome, a.subject.type, a.subject.id,
-      json(a.before), json(a.after), a.requestId, a.address, a.at,
+      a.before, a.after, a.requestId, a.address, a.at,
     ]),
   );
   sql.insert(
     'events',
     'id, type, tenant_id, subject_type, subject_id, actor_id, data, created_at',
-    events.map((e) => [e.id, e.type, e.tenantId, e.subject.type, e.subject.id, e.actorId, json(e.data), e.at]),
+    events.map((e) => [e.id, e.type, e.tenantId, e.subject.type, e.subject.id, e.actorId, e.data, e.at]),
   );
   sql.insert(
     'outbox',
     'id, workflow_id, task, available_at, created_at',
-    outbox.map((o) => [o.id, o.task.workflowId, json(o.task), o.availableAt, o.at]),
+    outbox.map((o) => [o.id, o.task.workflowId, o.task, o.availableAt, o.at]),
   );
 }

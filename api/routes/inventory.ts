@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { AppError, invalidField } from '../../domain/errors.ts';
-import { isBlock, parseBlock, parseHost } from '../../domain/inventory/cidr.ts';
+import { bitsOf, blockAt, formatBlock, isBlock, parseBlock, parseHost, type Block } from '../../domain/inventory/cidr.ts';
 import { createSchema, recordSchema, titleOf, updateSchema, type Resource, type Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { InventoryRecords, RecordFilter } from '../../services/inventory/records.ts';
@@ -104,15 +104,22 @@ function fieldsOf(body: unknown): Record<string, unknown> {
 
 export function filterFrom(resource: Resource, query: Query): RecordFilter {
   const fields = Object.fromEntries(filtersOf(resource).filter((field) => query[field] !== undefined).map((field) => [field, valueFrom(resource, field, query[field])]));
-  const network = (name: 'within' | 'contains') => {
-    const text = query[name];
-    if (typeof text !== 'string') return undefined;
-    const host = name === 'contains' ? parseHost(text) : undefined;
-    const block = host ? undefined : parseBlock(text);
-    if (block && !isBlock(block)) throw invalidField('query', `/${name}`, block.code, block.message);
-    return text;
+  const within = networkFrom(query, 'within');
+  const contains = networkFrom(query, 'contains');
+  return {
+    fields, q: query.q as string | undefined, tag: query.tag as string | undefined, within: within && formatBlock(within),
+    contains: contains && Array.from({ length: contains.length }, (_, i) => formatBlock(blockAt(contains.family, contains.first, i + 1))),
   };
-  return { fields, q: query.q as string | undefined, tag: query.tag as string | undefined, within: network('within'), contains: network('contains') };
+}
+
+/** A network of the query; an address is one of its own. */
+function networkFrom(query: Query, name: 'within' | 'contains'): Block | undefined {
+  const text = query[name];
+  if (typeof text !== 'string') return undefined;
+  const host = parseHost(text);
+  const block = host ? blockAt(host.family, host.value, bitsOf(host.family)) : parseBlock(text);
+  if (!isBlock(block)) throw invalidField('query', `/${name}`, block.code, block.message);
+  return block;
 }
 
 function valueFrom({ fields }: Resource, name: string, value: unknown): string | number | boolean | null {

@@ -103,43 +103,58 @@ function lookupParts(needs: readonly Of<'rows'>[]): Part[] {
   });
 }
 
-/** Addresses of a prefix that children and, where it is small, addresses take; the limits keep it cheap. */
-export const MAX_COUNTED = 4_096;
-const USED = (prefix: string) => `
-  coalesce((SELECT sum(power(2::numeric, CASE family(c.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(c.cidr)))
-    FROM (SELECT cidr FROM prefixes WHERE vrf_key = ${prefix}.vrf_key AND parent_prefix_id = ${prefix}.id LIMIT ${MAX_COUNTED}) AS c), 0)
-  + CASE WHEN CASE family(${prefix}.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(${prefix}.cidr) <= 12 THEN
-    (SELECT count(DISTINCT host) FROM ip_addresses AS a WHERE a.vrf_key = ${prefix}.vrf_key
-      AND a.host BETWEEN host(${prefix}.cidr)::inet AND host(broadcast(${prefix}.cidr))::inet
-      AND NOT EXISTS (SELECT FROM prefixes AS c WHERE c.parent_prefix_id = ${prefix}.id AND c.cidr >>= a.host)) ELSE 0 END`;
+/** The child of a prefix that an address is in: children are apart, so it is the last one that does not begin behind it. */
+const IN_CHILD = (prefix: string, host: string) => `coalesce((SELECT c.cidr >>= ${host} FROM prefixes AS c
+  WHERE c.vrf_key = ${prefix}.vrf_key AND c.parent_prefix_id = ${prefix}.id AND c.cidr <= ${host} ORDER BY c.vrf_key DESC, c.parent_prefix_id DESC, c.cidr DESC LIMIT 1), false)`;
 
-/** The networks that contain each one asked about or are it, the outermost inside it, and how full the closest is. */
+/** Addresses of a prefix that children and, where it is small, addresses take; the limits keep it cheap. */
+const MAX_COUNTED = 4_096;
+const USED = `
+  coalesce((SELECT sum(power(2::numeric, CASE family(c.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(c.cidr)))
+    FROM (SELECT cidr FROM prefixes WHERE vrf_key = p.vrf_key AND parent_prefix_id = p.id LIMIT ${MAX_COUNTED}) AS c), 0)
+  + CASE WHEN CASE family(p.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(p.cidr) <= 12 THEN
+    (SELECT count(DISTINCT host) FROM ip_addresses AS a WHERE a.vrf_key = p.vrf_key
+      AND a.host BETWEEN host(p.cidr)::inet AND host(broadcast(p.cidr))::inet AND NOT ${IN_CHILD('p', 'a.host')}) ELSE 0 END`;
+
+const LAST = (cidr: string) => `set_masklen(broadcast(${cidr}), CASE family(${cidr}) WHEN 4 THEN 32 ELSE 128 END)`;
+
+/**
+ * The networks that contain each one asked about or are it, the outermost inside it, and how full the closest is. A
+ * network has those that contain it above the one that sorts right before it; see `closest_prefix`.
+ */
 function aroundParts(needs: readonly Of<'around'>[]): Part[] {
   if (needs.length === 0) return [];
   const asked = 'unnest(?::text[], ?::cidr[]) AS asked (vrf, cidr)';
-  const bindings = () => [needs.map(({ vrf }) => vrf), needs.map(({ cidr }) => cidr)];
-  const closest = (more: string) => `LATERAL (SELECT cidr FROM prefixes WHERE vrf_key = asked.vrf AND cidr ${more} asked.cidr ORDER BY masklen(cidr) DESC LIMIT 1)`;
-  const inside = 'p.vrf_key = asked.vrf AND p.cidr > asked.cidr AND p.cidr <= set_masklen(broadcast(asked.cidr), CASE family(asked.cidr) WHEN 4 THEN 32 ELSE 128 END) AND p.cidr << asked.cidr';
-  return [
-    { sql: select('prefixes', `WHERE id IN (SELECT p.id FROM ${asked} JOIN prefixes AS p ON p.vrf_key = asked.vrf AND p.cidr >>= asked.cidr)`), bindings: bindings() },
+  const bindings = (some: readonly Of<'around'>[]) => [some.map(({ vrf }) => vrf), some.map(({ cidr }) => cidr)];
+  // Nothing lies inside a single address.
+  const wide = needs.filter(({ cidr }) => !/(?:\..*\/32|\/128)$/.test(cidr));
+  const inside = `p.vrf_key = asked.vrf AND p.cidr > asked.cidr AND p.cidr <= ${LAST('asked.cidr')} AND p.cidr << asked.cidr`;
+  const parts: Part[] = [
     {
-      sql: select('prefixes', `WHERE id IN (SELECT p.id FROM ${asked} CROSS JOIN ${closest('>>')} AS c
-        JOIN prefixes AS above ON above.vrf_key = asked.vrf AND above.cidr = c.cidr JOIN prefixes AS p ON p.parent_prefix_id = above.id AND ${inside})`),
-      bindings: bindings(),
+      sql: select('prefixes', `WHERE (vrf_key, cidr) IN (WITH RECURSIVE up AS (
+          SELECT q.* FROM ${asked} CROSS JOIN LATERAL (SELECT id, parent_prefix_id, vrf_key, cidr FROM prefixes
+            WHERE vrf_key = asked.vrf AND cidr <= asked.cidr::inet ORDER BY vrf_key DESC, cidr DESC LIMIT 1) AS q
+          UNION SELECT p.id, p.parent_prefix_id, p.vrf_key, p.cidr FROM up JOIN prefixes AS p ON p.id = up.parent_prefix_id
+        ) SELECT vrf_key, cidr FROM up)`),
+      bindings: bindings(needs),
     },
     {
-      sql: select('prefixes', `WHERE id IN (SELECT p.id FROM ${asked} LEFT JOIN ${closest('>>')} AS c ON true
-        JOIN prefixes AS p ON c.cidr IS NULL AND p.parent_prefix_id IS NULL AND ${inside})`),
-      bindings: bindings(),
-    },
-    {
-      sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED('p')})::text) AS row FROM (
-        SELECT DISTINCT above.id FROM ${asked} CROSS JOIN ${closest('>>=')} AS c JOIN prefixes AS above ON above.vrf_key = asked.vrf AND above.cidr = c.cidr
-        UNION SELECT above.id FROM ${asked} CROSS JOIN ${closest('>>')} AS c JOIN prefixes AS above ON above.vrf_key = asked.vrf AND above.cidr = c.cidr
-      ) AS near JOIN prefixes AS p ON p.id = near.id`,
-      bindings: [...bindings(), ...bindings()],
+      sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED})::text) AS row FROM (
+        SELECT DISTINCT asked.vrf, closest_prefix(asked.vrf, asked.cidr) AS cidr FROM ${asked} UNION SELECT * FROM ${asked}
+      ) AS near JOIN prefixes AS p ON p.vrf_key = near.vrf AND p.cidr = near.cidr`,
+      bindings: [...bindings(needs), ...bindings(needs)],
     },
   ];
+  if (wide.length === 0) return parts;
+  return [...parts, {
+    sql: select('prefixes', `WHERE id IN (SELECT p.id FROM (SELECT *, closest_prefix(vrf, cidr) AS closest FROM ${asked}) AS asked
+      JOIN prefixes AS above ON above.vrf_key = asked.vrf AND above.cidr = asked.closest JOIN prefixes AS p ON p.parent_prefix_id = above.id AND ${inside})`),
+    bindings: bindings(wide),
+  }, {
+    sql: select('prefixes', `WHERE id IN (SELECT p.id FROM (SELECT *, closest_prefix(vrf, cidr) AS closest FROM ${asked}) AS asked
+      JOIN prefixes AS p ON asked.closest IS NULL AND p.parent_prefix_id IS NULL AND ${inside})`),
+    bindings: bindings(wide),
+  }];
 }
 
 const rangeParts = (needs: readonly Of<'ranges'>[]): Part[] =>
@@ -159,7 +174,7 @@ function factParts(needs: readonly Of<'fact'>[]): Part[] {
   const usage = needs.filter(({ name }) => name === 'usage').map(({ id }) => id);
   const others = needs.filter(({ name }) => name !== 'usage').flatMap(({ name, id }) => FACTS[name as Exclude<FactName, 'usage'>](id));
   if (usage.length === 0) return others;
-  return [...others, { sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED('p')})::text) AS row FROM prefixes AS p WHERE p.id = ANY (?::text[])`, bindings: [usage] }];
+  return [...others, { sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED})::text) AS row FROM prefixes AS p WHERE p.id = ANY (?::text[])`, bindings: [usage] }];
 }
 
 const above = (name: 'regions' | 'locations') => (id: string): Part[] => [{
@@ -183,9 +198,10 @@ const FACTS: Readonly<Record<Exclude<FactName, 'usage'>, (id: string) => Part[]>
   direct(id) {
     const [vrf, cidr, but] = JSON.parse(id) as [string, string, string | null];
     const lies = (first: string, last: string) => `t.vrf_key = ? AND ${first} >= host(?::cidr)::inet AND ${last} <= host(broadcast(?::cidr))::inet
-      AND NOT EXISTS (SELECT FROM prefixes AS p WHERE p.vrf_key = t.vrf_key AND p.cidr << ?::cidr AND p.cidr >>= ${first} AND p.cidr >>= ${last})
+      AND NOT coalesce(closest_prefix(t.vrf_key, inet_merge(${first}, ${last})) << ?::cidr, false)
+      AND NOT EXISTS (SELECT FROM prefixes AS p WHERE p.vrf_key = t.vrf_key AND p.cidr = inet_merge(${first}, ${last}) AND p.cidr << ?::cidr)
       AND (?::cidr IS NULL OR NOT (${first} <<= ?::cidr AND ${last} <<= ?::cidr))`;
-    const bindings = [id, vrf, cidr, cidr, cidr, but, but, but] as string[];
+    const bindings = [id, vrf, cidr, cidr, cidr, cidr, but, but, but] as string[];
     return [{ sql: user('ip-addresses', 'direct', lies('t.host', 't.host')), bindings }, { sql: user('ip-ranges', 'direct', lies('t.start_address', 't.end_address')), bindings }];
   },
 

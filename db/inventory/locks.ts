@@ -3,6 +3,15 @@ import type { ResourceName } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { tableOf } from './tables.ts';
 
+/**
+ * Look-ups of a plan are many small ones by key, whatever the statistics of a table that has just been filled say: each
+ * goes through an index.
+ */
+const BY_INDEX = ['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit'].map((name) => `set_config('${name}', 'off', true)`).join(', ');
+
+/** Prepares a transaction for planning. */
+export const preferIndexes = async (trx: Knex): Promise<void> => void (await trx.raw(`SELECT ${BY_INDEX}`));
+
 /** Holds the address space of VRFs until the transaction ends: whoever else plans a change in one of them waits. */
 export async function lockVrfs(trx: Knex, vrfs: ReadonlySet<string>): Promise<void> {
   if (vrfs.size === 0) return;

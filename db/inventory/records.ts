@@ -10,7 +10,9 @@ import { columnOf, columnsOf, placeColumnsOf, rowOf, sqlTypeOf, tableOf } from '
 /** What a list is narrowed to: values of fields, and the ways of asking that are no field. */
 export type RecordFilter = {
   fields: Readonly<Record<string, string | number | boolean | null>>;
-  q?: string | undefined; tag?: string | undefined; within?: string | undefined; contains?: string | undefined;
+  q?: string | undefined; tag?: string | undefined; within?: string | undefined;
+  /** Every network that a network to be contained can lie in. */
+  contains?: readonly string[] | undefined;
 };
 
 /** By which field; undefined is by time of creation, newest first. */
@@ -63,7 +65,7 @@ function narrow(query: Query, resource: Resource, { fields, q, tag, within, cont
     // Bounds on what is sorted by let an index serve it.
     void query.whereRaw(`${whole} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`, [within, within, within, within]);
   }
-  if (contains !== undefined) void query.whereRaw('cidr >>= ?::inet', [contains]);
+  if (contains !== undefined) void query.whereRaw('cidr = ANY (?::cidr[])', [contains]);
 }
 
 function order(query: Query, resource: Resource, sort: RecordSort, after: RecordKey | undefined): void {

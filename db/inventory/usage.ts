@@ -40,7 +40,8 @@ const USAGE = `
   ) AS both_of
   CROSS JOIN LATERAL (
     SELECT count(DISTINCT host) AS count,
-      count(DISTINCT host) FILTER (WHERE (c.count = 0 OR NOT EXISTS (SELECT FROM prefixes AS child WHERE child.parent_prefix_id = p.id AND child.cidr >>= a.host))
+      count(DISTINCT host) FILTER (WHERE (c.count = 0 OR NOT coalesce((SELECT child.cidr >>= a.host FROM prefixes AS child
+          WHERE child.vrf_key = p.vrf_key AND child.parent_prefix_id = p.id AND child.cidr <= a.host ORDER BY child.vrf_key DESC, child.parent_prefix_id DESC, child.cidr DESC LIMIT 1), false))
         AND (r.count = 0 OR NOT a.host <@ ANY (r.islands))) AS outside
     FROM ip_addresses AS a WHERE a.vrf_key = p.vrf_key AND a.host BETWEEN p.first AND p.last
   ) AS a`;

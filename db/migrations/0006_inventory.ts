@@ -202,11 +202,22 @@ const TREES = `
 
 const ADDRESS_SPACE = `
   CREATE UNIQUE INDEX prefixes_cidr ON prefixes (vrf_key, cidr) WHERE unique_in_vrf;
-  CREATE INDEX prefixes_space ON prefixes USING gist (vrf_key, cidr inet_ops);
   CREATE INDEX ip_ranges_space ON ip_ranges USING gist (vrf_key, span);
   CREATE UNIQUE INDEX ip_addresses_host ON ip_addresses (vrf_key, host) WHERE unique_in_vrf AND shared = 0;
   ALTER TABLE ip_addresses ADD CONSTRAINT ip_addresses_shared
     EXCLUDE USING gist (vrf_key WITH =, host inet_ops WITH =, shared WITH <>) WHERE (unique_in_vrf);
+
+  -- Networks sort before what they contain: the one right before a network has all that contain it above itself.
+  CREATE FUNCTION closest_prefix(vrf text, network cidr) RETURNS cidr LANGUAGE plpgsql STABLE AS $$
+  DECLARE
+    near record;
+  BEGIN
+    SELECT cidr, parent_prefix_id INTO near FROM prefixes WHERE vrf_key = vrf AND cidr < network ORDER BY vrf_key DESC, cidr DESC LIMIT 1;
+    WHILE near.cidr IS NOT NULL AND NOT near.cidr >> network LOOP
+      SELECT cidr, parent_prefix_id INTO near FROM prefixes WHERE id = near.parent_prefix_id;
+    END LOOP;
+    RETURN near.cidr;
+  END $$;
 
   CREATE FUNCTION prefix_in_parent() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
@@ -382,7 +393,7 @@ export async function down(knex: Knex): Promise<void> {
     DROP TRIGGER interfaces_follow_device ON devices;
     DROP TRIGGER devices_units ON devices;
     DROP FUNCTION interfaces_at_device, interfaces_follow_device, must_not_circle, prefix_in_parent, ip_range_whole, flag_of_vrf, vrf_flag_changed,
-      prefix_space_freed, address_space_freed, range_space_freed, device_units, device_units_again, cable_takes_ends, inet_number;
+      prefix_space_freed, address_space_freed, range_space_freed, device_units, device_units_again, cable_takes_ends, inet_number, closest_prefix;
     DROP INDEX sites_name, devices_name, devices_asset_tag;
     ALTER TABLE devices DROP search, DROP units, DROP depth, DROP primary_ip6_id, DROP primary_ip4_id, DROP asset_tag, DROP serial, DROP platform_id, DROP role_id,
       DROP device_type_id, DROP face, DROP position, DROP rack_id, DROP location_id, DROP status, DROP custom_fields, DROP tags, DROP description;

@@ -60,6 +60,8 @@ export class World {
   private rows = new Map<ResourceName, Map<string, Row>>();
   private indexes = new Map<string, Map<string, Set<string>>>();
   private changed = new Map<string, Change>();
+  /** True when addresses or ranges are planned to come, change or go, or prefixes to move or go. */
+  private spaceChanged = false;
   private readonly listeners: { reset(): void; changed(change: Change): void }[] = [];
 
   /** Told of every row that comes, changes or goes, and when the planned changes are forgotten. */
@@ -84,6 +86,7 @@ export class World {
     this.rows = new Map([...this.stored].map(([resource, rows]) => [resource, new Map(rows)]));
     this.indexes = new Map();
     this.changed = new Map();
+    this.spaceChanged = false;
     for (const listener of this.listeners) listener.reset();
     for (const [resource, rows] of this.rows) {
       for (const row of rows.values()) for (const listener of this.listeners) listener.changed({ resource, id: row.id, before: null, after: row });
@@ -118,9 +121,9 @@ export class World {
     return this.facts.get(needKey(need)) as Facts[N];
   }
 
-  /** The same for a fact that says nothing of planned changes. */
+  /** The same for a fact that says nothing of planned changes: with changes that it depends on it cannot be known. */
   factNow<N extends FactName>(name: N, id: string): Facts[N] {
-    if (this.changed.size > 0) throw new Unwritten();
+    if (name === 'direct' ? this.spaceChanged : this.changed.size > 0) throw new Unwritten();
     return this.fact(name, id);
   }
 
@@ -154,6 +157,7 @@ export class World {
     }
     if (after) rows.set(id, after);
     else rows.delete(id);
+    this.spaceChanged ||= resource === 'ip-addresses' || resource === 'ip-ranges' || (resource === 'prefixes' && before !== null && (before.cidr !== after?.cidr || before.vrfId !== after?.vrfId));
     const earlier = this.changed.get(`${resource}/${id}`);
     this.changed.set(`${resource}/${id}`, { resource, id, before: earlier ? earlier.before : before, after });
     for (const listener of this.listeners) listener.changed({ resource, id, before, after });

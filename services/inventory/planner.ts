@@ -1,6 +1,6 @@
 import { stamped, writeChanges } from '../../db/inventory/apply.ts';
 import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
-import { findVrfs, lockVrfs } from '../../db/inventory/locks.ts';
+import { findVrfs, lockVrfs, preferIndexes } from '../../db/inventory/locks.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError } from '../../domain/errors.ts';
@@ -93,6 +93,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
      */
     async plan(trx: Knex, caller: Caller, mutations: readonly Mutation[], { writes, each, now }: { writes: boolean; each: boolean; now: Date }): Promise<Outcome & { write(): Promise<void> }> {
       const viewer = viewerOf(caller, each);
+      await preferIndexes(trx);
       const held = writes ? await firstVrfs(trx, mutations) : null;
       if (held) await lockVrfs(trx, held);
       const planned: Planned[] = [];

@@ -27,7 +27,7 @@ export const interfaces = resource({
     tenantId: reference('tenants', { derived: true }), siteId: reference('sites', { derived: true }),
   },
   unique: [['deviceId', 'name']],
-  search: ['name', 'macAddress', 'description'],
+  search: ['name', 'macAddress', 'description'], names: ['name', 'macAddress'],
   cascades: [{ resource: 'cables', field: 'aInterfaceId' }, { resource: 'cables', field: 'bInterfaceId' }],
   frees: [{ resource: 'ip-addresses', field: 'interfaceId' }, { resource: 'interfaces', field: 'lagId' }],
 });

@@ -106,6 +106,7 @@ function checkOrphans(draft: Draft, stillIn: Block | null): void {
   if (!before || stepParent(draft)) return;
   const block = blockOf(before);
   if (stillIn && contains(stillIn, block)) return;
+  if (draft.space.children(before).some(({ row }) => draft.world.isNew('prefixes', row.id))) throw new Unwritten();
   for (const { resource, id, label, row } of lyingIn(draft, vrfKeyOf(before), block, stillIn)) {
     draft.conflict('orphan', `${label} would be in no prefix any more`, { resource, row: row ?? { id, version: 0 } });
   }
