@@ -62,7 +62,7 @@ const MAX_PREPARED_BINDINGS = 200;
 const MANY_ROWS = 20;
 
 /** A value of a row: an object is one of a column of the type `json`. */
-type Value = string | number | Date | object | null;
+type Value = string | number | boolean | Date | object | null;
 
 const bindingOf = (value: Value): Knex.RawBinding =>
   typeof value === 'object' && value !== null && !(value instanceof Date) ? JSON.stringify(value) : value;
@@ -107,7 +107,7 @@ export async function writeTrail(db: Knex, trail: Trail): Promise<void> {
     return change.optional ? [] : [`must_change((SELECT count(*) FROM c${i}))`];
   });
   for (const record of trail.inserts) {
-    const row = record.$toDatabaseJson() as Record<string, Knex.RawBinding>;
+    const row = record.$toDatabaseJson() as Record<string, Value>;
     const { tableName } = record.constructor as typeof Model;
     sql.insert(tableName, Object.keys(row).join(', '), [Object.values(row)]);
   }

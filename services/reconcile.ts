@@ -1,6 +1,7 @@
 import type { Commit } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
 import { purgeKeys } from '../db/idempotency.ts';
+import { purgeImportRows } from '../db/inventory/importRows.ts';
 import { purgeExpired } from '../db/purge.ts';
 import { takeUnsettled, withOutboxRow } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
@@ -14,6 +15,9 @@ import type { JobRuns } from './jobRuns.ts';
 import { subject } from './jobTrail.ts';
 import type { JobStarts } from './jobStarts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
+
+/** The rows of an import can be read for so long; the import itself stays. */
+const KEEP_IMPORT_ROWS_MS = 30 * 86_400_000;
 
 export type Reconcile = ReturnType<typeof createReconcile>;
 
@@ -73,6 +77,8 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts
       const before = new Date(clock.now().getTime() - KEEP_KEYS_MS);
       while ((await purgeKeys(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
       while ((await purgeExpired(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
+      const imports = { kept: new Date(clock.now().getTime() - KEEP_IMPORT_ROWS_MS), abandoned: before };
+      while ((await purgeImportRows(db, imports, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
     },
   };
 }

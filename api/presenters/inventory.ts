@@ -5,7 +5,7 @@ const HIDDEN: ReadonlySet<string> = new Set(['version', 'createdAt', 'updatedAt'
 
 /** Ids that a rehearsal made up are nobody's: they are left out, or null where something points to them. */
 function withoutIds<T>(value: T, made: ReadonlySet<string>): T {
-  return made.size === 0 ? value : (JSON.parse(JSON.stringify(value), (_, each: unknown) => (typeof each === 'string' && made.has(each) ? null : each)) as T);
+  return made.size === 0 ? value : (JSON.parse(JSON.stringify(value), (name, each: unknown) => (typeof each === 'string' && made.has(each) ? (name === 'label' ? 'new' : null) : each)) as T);
 }
 
 const madeUp = (planned: readonly Planned[]): Set<string> =>

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { Type, type Static } from 'typebox';
 import { MAX_IMPORT_BYTES } from '../../domain/inventory/imports.ts';
-import { RESOURCE_NAMES, type Resource } from '../../domain/inventory/resource.ts';
+import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
+import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { InventoryExports } from '../../services/inventory/exports.ts';
 import type { FileFormat, ImportState, InventoryImports } from '../../services/inventory/imports.ts';

@@ -90,7 +90,8 @@ const IN_SPACE: ReadonlySet<string> = new Set(['prefixes', 'ip-ranges', 'ip-addr
 
 /** What a list of a resource can be asked for. */
 export function selectionQuery(resource: Resource): Record<string, TSchema> {
-  const fields = filtersOf(resource).map((name) => [name, Type.Optional(filterOf(resource.fields[name] as Resource['fields'][string]))]);
+  const asked = new Set(filtersOf(resource));
+  const fields = Object.entries(resource.fields).filter(([name]) => asked.has(name)).map(([name, field]) => [name, Type.Optional(filterOf(field))]);
   const network = (description: string) => Type.Optional(Type.String({ maxLength: 50, description }));
   return {
     q: Type.Optional(Type.String({ minLength: 2, maxLength: 100, description: `Part of ${resource.search.join(', ')}.` })),

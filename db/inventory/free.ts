@@ -20,14 +20,14 @@ async function lookAt(trx: Knex, prefix: Row, whole: Block, from: bigint, limit:
   const [vrf, start, end] = [vrfKeyOf(prefix), formatHost(whole.family, from), formatHost(whole.family, whole.last)];
   // A network that begins before an address, and one that begins at it, sort before it.
   const around = Array.from({ length: bitsOf(whole.family) - whole.length }, (_, i) => formatBlock(blockAt(whole.family, from, whole.length + 1 + i)));
-  const { rows } = (await trx.raw(
+  const { rows } = await trx.raw<{ rows: { kind: string; first: string; last: string }[] }>(
     `(SELECT 'c' AS kind, host(cidr) AS first, host(broadcast(cidr)) AS last FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ? AND cidr = ANY (?::cidr[]))
       UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ? AND cidr > ?::inet ORDER BY cidr LIMIT ?)
       UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY host LIMIT ?)
       UNION ALL (SELECT 'r', host(start_address), host(end_address) FROM ip_ranges
         WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
     [vrf, prefix.id, around, vrf, prefix.id, start, limit, vrf, start, end, limit, vrf, start, end, limit],
-  )) as { rows: { kind: string; first: string; last: string }[] };
+  );
   const spans = rows.map(({ kind, first, last }) => ({ kind, first: valueOf(first), last: valueOf(last) }));
   // A kind that filled its limit says nothing of what is behind its last.
   const ends = ['p', 'a', 'r'].flatMap((kind) => {
@@ -40,7 +40,7 @@ async function lookAt(trx: Knex, prefix: Row, whole: Block, from: bigint, limit:
 
 /** The hint below which there is no room; the first address of the prefix when there is none. */
 async function readHint(trx: Knex, prefixId: string, length: number): Promise<bigint | undefined> {
-  const { rows } = (await trx.raw('SELECT host(next_free) AS next FROM free_hints WHERE prefix_id = ? AND length = ?', [prefixId, length])) as { rows: { next: string }[] };
+  const { rows } = await trx.raw<{ rows: { next: string }[] }>('SELECT host(next_free) AS next FROM free_hints WHERE prefix_id = ? AND length = ?', [prefixId, length]);
   return rows[0] && valueOf(rows[0].next);
 }
 

@@ -1,7 +1,8 @@
 import type { Knex } from '../knex.ts';
 import { prepared } from '../prepared.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { ResourceName, Row } from '../../domain/inventory/resource.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import type { Row } from '../../domain/inventory/resource.ts';
 import { labelOf } from '../../domain/inventory/standing.ts';
 import type { FactName, Need, User, World } from '../../domain/inventory/world.ts';
 import { AppError } from '../../domain/errors.ts';
@@ -63,7 +64,7 @@ function tell(world: World, needs: readonly Need[], found: readonly Found[]): vo
 }
 
 function factOf(name: FactName, found: readonly Found[]): unknown {
-  if (name === 'usage') return BigInt(String(found[0]?.row.used ?? 0).split('.')[0] ?? 0);
+  if (name === 'usage') return BigInt((found[0]?.row.used as string | undefined)?.split('.')[0] ?? 0);
   if (name.endsWith('Above')) return true;
   return found.slice(0, MAX_USERS - 1).map(({ row }): User => {
     const { resource, record, id, label } = row as { resource: string; record?: Record<string, unknown>; id?: string; label?: string };
@@ -214,7 +215,7 @@ const FACTS: Readonly<Record<Exclude<FactName, 'usage'>, (id: string) => Part[]>
   },
 
   outsiders(id) {
-    const [name = '', record = ''] = [id.slice(0, id.indexOf('/')), id.slice(id.indexOf('/') + 1)];
+    const [name, record] = [id.slice(0, id.indexOf('/')), id.slice(id.indexOf('/') + 1)];
     const grants = outsider('assignments', 'grants', 'role_id', `${{ sites: 'site_id', devices: 'device_id' }[name] ?? 'tenant_id'} = ?`, record, id);
     if (name !== 'tenants') return [grants];
     const at = (label: string, table: string, column: string, where = '') => outsider(label, table, column, `tenant_id = ?${where}`, record, id);

@@ -1,5 +1,5 @@
 import type { Knex } from '../knex.ts';
-import type { ResourceName } from '../../domain/inventory/resource.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { tableOf } from './tables.ts';
 

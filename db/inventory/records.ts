@@ -2,7 +2,8 @@ import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
 import { cutPage, type Page } from '../keyset.ts';
 import type { Knex } from '../knex.ts';
 import { whereInScope } from '../scopeSql.ts';
-import type { Resource, ResourceName, Row } from '../../domain/inventory/resource.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Scope } from '../../domain/scope.ts';
 import { columnOf, columnsOf, placeColumnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
@@ -36,7 +37,7 @@ function modelOf(resource: Resource): ModelClass<Model> {
 
 type Query = QueryBuilder<Model, Model[]>;
 
-const rowsFrom = (resource: Resource, found: readonly Model[]): Row[] => found.map((each) => rowOf(resource, { ...each } as unknown as Record<string, unknown>));
+const rowsFrom = (resource: Resource, found: readonly Model[]): Row[] => found.map((each) => rowOf(resource, each.toJSON()));
 
 /** Records inside `scope`. */
 function visible(db: Knex, resource: Resource, scope: Scope): Query {

@@ -1,5 +1,6 @@
 import { bitsOf, formatHost, parseInterfaceAddress, parseHost } from '../../domain/inventory/cidr.ts';
-import type { Resource, ResourceName, Row } from '../../domain/inventory/resource.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Standing } from '../../domain/inventory/resource.ts';
 import type { PlaceColumns } from '../scopeSql.ts';

@@ -47,7 +47,7 @@ const USAGE = `
   ) AS a`;
 
 export async function readUsage(db: Knex, ids: readonly string[]): Promise<Map<string, Usage>> {
-  const { rows } = (await db.raw(USAGE, [[...ids]])) as { rows: { id: string; size: string; used: string; children: string; addresses: string; ranges: string }[] };
+  const { rows } = await db.raw<{ rows: { id: string; size: string; used: string; children: string; addresses: string; ranges: string }[] }>(USAGE, [[...ids]]);
   const whole = (text: string) => BigInt(text.split('.')[0] ?? '0');
   return new Map(rows.map((row) => [row.id, {
     size: whole(row.size), used: whole(row.used), children: Number(row.children), addresses: Number(row.addresses), ranges: Number(row.ranges),

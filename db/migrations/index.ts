@@ -5,6 +5,8 @@ import * as access from './0003_access.ts';
 import * as webhooks from './0004_webhooks.ts';
 import * as schedules from './0005_schedules.ts';
 import * as inventory from './0006_inventory.ts';
+import * as inventoryRules from './0007_inventory_rules.ts';
+import * as imports from './0008_imports.ts';
 
 /** In the order in which they run. A migration that has landed is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -14,4 +16,6 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0004_webhooks': webhooks,
   '0005_schedules': schedules,
   '0006_inventory': inventory,
+  '0007_inventory_rules': inventoryRules,
+  '0008_imports': imports,
 };

@@ -1,5 +1,6 @@
 import { MAX_EFFECTS, type Draft, type Effect, type Operation, type Planned, type Viewer } from './planning.ts';
-import type { Resource, ResourceName, Row } from './resource.ts';
+import type { ResourceName } from './names.ts';
+import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 import type { Space } from './space.ts';
 import { labelOf } from './standing.ts';

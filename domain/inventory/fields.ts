@@ -1,6 +1,6 @@
 import { Type, type TSchema } from 'typebox';
 import { formatBlock, formatHost, isBlock, parseBlock, parseHost, parseInterfaceAddress, type Unparsable } from './cidr.ts';
-import type { ResourceName } from './resource.ts';
+import type { ResourceName } from './names.ts';
 
 /** What a field holds; it decides how a list filters and sorts by it. */
 export type FieldType = 'text' | 'integer' | 'number' | 'boolean' | 'reference' | 'network' | 'address' | 'texts' | 'object';
@@ -29,7 +29,7 @@ function field(type: FieldType, schema: TSchema, options: Options, more: Partial
   const { required = false, fixed = false, derived = false, description } = options;
   const fallback = options.default ?? null;
   return {
-    type, schema: description === undefined ? schema : { ...schema, description } as TSchema, required, fixed, derived,
+    type, schema: description === undefined ? schema : { ...schema, description }, required, fixed, derived,
     default: fallback, nullable: !required && fallback === null, ...more,
   };
 }

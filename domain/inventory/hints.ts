@@ -1,6 +1,7 @@
 import { bitsOf, formatBlock, formatHost, isBlock, parseBlock, parseHost } from './cidr.ts';
 import type { Mutation } from './planning.ts';
-import type { Resource, ResourceName } from './resource.ts';
+import type { ResourceName } from './names.ts';
+import type { Resource } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 import { GLOBAL_VRF, type Need } from './world.ts';
 

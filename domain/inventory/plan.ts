@@ -1,7 +1,8 @@
 import { PLATFORM } from '../scope.ts';
 import { openDraft, type OpenDraft } from './draft.ts';
 import { isValid, OPERATIONS, type Mutation, type Operation, type PlanError, type Planned, type Viewer } from './planning.ts';
-import { RESOURCE_NAMES, writable, type Resource, type ResourceName, type Row } from './resource.ts';
+import { RESOURCE_NAMES, type ResourceName } from './names.ts';
+import { writable, type Resource, type Row } from './resource.ts';
 import { REFERRERS, RESOURCES } from './resources/index.ts';
 import { checkCustomFields, checkTags } from './rules/customFields.ts';
 import { RULES } from './rules/index.ts';
@@ -115,14 +116,13 @@ function resolveReferences(draft: OpenDraft, viewer: Viewer): void {
     const value = after[name];
     if (reference === undefined || derived || value === null || value === undefined || !draft.sound(name)) continue;
     if (!draft.given(name) && before) continue;
-    if (name === 'tenantId') {
-      if (isRecord(value)) resolveNamed(draft, viewer, name, reference, value);
-      else checkTenant(draft, viewer, String(value));
-    } else if (isRecord(value)) resolveNamed(draft, viewer, name, reference, value);
+    if (isRecord(value)) resolveNamed(draft, viewer, name, reference, value);
+    else if (typeof value !== 'string') continue;
+    else if (name === 'tenantId') checkTenant(draft, viewer, value);
     else {
-      const row = draft.world.get(reference, String(value));
+      const row = draft.world.get(reference, value);
       // What was there before may stay, whether or not the caller sees it.
-      if (!row || (!viewer.sees(RESOURCES[reference], row) && before?.[name] !== value)) draft.error(name, 'not_found', `there is no ${RESOURCES[reference].kind} with id ${String(value)}`);
+      if (!row || (!viewer.sees(RESOURCES[reference], row) && before?.[name] !== value)) draft.error(name, 'not_found', `there is no ${RESOURCES[reference].kind} with id ${value}`);
     }
   }
 }
@@ -134,7 +134,7 @@ function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
   // Whoever may work at a site may give its tenant what stands there.
   const { siteId } = draft.after;
   const site = typeof siteId === 'string' ? draft.world.get('sites', siteId) : undefined;
-  if (site && site.tenantId === id && viewer.sees(RESOURCES.sites, site)) return;
+  if (site?.tenantId === id && viewer.sees(RESOURCES.sites, site)) return;
   draft.error('tenantId', 'not_found', `there is no tenant with id ${id}`);
 }
 

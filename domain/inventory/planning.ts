@@ -1,4 +1,5 @@
-import type { Resource, ResourceName, Row } from './resource.ts';
+import type { ResourceName } from './names.ts';
+import type { Resource, Row } from './resource.ts';
 import type { Space } from './space.ts';
 import type { World } from './world.ts';
 

@@ -1,11 +1,6 @@
 import { Type, type TObject, type TSchema } from 'typebox';
 import { CUSTOM, prose, reference, slug, TAGS, type Field } from './fields.ts';
-
-export const RESOURCE_NAMES = [
-  'tenants', 'regions', 'sites', 'locations', 'racks', 'manufacturers', 'device-types', 'device-roles', 'platforms', 'devices',
-  'interfaces', 'cables', 'vrfs', 'vlan-groups', 'vlans', 'prefixes', 'ip-ranges', 'ip-addresses', 'tags', 'custom-fields',
-] as const;
-export type ResourceName = (typeof RESOURCE_NAMES)[number];
+import type { ResourceName } from './names.ts';
 
 /** A record of any resource, as the API shows it. */
 export type Row = { readonly id: string; readonly version: number; readonly [field: string]: unknown };

@@ -1,4 +1,5 @@
-import type { ResourceName, Row } from './resource.ts';
+import type { ResourceName } from './names.ts';
+import type { Row } from './resource.ts';
 
 /** Rows of a resource whose fields have these values. */
 export type Lookup = { resource: ResourceName; fields: readonly string[]; values: readonly unknown[] };
@@ -143,7 +144,7 @@ export class World {
   /** True when this record was made by a change that is planned and not written. */
   isNew(resource: ResourceName, id: string): boolean {
     const change = this.changed.get(`${resource}/${id}`);
-    return change !== undefined && change.before === null;
+    return change?.before === null;
   }
 
   private change(resource: ResourceName, id: string, after: Row | null): void {

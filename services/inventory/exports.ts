@@ -1,6 +1,7 @@
 import { stringify } from 'csv-stringify/sync';
 import type { Caller } from '../../domain/caller.ts';
-import type { Resource, ResourceName, Row } from '../../domain/inventory/resource.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { FileFormat } from './imports.ts';
 import type { InventoryRecords, RecordFilter, RecordKey } from './records.ts';

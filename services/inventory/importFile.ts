@@ -4,7 +4,8 @@ import { CsvError, parse, type Info } from 'csv-parse';
 import type { FileRow } from '../../db/inventory/importRows.ts';
 import { AppError, invalidField } from '../../domain/errors.ts';
 import { mutationOfRecord, recordOfRow, unknownColumns } from '../../domain/inventory/imports.ts';
-import type { Resource, ResourceName } from '../../domain/inventory/resource.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 
 /** Characters of one row. */

@@ -10,7 +10,7 @@ import { systemCaller, type Caller } from '../../domain/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/errors.ts';
 import { IMPORT, MAX_DRY_ROWS, MAX_IMPORT_ROWS } from '../../domain/inventory/imports.ts';
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
-import type { ResourceName } from '../../domain/inventory/resource.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { jobWorkflowId, type DispatchTask } from '../../temporal/contracts.ts';

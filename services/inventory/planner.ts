@@ -7,14 +7,15 @@ import { AppError } from '../../domain/errors.ts';
 import { hintsOf, vrfAsked } from '../../domain/inventory/hints.ts';
 import { planAll } from '../../domain/inventory/plan.ts';
 import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
-import { createSchema, updateSchema, type Resource, type ResourceName } from '../../domain/inventory/resource.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import { createSchema, updateSchema, type Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { Space } from '../../domain/inventory/space.ts';
 import { placeOf, writePlaceOf } from '../../domain/inventory/standing.ts';
 import { vrfKeyOf, World, type Change, type Need } from '../../domain/inventory/world.ts';
 import { covers } from '../../domain/scope.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
-import { compileCheck, type Check } from '../../platform/schemaCheck.ts';
+import { compileCheck, type Check, type SchemaError } from '../../platform/schemaCheck.ts';
 import type { Access } from '../access.ts';
 
 export type Planner = ReturnType<typeof createPlanner>;
@@ -27,6 +28,19 @@ const MAX_ROUNDS = 30;
 
 const IN_A_VRF: readonly string[] = ['prefixes', 'ip-ranges', 'ip-addresses'];
 
+/**
+ * A field that may be null, or a reference, fails in every way that it could be right: what is said of it is what it
+ * would have to be.
+ */
+function plainly(errors: readonly SchemaError[]): SchemaError[] {
+  const open = new Set(errors.filter(({ code }) => code === 'anyOf').map(({ pointer }) => pointer));
+  const plain = errors.filter(({ pointer, code, message }) => !open.has(pointer) || (code !== 'anyOf' && code !== 'type' && message !== 'must be null'));
+  const left = [...open].filter((pointer) => !plain.some((error) => error.pointer === pointer));
+  return [...plain, ...left.map((pointer) => ({
+    pointer, code: 'type', message: [...new Set(errors.filter((error) => error.pointer === pointer && error.code === 'type').map(({ message }) => message))].join(' or ').replaceAll(' or must be', ' or'),
+  }))];
+}
+
 /** Schema checks are made when first needed: most processes never see most resources. */
 function checks() {
   const compiled = new Map<string, Check>();
@@ -34,7 +48,7 @@ function checks() {
     const key = `${resource.name}/${operation}`;
     const check = compiled.get(key) ?? compileCheck(operation === 'create' ? createSchema(resource) : updateSchema(resource));
     compiled.set(key, check);
-    return check(record);
+    return plainly(check(record));
   };
 }
 

@@ -31,6 +31,7 @@ const PROMISED = [
   'GET /api/events', 'GET /api/events/{id}',
   'GET /api/schedules', 'POST /api/schedules', 'GET /api/schedules/{id}', 'PUT /api/schedules/{id}', 'DELETE /api/schedules/{id}', 'GET /api/schedules/logs',
   'POST /api/backup/schedules',
+  'POST /api/validation/inventory',
 ];
 
 /** What providers send has parts of their own making; it is never stored or answered. */

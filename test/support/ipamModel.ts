@@ -34,7 +34,7 @@ export class IpamModel {
   prefix(wanted: ModelPrefix, asked: string | null): Verdict {
     const before = this.prefixes.find(({ id }) => id === wanted.id);
     const [errors, conflicts]: [string[], string[]] = [[], []];
-    const moved = !before || before.vrf !== wanted.vrf || !equal(before, wanted);
+    const moved = before?.vrf !== wanted.vrf || !equal(before, wanted);
     if (moved && !this.lax(wanted.vrf) && this.prefixes.some((p) => p.id !== wanted.id && p.vrf === wanted.vrf && equal(p, wanted))) conflicts.push('duplicate');
     const closest = this.closest(wanted.vrf, wanted, wanted.id);
     const parent = this.prefixes.find(({ id }) => id === asked);
@@ -64,13 +64,13 @@ export class IpamModel {
 
   address(wanted: ModelAddress): Verdict {
     const before = this.addresses.find(({ id }) => id === wanted.id);
-    const moved = !before || before.vrf !== wanted.vrf || before.first !== wanted.first || before.family !== wanted.family;
+    const moved = before?.vrf !== wanted.vrf || before.first !== wanted.first || before.family !== wanted.family;
     const [errors, conflicts]: [string[], string[]] = [[], []];
     const twins = this.addresses.filter((a) => a.id !== wanted.id && a.vrf === wanted.vrf && equal(a, wanted));
     if ((moved || before.shared !== wanted.shared) && !this.lax(wanted.vrf) && twins.some((a) => !a.shared || !wanted.shared)) conflicts.push('duplicate');
     if (!moved) return { errors, conflicts };
     const around = this.closest(wanted.vrf, { family: wanted.family, first: wanted.first, last: wanted.last });
-    if (around && around.family === 4 && around.length < 31 && (wanted.first === around.first || wanted.first === around.last)) errors.push('reserved_address');
+    if (around?.family === 4 && around.length < 31 && (wanted.first === around.first || wanted.first === around.last)) errors.push('reserved_address');
     if (around?.mode === 'dynamic') conflicts.push('dynamic_prefix');
     return { errors, conflicts };
   }

@@ -1,5 +1,6 @@
 import { choice, choices, flag, integer, matching, number, reference, text } from '../fields.ts';
-import { resource, RESOURCE_NAMES } from '../resource.ts';
+import { RESOURCE_NAMES } from '../names.ts';
+import { resource } from '../resource.ts';
 
 const COLOR = '^#[0-9a-f]{6}$';
 const color = matching(COLOR, 'must be a colour such as #00a1ff');

@@ -1,4 +1,5 @@
-import type { Resource, ResourceName } from '../resource.ts';
+import type { ResourceName } from '../names.ts';
+import type { Resource } from '../resource.ts';
 import { customFields, deviceRoles, deviceTypes, manufacturers, platforms, tags } from './catalogues.ts';
 import { cables, devices, interfaces } from './machines.ts';
 import { ipAddresses, ipRanges, prefixes, vlanGroups, vlans, vrfs } from './networks.ts';

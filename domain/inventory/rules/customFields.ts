@@ -62,7 +62,7 @@ export const customFieldRules: Rules = {
   write(draft) {
     const { after, before, world } = draft;
     if (!draft.sound('type', 'choices', 'minimum', 'maximum', 'name', 'resource')) return;
-    const [choosing, counting] = [/^choice/.test(String(after.type)), /^(?:integer|number)$/.test(String(after.type))];
+    const [choosing, counting] = [String(after.type).startsWith('choice'), /^(?:integer|number)$/.test(String(after.type))];
     if (choosing !== (after.choices as unknown[]).length > 0) draft.error('choices', 'choices', choosing ? 'is required for this type' : 'is for the types choice and choices');
     if (!counting && (after.minimum !== null || after.maximum !== null)) draft.error('minimum', 'bounds', 'is for numbers');
     if (before && !draft.changes('tenantId')) return;

@@ -1,5 +1,5 @@
 import type { Rules } from '../planning.ts';
-import type { ResourceName } from '../resource.ts';
+import type { ResourceName } from '../names.ts';
 import { addressRules, rangeRules } from './addresses.ts';
 import { customFieldRules, tagRules } from './customFields.ts';
 import { cableRules, deviceRules, interfaceRules } from './machines.ts';

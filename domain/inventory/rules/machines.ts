@@ -1,4 +1,6 @@
 import type { Draft, Rules } from '../planning.ts';
+import { RESOURCES } from '../resources/index.ts';
+import { labelOf } from '../standing.ts';
 import type { Row } from '../resource.ts';
 import { spanOf } from '../space.ts';
 import { checkMount, mustBeAtSite, placeRemoval } from './places.ts';
@@ -44,7 +46,7 @@ export const interfaceRules: Rules = {
     if (draft.sound('mode', 'untaggedVlanId') && after.untaggedVlanId !== null && after.mode === null) draft.error('mode', 'required', 'is required where there is a VLAN');
     if (!before || !draft.changes('kind') || !draft.sound('kind')) return;
     if (CABLELESS.includes(after.kind)) {
-      for (const row of cablesOf(draft, after.id)) draft.conflict('in_use', `cable ${String(row.label ?? row.id)} is plugged in`, { resource: 'cables', row }, 'kind');
+      for (const row of cablesOf(draft, after.id)) draft.conflict('in_use', `cable ${labelOf(RESOURCES.cables, row)} is plugged in`, { resource: 'cables', row }, 'kind');
     }
     if (before.kind === 'lag') {
       for (const row of world.where('interfaces', ['lagId'], [after.id])) draft.conflict('in_use', `interface ${String(row.name)} is a member`, { resource: 'interfaces', row }, 'kind');

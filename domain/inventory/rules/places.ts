@@ -1,5 +1,8 @@
 import type { Draft, Rules } from '../planning.ts';
-import type { Resource, ResourceName, Row } from '../resource.ts';
+import type { ResourceName } from '../names.ts';
+import type { Resource, Row } from '../resource.ts';
+import { RESOURCES } from '../resources/index.ts';
+import { labelOf } from '../standing.ts';
 import { PLATFORM } from '../../scope.ts';
 
 /** An error when a record that this one names stands at another site. */
@@ -14,7 +17,7 @@ export function mustBeAtSite(draft: Draft, field: string, resource: ResourceName
 function mustBeUnused(draft: Draft, users: readonly { resource: ResourceName; field: string }[], because: string): void {
   for (const { resource, field } of users) {
     for (const row of draft.world.where(resource, [field], [draft.after.id]).slice(0, 10)) {
-      draft.conflict('in_use', `${because}: ${resource} ${String(row.name ?? row.id)}`, { resource, row });
+      draft.conflict('in_use', `${because}: ${resource} ${labelOf(RESOURCES[resource], row)}`, { resource, row });
     }
   }
 }
@@ -73,7 +76,7 @@ export function checkMount(draft: Draft): void {
   if (after.rackId === null) draft.error('position', 'without_rack', 'needs a rack');
   if (after.face === null) draft.error('face', 'required', 'is required where there is a position');
   if (after.rackId === null || after.face === null || !draft.changes('rackId', 'position', 'face', 'deviceTypeId')) return;
-  const rack = world.get('racks', String(after.rackId));
+  const rack = typeof after.rackId === 'string' ? world.get('racks', after.rackId) : undefined;
   const type = world.get('device-types', String(after.deviceTypeId));
   if (!rack || !type) return;
   if (type.uHeight === 0) {

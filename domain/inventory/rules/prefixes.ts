@@ -8,7 +8,7 @@ import { Unwritten, vrfKeyOf, type User } from '../world.ts';
 const FULL_PERCENT = 80n;
 
 export const isUniqueIn = ({ world }: Draft, row: Row): boolean =>
-  row.vrfId === null || world.get('vrfs', String(row.vrfId))?.enforceUnique !== false;
+  typeof row.vrfId !== 'string' || world.get('vrfs', row.vrfId)?.enforceUnique !== false;
 
 /** Warns when `more` addresses make a prefix fuller than `FULL_PERCENT`. */
 export function warnWhenFull(draft: Draft, { row, block }: Placed, more: bigint): void {
