@@ -6,6 +6,7 @@ import { table, type Result } from './report.ts';
 const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<Result[]> }>>> = {
   access: () => import('./access.ts'),
   events: () => import('./events.ts'),
+  inventory: () => import('./inventory.ts'),
   jobs: () => import('./jobs.ts'),
   schedules: () => import('./schedules.ts'),
   start: () => import('./start.ts'),

@@ -38,14 +38,14 @@ function valueOf(type: string | undefined, cell: string): unknown {
   }
 }
 
-/** A row of a table as a record. An empty cell is no value: the default of a new record, null in one that is there. */
+/** A row of a table as a record. An empty cell is no value: what a field has unless it is given one. */
 export function recordOfRow(resource: Resource, row: Readonly<Record<string, string>>): Record<string, unknown> {
   const isNew = (row.id ?? '') === '';
   const record: Record<string, unknown> = {};
   for (const [column, cell] of Object.entries(row)) {
     const found = columnOf(resource, column);
     if (!found || isOwnBusiness(resource, found.name) || (cell === '' && (isNew || found.name === 'id'))) continue;
-    const value = found.name === 'id' ? cell : cell === '' ? null : valueOf(resource.fields[found.name]?.type, cell);
+    const value = found.name === 'id' ? cell : cell === '' ? resource.fields[found.name]?.default ?? null : valueOf(resource.fields[found.name]?.type, cell);
     record[found.name] = found.by === null || value === null ? value : { [found.by]: value };
   }
   return record;
