@@ -23,7 +23,7 @@ async function lookAt(trx: Knex, prefix: Row, whole: Block, from: bigint, limit:
   const { rows } = await trx.raw<{ rows: { kind: string; first: string; last: string }[] }>(
     `(SELECT 'c' AS kind, host(cidr) AS first, host(broadcast(cidr)) AS last FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ? AND cidr = ANY (?::cidr[]))
       UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ? AND cidr > ?::inet ORDER BY cidr LIMIT ?)
-      UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY host LIMIT ?)
+      UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
       UNION ALL (SELECT 'r', host(start_address), host(end_address) FROM ip_ranges
         WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
     [vrf, prefix.id, around, vrf, prefix.id, start, limit, vrf, start, end, limit, vrf, start, end, limit],

@@ -118,6 +118,7 @@ export function gapsIn(whole: Span, taken: readonly Span[]): Span[] {
   const gaps: Span[] = [];
   let at = whole.first;
   for (const span of taken) {
+    if (span.first > whole.last) break;
     if (span.first > at) gaps.push({ family: whole.family, first: at, last: span.first - 1n });
     if (span.last >= at) at = span.last + 1n;
   }

@@ -73,6 +73,19 @@ test('fifty ask for the next address, and fifty for the next prefix: no double, 
   expect(await broken(vrfId)).toEqual([]);
 }, 60_000);
 
+test('the next address behind more than one look takes in: nothing is given twice', async () => {
+  const vrfId = (await make('vrfs', { name: 'long' })).id as string;
+  for (const [cidr, first, next] of [['10.0.0.0/8', '10.0.0.0', '10.0.5.221'], ['2001:db8::/32', '2001:db8::', '2001:db8::5dd']] as const) {
+    const pool = await make('prefixes', { cidr, vrfId, allocationMode: 'pool' });
+    await app.deps.db.raw(
+      "INSERT INTO ip_addresses (id, tenant_id, address, vrf_id, status) SELECT 'ipa_' || ? || n, 'platform', ?::inet + n, ?, 'active' FROM generate_series(1, 1500) AS n", [cidr, first, vrfId]);
+    const ask = async () => (await root.post(`/api/inventory/prefixes/${pool.id as string}/allocate`, { kind: 'address' })).body.address as string;
+    expect(await ask()).toBe(next);
+    await app.deps.db('ip_addresses').where({ vrf_id: vrfId }).whereRaw('host = ?::inet + 700', [first]).delete();
+    expect(await ask()).toBe(first === '10.0.0.0' ? '10.0.2.188' : '2001:db8::2bc');
+  }
+});
+
 test('the next address goes round children, ranges and what was given by hand, wherever they begin', async () => {
   const vrfId = (await make('vrfs', { name: 'holes' })).id as string;
   const pool = await make('prefixes', { cidr: '10.0.0.0/27', vrfId, allocationMode: 'pool' });

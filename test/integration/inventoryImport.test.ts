@@ -47,7 +47,7 @@ describe('import', () => {
     for (const [format, type] of [['csv', 'text/csv'], ['ndjson', 'application/x-ndjson']] as const) {
       const file = await root.get(`/api/inventory/tags/export?format=${format}`);
       expect([file.status, file.headers.get('content-type')]).toEqual([200, expect.stringContaining(type)]);
-      const again = await upload(String(file.body).replace('Edge', `Edge ${format}`), 'resource=tags', type);
+      const again = await upload(String(file.body).replace(/Edge( csv)?/, `Edge ${format}`), 'resource=tags', type);
       expect(again.body.counts).toEqual({ created: 0, updated: 2, deleted: 0, invalid: 0, conflict: 0 });
       expect((await root.get('/api/inventory/tags/edge')).body).toMatchObject({ name: `Edge ${format}`, color: null });
     }
