@@ -7,11 +7,14 @@ export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error
 /** True when a lock could not be had in the time that was given for it (SQLSTATE 55P03). */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
+/** A record was changed by another transaction after it had been read. */
+export class Raced extends Error {}
+
 /**
  * True when a constraint or a lock stood against a transaction that had been checked beforehand: another one was
  * quicker, and the same again will see what it did.
  */
-export const isRaced = (error: unknown): boolean => RACED.has(String(sqlState(error)));
+export const isRaced = (error: unknown): boolean => error instanceof Raced || RACED.has(String(sqlState(error)));
 const RACED: ReadonlySet<string> = new Set(['23505', '23503', '23514', '23P01', '40P01', '40001']);
 
 function sqlState(error: unknown): unknown {

@@ -128,7 +128,7 @@ async function idempotently(
   if (!KEY.test(key)) {
     throw invalidField('header', '/Idempotency-Key', 'format', 'must be 1 to 255 visible ASCII characters');
   }
-  const start = await idempotency.begin(request.caller, key, [ctx.method, ctx.path, JSON.stringify(request.body ?? null)], route.secretBody === true);
+  const start = await idempotency.begin(request.caller, key, fingerprintOf(ctx, request), route.secretBody === true);
   if (start.kind === 'answered') return replayed({ ...start.answer });
   if (start.kind === 'committed') return replayed(await route.recover(request.caller, start.subjectId));
   try {
@@ -142,6 +142,11 @@ async function idempotently(
     throw error;
   }
 }
+
+/** What makes a request the same one: of a file that is read as it comes, its length. */
+const fingerprintOf = (ctx: Context, { body, upload }: Parameters<Route['handle']>[0]): string[] => [
+  ctx.method, ctx.path, upload ? `${ctx.querystring} ${ctx.get('content-length')}` : JSON.stringify(body ?? null),
+];
 
 const replayed = (answer: Answer): Answer => ({
   ...answer,

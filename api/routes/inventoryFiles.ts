@@ -59,6 +59,7 @@ export function inventoryFileRoutes({ imports, exports, jobs }: Deps): Route[] {
     route({
       method: 'POST', path: '/api/inventory/import', area, permission: 'inventory:write', summary: 'Take in a CSV or NDJSON file, as a job; rows with an id are changes, others are new',
       query: ImportQuery, upload: { types: Object.keys(TYPES), limitBytes: MAX_IMPORT_BYTES }, answers: { 202: ImportRecord }, headers: ['Prefer'],
+      recover: async (caller, id) => accepted(importView(await imports.read(caller, id)), { location: `/api/inventory/imports/${id}` }),
       handle: async (request) => {
         const { caller, query, upload } = request;
         const format = TYPES[upload?.contentType ?? ''] ?? 'ndjson';

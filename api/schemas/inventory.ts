@@ -94,7 +94,7 @@ export function selectionQuery(resource: Resource): Record<string, TSchema> {
   const fields = Object.entries(resource.fields).filter(([name]) => asked.has(name)).map(([name, field]) => [name, Type.Optional(filterOf(field))]);
   const network = (description: string) => Type.Optional(Type.String({ maxLength: 50, description }));
   return {
-    q: Type.Optional(Type.String({ minLength: 2, maxLength: 100, description: `Part of ${resource.search.join(', ')}.` })),
+    q: Type.Optional(Type.String({ minLength: 3, maxLength: 100, description: `Part of ${resource.search.join(', ')}.` })),
     tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'The id of a tag.' })),
     ...(IN_SPACE.has(resource.name) && { within: network('A network: what lies in it.') }),
     ...(resource.name === 'prefixes' && { contains: network('An address or a network: the prefixes that contain it.') }),

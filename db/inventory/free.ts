@@ -16,17 +16,17 @@ const valueOf = (text: string): bigint => {
 };
 
 /** Children, ranges and addresses from `from` on, at most `limit` of each. */
-async function lookAt(trx: Knex, prefix: Row, whole: Block, from: bigint, limit: number): Promise<Taken> {
+async function lookAt(trx: Knex, prefix: Row, twins: readonly string[], whole: Block, from: bigint, limit: number): Promise<Taken> {
   const [vrf, start, end] = [vrfKeyOf(prefix), formatHost(whole.family, from), formatHost(whole.family, whole.last)];
   // A network that begins before an address, and one that begins at it, sort before it.
   const around = Array.from({ length: bitsOf(whole.family) - whole.length }, (_, i) => formatBlock(blockAt(whole.family, from, whole.length + 1 + i)));
   const { rows } = await trx.raw<{ rows: { kind: string; first: string; last: string }[] }>(
-    `(SELECT 'c' AS kind, host(cidr) AS first, host(broadcast(cidr)) AS last FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ? AND cidr = ANY (?::cidr[]))
-      UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ? AND cidr > ?::inet ORDER BY cidr LIMIT ?)
+    `(SELECT 'c' AS kind, host(cidr) AS first, host(broadcast(cidr)) AS last FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ANY (?::text[]) AND cidr = ANY (?::cidr[]))
+      UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ANY (?::text[]) AND cidr > ?::inet ORDER BY cidr LIMIT ?)
       UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
       UNION ALL (SELECT 'r', host(start_address), host(end_address) FROM ip_ranges
         WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
-    [vrf, prefix.id, around, vrf, prefix.id, start, limit, vrf, start, end, limit, vrf, start, end, limit],
+    [vrf, [...twins], around, vrf, [...twins], start, limit, vrf, start, end, limit, vrf, start, end, limit],
   );
   const spans = rows.map(({ kind, first, last }) => ({ kind, first: valueOf(first), last: valueOf(last) }));
   // A kind that filled its limit says nothing of what is behind its last.
@@ -49,13 +49,15 @@ async function readHint(trx: Knex, prefixId: string, length: number): Promise<bi
  * The caller holds the VRF. `whole` is the prefix; a block of one address is never a reserved one.
  */
 export async function findFree(trx: Knex, prefix: Row, whole: Block, length: number): Promise<Block | null> {
+  // Where the network is there twice, what is below either is taken.
+  const twins: string[] = await trx('prefixes').where({ vrf_key: vrfKeyOf(prefix) }).whereRaw('cidr = ?::cidr', [String(prefix.cidr)]).pluck('id');
   const size = sizeOfLength(whole.family, length);
   const single = length === bitsOf(whole.family);
   const upTo = single && isReserved(whole, whole.last) ? whole.last - 1n : whole.last;
   const aligned = (value: bigint): bigint => ((value + size - 1n) / size) * size;
   let at = aligned((await readHint(trx, prefix.id, length)) ?? (single && whole.length < bitsOf(whole.family) - 1 ? whole.first + 1n : whole.first));
   for (let limit = FIRST_LOOK; at + size - 1n <= upTo; limit = Math.min(limit * 4, LARGEST_LOOK)) {
-    const { spans, until } = await lookAt(trx, prefix, whole, at, limit);
+    const { spans, until } = await lookAt(trx, prefix, twins, whole, at, limit);
     for (const { first, last } of spans) {
       if (first > until || first > at + size - 1n) break;
       if (last >= at) at = aligned(last + 1n);

@@ -1,7 +1,7 @@
 import type { Knex } from '../knex.ts';
 import { prepared } from '../prepared.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
+import { RESOURCE_NAMES, type ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { labelOf } from '../../domain/inventory/standing.ts';
 import type { FactName, Need, User, World } from '../../domain/inventory/world.ts';
@@ -10,6 +10,8 @@ import { columnOf, columnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
 
 /** Rows that one round of a plan may look up. */
 const MAX_ROWS = 50_000;
+/** A statement of more parts is seldom seen twice. */
+const MAX_KEPT_PARTS = 8;
 /** Users of a record that are looked up to be named. */
 const MAX_USERS = 11;
 
@@ -35,7 +37,10 @@ export async function loadNeeds(db: Knex, world: World, needs: readonly Need[], 
   const found: Found[] = [];
   if (parts.length > 0) {
     const text = parts.map(({ sql }) => `(${sql})`).join(' UNION ALL ');
-    const { rows } = (await prepared(db, `${text} LIMIT ${MAX_ROWS + 1}`, parts.flatMap(({ bindings }) => bindings))) as { rows: Found[] };
+    const sql = `${text} LIMIT ${MAX_ROWS + 1}`;
+    const bindings = parts.flatMap((part) => part.bindings);
+    // What is asked once in this form need not be kept.
+    const { rows } = (await (parts.length <= MAX_KEPT_PARTS ? prepared(db, sql, bindings) : db.raw(sql, bindings))) as { rows: Found[] };
     found.push(...rows);
   }
   if (found.length > MAX_ROWS) throw new AppError('limit_reached', `The change concerns more than ${MAX_ROWS} records; make it in smaller steps.`);
@@ -80,9 +85,13 @@ const select = (name: ResourceName, where: string): string => {
   return `SELECT '${name}' AS part, NULL AS key, to_json(x) AS row FROM (SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} ${where}) AS x`;
 };
 
+const RANKS: readonly ResourceName[] = RESOURCE_NAMES;
+
 /** Locked rows are read in a part of their own: a union cannot lock. */
 function rowParts(needs: readonly Of<'row'>[], locking: Locking): Part[] {
-  return grouped(needs, ({ resource }) => resource).flatMap((group) => {
+  // In one order, whoever asks: two transactions do not wait for each other.
+  const groups = grouped(needs, ({ resource }) => resource).sort(([a], [b]) => RANKS.indexOf(a?.resource ?? 'tags') - RANKS.indexOf(b?.resource ?? 'tags'));
+  return groups.flatMap((group) => {
     const name = group[0]?.resource ?? 'tenants';
     const ids = group.map(({ id }) => id);
     if (!locking) return [{ sql: select(name, 'WHERE id = ANY (?::text[])'), bindings: [ids] }];
@@ -95,11 +104,16 @@ function rowParts(needs: readonly Of<'row'>[], locking: Locking): Part[] {
 }
 
 function lookupParts(needs: readonly Of<'rows'>[]): Part[] {
-  return grouped(needs, ({ resource, fields }) => [resource, ...fields].join('|')).map((group) => {
-    const { resource: name, fields } = group[0] ?? { resource: 'tenants' as const, fields: [] };
+  return grouped(needs, ({ resource, fields, most }) => [resource, most, ...fields].join('|')).map((group) => {
+    const { resource: name, fields, most } = group[0] ?? { resource: 'tenants' as const, fields: [], most: undefined };
     const columns = fields.map(columnOf);
     const types = fields.map((field) => sqlTypeOf(RESOURCES[name], field));
     const wanted = `SELECT * FROM unnest(${types.map((type) => `?::${type}[]`).join(', ')})`;
+    if (most !== undefined) {
+      const asked = `unnest(?::${types[0] ?? 'text'}[]) AS asked (value)`;
+      const some = `LATERAL (SELECT ${columnsOf(RESOURCES[name])} FROM ${tableOf(RESOURCES[name])} WHERE ${columns[0] ?? 'id'} = asked.value LIMIT ${most}) AS x`;
+      return { sql: `SELECT '${name}' AS part, NULL AS key, to_json(x) AS row FROM ${asked} CROSS JOIN ${some}`, bindings: [group.map(({ values }) => values[0] as string)] };
+    }
     return { sql: select(name, `WHERE (${columns.join(', ')}) IN (${wanted})`), bindings: fields.map((_, i) => group.map(({ values }) => values[i] as string)) };
   });
 }
@@ -165,65 +179,71 @@ const rangeParts = (needs: readonly Of<'ranges'>[]): Part[] =>
     bindings: [needs.map(({ vrf }) => vrf), needs.map(({ first }) => first), needs.map(({ last }) => last)],
   }];
 
-const user = (name: ResourceName, fact: string, where: string): string => {
+/** Records of a resource that are the answer to a fact, for each id that is asked about; `asked.id` is it. */
+const users = (name: ResourceName, fact: FactName, where: string, ids: readonly string[]): Part => {
   const resource = RESOURCES[name];
-  return `SELECT 'fact:${fact}' AS part, ?::text AS key, json_build_object('resource', '${name}', 'record', to_json(x)) AS row
-    FROM (SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} AS t WHERE ${where} LIMIT ${MAX_USERS}) AS x`;
+  return {
+    sql: `SELECT 'fact:${fact}' AS part, asked.id AS key, json_build_object('resource', '${name}', 'record', to_json(x)) AS row FROM unnest(?::text[]) AS asked (id)
+      CROSS JOIN LATERAL (SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} AS t WHERE ${where} LIMIT ${MAX_USERS}) AS x`,
+    bindings: [[...ids]],
+  };
 };
 
 function factParts(needs: readonly Of<'fact'>[]): Part[] {
-  const usage = needs.filter(({ name }) => name === 'usage').map(({ id }) => id);
-  const others = needs.filter(({ name }) => name !== 'usage').flatMap(({ name, id }) => FACTS[name as Exclude<FactName, 'usage'>](id));
-  if (usage.length === 0) return others;
-  return [...others, { sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED})::text) AS row FROM prefixes AS p WHERE p.id = ANY (?::text[])`, bindings: [usage] }];
+  return grouped(needs, ({ name }) => name).flatMap((group) => {
+    const name = group[0]?.name;
+    return name === undefined ? [] : FACTS[name](group.map(({ id }) => id));
+  });
 }
 
-const above = (name: 'regions' | 'locations') => (id: string): Part[] => [{
+const above = (name: 'regions' | 'locations') => (ids: readonly string[]): Part[] => [{
   sql: `SELECT '${name}' AS part, NULL AS key, to_json(x) AS row FROM (WITH RECURSIVE up AS (
-      SELECT * FROM ${name} WHERE id = ? UNION SELECT p.* FROM ${name} AS p JOIN up ON p.id = up.parent_id
-    ) SELECT ${columnsOf(RESOURCES[name])} FROM up LIMIT 200) AS x`,
-  bindings: [id],
+      SELECT * FROM ${name} WHERE id = ANY (?::text[]) UNION SELECT p.* FROM ${name} AS p JOIN up ON p.id = up.parent_id
+    ) SELECT ${columnsOf(RESOURCES[name])} FROM up) AS x`,
+  bindings: [[...ids]],
 }];
 
-const outsider = (label: string, table: string, name: string, where: string, id: string, fact: string): Part => ({
-  sql: `SELECT 'fact:outsiders' AS part, ?::text AS key, json_build_object('resource', '${label}', 'id', x.id, 'label', x.label) AS row
-    FROM (SELECT id, ${name} AS label FROM ${table} WHERE ${where} LIMIT ${MAX_USERS}) AS x`,
-  bindings: [fact, id],
+/** Rights and accounts at a place: `asked.id` is the resource and the record's id. */
+const outsider = (label: string, table: string, name: string, where: string, ids: readonly string[]): Part => ({
+  sql: `SELECT 'fact:outsiders' AS part, asked.id AS key, json_build_object('resource', '${label}', 'id', x.id, 'label', x.label) AS row FROM unnest(?::text[]) AS asked (id)
+    CROSS JOIN LATERAL (SELECT id, ${name} AS label FROM ${table} WHERE ${where} LIMIT ${MAX_USERS}) AS x`,
+  bindings: [[...ids]],
 });
 
-/** How each fact is found, by the id that it is asked with. */
-const FACTS: Readonly<Record<Exclude<FactName, 'usage'>, (id: string) => Part[]>> = {
+const RECORD = "split_part(asked.id, '/', 2)";
+const part = (i: number) => `(asked.id::json->>${i})`;
+const cidr = (i: number) => `${part(i)}::cidr`;
+
+const lies = (first: string, last: string) => `t.vrf_key = ${part(0)} AND ${first} >= host(${cidr(1)})::inet AND ${last} <= host(broadcast(${cidr(1)}))::inet
+  AND NOT coalesce(closest_prefix(t.vrf_key, inet_merge(${first}, ${last})) << ${cidr(1)}, false)
+  AND NOT EXISTS (SELECT FROM prefixes AS p WHERE p.vrf_key = t.vrf_key AND p.cidr = inet_merge(${first}, ${last}) AND p.cidr << ${cidr(1)})
+  AND (${part(2)} IS NULL OR NOT (${first} <<= ${cidr(2)} AND ${last} <<= ${cidr(2)}))`;
+
+/** How each fact is found, by the ids that it is asked with. */
+const FACTS: Readonly<Record<FactName, (ids: readonly string[]) => Part[]>> = {
+  usage: (ids) => [{ sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED})::text) AS row FROM prefixes AS p WHERE p.id = ANY (?::text[])`, bindings: [[...ids]] }],
   regionsAbove: above('regions'),
   locationsAbove: above('locations'),
+  direct: (ids) => [users('ip-addresses', 'direct', lies('t.host', 't.host'), ids), users('ip-ranges', 'direct', lies('t.start_address', 't.end_address'), ids)],
+  tagUsers: (ids) => Object.values(RESOURCES).map(({ name }) => users(name, 'tagUsers', "t.tags @> ARRAY[asked.id] AND t.tags <> '{}'", ids)),
 
-  direct(id) {
-    const [vrf, cidr, but] = JSON.parse(id) as [string, string, string | null];
-    const lies = (first: string, last: string) => `t.vrf_key = ? AND ${first} >= host(?::cidr)::inet AND ${last} <= host(broadcast(?::cidr))::inet
-      AND NOT coalesce(closest_prefix(t.vrf_key, inet_merge(${first}, ${last})) << ?::cidr, false)
-      AND NOT EXISTS (SELECT FROM prefixes AS p WHERE p.vrf_key = t.vrf_key AND p.cidr = inet_merge(${first}, ${last}) AND p.cidr << ?::cidr)
-      AND (?::cidr IS NULL OR NOT (${first} <<= ?::cidr AND ${last} <<= ?::cidr))`;
-    const bindings = [id, vrf, cidr, cidr, cidr, cidr, but, but, but] as string[];
-    return [{ sql: user('ip-addresses', 'direct', lies('t.host', 't.host')), bindings }, { sql: user('ip-ranges', 'direct', lies('t.start_address', 't.end_address')), bindings }];
-  },
+  fieldUsers: (ids) => grouped(ids, (id) => String((JSON.parse(id) as string[])[1])).map((group) => {
+    const name = (JSON.parse(group[0] ?? '[]') as [string, ResourceName])[1];
+    const { standing } = RESOURCES[name];
+    const tenant = standing === 'isTenant' ? 't.id' : standing === 'catalogue' ? "'platform'" : 't.tenant_id';
+    return users(name, 'fieldUsers', `jsonb_exists(t.custom_fields, ${part(2)}) AND t.custom_fields <> '{}' AND ${part(0)} IN ('platform', ${tenant})`, group);
+  }),
 
-  tagUsers: (id) => Object.values(RESOURCES).map(({ name }) => ({ sql: user(name, 'tagUsers', "t.tags @> ARRAY[?]::text[] AND t.tags <> '{}'"), bindings: [id, id] })),
-
-  fieldUsers(id) {
-    const [tenantId, name, field] = JSON.parse(id) as [string, ResourceName, string];
-    const tenant = { isTenant: 'id', catalogue: "'platform'" }[RESOURCES[name].standing as string] ?? 'tenant_id';
-    return [{ sql: user(name, 'fieldUsers', `jsonb_exists(t.custom_fields, ?) AND t.custom_fields <> '{}' AND ?::text IN ('platform', t.${tenant})`.replace("t.'platform'", "'platform'")), bindings: [id, field, tenantId] }];
-  },
-
-  outsiders(id) {
-    const [name, record] = [id.slice(0, id.indexOf('/')), id.slice(id.indexOf('/') + 1)];
-    const grants = outsider('assignments', 'grants', 'role_id', `${{ sites: 'site_id', devices: 'device_id' }[name] ?? 'tenant_id'} = ?`, record, id);
+  outsiders: (ids) => grouped(ids, (id) => id.slice(0, id.indexOf('/'))).flatMap((group) => {
+    const name = (group[0] ?? '').split('/')[0] ?? '';
+    const grants = outsider('assignments', 'grants', 'role_id', `${{ sites: 'site_id', devices: 'device_id' }[name] ?? 'tenant_id'} = ${RECORD}`, group);
     if (name !== 'tenants') return [grants];
-    const at = (label: string, table: string, column: string, where = '') => outsider(label, table, column, `tenant_id = ?${where}`, record, id);
+    const at = (label: string, table: string, column: string, where = '') => outsider(label, table, column, `tenant_id = ${RECORD}${where}`, group);
     return [grants, at('users', 'users', 'username'), at('webhooks', 'webhooks', 'id', ' AND deleted_at IS NULL'), at('schedules', 'schedules', 'name', ' AND deleted_at IS NULL')];
-  },
+  }),
 
-  duplicates: (id) => [
-    { sql: user('prefixes', 'duplicates', 't.vrf_key = ? AND EXISTS (SELECT FROM prefixes AS o WHERE o.vrf_key = t.vrf_key AND o.cidr = t.cidr AND o.id < t.id)'), bindings: [id, id] },
-    { sql: user('ip-addresses', 'duplicates', 't.vrf_key = ? AND EXISTS (SELECT FROM ip_addresses AS o WHERE o.vrf_key = t.vrf_key AND o.host = t.host AND o.id <> t.id AND (o.shared = 0 OR t.shared = 0))'), bindings: [id, id] },
+  duplicates: (ids) => [
+    users('prefixes', 'duplicates', 't.vrf_key = asked.id AND EXISTS (SELECT FROM prefixes AS o WHERE o.vrf_key = t.vrf_key AND o.cidr = t.cidr AND o.id < t.id)', ids),
+    users('ip-addresses', 'duplicates', 't.vrf_key = asked.id AND EXISTS (SELECT FROM ip_addresses AS o WHERE o.vrf_key = t.vrf_key AND o.host = t.host AND o.id <> t.id AND (o.shared = 0 OR t.shared = 0))', ids),
   ],
 };

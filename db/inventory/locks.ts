@@ -1,4 +1,5 @@
 import type { Knex } from '../knex.ts';
+import { prepared } from '../prepared.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { tableOf } from './tables.ts';
@@ -9,15 +10,21 @@ import { tableOf } from './tables.ts';
  */
 const BY_INDEX = ['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit'].map((name) => `set_config('${name}', 'off', true)`).join(', ');
 
-/** Prepares a transaction for planning. */
-export const preferIndexes = async (trx: Knex): Promise<void> => void (await trx.raw(`SELECT ${BY_INDEX}`));
+const LOCK_VRFS = `(SELECT count(pg_advisory_xact_lock(key)) FROM (
+  SELECT DISTINCT hashtextextended('inventory:vrf:' || name, 0) AS key FROM unnest(?::text[]) AS name ORDER BY 1) AS keys)`;
+
+/** Prepares a transaction that only looks. */
+export const prepareToSee = async (trx: Knex): Promise<void> => void (await prepared(trx, `SELECT ${BY_INDEX}`, []));
+
+/**
+ * Prepares a transaction that is to write: the definitions of custom fields stay what they are, or are nobody else's
+ * where it changes them, and the VRFs are held.
+ */
+export const prepareToWrite = async (trx: Knex, { vrfs, definitions }: { vrfs: ReadonlySet<string>; definitions: boolean }): Promise<void> =>
+  void (await prepared(trx, `SELECT ${BY_INDEX}, pg_advisory_xact_lock${definitions ? '' : '_shared'}(hashtextextended('inventory:custom-fields', 0)), ${LOCK_VRFS}`, [[...vrfs]]));
 
 /** Holds the address space of VRFs until the transaction ends: whoever else plans a change in one of them waits. */
-export async function lockVrfs(trx: Knex, vrfs: ReadonlySet<string>): Promise<void> {
-  if (vrfs.size === 0) return;
-  const keys = [...vrfs].sort().map((vrf) => `inventory:vrf:${vrf}`);
-  await trx.raw('SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest(?::text[]) AS name ORDER BY 1) AS keys', [keys]);
-}
+export const lockVrfs = async (trx: Knex, vrfs: ReadonlySet<string>): Promise<void> => void (await trx.raw(`SELECT ${LOCK_VRFS}`, [[...vrfs]]));
 
 /** The VRFs in which records lie now. */
 export async function findVrfs(trx: Knex, name: ResourceName, ids: readonly string[]): Promise<string[]> {

@@ -146,10 +146,10 @@ const LISTED: Readonly<Record<string, readonly string[]>> = {
   tenants: ['name, id'], regions: [...byTenant, ...byName], sites: byName, locations: [...byTenant, ...byName], racks: [...byTenant, ...byName],
   manufacturers: ['name, id'], device_types: ['model, id'], device_roles: ['name, id'], platforms: ['name, id'],
   devices: [...byName, 'status, id DESC', 'serial', 'asset_tag'],
-  interfaces: [...byTenant, 'site_id, id DESC', 'name, id', 'mac_address'], cables: [...byTenant, 'label'],
+  interfaces: [...byTenant, ...byName, 'site_id, id DESC', 'kind, id DESC', 'mac_address'], cables: [...byTenant, 'label'],
   vrfs: [...byTenant, ...byName], vlan_groups: [...byTenant, ...byName], vlans: [...byTenant, ...byName, 'vid, id'],
-  prefixes: [...byTenant, 'tenant_id, cidr, id', 'cidr, id', 'vrf_key, cidr', 'vrf_key, parent_prefix_id, cidr'],
-  ip_ranges: [...byTenant, 'start_address, id'], ip_addresses: [...byTenant, 'tenant_id, address, id', 'address, id', 'vrf_key, host', 'dns_name', 'device_id, id DESC'],
+  prefixes: [...byTenant, 'tenant_id, cidr, id', 'cidr, id', 'vrf_key, cidr', 'vrf_key, parent_prefix_id, cidr', 'status, id DESC'],
+  ip_ranges: [...byTenant, 'tenant_id, start_address, id', 'start_address, id'], ip_addresses: [...byTenant, 'tenant_id, address, id', 'address, id', 'vrf_key, host', 'dns_name', 'device_id, id DESC', 'status, id DESC', 'role, id DESC'],
   tags: ['name, id'], custom_fields: [...byTenant, 'name, id'],
 };
 

@@ -148,7 +148,7 @@ const RACK_SPACE = `
     IF NEW.position IS NULL THEN RETURN NEW; END IF;
     SELECT * INTO type FROM device_types WHERE id = NEW.device_type_id;
     SELECT * INTO rack FROM racks WHERE id = NEW.rack_id;
-    IF type.u_height = 0 OR NEW.position + type.u_height - 1 > rack.u_height THEN
+    IF type.id IS NULL OR rack.id IS NULL OR type.u_height = 0 OR NEW.position + type.u_height - 1 > rack.u_height THEN
       RAISE EXCEPTION 'device % does not fit its rack', NEW.id USING ERRCODE = 'check_violation';
     END IF;
     NEW.units := int4range(NEW.position, NEW.position + type.u_height);

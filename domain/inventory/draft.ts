@@ -20,6 +20,8 @@ export type OpenDraft = Draft & {
   alsoRemove(resource: ResourceName, row: Row, reason: Effect['reason']): void;
   /** True when the record goes with this one. */
   isGoing(resource: ResourceName, id: string): boolean;
+  /** Says in the plan what goes along. */
+  settle(): void;
   /** Puts everything into the world. */
   accept(): void;
 };
@@ -42,7 +44,7 @@ export function openDraft({ world, space, viewer, resource, operation, before, a
   const thens: (() => void)[] = [];
   const wrong = new Set<string>();
   const planned: Planned = {
-    resource: resource.name, operation, candidateRecord: after, errors: [], conflicts: [], warnings: [], effects: [],
+    companions: [], resource: resource.name, operation, candidateRecord: after, errors: [], conflicts: [], warnings: [], effects: [],
     subject: { resource: resource.name, id: after.id, before, after: operation === 'delete' ? null : after },
   };
 
@@ -74,13 +76,18 @@ export function openDraft({ world, space, viewer, resource, operation, before, a
         resource: seen ? other.resource : null, id: seen ? other.row.id : null,
       });
     },
-    warn(code, message, field) {
+    warn(code, message, field, about) {
+      if (about && !viewer.sees(RESOURCES[about.resource], about.row)) return;
       planned.warnings.push({ pointer: field === undefined ? null : `/${field}`, code, message });
     },
     also: accompany,
     alsoRemove: (of, row, reason) => accompany(of, row, null, reason),
     isGoing: (of, id) => (of === resource.name && id === after.id && operation === 'delete') || companions.get(`${of}/${id}`)?.after === null,
     accepted: (then) => void thens.push(then),
+    settle() {
+      // A prefix that gets another parent is the same to whoever has it.
+      planned.companions = [...companions.values()].filter(({ reason }) => reason !== 'reparented').map(({ resource: of, before: row }) => ({ resource: of, row }));
+    },
     accept() {
       if (operation === 'delete') world.remove(resource.name, after.id);
       else world.put(resource.name, after);

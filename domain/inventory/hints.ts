@@ -5,7 +5,14 @@ import type { Resource } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 import { GLOBAL_VRF, type Need } from './world.ts';
 
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+/** True for what can be an id: the database need not be asked for anything else. */
+export const isPlainId = (value: unknown): value is string => typeof value === 'string' && value.length <= 100 && /^[\x21-\x7e]+$/.test(value);
+
+const textOf = (value: unknown): string | undefined => (isPlainId(value) ? value : undefined);
+
+/** True for a value that the schema of some field lets through. */
+const isPlain = (value: unknown): boolean =>
+  typeof value === 'string' ? value.length <= 255 && !value.includes('\0') && value.isWellFormed() : typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31;
 
 /** The VRF that a request names; undefined when it does so by another field than the id. */
 export function vrfAsked(record: Readonly<Record<string, unknown>>): string | undefined {
@@ -33,19 +40,19 @@ function referenced({ fields: declared }: Resource, fields: Readonly<Record<stri
   return Object.entries(declared).flatMap(([name, { reference, derived }]): Need[] => {
     const value = fields[name];
     if (reference === undefined || derived) return [];
-    if (typeof value === 'string') return [{ kind: 'row', resource: reference, id: value }];
+    if (isPlainId(value)) return [{ kind: 'row', resource: reference, id: value }];
     const [field, by] = typeof value === 'object' && value !== null ? Object.entries(value)[0] ?? [] : [];
-    if (field === undefined || !RESOURCES[reference].names.includes(field)) return [];
+    if (field === undefined || !isPlain(by) || !RESOURCES[reference].names.includes(field)) return [];
     const canonical = RESOURCES[reference].fields[field]?.canonical?.(String(by)) ?? String(by);
-    return typeof canonical === 'string' ? [{ kind: 'rows', resource: reference, fields: [field], values: [canonical] }] : [];
+    return typeof canonical === 'string' ? [{ kind: 'rows', resource: reference, fields: [field], values: [canonical], most: 100 }] : [];
   });
 }
 
-function twins({ name, unique }: Resource, fields: Readonly<Record<string, unknown>>): Need[] {
+function twins({ name, unique, fields: declared }: Resource, fields: Readonly<Record<string, unknown>>): Need[] {
   return unique.flatMap((of): Need[] => {
     const values = of.map((field) => fields[field]);
-    const plain = values.every((value) => typeof value === 'string' || typeof value === 'number');
-    return plain ? [{ kind: 'rows', resource: name, fields: of, values }] : [];
+    const fits = values.every((value, i) => isPlain(value) && (typeof value === 'number') === (declared[of[i] ?? '']?.type === 'integer'));
+    return fits ? [{ kind: 'rows', resource: name, fields: of, values }] : [];
   });
 }
 

@@ -17,7 +17,7 @@ const isOwnBusiness = (resource: Resource, name: string): boolean =>
 /** The field of a column, and the field by which a reference is named: `siteId.name`. */
 function columnOf(resource: Resource, column: string): { name: string; by: string | null } | undefined {
   const [name = '', by = null] = column.split('.', 2);
-  const field = resource.fields[name];
+  const field = Object.hasOwn(resource.fields, name) ? resource.fields[name] : undefined;
   if (by !== null) return field?.reference !== undefined && RESOURCES[field.reference].names.includes(by) ? { name, by } : undefined;
   return field || name === 'id' || isOwnBusiness(resource, name) ? { name, by } : undefined;
 }

@@ -1,5 +1,6 @@
 import { PLATFORM } from '../scope.ts';
 import { openDraft, type OpenDraft } from './draft.ts';
+import { isPlainId } from './hints.ts';
 import { isValid, OPERATIONS, type Mutation, type Operation, type PlanError, type Planned, type Viewer } from './planning.ts';
 import { RESOURCE_NAMES, type ResourceName } from './names.ts';
 import { writable, type Resource, type Row } from './resource.ts';
@@ -7,14 +8,14 @@ import { REFERRERS, RESOURCES } from './resources/index.ts';
 import { checkCustomFields, checkTags } from './rules/customFields.ts';
 import { RULES } from './rules/index.ts';
 import type { Space } from './space.ts';
-import { labelOf } from './standing.ts';
+import { labelOf, placesOf } from './standing.ts';
 import { Missing, Unwritten, type Need, type World } from './world.ts';
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** A plan for what cannot be read at all. */
 const unreadable = ({ resource, operation, record }: Mutation, errors: PlanError[]): Planned => ({
-  resource, operation, candidateRecord: isRecord(record) ? record : {}, conflicts: [], warnings: [], effects: [], subject: null, errors,
+  resource, operation, candidateRecord: isRecord(record) ? record : {}, companions: [], conflicts: [], warnings: [], effects: [], subject: null, errors,
 });
 
 /** What is wrong with the request around the record. */
@@ -30,6 +31,9 @@ function shapeErrors({ resource, operation, record }: Mutation): PlanError[] {
 /** Users of a record that a conflict names. */
 const MAX_NAMED = 10;
 
+/** Records of one name that are looked at. */
+const MAX_ALIKE = 100;
+
 /**
  * Plans mutations in order, each on top of the valid ones before it. Throws `Missing` for the first need of the first
  * mutation whose needs are unknown; `planAll` gathers them.
@@ -41,7 +45,7 @@ export function planOne(world: World, space: Space, viewer: Viewer, mutation: Mu
   const operation = mutation.operation as Operation;
   if (operation === 'create') return finish(draftNew(world, space, viewer, resource, mutation.record), viewer);
   const { id, version, ...fields } = mutation.record;
-  const before = typeof id === 'string' ? world.get(resource.name, id) : undefined;
+  const before = isPlainId(id) ? world.get(resource.name, id) : undefined;
   if (!before || !viewer.sees(resource, before)) {
     const missing = { pointer: '/id', code: 'required', message: 'is required' };
     return unreadable(mutation, [id === undefined ? missing : { pointer: '/id', code: 'not_found', message: `there is no ${resource.kind} with this id` }]);
@@ -90,14 +94,15 @@ function finish(draft: OpenDraft, viewer: Viewer): Planned {
     checkTags(draft);
     checkUnique(draft);
   }
+  draft.settle();
   checkRight(draft, viewer);
   if (isValid(draft.planned)) draft.accept();
   return draft.planned;
 }
 
-function checkRight({ resource, operation, before, after, error }: OpenDraft, { mayWrite }: Viewer): void {
-  if (!mayWrite || [before, after].every((row) => row === null || mayWrite(resource, row, operation !== 'update'))) return;
-  error('', 'permission_denied', 'permission inventory:write is missing where the record stands');
+function checkRight({ planned, error }: OpenDraft, { mayWrite }: Viewer): void {
+  if (!mayWrite || placesOf(planned).every(mayWrite)) return;
+  error('', 'permission_denied', 'permission inventory:write is missing where a record stands, or would');
 }
 
 function canonicalise(draft: OpenDraft): void {
@@ -112,7 +117,9 @@ function canonicalise(draft: OpenDraft): void {
 
 function resolveReferences(draft: OpenDraft, viewer: Viewer): void {
   const { after, before, resource } = draft;
-  for (const [name, { reference, derived }] of Object.entries(resource.fields)) {
+  // The tenant last: the site may say which.
+  const fields = Object.entries(resource.fields).sort(([a], [b]) => Number(a === 'tenantId') - Number(b === 'tenantId'));
+  for (const [name, { reference, derived }] of fields) {
     const value = after[name];
     if (reference === undefined || derived || value === null || value === undefined || !draft.sound(name)) continue;
     if (!draft.given(name) && before) continue;
@@ -129,12 +136,16 @@ function resolveReferences(draft: OpenDraft, viewer: Viewer): void {
 
 /** A tenant is known by its record, or because the caller stands there: gateways know tenants of their own. */
 function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
-  if (id === PLATFORM || id === viewer.tenantId || id === draft.before?.tenantId) return;
-  if (viewer.seesTenant(id) && draft.world.get('tenants', id)) return;
-  // Whoever may work at a site may give its tenant what stands there.
+  if (id === draft.before?.tenantId) return;
+  const standsThere = viewer.seesTenant(id);
+  if (standsThere && (id === PLATFORM || id === viewer.tenantId || viewer.knowsTenant(id) || draft.world.get('tenants', id))) return;
+  // Whoever may work at a site may give its tenant what stands there, and does so unless they say otherwise.
   const { siteId } = draft.after;
-  const site = typeof siteId === 'string' ? draft.world.get('sites', siteId) : undefined;
-  if (site?.tenantId === id && viewer.sees(RESOURCES.sites, site)) return;
+  const site = typeof siteId === 'string' && draft.resource.standing !== 'isSite' ? draft.world.get('sites', siteId) : undefined;
+  if (site && viewer.sees(RESOURCES.sites, site) && (site.tenantId === id || !draft.given('tenantId'))) {
+    draft.after.tenantId = site.tenantId;
+    return;
+  }
   draft.error('tenantId', 'not_found', `there is no tenant with id ${id}`);
 }
 
@@ -147,9 +158,9 @@ function resolveNamed(draft: OpenDraft, viewer: Viewer, name: string, to: Resour
     return;
   }
   const canonical = target.fields[field]?.canonical?.(String(value)) ?? String(value);
-  const found = typeof canonical === 'string' ? draft.world.where(to, [field], [canonical]).filter((row) => viewer.sees(target, row)) : [];
+  const found = typeof canonical === 'string' ? draft.world.where(to, [field], [canonical], MAX_ALIKE).filter((row) => viewer.sees(target, row)) : [];
   const [row] = found;
-  if (row && found.length === 1) draft.after[name] = row.id;
+  if (row && found.length === 1) draft.after[name] = draft.world.get(to, row.id)?.id ?? row.id;
   else if (row) draft.error(name, 'ambiguous', `${found.length} of ${to} have the ${field} ${String(value)}`);
   else draft.error(name, 'not_found', `there is no ${target.kind} with the ${field} ${String(value)}`);
 }
@@ -184,11 +195,11 @@ function takeAlong(draft: OpenDraft, resource: Resource, row: Row): void {
   for (const { resource: of, field } of REFERRERS[resource.name]) {
     const handled = [...resource.cascades, ...resource.frees].some((each) => each.resource === of && each.field === field) || field === 'parentPrefixId';
     if (handled) continue;
-    const users = world.where(of, [field], [row.id]).filter((user) => !draft.isGoing(of, user.id));
+    const users = world.users(of, field, row.id, MAX_NAMED + 1).filter((user) => !draft.isGoing(of, user.id));
     for (const user of users.slice(0, MAX_NAMED)) {
       draft.conflict('in_use', `is used by ${RESOURCES[of].kind} ${labelOf(RESOURCES[of], user)}`, { resource: of, row: user });
     }
-    if (users.length > MAX_NAMED) draft.conflict('in_use', `is used by ${users.length - MAX_NAMED} more of ${of}`);
+    if (users.length > MAX_NAMED) draft.conflict('in_use', `is used by more of ${of}`);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ResourceName } from './names.ts';
 import type { Resource, Row } from './resource.ts';
+import type { Place } from '../scope.ts';
 import type { Space } from './space.ts';
 import type { World } from './world.ts';
 
@@ -33,6 +34,8 @@ export type Planned = {
   errors: PlanError[]; conflicts: PlanConflict[]; warnings: PlanWarning[]; effects: Effect[];
   /** The record that it is about; null where there is none. */
   subject: { resource: ResourceName; id: string; before: Row | null; after: Row | null } | null;
+  /** Records that go or are freed with it: whoever asks must be allowed to change them, too. */
+  companions: { resource: ResourceName; row: Row }[];
 };
 
 export const isValid = ({ errors, conflicts }: Pick<Planned, 'errors' | 'conflicts'>): boolean => errors.length === 0 && conflicts.length === 0;
@@ -45,10 +48,12 @@ export type Viewer = {
   sees(resource: Resource, row: Row): boolean;
   /** True when the caller may give records to a tenant. */
   seesTenant(id: string): boolean;
+  /** True when a right at this very tenant says that it is there. */
+  knowsTenant(id: string): boolean;
   /** The id that a new record gets; the same each time for the same request. */
   newId(resource: Resource, record: object): string;
-  /** True when the caller may make, change or delete the record; not asked where nothing is written. */
-  mayWrite?(resource: Resource, row: Row, comesOrGoes: boolean): boolean;
+  /** True when the caller may write at a place; not asked where nothing is written. */
+  mayWrite?(place: Place): boolean;
   /** What is wrong with the fields of a request by their schema. */
   check(resource: Resource, operation: 'create' | 'update', record: object): PlanError[];
 };
@@ -70,7 +75,8 @@ export type Draft = {
   sound(...fields: string[]): boolean;
   error(field: string, code: string, message: string): void;
   conflict(code: string, message: string, other?: { resource: string; row: Row } | null, field?: string): void;
-  warn(code: string, message: string, field?: string): void;
+  /** What is said of another record is said to whoever may read it. */
+  warn(code: string, message: string, field?: string, about?: { resource: ResourceName; row: Row }): void;
   /** Another record that changes with this one. */
   also(resource: ResourceName, row: Row, change: object, reason: Effect['reason']): void;
   /** Runs when the mutation is valid. */

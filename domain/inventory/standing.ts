@@ -1,5 +1,7 @@
 import { PLATFORM, type Place } from '../scope.ts';
+import type { Planned } from './planning.ts';
 import type { Resource, Row } from './resource.ts';
+import { RESOURCES } from './resources/index.ts';
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
@@ -14,9 +16,25 @@ export function placeOf({ standing }: Resource, row: Row): Place {
   return { tenantId, siteId, deviceId: standing === 'isDevice' ? row.id : textOf(row.deviceId) };
 }
 
-/** Where `inventory:write` is needed: tenants are made and deleted at the platform. */
-export const writePlaceOf = (resource: Resource, row: Row, comesOrGoes: boolean): Place =>
-  resource.standing === 'isTenant' && comesOrGoes ? { tenantId: PLATFORM } : placeOf(resource, row);
+/**
+ * Where `inventory:write` is needed for a change. What comes to stand somewhere needs it there, by itself: a right at a
+ * device or a site is none to take it elsewhere. Tenants are made and deleted at the platform.
+ */
+export function placesOf({ subject, companions }: Pick<Planned, 'subject' | 'companions'>): Place[] {
+  if (!subject) return [];
+  const { before, after } = subject;
+  const resource = RESOURCES[subject.resource];
+  const own = [...(before ? [placeOf(resource, before)] : []), ...(after ? [destination(resource, before, after)] : [])];
+  const ends = resource.standing === 'isTenant' && (!before || !after) ? [{ tenantId: PLATFORM }] : own;
+  return [...ends, ...companions.map((each) => placeOf(RESOURCES[each.resource], each.row))];
+}
+
+function destination(resource: Resource, before: Row | null, after: Row): Place {
+  const place = placeOf(resource, after);
+  const moved = before?.tenantId !== after.tenantId || before?.siteId !== after.siteId;
+  if (!moved || resource.standing === 'onDevice') return place;
+  return { tenantId: place.tenantId, siteId: resource.standing === 'isSite' ? null : place.siteId ?? null };
+}
 
 /** What people call a record. */
 export const labelOf = ({ label }: Resource, row: Row): string => textOf(row[label]) ?? row.id;

@@ -2,7 +2,11 @@ import type { ResourceName } from './names.ts';
 import type { Row } from './resource.ts';
 
 /** Rows of a resource whose fields have these values. */
-export type Lookup = { resource: ResourceName; fields: readonly string[]; values: readonly unknown[] };
+export type Lookup = {
+  resource: ResourceName; fields: readonly string[]; values: readonly unknown[];
+  /** How many are looked up at most, where it is enough to know that there are several. */
+  most?: number;
+};
 
 /** What a plan has to know. `around`: the networks that contain one, and the outermost ones inside it. */
 export type Need =
@@ -48,6 +52,23 @@ const COMPUTED: Readonly<Record<string, (row: Row) => unknown>> = {
 export const GLOBAL_VRF = 'global';
 export const vrfKeyOf = (row: Row): string => (row.vrfId as string | null) ?? GLOBAL_VRF;
 
+/** Addresses and ranges that come, change or go, and prefixes that move or go, change what lies where. */
+const movesSpace = ({ resource, before, after }: Change): boolean =>
+  resource === 'ip-addresses' || resource === 'ip-ranges' || (resource === 'prefixes' && before !== null && (before.cidr !== after?.cidr || before.vrfId !== after?.vrfId));
+
+const either = ({ before, after }: Change, holds: (row: Row) => boolean): boolean => (before !== null && holds(before)) || (after !== null && holds(after));
+
+/** Which planned changes a fact about `id` does not know of. Rights and accounts are none of the inventory's. */
+const DEPENDS: Readonly<Partial<Record<FactName, (id: string, step: Change) => boolean>>> = {
+  direct: (_, step) => movesSpace(step),
+  tagUsers: (id, step) => either(step, ({ tags }) => Array.isArray(tags) && tags.includes(id)),
+  fieldUsers(id, step) {
+    const [, resource, name] = JSON.parse(id) as [string, string, string];
+    return step.resource === resource && either(step, ({ customFields }) => typeof customFields === 'object' && customFields !== null && Object.hasOwn(customFields, name));
+  },
+  duplicates: (id, step) => (step.resource === 'prefixes' || step.resource === 'ip-addresses') && either(step, (row) => vrfKeyOf(row) === id),
+};
+
 const needKey = (need: Need): string => JSON.stringify(need);
 
 /**
@@ -61,8 +82,14 @@ export class World {
   private rows = new Map<ResourceName, Map<string, Row>>();
   private indexes = new Map<string, Map<string, Set<string>>>();
   private changed = new Map<string, Change>();
-  /** True when addresses or ranges are planned to come, change or go, or prefixes to move or go. */
-  private spaceChanged = false;
+  private steps: Change[] = [];
+  private readonly lockedOnly: boolean;
+
+  /** `lockedOnly`: a row that is asked for by its id must have been looked up by it, which locks it. */
+  constructor({ lockedOnly = false }: { lockedOnly?: boolean } = {}) {
+    this.lockedOnly = lockedOnly;
+  }
+
   private readonly listeners: { reset(): void; changed(change: Change): void }[] = [];
 
   /** Told of every row that comes, changes or goes, and when the planned changes are forgotten. */
@@ -87,7 +114,7 @@ export class World {
     this.rows = new Map([...this.stored].map(([resource, rows]) => [resource, new Map(rows)]));
     this.indexes = new Map();
     this.changed = new Map();
-    this.spaceChanged = false;
+    this.steps = [];
     for (const listener of this.listeners) listener.reset();
     for (const [resource, rows] of this.rows) {
       for (const row of rows.values()) for (const listener of this.listeners) listener.changed({ resource, id: row.id, before: null, after: row });
@@ -100,13 +127,13 @@ export class World {
 
   get(resource: ResourceName, id: string): Row | undefined {
     const row = this.rowsOf(resource).get(id);
-    if (row === undefined && !this.changed.has(`${resource}/${id}`)) this.require({ kind: 'row', resource, id });
+    if ((row === undefined || this.lockedOnly) && !this.changed.has(`${resource}/${id}`)) this.require({ kind: 'row', resource, id });
     return row;
   }
 
   /** Rows of a resource with these values, planned changes included. */
-  where(resource: ResourceName, fields: readonly string[], values: readonly unknown[]): Row[] {
-    this.require({ kind: 'rows', resource, fields, values });
+  where(resource: ResourceName, fields: readonly string[], values: readonly unknown[], most?: number): Row[] {
+    this.require({ kind: 'rows', resource, fields, values, ...(most !== undefined && { most }) });
     const ids = this.indexOf(resource, fields).get(JSON.stringify(values)) ?? new Set();
     return [...ids].flatMap((id) => this.rowsOf(resource).get(id) ?? []);
   }
@@ -124,8 +151,14 @@ export class World {
 
   /** The same for a fact that says nothing of planned changes: with changes that it depends on it cannot be known. */
   factNow<N extends FactName>(name: N, id: string): Facts[N] {
-    if (name === 'direct' ? this.spaceChanged : this.changed.size > 0) throw new Unwritten();
+    if (this.steps.some((step) => DEPENDS[name]?.(id, step))) throw new Unwritten();
     return this.fact(name, id);
+  }
+
+  /** Up to `most` records that refer to one by a field. */
+  users(resource: ResourceName, field: string, id: string, most: number): Row[] {
+    if (this.steps.some((step) => step.resource === resource && step.before?.[field] === id)) throw new Unwritten();
+    return this.where(resource, [field], [id], most);
   }
 
   put(resource: ResourceName, row: Row): void {
@@ -136,9 +169,9 @@ export class World {
     this.change(resource, id, null);
   }
 
-  /** What has been planned, one change a record, in the order in which records were first touched. */
-  changes(): Change[] {
-    return [...this.changed.values()].filter(({ before, after }) => before !== null || after !== null);
+  /** What has been planned, step by step. */
+  inOrder(): readonly Change[] {
+    return this.steps;
   }
 
   /** True when this record was made by a change that is planned and not written. */
@@ -158,7 +191,7 @@ export class World {
     }
     if (after) rows.set(id, after);
     else rows.delete(id);
-    this.spaceChanged ||= resource === 'ip-addresses' || resource === 'ip-ranges' || (resource === 'prefixes' && before !== null && (before.cidr !== after?.cidr || before.vrfId !== after?.vrfId));
+    this.steps.push({ resource, id, before, after });
     const earlier = this.changed.get(`${resource}/${id}`);
     this.changed.set(`${resource}/${id}`, { resource, id, before: earlier ? earlier.before : before, after });
     for (const listener of this.listeners) listener.changed({ resource, id, before, after });

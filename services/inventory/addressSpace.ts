@@ -71,7 +71,7 @@ export function createAddressSpace({ db, commit, access, planner, records, write
         const block = await findFree(trx, prefix, whole, length);
         if (!block) throw new AppError('no_room', `${formatBlock(whole)} has no room for ${asked.kind === 'address' ? 'another address' : `a /${length}`}.`);
         const text = resource === 'prefixes' ? formatBlock(block) : formatHost(block.family, block.first);
-        const place = { vrfId: prefix.vrfId, ...(resource === 'prefixes' ? { cidr: text } : { address: text }) };
+        const place = { vrfId: prefix.vrfId, ...(resource === 'prefixes' ? { cidr: text, parentPrefixId: prefix.id } : { address: text }) };
         const mutation = { resource, operation: 'create', record: { tenantId: prefix.tenantId, ...asked.record, ...place } };
         const { planned, changes, write } = await planner.plan(trx, caller, [mutation], { writes: true, each: false, now: work.now });
         writes.mustBeAllowed(caller, planned);
@@ -111,7 +111,7 @@ export function createAddressSpace({ db, commit, access, planner, records, write
 }
 
 const emptyPlan = ({ resource, operation, record }: { resource: string; operation: string; record: object }) =>
-  ({ resource, operation, candidateRecord: record, errors: [], conflicts: [], warnings: [], effects: [], subject: null });
+  ({ resource, operation, candidateRecord: record, companions: [], errors: [], conflicts: [], warnings: [], effects: [], subject: null });
 
 function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
   const usage = usages.get(id);

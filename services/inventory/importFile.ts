@@ -41,8 +41,9 @@ export async function* readNdjson(source: Readable, resource: Resource | undefin
     lines.close();
   });
   let line = 0;
-  for await (const text of lines) {
+  for await (const read of lines) {
     line++;
+    const text = line === 1 ? read.replace(/^\uFEFF/, '') : read;
     if (text.trim() === '') continue;
     if (text.length > MAX_ROW_LENGTH) throw badLine(line, `is longer than ${MAX_ROW_LENGTH} characters`);
     yield { line, mutation: readLine(text, line, resource) };

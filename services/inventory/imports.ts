@@ -29,6 +29,9 @@ export type ImportRequest = { format: FileFormat; resource?: ResourceName; dryRu
 /** An import and how many of its rows came to what. */
 export type ImportState = { record: Import; counts: Readonly<Record<string, number>> };
 
+/** Why rows are not written that were planned. */
+const REFUSALS: ReadonlySet<string> = new Set(['conflict', 'in_use', 'limit_reached']);
+
 /** Rows that are kept, and rows that are planned and written, at once. */
 const RECEIVED_AT_ONCE = 1_000;
 const WRITTEN_AT_ONCE = 500;
@@ -86,11 +89,12 @@ export function createInventoryImports({ db, commit, note, access, rights, ids, 
       const rows = await keepRows(id, format === 'csv' && declared ? readCsv(source, declared) : readNdjson(source, declared), dryRun ? MAX_DRY_ROWS : MAX_IMPORT_ROWS);
       if (rows === 0) throw invalidField('body', '', 'empty', 'has no rows');
       return commit(caller, (work) => {
+        // First: a request that is sent again is answered with what its first entry is about.
+        work.audit('inventory.import', { type: 'import', id }, { after: { resource: resource ?? null, rows, dryRun } });
         const job = starts.add(work, jobTypes().get(IMPORT), { type: IMPORT, payload: { importId: id } }, caller);
         const record = work.insert(Import, {
           id, tenantId: caller.tenantId, jobId: job.id, resource: resource ?? null, dryRun, rows, done: 0, authority: authorityOf(caller), createdBy: caller.actorId, createdAt: work.now,
         });
-        work.audit('inventory.import', { type: 'import', id }, { after: { resource: resource ?? null, rows, dryRun, jobId: job.id } });
         return { state: { record, counts: {} }, job };
       });
     },
@@ -113,19 +117,25 @@ export function createInventoryImports({ db, commit, note, access, rights, ids, 
      * Plans and writes the next rows in one transaction, which also notes what came of them: begun again, it goes on
      * where it was, and no row is written twice. Returns the import as it is then.
      */
-    async step(importId: string): Promise<Import> {
+    async step(importId: string, limit = WRITTEN_AT_ONCE): Promise<Import> {
       const record = await Import.query(db).findById(importId).throwIfNotFound();
       const caller = await actor(record);
       let rows: FileRow[] = [];
       await writes.apply(caller, async (trx) => {
         await Import.query(trx).findById(importId).forUpdate();
-        rows = await nextRows(trx, importId, WRITTEN_AT_ONCE);
+        rows = await nextRows(trx, importId, limit);
         return withOperations(trx, rows);
       }, 'each', {
         along: async (work, trx, { planned }) => {
           await endRows(trx, importId, outcomes(rows, planned));
           work.audit('inventory.import.step', { type: 'import', id: importId }, { after: { rows: rows.length, from: rows[0]?.line ?? null } });
         },
+      }).catch(async (error: unknown) => {
+        if (!(error instanceof AppError) || !REFUSALS.has(error.code)) throw error;
+        // What cannot be written together may be apart; what cannot by itself has this as its outcome.
+        if (rows.length > 1) return void (await this.step(importId, Math.ceil(rows.length / 2)));
+        const conflicts = [{ pointer: null, code: error.code, message: error.message, resource: null, id: null }];
+        await note((trx) => endRows(trx, importId, rows.map(({ line }) => ({ line, outcome: 'conflict', recordId: null, report: { errors: [], conflicts, warnings: [] } }))));
       });
       return Import.query(db).findById(importId).throwIfNotFound();
     },
@@ -144,7 +154,8 @@ export function createInventoryImports({ db, commit, note, access, rights, ids, 
           progress(ended.length);
         }
       });
-      for (let at = 0; at < ended.length; at += RECEIVED_AT_ONCE) await note((trx) => endRows(trx, importId, ended.slice(at, at + RECEIVED_AT_ONCE)));
+      // All or none: begun again, it looks at all of them again.
+      await note((trx) => endRows(trx, importId, ended));
       return Import.query(db).findById(importId).throwIfNotFound();
     },
   };

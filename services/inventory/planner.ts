@@ -1,6 +1,6 @@
-import { stamped, writeChanges } from '../../db/inventory/apply.ts';
+import { stamps, writeSteps } from '../../db/inventory/apply.ts';
 import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
-import { findVrfs, lockVrfs, preferIndexes } from '../../db/inventory/locks.ts';
+import { findVrfs, lockVrfs, prepareToSee, prepareToWrite } from '../../db/inventory/locks.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError } from '../../domain/errors.ts';
@@ -11,7 +11,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import { createSchema, updateSchema, type Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { Space } from '../../domain/inventory/space.ts';
-import { placeOf, writePlaceOf } from '../../domain/inventory/standing.ts';
+import { placeOf } from '../../domain/inventory/standing.ts';
 import { vrfKeyOf, World, type Change, type Need } from '../../domain/inventory/world.ts';
 import { covers } from '../../domain/scope.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
@@ -66,9 +66,10 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     return {
       tenantId: caller.tenantId,
       check,
-      ...(each && { mayWrite: (resource, row, comesOrGoes) => covers(writing, writePlaceOf(resource, row, comesOrGoes)) }),
+      ...(each && { mayWrite: (place) => covers(writing, place) }),
       sees: (resource, row) => resource.standing === 'catalogue' || covers(scope, placeOf(resource, row)),
       seesTenant: (id) => covers(scope, { tenantId: id }),
+      knowsTenant: (id) => scope.kind === 'within' && scope.tenantIds.has(id),
       newId(resource, record) {
         const id = made.get(record) ?? ids.next((resource.ids ?? 'req') as IdKind);
         made.set(record, id);
@@ -81,7 +82,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   async function segment(db: Knex, viewer: Viewer, mutations: readonly Mutation[], held: Set<string> | null) {
     for (;;) {
       const locking: Locking = held && { own: new Set(mutations.flatMap(({ resource, record }) => `${resource}/${String((record as { id?: unknown } | null)?.id)}`)) };
-      const world = new World();
+      const world = new World({ lockedOnly: held !== null });
       const space = new Space(world);
       await lookUp(db, world, mutations.flatMap(hintsOf), locking);
       let plan = planAll(world, space, viewer, mutations);
@@ -92,7 +93,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       }
       // Only now is it known for certain in which VRFs it all lies.
       const more = held ? [...vrfsOf(plan.planned)].filter((vrf) => !held.has(vrf)) : [];
-      if (!held || more.length === 0) return { planned: plan.planned, changes: world.changes() };
+      if (!held || more.length === 0) return { planned: plan.planned, steps: world.inOrder() };
       await lockVrfs(db, new Set(more));
       for (const vrf of more) held.add(vrf);
     }
@@ -107,27 +108,28 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
      */
     async plan(trx: Knex, caller: Caller, mutations: readonly Mutation[], { writes, each, now }: { writes: boolean; each: boolean; now: Date }): Promise<Outcome & { write(): Promise<void> }> {
       const viewer = viewerOf(caller, each);
-      await preferIndexes(trx);
       const held = writes ? await firstVrfs(trx, mutations) : null;
-      if (held) await lockVrfs(trx, held);
+      await (held ? prepareToWrite(trx, { vrfs: held, definitions: mutations.some(({ resource }) => resource === 'custom-fields') }) : prepareToSee(trx));
       const planned: Planned[] = [];
+      const stamp = stamps(now);
       const all = new Map<string, Change>();
       let unwritten: Change[] = [];
       const write = async () => {
-        await writeChanges(trx, unwritten.map((change) => stamped(change, now)));
+        await writeSteps(trx, unwritten);
         unwritten = [];
       };
       while (planned.length < mutations.length) {
         const done = await segment(trx, viewer, mutations.slice(planned.length), held);
         planned.push(...done.planned);
-        unwritten = done.changes;
-        for (const change of done.changes) {
-          const key = `${change.resource}/${change.id}`;
-          all.set(key, { ...change, before: all.get(key)?.before ?? change.before });
+        unwritten = stamp.all(done.steps);
+        for (const step of unwritten) {
+          const key = `${step.resource}/${step.id}`;
+          const known = all.get(key);
+          all.set(key, known ? { ...step, before: known.before } : step);
         }
         if (planned.length < mutations.length) await write();
       }
-      const changes = [...all.values()].map((change) => stamped(change, now));
+      const changes = [...all.values()].filter(({ before, after }) => before !== null || after !== null);
       return { planned, changes, write };
     },
   };

@@ -7,8 +7,7 @@ import { AppError } from '../../domain/errors.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
-import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { writePlaceOf } from '../../domain/inventory/standing.ts';
+import { placesOf } from '../../domain/inventory/standing.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { DispatchTask } from '../../temporal/contracts.ts';
 import type { Access } from '../access.ts';
@@ -46,10 +45,8 @@ async function tryAgain<T>(attempt: () => Promise<T>): Promise<T> {
 
 /** Every write to the inventory, and the rehearsal of one: plan, then apply, in one transaction. */
 export function createInventoryWrites({ db, commit, access, planner, clock }: Deps) {
-  function mayWrite(caller: Caller, { subject }: Planned): void {
-    if (!subject) return;
-    const resource = RESOURCES[subject.resource];
-    for (const row of [subject.before, subject.after]) if (row) access.mustHave(caller, 'inventory:write', writePlaceOf(resource, row, subject.before === null || subject.after === null));
+  function mayWrite(caller: Caller, planned: Planned): void {
+    for (const place of placesOf(planned)) access.mustHave(caller, 'inventory:write', place);
   }
 
   /** Errors: `invalid_request`, `conflict`, `in_use` (in mode `all`), `permission_denied`, `limit_reached`. */
@@ -74,14 +71,14 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
       return outcome;
     }));
 
-  async function rolledBack<T>(work: (trx: Knex) => Promise<T>): Promise<T> {
+  const rolledBack = <T>(work: (trx: Knex) => Promise<T>): Promise<T> => tryAgain(async () => {
     const trx = await db.transaction(undefined, { isolationLevel: 'repeatable read' });
     try {
       return await work(trx);
     } finally {
       await trx.rollback();
     }
-  }
+  });
 
   async function one(caller: Caller, mutation: Mutation, id: string | null): Promise<Row | null> {
     const refuse = ([planned]: readonly Planned[]) => (planned ? refusalOfOne(planned, id) : refusalOf([], false));

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 import type { Knex } from '../../db/knex.ts';
 import { Import } from '../../db/models/Import.ts';
 import { IMPORT } from '../../domain/inventory/imports.ts';
-import { jobType, type JobType } from '../../domain/jobType.ts';
+import { JobFailure, jobType, type JobType } from '../../domain/jobType.ts';
 import type { InventoryImports } from '../inventory/imports.ts';
 
 const Payload = Type.Object({ importId: Type.String() }, { additionalProperties: false });
@@ -27,7 +27,9 @@ export const inventoryImport = ({ db, imports }: ImportDeps): JobType<Payload> =
       if (dryRun && record.done < rows) record = await imports.rehearse(importId, signal, tell);
       while (record.done < rows) {
         signal.throwIfAborted();
+        const { done } = record;
         record = await imports.step(importId);
+        if (record.done === done) throw new JobFailure('rows_missing', 'Rows of the file are not kept any more', { retryable: false });
         tell(record.done);
       }
       log('info', `${rows} rows are done`, { importId, dryRun });

@@ -128,6 +128,46 @@ test('a record is deleted while others come to refer to it: either they or it', 
   }
 });
 
+test('what changes with a record is not written over: a freed address keeps the change that was made to it meanwhile', async () => {
+  await root.post('/api/inventory/manufacturers', { name: 'M' });
+  const type = (await root.post('/api/inventory/device-types', { manufacturerId: { name: 'M' }, model: 'freed' })).body;
+  const site = await make('sites', { name: 'freed' });
+  const sw = await make('devices', { name: 'sw', siteId: site.id, deviceTypeId: type.id });
+  for (let round = 0; round < 12; round++) {
+    const port = await make('interfaces', { deviceId: sw.id, name: `p${round}` });
+    const address = await make('ip-addresses', { address: `10.200.0.${round}`, interfaceId: port.id });
+    const [gone, put] = await Promise.all([root.delete(`/api/inventory/interfaces/${port.id as string}`), root.put(`/api/inventory/ip-addresses/${address.id as string}`, { description: 'kept' })]);
+    expect([gone.status, put.status]).toEqual([204, 200]);
+    expect((await root.get(`/api/inventory/ip-addresses/${address.id as string}`)).body).toMatchObject({ description: 'kept', interfaceId: null, version: 3 });
+  }
+}, 60_000);
+
+test.each(['a VLAN in a group that shrinks', 'a value of a custom field that goes', 'a device in a rack that shrinks'])('what is named by a name holds still while it is relied on: %s', async (what) => {
+  await root.post('/api/inventory/manufacturers', { name: 'M' });
+  await root.post('/api/inventory/device-types', { manufacturerId: { name: 'M' }, model: 'still' });
+  for (let round = 0; round < 12; round++) {
+    const name = `${what} ${round}`;
+    const site = await make('sites', { name });
+    let relies: [string, object];
+    let change: () => Promise<{ status: number }>;
+    if (what.includes('VLAN')) {
+      const group = await make('vlan-groups', { name });
+      relies = ['vlans', { groupId: { name }, vid: 50, name: 'v' }];
+      change = () => root.put(`/api/inventory/vlan-groups/${group.id as string}`, { maxVid: 10 });
+    } else if (what.includes('rack')) {
+      const rack = await make('racks', { name, siteId: site.id });
+      relies = ['devices', { name: 'd', siteId: { name }, rackId: { name }, position: 40, face: 'rear', deviceTypeId: { model: 'still' } }];
+      change = () => root.put(`/api/inventory/racks/${rack.id as string}`, { uHeight: 10 });
+    } else {
+      const field = await make('custom-fields', { resource: 'regions', name: `f${round}`, type: 'text' });
+      relies = ['regions', { name, customFields: { [`f${round}`]: 'x' } }];
+      change = () => root.delete(`/api/inventory/custom-fields/${field.id as string}`);
+    }
+    const [made, changed] = await Promise.all([root.post(`/api/inventory/${relies[0]}`, relies[1]), change()]);
+    expect([made.status < 300, changed.status < 300].filter(Boolean)).toHaveLength(1);
+  }
+}, 60_000);
+
 test('four changes of one version: one is made', async () => {
   const site = await make('sites', { name: 'versioned' });
   const answers = await Promise.all([1, 2, 3, 4].map((i) => root.put(`/api/inventory/sites/${site.id as string}`, { description: String(i) }, { 'if-match': '"1"' })));

@@ -78,6 +78,22 @@ describe('import', () => {
     expect((await root.get('/api/inventory/imports')).body.items.length).toBe(before);
   });
 
+  test('the same key and file is one import; a byte order mark is no part of the first line', async () => {
+    const send = (text: string) => root.post('/api/inventory/import?resource=sites', text, { 'content-type': 'application/x-ndjson', 'idempotency-key': 'file-1', ...WAIT });
+    const [first, again, other] = [await send('\ufeff{"name":"bom"}\n'), await send('\ufeff{"name":"bom"}\n'), await send('{"name":"another"}\n')];
+    expect([first.body.counts.created, again.body.id, again.headers.get('idempotent-replayed'), other.status]).toEqual([1, first.body.id, 'true', 422]);
+  });
+
+  test('a row that cannot be written does not hold up the others', async () => {
+    const vrf = (await root.post('/api/inventory/vrfs', { name: 'held' })).body;
+    // Behind the planner's back: a constraint that it does not know of.
+    await app.deps.db.raw("ALTER TABLE prefixes ADD CONSTRAINT no_thirteen CHECK (cidr <> '10.13.0.0/16')");
+    const { body } = await upload(`cidr,vrfId\n${Array.from({ length: 20 }, (_, i) => `10.${i}.0.0/16,${vrf.id as string}`).join('\n')}\n`, 'resource=prefixes');
+    await app.deps.db.raw('ALTER TABLE prefixes DROP CONSTRAINT no_thirteen');
+    expect(body.counts).toMatchObject({ created: 19, conflict: 1 });
+    expect((await rowsOf(body.id, '&outcome=conflict')).map(({ line }: any) => line)).toEqual([15]);
+  }, 60_000);
+
   test('a file that is too large is cut off', async () => {
     const { status } = await upload(`name\n${'x'.repeat(33 * 1_048_576)}`, 'resource=sites');
     expect(status).toBe(413);
@@ -87,7 +103,7 @@ describe('import', () => {
     const acme = root.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
     const { body } = await upload('name,tenantId\nmine,acme\ntheirs,platform\n', 'resource=sites', 'text/csv', acme);
     expect(body.counts).toMatchObject({ created: 1, invalid: 1 });
-    expect((await acme.get(`/api/inventory/imports/${body.id as string}/rows?outcome=invalid`)).body.items).toMatchObject([{ line: 3, errors: [{ code: 'permission_denied' }] }]);
+    expect((await acme.get(`/api/inventory/imports/${body.id as string}/rows?outcome=invalid`)).body.items).toMatchObject([{ line: 3, errors: [{ pointer: '/tenantId', code: 'not_found' }, { code: 'permission_denied' }] }]);
     expect((await root.as({ actor: 'bob', roles: 'operator', tenant: 'other' }).get(`/api/inventory/imports/${body.id as string}`)).status).toBe(404);
   });
 });

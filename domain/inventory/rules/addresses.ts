@@ -41,11 +41,11 @@ function checkPlace(draft: Draft, host: Span): void {
     return;
   }
   const name = formatBlock(around.block);
-  if (isReserved(around.block, host.first) && draft.sound('address')) draft.error('address', 'reserved_address', `is the network or broadcast address of ${name}`);
+  if (isReserved(around.block, host.first) && draft.sound('address')) draft.error('address', 'reserved_address', 'is the network or broadcast address of the prefix that it is in');
   if (around.row.allocationMode === 'dynamic') {
     draft.conflict('dynamic_prefix', `${name} is owned by DHCP: addresses are not given by hand`, { resource: 'prefixes', row: around.row }, 'address');
   }
-  if (around.row.status === 'container') draft.warn('container_with_addresses', `${name} is a container`, 'address');
+  if (around.row.status === 'container') draft.warn('container_with_addresses', `${name} is a container`, 'address', { resource: 'prefixes', row: around.row });
   warnOfGateway(draft, around, host);
   const isFirst = (draft.world.where('ip-addresses', ['vrfKey', 'host'], [vrfKeyOf(after), text]).filter(({ id }) => id !== after.id)).length === 0;
   if (isFirst) {
@@ -55,10 +55,10 @@ function checkPlace(draft: Draft, host: Span): void {
 }
 
 /** The first address of a network is by custom its gateway's (in IPv6 by RFC 4291, 2.6.1, the routers'). */
-function warnOfGateway(draft: Draft, { block }: Placed, host: Span): void {
+function warnOfGateway(draft: Draft, { block, row }: Placed, host: Span): void {
   const gateway = block.family === 4 ? block.first + 1n : block.first;
   if (host.first !== gateway || block.length >= (block.family === 4 ? 31 : 127)) return;
-  draft.warn('gateway_address', `the first address of ${formatBlock(block)} is by custom the gateway's`, 'address');
+  draft.warn('gateway_address', `the first address of ${formatBlock(block)} is by custom the gateway's`, 'address', { resource: 'prefixes', row });
 }
 
 /** The primary address of a device stays on it, and in its family. */
@@ -99,7 +99,7 @@ function writeRange(draft: Draft): void {
   }
   const around = space.around(vrf, { ...span, last: span.first });
   if (!around) draft.warn('no_prefix', `no prefix contains ${String(after.startAddress)}`, 'startAddress');
-  else if (!contains(around.block, span)) draft.warn('crosses_prefix', `goes beyond ${formatBlock(around.block)}`, 'endAddress');
+  else if (!contains(around.block, span)) draft.warn('crosses_prefix', `goes beyond ${formatBlock(around.block)}`, 'endAddress', { resource: 'prefixes', row: around.row });
 }
 
 /** Ranges lie apart or one in another. */

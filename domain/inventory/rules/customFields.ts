@@ -33,7 +33,7 @@ const tenantOf = ({ resource, after }: Draft): unknown => (resource.standing ===
 export function checkCustomFields(draft: Draft): void {
   const { after, resource, world, operation } = draft;
   const isNew = operation === 'create';
-  if (!draft.sound('customFields') || (!isNew && !draft.given('customFields'))) return;
+  if (!draft.sound('customFields') || (!isNew && !draft.given('customFields') && !draft.changes('tenantId'))) return;
   const tenants = [PLATFORM, tenantOf(draft)];
   const definitions = world.where('custom-fields', ['resource'], [resource.name]).filter(({ tenantId }) => tenants.includes(String(tenantId)));
   const values = Object.fromEntries(Object.entries(after.customFields as Record<string, unknown>).filter(([, value]) => value !== null));

@@ -14,10 +14,17 @@ function checkPrimary(draft: Draft, field: 'primaryIp4Id' | 'primaryIp6Id', fami
   if (address.deviceId !== after.id) draft.error(field, 'not_of_device', 'is not on an interface of this device');
 }
 
+/** Interfaces stand where their device stands. */
+function takeInterfacesAlong({ before, after, changes, sound, also, world }: Draft): void {
+  if (!before || !changes('tenantId', 'siteId') || !sound('tenantId', 'siteId')) return;
+  for (const row of world.where('interfaces', ['deviceId'], [after.id])) also('interfaces', row, { tenantId: after.tenantId, siteId: after.siteId }, 'cascade');
+}
+
 export const deviceRules: Rules = {
   write(draft) {
     mustBeAtSite(draft, 'locationId', 'locations', draft.after.siteId);
     mustBeAtSite(draft, 'rackId', 'racks', draft.after.siteId);
+    takeInterfacesAlong(draft);
     checkMount(draft);
     checkPrimary(draft, 'primaryIp4Id', 4);
     checkPrimary(draft, 'primaryIp6Id', 6);

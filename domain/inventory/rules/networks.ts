@@ -13,6 +13,11 @@ export const vrfRules: Rules = {
 export const vlanGroupRules: Rules = {
   write(draft) {
     const { before, after, world } = draft;
+    if (before && draft.changes('siteId') && after.siteId !== null) {
+      for (const vlan of world.where('vlans', ['groupId'], [after.id])) {
+        if (vlan.siteId !== null && vlan.siteId !== after.siteId) draft.conflict('in_use', `VLAN ${String(vlan.vid)} stands at another site`, { resource: 'vlans', row: vlan }, 'siteId');
+      }
+    }
     if (!draft.sound('minVid', 'maxVid')) return;
     if (Number(after.minVid) > Number(after.maxVid)) draft.error('maxVid', 'reversed', 'is lower than minVid');
     if (!before || !draft.changes('minVid', 'maxVid')) return;

@@ -15,7 +15,7 @@ export function warnWhenFull(draft: Draft, { row, block }: Placed, more: bigint)
   const size = sizeOfLength(block.family, block.length);
   const used = draft.space.used(row) + more;
   if (used * 100n > size * FULL_PERCENT) {
-    draft.warn('parent_full', `${formatBlock(block)} will be ${(used * 100n) / size} % full`);
+    draft.warn('parent_full', `${formatBlock(block)} will be ${(used * 100n) / size} % full`, undefined, { resource: 'prefixes', row });
   }
 }
 
