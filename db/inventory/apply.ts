@@ -1,4 +1,6 @@
 import type { Knex } from '../knex.ts';
+import { prepared } from '../prepared.ts';
+import type { Change as StatementPart } from '../trail.ts';
 import { Raced } from '../constraints.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
@@ -65,6 +67,14 @@ export async function writeSteps(trx: Knex, steps: readonly Change[]): Promise<v
   await writePhase(trx, phase);
 }
 
+/** Steps that only make records of one resource, as a part of the statement that ends a commit; null for others. */
+export function asOneInsert(steps: readonly Change[]): StatementPart | null {
+  const [first] = steps;
+  if (!first || steps.some(({ resource, before, after }) => resource !== first.resource || before !== null || after === null)) return null;
+  const { sql, rows } = insertion(first.resource, steps);
+  return { sql: (name) => `${name} AS (${sql} RETURNING 1)`, bindings: [rows], topics: [] };
+}
+
 async function writePhase(trx: Knex, { gone, changed, made }: Phase): Promise<void> {
   for (const [resource, steps] of gone) await remove(trx, resource, steps);
   const together = new Map<ResourceName, Change[]>();
@@ -79,10 +89,15 @@ async function writePhase(trx: Knex, { gone, changed, made }: Phase): Promise<vo
 const rowsOf = (resource: ResourceName, steps: readonly Change[]): string =>
   JSON.stringify(steps.flatMap(({ after }) => (after ? [storedForm(RESOURCES[resource], after)] : [])));
 
-async function insert(trx: Knex, resource: ResourceName, steps: readonly Change[]): Promise<void> {
+function insertion(resource: ResourceName, steps: readonly Change[]): { sql: string; rows: string } {
   const table = tableOf(RESOURCES[resource]);
   const columns = storedColumns(RESOURCES[resource]).join(', ');
-  await trx.raw(`INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json)`, [rowsOf(resource, steps)]);
+  return { sql: `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json)`, rows: rowsOf(resource, steps) };
+}
+
+async function insert(trx: Knex, resource: ResourceName, steps: readonly Change[]): Promise<void> {
+  const { sql, rows } = insertion(resource, steps);
+  await prepared(trx, sql, [rows]);
 }
 
 function mustBeAll(count: number, steps: readonly Change[]): void {

@@ -17,7 +17,7 @@ export const nextRows = (db: Knex, importId: string, limit: number): Promise<Fil
 export async function endRows(db: Knex, importId: string, outcomes: readonly RowOutcome[]): Promise<void> {
   await db.raw(
     `WITH r AS (SELECT * FROM json_to_recordset(?::json) AS r (line integer, outcome text, "recordId" text, report json)),
-      ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line AND t.outcome IS NULL RETURNING 1)
+      ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line RETURNING 1)
      UPDATE imports SET done = done + (SELECT count(*) FROM ended) WHERE id = ?`,
     [JSON.stringify(outcomes), importId, importId],
   );

@@ -131,8 +131,6 @@ const USED = `
     (SELECT count(DISTINCT host) FROM ip_addresses AS a WHERE a.vrf_key = p.vrf_key
       AND a.host BETWEEN host(p.cidr)::inet AND host(broadcast(p.cidr))::inet AND NOT ${IN_CHILD('p', 'a.host')}) ELSE 0 END`;
 
-const LAST = (cidr: string) => `set_masklen(broadcast(${cidr}), CASE family(${cidr}) WHEN 4 THEN 32 ELSE 128 END)`;
-
 /**
  * The networks that contain each one asked about or are it, the outermost inside it, and how full the closest is. A
  * network has those that contain it above the one that sorts right before it; see `closest_prefix`.
@@ -143,7 +141,6 @@ function aroundParts(needs: readonly Of<'around'>[]): Part[] {
   const bindings = (some: readonly Of<'around'>[]) => [some.map(({ vrf }) => vrf), some.map(({ cidr }) => cidr)];
   // Nothing lies inside a single address.
   const wide = needs.filter(({ cidr }) => !/(?:\..*\/32|\/128)$/.test(cidr));
-  const inside = `p.vrf_key = asked.vrf AND p.cidr > asked.cidr AND p.cidr <= ${LAST('asked.cidr')} AND p.cidr << asked.cidr`;
   const parts: Part[] = [
     {
       sql: select('prefixes', `WHERE (vrf_key, cidr) IN (WITH RECURSIVE up AS (
@@ -161,15 +158,7 @@ function aroundParts(needs: readonly Of<'around'>[]): Part[] {
     },
   ];
   if (wide.length === 0) return parts;
-  return [...parts, {
-    sql: select('prefixes', `WHERE id IN (SELECT p.id FROM (SELECT *, closest_prefix(vrf, cidr) AS closest FROM ${asked}) AS asked
-      JOIN prefixes AS above ON above.vrf_key = asked.vrf AND above.cidr = asked.closest JOIN prefixes AS p ON p.parent_prefix_id = above.id AND ${inside})`),
-    bindings: bindings(wide),
-  }, {
-    sql: select('prefixes', `WHERE id IN (SELECT p.id FROM (SELECT *, closest_prefix(vrf, cidr) AS closest FROM ${asked}) AS asked
-      JOIN prefixes AS p ON asked.closest IS NULL AND p.parent_prefix_id IS NULL AND ${inside})`),
-    bindings: bindings(wide),
-  }];
+  return [...parts, { sql: select('prefixes', `WHERE id IN (SELECT prefixes_inside(asked.vrf, asked.cidr) FROM ${asked})`), bindings: bindings(wide) }];
 }
 
 const rangeParts = (needs: readonly Of<'ranges'>[]): Part[] =>

@@ -8,7 +8,11 @@ import { tableOf } from './tables.ts';
  * Look-ups of a plan are many small ones by key, whatever the statistics of a table that has just been filled say: each
  * goes through an index.
  */
-const BY_INDEX = ['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit'].map((name) => `set_config('${name}', 'off', true)`).join(', ');
+const BY_INDEX = [
+  ...['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit'].map((name) => `set_config('${name}', 'off', true)`),
+  // To plan a look-up anew each time costs ten times what it does.
+  "set_config('plan_cache_mode', 'force_generic_plan', true)",
+].join(', ');
 
 const LOCK_VRFS = `(SELECT count(pg_advisory_xact_lock(key)) FROM (
   SELECT DISTINCT hashtextextended('inventory:vrf:' || name, 0) AS key FROM unnest(?::text[]) AS name ORDER BY 1) AS keys)`;

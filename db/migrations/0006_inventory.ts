@@ -116,10 +116,10 @@ const REFERENCES: readonly (readonly [string, string, string])[] = [
   ['ip_addresses', 'interface_id, device_id', 'interfaces (id, device_id)'],
 ];
 
-/** With an index that finds who refers to a record, newest first. */
+/** With an index that finds who refers to a record, newest first; the children of a prefix in their order. */
 const foreignKey = ([from, columns, to]: readonly [string, string, string]): string => `
   ALTER TABLE ${from} ADD FOREIGN KEY (${columns}) REFERENCES ${to.includes('(') ? to : `${to} (id)`} DEFERRABLE INITIALLY DEFERRED;
-  CREATE INDEX ON ${from} (${columns.split(',')[0]}, id DESC);`;
+  CREATE INDEX ON ${from} (${columns === 'parent_prefix_id' ? 'parent_prefix_id, cidr, id' : `${columns.split(',')[0] ?? ''}, id DESC`});`;
 
 const SEARCHED: Readonly<Record<string, string>> = {
   tenants: 'id, name, description', regions: 'name, description', sites: 'name, address, description', locations: 'name, description',

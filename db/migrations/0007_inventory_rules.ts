@@ -49,6 +49,21 @@ const ADDRESS_SPACE = `
     RETURN near.cidr;
   END $$;
 
+  -- The outermost networks inside one, whether it is there or not: children of the closest around it, a range of the index.
+  CREATE FUNCTION prefixes_inside(vrf text, network cidr) RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$
+  DECLARE
+    around cidr := closest_prefix(vrf, network);
+    highest inet := set_masklen(broadcast(network), CASE family(network) WHEN 4 THEN 32 ELSE 128 END);
+    above text;
+  BEGIN
+    IF around IS NULL THEN
+      RETURN QUERY SELECT id FROM prefixes WHERE vrf_key = vrf AND parent_prefix_id IS NULL AND cidr > network AND cidr <= highest;
+    END IF;
+    FOR above IN SELECT id FROM prefixes WHERE vrf_key = vrf AND cidr = around LOOP
+      RETURN QUERY SELECT id FROM prefixes WHERE vrf_key = vrf AND parent_prefix_id = above AND cidr > network AND cidr <= highest;
+    END LOOP;
+  END $$;
+
   CREATE FUNCTION prefix_in_parent() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
     IF EXISTS (
@@ -193,7 +208,7 @@ export async function down(knex: Knex): Promise<void> {
     DROP TABLE cable_ends, free_hints;
     DROP TRIGGER devices_units ON devices;
     DROP FUNCTION must_not_circle, prefix_in_parent, ip_range_whole, flag_of_vrf, vrf_flag_changed, prefix_space_freed, address_space_freed, range_space_freed,
-      device_units, device_units_again, cable_takes_ends, closest_prefix CASCADE;
+      device_units, device_units_again, cable_takes_ends, prefixes_inside, closest_prefix CASCADE;
     ALTER TABLE ip_addresses DROP CONSTRAINT ip_addresses_shared;
     DROP INDEX prefixes_cidr, ip_ranges_space, ip_addresses_host;
   `);

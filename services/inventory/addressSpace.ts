@@ -77,7 +77,7 @@ export function createAddressSpace({ db, commit, access, planner, records, write
         writes.mustBeAllowed(caller, planned);
         const [plan] = planned;
         if (!plan || !allValid(planned)) throw refusalOfOne(plan ?? emptyPlan(mutation), null);
-        await write();
+        await write(work);
         for (const change of changes) noteChange(work, change);
         await keepHint(trx, prefix, block);
         const row = changes.find(({ id }) => id === plan.subject?.id)?.after;

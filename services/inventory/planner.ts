@@ -1,6 +1,7 @@
-import { stamps, writeSteps } from '../../db/inventory/apply.ts';
+import { asOneInsert, stamps, writeSteps } from '../../db/inventory/apply.ts';
 import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
 import { findVrfs, lockVrfs, prepareToSee, prepareToWrite } from '../../db/inventory/locks.ts';
+import type { Work } from '../../db/commit.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError } from '../../domain/errors.ts';
@@ -16,6 +17,7 @@ import { vrfKeyOf, World, type Change, type Need } from '../../domain/inventory/
 import { covers } from '../../domain/scope.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
 import { compileCheck, type Check, type SchemaError } from '../../platform/schemaCheck.ts';
+import type { DispatchTask } from '../../temporal/contracts.ts';
 import type { Access } from '../access.ts';
 
 export type Planner = ReturnType<typeof createPlanner>;
@@ -103,10 +105,10 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     /**
      * Plans mutations in order, each on top of the valid ones before it. In a transaction that is to write (`writes`)
      * the records read are locked and the VRFs held. Where a plan depends on changes before it, those are written:
-     * a transaction that is only to see must be rolled back. What is in `changes` is not written yet but for that. Where
+     * a transaction that is only to see must be rolled back. `write` writes what is left; with a commit's `work` it may be left to the statement that ends it. What is in `changes` is not written yet but for that. Where
      * `each` is judged for itself, a right that is missing is an error of that one.
      */
-    async plan(trx: Knex, caller: Caller, mutations: readonly Mutation[], { writes, each, now }: { writes: boolean; each: boolean; now: Date }): Promise<Outcome & { write(): Promise<void> }> {
+    async plan(trx: Knex, caller: Caller, mutations: readonly Mutation[], { writes, each, now }: { writes: boolean; each: boolean; now: Date }): Promise<Outcome & { write(work?: Work<DispatchTask>): Promise<void> }> {
       const viewer = viewerOf(caller, each);
       const held = writes ? await firstVrfs(trx, mutations) : null;
       await (held ? prepareToWrite(trx, { vrfs: held, definitions: mutations.some(({ resource }) => resource === 'custom-fields') }) : prepareToSee(trx));
@@ -114,8 +116,10 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       const stamp = stamps(now);
       const all = new Map<string, Change>();
       let unwritten: Change[] = [];
-      const write = async () => {
-        await writeSteps(trx, unwritten);
+      const write = async (work?: Work<DispatchTask>) => {
+        const part = work && asOneInsert(unwritten);
+        if (part) work.change(part);
+        else await writeSteps(trx, unwritten);
         unwritten = [];
       };
       while (planned.length < mutations.length) {

@@ -63,7 +63,7 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
         outcome = planned;
         if (mode === 'all') for (const each of outcome.planned) mayWrite(caller, each);
         if (mode === 'all' && !allValid(outcome.planned)) throw refuse(outcome.planned);
-        await write();
+        await write(work);
         for (const change of outcome.changes) noteChange(work, change);
         await along?.(work, trx, outcome);
         if (outcome.changes.length === 0 && !along) throw new NothingChanged();
