@@ -1,4 +1,5 @@
 import type { Knex } from '../knex.ts';
+import { prepared } from '../prepared.ts';
 import { bitsOf, blockAt, formatBlock, formatHost, isReserved, parseHost, sizeOfLength, type Block } from '../../domain/inventory/cidr.ts';
 import { vrfKeyOf } from '../../domain/inventory/world.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
@@ -20,14 +21,15 @@ async function lookAt(trx: Knex, prefix: Row, twins: readonly string[], whole: B
   const [vrf, start, end] = [vrfKeyOf(prefix), formatHost(whole.family, from), formatHost(whole.family, whole.last)];
   // A network that begins before an address, and one that begins at it, sort before it.
   const around = Array.from({ length: bitsOf(whole.family) - whole.length }, (_, i) => formatBlock(blockAt(whole.family, from, whole.length + 1 + i)));
-  const { rows } = await trx.raw<{ rows: { kind: string; first: string; last: string }[] }>(
+  const { rows } = (await prepared(
+    trx,
     `(SELECT 'c' AS kind, host(cidr) AS first, host(broadcast(cidr)) AS last FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ANY (?::text[]) AND cidr = ANY (?::cidr[]))
       UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ANY (?::text[]) AND cidr > ?::inet ORDER BY cidr LIMIT ?)
       UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
       UNION ALL (SELECT 'r', host(start_address), host(end_address) FROM ip_ranges
         WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
     [vrf, [...twins], around, vrf, [...twins], start, limit, vrf, start, end, limit, vrf, start, end, limit],
-  );
+  )) as { rows: { kind: string; first: string; last: string }[] };
   const spans = rows.map(({ kind, first, last }) => ({ kind, first: valueOf(first), last: valueOf(last) }));
   // A kind that filled its limit says nothing of what is behind its last.
   const ends = ['p', 'a', 'r'].flatMap((kind) => {
@@ -38,10 +40,15 @@ async function lookAt(trx: Knex, prefix: Row, twins: readonly string[], whole: B
   return { spans: spans.sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0)), until };
 }
 
-/** The hint below which there is no room; the first address of the prefix when there is none. */
-async function readHint(trx: Knex, prefixId: string, length: number): Promise<bigint | undefined> {
-  const { rows } = await trx.raw<{ rows: { next: string }[] }>('SELECT host(next_free) AS next FROM free_hints WHERE prefix_id = ? AND length = ?', [prefixId, length]);
-  return rows[0] && valueOf(rows[0].next);
+/** The prefixes with the network of one, itself among them, and the hint below which it has no room for a block. */
+async function findTwins(trx: Knex, prefix: Row, length: number): Promise<{ twins: string[]; hint: bigint | undefined }> {
+  const { rows } = (await prepared(
+    trx, `SELECT p.id, host(h.next_free) AS next FROM prefixes AS p LEFT JOIN free_hints AS h ON h.prefix_id = p.id AND h.prefix_id = ? AND h.length = ?
+      WHERE p.vrf_key = ? AND p.cidr = ?::cidr`,
+    [prefix.id, length, vrfKeyOf(prefix), String(prefix.cidr)],
+  )) as { rows: { id: string; next: string | null }[] };
+  const hint = rows.find(({ next }) => next !== null)?.next;
+  return { twins: rows.map(({ id }) => id), hint: typeof hint === 'string' ? valueOf(hint) : undefined };
 }
 
 /**
@@ -50,12 +57,12 @@ async function readHint(trx: Knex, prefixId: string, length: number): Promise<bi
  */
 export async function findFree(trx: Knex, prefix: Row, whole: Block, length: number): Promise<Block | null> {
   // Where the network is there twice, what is below either is taken.
-  const twins: string[] = await trx('prefixes').where({ vrf_key: vrfKeyOf(prefix) }).whereRaw('cidr = ?::cidr', [String(prefix.cidr)]).pluck('id');
+  const { twins, hint } = await findTwins(trx, prefix, length);
   const size = sizeOfLength(whole.family, length);
   const single = length === bitsOf(whole.family);
   const upTo = single && isReserved(whole, whole.last) ? whole.last - 1n : whole.last;
   const aligned = (value: bigint): bigint => ((value + size - 1n) / size) * size;
-  let at = aligned((await readHint(trx, prefix.id, length)) ?? (single && whole.length < bitsOf(whole.family) - 1 ? whole.first + 1n : whole.first));
+  let at = aligned(hint ?? (single && whole.length < bitsOf(whole.family) - 1 ? whole.first + 1n : whole.first));
   for (let limit = FIRST_LOOK; at + size - 1n <= upTo; limit = Math.min(limit * 4, LARGEST_LOOK)) {
     const { spans, until } = await lookAt(trx, prefix, twins, whole, at, limit);
     for (const { first, last } of spans) {
@@ -71,7 +78,8 @@ export async function findFree(trx: Knex, prefix: Row, whole: Block, length: num
 /** Remembers that below `block` there is no room for another of its length. */
 export async function keepHint(trx: Knex, prefix: Row, block: Block): Promise<void> {
   if (block.last + 1n >= 1n << BigInt(bitsOf(block.family))) return;
-  await trx.raw(
+  await prepared(
+    trx,
     `INSERT INTO free_hints (prefix_id, length, vrf_key, cidr, next_free) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (prefix_id, length) DO UPDATE SET next_free = excluded.next_free`,
     [prefix.id, block.length, vrfKeyOf(prefix), String(prefix.cidr), formatHost(block.family, block.last + 1n)],

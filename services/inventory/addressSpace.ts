@@ -1,6 +1,6 @@
 import type { Commit } from '../../db/commit.ts';
 import { findFree, keepHint } from '../../db/inventory/free.ts';
-import { lockVrfs } from '../../db/inventory/locks.ts';
+import { prepareToWrite } from '../../db/inventory/locks.ts';
 import { listRecords, readRecord } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
 import type { Knex } from '../../db/knex.ts';
@@ -63,7 +63,7 @@ export function createAddressSpace({ db, commit, access, planner, records, write
       await access.require(caller, 'inventory:write', placeOf(prefixes, known));
       return writes.again(() => access.denying(caller, () => commit(caller, async (work) => {
         const trx = (await work.trx()) as Knex;
-        await lockVrfs(trx, new Set([vrfKeyOf(known)]));
+        await prepareToWrite(trx, { vrfs: new Set([vrfKeyOf(known)]), definitions: false });
         const prefix = await readRecord(trx, 'prefixes', prefixId, true);
         if (!prefix || vrfKeyOf(prefix) !== vrfKeyOf(known)) throw notFound('prefix', prefixId);
         const whole = blockOf(prefix);
