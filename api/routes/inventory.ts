@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { AppError, invalidField } from '../../domain/errors.ts';
 import { bitsOf, blockAt, formatBlock, isBlock, parseBlock, parseHost, type Block } from '../../domain/inventory/cidr.ts';
+import { differences } from '../../domain/inventory/difference.ts';
 import { createSchema, recordSchema, titleOf, updateSchema, type Resource, type Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { InventoryRecords, RecordFilter } from '../../services/inventory/records.ts';
@@ -23,8 +24,6 @@ const ChangesQuery = Type.Object(pageQuery, closed);
 
 type Deps = { records: InventoryRecords; writes: InventoryWrites; requireIfMatch: boolean };
 type Query = Record<string, unknown>;
-
-const NOT_CONTENT: ReadonlySet<string> = new Set(['version', 'createdAt', 'updatedAt']);
 
 /** Every resource of the inventory, each with the same operations. */
 export const inventoryRoutes = (deps: Deps): Route[] => Object.values(RESOURCES).flatMap((resource) => routesOf(resource, deps));
@@ -135,10 +134,9 @@ type Entry = Awaited<ReturnType<InventoryRecords['changes']>>['items'][number];
 
 function changeView({ id, at, action, actorId, requestId, before, after }: Entry): object {
   const [was, is] = [before as Row | null, after as Row | null];
-  const fields = Object.keys(is ?? was ?? {}).filter((field) => !NOT_CONTENT.has(field) && JSON.stringify(was?.[field] ?? null) !== JSON.stringify(is?.[field] ?? null));
   return {
     id, at: at.toISOString(), action: action.slice(action.lastIndexOf('.') + 1), actorId, requestId, version: (is ?? was)?.version ?? 0,
-    changes: fields.map((field) => ({ field, before: was?.[field] ?? null, after: is?.[field] ?? null })),
+    changes: differences(was, is),
   };
 }
 

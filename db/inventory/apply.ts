@@ -2,6 +2,7 @@ import type { Knex } from '../knex.ts';
 import { prepared } from '../prepared.ts';
 import type { Change as StatementPart } from '../trail.ts';
 import { Raced } from '../constraints.ts';
+import { isSame } from '../../domain/inventory/difference.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -27,7 +28,7 @@ export function stamps(now: Date) {
 /** Fields that no constraint and no trigger looks at but through the record they name: changes of them go together. */
 const TOGETHER: ReadonlySet<string> = new Set(['parentPrefixId', 'interfaceId', 'deviceId', 'lagId', 'description', 'tags', 'customFields', 'status', 'version', 'createdAt', 'updatedAt']);
 
-const changedFields = (before: Row, after: Row): string[] => Object.keys(after).filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
+const changedFields = (before: Row, after: Row): string[] => Object.keys(after).filter((field) => !isSame(before[field], after[field]));
 
 const goTogether = ({ resource, before, after }: Change): boolean =>
   before !== null && after !== null && changedFields(before, after).every((field) => TOGETHER.has(field) || (resource === 'interfaces' && (field === 'tenantId' || field === 'siteId')));

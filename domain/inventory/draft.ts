@@ -1,3 +1,4 @@
+import { differences, isSame } from './difference.ts';
 import { MAX_EFFECTS, type Draft, type Effect, type Operation, type Planned, type Viewer } from './planning.ts';
 import type { ResourceName } from './names.ts';
 import type { Resource, Row } from './resource.ts';
@@ -26,13 +27,8 @@ export type OpenDraft = Draft & {
   accept(): void;
 };
 
-const same = (one: unknown, other: unknown): boolean => one === other || JSON.stringify(one) === JSON.stringify(other);
-
-const changesOf = (before: Row, after: Row): Effect['changes'] =>
-  Object.keys(after).filter((field) => !same(before[field], after[field])).map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null }));
-
 const effectOf = (action: Operation, { resource, id, before, after, reason }: { resource: ResourceName; id: string; before: Row | null; after: Row | null; reason: Effect['reason'] }): Effect => ({
-  action, resource, id, reason, label: labelOf(RESOURCES[resource], after ?? before ?? { id, version: 0 }), changes: before && after ? changesOf(before, after) : [],
+  action, resource, id, reason, label: labelOf(RESOURCES[resource], after ?? before ?? { id, version: 0 }), changes: before && after ? differences(before, after) : [],
 });
 
 type Opening = {
@@ -61,7 +57,7 @@ export function openDraft({ world, space, viewer, resource, operation, before, a
   return {
     world, space, resource, operation, before, after, planned, request,
     given: (field) => Object.hasOwn(request, field),
-    changes: (...fields) => before === null || fields.some((field) => !same(before[field], after[field])),
+    changes: (...fields) => before === null || fields.some((field) => !isSame(before[field], after[field])),
     sound: (...fields) => fields.every((field) => !wrong.has(field)),
     error(field, code, message) {
       wrong.add(field.split('/')[0] ?? field);

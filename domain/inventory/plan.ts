@@ -185,16 +185,15 @@ function takeAlong(draft: OpenDraft, resource: Resource, row: Row): void {
       takeAlong(draft, RESOURCES[of], other);
     }
   }
-  for (const { resource: of, field } of resource.frees) {
+  for (const { resource: of, field, following = [] } of resource.frees) {
     for (const other of world.where(of, [field], [row.id])) {
       if (draft.isGoing(of, other.id)) continue;
       mustNotBePrimary(draft, of, other);
-      draft.also(of, other, { [field]: null, ...(of === 'ip-addresses' && { deviceId: null }) }, 'freed');
+      draft.also(of, other, Object.fromEntries([field, ...following].map((name) => [name, null])), 'freed');
     }
   }
   for (const { resource: of, field } of REFERRERS[resource.name]) {
-    const handled = [...resource.cascades, ...resource.frees].some((each) => each.resource === of && each.field === field) || field === 'parentPrefixId';
-    if (handled) continue;
+    if ([...resource.cascades, ...resource.frees, ...resource.handsOn].some((each) => each.resource === of && each.field === field)) continue;
     const users = world.users(of, field, row.id, MAX_NAMED + 1).filter((user) => !draft.isGoing(of, user.id));
     for (const user of users.slice(0, MAX_NAMED)) {
       draft.conflict('in_use', `is used by ${RESOURCES[of].kind} ${labelOf(RESOURCES[of], user)}`, { resource: of, row: user });

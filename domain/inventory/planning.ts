@@ -1,5 +1,6 @@
 import type { ResourceName } from './names.ts';
 import type { Resource, Row } from './resource.ts';
+import type { FieldChange } from './difference.ts';
 import type { Place } from '../scope.ts';
 import type { Space } from './space.ts';
 import type { World } from './world.ts';
@@ -23,7 +24,7 @@ export const EFFECT_REASONS = ['requested', 'reparented', 'freed', 'cascade'] as
 /** A record that would change, and how. */
 export type Effect = {
   action: Operation; resource: ResourceName; id: string; label: string; reason: (typeof EFFECT_REASONS)[number];
-  changes: { field: string; before: unknown; after: unknown }[];
+  changes: FieldChange[];
 };
 
 /** What would come of a mutation. It is valid when there are neither errors nor conflicts. */

@@ -33,8 +33,10 @@ export type Resource = {
   names: readonly string[];
   /** What goes when a record goes. */
   cascades: readonly { resource: ResourceName; field: string }[];
-  /** References that are emptied when a record goes. */
-  frees: readonly { resource: ResourceName; field: string }[];
+  /** References that are emptied when a record goes, with the fields that follow from them. */
+  frees: readonly { resource: ResourceName; field: string; following?: readonly string[] }[];
+  /** References that the rules of the resource see to when a record goes. */
+  handsOn: readonly { resource: ResourceName; field: string }[];
 };
 
 type Spec = Pick<Resource, 'name' | 'kind' | 'ids' | 'fields'> & Partial<Resource>;
@@ -44,7 +46,7 @@ export function resource(spec: Spec): Resource {
   const standing = spec.standing ?? 'tenant';
   const tenant = standing === 'catalogue' || standing === 'isTenant' || standing === 'onDevice' ? {} : { tenantId: reference('tenants') };
   return {
-    unique: [], label: 'name', sorts: ['name'], search: ['name', 'description'], names: ['name'], cascades: [], frees: [],
+    unique: [], label: 'name', sorts: ['name'], search: ['name', 'description'], names: ['name'], cascades: [], frees: [], handsOn: [],
     ...spec, standing,
     fields: { ...tenant, ...spec.fields, description: prose(2_000), tags: TAGS, customFields: CUSTOM },
   };

@@ -1,4 +1,4 @@
-import { PLATFORM, type Place } from '../scope.ts';
+import { covers, PLATFORM, type Place, type Scope } from '../scope.ts';
 import type { Planned } from './planning.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
@@ -35,6 +35,9 @@ function destination(resource: Resource, before: Row | null, after: Row): Place 
   if (!moved || resource.standing === 'onDevice') return place;
   return { tenantId: place.tenantId, siteId: resource.standing === 'isSite' ? null : place.siteId ?? null };
 }
+
+/** True when a record is inside a scope; catalogues are for all who may read inventory somewhere. */
+export const isSeen = (scope: Scope, resource: Resource, row: Row): boolean => resource.standing === 'catalogue' || covers(scope, placeOf(resource, row));
 
 /** What people call a record. */
 export const labelOf = ({ label }: Resource, row: Row): string => textOf(row[label]) ?? row.id;

@@ -12,7 +12,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import { createSchema, updateSchema, type Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { Space } from '../../domain/inventory/space.ts';
-import { placeOf } from '../../domain/inventory/standing.ts';
+import { isSeen } from '../../domain/inventory/standing.ts';
 import { vrfKeyOf, World, type Change, type Need } from '../../domain/inventory/world.ts';
 import { covers } from '../../domain/scope.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
@@ -69,7 +69,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       tenantId: caller.tenantId,
       check,
       ...(each && { mayWrite: (place) => covers(writing, place) }),
-      sees: (resource, row) => resource.standing === 'catalogue' || covers(scope, placeOf(resource, row)),
+      sees: (resource, row) => isSeen(scope, resource, row),
       seesTenant: (id) => covers(scope, { tenantId: id }),
       knowsTenant: (id) => scope.kind === 'within' && scope.tenantIds.has(id),
       newId(resource, record) {

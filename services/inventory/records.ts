@@ -8,8 +8,7 @@ import { notFound } from '../../domain/errors.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { placeOf } from '../../domain/inventory/standing.ts';
-import { covers } from '../../domain/scope.ts';
+import { isSeen } from '../../domain/inventory/standing.ts';
 import type { Access } from '../access.ts';
 
 export type InventoryRecords = ReturnType<typeof createInventoryRecords>;
@@ -22,7 +21,7 @@ type Deps = { db: Knex; access: Access };
 export function createInventoryRecords({ db, access }: Deps) {
   const scopeOf = (caller: Caller) => access.scope(caller, 'inventory:read');
 
-  const sees = (caller: Caller, resource: Resource, row: Row): boolean => resource.standing === 'catalogue' || covers(scopeOf(caller), placeOf(resource, row));
+  const sees = (caller: Caller, resource: Resource, row: Row): boolean => isSeen(scopeOf(caller), resource, row);
 
   /** Error: `not_found`. */
   async function read(caller: Caller, name: ResourceName, id: string): Promise<Row> {

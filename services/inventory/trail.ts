@@ -1,15 +1,10 @@
 import type { Work } from '../../db/commit.ts';
 import type { EventType } from '../../domain/events.ts';
-import type { Row } from '../../domain/inventory/resource.ts';
+import { differences } from '../../domain/inventory/difference.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { labelOf, placeOf } from '../../domain/inventory/standing.ts';
 import type { Change } from '../../domain/inventory/world.ts';
 import type { DispatchTask } from '../../temporal/contracts.ts';
-
-const NOT_CONTENT: ReadonlySet<string> = new Set(['id', 'version', 'createdAt', 'updatedAt']);
-
-const changedFields = (before: Row, after: Row): string[] =>
-  Object.keys(after).filter((field) => !NOT_CONTENT.has(field) && JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 
 /** The trail of a record's change: the audit entry, which is its history, and the event. */
 export function noteChange(work: Work<DispatchTask>, { resource: name, id, before, after }: Change): void {
@@ -21,7 +16,7 @@ export function noteChange(work: Work<DispatchTask>, { resource: name, id, befor
   const subject = { type: resource.kind, id };
   work.audit(`inventory.${resource.kind}.${verb}`, subject, { ...(before && { before }), ...(after && { after }), tenantId });
   const data = {
-    recordId: id, label: labelOf(resource, now), siteId, version: now.version, changed: before && after ? changedFields(before, after) : [],
+    recordId: id, label: labelOf(resource, now), siteId, version: now.version, changed: before && after ? differences(before, after).map(({ field }) => field) : [],
   };
   work.emit(`inventory.${resource.kind}.${verb}d` as EventType & `inventory.${string}`, subject, data, tenantId);
 }

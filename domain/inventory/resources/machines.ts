@@ -29,7 +29,7 @@ export const interfaces = resource({
   unique: [['deviceId', 'name']],
   search: ['name', 'macAddress', 'description'], names: ['name', 'macAddress'],
   cascades: [{ resource: 'cables', field: 'aInterfaceId' }, { resource: 'cables', field: 'bInterfaceId' }],
-  frees: [{ resource: 'ip-addresses', field: 'interfaceId' }, { resource: 'interfaces', field: 'lagId' }],
+  frees: [{ resource: 'ip-addresses', field: 'interfaceId', following: ['deviceId'] }, { resource: 'interfaces', field: 'lagId' }],
 });
 
 export const cables = resource({

@@ -41,6 +41,7 @@ export const prefixes = resource({
     allocationMode: choice(['static', 'pool', 'dynamic'], { default: 'static' }),
     siteId: reference('sites'), vlanId: reference('vlans'), roleId: reference('device-roles'),
   },
+  handsOn: [{ resource: 'prefixes', field: 'parentPrefixId' }],
   label: 'cidr', sorts: ['cidr'], search: ['cidr', 'description'], names: ['cidr'],
 });
 
