@@ -63,6 +63,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
         for (const mutation of demoData()) if (!process.stdout.write(`${JSON.stringify(mutation)}\n`)) await once(process.stdout, 'drain');
         return 0;
       }
+      const { items } = await inventory.records.list(systemCaller(PLATFORM, 'demo-data'), 'prefixes', { fields: {} }, { sort: undefined, after: undefined, limit: 1 });
+      if (items.length > 0) {
+        say('There are prefixes already; the demo is for an empty inventory.');
+        return 1;
+      }
       const began = performance.now();
       const [caller, lines] = [systemCaller(PLATFORM, 'demo-data'), [...demoData()]];
       for (let at = 0; at < lines.length; at += DEMO_AT_ONCE) {

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { Type, type Static } from 'typebox';
+import { JOB_STATUSES } from '../../domain/jobs.ts';
 import { MAX_IMPORT_BYTES } from '../../domain/inventory/imports.ts';
 import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
@@ -27,7 +28,7 @@ const ImportQuery = Type.Object({
 }, closed);
 
 const ImportRecord = Type.Object({
-  id: Id('imp'), resource: Nullable(Type.String()), dryRun: Type.Boolean(), rows: Type.Integer(), done: Type.Integer(),
+  id: Id('imp'), resource: Nullable(Type.String()), dryRun: Type.Boolean(), status: Type.Enum([...JOB_STATUSES], { description: 'Of its job.' }), rows: Type.Integer(), done: Type.Integer(),
   counts: Type.Object(Object.fromEntries(OUTCOMES.map((outcome) => [outcome, Type.Integer()])), closed),
   jobId: Id('job'), workflowId: Type.String(), createdBy: Type.String(), createdAt: Timestamp,
 }, { title: 'Import', ...closed });
@@ -44,8 +45,8 @@ const RowsQuery = Type.Object({ outcome: Type.Optional(Type.Enum([...OUTCOMES]))
 type Deps = { imports: InventoryImports; exports: InventoryExports; jobs: Jobs };
 type Row = Awaited<ReturnType<InventoryImports['rows']>>[number];
 
-const importView = ({ record, counts }: ImportState): Static<typeof ImportRecord> => ({
-  id: record.id, resource: record.resource, dryRun: record.dryRun, rows: record.rows, done: record.done,
+const importView = ({ record, counts, status }: ImportState): Static<typeof ImportRecord> => ({
+  id: record.id, resource: record.resource, dryRun: record.dryRun, status, rows: record.rows, done: record.done,
   counts: Object.fromEntries(OUTCOMES.map((outcome) => [outcome, counts[outcome] ?? 0])),
   jobId: record.jobId, workflowId: workflowIdOf(record.jobId), createdBy: record.createdBy, createdAt: record.createdAt.toISOString(),
 });

@@ -29,7 +29,8 @@ const TreeView = Type.Object({
   children: Type.Array(Type.Object({
     cidr: Type.String(), id: Nullable(Type.String({ description: 'null where you may not read it.' })), status: Nullable(Type.String()), usage: UsageView,
   }, closed)),
-  free: Type.Array(Type.String(), { description: 'The free networks on this page, the fewest that there can be.' }), nextCursor: Nullable(Type.String()),
+  free: Type.Array(Type.String(), { description: 'The free networks on this page, the fewest that there can be.' }),
+  exact: Type.Boolean({ description: 'False where more than 4,096 addresses or ranges lie on this page: free may then hold some of them.' }), nextCursor: Nullable(Type.String()),
 }, { title: 'PrefixTree', ...closed });
 
 type Deps = { writes: InventoryWrites; bulk: InventoryBulk; space: AddressSpace; records: InventoryRecords };
@@ -72,8 +73,8 @@ export function inventoryPlanRoutes({ writes, bulk, space, records }: Deps): Rou
         const key = decodeRecordKey(list, query.cursor, RESOURCES.prefixes, 'cidr');
         const after = key && { id: key.id, value: String(key.value) };
         if (after) blockOf({ id: '', version: 0, cidr: after.value });
-        const { prefix, usage, children, free, next } = await space.tree(caller, params.id, { after, limit: query.limit });
-        return ok({ prefix, usage: usageView(usage), children: children.map(childView), free, nextCursor: encodeRecordKey(list, next) });
+        const { prefix, usage, children, free, exact, next } = await space.tree(caller, params.id, { after, limit: query.limit });
+        return ok({ prefix, usage: usageView(usage), children: children.map(childView), free, exact, nextCursor: encodeRecordKey(list, next) });
       },
     }),
   ];
@@ -97,6 +98,7 @@ const mutationOf = (value: unknown): Mutation => {
 async function validate(writes: InventoryWrites, caller: Caller, body: unknown): Promise<Answer> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidField('body', '', 'type', 'must be object');
   const several = Object.hasOwn(body, 'mutations');
+  if (several && Object.keys(body).length > 1) throw invalidField('body', '', 'one_of', 'must have either mutations, or resource, operation and record');
   const known = several ? ['mutations'] : ['resource', 'operation', 'record'];
   for (const name of Object.keys(body)) if (!known.includes(name)) throw invalidField('body', `/${name}`, 'unknown_field', 'is not a known field');
   const { mutations } = body as { mutations?: unknown };

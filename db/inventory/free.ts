@@ -1,6 +1,6 @@
 import type { Knex } from '../knex.ts';
 import { prepared } from '../prepared.ts';
-import { bitsOf, blockAt, formatBlock, formatHost, isReserved, parseHost, sizeOfLength, type Block } from '../../domain/inventory/cidr.ts';
+import { bitsOf, blockAt, formatBlock, formatHost, isReserved, parseHost, sizeOfLength, type Block, type Span } from '../../domain/inventory/cidr.ts';
 import { vrfKeyOf } from '../../domain/inventory/world.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 
@@ -84,4 +84,18 @@ export async function keepHint(trx: Knex, prefix: Row, block: Block): Promise<vo
      ON CONFLICT (prefix_id, length) DO UPDATE SET next_free = excluded.next_free`,
     [prefix.id, block.length, vrfKeyOf(prefix), String(prefix.cidr), formatHost(block.family, block.last + 1n)],
   );
+}
+
+/** Ranges and addresses that are looked at to say what is free between children. */
+const MAX_TAKEN = 4_096;
+
+/** Ranges and addresses in a part of a VRF; not exact where there are more than are looked at. */
+export async function listTaken(db: Knex, vrf: string, { family, first, last }: Span): Promise<{ spans: Span[]; exact: boolean }> {
+  const bounds = [vrf, formatHost(family, first), formatHost(family, last), MAX_TAKEN + 1];
+  const { rows } = await db.raw<{ rows: { first: string; last: string }[] }>(
+    `(SELECT host(host) AS first, host(host) AS last FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
+     UNION ALL (SELECT host(start_address), host(end_address) FROM ip_ranges WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') LIMIT ?)`,
+    [...bounds, ...bounds],
+  );
+  return { spans: rows.map((row) => ({ family, first: valueOf(row.first), last: valueOf(row.last) })), exact: rows.length <= MAX_TAKEN };
 }

@@ -57,14 +57,16 @@ function narrow(query: Query, resource: Resource, { fields, q, tag, within, cont
   for (const [field, value] of Object.entries(fields)) {
     const column = columnOf(field);
     if (value === null) void query.whereNull(column);
+    // An address without a length is meant whatever length it is kept with.
+    else if (resource.name === 'ip-addresses' && field === 'address' && !String(value).includes('/')) void query.whereRaw('host = ?::inet', [value]);
     else void query.whereRaw(`${column} = ?::${sqlTypeOf(resource, field)}`, [value]);
   }
   if (q !== undefined) void query.whereRaw('search LIKE ?', [`%${escapeLike(q.toLowerCase())}%`]);
   if (tag !== undefined) void query.whereRaw("tags @> ARRAY[?]::text[] AND tags <> '{}'", [tag]);
-  const [column, whole] = resource.name === 'prefixes' ? ['cidr', 'cidr'] : resource.name === 'ip-ranges' ? ['start_address', 'start_address'] : ['address', 'host'];
+  const column = { prefixes: 'cidr', 'ip-ranges': 'start_address' }[resource.name as string] ?? 'host';
   if (within !== undefined) {
     // Bounds on what is sorted by let an index serve it.
-    void query.whereRaw(`${whole} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`, [within, within, within, within]);
+    void query.whereRaw(`${column} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`, [within, within, within, within]);
   }
   if (contains !== undefined) void query.whereRaw('cidr = ANY (?::cidr[])', [contains]);
 }

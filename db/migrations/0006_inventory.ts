@@ -149,7 +149,7 @@ const LISTED: Readonly<Record<string, readonly string[]>> = {
   interfaces: [...byTenant, ...byName, 'site_id, id DESC', 'kind, id DESC', 'mac_address'], cables: [...byTenant, 'label'],
   vrfs: [...byTenant, ...byName], vlan_groups: [...byTenant, ...byName], vlans: [...byTenant, ...byName, 'vid, id'],
   prefixes: [...byTenant, 'tenant_id, cidr, id', 'cidr, id', 'vrf_key, cidr', 'vrf_key, parent_prefix_id, cidr', 'status, id DESC'],
-  ip_ranges: [...byTenant, 'tenant_id, start_address, id', 'start_address, id'], ip_addresses: [...byTenant, 'tenant_id, address, id', 'address, id', 'vrf_key, host', 'dns_name', 'device_id, id DESC', 'status, id DESC', 'role, id DESC'],
+  ip_ranges: [...byTenant, 'tenant_id, start_address, id', 'start_address, id'], ip_addresses: [...byTenant, 'tenant_id, address, id', 'address, id', 'vrf_key, host', 'host, id', 'dns_name', 'device_id, id DESC', 'status, id DESC', 'role, id DESC'],
   tags: ['name, id'], custom_fields: [...byTenant, 'name, id'],
 };
 

@@ -85,6 +85,8 @@ export function openDraft({ world, space, viewer, resource, operation, before, a
       planned.companions = [...companions.values()].filter(({ reason }) => reason !== 'reparented').map(({ resource: of, before: row }) => ({ resource: of, row }));
     },
     accept() {
+      // What changes nothing is no change: its version, its history and its readers stay as they are.
+      if (before && operation === 'update' && companions.size === 0 && differences(before, after).length === 0) return;
       if (operation === 'delete') world.remove(resource.name, after.id);
       else world.put(resource.name, after);
       planned.effects = [effectOf(operation, { resource: resource.name, id: after.id, before, after: operation === 'delete' ? null : after, reason: 'requested' })];

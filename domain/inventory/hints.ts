@@ -8,6 +8,9 @@ import { GLOBAL_VRF, type Need } from './world.ts';
 /** True for what can be an id: the database need not be asked for anything else. */
 export const isPlainId = (value: unknown): value is string => typeof value === 'string' && value.length <= 100 && /^[\x21-\x7e]+$/.test(value);
 
+/** An address without a length names a record whatever length that has. */
+export const lookedUpBy = (field: string, value: string): string => (field === 'address' && !value.includes('/') ? 'host' : field);
+
 const textOf = (value: unknown): string | undefined => (isPlainId(value) ? value : undefined);
 
 /** True for a value that the schema of some field lets through. */
@@ -44,7 +47,7 @@ function referenced({ fields: declared }: Resource, fields: Readonly<Record<stri
     const [field, by] = typeof value === 'object' && value !== null ? Object.entries(value)[0] ?? [] : [];
     if (field === undefined || !isPlain(by) || !RESOURCES[reference].names.includes(field)) return [];
     const canonical = RESOURCES[reference].fields[field]?.canonical?.(String(by)) ?? String(by);
-    return typeof canonical === 'string' ? [{ kind: 'rows', resource: reference, fields: [field], values: [canonical], most: 100 }] : [];
+    return typeof canonical === 'string' ? [{ kind: 'rows', resource: reference, fields: [lookedUpBy(field, canonical)], values: [canonical], most: 100 }] : [];
   });
 }
 

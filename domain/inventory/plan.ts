@@ -1,6 +1,6 @@
 import { PLATFORM } from '../scope.ts';
 import { openDraft, type OpenDraft } from './draft.ts';
-import { isPlainId } from './hints.ts';
+import { isPlainId, lookedUpBy } from './hints.ts';
 import { isValid, OPERATIONS, type Mutation, type Operation, type PlanError, type Planned, type Viewer } from './planning.ts';
 import { RESOURCE_NAMES, type ResourceName } from './names.ts';
 import { writable, type Resource, type Row } from './resource.ts';
@@ -117,8 +117,9 @@ function canonicalise(draft: OpenDraft): void {
 
 function resolveReferences(draft: OpenDraft, viewer: Viewer): void {
   const { after, before, resource } = draft;
-  // The tenant last: the site may say which.
-  const fields = Object.entries(resource.fields).sort(([a], [b]) => Number(a === 'tenantId') - Number(b === 'tenantId'));
+  // Where it stands says which of several with one name is meant; and the site may say the tenant.
+  const rank = (name: string): number => (name === 'siteId' || name === 'vrfId' || name === 'deviceId' ? 0 : name === 'tenantId' ? 2 : 1);
+  const fields = Object.entries(resource.fields).sort(([a], [b]) => rank(a) - rank(b));
   for (const [name, { reference, derived }] of fields) {
     const value = after[name];
     if (reference === undefined || derived || value === null || value === undefined || !draft.sound(name)) continue;
@@ -149,6 +150,13 @@ function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
   draft.error('tenantId', 'not_found', `there is no tenant with id ${id}`);
 }
 
+/** Of records with one name those that stand closest to the record: in its tenant, at its site, in its VRF, on its device. */
+const closestOf = ({ after }: OpenDraft, alike: readonly Row[]): readonly Row[] =>
+  ['tenantId', 'siteId', 'vrfId', 'deviceId'].reduce((left, field) => {
+    const closer = left.filter((row) => typeof after[field] === 'string' && row[field] === after[field]);
+    return left.length > 1 && closer.length > 0 ? closer : left;
+  }, alike);
+
 /** A reference that names a record by one of its fields. */
 function resolveNamed(draft: OpenDraft, viewer: Viewer, name: string, to: ResourceName, by: Record<string, unknown>): void {
   const target = RESOURCES[to];
@@ -158,10 +166,10 @@ function resolveNamed(draft: OpenDraft, viewer: Viewer, name: string, to: Resour
     return;
   }
   const canonical = target.fields[field]?.canonical?.(String(value)) ?? String(value);
-  const found = typeof canonical === 'string' ? draft.world.where(to, [field], [canonical], MAX_ALIKE).filter((row) => viewer.sees(target, row)) : [];
+  const found = typeof canonical === 'string' ? closestOf(draft, draft.world.where(to, [lookedUpBy(field, canonical)], [canonical], MAX_ALIKE).filter((row) => viewer.sees(target, row))) : [];
   const [row] = found;
   if (row && found.length === 1) draft.after[name] = draft.world.get(to, row.id)?.id ?? row.id;
-  else if (row) draft.error(name, 'ambiguous', `${found.length} of ${to} have the ${field} ${String(value)}`);
+  else if (row) draft.error(name, 'ambiguous', `${found.length} of ${to} have the ${field} ${String(value)}: ${found.slice(0, 5).map(({ id }) => id).join(', ')}`);
   else draft.error(name, 'not_found', `there is no ${target.kind} with the ${field} ${String(value)}`);
 }
 

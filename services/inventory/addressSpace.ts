@@ -1,12 +1,12 @@
 import type { Commit } from '../../db/commit.ts';
-import { findFree, keepHint } from '../../db/inventory/free.ts';
+import { findFree, keepHint, listTaken } from '../../db/inventory/free.ts';
 import { prepareToWrite } from '../../db/inventory/locks.ts';
 import { listRecords, readRecord } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/errors.ts';
-import { bitsOf, blocksOf, formatBlock, formatHost, gapsIn, mergeSpans, type Block } from '../../domain/inventory/cidr.ts';
+import { bitsOf, blocksOf, formatBlock, formatHost, gapsIn, mergeSpans, type Block, type Span } from '../../domain/inventory/cidr.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { blockOf } from '../../domain/inventory/space.ts';
@@ -53,6 +53,14 @@ export function createAddressSpace({ db, commit, access, planner, records, write
     return { resource: 'prefixes' as const, length: prefixLength };
   }
 
+  /** The free networks of one page: what neither a child nor a range nor an address of the prefix takes. */
+  async function free(prefix: Row, children: readonly Row[], after: string | undefined, isLast: boolean): Promise<{ free: string[]; exact: boolean }> {
+    const page = pageOf(blockOf(prefix), children.map(blockOf), after, isLast);
+    if (!page) return { free: [], exact: true };
+    const { spans, exact } = await listTaken(db, vrfKeyOf(prefix), page);
+    return { free: gapsIn(page, mergeSpans([...children.map(blockOf), ...spans])).flatMap(blocksOf).map(formatBlock), exact };
+  }
+
   return {
     /**
      * Makes the lowest free address or child prefix. However many ask at once, each gets another one. Errors: those of
@@ -60,6 +68,9 @@ export function createAddressSpace({ db, commit, access, planner, records, write
      */
     async allocate(caller: Caller, prefixId: string, asked: Allocation): Promise<{ resource: 'prefixes' | 'ip-addresses'; row: Row }> {
       const known = await records.read(caller, 'prefixes', prefixId);
+      for (const field of ['address', 'cidr', 'vrfId', 'parentPrefixId']) {
+        if (asked.record && Object.hasOwn(asked.record, field)) throw invalidField('body', `/record/${field}`, 'unknown_field', 'is what is asked for');
+      }
       await access.require(caller, 'inventory:write', placeOf(prefixes, known));
       return writes.again(() => access.denying(caller, () => commit(caller, async (work) => {
         const trx = (await work.trx()) as Knex;
@@ -105,7 +116,7 @@ export function createAddressSpace({ db, commit, access, planner, records, write
         const seen = covers(scope, placeOf(prefixes, row));
         return { cidr: String(row.cidr), id: seen ? row.id : null, row: seen ? row : null, usage: usageOf(usages, row.id) };
       });
-      return { prefix, usage: usageOf(usages, prefix.id), children, free: freeBetween(blockOf(prefix), items.map(blockOf), after?.value, next === null), next };
+      return { prefix, usage: usageOf(usages, prefix.id), children, ...(await free(prefix, items, after?.value, next === null)), next };
     },
   };
 }
@@ -119,11 +130,10 @@ function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
   return usage;
 }
 
-/** The free networks of one page: from the child before it to its last, or to the end on the last page. */
-function freeBetween(whole: Block, children: readonly Block[], after: string | undefined, isLast: boolean): string[] {
+/** The part of a prefix that one page of its children is about: from the child before it to its last, or to the end. */
+function pageOf(whole: Block, children: readonly Block[], after: string | undefined, isLast: boolean): Span | null {
   const before = after === undefined ? undefined : blockOf({ id: '', version: 0, cidr: after });
   const first = before ? before.last + 1n : whole.first;
   const last = isLast ? whole.last : children.at(-1)?.last ?? whole.last;
-  if (first > last) return [];
-  return gapsIn({ family: whole.family, first, last }, mergeSpans(children)).flatMap(blocksOf).map(formatBlock);
+  return first > last ? null : { family: whole.family, first, last };
 }

@@ -28,7 +28,7 @@ export const createInventoryBulk = ({ db, writes }: { db: Knex; writes: Inventor
         const { resource, subject, errors, conflicts, warnings } = each;
         const outcome = outcomeOf(each);
         const id = outcome === 'invalid' || outcome === 'conflict' ? (subject?.before?.id ?? null) : (subject?.id ?? null);
-        return { resource, outcome, id, version: versions.get(`${resource}/${id ?? ''}`) ?? null, errors, conflicts, warnings };
+        return { resource, outcome, id, version: versions.get(`${resource}/${id ?? ''}`) ?? (outcome === 'updated' ? (subject?.before?.version ?? null) : null), errors, conflicts, warnings };
       }),
     };
   },

@@ -4,7 +4,7 @@ import { addRows, countOutcomes, endRows, findTaken, listRows, nextRows, type Fi
 import { keysetPage, type Page, type PageRequest } from '../../db/keyset.ts';
 import type { Knex } from '../../db/knex.ts';
 import { Import } from '../../db/models/Import.ts';
-import type { Job } from '../../db/models/Job.ts';
+import { Job } from '../../db/models/Job.ts';
 import { scopeCondition } from '../../db/scopeSql.ts';
 import { systemCaller, type Caller } from '../../domain/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/errors.ts';
@@ -27,7 +27,7 @@ export type FileFormat = 'csv' | 'ndjson';
 export type ImportRequest = { format: FileFormat; resource?: ResourceName; dryRun: boolean };
 
 /** An import and how many of its rows came to what. */
-export type ImportState = { record: Import; counts: Readonly<Record<string, number>> };
+export type ImportState = { record: Import; counts: Readonly<Record<string, number>>; status: Job['status'] };
 
 /** Why rows are not written that were planned. */
 const REFUSALS: ReadonlySet<string> = new Set(['conflict', 'in_use', 'limit_reached']);
@@ -48,7 +48,8 @@ export function createInventoryImports({ db, commit, note, access, rights, ids, 
 
   async function withCounts(records: readonly Import[]): Promise<ImportState[]> {
     const counts = await countOutcomes(db, records.map(({ id }) => id));
-    return records.map((record) => ({ record, counts: counts.get(record.id) ?? {} }));
+    const jobs = await Job.query(db).findByIds(records.map(({ jobId }) => jobId)).select('id', 'status');
+    return records.map((record) => ({ record, counts: counts.get(record.id) ?? {}, status: jobs.find(({ id }) => id === record.jobId)?.status ?? 'queued' }));
   }
 
   async function find(caller: Caller, id: string): Promise<Import> {
@@ -95,12 +96,12 @@ export function createInventoryImports({ db, commit, note, access, rights, ids, 
         const record = work.insert(Import, {
           id, tenantId: caller.tenantId, jobId: job.id, resource: resource ?? null, dryRun, rows, done: 0, authority: authorityOf(caller), createdBy: caller.actorId, createdAt: work.now,
         });
-        return { state: { record, counts: {} }, job };
+        return { state: { record, counts: {}, status: job.status }, job };
       });
     },
 
     /** Error: `not_found`. */
-    read: async (caller: Caller, id: string): Promise<ImportState> => (await withCounts([await find(caller, id)]))[0] ?? { record: await find(caller, id), counts: {} },
+    read: async (caller: Caller, id: string): Promise<ImportState> => (await withCounts([await find(caller, id)]))[0] ?? { record: await find(caller, id), counts: {}, status: 'queued' },
 
     async list(caller: Caller, page: PageRequest): Promise<Page<ImportState>> {
       const { items, nextKey } = await keysetPage(visible(caller), page);

@@ -84,7 +84,8 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
     const refuse = ([planned]: readonly Planned[]) => (planned ? refusalOfOne(planned, id) : refusalOf([], false));
     const { planned, changes } = await apply(caller, [mutation], 'all', { refuse });
     const subject = planned[0]?.subject;
-    return changes.find((change) => change.resource === subject?.resource && change.id === subject.id)?.after ?? null;
+    const change = changes.find(({ resource, id: changed }) => resource === subject?.resource && changed === subject.id);
+    return change ? change.after : (subject?.before ?? null);
   }
 
   const written = (row: Row | null): Row => {

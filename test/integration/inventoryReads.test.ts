@@ -42,6 +42,12 @@ describe('lists', () => {
       expect([query, await everything(`/api/inventory/prefixes?sort=cidr&${query}`)]).toEqual([query, found]);
     }
   });
+  test('addresses are found whatever length they are kept with', async () => {
+    for (const address of ['10.120.0.1/24', '10.120.0.2/16', '10.120.0.3']) await make('ip-addresses', { address });
+    expect([...(await everything('/api/inventory/ip-addresses?within=10.120.0.0/25'))].sort()).toEqual(['10.120.0.1/24', '10.120.0.2/16', '10.120.0.3']);
+    expect(await everything('/api/inventory/ip-addresses?within=10.120.0.2/32')).toEqual(['10.120.0.2/16']);
+    expect([names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1')), names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1/24')), names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1/25'))]).toEqual([['10.120.0.1/24'], ['10.120.0.1/24'], []]);
+  });
   test('VLANs by number, and by what is part of a name, whatever characters', async () => {
     for (const [vid, name] of [[10, 'a_bc'], [9, 'axbc'], [100, '50%']] as const) await make('vlans', { vid, name });
     expect(await everything('/api/inventory/vlans?sort=vid&limit=1')).toEqual(['axbc', 'a_bc', '50%']);
@@ -113,6 +119,32 @@ describe('scopes', () => {
   });
 });
 
+describe('names', () => {
+  test('of several alike the one at the same tenant or site is meant', async () => {
+    const [ours, theirs] = [await make('sites', { name: 'par1' }), await make('sites', { name: 'par1', tenantId: 'acme' })];
+    const rack = await make('racks', { name: 'row1', siteId: { name: 'par1' } });
+    const other = await make('racks', { name: 'row1', siteId: { name: 'par1' }, tenantId: 'acme' });
+    expect([rack.siteId, other.siteId]).toEqual([ours.id, theirs.id]);
+    const device = await make('devices', { name: 'named', siteId: theirs.id, rackId: { name: 'row1' }, deviceTypeId: { model: 'x' }, tenantId: 'acme' });
+    expect(device.rackId).toBe(other.id);
+  });
+});
+
+test('a change that changes nothing makes no version, no entry and no event', async () => {
+  const region = await make('regions', { name: 'still', tags: [] });
+  const again = await root.put(`/api/inventory/regions/${region.id as string}`, { name: 'still', description: '' });
+  expect([again.status, again.body]).toEqual([200, region]);
+  expect((await root.get(`/api/inventory/regions/${region.id as string}/changes`)).body.items).toHaveLength(1);
+  const bulk = await root.post('/api/inventory/bulk', { mutations: [{ resource: 'regions', operation: 'update', record: { id: region.id, name: 'still' } }] });
+  expect(bulk.body.results).toMatchObject([{ outcome: 'updated', id: region.id, version: 1 }]);
+});
+
+test('what is asked for is not chosen by the one who asks', async () => {
+  const pool = await make('prefixes', { cidr: '10.199.0.0/24', allocationMode: 'pool' });
+  const answer = await root.post(`/api/inventory/prefixes/${pool.id as string}/allocate`, { kind: 'address', record: { address: '10.199.0.9' } });
+  expect([answer.status, answer.body.errors[0].pointer]).toEqual([400, '/record/address']);
+});
+
 describe('bulk', () => {
   test('all or none, with every reason by its place', async () => {
     const mutations = [{ resource: 'regions', operation: 'create', record: { name: 'bulk1' } }, { resource: 'regions', operation: 'create', record: { name: 'bulk1' } }, { resource: 'regions', operation: 'create', record: { parentId: 'reg_none' } }];
@@ -168,7 +200,10 @@ describe('space', () => {
     const path = `/api/inventory/prefixes/${top.id as string}`;
     expect((await root.get(`${path}/usage`)).body).toEqual({ size: '65536', used: '33285', free: '32251', percent: 50.78, children: 3, addresses: 1, ranges: 1 });
     const whole = (await root.get(`${path}/tree`)).body;
-    expect([whole.prefix.id, whole.children.map(({ cidr }: any) => cidr), whole.free]).toEqual([top.id, ['172.16.0.0/24', '172.16.1.0/24', '172.16.128.0/17'], ['172.16.2.0/23', '172.16.4.0/22', '172.16.8.0/21', '172.16.16.0/20', '172.16.32.0/19', '172.16.64.0/18']]);
+    expect([whole.prefix.id, whole.children.map(({ cidr }: any) => cidr), whole.free]).toEqual([top.id, ['172.16.0.0/24', '172.16.1.0/24', '172.16.128.0/17'], expect.any(Array)]);
+    // What neither a child nor the range nor the address takes, in the fewest networks.
+    expect(whole.free).toEqual(['172.16.2.4/30', '172.16.2.8/29', '172.16.2.16/28', '172.16.2.32/27', '172.16.2.64/26', '172.16.2.128/25', '172.16.3.0/24', '172.16.4.0/22', '172.16.8.0/24', '172.16.9.0/29', '172.16.9.8/32', '172.16.9.10/31', '172.16.9.12/30', '172.16.9.16/28', '172.16.9.32/27', '172.16.9.64/26', '172.16.9.128/25', '172.16.10.0/23', '172.16.12.0/22', '172.16.16.0/20', '172.16.32.0/19', '172.16.64.0/18']);
+    expect(whole.exact).toBe(true);
     const pages = [];
     for (let cursor: string | null = ''; cursor !== null; cursor = pages.at(-1).nextCursor) pages.push((await root.get(`${path}/tree?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body);
     expect([pages.length, pages.flatMap(({ free }) => free)]).toEqual([3, whole.free]);
