@@ -199,7 +199,7 @@ function composeInventory({ db, commit, note, access, rights, ids, clock, starts
     records, writes,
     imports: createInventoryImports({ db, commit, note, access, rights, ids, writes, starts, jobTypes }),
     exports: createInventoryExports({ records }),
-    bulk: createInventoryBulk({ db, writes }),
+    bulk: createInventoryBulk({ db, access, writes }),
     space: createAddressSpace({ db, commit, access, planner, records, writes }),
   };
 }

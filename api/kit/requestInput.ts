@@ -3,18 +3,11 @@ import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import type { TObject, TSchema } from 'typebox';
 import { AppError, invalidFields, type FieldError, type FieldPlace } from '../../domain/errors.ts';
+import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 import { compileCheck, compileCoercingCheck, type Check } from '../../platform/schemaCheck.ts';
 import type { Route, Upload } from './route.ts';
 
 const BODY_LIMIT_BYTES = 1_048_576;
-
-/** Deeper JSON is an attack on whatever walks it. */
-const MAX_DEPTH = 100;
-
-function isDeeperThan(limit: number, value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return limit === 0 || Object.values(value).some((inner) => isDeeperThan(limit - 1, inner));
-}
 
 const bodyTooLarge = () => new AppError('body_too_large', `A body may have ${BODY_LIMIT_BYTES} bytes.`);
 

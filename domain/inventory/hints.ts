@@ -17,6 +17,8 @@ const textOf = (value: unknown): string | undefined => (isPlainId(value) ? value
 const isPlain = (value: unknown): boolean =>
   typeof value === 'string' ? value.length <= 255 && !value.includes('\0') && value.isWellFormed() : typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31;
 
+const plainOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
 /** The VRF that a request names; undefined when it does so by another field than the id. */
 export function vrfAsked(record: Readonly<Record<string, unknown>>): string | undefined {
   return record.vrfId === undefined || record.vrfId === null ? GLOBAL_VRF : textOf(record.vrfId);
@@ -46,7 +48,8 @@ function referenced({ fields: declared }: Resource, fields: Readonly<Record<stri
     if (isPlainId(value)) return [{ kind: 'row', resource: reference, id: value }];
     const [field, by] = typeof value === 'object' && value !== null ? Object.entries(value)[0] ?? [] : [];
     if (field === undefined || !isPlain(by) || !RESOURCES[reference].names.includes(field)) return [];
-    const canonical = RESOURCES[reference].fields[field]?.canonical?.(String(by)) ?? String(by);
+    const text = typeof by === 'string' ? by : '';
+    const canonical = RESOURCES[reference].fields[field]?.canonical?.(text) ?? text;
     return typeof canonical === 'string' ? [{ kind: 'rows', resource: reference, fields: [lookedUpBy(field, canonical)], values: [canonical], most: 100 }] : [];
   });
 }
@@ -63,10 +66,10 @@ function surroundings({ name }: Resource, fields: Readonly<Record<string, unknow
   const vrf = vrfAsked(fields);
   if (vrf === undefined) return [];
   if (name === 'prefixes') {
-    const block = parseBlock(String(fields.cidr));
+    const block = parseBlock(plainOf(fields.cidr));
     return isBlock(block) ? [{ kind: 'around', vrf, cidr: formatBlock(block) }] : [];
   }
-  const host = parseHost(String(name === 'ip-ranges' ? fields.startAddress : fields.address).split('/')[0] ?? '');
+  const host = parseHost(plainOf(name === 'ip-ranges' ? fields.startAddress : fields.address).split('/')[0] ?? '');
   if (!host || (name !== 'ip-ranges' && name !== 'ip-addresses')) return [];
   const text = formatHost(host.family, host.value);
   const around: Need = { kind: 'around', vrf, cidr: `${text}/${bitsOf(host.family)}` };

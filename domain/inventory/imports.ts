@@ -28,7 +28,7 @@ export const unknownColumns = (resource: Resource, columns: readonly string[]): 
 /** A cell as a value of its field; what does not fit is left for the schema to refuse. */
 function valueOf(type: string | undefined, cell: string): unknown {
   if (type === 'boolean' && /^(?:true|false)$/i.test(cell)) return cell.toLowerCase() === 'true';
-  if ((type === 'integer' || type === 'number') && /^-?\d+(?:\.\d+)?$/.test(cell)) return Number(cell);
+  if ((type === 'integer' || type === 'number') && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(cell)) return Number(cell);
   if (type === 'texts' && !cell.startsWith('[')) return cell.split(',').map((part) => part.trim()).filter((part) => part !== '');
   if (type !== 'texts' && type !== 'object') return cell;
   try {

@@ -9,7 +9,7 @@ import { checkCustomFields, checkTags } from './rules/customFields.ts';
 import { RULES } from './rules/index.ts';
 import type { Space } from './space.ts';
 import { labelOf, placesOf } from './standing.ts';
-import { Missing, Unwritten, type Need, type World } from './world.ts';
+import { gathering, Missing, Unwritten, type Need, type World } from './world.ts';
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -51,13 +51,14 @@ export function planOne(world: World, space: Space, viewer: Viewer, mutation: Mu
     return unreadable(mutation, [id === undefined ? missing : { pointer: '/id', code: 'not_found', message: `there is no ${resource.kind} with this id` }]);
   }
   const draft = draftOld(world, space, viewer, resource, operation, before, fields);
-  if (version !== undefined && version !== before.version) draft.conflict('version_stale', `the version is now ${before.version}`, { resource: resource.name, row: before }, 'version');
+  if (version !== undefined && !Number.isInteger(version)) draft.error('version', 'type', 'must be integer');
+  else if (version !== undefined && version !== before.version) draft.conflict('version_stale', `the version is now ${before.version}`, { resource: resource.name, row: before }, 'version');
   return finish(draft, viewer);
 }
 
 function draftNew(world: World, space: Space, viewer: Viewer, resource: Resource, record: Record<string, unknown>): OpenDraft {
   const { id } = record;
-  const after: Record<string, unknown> & Row = { id: resource.ids === null ? String(id) : viewer.newId(resource, record), version: 1 };
+  const after: Record<string, unknown> & Row = { id: resource.ids !== null ? viewer.newId(resource, record) : typeof id === 'string' ? id : '', version: 1 };
   for (const [name, field] of Object.entries(resource.fields)) after[name] = record[name] ?? (name === 'tenantId' && !field.derived ? viewer.tenantId : field.default);
   const draft = openDraft({ world, space, viewer, resource, operation: 'create', before: null, after, request: record });
   for (const { pointer, code, message } of viewer.check(resource, 'create', record)) draft.error(pointer.slice(1), code, message);
@@ -101,7 +102,7 @@ function finish(draft: OpenDraft, viewer: Viewer): Planned {
 }
 
 function checkRight({ planned, error }: OpenDraft, { mayWrite }: Viewer): void {
-  if (!mayWrite || placesOf(planned).every(mayWrite)) return;
+  if (!mayWrite || planned.errors.length > 0 || placesOf(planned).every(mayWrite)) return;
   error('', 'permission_denied', 'permission inventory:write is missing where a record stands, or would');
 }
 
@@ -165,12 +166,13 @@ function resolveNamed(draft: OpenDraft, viewer: Viewer, name: string, to: Resour
     draft.error(name, 'reference', `a ${target.kind} can be named by ${['id', ...target.names].join(', ')}`);
     return;
   }
-  const canonical = target.fields[field]?.canonical?.(String(value)) ?? String(value);
+  const text = typeof value === 'string' ? value : '';
+  const canonical = target.fields[field]?.canonical?.(text) ?? text;
   const found = typeof canonical === 'string' ? closestOf(draft, draft.world.where(to, [lookedUpBy(field, canonical)], [canonical], MAX_ALIKE).filter((row) => viewer.sees(target, row))) : [];
   const [row] = found;
   if (row && found.length === 1) draft.after[name] = draft.world.get(to, row.id)?.id ?? row.id;
-  else if (row) draft.error(name, 'ambiguous', `${found.length} of ${to} have the ${field} ${String(value)}: ${found.slice(0, 5).map(({ id }) => id).join(', ')}`);
-  else draft.error(name, 'not_found', `there is no ${target.kind} with the ${field} ${String(value)}`);
+  else if (row) draft.error(name, 'ambiguous', `${found.length} of ${to} have the ${field} ${text}: ${found.slice(0, 5).map(({ id }) => id).join(', ')}`);
+  else draft.error(name, 'not_found', `there is no ${target.kind} with the ${field} ${text}`);
 }
 
 function checkUnique(draft: OpenDraft): void {
@@ -186,28 +188,27 @@ function checkUnique(draft: OpenDraft): void {
 /** What goes with a record, what is freed of it, and who stands against it. */
 function takeAlong(draft: OpenDraft, resource: Resource, row: Row): void {
   const { world } = draft;
-  for (const { resource: of, field } of resource.cascades) {
-    for (const other of world.where(of, [field], [row.id])) {
-      if (draft.isGoing(of, other.id)) continue;
+  gathering(resource.cascades, ({ resource: of, field }) => {
+    gathering(world.where(of, [field], [row.id]).filter(({ id }) => !draft.isGoing(of, id)), (other) => {
       draft.alsoRemove(of, other, 'cascade');
       takeAlong(draft, RESOURCES[of], other);
-    }
-  }
-  for (const { resource: of, field, following = [] } of resource.frees) {
+    });
+  });
+  gathering(resource.frees, ({ resource: of, field, following = [] }) => {
     for (const other of world.where(of, [field], [row.id])) {
       if (draft.isGoing(of, other.id)) continue;
       mustNotBePrimary(draft, of, other);
       draft.also(of, other, Object.fromEntries([field, ...following].map((name) => [name, null])), 'freed');
     }
-  }
-  for (const { resource: of, field } of REFERRERS[resource.name]) {
-    if ([...resource.cascades, ...resource.frees, ...resource.handsOn].some((each) => each.resource === of && each.field === field)) continue;
+  });
+  gathering(REFERRERS[resource.name], ({ resource: of, field }) => {
+    if ([...resource.cascades, ...resource.frees, ...resource.handsOn].some((each) => each.resource === of && each.field === field)) return;
     const users = world.users(of, field, row.id, MAX_NAMED + 1).filter((user) => !draft.isGoing(of, user.id));
     for (const user of users.slice(0, MAX_NAMED)) {
       draft.conflict('in_use', `is used by ${RESOURCES[of].kind} ${labelOf(RESOURCES[of], user)}`, { resource: of, row: user });
     }
     if (users.length > MAX_NAMED) draft.conflict('in_use', `is used by more of ${of}`);
-  }
+  });
 }
 
 /** An address that is freed with its interface must not be what its device is reached by. */
@@ -242,7 +243,7 @@ export function planAll(world: World, space: Space, viewer: Viewer, mutations: r
         break;
       }
       if (!(error instanceof Missing)) throw error;
-      plan.missing.push(error.need);
+      plan.missing.push(...error.needs);
     }
   }
   return plan;

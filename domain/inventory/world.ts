@@ -30,11 +30,25 @@ export type Facts = {
 
 /** The plan needs to know more; it is made again when that was looked up. */
 export class Missing extends Error {
-  readonly need: Need;
-  constructor(need: Need) {
-    super(JSON.stringify(need));
-    this.need = need;
+  readonly needs: readonly Need[];
+  constructor(needs: readonly Need[]) {
+    super(JSON.stringify(needs[0]));
+    this.needs = needs;
   }
+}
+
+/** Does the same for each item; what they miss is said of all of them at once. */
+export function gathering<T>(items: Iterable<T>, each: (item: T) => void): void {
+  const needs: Need[] = [];
+  for (const item of items) {
+    try {
+      each(item);
+    } catch (error) {
+      if (!(error instanceof Missing)) throw error;
+      needs.push(...error.needs);
+    }
+  }
+  if (needs.length > 0) throw new Missing(needs);
 }
 
 /** The answer depends on changes planned before this one: they must be written before it can be looked up. */
@@ -122,13 +136,18 @@ export class World {
   }
 
   require(need: Need): void {
-    if (!this.knows(need)) throw new Missing(need);
+    if (!this.knows(need)) throw new Missing([need]);
   }
 
   get(resource: ResourceName, id: string): Row | undefined {
     const row = this.rowsOf(resource).get(id);
     if ((row === undefined || this.lockedOnly) && !this.changed.has(`${resource}/${id}`)) this.require({ kind: 'row', resource, id });
     return row;
+  }
+
+  /** A row that was looked up with others: it is not locked, a constraint must stand behind what is made of it. */
+  peek(resource: ResourceName, id: string): Row | undefined {
+    return this.rowsOf(resource).get(id);
   }
 
   /** Rows of a resource with these values, planned changes included. */

@@ -4,6 +4,8 @@ import type { Caller } from '../../domain/caller.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import type { Mutation, PlanConflict, PlanError, PlanWarning } from '../../domain/inventory/planning.ts';
+import { isSeen } from '../../domain/inventory/standing.ts';
+import type { Access } from '../access.ts';
 import { outcomeOf, type InventoryWrites, type Mode } from './writes.ts';
 
 export type InventoryBulk = ReturnType<typeof createInventoryBulk>;
@@ -18,7 +20,7 @@ export type BulkReport = { results: BulkItem[] };
 const none = { errors: [], conflicts: [], warnings: [] };
 
 /** Many changes in one request. */
-export const createInventoryBulk = ({ db, writes }: { db: Knex; writes: InventoryWrites }) => ({
+export const createInventoryBulk = ({ db, access, writes }: { db: Knex; access: Access; writes: InventoryWrites }) => ({
   /** Errors: those of a write; in mode `each` what is invalid is in the report. */
   async apply(caller: Caller, mutations: readonly Mutation[], mode: Mode): Promise<BulkReport> {
     const { planned, changes } = await writes.apply(caller, mutations, mode);
@@ -36,9 +38,16 @@ export const createInventoryBulk = ({ db, writes }: { db: Knex; writes: Inventor
   /** What a request has done whose answer was lost, from its trail. */
   async recover(caller: Caller, subjectId: string): Promise<BulkReport> {
     const entries = await listRequest(db, subjectId, caller.actorId);
+    const scope = access.scope(caller, 'inventory:read');
+    const resourceOf = (kind: string) => Object.values(RESOURCES).find((resource) => resource.kind === kind);
+    // Request ids come from clients: what another request did elsewhere is not told.
+    const seen = entries.filter(({ subjectType, after, before }) => {
+      const [resource, row] = [resourceOf(subjectType), (after ?? before) as Row | null];
+      return resource && row && isSeen(scope, resource, row);
+    });
     return {
-      results: entries.map(({ action, subjectType, subjectId: id, after }) => ({
-        resource: Object.values(RESOURCES).find(({ kind }) => kind === subjectType)?.name ?? subjectType,
+      results: seen.map(({ action, subjectType, subjectId: id, after }) => ({
+        resource: resourceOf(subjectType)?.name ?? subjectType,
         outcome: `${action.slice(action.lastIndexOf('.') + 1)}d` as BulkItem['outcome'], id, version: (after as Row | null)?.version ?? null, ...none,
       })),
     };

@@ -1,5 +1,4 @@
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { CsvError, parse, type Info } from 'csv-parse';
 import type { FileRow } from '../../db/inventory/importRows.ts';
 import { AppError, invalidField } from '../../domain/errors.ts';
@@ -7,48 +6,73 @@ import { mutationOfRecord, recordOfRow, unknownColumns } from '../../domain/inve
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 
 /** Characters of one row. */
 const MAX_ROW_LENGTH = 65_536;
 
 const badLine = (line: number, message: string): AppError => invalidField('body', `/lines/${line}`, 'line', `line ${line}: ${message}`);
 
+/** The text of a file, in pieces. Error: `invalid_request` where it is not UTF-8. */
+async function* textOf(source: Readable): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  try {
+    for await (const chunk of source as AsyncIterable<Buffer>) yield decoder.decode(chunk, { stream: true });
+    yield decoder.decode();
+  } catch (error) {
+    throw error instanceof TypeError ? invalidField('body', '', 'encoding', 'is not UTF-8') : error;
+  }
+}
+
+/** A row that PostgreSQL can keep and rules can walk. Error: `invalid_request`. */
+function checked(row: FileRow): FileRow {
+  if (isDeeperThan(MAX_DEPTH, row.mutation)) throw badLine(row.line, `is nested deeper than ${MAX_DEPTH} levels`);
+  if (/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(row.mutation))) throw badLine(row.line, 'holds a character that cannot be stored');
+  return row;
+}
+
 /** Rows of a CSV file: the first line names fields. Error: `invalid_request`, which names the line. */
 export async function* readCsv(source: Readable, resource: Resource): AsyncGenerator<FileRow> {
-  const header = (columns: string[]): string[] => {
+  const header = (named: string[]): string[] => {
+    const columns = named.map((column) => column.trim());
     const unknown = unknownColumns(resource, columns);
     if (unknown.length > 0) throw badLine(1, `${resource.name} have no ${unknown.slice(0, 10).join(', ')}`);
     if (new Set(columns).size < columns.length) throw badLine(1, 'names a column twice');
     return columns;
   };
-  const parser = source.pipe(parse({ columns: header, bom: true, info: true, skip_empty_lines: true, trim: true, max_record_size: MAX_ROW_LENGTH }));
-  source.once('error', (error) => parser.destroy(error));
+  const text = Readable.from(textOf(source));
+  const parser = text.pipe(parse({ columns: header, info: true, skip_empty_lines: true, max_record_size: MAX_ROW_LENGTH }));
+  text.once('error', (error) => parser.destroy(error));
   try {
     for await (const { record, info } of parser as AsyncIterable<{ record: Record<string, string>; info: Info }>) {
-      yield { line: info.lines, mutation: mutationOfRecord(resource, recordOfRow(resource, record)) };
+      yield checked({ line: info.lines, mutation: mutationOfRecord(resource, recordOfRow(resource, record)) });
     }
   } catch (error) {
     throw error instanceof CsvError ? badLine(Number(error.lines) || 1, error.message.slice(0, 200)) : error;
   }
 }
 
+/** The lines of a text; only a line feed ends one, as JSON may hold every other separator. */
+async function* linesOf(source: Readable): AsyncGenerator<string> {
+  let rest = '';
+  for await (const piece of textOf(source)) {
+    const lines = (rest + piece).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+    if (rest.length > MAX_ROW_LENGTH) break;
+  }
+  yield rest;
+}
+
 /** Rows of an NDJSON file: records of `resource`, or without one changes `{ resource, operation, record }`. */
 export async function* readNdjson(source: Readable, resource: Resource | undefined): AsyncGenerator<FileRow> {
-  const lines = createInterface({ input: source, crlfDelay: Infinity });
-  let failure: Error | undefined;
-  source.once('error', (error: Error) => {
-    failure = error;
-    lines.close();
-  });
   let line = 0;
-  for await (const read of lines) {
+  for await (const text of linesOf(source)) {
     line++;
-    const text = line === 1 ? read.replace(/^\uFEFF/, '') : read;
     if (text.trim() === '') continue;
     if (text.length > MAX_ROW_LENGTH) throw badLine(line, `is longer than ${MAX_ROW_LENGTH} characters`);
-    yield { line, mutation: readLine(text, line, resource) };
+    yield checked({ line, mutation: readLine(text, line, resource) });
   }
-  if (failure) throw failure;
 }
 
 function readLine(text: string, line: number, resource: Resource | undefined): FileRow['mutation'] {

@@ -43,7 +43,7 @@ export function createInventoryImports({ db, commit, note, access, rights, ids, 
   /** Imports at tenants that the caller reads, and the caller's own. */
   function visible(caller: Caller) {
     const { sql, bindings } = scopeCondition(access.scope(caller, 'inventory:read'));
-    return Import.query(db).whereRaw(`(${sql} OR created_by = ?)`, [...bindings, caller.actorId]);
+    return Import.query(db).whereRaw(`(${sql} OR (created_by = ? AND tenant_id = ?))`, [...bindings, caller.actorId, caller.tenantId]);
   }
 
   async function withCounts(records: readonly Import[]): Promise<ImportState[]> {
@@ -132,10 +132,12 @@ export function createInventoryImports({ db, commit, note, access, rights, ids, 
           work.audit('inventory.import.step', { type: 'import', id: importId }, { after: { rows: rows.length, from: rows[0]?.line ?? null } });
         },
       }).catch(async (error: unknown) => {
-        if (!(error instanceof AppError) || !REFUSALS.has(error.code)) throw error;
+        const refused = error instanceof AppError ? REFUSALS.has(error.code) : isOfTheRows(error);
+        if (!refused) throw error;
         // What cannot be written together may be apart; what cannot by itself has this as its outcome.
         if (rows.length > 1) return void (await this.step(importId, Math.ceil(rows.length / 2)));
-        const conflicts = [{ pointer: null, code: error.code, message: error.message, resource: null, id: null }];
+        const known = error instanceof AppError ? error : new AppError('conflict', 'The row cannot be written.');
+        const conflicts = [{ pointer: null, code: known.code, message: known.message, resource: null, id: null }];
         await note((trx) => endRows(trx, importId, rows.map(({ line }) => ({ line, outcome: 'conflict', recordId: null, report: { errors: [], conflicts, warnings: [] } }))));
       });
       return Import.query(db).findById(importId).throwIfNotFound();
@@ -162,17 +164,26 @@ export function createInventoryImports({ db, commit, note, access, rights, ids, 
   };
 }
 
+/** True for a failure of planning itself: a database that is away, or a lock that is not to be had, says so by a code. */
+const isOfTheRows = (error: unknown): boolean =>
+  error instanceof Error && (error as { code?: unknown }).code === undefined && error.name !== 'KnexTimeoutError' && !/connection|timeout|terminated|abort/i.test(error.message);
+
+const idOf = (record: unknown): string => {
+  const { id } = record as { id?: unknown };
+  return typeof id === 'string' && !id.includes('\0') ? id : '';
+};
+
 /** A readable id does not say whether its record is there. */
 async function withOperations(trx: Knex, rows: readonly FileRow[]): Promise<Mutation[]> {
   const taken = new Map<string, Set<string>>();
   for (const name of ['tenants', 'tags'] as const) {
-    const wanted = rows.flatMap(({ mutation: { resource, record } }) => (resource === name ? [String((record as { id?: unknown }).id)] : []));
+    const wanted = rows.flatMap(({ mutation: { resource, record } }) => (resource === name ? [idOf(record)] : []));
     taken.set(name, new Set(wanted.length > 0 ? await findTaken(trx, name, wanted) : []));
   }
   return rows.map(({ mutation }) => {
     const known = taken.get(mutation.resource);
     if (!known || mutation.operation !== 'update') return mutation;
-    const id = String((mutation.record as { id?: unknown }).id);
+    const id = idOf(mutation.record);
     const operation = known.has(id) ? 'update' : 'create';
     known.add(id);
     return { ...mutation, operation };

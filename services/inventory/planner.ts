@@ -5,7 +5,7 @@ import type { Work } from '../../db/commit.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError } from '../../domain/errors.ts';
-import { hintsOf, vrfAsked } from '../../domain/inventory/hints.ts';
+import { hintsOf, isPlainId, vrfAsked } from '../../domain/inventory/hints.ts';
 import { planAll } from '../../domain/inventory/plan.ts';
 import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
@@ -26,7 +26,7 @@ export type Planner = ReturnType<typeof createPlanner>;
 export type Outcome = { planned: Planned[]; changes: Change[] };
 
 /** Rounds of looking up after which a plan that still misses something is a bug. */
-const MAX_ROUNDS = 30;
+const MAX_ROUNDS = 500;
 
 const IN_A_VRF: readonly string[] = ['prefixes', 'ip-ranges', 'ip-addresses'];
 
@@ -83,7 +83,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   /** Plans as many mutations as can be planned before something must be written. */
   async function segment(db: Knex, viewer: Viewer, mutations: readonly Mutation[], held: Set<string> | null) {
     for (;;) {
-      const locking: Locking = held && { own: new Set(mutations.flatMap(({ resource, record }) => `${resource}/${String((record as { id?: unknown } | null)?.id)}`)) };
+      const locking: Locking = held && { own: new Set(mutations.flatMap(({ resource, record }) => (isPlainId((record as { id?: unknown } | null)?.id) ? [`${resource}/${(record as { id: string }).id}`] : []))) };
       const world = new World({ lockedOnly: held !== null });
       const space = new Space(world);
       await lookUp(db, world, mutations.flatMap(hintsOf), locking);

@@ -1,4 +1,6 @@
 import { AppError, invalidFields, notFound, staleVersion, type FieldError } from '../../domain/errors.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isValid, type Planned } from '../../domain/inventory/planning.ts';
 
 /** A pointer into the record of the mutation at `at`, or into the record alone where there is one mutation only. */
@@ -18,7 +20,7 @@ export function refusalOf(planned: readonly Planned[], several: boolean): AppErr
 /** The same for one record that a path names. */
 export function refusalOfOne(planned: Planned, id: string | null): AppError {
   const gone = id !== null && planned.errors.some(({ pointer, code }) => pointer === '/id' && code === 'not_found');
-  if (gone) return notFound(planned.resource, id);
+  if (gone) return notFound(RESOURCES[planned.resource as ResourceName].kind, id);
   const stale = planned.conflicts.some(({ code }) => code === 'version_stale');
   if (stale && planned.errors.length === 0 && planned.subject?.before) return staleVersion(planned.subject.before.version);
   return refusalOf([planned], false);

@@ -114,6 +114,32 @@ describe('what goes along', () => {
   });
 });
 
+describe('large records', () => {
+  test('a device with sixty interfaces goes, a rack of forty types shrinks, thirty tags and thirty regions above are no matter', async () => {
+    const site = await make('sites', { name: 'large' });
+    const device = await make('devices', { name: 'big', siteId: site.id, deviceTypeId: { model: 'old' } });
+    await batch(...Array.from({ length: 60 }, (_, i): Step => ['create', 'interfaces', { deviceId: device.id, name: `i${i}` }]));
+    expect((await root.delete(`/api/inventory/devices/${device.id as string}`)).status).toBe(204);
+    const rack = await make('racks', { name: 'big', siteId: site.id });
+    await batch(...Array.from({ length: 40 }, (_, i): Step[] => [
+      ['create', 'device-types', { manufacturerId: { name: 'M' }, model: `type ${i}` }],
+      ['create', 'devices', { name: `u${i}`, siteId: site.id, deviceTypeId: { model: `type ${i}` }, rackId: rack.id, position: i + 1, face: 'front' }],
+    ]).flat());
+    expect((await root.put(`/api/inventory/racks/${rack.id as string}`, { uHeight: 41 })).status).toBe(200);
+    expect((await root.put(`/api/inventory/racks/${rack.id as string}`, { uHeight: 39 })).status).toBe(409);
+    await batch(...Array.from({ length: 45 }, (_, i): Step => ['create', 'tags', { id: `tag-${i}`, name: 'x' }]));
+    let parentId: string | null = null;
+    for (let i = 0; i < 40; i++) parentId = (await make('regions', { name: `deep ${i}`, parentId, ...(i === 39 && { tags: Array.from({ length: 45 }, (_, n) => `tag-${n}`) }) })).id as string;
+  }, 60_000);
+  test('an object that cannot be turned into a text is an error of its field', async () => {
+    const odd = { toString: 1 };
+    for (const [resource, record] of [['prefixes', { cidr: odd }], ['ip-addresses', { address: odd }], ['tags', { id: odd, name: 'x' }], ['sites', { name: 'x', tenantId: { name: odd } }]] as const) {
+      expect([resource, (await root.post('/api/validation/inventory', { resource, operation: 'create', record })).status, (await root.post(`/api/inventory/${resource}`, record)).status]).toEqual([resource, 400, 400]);
+    }
+    expect((await root.post('/api/inventory/bulk', { mutations: [{ resource: 'sites', operation: 'update', record: { id: odd } }] })).status).toBe(400);
+  });
+});
+
 describe('rights at a place do not reach beyond it', () => {
   let site: any;
   let device: any;

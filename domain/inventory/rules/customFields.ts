@@ -1,6 +1,7 @@
 import { PLATFORM } from '../../scope.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
+import { gathering } from '../world.ts';
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 const MAX_TEXT = 2_000;
@@ -53,9 +54,9 @@ export function checkTags(draft: Draft): void {
   const { before, after, world } = draft;
   if (!draft.given('tags') || !draft.sound('tags')) return;
   const had = new Set(before?.tags as string[] | undefined);
-  for (const [i, id] of (after.tags as string[]).entries()) {
+  gathering((after.tags as string[]).entries(), ([i, id]) => {
     if (!had.has(id) && !world.get('tags', id)) draft.error(`tags/${i}`, 'not_found', `there is no tag ${id}`);
-  }
+  });
 }
 
 export const customFieldRules: Rules = {

@@ -4,6 +4,7 @@ import type { Resource, Row } from '../resource.ts';
 import { RESOURCES } from '../resources/index.ts';
 import { labelOf } from '../standing.ts';
 import { PLATFORM } from '../../scope.ts';
+import { gathering } from '../world.ts';
 
 /** An error when a record that this one names stands at another site. */
 export function mustBeAtSite(draft: Draft, field: string, resource: ResourceName, siteId: unknown): void {
@@ -32,7 +33,7 @@ function checkCircle(draft: Draft, resource: 'regions' | 'locations'): void {
       draft.error('parentId', 'cycle', 'is the record itself or below it');
       return;
     }
-    above = (world.get(resource, above)?.parentId as string | null | undefined) ?? null;
+    above = (world.peek(resource, above)?.parentId as string | null | undefined) ?? null;
   }
 }
 
@@ -61,11 +62,13 @@ const collide = (one: Mount, other: Mount): boolean =>
 
 /** The mounted devices of a rack that are in the way of one. */
 function inTheWay({ world }: Draft, device: Row, mount: Mount, typeOf: (row: Row) => Row | undefined): Row[] {
-  return world.where('devices', ['rackId'], [device.rackId]).filter((other) => {
-    if (other.id === device.id || typeof other.position !== 'number') return false;
+  const found: Row[] = [];
+  gathering(world.where('devices', ['rackId'], [device.rackId]), (other) => {
+    if (other.id === device.id || typeof other.position !== 'number') return;
     const type = typeOf(other);
-    return type !== undefined && collide(mount, mountOf(other, type));
+    if (type && collide(mount, mountOf(other, type))) found.push(other);
   });
+  return found;
 }
 
 /** A device fits its rack: height, face, free units. */
@@ -100,12 +103,12 @@ export const rackRules: Rules = {
     if (!before) return;
     if (draft.changes('siteId')) mustBeUnused(draft, [{ resource: 'devices', field: 'rackId' }], 'stands in the rack');
     if (!draft.changes('uHeight') || !draft.sound('uHeight') || Number(after.uHeight) >= Number(before.uHeight)) return;
-    for (const device of world.where('devices', ['rackId'], [after.id])) {
+    gathering(world.where('devices', ['rackId'], [after.id]), (device) => {
       const type = typeof device.position === 'number' ? world.get('device-types', String(device.deviceTypeId)) : undefined;
       if (type && mountOf(device, type).high > Number(after.uHeight)) {
         draft.conflict('in_use', `device ${String(device.name)} takes units above`, { resource: 'devices', row: device }, 'uHeight');
       }
-    }
+    });
   },
 };
 
@@ -113,14 +116,14 @@ export const deviceTypeRules: Rules = {
   write(draft) {
     const { before, after, world } = draft;
     if (!before || !draft.changes('uHeight', 'fullDepth') || !draft.sound('uHeight', 'fullDepth')) return;
-    for (const device of world.where('devices', ['deviceTypeId'], [after.id])) {
-      if (typeof device.position !== 'number') continue;
+    gathering(world.where('devices', ['deviceTypeId'], [after.id]), (device) => {
+      if (typeof device.position !== 'number') return;
       const mount = mountOf(device, after);
       const rack = world.get('racks', String(device.rackId));
       const typeOf = (row: Row) => (row.deviceTypeId === after.id ? after : world.get('device-types', String(row.deviceTypeId)));
       const fits = after.uHeight !== 0 && mount.high <= Number(rack?.uHeight) && inTheWay(draft, device, mount, typeOf).length === 0;
       if (!fits) draft.conflict('in_use', `device ${String(device.name)} would not fit its rack any more`, { resource: 'devices', row: device });
-    }
+    });
   },
 };
 
