@@ -200,7 +200,7 @@ function composeInventory({ db, commit, note, access, rights, ids, clock, starts
     imports: createInventoryImports({ db, commit, note, access, rights, ids, writes, starts, jobTypes }),
     exports: createInventoryExports({ records }),
     bulk: createInventoryBulk({ db, access, writes }),
-    space: createAddressSpace({ db, commit, access, planner, records, writes }),
+    space: createAddressSpace({ db, access, records, writes }),
   };
 }
 

@@ -1,4 +1,3 @@
-import type { Commit } from '../../db/commit.ts';
 import { findFree, keepHint, listTaken } from '../../db/inventory/free.ts';
 import { prepareToWrite } from '../../db/inventory/locks.ts';
 import { listRecords, readRecord } from '../../db/inventory/records.ts';
@@ -13,12 +12,9 @@ import { blockOf } from '../../domain/inventory/space.ts';
 import { placeOf } from '../../domain/inventory/standing.ts';
 import { vrfKeyOf } from '../../domain/inventory/world.ts';
 import { covers } from '../../domain/scope.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
 import type { Access } from '../access.ts';
-import type { Planner } from './planner.ts';
 import type { InventoryRecords } from './records.ts';
-import { allValid, refusalOfOne } from './refusal.ts';
-import { noteChange } from './trail.ts';
+import { refusalOf } from './refusal.ts';
 import type { InventoryWrites } from './writes.ts';
 
 export type { Usage } from '../../db/inventory/usage.ts';
@@ -30,13 +26,13 @@ export type Allocation = { kind: 'address' | 'prefix'; prefixLength?: number; re
 /** A child in the tree; its id is null where the caller may not read it. */
 export type TreeChild = { cidr: string; id: string | null; row: Row | null; usage: Usage };
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; planner: Planner; records: InventoryRecords; writes: InventoryWrites };
+type Deps = { db: Knex; access: Access; records: InventoryRecords; writes: InventoryWrites };
 
 const EVERYWHERE = { kind: 'everywhere' } as const;
 const { prefixes } = RESOURCES;
 
 /** What prefixes hold, and what of them is free. */
-export function createAddressSpace({ db, commit, access, planner, records, writes }: Deps) {
+export function createAddressSpace({ db, access, records, writes }: Deps) {
   /** What is asked for, once the prefix is known: the resource, the length of the block, the field that it goes into. */
   function wanted(prefix: Row, whole: Block, { kind, prefixLength }: Allocation) {
     const bits = bitsOf(whole.family);
@@ -72,8 +68,9 @@ export function createAddressSpace({ db, commit, access, planner, records, write
         if (asked.record && Object.hasOwn(asked.record, field)) throw invalidField('body', `/record/${field}`, 'unknown_field', 'is what is asked for');
       }
       await access.require(caller, 'inventory:write', placeOf(prefixes, known));
-      return writes.again(() => access.denying(caller, () => commit(caller, async (work) => {
-        const trx = (await work.trx()) as Knex;
+      let found: { prefix: Row; block: Block } | undefined;
+      // The search is in the transaction that writes: whoever asks next sees what this one took.
+      const search = async (trx: Knex) => {
         await prepareToWrite(trx, { vrfs: new Set([vrfKeyOf(known)]), definitions: false });
         const prefix = await readRecord(trx, 'prefixes', prefixId, true);
         if (!prefix || vrfKeyOf(prefix) !== vrfKeyOf(known)) throw notFound('prefix', prefixId);
@@ -81,20 +78,18 @@ export function createAddressSpace({ db, commit, access, planner, records, write
         const { resource, length } = wanted(prefix, whole, asked);
         const block = await findFree(trx, prefix, whole, length);
         if (!block) throw new AppError('no_room', `${formatBlock(whole)} has no room for ${asked.kind === 'address' ? 'another address' : `a /${length}`}.`);
+        found = { prefix, block };
         const text = resource === 'prefixes' ? formatBlock(block) : formatHost(block.family, block.first);
         const place = { vrfId: prefix.vrfId, ...(resource === 'prefixes' ? { cidr: text, parentPrefixId: prefix.id } : { address: text }) };
-        const mutation = { resource, operation: 'create', record: { tenantId: prefix.tenantId, ...asked.record, ...place } };
-        const { planned, changes, write } = await planner.plan(trx, caller, [mutation], { writes: true, each: false, now: work.now });
-        writes.mustBeAllowed(caller, planned);
-        const [plan] = planned;
-        if (!plan || !allValid(planned)) throw refusalOfOne(plan ?? emptyPlan(mutation), null);
-        await write(work);
-        for (const change of changes) noteChange(work, change);
-        await keepHint(trx, prefix, block);
-        const row = changes.find(({ id }) => id === plan.subject?.id)?.after;
-        if (!row) throw new Error('An allocation ended without its record');
-        return { resource, row };
-      })));
+        return [{ resource, operation: 'create', record: { tenantId: prefix.tenantId, ...asked.record, ...place } }];
+      };
+      const { planned, changes } = await writes.apply(caller, search, 'all', {
+        refuse: (plans) => refusalOf(plans, false),
+        along: async (_, trx) => void (found && (await keepHint(trx, found.prefix, found.block))),
+      });
+      const row = changes.find(({ id }) => id === planned[0]?.subject?.id)?.after;
+      if (!row) throw new Error('An allocation ended without its record');
+      return { resource: asked.kind === 'address' ? 'ip-addresses' : 'prefixes', row };
     },
 
     /** How full a prefix is. Error: `not_found`. */
@@ -120,9 +115,6 @@ export function createAddressSpace({ db, commit, access, planner, records, write
     },
   };
 }
-
-const emptyPlan = ({ resource, operation, record }: { resource: string; operation: string; record: object }) =>
-  ({ resource, operation, candidateRecord: record, companions: [], errors: [], conflicts: [], warnings: [], effects: [], subject: null });
 
 function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
   const usage = usages.get(id);

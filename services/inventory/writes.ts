@@ -98,12 +98,6 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
   return {
     apply,
 
-    /** Runs a transaction again when another one was quicker. */
-    again: tryAgain,
-
-    /** Within `denying`: the caller must hold `inventory:write` wherever a planned record stands or stood. */
-    mustBeAllowed: (caller: Caller, planned: readonly Planned[]): void => planned.forEach((each) => mayWrite(caller, each)),
-
     /** Errors: as of `apply`. */
     create: async (caller: Caller, resource: ResourceName, record: object): Promise<Row> =>
       written(await one(caller, { resource, operation: 'create', record }, null)),
