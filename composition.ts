@@ -1,13 +1,20 @@
+import { createApprovalActivities } from './activities/approvals.ts';
 import { createJobActivities } from './activities/jobs.ts';
 import { createReconcileActivities } from './activities/reconcile.ts';
 import { createScheduleActivities } from './activities/schedules.ts';
-import { createChanges } from './db/changes.ts';
+import { createChanges, type Changes } from './db/changes.ts';
 import { createCommit, createNote, type Commit, type Note } from './db/commit.ts';
 import { openDatabase, type Knex } from './db/knex.ts';
 import { createAccess, type Access } from './services/access.ts';
 import { createAccessReport } from './services/accessReport.ts';
 import { createAdministrator } from './services/administrator.ts';
 import { createAdmission } from './services/admission.ts';
+import { createApprovalChecks } from './services/approvalChecks.ts';
+import { createApprovalPages } from './services/approvalPage.ts';
+import { createApprovalReconcile } from './services/approvalReconcile.ts';
+import { createApprovalRequests } from './services/approvalRequests.ts';
+import { createApprovalRuns } from './services/approvalRuns.ts';
+import { createApprovals } from './services/approvals.ts';
 import { createAudit, type Audit } from './services/audit.ts';
 import { createAuditTrail } from './services/auditTrail.ts';
 import { createDeliveries } from './services/deliveries.ts';
@@ -18,12 +25,13 @@ import { createFederation } from './services/federation.ts';
 import { createGrants } from './services/grants.ts';
 import { createIdempotency } from './services/idempotency.ts';
 import { createAddressSpace } from './services/inventory/addressSpace.ts';
+import { createInventoryApplies } from './services/inventory/applies.ts';
 import { createInventoryBulk } from './services/inventory/bulk.ts';
 import { createInventoryExports } from './services/inventory/exports.ts';
 import { createInventoryImports } from './services/inventory/imports.ts';
 import { createPlanner } from './services/inventory/planner.ts';
 import { createInventoryRecords } from './services/inventory/records.ts';
-import { createInventoryWrites } from './services/inventory/writes.ts';
+import { createInventoryWrites, type InventoryWrites } from './services/inventory/writes.ts';
 import { createJobEnds } from './services/jobEnds.ts';
 import { createJobRuns } from './services/jobRuns.ts';
 import { createJobStarts, type JobStarts } from './services/jobStarts.ts';
@@ -67,7 +75,7 @@ import type { Log } from './platform/log.ts';
 import { createMetrics } from './platform/metrics.ts';
 import { createProviderOutbound } from './platform/providerOutbound.ts';
 import { createVault, type Vault } from './platform/vault.ts';
-import type { DispatchTask } from './temporal/contracts.ts';
+import type { DispatchTask, InspectWorkflow } from './temporal/contracts.ts';
 import { createDispatch } from './temporal/dispatch.ts';
 import { createInspect } from './temporal/inspect.ts';
 import { createTemporalLink } from './temporal/link.ts';
@@ -90,6 +98,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const http = createGuardedHttp({ allow: config.outboundAllow });
   const link = createTemporalLink(config.temporal);
   const { taskQueue, heartbeatMs, reconcileSeconds, stopGraceMs } = config;
+  const graceMs = reconcileSeconds * 1_000;
 
   const dispatch = createDispatch({ db, link, changes, log, metrics, taskQueue, eager: () => workers.isRunning() });
   const commit = createCommit<DispatchTask>({
@@ -111,7 +120,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const starts = createJobStarts({ ids, heartbeatMs });
   const inventory = composeInventory({ db, commit, note, access, rights, ids, clock, starts, jobTypes: () => jobTypes });
   const jobTypes: JobTypes = createJobTypes([
-    ...allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }), backfill, imports: inventory.imports }), ...moreJobTypes,
+    ...allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }), backfill, imports: inventory.imports, applies: inventory.applies }), ...moreJobTypes,
   ]);
   const ends = createJobEnds({ jobTypes, endings: jobEndings });
   const jobs = createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends });
@@ -119,14 +128,15 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const queue = createDeliveryQueue({ db, commit, jobTypes, starts, ends, log });
   const runs = createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics, admit: { delivery: queue.admit } });
   const reconcile = createReconcile({
-    db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs: reconcileSeconds * 1_000,
+    db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs,
   });
+  const approvals = composeApprovals({ db, commit, access, rights, ids, clock, log, audit, changes, starts, inspect, graceMs, jobTypes, writes: inventory.writes });
   const verdicts = createScheduleVerdicts({ access, jobTypes, starts, ends });
   const schedules = createSchedules({ db, commit, access, ids, jobTypes, verdicts });
   const fires = createScheduleFires({ db, commit, rights, ids, verdicts, schedules });
   const sweep = createScheduleSweep({ db, commit, note, fires, ids, clock, log, everyMs: config.sweepSeconds * 1_000 });
   const mirrors = createScheduleMirrors({
-    db, commit, clock, log, compare: createCompareMirror(link, { db, taskQueue }), list: createListMirrors(link, taskQueue), graceMs: reconcileSeconds * 1_000,
+    db, commit, clock, log, compare: createCompareMirror(link, { db, taskQueue }), list: createListMirrors(link, taskQueue), graceMs,
   });
   const relay = createEventRelay({ db, queue, ids, clock, log, metrics });
   const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
@@ -134,7 +144,8 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const idempotency = createIdempotency({ db, clock, passwords });
 
   const activities = {
-    ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, log }), ...createScheduleActivities({ fires, mirrors, log }),
+    ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, approvals: approvals.reconcile, log }), ...createScheduleActivities({ fires, mirrors, log }),
+    ...createApprovalActivities({ runs: approvals.runs, log }),
   };
   const workers = createWorkers({
     link, log, taskQueue, activities, stopGraceMs, reconcileSeconds,
@@ -150,7 +161,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
     idempotency, readiness, activities, rights, ...people,
     auditTrail: createAuditTrail({ db, access }),
     events: createEvents({ db, access, relay }),
-    inventory,
+    inventory, approvals,
     schedules, fires, sweep, mirrors,
     scheduleLog: createScheduleLog({ db, access }),
     scheduleBackfills: createScheduleBackfills({ commit, schedules, jobTypes, starts }),
@@ -197,10 +208,28 @@ function composeInventory({ db, commit, note, access, rights, ids, clock, starts
   const writes = createInventoryWrites({ db, commit, access, planner, clock });
   return {
     records, writes,
+    applies: createInventoryApplies({ db, writes }),
     imports: createInventoryImports({ db, commit, note, access, rights, ids, writes, starts, jobTypes }),
     exports: createInventoryExports({ records }),
     bulk: createInventoryBulk({ db, access, writes }),
     space: createAddressSpace({ db, access, records, writes }),
+  };
+}
+
+type ApprovalNeeds = Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'rights' | 'ids' | 'clock' | 'log' | 'audit'> & {
+  changes: Changes; starts: JobStarts; jobTypes: JobTypes; inspect: InspectWorkflow; writes: InventoryWrites; graceMs: number;
+};
+
+/** Requests for approval: how they are made, seen, decided and carried out. */
+function composeApprovals(deps: ApprovalNeeds) {
+  const checks = createApprovalChecks(deps);
+  const runs = createApprovalRuns({ ...deps, checks });
+  return {
+    runs,
+    approvals: createApprovals(deps),
+    requests: createApprovalRequests(deps),
+    pages: createApprovalPages({ ...deps, checks }),
+    reconcile: createApprovalReconcile({ ...deps, runs }),
   };
 }
 

@@ -1,10 +1,12 @@
 import type { Log } from '../platform/log.ts';
+import type { ApprovalReconcile } from '../services/approvalReconcile.ts';
 import type { Reconcile } from '../services/reconcile.ts';
 import { beating } from './withoutData.ts';
 
 export type ReconcileActivities = ReturnType<typeof createReconcileActivities>;
 
-export const createReconcileActivities = ({ reconcile, log }: { reconcile: Reconcile; log: Log }) => ({
+export const createReconcileActivities = ({ reconcile, approvals, log }: { reconcile: Reconcile; approvals: ApprovalReconcile; log: Log }) => ({
   reconcileJobs: (): Promise<number> => beating(log, (signal) => reconcile.jobs(signal)),
+  reconcileApprovals: (): Promise<number> => beating(log, (signal) => approvals(signal)),
   purgeExpired: (): Promise<void> => beating(log, (signal) => reconcile.purge(signal)),
 });

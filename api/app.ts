@@ -7,6 +7,7 @@ import type { Route } from './kit/route.ts';
 import { createIdentify } from './middleware/identity.ts';
 import { createPeer } from './middleware/peer.ts';
 import { requestContext } from './middleware/requestContext.ts';
+import { approvalRoutes } from './routes/approvals.ts';
 import { auditRoutes } from './routes/audit.ts';
 import { authRoutes } from './routes/auth.ts';
 import { eventRoutes } from './routes/events.ts';
@@ -27,7 +28,7 @@ import { webhookRoutes } from './routes/webhooks.ts';
 type RouteDeps = Pick<
   Deps, 'jobs' | 'jobTypes' | 'grants' | 'roles' | 'accessReport' | 'users' | 'signIn' | 'sessions' | 'federation'
   | 'providers' | 'providerTest' | 'auditTrail' | 'events' | 'webhooks' | 'webhookTest' | 'webhookReplays' | 'deliveries'
-  | 'schedules' | 'fires' | 'scheduleLog' | 'scheduleBackfills' | 'inventory' | 'config'
+  | 'schedules' | 'fires' | 'scheduleLog' | 'scheduleBackfills' | 'inventory' | 'approvals' | 'config'
 >;
 type AppDeps = RouteDeps & Pick<
   Deps, 'config' | 'ids' | 'log' | 'metrics' | 'audit' | 'access' | 'rights' | 'idempotency' | 'readiness'
@@ -49,7 +50,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
   const routes = [
     ...jobRoutes(deps.jobs, deps.jobTypes), ...rbacRoutes(deps), ...userRoutes(deps.users), ...authRoutes(deps),
     ...federationRoutes(deps.federation), ...providerRoutes(deps), ...auditRoutes(deps.auditTrail),
-    ...eventRoutes(deps.events), ...webhookRoutes(deps), ...scheduleRoutes(deps),
+    ...eventRoutes(deps.events), ...webhookRoutes(deps), ...scheduleRoutes(deps), ...approvalRoutes(deps),
     ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }), ...inventoryPlanRoutes(deps.inventory),
     ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs }),
   ];

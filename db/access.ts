@@ -139,3 +139,22 @@ export async function findReachedTenants(db: Knex, principals: readonly string[]
   );
   return rows.map((row) => row.tenant_id);
 }
+
+/** A user, and whether they hold a permission at a place. */
+export type Holder = { id: string; username: string; displayName: string; enabled: boolean; holds: boolean };
+
+/** The users with these ids, in no order; unknown ones are left out. */
+export async function findHolders(db: Knex, userIds: readonly string[], permission: Permission, place: Place): Promise<Holder[]> {
+  const builtIn = [...BUILT_IN_ROLES.values()].filter((role) => role.permissions.has(permission)).map(({ id }) => id);
+  const { rows }: { rows: Holder[] } = await db.raw(
+    `SELECT u.id, u.username, u.display_name AS "displayName", u.enabled AND coalesce(p.enabled, false) AS enabled, EXISTS (
+       SELECT FROM grants AS g
+       WHERE g.principal = ANY (array_prepend('user:' || u.id, ARRAY(SELECT 'group:' || u.provider_id || ':' || name FROM unnest(u.external_groups) AS name)))
+         AND (g.level, g.target_id) IN (('platform', 'platform'), ('tenant', ?), ('site', ?), ('device', ?))
+         AND (g.role_id = ANY (?::text[]) OR g.role_id IN (SELECT id FROM roles WHERE ? = ANY (permissions)))
+     ) AS holds
+     FROM users AS u LEFT JOIN providers AS p ON p.id = u.provider_id WHERE u.id = ANY (?::text[])`,
+    [place.tenantId, place.siteId ?? '', place.deviceId ?? '', builtIn, permission, [...userIds]],
+  );
+  return rows;
+}

@@ -1,4 +1,5 @@
 import { Type, type Static, type TObject, type TSchema } from 'typebox';
+import { APPROVAL_STATUSES, DECISIONS, EXECUTIONS } from './approvals.ts';
 import { JOB_SOURCES, JOB_STATUSES } from './jobs.ts';
 import { PERMISSIONS } from './permissions.ts';
 import { PROVIDER_KINDS } from './providers.ts';
@@ -45,6 +46,17 @@ const ScheduleSkipped = data({
   lastDueAt: Type.String({ format: 'date-time' }),
 });
 
+const workflow = {
+  approvalId: Type.String(), type: Type.String(), title: Type.String(), siteId: nullable(Type.String()), deviceId: nullable(Type.String()),
+  status: Type.Enum([...APPROVAL_STATUSES]), execution: Type.Enum([...EXECUTIONS]), requestedBy: Type.String(),
+  requiredApprovals: Type.Integer(), approvals: Type.Integer({ description: 'How many have approved.' }),
+  jobType: nullable(Type.String()), jobId: nullable(Type.String()), error: nullable(Type.String({ description: 'The code of the failure.' })),
+  expiresAt: Type.String({ format: 'date-time' }), executeAt: nullable(Type.String({ format: 'date-time' })),
+};
+const Workflow = data(workflow);
+const WorkflowDecision = data({ ...workflow, decision: Type.Enum([...DECISIONS]) });
+const WorkflowComment = data({ ...workflow, number: Type.Integer({ description: 'Of the comment; its text is in the request.' }) });
+
 /** The singulars of the resources of the inventory. */
 const INVENTORY = [
   'tenant', 'region', 'site', 'location', 'rack', 'manufacturer', 'device-type', 'device-role', 'platform', 'device', 'interface',
@@ -70,6 +82,8 @@ export const EVENT_DATA = {
   'auth.user.created': User, 'auth.user.updated': User,
   'schedule.created': Schedule, 'schedule.updated': Schedule, 'schedule.deleted': Schedule,
   'schedule.fired': ScheduleFired, 'schedule.skipped': ScheduleSkipped,
+  'workflow.created': Workflow, 'workflow.approved': Workflow, 'workflow.rejected': Workflow, 'workflow.expired': Workflow, 'workflow.cancelled': Workflow,
+  'workflow.executed': Workflow, 'workflow.reminder': Workflow, 'workflow.decision.created': WorkflowDecision, 'workflow.comment.created': WorkflowComment,
   ...INVENTORY_DATA,
 } as const satisfies Record<string, TObject>;
 
@@ -83,7 +97,6 @@ export type EventData<T extends EventType> = Static<(typeof EVENT_DATA)[T]>;
 const ANNOUNCED: readonly string[] = [
   ...['created', 'completed', 'failed', 'deleted'].map((verb) => `backup.${verb}`),
   ...['completed', 'failed'].map((verb) => `restore.${verb}`),
-  ...['created', 'approved', 'rejected', 'expired', 'cancelled', 'executed'].map((verb) => `workflow.${verb}`),
 ];
 
 /** Types that a webhook can subscribe to and a list of events can be filtered by. */

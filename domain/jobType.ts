@@ -1,5 +1,6 @@
 import type { TObject } from 'typebox';
-import type { LogLevel } from './jobs.ts';
+import type { Caller } from './caller.ts';
+import type { JobSource, LogLevel } from './jobs.ts';
 import type { Permission } from './permissions.ts';
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
 
@@ -17,6 +18,10 @@ export type JobTools = {
   /** When the first attempt began. */
   startedAt: Date;
   jobId: string;
+  /** What asked for the job. */
+  source: JobSource;
+  /** Whom the job acts for, at the job's tenant, with the rights held when the attempt began. */
+  caller: Caller;
   /** Aborted when the job is cancelled, times out or its worker stops. */
   signal: AbortSignal;
   log(level: LogLevel, message: string, data?: object): void;
@@ -33,6 +38,8 @@ export type JobType<P extends object = object> = {
   onlyThrough: string | null;
   /** Its jobs emit no events. */
   quiet: boolean;
+  /** It checks by itself what whoever it acts for may do, where it does it. */
+  checksRights: boolean;
   lane: Lane;
   retry: RetryPolicy;
   /** Limit of one attempt in milliseconds; an inline attempt must end well within 10 s. */
@@ -43,14 +50,15 @@ export type JobType<P extends object = object> = {
   run(payload: P, tools: JobTools): Promise<object>;
 };
 
-type JobTypeSpec<P extends object> = Omit<JobType<P>, 'permission' | 'retry' | 'redact' | 'onlyThrough' | 'quiet'> &
-  Partial<Pick<JobType<P>, 'permission' | 'redact' | 'onlyThrough' | 'quiet'>> & { retry?: Partial<RetryPolicy> };
+type JobTypeSpec<P extends object> = Omit<JobType<P>, 'permission' | 'retry' | 'redact' | 'onlyThrough' | 'quiet' | 'checksRights'> &
+  Partial<Pick<JobType<P>, 'permission' | 'redact' | 'onlyThrough' | 'quiet' | 'checksRights'>> & { retry?: Partial<RetryPolicy> };
 
 /** Declares a job type. The payload has been checked against `payload` before `run` sees it. */
 export const jobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => ({
   permission: null,
   onlyThrough: null,
   quiet: false,
+  checksRights: false,
   redact: (payload) => payload,
   ...spec,
   retry: { ...DEFAULT_RETRY, ...spec.retry },

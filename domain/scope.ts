@@ -49,8 +49,13 @@ export function scopeOf(rights: Rights, permission: Permission): Scope {
   return scope;
 }
 
-function workOut({ grants, principals }: Rights, permission: Permission): Scope {
-  const holding = grants.filter((grant) => grant.role.permissions.has(permission));
+const workOut = (rights: Rights, permission: Permission): Scope => scopeOfGrants(rights, ({ role }) => role.permissions.has(permission));
+
+/** Where `rights` give a role. */
+export const scopeOfRole = (rights: Rights, roleId: string): Scope => scopeOfGrants(rights, ({ role }) => role.id === roleId);
+
+function scopeOfGrants({ grants, principals }: Rights, counts: (grant: Grant) => boolean): Scope {
+  const holding = grants.filter(counts);
   if (holding.some((grant) => grant.level === 'platform')) return { kind: 'everywhere' };
   const idsAt = (level: Level) => new Set(holding.filter((grant) => grant.level === level).map((grant) => grant.targetId));
   return {

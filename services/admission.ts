@@ -26,7 +26,7 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
 
   /** Records why somebody was not let in, and says as little as possible about it. */
   async function refuse(source: RequestSource, detail: Readonly<Record<string, unknown>> & { userId?: string | null }, message = 'Signing in failed.'): Promise<never> {
-    await audit.denied(anonymousCaller(source), 'login.failed', detail, detail.userId ?? undefined);
+    await audit.denied(anonymousCaller(source), 'login.failed', detail, { about: detail.userId ?? undefined });
     throw new AppError('login_failed', message);
   }
 

@@ -1,4 +1,5 @@
 import type { Commit } from '../db/commit.ts';
+import type { Subject } from '../db/trail.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { networkOf } from '../platform/network.ts';
@@ -27,9 +28,9 @@ export function createAudit({ commit, metrics }: { commit: Commit<DispatchTask>;
   return {
     /**
      * Records a denied attempt. Past the bound it records nothing, so that a flood cannot fill the trail. `about` is
-     * the account that was tried, which has a budget of its own.
+     * the account that was tried, which has a budget of its own; `subject` is the record, where there is one.
      */
-    async denied(caller: Caller, action: string, detail: object, about?: string): Promise<void> {
+    async denied(caller: Caller, action: string, detail: object, { about, subject = { type: 'request', id: caller.requestId } }: { about?: string | undefined; subject?: Subject } = {}): Promise<void> {
       const now = Math.floor(Date.now() / 60_000);
       if (now !== minute) refusals.clear();
       minute = now;
@@ -41,7 +42,7 @@ export function createAudit({ commit, metrics }: { commit: Commit<DispatchTask>;
       if (seen > MAX_REFUSALS_A_MINUTE) return;
       const { idempotency: _, ...unclaimed } = caller;
       await commit(unclaimed, (work) => {
-        work.audit(action, { type: 'request', id: caller.requestId }, { after: detail, outcome: 'denied' });
+        work.audit(action, subject, { after: detail, outcome: 'denied' });
       });
     },
   };

@@ -1,9 +1,11 @@
 import type { Work } from '../db/commit.ts';
+import { lockApproval } from '../db/approvals.ts';
 import { jobChange } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
 import type { FinalJobStatus } from '../domain/jobs.ts';
 import { bufferedRun, lockScheduleOf } from '../db/schedules.ts';
 import { cancelJob, releaseSchedule, type DispatchTask } from '../temporal/contracts.ts';
+import { endExecution, endOfJob } from './approvalTrail.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 import { eventData, jobEnded, jobLogged, subject, type JobView } from './jobTrail.ts';
 
@@ -14,19 +16,26 @@ type Ended = JobView & { status: FinalJobStatus };
 /** Adds to the commit that ends a job of some type what else ends with it. */
 export type JobEnding = (work: Work<DispatchTask>, job: Ended) => void;
 
-type FromSchedule = Pick<Job, 'id' | 'sourceKind' | 'sourceId'>;
+type Sourced = Pick<Job, 'sourceKind' | 'sourceId'>;
 
 /**
- * Takes the lock of the schedule that a job comes from, before the job's own row is locked: whoever decides about a
- * run of the schedule takes both in this order.
+ * Takes the lock of what a job comes from, before the job's own row is locked: whoever decides about a run of the
+ * schedule, or about the request, takes both in this order.
  */
-const lockSource = async (work: Work<DispatchTask>, { sourceKind, sourceId }: FromSchedule) =>
-  sourceKind === 'schedule' && sourceId !== null ? lockScheduleOf(await work.trx(), sourceId) : undefined;
+async function lockSource(work: Work<DispatchTask>, { sourceKind, sourceId }: Sourced) {
+  if (sourceId === null) return {};
+  if (sourceKind === 'schedule') return { schedule: await lockScheduleOf(await work.trx(), sourceId) };
+  return sourceKind === 'approval' ? { approval: await lockApproval(await work.trx(), sourceId) } : {};
+}
 
-/** A run that has waited for a job of its schedule to end is looked at again when one has. */
-async function release(work: Work<DispatchTask>, job: FromSchedule): Promise<void> {
-  const schedule = await lockSource(work, job);
+/**
+ * A run that has waited for a job of its schedule to end is looked at again when one has; the job of a request that was
+ * approved ends its execution.
+ */
+async function tellSource(work: Work<DispatchTask>, job: Ended): Promise<void> {
+  const { schedule, approval } = await lockSource(work, job);
   if (schedule && (await bufferedRun(await work.trx(), schedule.id))) work.dispatch(releaseSchedule(schedule, job.id));
+  if (approval?.execution === 'running' && approval.jobId === job.id) endExecution(work, approval, endOfJob(job));
 }
 
 /** What belongs to the end of a job, whatever brings it about. */
@@ -35,13 +44,13 @@ export function createJobEnds({ jobTypes, endings }: { jobTypes: JobTypes; endin
   async function ended(work: Work<DispatchTask>, job: Ended): Promise<void> {
     if (!jobTypes.find(job.type)?.quiet) work.emit(`job.${job.status}`, subject(job), eventData(job));
     endings[job.type]?.(work, job);
-    await release(work, job);
+    await tellSource(work, job);
   }
 
   return {
     ended,
 
-    /** For whoever locks a job to end it: its schedule first. */
+    /** For whoever locks a job to end it: what it comes from first. */
     lockSource,
 
     /**

@@ -6,6 +6,7 @@ import { systemCaller } from '../domain/caller.ts';
 import { isFinal, MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../domain/jobs.ts';
 import { JobFailure, permissionsFor, type JobType, type Lane } from '../domain/jobType.ts';
 import { mayRetry, retryDelayMs } from '../domain/retry.ts';
+import type { Rights } from '../domain/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Metrics } from '../platform/metrics.ts';
@@ -104,13 +105,12 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
     throw new AttemptFailed(failure.code, retryInMs);
   }
 
-  const mayRun = async (job: Job, type: JobType): Promise<boolean> => {
-    const held = await rights.ofAuthority(job.authority);
-    return permissionsFor(type).every((permission) => access.holds(held, permission, job));
-  };
+  const mayRun = (held: Rights, job: Job, type: JobType): boolean =>
+    type.checksRights || permissionsFor(type).every((permission) => access.holds(held, permission, job));
 
   async function perform(job: Job, type: JobType, run: RunLog, signal: AbortSignal): Promise<string> {
-    if (!(await mayRun(job, type))) {
+    const held = await rights.ofAuthority(job.authority);
+    if (!mayRun(held, job, type)) {
       throw new JobFailure('permission_lost', `${job.authority.actorId} may no longer run ${job.type} here`, {
         retryable: false,
       });
@@ -118,7 +118,8 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
     const limit = AbortSignal.timeout(type.timeoutMs);
     const result = await type
       .run(job.payload, {
-        attempt: job.attempts, startedAt: job.startedAt ?? clock.now(), jobId: job.id,
+        attempt: job.attempts, startedAt: job.startedAt ?? clock.now(), jobId: job.id, source: { kind: job.sourceKind, id: job.sourceId },
+        caller: { ...systemCaller(job.tenantId, jobWorkflowId(job.id)), actorId: job.authority.actorId, rights: held },
         signal: AbortSignal.any([signal, limit]), log: run.log, progress: run.progress,
       })
       .catch((error: unknown) => {

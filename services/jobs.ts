@@ -21,7 +21,7 @@ import { followLog } from './jobFollow.ts';
 import { auditView, jobEnded, subject } from './jobTrail.ts';
 import type { JobStarts } from './jobStarts.ts';
 import type { JobOrigin, JobRequest } from './newJob.ts';
-import { waitForChange } from './waitForChange.ts';
+import { createWaitForEnd, type WaitLimits } from './waitForEnd.ts';
 
 export type Jobs = ReturnType<typeof createJobs>;
 
@@ -43,15 +43,12 @@ type Deps = {
   changes: Changes; starts: JobStarts; ends: JobEnds;
 };
 
-/** Requests of one process that wait for an end at once; one more is answered without waiting. */
-const MAX_WAITING = 1_000;
-
 /** Log lines that come with a read of a job; all of them are under `/logs`. */
 const EMBEDDED_LOG_LINES = 200;
 
 /** What callers do with jobs. What runs do with them is in `jobRuns.ts`. */
 export function createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends }: Deps) {
-  let waiting = 0;
+  const waitForEnd = createWaitForEnd({ changes, clock });
 
   async function create(caller: Caller, request: JobRequest, from: JobOrigin = {}) {
     const type = jobTypes.getDirect(request.type);
@@ -154,26 +151,11 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
      * Waits at most `waitMs` for a job's end and returns the job as it is then. One that was just made (`fresh`)
      * is not looked at before there is news of it.
      */
-    async readAtEnd(
-      caller: Caller, jobId: string, { waitMs, signal, fresh = false }: { waitMs: number; signal: AbortSignal; fresh?: boolean },
-    ): Promise<JobWithLogs> {
-      const deadline = clock.now().getTime() + waitMs;
-      if (waiting >= MAX_WAITING) return read(caller, jobId);
-      waiting += 1;
-      try {
-        for (let look = !fresh; ; look = true) {
-          using change = waitForChange(changes, jobEnded(jobId));
-          const ended = look && isFinal((await find(caller, jobId, 'job:read')).status);
-          const leftMs = deadline - clock.now().getTime();
-          if (ended || leftMs <= 0 || signal.aborted) return await read(caller, jobId);
-          // News on this topic mostly is the end: what is read then is, mostly, the answer.
-          const found = (await change.within(leftMs, signal)) ? await read(caller, jobId) : undefined;
-          if (found && isFinal(found.job.status)) return found;
-        }
-      } finally {
-        waiting -= 1;
-      }
-    },
+    readAtEnd: (caller: Caller, jobId: string, limits: WaitLimits): Promise<JobWithLogs> =>
+      waitForEnd({
+        topic: jobEnded(jobId), read: () => read(caller, jobId), isEnd: ({ job }) => isFinal(job.status),
+        hasEnded: async () => isFinal((await find(caller, jobId, 'job:read')).status),
+      }, limits),
 
     /**
      * Follows a log: yields the lines after line number `after` as they are written, then the final status.

@@ -164,7 +164,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
       if (user.providerId !== LOCAL_PROVIDER) throw new AppError('not_local', 'Your password is the business of your identity provider.');
       const attempt = await throttle.attempt({ account: localAccount(user.username), address: caller.address });
       if (!(await passwords.verify(user.passwordHash, currentPassword))) {
-        await audit.denied({ ...caller, tenantId: user.tenantId }, 'user.change_password', { reason: 'wrong password' }, user.id);
+        await audit.denied({ ...caller, tenantId: user.tenantId }, 'user.change_password', { reason: 'wrong password' }, { about: user.id });
         throw new AppError('login_failed', 'The current password is wrong.');
       }
       await attempt.succeeded();

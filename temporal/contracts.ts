@@ -27,6 +27,23 @@ export type ScheduleFire = { scheduleId: string };
 /** What became of a time due, as the workflow tells it. `not_due` is a time that Temporal takes for one, and the record does not. */
 export type FireResult = { outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'done_before' | 'not_due'; reason?: string; jobId?: string };
 
+/** What the workflow of an approval request needs to know. */
+export type ApprovalStart = { approvalId: string };
+
+/** The signal on which that workflow looks at its record again. It carries nothing: what counts is what was committed. */
+export const APPROVAL_CHANGED = 'approvalChanged';
+
+/** The start of a job's run, as a call of its own or as a child of another run. */
+export type JobRun = Start<'job', JobStart>;
+
+/** What the workflow of a request has to do next. `note` says in the Temporal Web UI what it waits for. */
+export type ApprovalStep =
+  | { do: 'wait'; ms: number; note: string }
+  | { do: 'remind' | 'expire' | 'execute' }
+  | { do: 'follow'; job: JobRun; note: string }
+  | { do: 'end'; result: ApprovalResult };
+export type ApprovalResult = { status: string; execution: string };
+
 export type RunAttributes = { tenant: string; jobType: string; record: string };
 
 type Start<Workflow extends string, Input> = {
@@ -35,9 +52,11 @@ type Start<Workflow extends string, Input> = {
 
 /** A call to Temporal that a commit owes. It is written to the outbox and made at least once. */
 export type DispatchTask =
-  | Start<'job', JobStart>
+  | JobRun
   | Start<'releaseSchedule', ScheduleFire>
+  | Start<'approval', ApprovalStart>
   | { kind: 'cancel'; workflowId: string }
+  | { kind: 'signal'; workflowId: string; signal: typeof APPROVAL_CHANGED }
   /**
    * Brings the mirror of a schedule in line with its record as that is when the call is made. `workflowId` is the id of the
    * Temporal Schedule, by which the outbox is searched.
@@ -50,7 +69,7 @@ export const jobWorkflowId = (jobId: string): string => `job:${jobId}`;
 export const startJob = (
   job: { id: string; type: string; tenantId: string },
   settings: Omit<JobStart, 'jobId'>,
-): DispatchTask => ({
+): JobRun => ({
   kind: 'start',
   workflow: 'job',
   workflowId: jobWorkflowId(job.id),
@@ -61,6 +80,21 @@ export const startJob = (
 
 /** The cancellation of a job's run; "no such run" is a success. */
 export const cancelJob = (jobId: string): DispatchTask => ({ kind: 'cancel', workflowId: jobWorkflowId(jobId) });
+
+export const approvalWorkflowId = (approvalId: string): string => `approval:${approvalId}`;
+
+/** The start of the run that waits for the decision about a request. Its words are not for Temporal. */
+export const startApproval = ({ id, tenantId, jobType }: { id: string; tenantId: string; jobType: string | null }): DispatchTask => ({
+  kind: 'start',
+  workflow: 'approval',
+  workflowId: approvalWorkflowId(id),
+  input: { approvalId: id },
+  summary: jobType === null ? 'approval' : `approval of ${jobType}`,
+  attributes: { tenant: tenantId, jobType: jobType ?? 'none', record: id },
+});
+
+/** Lets that run look at its record; one that has ended, or has not begun, needs no telling. */
+export const wakeApproval = (id: string): DispatchTask => ({ kind: 'signal', workflowId: approvalWorkflowId(id), signal: APPROVAL_CHANGED });
 
 /** The id of the Temporal Schedule that mirrors a schedule; its runs add the time due. */
 export const temporalScheduleId = (scheduleId: string): string => `schedule:${scheduleId}`;

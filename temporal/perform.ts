@@ -1,8 +1,9 @@
 import {
   NamespaceNotFoundError, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, isGrpcServiceError, type Client,
 } from '@temporalio/client';
-import { TypedSearchAttributes, ValueError, defineSearchAttributeKey } from '@temporalio/common';
-import { SEARCH_ATTRIBUTES, type DispatchTask, type RunAttributes } from './contracts.ts';
+import { ValueError } from '@temporalio/common';
+import type { DispatchTask } from './contracts.ts';
+import { attributesOf } from './workflows/attributes.ts';
 
 /** gRPC codes after which the same call may succeed with nothing changed. */
 const TRANSIENT = new Set([1, 4, 8, 10, 13, 14]);
@@ -17,23 +18,15 @@ export function isTransient(error: unknown): boolean {
   return !(error instanceof NamespaceNotFoundError || error instanceof ValueError);
 }
 
-const key = (name: string) => defineSearchAttributeKey(name, 'KEYWORD');
-
-/** The search attributes of a run. */
-export const attributesOf = ({ tenant, jobType, record }: RunAttributes): TypedSearchAttributes =>
-  new TypedSearchAttributes([
-    { key: key(SEARCH_ATTRIBUTES.tenant), value: tenant },
-    { key: key(SEARCH_ATTRIBUTES.jobType), value: jobType },
-    { key: key(SEARCH_ATTRIBUTES.record), value: record },
-  ]);
-
 type Where = { taskQueue: string; eager: boolean; mirror: (client: Client, scheduleId: string) => Promise<void> };
 
-/** Makes one owed call. Made twice it is the same as once: "already started" and "not found" are successes. */
+/** Makes one owed call. Made twice it is the same as once: "already started" and "not found" are successes, a signal only
+ * makes its run look again. */
 export async function perform(client: Client, task: DispatchTask, { taskQueue, eager, mirror }: Where): Promise<void> {
   try {
     if (task.kind === 'schedule') return void (await mirror(client, task.scheduleId));
     if (task.kind === 'cancel') return void (await client.workflow.getHandle(task.workflowId).cancel());
+    if (task.kind === 'signal') return void (await client.workflow.getHandle(task.workflowId).signal(task.signal));
     await client.workflow.start(task.workflow, {
       workflowId: task.workflowId,
       taskQueue,

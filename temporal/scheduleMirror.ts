@@ -6,7 +6,7 @@ import type { Cron } from '../domain/cron.ts';
 import { timingOf } from '../domain/schedules.ts';
 import { MAX_MIRRORS, temporalScheduleId, type CompareMirror, type ListMirrors, type ScheduleFire } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
-import { attributesOf } from './perform.ts';
+import { attributesOf } from './workflows/attributes.ts';
 
 type Where = { db: Knex; taskQueue: string };
 type Calendar = NonNullable<ScheduleOptions['spec']['calendars']>[number];

@@ -134,7 +134,9 @@ async function idempotently(
   try {
     const answer = await route.handle({ ...request, caller: { ...request.caller, idempotency: start.claim } });
     const { status, headers, body, showOnce } = answer;
-    if (showOnce !== true) await idempotency.finish(start.claim, { status, headers, body });
+    // A refusal with a body of its own: sent again, the request is looked at again.
+    if (status >= 400) await idempotency.release(start.claim);
+    else if (showOnce !== true) await idempotency.finish(start.claim, { status, headers, body });
     return answer;
   } catch (error) {
     // A failed release is no loss: the claim runs out by itself.

@@ -1,7 +1,5 @@
 import { Type } from 'typebox';
 import type { Caller } from '../../domain/caller.ts';
-import { invalidField } from '../../domain/errors.ts';
-import type { Mutation } from '../../domain/inventory/planning.ts';
 import { recordSchema, type Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { blockOf } from '../../domain/inventory/space.ts';
@@ -13,10 +11,11 @@ import { created, ok, type Answer } from '../kit/answer.ts';
 import { etagOf } from '../kit/etag.ts';
 import { pageQuery } from '../kit/pagination.ts';
 import { decodeRecordKey, encodeRecordKey } from '../kit/recordCursor.ts';
+import { readMutations } from '../kit/mutations.ts';
 import { route, type Route } from '../kit/route.ts';
 import { usageView, validationView } from '../presenters/inventory.ts';
 import { Nullable } from '../schemas/common.ts';
-import { AllocateRequest, BulkRequest, BulkResult, MAX_MUTATIONS, UsageView, ValidationRequest, ValidationResult, ValidationResults } from '../schemas/inventory.ts';
+import { AllocateRequest, BulkRequest, BulkResult, UsageView, ValidationRequest, ValidationResult, ValidationResults } from '../schemas/inventory.ts';
 
 const area = 'Inventory';
 const closed = { additionalProperties: false };
@@ -88,24 +87,8 @@ const bulkView = ({ results }: BulkReport) => {
   return { counts, results };
 };
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-
-const mutationOf = (value: unknown): Mutation => {
-  const { resource, operation, record } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
-  return { resource: textOf(resource), operation: textOf(operation), record };
-};
-
 async function validate(writes: InventoryWrites, caller: Caller, body: unknown): Promise<Answer> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidField('body', '', 'type', 'must be object');
-  const several = Object.hasOwn(body, 'mutations');
-  if (several && Object.keys(body).length > 1) throw invalidField('body', '', 'one_of', 'must have either mutations, or resource, operation and record');
-  const known = several ? ['mutations'] : ['resource', 'operation', 'record'];
-  for (const name of Object.keys(body)) if (!known.includes(name)) throw invalidField('body', `/${name}`, 'unknown_field', 'is not a known field');
-  const { mutations } = body as { mutations?: unknown };
-  if (several && (!Array.isArray(mutations) || mutations.length === 0 || mutations.length > MAX_MUTATIONS)) {
-    throw invalidField('body', '/mutations', 'type', `must be an array of 1 to ${MAX_MUTATIONS} mutations`);
-  }
-  const asked = (several ? (mutations as unknown[]) : [body]).map(mutationOf);
-  const { status, body: answer } = validationView(caller.actorId, await writes.rehearse(caller, asked), several);
+  const { mutations, several } = readMutations(body, '');
+  const { status, body: answer } = validationView(caller.actorId, (await writes.rehearse(caller, mutations)).planned, several);
   return { status, headers: {}, body: answer };
 }

@@ -1,4 +1,5 @@
 import { Type, type Static, type TObject, type TSchema } from 'typebox';
+import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/mutations.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { pageQuery } from '../kit/pagination.ts';
@@ -7,6 +8,7 @@ import { Nullable, Timestamp } from './common.ts';
 const closed = { additionalProperties: false };
 const nothing = Nullable(Type.String());
 
+export const FieldChangeView = Type.Object({ field: Type.String(), before: Type.Unknown(), after: Type.Unknown() }, closed);
 export const PlanErrorView = Type.Object({ pointer: Type.String({ description: 'JSON Pointer into the record.' }), code: Type.String(), message: Type.String() }, closed);
 export const PlanConflictView = Type.Object({
   pointer: nothing, code: Type.String(), message: Type.String(), resource: Nullable(Type.String({ description: 'What stands against it; null where you may not read it.' })), id: nothing,
@@ -15,7 +17,7 @@ const PlanWarningView = Type.Object({ pointer: nothing, code: Type.String(), mes
 const EffectView = Type.Object({
   action: Type.Enum([...OPERATIONS]), resource: Type.String(), id: Nullable(Type.String({ description: 'null for a record that is not there yet.' })), label: Type.String(),
   reason: Type.Enum([...EFFECT_REASONS]),
-  changes: Type.Array(Type.Object({ field: Type.String(), before: Type.Unknown(), after: Type.Unknown() }, closed)),
+  changes: Type.Array(FieldChangeView),
 }, closed);
 
 const Validation = Type.Object({
@@ -32,21 +34,14 @@ export const ValidationResults = Type.Object({
   results: Type.Array(Type.Object({ resource: Type.String(), operation: Type.String(), validation: Validation, candidateRecord: anything, effects: Type.Array(EffectView) }, closed)),
 }, { title: 'InventoryValidations', ...closed });
 
-const mutation = {
-  resource: Type.String({ examples: ['prefixes'] }), operation: Type.String({ description: 'create, update or delete.' }),
-  record: Type.Object({}, { additionalProperties: true, description: 'The candidate; `id` names the record that is updated or deleted.' }),
-};
-export const MutationBody = Type.Object(mutation, closed);
-export const MAX_MUTATIONS = 1_000;
-
 export const ValidationRequest = Type.Object({
-  resource: Type.Optional(mutation.resource), operation: Type.Optional(mutation.operation), record: Type.Optional(mutation.record),
+  ...Type.Partial(MutationBody).properties,
   mutations: Type.Optional(Type.Array(MutationBody, { minItems: 1, maxItems: MAX_MUTATIONS, description: 'Several, instead of the three fields above; planned in order.' })),
 }, closed);
 
 export const BulkRequest = Type.Object({
   mode: Type.Enum(['all', 'each'], { default: 'all', description: 'all: every mutation or none. each: those that are valid, with a report.' }),
-  mutations: Type.Array(MutationBody, { minItems: 1, maxItems: MAX_MUTATIONS }),
+  mutations: Mutations,
 }, closed);
 export type BulkRequest = Static<typeof BulkRequest>;
 
@@ -71,7 +66,7 @@ export const UsageView = Type.Object({
 
 export const ChangeView = Type.Object({
   id: Type.String({ description: 'Of the audit entry.' }), at: Timestamp, action: Type.Enum([...OPERATIONS]), actorId: Type.String(), requestId: Type.String(), version: Type.Integer(),
-  changes: Type.Array(Type.Object({ field: Type.String(), before: Type.Unknown(), after: Type.Unknown() }, closed)),
+  changes: Type.Array(FieldChangeView),
 }, { title: 'RecordChange', ...closed });
 
 const FILTERED: ReadonlySet<string> = new Set(['text', 'integer', 'boolean', 'reference', 'network', 'address']);

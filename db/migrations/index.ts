@@ -7,6 +7,7 @@ import * as schedules from './0005_schedules.ts';
 import * as inventory from './0006_inventory.ts';
 import * as inventoryRules from './0007_inventory_rules.ts';
 import * as imports from './0008_imports.ts';
+import * as approvals from './0009_approvals.ts';
 
 /** In the order in which they run. A migration that has landed is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -18,4 +19,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0006_inventory': inventory,
   '0007_inventory_rules': inventoryRules,
   '0008_imports': imports,
+  '0009_approvals': approvals,
 };

@@ -111,8 +111,18 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
       void (await one(caller, { resource, operation: 'delete', record: { id, ...(version !== undefined && { version }) } }, id)),
 
     /** What would come of mutations in this order. Nothing of it is kept. */
-    rehearse: (caller: Caller, mutations: readonly Mutation[]): Promise<Planned[]> =>
-      rolledBack(async (trx) => (await planner.plan(trx, caller, mutations, { writes: false, each: false, now: clock.now() })).planned),
+    rehearse: (caller: Caller, mutations: readonly Mutation[]): Promise<Outcome> =>
+      rolledBack(async (trx) => {
+        const { planned, changes } = await planner.plan(trx, caller, mutations, { writes: false, each: false, now: clock.now() });
+        return { planned, changes };
+      }),
+
+    /** Whether the caller may make what was planned. Error: `permission_denied`. */
+    requireRights: (caller: Caller, planned: readonly Planned[]): Promise<void> =>
+      access.denying(caller, () => {
+        for (const each of planned) mayWrite(caller, each);
+        return Promise.resolve();
+      }),
 
     /** The same in steps, each on top of those before it, with the rights to write checked. */
     rehearseInSteps: (caller: Caller, steps: (trx: Knex, plan: (mutations: readonly Mutation[]) => Promise<Planned[]>) => Promise<void>): Promise<void> =>

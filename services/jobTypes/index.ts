@@ -6,15 +6,16 @@ import { coreEcho } from './coreEcho.ts';
 import { coreSleep } from './coreSleep.ts';
 import { httpRequest } from './httpRequest.ts';
 import { deliveryEnding, webhookDeliver, type DeliverDeps } from './webhookDeliver.ts';
+import { inventoryApply, type ApplyDeps } from './inventoryApply.ts';
 import { inventoryImport, type ImportDeps } from './inventoryImport.ts';
 import { scheduleBackfill, type BackfillDeps } from './scheduleBackfill.ts';
 import { webhookReplay, type ReplayDeps } from './webhookReplay.ts';
 
-type Deps = DeliverDeps & ReplayDeps & BackfillDeps & ImportDeps & { http: GuardedHttp };
+type Deps = DeliverDeps & ReplayDeps & BackfillDeps & ImportDeps & ApplyDeps & { http: GuardedHttp };
 
 /** Every job type. A new one is a file beside these and a line here. */
 export const allJobTypes = (deps: Deps): JobType[] => [
-  coreEcho, coreSleep, httpRequest(deps.http), webhookDeliver(deps), webhookReplay(deps), scheduleBackfill(deps), inventoryImport(deps),
+  coreEcho, coreSleep, httpRequest(deps.http), webhookDeliver(deps), webhookReplay(deps), scheduleBackfill(deps), inventoryImport(deps), inventoryApply(deps),
 ];
 
 /** What else ends with a job, by its type. */

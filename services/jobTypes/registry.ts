@@ -33,11 +33,11 @@ export function createJobTypes(types: readonly JobType[]) {
     /** True when a payload is what its type wants. */
     accepts: (type: JobType, payload: unknown): boolean => (checks.get(type.name)?.(payload) ?? []).length === 0,
 
-    /** Error: `invalid_request` that names every bad field under `/payload`. */
-    checkPayload(type: JobType, payload: unknown): void {
+    /** Error: `invalid_request` that names every bad field under `pointer`. */
+    checkPayload(type: JobType, payload: unknown, pointer = '/payload'): void {
       const errors = checks.get(type.name)?.(payload) ?? [];
       if (errors.length === 0) return;
-      throw invalidFields(errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `/payload${e.pointer}` })));
+      throw invalidFields(errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `${pointer}${e.pointer}` })));
     },
   };
 }

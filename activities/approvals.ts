@@ -1,0 +1,18 @@
+import type { Log } from '../platform/log.ts';
+import type { ApprovalRuns } from '../services/approvalRuns.ts';
+import type { ApprovalStep } from '../temporal/contracts.ts';
+import { beating, withoutData } from './withoutData.ts';
+
+export type ApprovalActivities = ReturnType<typeof createApprovalActivities>;
+
+export const createApprovalActivities = ({ runs, log }: { runs: ApprovalRuns; log: Log }) => ({
+  lookAtApproval: (approvalId: string): Promise<ApprovalStep> => withoutData(log, () => runs.look(approvalId)),
+
+  remindOfApproval: (approvalId: string): Promise<void> => withoutData(log, () => runs.remind(approvalId)),
+
+  expireApproval: (approvalId: string): Promise<void> => withoutData(log, () => runs.expire(approvalId)),
+
+  executeApproval: (approvalId: string): Promise<void> => beating(log, () => runs.execute(approvalId)),
+
+  closeApproval: (approvalId: string): Promise<void> => withoutData(log, () => runs.close(approvalId, 'the run was cancelled in Temporal')),
+});

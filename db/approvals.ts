@@ -1,0 +1,139 @@
+import type { Knex } from './knex.ts';
+import { cutPage, type Page, type PageRequest } from './keyset.ts';
+import { Approval, ApprovalAssignee, ApprovalComment, ApprovalDecision } from './models/Approval.ts';
+import { scopeCondition } from './scopeSql.ts';
+import type { Change } from './trail.ts';
+import { normalName, type ApprovalStatus, type Execution } from '../domain/approvals.ts';
+import type { Scope } from '../domain/scope.ts';
+
+/** Topic of `Changes` on which the news of a request go. */
+export const approvalChanged = (id: string): string => `approval:${id}`;
+
+export type Assignees = { userIds: string[]; roleIds: string[] };
+
+const PLACE = { tenant: 'a.tenant_id', site: 'a.site_id', device: 'a.device_id' };
+
+/** What is read where the request itself is not needed: it may have a megabyte. */
+export const APPROVAL_SUMMARY_COLUMNS = [
+  'id', 'tenant_id', 'site_id', 'device_id', 'type', 'title', 'status', 'execution', 'required_approvals', 'approval_count', 'job_type', 'content_hash', 'expires_at', 'reminders',
+  'execute_at', 'job_id', 'error', 'created_by', 'requester_names', 'closed_by', 'closed_at', 'executed_at', 'created_at', 'updated_at', 'version',
+] as const;
+
+/** A request with its row locked until the transaction ends: whoever decides about it is alone. */
+export const lockApproval = async (trx: Knex, id: string): Promise<Approval | undefined> => Approval.query(trx).findById(id).forUpdate();
+
+/** In which state a request must be for a change; it may name how many reminders were sent. */
+export type ApprovalGuard = { status: ApprovalStatus; execution?: Execution; reminders?: number };
+
+/** A change of a request in one state; in another it is left alone. Keys of `values` are column names. */
+export function approvalChange(id: string, { status, execution, reminders }: ApprovalGuard, values: Readonly<Record<string, Knex.RawBinding>>): Change {
+  const sets = ['version = version + 1', ...Object.keys(values).map((column) => `${column} = ?`)];
+  const also = [...(execution === undefined ? [] : ['AND execution = ?']), ...(reminders === undefined ? [] : ['AND reminders = ?'])];
+  return {
+    topics: [approvalChanged(id)],
+    sql: (name) => `${name} AS (UPDATE approvals SET ${sets.join(', ')} WHERE id = ? AND status = ? ${also.join(' ')} RETURNING 1)`,
+    bindings: [...Object.values(values), id, status, ...(execution === undefined ? [] : [execution]), ...(reminders === undefined ? [] : [reminders])],
+  };
+}
+
+/** Who may decide about these requests. */
+export async function assigneesOf(db: Knex, ids: readonly string[]): Promise<(id: string) => Assignees> {
+  const rows = ids.length === 0 ? [] : await ApprovalAssignee.query(db).whereIn('approval_id', [...ids]).orderBy(['approval_id', 'kind', 'assignee_id']);
+  return (id) => {
+    const own = rows.filter(({ approvalId }) => approvalId === id);
+    const ofKind = (kind: 'user' | 'role') => own.filter((row) => row.kind === kind).map(({ assigneeId }) => assigneeId);
+    return { userIds: ofKind('user'), roleIds: ofKind('role') };
+  };
+}
+
+/** The decisions about a request, earliest first. */
+export const decisionsOf = async (db: Knex, id: string): Promise<ApprovalDecision[]> => ApprovalDecision.query(db).where({ approval_id: id }).orderBy(['decided_at', 'actor_id']);
+
+/** What was said about a request, earliest first. */
+export const commentsOf = async (db: Knex, id: string): Promise<ApprovalComment[]> => ApprovalComment.query(db).where({ approval_id: id }).orderBy('number');
+
+/**
+ * Whoever reads a list, as far as the list depends on it. `roles` are those that they hold, each with where. A request is
+ * theirs to see when it is in `read`, is their own, or names them or a role of theirs inside `approve`.
+ */
+export type Reader = { actorId: string; names: readonly string[]; read: Scope; approve: Scope; roles: readonly (readonly [string, Scope])[] };
+
+export type ApprovalFilter = {
+  status?: readonly ApprovalStatus[]; type?: string; tenantId?: string; assignedToMe?: boolean; requestedByMe?: boolean;
+};
+
+type Condition = { sql: string; bindings: Knex.RawBinding[] };
+
+const all = (conditions: readonly Condition[]): Condition => ({
+  sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'TRUE', bindings: conditions.flatMap(({ bindings }) => bindings),
+});
+
+/** Rows of `approvals AS a`, by one of the ways in which a request can be somebody's to see. */
+type Way = { from: string; where: Condition };
+
+const ASSIGNED = 'approval_assignees AS s JOIN approvals AS a ON a.id = s.approval_id';
+
+function waysOf({ actorId, names, read, approve, roles }: Reader, assignedToMe: boolean): Way[] {
+  // Nobody decides about what they asked for.
+  const others: Condition = { sql: 'NOT jsonb_exists_any(a.requester_names, ?::text[])', bindings: [[...names]] };
+  const mayApprove = scopeCondition(approve, PLACE);
+  const named = (kind: string, id: string, scope: readonly Condition[]): Way => ({
+    from: ASSIGNED, where: all([{ sql: 's.kind = ? AND s.assignee_id = ?', bindings: [kind, id] }, mayApprove, others, ...scope]),
+  });
+  const mine = [named('user', actorId, []), ...roles.map(([roleId, scope]) => named('role', roleId, [scopeCondition(scope, PLACE)]))];
+  const readable: Way = { from: 'approvals AS a', where: scopeCondition(read, PLACE) };
+  const own: Way = { from: 'approvals AS a', where: { sql: 'a.created_by = ?', bindings: [actorId] } };
+  if (assignedToMe) return mine;
+  return read.kind === 'everywhere' ? [readable] : [readable, own, ...mine];
+}
+
+function conditionsOf({ type, tenantId, requestedByMe }: ApprovalFilter, { actorId }: Reader): Condition[] {
+  const equal = (column: string, value: string | undefined): Condition[] => (value === undefined ? [] : [{ sql: `${column} = ?`, bindings: [value] }]);
+  return [...equal('a.type', type), ...equal('a.tenant_id', tenantId), ...equal('a.created_by', requestedByMe ? actorId : undefined)];
+}
+
+/** Each way is read from its own index, as far as the page goes. */
+export async function pageOfApprovals(db: Knex, reader: Reader, filter: ApprovalFilter, { limit, after }: PageRequest): Promise<Page<Approval>> {
+  const common = [
+    ...conditionsOf(filter, reader),
+    ...(filter.status ? [{ sql: 'a.status = ANY (?::text[])', bindings: [[...filter.status]] }] : []),
+    ...(after === undefined ? [] : [{ sql: 'a.id < ?', bindings: [after] }]),
+  ];
+  const parts = waysOf(reader, filter.assignedToMe ?? false).map(({ from, where }) => {
+    const { sql, bindings } = all([where, ...common]);
+    return { sql: `(SELECT a.id FROM ${from} WHERE ${sql} ORDER BY a.id DESC LIMIT ?)`, bindings: [...bindings, limit + 1] };
+  });
+  const { rows }: { rows: { id: string }[] } = await db.raw(`${parts.map(({ sql }) => sql).join(' UNION ')} ORDER BY id DESC LIMIT ?`, [...parts.flatMap(({ bindings }) => bindings), limit + 1]);
+  const ids = rows.map(({ id }) => id);
+  return cutPage(await Approval.query(db).select(...APPROVAL_SUMMARY_COLUMNS).whereIn('id', ids).orderBy('id', 'desc'), limit, ({ id }) => id);
+}
+
+/** How many requests of each status there are in a list, whatever status it is narrowed to. */
+export async function countApprovals(db: Knex, reader: Reader, filter: ApprovalFilter): Promise<Partial<Record<ApprovalStatus, number>>> {
+  const common = conditionsOf(filter, reader);
+  const parts = waysOf(reader, filter.assignedToMe ?? false).map(({ from, where }) => {
+    const { sql, bindings } = all([where, ...common]);
+    return { sql: `SELECT a.id, a.status FROM ${from} WHERE ${sql}`, bindings };
+  });
+  const { rows }: { rows: { status: ApprovalStatus; count: number }[] } = await db.raw(
+    `SELECT status, count(*) AS count FROM (${parts.map(({ sql }) => sql).join(' UNION ')}) AS seen GROUP BY status`, parts.flatMap(({ bindings }) => bindings),
+  );
+  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+}
+
+/** Requests that are not settled and that nobody has looked at for a while, the longest first; says when to look again. */
+export const takeUnsettledApprovals = (db: Knex, { now, pending, begun, limit }: { now: Date; pending: Date; begun: Date; limit: number }): Promise<Approval[]> =>
+  Approval.query(db)
+    .patch({ checkAt: Approval.raw("CASE status WHEN 'pending' THEN ?::timestamptz ELSE ?::timestamptz END", [pending, begun]) })
+    .whereIn('id', (query) =>
+      query.select('id').from('approvals')
+        .where('check_at', '<=', now).where((open) => open.where('status', 'pending').orWhereIn('execution', ['queued', 'running']))
+        .orderBy('check_at').limit(limit).forUpdate().skipLocked(),
+    )
+    .returning([...APPROVAL_SUMMARY_COLUMNS]) as unknown as Promise<Approval[]>;
+
+/** Names by which an actor may be known: the id, and with an account of that id its names too. */
+export async function namesOf(db: Knex, actorId: string): Promise<string[]> {
+  const { rows }: { rows: Record<string, string | null>[] } = await db.raw('SELECT username, email, external_id FROM users WHERE id = ?', [actorId]);
+  return [...new Set([actorId, ...Object.values(rows[0] ?? {})].flatMap((name) => (name === null || name === '' ? [] : [normalName(name)])))];
+}

@@ -1,0 +1,70 @@
+import { takeUnsettledApprovals } from '../db/approvals.ts';
+import type { Commit } from '../db/commit.ts';
+import { withOutboxRow } from '../db/jobs.ts';
+import type { Knex } from '../db/knex.ts';
+import type { Approval } from '../db/models/Approval.ts';
+import { systemCaller } from '../domain/caller.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import { approvalWorkflowId, startApproval, wakeApproval, type DispatchTask, type InspectWorkflow } from '../temporal/contracts.ts';
+import type { ApprovalRuns } from './approvalRuns.ts';
+import { approvalSubject } from './approvalTrail.ts';
+import { inTurns } from './inTurns.ts';
+
+export type ApprovalReconcile = ReturnType<typeof createApprovalReconcile>;
+
+type Deps = {
+  db: Knex; commit: Commit<DispatchTask>; clock: Clock; log: Log; runs: ApprovalRuns; inspect: InspectWorkflow;
+  /** How long what begins is left alone. */
+  graceMs: number;
+};
+
+/** Requests taken at once. */
+const BATCH = 200;
+
+/** Those that wait for people are looked at this often. */
+const PENDING_MS = 3_600_000;
+
+/**
+ * Finds requests that wait, or are to be carried out, and whose run is gone, closed or has not heard of it, so that no
+ * decision is without consequence and none waits for ever.
+ */
+export function createApprovalReconcile({ db, commit, clock, log, runs, inspect, graceMs }: Deps) {
+  const owe = (approval: Approval, action: string, task: DispatchTask): Promise<boolean> =>
+    commit(systemCaller(approval.tenantId, 'reconcile'), (work) => {
+      work.audit(action, approvalSubject(approval));
+      work.dispatch(task);
+      return true;
+    });
+
+  async function look(approval: Approval, owed: ReadonlySet<string>): Promise<boolean> {
+    const workflowId = approvalWorkflowId(approval.id);
+    if (owed.has(workflowId)) return false;
+    const state = await inspect(workflowId);
+    if (!state.found) return owe(approval, 'workflow.redispatch', startApproval(approval));
+    if (state.status === 'running') return isOverdue(approval) && owe(approval, 'workflow.wake', wakeApproval(approval.id));
+    // Its job has an end of its own, which is the end of the request.
+    if (approval.execution === 'running') return false;
+    log.warn({ approvalId: approval.id, status: approval.status, workflow: state }, 'closing a request whose run has ended');
+    await runs.close(approval.id, `the run that waited for the decision has ended: ${state.status}`);
+    return true;
+  }
+
+  /** A run that waits has a timer for this. */
+  const isOverdue = ({ status, execution, expiresAt, executeAt }: Approval): boolean =>
+    (status === 'pending' ? expiresAt : execution === 'queued' ? executeAt ?? new Date(0) : new Date(8.64e15)).getTime() + graceMs < clock.now().getTime();
+
+  /** One round over everything that is due, until `signal` aborts. Returns how many requests were put right. */
+  return async function reconcile(signal: AbortSignal): Promise<number> {
+    const now = clock.now();
+    const after = (ms: number) => new Date(now.getTime() + ms);
+    let repaired = 0;
+    for (let full = true; full && !signal.aborted; ) {
+      const taken = await takeUnsettledApprovals(db, { now, pending: after(PENDING_MS), begun: after(graceMs), limit: BATCH });
+      const owed = await withOutboxRow(db, taken.map(({ id }) => approvalWorkflowId(id)));
+      repaired += await inTurns(log, signal, 'reconciling a request', taken, (approval) => look(approval, owed));
+      full = taken.length === BATCH;
+    }
+    return repaired;
+  };
+}

@@ -1,0 +1,68 @@
+import type { Work } from '../db/commit.ts';
+import { approvalChange } from '../db/approvals.ts';
+import { Approval } from '../db/models/Approval.ts';
+import { APPLY, type Execution } from '../domain/approvals.ts';
+import { systemCaller, type Caller } from '../domain/caller.ts';
+import type { EventData } from '../domain/events.ts';
+import type { PlanDifference } from '../domain/inventory/frozenPlan.ts';
+import type { FinalJobStatus, JobError } from '../domain/jobs.ts';
+import type { Place, Rights } from '../domain/scope.ts';
+import { approvalWorkflowId, type DispatchTask } from '../temporal/contracts.ts';
+
+/** A request as the subject of audit entries and events. */
+export const approvalSubject = ({ id }: { id: string }) => ({ type: 'workflow', id });
+
+/** Where a request stands. */
+export const placeOfApproval = ({ tenantId, siteId, deviceId }: Pick<Approval, 'tenantId' | 'siteId' | 'deviceId'>): Place => ({ tenantId, siteId, deviceId });
+
+/** A request as the audit trail keeps it: without what it carries, which may hold secrets. */
+export const approvalView = (approval: Approval) => ({
+  type: approval.type, title: approval.title, siteId: approval.siteId, deviceId: approval.deviceId, status: approval.status, execution: approval.execution,
+  requiredApprovals: approval.requiredApprovals, approvalCount: approval.approvalCount, jobType: approval.jobType, jobId: approval.jobId, contentHash: approval.contentHash,
+  expiresAt: approval.expiresAt, executeAt: approval.executeAt, error: approval.error?.code ?? null,
+});
+
+/** What an event tells of a request. */
+export const approvalEvent = (approval: Approval): EventData<'workflow.created'> => ({
+  approvalId: approval.id, type: approval.type, title: approval.title, siteId: approval.siteId, deviceId: approval.deviceId, status: approval.status, execution: approval.execution,
+  requestedBy: approval.createdBy, requiredApprovals: approval.requiredApprovals, approvals: approval.approvalCount, jobType: approval.jobType, jobId: approval.jobId,
+  error: approval.error?.code ?? null, expiresAt: approval.expiresAt.toISOString(), executeAt: approval.executeAt?.toISOString() ?? null,
+});
+
+/** A request as it will be after a change. */
+export const changed = (approval: Approval, values: Partial<Approval>): Approval => Object.assign(new Approval(), approval, values);
+
+/** The payload of the job that is bound to a request. */
+export const boundPayload = ({ jobType, jobPayload, mutations }: Pick<Approval, 'jobType' | 'jobPayload' | 'mutations'>): Record<string, unknown> =>
+  jobType === APPLY ? { mutations } : (jobPayload ?? {});
+
+/** What the platform does for a request, in the name of whoever made it. */
+export const asRequester = ({ id, tenantId, authority }: Pick<Approval, 'id' | 'tenantId' | 'authority'>, rights?: Rights): Caller => ({
+  ...systemCaller(tenantId, approvalWorkflowId(id)), actorId: authority.actorId, ...(rights && { rights }),
+});
+
+/** Failure codes of a bound job that ran into another world than was approved. */
+export const STALE = 'stale_plan';
+
+/** What became of a request that was approved. */
+export type ExecutionEnd = { execution: Extract<Execution, 'succeeded' | 'failed' | 'stale'>; error: JobError | null; difference?: PlanDifference | null; denied?: boolean };
+
+/** Adds to a commit how the execution of a request ended. Its row is locked. */
+export function endExecution(work: Work<DispatchTask>, approval: Approval, { execution, error, difference, denied = false }: ExecutionEnd): void {
+  work.change(approvalChange(approval.id, { status: 'approved', execution: approval.execution }, {
+    execution, error: error && JSON.stringify(error), executed_at: work.now, updated_at: work.now, ...(difference && { difference: JSON.stringify(difference) }),
+  }));
+  const after = changed(approval, { execution, error });
+  const verb = { succeeded: 'succeed', failed: 'fail', stale: 'stale' }[execution];
+  work.audit(`workflow.${verb}`, approvalSubject(approval), {
+    before: approvalView(approval), after: approvalView(after), ...(denied && { outcome: 'denied' }), ...(execution !== 'succeeded' && !denied && { outcome: 'failed' }),
+  });
+  work.emit('workflow.executed', approvalSubject(approval), approvalEvent(after));
+}
+
+/** How the end of a bound job is the end of its request. */
+export function endOfJob({ status, error, type }: { status: FinalJobStatus; error: JobError | null; type: string }): ExecutionEnd {
+  if (status === 'succeeded') return { execution: 'succeeded', error: null };
+  if (status === 'cancelled') return { execution: 'failed', error: { code: 'job_cancelled', message: 'The job was cancelled' } };
+  return { execution: type === APPLY && error?.code === STALE ? 'stale' : 'failed', error };
+}

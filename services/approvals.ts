@@ -1,0 +1,206 @@
+import {
+  approvalChange, approvalChanged, assigneesOf, countApprovals, decisionsOf, lockApproval, namesOf, pageOfApprovals, type ApprovalFilter, type Assignees, type Reader,
+} from '../db/approvals.ts';
+import type { Changes } from '../db/changes.ts';
+import type { Commit, Work } from '../db/commit.ts';
+import type { Page, PageRequest } from '../db/keyset.ts';
+import type { Knex } from '../db/knex.ts';
+import { Approval, ApprovalComment, ApprovalDecision } from '../db/models/Approval.ts';
+import { isSamePerson, MAX_COMMENTS, refusalToDecide, type ApprovalStatus, type DecisionOutcome, type DecisionRefusal } from '../domain/approvals.ts';
+import type { Caller } from '../domain/caller.ts';
+import { AppError, checkVersion, notFound } from '../domain/errors.ts';
+import { covers, placeInWords, scopeOfRole, type Rights } from '../domain/scope.ts';
+import type { Clock } from '../platform/clock.ts';
+import { wakeApproval, type DispatchTask } from '../temporal/contracts.ts';
+import type { Access } from './access.ts';
+import { approvalEvent, approvalSubject, approvalView, changed, placeOfApproval } from './approvalTrail.ts';
+import type { Audit } from './audit.ts';
+import { createWaitForEnd, type WaitLimits } from './waitForEnd.ts';
+
+export type Approvals = ReturnType<typeof createApprovals>;
+export type { ApprovalFilter } from '../db/approvals.ts';
+
+/** A request with who may decide about it, and whether the caller may. */
+export type Seen = { approval: Approval; assignees: Assignees; refusal: DecisionRefusal | null };
+
+export type ApprovalList = Page<Seen> & { counts: Record<ApprovalStatus, number> };
+
+/** What comes with a decision. `contentHash` is that of what was looked at. */
+export type Word = { comment?: string; contentHash?: string; version?: number | undefined };
+
+type Deps = {
+  db: Knex; commit: Commit<DispatchTask>; access: Access; audit: Audit; clock: Clock; changes: Changes;
+  /** How soon the reconciler looks after what was approved, in milliseconds. */
+  graceMs: number;
+};
+
+/** Why an attempt is not allowed; found inside the transaction, told when that is over. */
+class Denied extends Error {
+  readonly reason: DecisionRefusal | 'not_requester';
+
+  constructor(reason: DecisionRefusal | 'not_requester') {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+/** How the life of a request ends, but for its expiry. */
+type Closing = { status: 'approved' | 'rejected' | 'cancelled'; comment: string | undefined };
+
+const NO_COUNTS: Record<ApprovalStatus, number> = { pending: 0, approved: 0, rejected: 0, expired: 0, cancelled: 0 };
+
+/** What callers do with approval requests. What their runs do is in `approvalRuns.ts`. */
+export function createApprovals({ db, commit, access, audit, clock, changes, graceMs }: Deps) {
+  const waitForEnd = createWaitForEnd({ changes, clock });
+
+  async function readerOf(caller: Caller): Promise<Reader> {
+    const roleIds = [...new Set(caller.rights.grants.map(({ role }) => role.id))];
+    return {
+      actorId: caller.actorId, names: await namesOf(db, caller.actorId), read: access.scope(caller, 'workflow:read'), approve: access.scope(caller, 'workflow:approve'),
+      roles: roleIds.map((id) => [id, scopeOfRole(caller.rights, id)] as const),
+    };
+  }
+
+  const refusalOf = (approval: Approval, { userIds, roleIds }: Assignees, { actorId, rights }: { actorId: string; rights: Rights }, names: readonly string[], requesterNames = approval.requesterNames) =>
+    refusalToDecide({ place: placeOfApproval(approval), requesterNames, userIds, roleIds }, { actorId, names, rights });
+
+  /** A request that the caller may see. Error: `not_found`. */
+  async function find(caller: Caller, id: string): Promise<Seen> {
+    const approval = await Approval.query(db).findById(id);
+    if (!approval) throw notFound('approval request', id);
+    const assignees = (await assigneesOf(db, [id]))(id);
+    const refusal = refusalOf(approval, assignees, caller, await namesOf(db, caller.actorId));
+    const visible = refusal === null || approval.createdBy === caller.actorId || covers(access.scope(caller, 'workflow:read'), placeOfApproval(approval));
+    if (!visible) throw notFound('approval request', id);
+    return { approval, assignees, refusal };
+  }
+
+  /** Runs a change of a request that the caller sees, with its row locked. What is not allowed is noted, and told. */
+  async function acting(caller: Caller, id: string, action: string, act: (work: Work<DispatchTask>, approval: Approval, seen: Seen) => Promise<void>): Promise<void> {
+    const seen = await find(caller, id);
+    const at = { ...caller, tenantId: seen.approval.tenantId };
+    try {
+      await commit(at, async (work) => {
+        const approval = await lockApproval(await work.trx(), id);
+        if (!approval) throw notFound('approval request', id);
+        await act(work, approval, seen);
+      });
+    } catch (error) {
+      if (!(error instanceof Denied)) throw error;
+      await audit.denied(at, action, { reason: error.reason }, { subject: approvalSubject(seen.approval) });
+      throw denial(error.reason, seen.approval);
+    }
+  }
+
+  /** Why the caller may not decide, with the rights and names of this moment. */
+  async function refusalNow(caller: Caller, approval: Approval, { assignees }: Seen, trx: Knex): Promise<{ refusal: DecisionRefusal | null; names: string[] }> {
+    const now = await access.current(caller, trx);
+    const names = await namesOf(trx, caller.actorId);
+    const requesterNames = [...approval.requesterNames, ...(await namesOf(trx, approval.createdBy))];
+    return { refusal: refusalOf(approval, assignees, now, names, requesterNames), names };
+  }
+
+  function close(work: Work<DispatchTask>, approval: Approval, caller: Caller, { status, comment }: Closing): Approval {
+    const execution = status === 'approved' && approval.jobType !== null ? 'queued' as const : 'none' as const;
+    const approvalCount = approval.approvalCount + (status === 'approved' ? 1 : 0);
+    work.change(approvalChange(approval.id, { status: approval.status, execution: approval.execution }, {
+      status, execution, approval_count: approvalCount, closed_by: caller.actorId, close_comment: comment ?? null, closed_at: work.now, updated_at: work.now,
+      check_at: new Date(Math.max(work.now.getTime(), approval.executeAt?.getTime() ?? 0) + graceMs),
+    }));
+    const after = changed(approval, { status, execution, approvalCount });
+    work.emit(`workflow.${status}`, approvalSubject(approval), approvalEvent(after));
+    work.dispatch(wakeApproval(approval.id));
+    return after;
+  }
+
+  /** Error: `already_decided`, `approval_closed`. */
+  function mustBePending({ status, closedBy, closedAt, expiresAt }: Approval): void {
+    if (status === 'approved' || status === 'rejected') throw new AppError('already_decided', `The request was ${status} by ${closedBy ?? ''} at ${closedAt?.toISOString() ?? ''}.`);
+    if (status !== 'pending') throw new AppError('approval_closed', `The request is ${status}.`);
+    if (expiresAt <= clock.now()) throw new AppError('approval_closed', `The request expired at ${expiresAt.toISOString()}.`);
+  }
+
+  return {
+    find,
+
+    /** Requests that the caller made, may decide about or may read, newest first, with how many there are of each status. */
+    async list(caller: Caller, filter: ApprovalFilter, page: PageRequest): Promise<ApprovalList> {
+      const reader = await readerOf(caller);
+      const [{ items, nextKey }, counts] = [await pageOfApprovals(db, reader, filter, page), await countApprovals(db, reader, filter)];
+      const assigned = await assigneesOf(db, items.map(({ id }) => id));
+      return {
+        nextKey, counts: { ...NO_COUNTS, ...counts },
+        items: items.map((approval) => ({ approval, assignees: assigned(approval.id), refusal: refusalOf(approval, assigned(approval.id), caller, reader.names) })),
+      };
+    },
+
+    /**
+     * Approves or rejects. With enough approvals, or one rejection, the request is decided. Errors: `not_found`,
+     * `permission_denied`, `self_approval`, `not_assigned`, `already_decided`, `approval_closed`, `content_changed`, `version_stale`.
+     */
+    decide: (caller: Caller, id: string, outcome: DecisionOutcome, { comment, contentHash, version }: Word): Promise<void> =>
+      acting(caller, id, outcome === 'approved' ? 'workflow.approve' : 'workflow.reject', async (work, approval, seen) => {
+        const trx = await work.trx();
+        const { refusal, names } = await refusalNow(caller, approval, seen, trx);
+        if (refusal) throw new Denied(refusal);
+        mustBePending(approval);
+        checkVersion(approval, version);
+        if (contentHash !== undefined && contentHash !== approval.contentHash) throw new AppError('content_changed', `The contentHash of the request is ${approval.contentHash}.`);
+        const earlier = (await decisionsOf(trx, id)).find(({ actorId, actorNames }) => actorId === caller.actorId || isSamePerson(actorNames, names));
+        if (earlier) throw new AppError('already_decided', `You have ${earlier.outcome} the request at ${earlier.decidedAt.toISOString()}.`);
+        work.insert(ApprovalDecision, { approvalId: id, actorId: caller.actorId, actorNames: names, outcome, comment: comment ?? null, contentHash: approval.contentHash, decidedAt: work.now });
+        const decisive = outcome === 'rejected' || approval.approvalCount + 1 >= approval.requiredApprovals;
+        const after = decisive ? close(work, approval, caller, { status: outcome, comment }) : changed(approval, { approvalCount: approval.approvalCount + 1 });
+        if (!decisive) work.change(approvalChange(id, { status: 'pending' }, { approval_count: after.approvalCount, updated_at: work.now }));
+        work.audit(outcome === 'approved' ? 'workflow.approve' : 'workflow.reject', approvalSubject(approval), { before: approvalView(approval), after: { ...approvalView(after), comment: comment ?? null } });
+        work.emit('workflow.decision.created', approvalSubject(approval), { ...approvalEvent(after), decision: outcome });
+      }),
+
+    /**
+     * Takes a request back: the requester as long as nothing has begun, and whoever may decide when it was approved for later.
+     * Errors: `not_found`, `not_requester`, `approval_closed`, `execution_begun`, `version_stale`.
+     */
+    cancel: (caller: Caller, id: string, { comment, version }: Pick<Word, 'comment' | 'version'>): Promise<void> =>
+      acting(caller, id, 'workflow.cancel', async (work, approval, seen) => {
+        const { refusal } = await refusalNow(caller, approval, seen, await work.trx());
+        const stops = refusal === null && approval.status === 'approved';
+        if (approval.createdBy !== caller.actorId && refusal !== 'self_approval' && !stops) throw new Denied('not_requester');
+        checkVersion(approval, version);
+        if (approval.execution === 'running') throw new AppError('execution_begun', `Its job ${approval.jobId ?? ''} runs; cancel that.`);
+        if (approval.status !== 'pending' && approval.execution !== 'queued') throw new AppError('approval_closed', `The request is ${approval.status}.`);
+        const after = close(work, approval, caller, { status: 'cancelled', comment });
+        work.audit('workflow.cancel', approvalSubject(approval), { before: approvalView(approval), after: { ...approvalView(after), comment: comment ?? null } });
+      }),
+
+    /** Says something about a request: its requester, and whoever may decide or write there. Errors: `not_found`, `permission_denied`, `limit_reached`. */
+    comment: (caller: Caller, id: string, text: string): Promise<void> =>
+      acting(caller, id, 'workflow.comment', async (work, approval, { refusal }) => {
+        const may = refusal === null || approval.createdBy === caller.actorId || access.holds(caller.rights, 'workflow:write', placeOfApproval(approval));
+        if (!may) throw new Denied('permission_denied');
+        const trx = await work.trx();
+        const last = await ApprovalComment.query(trx).where({ approval_id: id }).max('number as number').first();
+        const number = (last?.number ?? 0) + 1;
+        if (number > MAX_COMMENTS) throw new AppError('limit_reached', `A request may have ${MAX_COMMENTS} comments.`);
+        work.insert(ApprovalComment, { approvalId: id, number, actorId: caller.actorId, text, createdAt: work.now });
+        work.audit('workflow.comment', approvalSubject(approval), { after: { number } });
+        work.emit('workflow.comment.created', approvalSubject(approval), { ...approvalEvent(approval), number });
+      }),
+
+    /** Waits at most `waitMs` for what was bound to a request to end, and for its decision before that, then finds it. Error: `not_found`. */
+    findAtEnd: (caller: Caller, id: string, limits: WaitLimits): Promise<Seen> =>
+      waitForEnd({
+        topic: approvalChanged(id), read: () => find(caller, id), isEnd: ({ approval }) => hasEnded(approval),
+        hasEnded: async () => hasEnded((await find(caller, id)).approval),
+      }, limits),
+  };
+}
+
+const hasEnded = ({ status, execution }: Approval): boolean => status !== 'pending' && execution !== 'queued' && execution !== 'running';
+
+function denial(reason: DecisionRefusal | 'not_requester', approval: Approval): AppError {
+  const place = placeInWords(placeOfApproval(approval));
+  if (reason === 'self_approval') return new AppError('self_approval', 'Nobody decides about their own request.');
+  if (reason === 'not_assigned') return new AppError('not_assigned', `The request names neither you nor a role that you hold at ${place}.`);
+  if (reason === 'not_requester') return new AppError('not_requester', 'Only whoever made a request may cancel it; who may decide about it can stop it between its approval and its begin.');
+  return new AppError('permission_denied', `Permission workflow:approve is missing at ${place}.`);
+}
