@@ -19,7 +19,7 @@ const validation = (planned: Pick<Planned, 'errors' | 'conflicts' | 'warnings'>)
 function result(planned: Planned, made: ReadonlySet<string>) {
   const { resource, operation, candidateRecord, effects } = planned;
   const record = Object.entries(candidateRecord).filter(([field, value]) => !HIDDEN.has(field) && !(field === 'id' && made.has(String(value))));
-  return { resource, operation, validation: validation(planned), candidateRecord: withoutIds(Object.fromEntries(record), made), effects: withoutIds(effects, made) };
+  return { resource, operation, validation: withoutIds(validation(planned), made), candidateRecord: withoutIds(Object.fromEntries(record), made), effects: withoutIds(effects, made) };
 }
 
 /** The body of a validation, and its status: 200 when it is valid, 400 with errors, 409 with conflicts alone. */
