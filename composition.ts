@@ -130,7 +130,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const reconcile = createReconcile({
     db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs,
   });
-  const approvals = composeApprovals({ db, commit, access, rights, ids, clock, log, audit, changes, starts, inspect, graceMs, jobTypes, writes: inventory.writes });
+  const approvals = composeApprovals({ db, commit, access, rights, ids, clock, log, audit, changes, starts, inspect, graceMs, heartbeatMs, jobTypes, writes: inventory.writes });
   const verdicts = createScheduleVerdicts({ access, jobTypes, starts, ends });
   const schedules = createSchedules({ db, commit, access, ids, jobTypes, verdicts });
   const fires = createScheduleFires({ db, commit, rights, ids, verdicts, schedules });
@@ -217,7 +217,7 @@ function composeInventory({ db, commit, note, access, rights, ids, clock, starts
 }
 
 type ApprovalNeeds = Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'rights' | 'ids' | 'clock' | 'log' | 'audit'> & {
-  changes: Changes; starts: JobStarts; jobTypes: JobTypes; inspect: InspectWorkflow; writes: InventoryWrites; graceMs: number;
+  changes: Changes; starts: JobStarts; jobTypes: JobTypes; inspect: InspectWorkflow; writes: InventoryWrites; graceMs: number; heartbeatMs: number;
 };
 
 /** Requests for approval: how they are made, seen, decided and carried out. */

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
 import type { Lane } from '../domain/jobType.ts';
 import type { Log } from '../platform/log.ts';
-import { unavailable, withoutData } from './withoutData.ts';
+import { keepBeating, unavailable, withoutData } from './withoutData.ts';
 import { AttemptFailed, type JobRuns } from '../services/jobRuns.ts';
 
 export type JobActivities = ReturnType<typeof createJobActivities>;
@@ -10,21 +10,18 @@ export type JobActivities = ReturnType<typeof createJobActivities>;
 /** An attempt cut short by a worker that stops is taken up by another one soon. */
 const TAKE_UP_MS = 200;
 
-/** A lost worker is noticed after the heartbeat limit; beat well within it. */
-const BEATS_PER_LIMIT = 4;
-
 export function createJobActivities({ runs, log }: { runs: JobRuns; log: Log }) {
   return {
     /** Makes one attempt. The failure that Temporal sees carries a code, never data of the job. */
     async attemptJob(jobId: string, lane: Lane): Promise<void> {
       const context = Context.current();
-      const beating = keepBeating(context);
+      const stop = keepBeating(context);
       try {
         await runs.attempt({ jobId, runId: currentRunId() }, lane, context.cancellationSignal);
       } catch (error) {
         throw toFailure(error, context, () => log.warn({ err: error, jobId }, 'an attempt could not be recorded'));
       } finally {
-        clearInterval(beating);
+        stop();
       }
     },
 
@@ -38,11 +35,6 @@ function currentRunId(): string {
   const { workflowExecution } = Context.current().info;
   if (!workflowExecution) throw new Error('This activity runs inside a workflow only');
   return workflowExecution.runId;
-}
-
-function keepBeating({ info, heartbeat }: Context): NodeJS.Timeout | undefined {
-  const limitMs = info.heartbeatTimeoutMs;
-  return limitMs ? setInterval(() => heartbeat(), limitMs / BEATS_PER_LIMIT) : undefined;
 }
 
 function toFailure(error: unknown, context: Context, tell: () => void): unknown {

@@ -17,16 +17,23 @@ export async function withoutData<T>(log: Log, step: () => Promise<T>): Promise<
   }
 }
 
-/** Well within the heartbeat limit that the workflows of the system set. */
-const BEAT_MS = 5_000;
+/** A lost worker is noticed after the heartbeat limit; beat well within it. */
+const BEATS_PER_LIMIT = 4;
+
+/** Beats for as long as an activity runs; returns how to stop that. One without a limit is not listened to. */
+export function keepBeating({ info, heartbeat }: Context): () => void {
+  const limitMs = info.heartbeatTimeoutMs;
+  const beat = limitMs ? setInterval(() => heartbeat(), limitMs / BEATS_PER_LIMIT) : undefined;
+  return () => clearInterval(beat);
+}
 
 /** The same for a step that may take long: it is told to stop, and a worker that is lost with it is noticed. */
 export async function beating<T>(log: Log, step: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const context = Context.current();
-  const beat = setInterval(() => context.heartbeat(), BEAT_MS);
+  const stop = keepBeating(context);
   try {
     return await withoutData(log, () => step(context.cancellationSignal));
   } finally {
-    clearInterval(beat);
+    stop();
   }
 }

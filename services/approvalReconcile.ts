@@ -17,6 +17,7 @@ type Deps = {
   db: Knex; commit: Commit<DispatchTask>; clock: Clock; log: Log; runs: ApprovalRuns; inspect: InspectWorkflow;
   /** How long what begins is left alone. */
   graceMs: number;
+  heartbeatMs: number;
 };
 
 /** Requests taken at once. */
@@ -29,7 +30,7 @@ const PENDING_MS = 3_600_000;
  * Finds requests that wait, or are to be carried out, and whose run is gone, closed or has not heard of it, so that no
  * decision is without consequence and none waits for ever.
  */
-export function createApprovalReconcile({ db, commit, clock, log, runs, inspect, graceMs }: Deps) {
+export function createApprovalReconcile({ db, commit, clock, log, runs, inspect, graceMs, heartbeatMs }: Deps) {
   const owe = (approval: Approval, action: string, task: DispatchTask): Promise<boolean> =>
     commit(systemCaller(approval.tenantId, 'reconcile'), (work) => {
       work.audit(action, approvalSubject(approval));
@@ -41,7 +42,7 @@ export function createApprovalReconcile({ db, commit, clock, log, runs, inspect,
     const workflowId = approvalWorkflowId(approval.id);
     if (owed.has(workflowId)) return false;
     const state = await inspect(workflowId);
-    if (!state.found) return owe(approval, 'workflow.redispatch', startApproval(approval));
+    if (!state.found) return owe(approval, 'workflow.redispatch', startApproval(approval, heartbeatMs));
     if (state.status === 'running') return isOverdue(approval) && owe(approval, 'workflow.wake', wakeApproval(approval.id));
     // Its job has an end of its own, which is the end of the request.
     if (approval.execution === 'running') return false;

@@ -37,12 +37,13 @@ type Deps = {
   db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids; clock: Clock; jobTypes: JobTypes; writes: InventoryWrites;
   /** How soon the reconciler looks after a new request, in milliseconds. */
   graceMs: number;
+  heartbeatMs: number;
 };
 
 const wrong = (pointer: string, code: string, message: string): FieldError => ({ in: 'body', pointer, code, message });
 
 /** Makes requests: everything that will count later is checked, planned and frozen first. */
-export function createApprovalRequests({ db, commit, access, ids, clock, jobTypes, writes, graceMs }: Deps) {
+export function createApprovalRequests({ db, commit, access, ids, clock, jobTypes, writes, graceMs, heartbeatMs }: Deps) {
   async function placeOf(caller: Caller, { tenantId, siteId, deviceId }: ApprovalRequest): Promise<Place> {
     const narrow = siteId !== undefined || deviceId !== undefined;
     const target = {
@@ -136,7 +137,7 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
         const { assignedUserIds, assignedRoleIds } = request;
         work.audit('workflow.create', approvalSubject(approval), { after: { ...approvalView(approval), assignedUserIds, assignedRoleIds } });
         work.emit('workflow.created', approvalSubject(approval), approvalEvent(approval));
-        work.dispatch(startApproval(approval));
+        work.dispatch(startApproval(approval, heartbeatMs));
         return { approval };
       });
     },

@@ -28,7 +28,7 @@ export type ScheduleFire = { scheduleId: string };
 export type FireResult = { outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'done_before' | 'not_due'; reason?: string; jobId?: string };
 
 /** What the workflow of an approval request needs to know. */
-export type ApprovalStart = { approvalId: string };
+export type ApprovalStart = { approvalId: string; heartbeatMs: number };
 
 /** The signal on which that workflow looks at its record again. It carries nothing: what counts is what was committed. */
 export const APPROVAL_CHANGED = 'approvalChanged';
@@ -84,11 +84,11 @@ export const cancelJob = (jobId: string): DispatchTask => ({ kind: 'cancel', wor
 export const approvalWorkflowId = (approvalId: string): string => `approval:${approvalId}`;
 
 /** The start of the run that waits for the decision about a request. Its words are not for Temporal. */
-export const startApproval = ({ id, tenantId, jobType }: { id: string; tenantId: string; jobType: string | null }): DispatchTask => ({
+export const startApproval = ({ id, tenantId, jobType }: { id: string; tenantId: string; jobType: string | null }, heartbeatMs: number): DispatchTask => ({
   kind: 'start',
   workflow: 'approval',
   workflowId: approvalWorkflowId(id),
-  input: { approvalId: id },
+  input: { approvalId: id, heartbeatMs },
   summary: jobType === null ? 'approval' : `approval of ${jobType}`,
   attributes: { tenant: tenantId, jobType: jobType ?? 'none', record: id },
 });

@@ -23,7 +23,7 @@ export const approvalChanged = defineSignal(APPROVAL_CHANGED);
  * Waits for the decision about a request or for its expiry, then runs what was bound to it as its child. Every step is
  * decided from the record: a signal only says that there is something to see, so that one lost or doubled changes nothing.
  */
-export async function approval({ approvalId }: ApprovalStart): Promise<ApprovalResult> {
+export async function approval({ approvalId, heartbeatMs }: ApprovalStart): Promise<ApprovalResult> {
   let news = 0;
   setHandler(approvalChanged, () => void (news += 1));
   try {
@@ -39,7 +39,7 @@ export async function approval({ approvalId }: ApprovalStart): Promise<ApprovalR
         if (!(await runChild(step.job))) await condition(() => news !== seen, FOLLOW_MS);
       } else if (step.do === 'remind') await remindOfApproval(approvalId);
       else if (step.do === 'expire') await expireApproval(approvalId);
-      else await executing().executeApproval(approvalId);
+      else await executing(heartbeatMs).executeApproval(approvalId);
     }
   } catch (failure) {
     // Cancelled in Temporal: nobody will decide any more.
@@ -49,8 +49,8 @@ export async function approval({ approvalId }: ApprovalStart): Promise<ApprovalR
 }
 
 /** To plan a large change again takes a while. */
-const executing = () => proxyActivities<ApprovalActivities>({
-  taskQueue: activityQueueOf(workflowInfo().taskQueue), startToCloseTimeout: '5 minutes', heartbeatTimeout: '30 seconds', retry,
+const executing = (heartbeatMs: number) => proxyActivities<ApprovalActivities>({
+  taskQueue: activityQueueOf(workflowInfo().taskQueue), startToCloseTimeout: '5 minutes', heartbeatTimeout: heartbeatMs, retry,
 });
 
 /** Runs the job to its end, which is in its record; false when a run of it was started by somebody else. */
