@@ -103,7 +103,7 @@ export async function pageOfApprovals(db: Knex, reader: Reader, filter: Approval
     const { sql, bindings } = all([where, ...common]);
     return { sql: `(SELECT a.id FROM ${from} WHERE ${sql} ORDER BY a.id DESC LIMIT ?)`, bindings: [...bindings, limit + 1] };
   });
-  const { rows }: { rows: { id: string }[] } = await db.raw(`${parts.map(({ sql }) => sql).join(' UNION ')} ORDER BY id DESC LIMIT ?`, [...parts.flatMap(({ bindings }) => bindings), limit + 1]);
+  const { rows }: { rows: { id: string }[] } = await db.raw(`SELECT id FROM (${parts.map(({ sql }) => sql).join(' UNION ')}) AS seen ORDER BY id DESC LIMIT ?`, [...parts.flatMap(({ bindings }) => bindings), limit + 1]);
   const ids = rows.map(({ id }) => id);
   return cutPage(await Approval.query(db).select(...APPROVAL_SUMMARY_COLUMNS).whereIn('id', ids).orderBy('id', 'desc'), limit, ({ id }) => id);
 }

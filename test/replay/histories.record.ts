@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
+import { APPROVALS, playApproval } from './approvals.ts';
 import { DELIVERIES, deliver } from './deliveries.ts';
 import { record } from './histories.ts';
 import { play, SCENARIOS } from './scenarios.ts';
@@ -22,6 +23,10 @@ test.each(DELIVERIES.map((branch) => [branch.name, branch] as const))('%s', asyn
 
 test.each(SCHEDULES.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
   expect(await record(name, await playSchedule(app, branch))).toContain(name);
+});
+
+test.each(APPROVALS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
+  expect(await record(name, await playApproval(app, branch))).toContain(name);
 });
 
 test.each(['reconcile', 'reconcileSchedules'])('%s', async (workflow) => {

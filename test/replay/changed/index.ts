@@ -1,5 +1,6 @@
 import { sleep } from '@temporalio/workflow';
-import type { FireResult, JobStart, ScheduleFire } from '../../../temporal/contracts.ts';
+import type { ApprovalResult, ApprovalStart, FireResult, JobStart, ScheduleFire } from '../../../temporal/contracts.ts';
+import { approval as approvalToday } from '../../../temporal/workflows/approval.ts';
 import { job as jobToday } from '../../../temporal/workflows/job.ts';
 import { fireSchedule as fireToday, releaseSchedule as releaseToday } from '../../../temporal/workflows/schedules.ts';
 
@@ -12,3 +13,4 @@ const late = <Input, Result>(today: (input: Input) => Promise<Result>) => async 
 export const job: (start: JobStart) => Promise<void> = late(jobToday);
 export const fireSchedule: (start: ScheduleFire) => Promise<FireResult> = late(fireToday);
 export const releaseSchedule: (start: ScheduleFire) => Promise<FireResult> = late(releaseToday);
+export const approval: (start: ApprovalStart) => Promise<ApprovalResult> = late(approvalToday);
