@@ -57,7 +57,7 @@ export const approvalPresenter = (jobTypes: JobTypes) => ({
       changedSince: hindrance && { ...hindrance.error, difference: differenceView(hindrance.difference, isTold) },
       difference: differenceView(approval.difference, isTold), closeComment: approval.closeComment,
       requester: { id: createdBy, username: requester?.username ?? null, displayName: requester?.displayName ?? null },
-      deciders: { users: deciders.users, roles: deciders.roles.map(({ id, name }) => ({ id, name })) },
+      deciders: { users: deciders.users, roles: deciders.roles.map(({ id, name, permissions }) => ({ id, name, mayApprove: permissions.has('workflow:approve') })) },
       decisions: decisions.map(({ actorId: by, outcome, comment, contentHash, decidedAt }) => ({ actorId: by, outcome, comment, contentHash, decidedAt: decidedAt.toISOString() })),
       comments: comments.map(({ number, actorId: by, text, createdAt }) => ({ number, actorId: by, text, createdAt: createdAt.toISOString() })),
       you: {

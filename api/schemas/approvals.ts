@@ -54,8 +54,8 @@ export const ApprovalRecord = Type.Object({
   requester: User,
   deciders: Type.Object({
     users: Type.Array(Type.Object({ ...User.properties, mayDecide: Type.Boolean(), reason: nothing }, closed)),
-    roles: Type.Array(Type.Object({ id: Type.String(), name: Type.String() }, closed)),
-  }, { ...closed, description: 'Who may decide; holders of a role need workflow:approve here, too.' }),
+    roles: Type.Array(Type.Object({ id: Type.String(), name: Type.String(), mayApprove: Type.Boolean({ description: 'The role gives workflow:approve itself.' }) }, closed)),
+  }, { ...closed, description: 'Who may decide. Whoever holds a role needs workflow:approve here, by it or by another one.' }),
   decisions: Type.Array(Type.Object({ actorId: Type.String(), outcome: Type.Enum([...DECISIONS]), comment: nothing, contentHash: Type.String(), decidedAt: Timestamp }, closed)),
   comments: Type.Array(Type.Object({ number: Type.Integer(), actorId: Type.String(), text: Type.String(), createdAt: Timestamp }, closed)),
   you: Type.Object({ mayDecide: Type.Boolean(), reason: nothing, mayCancel: Type.Boolean() }, closed),

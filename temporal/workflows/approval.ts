@@ -30,7 +30,7 @@ export async function approval({ approvalId, heartbeatMs }: ApprovalStart): Prom
     for (;;) {
       const seen = news;
       const step = await lookAtApproval(approvalId);
-      if (step.do === 'end') return step.result;
+      if (step.do === 'end') return ended(step.result);
       if (step.do === 'wait') {
         setCurrentDetails(step.note);
         await condition(() => news !== seen, step.ms);
@@ -46,6 +46,11 @@ export async function approval({ approvalId, heartbeatMs }: ApprovalStart): Prom
     if (isCancellation(failure)) await CancellationScope.nonCancellable(() => closeApproval(approvalId));
     throw failure;
   }
+}
+
+function ended(result: ApprovalResult): ApprovalResult {
+  setCurrentDetails(`Ended: ${result.status}${result.execution === 'none' ? '' : `, ${result.execution}`}`);
+  return result;
 }
 
 /** To plan a large change again takes a while. */

@@ -82,7 +82,7 @@ describe('what is approved is what happens', () => {
     expect(field(effect('vrfs', 'delete'), 'name')).toEqual({ field: 'name', before: 'blue', after: null });
     expect(field(effect('sites', 'create'), 'regionId')).toEqual({ field: 'regionId', before: null, after: effect('regions', 'create').id });
     expect(made).toMatchObject({
-      changedSince: null, hiddenEffects: 0, requester: { id: 'root' }, deciders: { users: [], roles: [{ id: 'approver', name: 'Approver' }] },
+      changedSince: null, hiddenEffects: 0, requester: { id: 'root' }, deciders: { users: [], roles: [{ id: 'approver', name: 'Approver', mayApprove: true }] },
       ifApproved: 'One approval is needed. Then, at once, a job of the type inventory.apply changes all 5 records below, or none, with the rights that root has then. If the records have changed by then, it does not run.',
     });
     const { body } = await approve(approver(), made.id, {}, { prefer: 'wait=20' });
