@@ -49,6 +49,10 @@ export async function assigneesOf(db: Knex, ids: readonly string[]): Promise<(id
 /** The decisions about a request, earliest first. */
 export const decisionsOf = async (db: Knex, id: string): Promise<ApprovalDecision[]> => ApprovalDecision.query(db).where({ approval_id: id }).orderBy(['decided_at', 'actor_id']);
 
+/** Which of these requests somebody has decided about. */
+export const decidedBy = async (db: Knex, ids: readonly string[], actorId: string): Promise<Set<string>> =>
+  new Set(ids.length === 0 ? [] : (await ApprovalDecision.query(db).select('approval_id').whereIn('approval_id', [...ids]).where({ actor_id: actorId })).map(({ approvalId }) => approvalId));
+
 /** What was said about a request, earliest first. */
 export const commentsOf = async (db: Knex, id: string): Promise<ApprovalComment[]> => ApprovalComment.query(db).where({ approval_id: id }).orderBy('number');
 

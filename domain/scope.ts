@@ -72,6 +72,13 @@ export const covers = (scope: Scope, place: Place): boolean =>
   (typeof place.siteId === 'string' && scope.siteIds.has(place.siteId)) ||
   (typeof place.deviceId === 'string' && scope.deviceIds.has(place.deviceId));
 
+/** True when whoever has a say at `place` has one about what stands at `other`. */
+export function contains(place: Place, other: Place): boolean {
+  if (typeof place.deviceId === 'string') return place.deviceId === other.deviceId;
+  if (typeof place.siteId === 'string') return place.siteId === other.siteId;
+  return place.tenantId === PLATFORM || place.tenantId === other.tenantId;
+}
+
 /** How many tenants, sites and devices a scope names. */
 export const sizeOf = (scope: Scope): number =>
   scope.kind === 'everywhere' ? 0 : scope.tenantIds.size + scope.siteIds.size + scope.deviceIds.size;

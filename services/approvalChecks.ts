@@ -48,7 +48,8 @@ export function createApprovalChecks({ db, access, rights, jobTypes, writes }: D
       if (!difference) return null;
       return { execution: 'stale', error: { code: 'stale_plan', message: 'What would happen now differs from what was asked for' }, difference };
     } catch (error) {
-      if (error instanceof AppError) return failed('cannot_plan', error.message);
+      // Being overtaken by others is no reason: it is looked at again.
+      if (error instanceof AppError && error.code === 'limit_reached') return failed('cannot_plan', error.message);
       throw error;
     }
   }

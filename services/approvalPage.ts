@@ -4,10 +4,11 @@ import type { Knex } from '../db/knex.ts';
 import type { ApprovalComment, ApprovalDecision } from '../db/models/Approval.ts';
 import { isSamePerson, normalName } from '../domain/approvals.ts';
 import type { Caller } from '../domain/caller.ts';
+import { AppError } from '../domain/errors.ts';
 import type { FrozenEffect } from '../domain/inventory/frozenPlan.ts';
 import { RESOURCES } from '../domain/inventory/resources/index.ts';
 import type { Role } from '../domain/roles.ts';
-import { covers, type Scope } from '../domain/scope.ts';
+import { contains, covers, isNowhere, type Scope } from '../domain/scope.ts';
 import type { Access } from './access.ts';
 import type { ApprovalChecks, Hindrance } from './approvalChecks.ts';
 import { placeOfApproval } from './approvalTrail.ts';
@@ -25,12 +26,18 @@ export type ApprovalPage = Seen & {
   decisions: ApprovalDecision[]; comments: ApprovalComment[];
   /** Whether the reader may be told of a record that changes. */
   isTold(effect: FrozenEffect): boolean;
+  /** Whether the reader may be told which records stand against it. */
+  isToldWhy: boolean;
   /** Why it would not be carried out as the world is now; null when it would, or when that is over. */
   hindrance: Hindrance | null;
 };
 
-/** True when what a plan changes at a place is inside `scope`; catalogues are for all who may read inventory. */
-const isTold = (scope: Scope) => ({ resource, place }: FrozenEffect): boolean => RESOURCES[resource].standing === 'catalogue' || covers(scope, place);
+/**
+ * Whether a reader is told of a record that changes: where they may read it, or where it lies inside the place of a request
+ * that they may decide about. Catalogues are for all who may read inventory.
+ */
+const isTold = (scope: Scope, { approval, refusal }: Seen) => ({ resource, place }: FrozenEffect): boolean =>
+  covers(scope, place) || (RESOURCES[resource].standing === 'catalogue' && !isNowhere(scope)) || (refusal === null && contains(placeOfApproval(approval), place));
 
 function reasonNot({ id, username, enabled, holds }: Holder, { approval }: Seen): string | null {
   if (isSamePerson(approval.requesterNames, [id, username].map(normalName))) return 'self_approval';
@@ -38,12 +45,19 @@ function reasonNot({ id, username, enabled, holds }: Holder, { approval }: Seen)
   return holds ? null : 'permission_denied';
 }
 
+/** Others write the same records again and again: whoever reads is told so. */
+function unsure(error: unknown): Hindrance {
+  if (!(error instanceof AppError) || error.code !== 'conflict') throw error;
+  return { execution: 'failed', error: { code: 'cannot_plan', message: error.message } };
+}
+
 type Deps = { db: Knex; access: Access; checks: ApprovalChecks };
 
 /** Puts together what an approver's page shows. */
 export const createApprovalPages = ({ db, access, checks }: Deps) => ({
   async pageOf(caller: Caller, seen: Seen): Promise<ApprovalPage> {
-    const { approval, assignees } = seen;
+    const { approval, assignees, refusal } = seen;
+    const scope = access.scope(caller, 'inventory:read');
     const [people, roles, decisions, comments] = await Promise.all([
       findHolders(db, [...assignees.userIds, approval.createdBy], 'workflow:approve', placeOfApproval(approval)),
       findRoles(db, assignees.roleIds), decisionsOf(db, approval.id), commentsOf(db, approval.id),
@@ -62,8 +76,9 @@ export const createApprovalPages = ({ db, access, checks }: Deps) => ({
         }),
         roles: [...roles.values()],
       },
-      isTold: isTold(access.scope(caller, 'inventory:read')),
-      hindrance: open && approval.jobType !== null ? await checks.hindranceOf(approval) : null,
+      isTold: isTold(scope, seen),
+      isToldWhy: refusal === null || approval.createdBy === caller.actorId || covers(scope, placeOfApproval(approval)),
+      hindrance: open && approval.jobType !== null ? await checks.hindranceOf(approval).catch(unsure) : null,
     };
   },
 });

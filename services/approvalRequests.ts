@@ -10,7 +10,7 @@ import { AppError, invalidField, invalidFields, type FieldError } from '../domai
 import { freeze, type FrozenPlan } from '../domain/inventory/frozenPlan.ts';
 import { isValid, type Mutation, type Planned } from '../domain/inventory/planning.ts';
 import { permissionsFor } from '../domain/jobType.ts';
-import { PLATFORM, type Place } from '../domain/scope.ts';
+import { contains, PLATFORM, type Place } from '../domain/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import { startApproval, type DispatchTask } from '../temporal/contracts.ts';
@@ -96,7 +96,7 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
     const frozen = freeze(outcome);
     if (frozen.effects.length === 0) throw invalidField('body', '/validationRequest', 'nothing_changes', 'would change nothing');
     if (frozen.effects.length > MAX_PLANNED_EFFECTS) throw new AppError('limit_reached', `The change concerns ${frozen.effects.length} records; a request may concern ${MAX_PLANNED_EFFECTS}.`);
-    const outside = frozen.places.find((each) => !isInside(place, each));
+    const outside = frozen.places.find((each) => !contains(place, each));
     if (outside) throw invalidField('body', '/tenantId', 'outside', `the change also concerns ${outside.tenantId === PLATFORM ? 'the platform' : `tenant ${outside.tenantId}`}, outside the place of the request`);
     return { planned: outcome.planned, plan: frozen };
   }
@@ -142,11 +142,4 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
       });
     },
   };
-}
-
-/** True when somebody who may decide at `place` has a say about `other`. */
-function isInside(place: Place, other: Place): boolean {
-  if (typeof place.deviceId === 'string') return place.deviceId === other.deviceId;
-  if (typeof place.siteId === 'string') return place.siteId === other.siteId;
-  return place.tenantId === PLATFORM || place.tenantId === other.tenantId;
 }

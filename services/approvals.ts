@@ -1,5 +1,5 @@
 import {
-  approvalChange, approvalChanged, assigneesOf, countApprovals, decisionsOf, lockApproval, namesOf, pageOfApprovals, type ApprovalFilter, type Assignees, type Reader,
+  approvalChange, approvalChanged, assigneesOf, countApprovals, decidedBy, decisionsOf, lockApproval, namesOf, pageOfApprovals, type ApprovalFilter, type Assignees, type Reader,
 } from '../db/approvals.ts';
 import type { Changes } from '../db/changes.ts';
 import type { Commit, Work } from '../db/commit.ts';
@@ -20,8 +20,8 @@ import { createWaitForEnd, type WaitLimits } from './waitForEnd.ts';
 export type Approvals = ReturnType<typeof createApprovals>;
 export type { ApprovalFilter } from '../db/approvals.ts';
 
-/** A request with who may decide about it, and whether the caller may. */
-export type Seen = { approval: Approval; assignees: Assignees; refusal: DecisionRefusal | null };
+/** A request with who may decide about it, whether the caller may, and whether they have. */
+export type Seen = { approval: Approval; assignees: Assignees; refusal: DecisionRefusal | null; decided: boolean };
 
 export type ApprovalList = Page<Seen> & { counts: Record<ApprovalStatus, number> };
 
@@ -72,7 +72,7 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
     const refusal = refusalOf(approval, assignees, caller, await namesOf(db, caller.actorId));
     const visible = refusal === null || approval.createdBy === caller.actorId || covers(access.scope(caller, 'workflow:read'), placeOfApproval(approval));
     if (!visible) throw notFound('approval request', id);
-    return { approval, assignees, refusal };
+    return { approval, assignees, refusal, decided: (await decidedBy(db, [id], caller.actorId)).has(id) };
   }
 
   /** Runs a change of a request that the caller sees, with its row locked. What is not allowed is noted, and told. */
@@ -127,10 +127,13 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
     async list(caller: Caller, filter: ApprovalFilter, page: PageRequest): Promise<ApprovalList> {
       const reader = await readerOf(caller);
       const [{ items, nextKey }, counts] = [await pageOfApprovals(db, reader, filter, page), await countApprovals(db, reader, filter)];
-      const assigned = await assigneesOf(db, items.map(({ id }) => id));
+      const ids = items.map(({ id }) => id);
+      const [assigned, decided] = [await assigneesOf(db, ids), await decidedBy(db, ids, caller.actorId)];
       return {
         nextKey, counts: { ...NO_COUNTS, ...counts },
-        items: items.map((approval) => ({ approval, assignees: assigned(approval.id), refusal: refusalOf(approval, assigned(approval.id), caller, reader.names) })),
+        items: items.map((approval) => ({
+          approval, assignees: assigned(approval.id), refusal: refusalOf(approval, assigned(approval.id), caller, reader.names), decided: decided.has(approval.id),
+        })),
       };
     },
 

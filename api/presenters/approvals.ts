@@ -10,11 +10,11 @@ type Approval = Seen['approval'];
 const effectView = ({ action, resource, id, label, reason, version, changes }: FrozenEffect): EffectView => ({ action, resource, id, label, reason, version, changes });
 
 /** A difference as somebody sees it who may be told of some records only. */
-function differenceView(difference: PlanDifference | null | undefined, isTold: ApprovalPage['isTold']): DifferenceView | null {
+function differenceView(difference: PlanDifference | null | undefined, { isTold, isToldWhy }: ApprovalPage): DifferenceView | null {
   if (!difference) return null;
   const seen = (effect: FrozenEffect | null) => (effect && isTold(effect) ? effectView(effect) : null);
   return {
-    errors: difference.errors, conflicts: difference.conflicts,
+    errors: isToldWhy ? difference.errors : [], conflicts: isToldWhy ? difference.conflicts : [],
     effects: difference.effects.map(({ approved, now }) => ({ approved: seen(approved), now: seen(now) })).filter(({ approved, now }) => approved !== null || now !== null),
   };
 }
@@ -31,14 +31,21 @@ function ifApproved(approval: Approval): string {
   return `${needs} Then, ${executeAt ? `at ${executeAt.toISOString()}` : 'at once'}, a job of the type ${jobType} ${does} with the rights that ${createdBy} has then.${plan ? ' If the records have changed by then, it does not run.' : ''}`;
 }
 
-const summary = ({ approval, assignees, refusal }: Seen): ApprovalSummary => ({
-  id: approval.id, type: approval.type, title: approval.title, tenantId: approval.tenantId, siteId: approval.siteId, deviceId: approval.deviceId,
-  status: approval.status, execution: approval.execution, createdBy: approval.createdBy, assignedUserIds: assignees.userIds, assignedRoleIds: assignees.roleIds,
-  requiredApprovals: approval.requiredApprovals, approvals: approval.approvalCount, jobType: approval.jobType, jobId: approval.jobId, contentHash: approval.contentHash,
-  expiresAt: approval.expiresAt.toISOString(), executeAt: time(approval.executeAt), closedBy: approval.closedBy, closedAt: time(approval.closedAt), executedAt: time(approval.executedAt),
-  error: approval.error, workflowId: `approval:${approval.id}`, mayDecide: refusal === null && approval.status === 'pending',
-  createdAt: approval.createdAt.toISOString(), updatedAt: approval.updatedAt.toISOString(), version: approval.version,
-});
+/** Why the reader may not decide now; null when they may. */
+const reasonNot = ({ approval: { status, expiresAt }, refusal, decided }: Seen): string | null =>
+  refusal ?? (decided ? 'already_decided' : status !== 'pending' ? status : expiresAt <= new Date() ? 'expired' : null);
+
+const summary = (seen: Seen): ApprovalSummary => {
+  const { approval, assignees } = seen;
+  return {
+    id: approval.id, type: approval.type, title: approval.title, tenantId: approval.tenantId, siteId: approval.siteId, deviceId: approval.deviceId,
+    status: approval.status, execution: approval.execution, createdBy: approval.createdBy, assignedUserIds: assignees.userIds, assignedRoleIds: assignees.roleIds,
+    requiredApprovals: approval.requiredApprovals, approvals: approval.approvalCount, jobType: approval.jobType, jobId: approval.jobId, contentHash: approval.contentHash,
+    expiresAt: approval.expiresAt.toISOString(), executeAt: time(approval.executeAt), closedBy: approval.closedBy, closedAt: time(approval.closedAt), executedAt: time(approval.executedAt),
+    error: approval.error, workflowId: `approval:${approval.id}`, mayDecide: reasonNot(seen) === null,
+    createdAt: approval.createdAt.toISOString(), updatedAt: approval.updatedAt.toISOString(), version: approval.version,
+  };
+};
 
 /** Requests as callers see them. */
 export const approvalPresenter = (jobTypes: JobTypes) => ({
@@ -54,14 +61,14 @@ export const approvalPresenter = (jobTypes: JobTypes) => ({
       payload: approval.payload, jobPayload: jobPayload && (jobTypes.find(jobType ?? '')?.redact(jobPayload) ?? {}),
       validationRequest: mutations && { mutations: mutations.map(({ resource, operation, record }) => ({ resource, operation, record })) },
       effects: told.map(effectView), hiddenEffects: effects.length - told.length, ifApproved: ifApproved(approval),
-      changedSince: hindrance && { ...hindrance.error, difference: differenceView(hindrance.difference, isTold) },
-      difference: differenceView(approval.difference, isTold), closeComment: approval.closeComment,
+      changedSince: hindrance && { ...hindrance.error, difference: differenceView(hindrance.difference, page) },
+      difference: differenceView(approval.difference, page), closeComment: approval.closeComment,
       requester: { id: createdBy, username: requester?.username ?? null, displayName: requester?.displayName ?? null },
       deciders: { users: deciders.users, roles: deciders.roles.map(({ id, name, permissions }) => ({ id, name, mayApprove: permissions.has('workflow:approve') })) },
       decisions: decisions.map(({ actorId: by, outcome, comment, contentHash, decidedAt }) => ({ actorId: by, outcome, comment, contentHash, decidedAt: decidedAt.toISOString() })),
       comments: comments.map(({ number, actorId: by, text, createdAt }) => ({ number, actorId: by, text, createdAt: createdAt.toISOString() })),
       you: {
-        mayDecide: refusal === null && status === 'pending', reason: refusal ?? (status === 'pending' ? null : status),
+        mayDecide: reasonNot(page) === null, reason: reasonNot(page),
         mayCancel: stoppable && (createdBy === actorId || (refusal === null && status === 'approved')),
       },
     };

@@ -66,7 +66,7 @@ test('a list holds what a read shows, and nothing else, page by page, with its c
     const byStatus = (status: string) => visible.filter((each) => each.status === status).length;
     expect(list.counts).toEqual(Object.fromEntries(['pending', 'approved', 'rejected', 'expired', 'cancelled'].map((status) => [status, byStatus(status)])));
     expect(list.items.map(({ mayDecide }) => mayDecide as boolean)).toEqual(list.ids.map((one) => visible.find((each) => each.one === one)?.you.mayDecide));
-    const assigned = visible.filter(({ you }) => you.mayDecide === true || ['approved', 'rejected', 'cancelled', 'expired', 'pending'].includes(you.reason)).map(({ one }) => one as string).sort().reverse();
+    const assigned = visible.filter(({ you }) => you.mayDecide === true || ['already_decided', 'approved', 'rejected', 'cancelled', 'expired'].includes(you.reason)).map(({ one }) => one as string).sort().reverse();
     expect((await all(client, '&assignedToMe')).ids).toEqual(assigned);
     expect((await all(client, '&requestedByMe=true')).ids).toEqual(visible.filter(({ createdBy }) => createdBy === id).map(({ one }) => one as string).sort().reverse());
     const narrowed = await all(client, '&status=pending&status=rejected&type=odd&tenantId=la', 5);
