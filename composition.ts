@@ -208,7 +208,7 @@ function composeInventory({ db, commit, note, access, rights, ids, clock, starts
   const writes = createInventoryWrites({ db, commit, access, planner, clock });
   return {
     records, writes,
-    applies: createInventoryApplies({ db, writes }),
+    applies: createInventoryApplies({ db, access, writes }),
     imports: createInventoryImports({ db, commit, note, access, rights, ids, writes, starts, jobTypes }),
     exports: createInventoryExports({ records }),
     bulk: createInventoryBulk({ db, access, writes }),

@@ -12,7 +12,8 @@ export const createApprovalActivities = ({ runs, log }: { runs: ApprovalRuns; lo
 
   expireApproval: (approvalId: string): Promise<void> => withoutData(log, () => runs.expire(approvalId)),
 
-  executeApproval: (approvalId: string): Promise<void> => beating(log, () => runs.execute(approvalId)),
+  /** Resolves with the milliseconds by which it came too early, 0 when it has done what there was to do. */
+  executeApproval: (approvalId: string): Promise<number> => beating(log, () => runs.execute(approvalId)),
 
   closeApproval: (approvalId: string): Promise<void> => withoutData(log, () => runs.close(approvalId, 'the run was cancelled in Temporal')),
 });

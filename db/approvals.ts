@@ -25,9 +25,12 @@ export const lockApproval = async (trx: Knex, id: string): Promise<Approval | un
 /** In which state a request must be for a change; it may name how many reminders were sent. */
 export type ApprovalGuard = { status: ApprovalStatus; execution?: Execution; reminders?: number };
 
-/** A change of a request in one state; in another it is left alone. Keys of `values` are column names. */
-export function approvalChange(id: string, { status, execution, reminders }: ApprovalGuard, values: Readonly<Record<string, Knex.RawBinding>>): Change {
-  const sets = ['version = version + 1', ...Object.keys(values).map((column) => `${column} = ?`)];
+/**
+ * A change of a request in one state; in another it is left alone. Keys of `values` are column names. A reminder is no new
+ * version (`newVersion`): the request is the same.
+ */
+export function approvalChange(id: string, { status, execution, reminders }: ApprovalGuard, values: Readonly<Record<string, Knex.RawBinding>>, { newVersion = true } = {}): Change {
+  const sets = [...(newVersion ? ['version = version + 1'] : []), ...Object.keys(values).map((column) => `${column} = ?`)];
   const also = [...(execution === undefined ? [] : ['AND execution = ?']), ...(reminders === undefined ? [] : ['AND reminders = ?'])];
   return {
     topics: [approvalChanged(id)],
@@ -49,9 +52,9 @@ export async function assigneesOf(db: Knex, ids: readonly string[]): Promise<(id
 /** The decisions about a request, earliest first. */
 export const decisionsOf = async (db: Knex, id: string): Promise<ApprovalDecision[]> => ApprovalDecision.query(db).where({ approval_id: id }).orderBy(['decided_at', 'actor_id']);
 
-/** Which of these requests somebody has decided about. */
-export const decidedBy = async (db: Knex, ids: readonly string[], actorId: string): Promise<Set<string>> =>
-  new Set(ids.length === 0 ? [] : (await ApprovalDecision.query(db).select('approval_id').whereIn('approval_id', [...ids]).where({ actor_id: actorId })).map(({ approvalId }) => approvalId));
+/** The decisions about some requests by whoever has one of these names. */
+export const decisionsBy = async (db: Knex, ids: readonly string[], names: readonly string[]): Promise<ApprovalDecision[]> =>
+  ids.length === 0 ? [] : ApprovalDecision.query(db).whereIn('approval_id', [...ids]).whereRaw('jsonb_exists_any(actor_names, ?::text[])', [[...names]]);
 
 /** What was said about a request, earliest first. */
 export const commentsOf = async (db: Knex, id: string): Promise<ApprovalComment[]> => ApprovalComment.query(db).where({ approval_id: id }).orderBy('number');
@@ -60,7 +63,12 @@ export const commentsOf = async (db: Knex, id: string): Promise<ApprovalComment[
  * Whoever reads a list, as far as the list depends on it. `roles` are those that they hold, each with where. A request is
  * theirs to see when it is in `read`, is their own, or names them or a role of theirs inside `approve`.
  */
-export type Reader = { actorId: string; names: readonly string[]; read: Scope; approve: Scope; roles: readonly (readonly [string, Scope])[] };
+export type Reader = {
+  actorId: string;
+  /** Where what they made is theirs: a gateway's word for who they are holds at its tenant. Undefined is everywhere. */
+  ownTenantId: string | undefined;
+  names: readonly string[]; read: Scope; approve: Scope; roles: readonly (readonly [string, Scope])[];
+};
 
 export type ApprovalFilter = {
   status?: readonly ApprovalStatus[]; type?: string; tenantId?: string; assignedToMe?: boolean; requestedByMe?: boolean;
@@ -72,12 +80,14 @@ const all = (conditions: readonly Condition[]): Condition => ({
   sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'TRUE', bindings: conditions.flatMap(({ bindings }) => bindings),
 });
 
+const equal = (column: string, value: string | undefined): Condition[] => (value === undefined ? [] : [{ sql: `${column} = ?`, bindings: [value] }]);
+
 /** Rows of `approvals AS a`, by one of the ways in which a request can be somebody's to see. */
 type Way = { from: string; where: Condition };
 
 const ASSIGNED = 'approval_assignees AS s JOIN approvals AS a ON a.id = s.approval_id';
 
-function waysOf({ actorId, names, read, approve, roles }: Reader, assignedToMe: boolean): Way[] {
+function waysOf({ actorId, ownTenantId, names, read, approve, roles }: Reader, assignedToMe: boolean): Way[] {
   // Nobody decides about what they asked for.
   const others: Condition = { sql: 'NOT jsonb_exists_any(a.requester_names, ?::text[])', bindings: [[...names]] };
   const mayApprove = scopeCondition(approve, PLACE);
@@ -86,15 +96,15 @@ function waysOf({ actorId, names, read, approve, roles }: Reader, assignedToMe: 
   });
   const mine = [named('user', actorId, []), ...roles.map(([roleId, scope]) => named('role', roleId, [scopeCondition(scope, PLACE)]))];
   const readable: Way = { from: 'approvals AS a', where: scopeCondition(read, PLACE) };
-  const own: Way = { from: 'approvals AS a', where: { sql: 'a.created_by = ?', bindings: [actorId] } };
+  const own: Way = { from: 'approvals AS a', where: all([{ sql: 'a.created_by = ?', bindings: [actorId] }, ...equal('a.tenant_id', ownTenantId)]) };
   if (assignedToMe) return mine;
   return read.kind === 'everywhere' ? [readable] : [readable, own, ...mine];
 }
 
-function conditionsOf({ type, tenantId, requestedByMe }: ApprovalFilter, { actorId }: Reader): Condition[] {
-  const equal = (column: string, value: string | undefined): Condition[] => (value === undefined ? [] : [{ sql: `${column} = ?`, bindings: [value] }]);
-  return [...equal('a.type', type), ...equal('a.tenant_id', tenantId), ...equal('a.created_by', requestedByMe ? actorId : undefined)];
-}
+const conditionsOf = ({ type, tenantId, requestedByMe }: ApprovalFilter, { actorId, ownTenantId }: Reader): Condition[] => [
+  ...equal('a.type', type), ...equal('a.tenant_id', tenantId),
+  ...(requestedByMe ? [...equal('a.created_by', actorId), ...equal('a.tenant_id', ownTenantId)] : []),
+];
 
 /** Each way is read from its own index, as far as the page goes. */
 export async function pageOfApprovals(db: Knex, reader: Reader, filter: ApprovalFilter, { limit, after }: PageRequest): Promise<Page<Approval>> {
@@ -136,8 +146,21 @@ export const takeUnsettledApprovals = (db: Knex, { now, pending, begun, limit }:
     )
     .returning([...APPROVAL_SUMMARY_COLUMNS]) as unknown as Promise<Approval[]>;
 
-/** Names by which an actor may be known: the id, and with an account of that id its names too. */
-export async function namesOf(db: Knex, actorId: string): Promise<string[]> {
-  const { rows }: { rows: Record<string, string | null>[] } = await db.raw('SELECT username, email, external_id FROM users WHERE id = ?', [actorId]);
-  return [...new Set([actorId, ...Object.values(rows[0] ?? {})].flatMap((name) => (name === null || name === '' ? [] : [normalName(name)])))];
+/** Whatever an account can be called by; a gateway may say any of it. */
+const CALLED = ['id', 'lower(username)', 'lower(email)', 'lower(external_id)'];
+
+/**
+ * Names by which each of these actors may be known: what they are called, and every name of the accounts that are called so.
+ */
+export async function namesOf(db: Knex, actorIds: readonly string[]): Promise<(actorId: string) => string[]> {
+  const ids = [...new Set(actorIds)];
+  const accounts = CALLED.map((called) => `SELECT username, email, external_id FROM users WHERE ${called} = ${called === 'id' ? 'asked.actor' : 'asked.name'}`);
+  const { rows }: { rows: { actor: string; username: string; email: string | null; external_id: string | null }[] } = await db.raw(
+    `SELECT asked.actor, u.* FROM unnest(?::text[], ?::text[]) AS asked (actor, name) CROSS JOIN LATERAL (${accounts.join(' UNION ')}) AS u`, [ids, ids.map(normalName)],
+  );
+  const names = new Map(ids.map((id) => [id, new Set([normalName(id)])]));
+  for (const { actor, username, email, external_id } of rows) {
+    for (const name of [username, email, external_id]) if (name !== null && name !== '') names.get(actor)?.add(normalName(name));
+  }
+  return (actorId) => [...(names.get(actorId) ?? [])];
 }

@@ -94,6 +94,15 @@ export async function claimAttempt(
   return rows[0] && Job.fromDatabaseJson(rows[0]);
 }
 
+/**
+ * Locks a job for an attempt that is about to change the world: true while the attempt has it. One that was taken for dead,
+ * or whose job has ended, must change nothing any more; who wants to begin another waits until the transaction ends.
+ */
+export async function hasAttempt(trx: Knex, { jobId, runId, attempt }: { jobId: string; runId: string; attempt: number }): Promise<boolean> {
+  const { rows }: { rows: object[] } = await trx.raw("SELECT 1 FROM jobs WHERE id = ? AND status = 'running' AND run_id = ? AND attempts = ? FOR UPDATE", [jobId, runId, attempt]);
+  return rows.length > 0;
+}
+
 /** A job with the last `limit` lines of its log, oldest first, in one statement. */
 export async function findWithLogs(
   db: Knex, jobId: string, scope: Scope, limit: number,

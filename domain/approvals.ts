@@ -17,6 +17,9 @@ export type DecisionOutcome = (typeof DECISIONS)[number];
 /** The job that carries out a change of the inventory. */
 export const APPLY = 'inventory.apply';
 
+/** Why a request is not carried out whose change would do something else than was approved. */
+export const STALE_PLAN = 'stale_plan';
+
 export const MAX_REQUIRED_APPROVALS = 5;
 export const MAX_ASSIGNEES = 50;
 export const MAX_COMMENTS = 500;

@@ -15,6 +15,8 @@ export type Lane = 'inline' | 'activity' | 'delivery';
 export type JobTools = {
   /** Number of this attempt, 1 is the first. */
   attempt: number;
+  /** The run that makes it: together with the number it names this attempt among all of the job. */
+  runId: string;
   /** When the first attempt began. */
   startedAt: Date;
   jobId: string;

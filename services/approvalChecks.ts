@@ -1,7 +1,7 @@
 import { decisionsOf } from '../db/approvals.ts';
 import type { Knex } from '../db/knex.ts';
 import type { Approval } from '../db/models/Approval.ts';
-import { APPLY, contentHash } from '../domain/approvals.ts';
+import { APPLY, contentHash, STALE_PLAN } from '../domain/approvals.ts';
 import { AppError } from '../domain/errors.ts';
 import { permissionsFor } from '../domain/jobType.ts';
 import { planDifference } from '../domain/inventory/frozenPlan.ts';
@@ -46,7 +46,7 @@ export function createApprovalChecks({ db, access, rights, jobTypes, writes }: D
     try {
       const difference = planDifference(approval.plan, await writes.rehearse(asRequester(approval, held), approval.mutations));
       if (!difference) return null;
-      return { execution: 'stale', error: { code: 'stale_plan', message: 'What would happen now differs from what was asked for' }, difference };
+      return { execution: 'stale', error: { code: STALE_PLAN, message: 'What would happen now differs from what was asked for' }, difference };
     } catch (error) {
       // Being overtaken by others is no reason: it is looked at again.
       if (error instanceof AppError && error.code === 'limit_reached') return failed('cannot_plan', error.message);

@@ -1,14 +1,17 @@
 import { findHolders, findRoles, type Holder } from '../db/access.ts';
 import { commentsOf, decisionsOf } from '../db/approvals.ts';
+import { findReadable } from '../db/inventory/records.ts';
 import type { Knex } from '../db/knex.ts';
-import type { ApprovalComment, ApprovalDecision } from '../db/models/Approval.ts';
+import type { Approval, ApprovalComment, ApprovalDecision } from '../db/models/Approval.ts';
 import { isSamePerson, normalName } from '../domain/approvals.ts';
 import type { Caller } from '../domain/caller.ts';
-import { AppError } from '../domain/errors.ts';
 import type { FrozenEffect } from '../domain/inventory/frozenPlan.ts';
+import { RESOURCE_NAMES, type ResourceName } from '../domain/inventory/names.ts';
+import type { PlanConflict } from '../domain/inventory/planning.ts';
 import { RESOURCES } from '../domain/inventory/resources/index.ts';
 import type { Role } from '../domain/roles.ts';
 import { contains, covers, isNowhere, type Scope } from '../domain/scope.ts';
+import type { Log } from '../platform/log.ts';
 import type { Access } from './access.ts';
 import type { ApprovalChecks, Hindrance } from './approvalChecks.ts';
 import { placeOfApproval } from './approvalTrail.ts';
@@ -26,9 +29,9 @@ export type ApprovalPage = Seen & {
   decisions: ApprovalDecision[]; comments: ApprovalComment[];
   /** Whether the reader may be told of a record that changes. */
   isTold(effect: FrozenEffect): boolean;
-  /** Whether the reader may be told which records stand against it. */
-  isToldWhy: boolean;
-  /** Why it would not be carried out as the world is now; null when it would, or when that is over. */
+  /** A conflict as the reader may be told of it: it was found with the requester's eyes. */
+  tellConflict(conflict: PlanConflict): PlanConflict;
+  /** Why it would not be carried out as the world is now; null when it would, when that is over, or when nobody looked. */
   hindrance: Hindrance | null;
 };
 
@@ -45,40 +48,69 @@ function reasonNot({ id, username, enabled, holds }: Holder, { approval }: Seen)
   return holds ? null : 'permission_denied';
 }
 
-/** Others write the same records again and again: whoever reads is told so. */
-function unsure(error: unknown): Hindrance {
-  if (!(error instanceof AppError) || error.code !== 'conflict') throw error;
-  return { execution: 'failed', error: { code: 'cannot_plan', message: error.message } };
-}
+/** Plans that readers of one process may have made at once. */
+const MAX_LOOKS = 4;
 
-type Deps = { db: Knex; access: Access; checks: ApprovalChecks };
+const notLookedAt: Hindrance = { execution: 'failed', error: { code: 'not_looked_at', message: 'Whether it would be carried out now could not be looked at; read it again' } };
+
+const isOfInventory = (name: string | null): name is ResourceName => name !== null && (RESOURCE_NAMES as readonly string[]).includes(name);
+
+type Deps = { db: Knex; access: Access; checks: ApprovalChecks; log: Log };
 
 /** Puts together what an approver's page shows. */
-export const createApprovalPages = ({ db, access, checks }: Deps) => ({
-  async pageOf(caller: Caller, seen: Seen): Promise<ApprovalPage> {
-    const { approval, assignees, refusal } = seen;
-    const scope = access.scope(caller, 'inventory:read');
-    const [people, roles, decisions, comments] = await Promise.all([
-      findHolders(db, [...assignees.userIds, approval.createdBy], 'workflow:approve', placeOfApproval(approval)),
-      findRoles(db, assignees.roleIds), decisionsOf(db, approval.id), commentsOf(db, approval.id),
-    ]);
-    const byId = new Map(people.map((person) => [person.id, person]));
-    const open = approval.status === 'pending' || approval.execution === 'queued';
-    return {
-      ...seen, decisions, comments,
-      requester: byId.get(approval.createdBy) ?? null,
-      deciders: {
-        users: assignees.userIds.flatMap((id): NamedDecider[] => {
-          const person = byId.get(id);
-          if (!person) return [];
-          const reason = reasonNot(person, seen);
-          return [{ id, username: person.username, displayName: person.displayName, mayDecide: reason === null, reason }];
-        }),
-        roles: [...roles.values()],
-      },
-      isTold: isTold(scope, seen),
-      isToldWhy: refusal === null || approval.createdBy === caller.actorId || covers(scope, placeOfApproval(approval)),
-      hindrance: open && approval.jobType !== null ? await checks.hindranceOf(approval).catch(unsure) : null,
-    };
-  },
-});
+export function createApprovalPages({ db, access, checks, log }: Deps) {
+  const looks = new Map<string, Promise<Hindrance | null>>();
+
+  /** Readers of one request share a look, and many looks do not take the place of what else there is to do. */
+  async function hindranceOf(approval: Approval): Promise<Hindrance | null> {
+    const known = looks.get(approval.id);
+    if (known) return known;
+    if (looks.size >= MAX_LOOKS) return notLookedAt;
+    const look = checks.hindranceOf(approval).catch((error: unknown) => {
+      log.warn({ err: error, approvalId: approval.id }, 'a request could not be planned for its reader');
+      return notLookedAt;
+    }).finally(() => looks.delete(approval.id));
+    looks.set(approval.id, look);
+    return look;
+  }
+
+  async function conflictsFor(scope: Scope, { own }: Seen, conflicts: readonly PlanConflict[]): Promise<ApprovalPage['tellConflict']> {
+    if (own) return (conflict) => conflict;
+    const readable = new Set<string>();
+    for (const name of new Set(conflicts.map(({ resource }) => resource).filter(isOfInventory))) {
+      const ids = conflicts.flatMap(({ resource, id }) => (resource === name && id !== null ? [id] : []));
+      for (const id of await findReadable(db, RESOURCES[name], scope, ids)) readable.add(`${name}/${id}`);
+    }
+    return (conflict) => (conflict.id !== null && readable.has(`${conflict.resource ?? ''}/${conflict.id}`) ? conflict : { ...conflict, message: 'a record stands against it', resource: null, id: null });
+  }
+
+  return {
+    /** The page of a request. Whether it would be carried out is looked at where `planned` asks for it. */
+    async pageOf(caller: Caller, seen: Seen, planned: boolean): Promise<ApprovalPage> {
+      const { approval, assignees } = seen;
+      const scope = access.scope(caller, 'inventory:read');
+      const open = approval.status === 'pending' || approval.execution === 'queued';
+      const [people, roles, decisions, comments, hindrance] = await Promise.all([
+        findHolders(db, [...assignees.userIds, approval.createdBy], 'workflow:approve', placeOfApproval(approval)),
+        findRoles(db, assignees.roleIds), decisionsOf(db, approval.id), commentsOf(db, approval.id),
+        planned && open && approval.jobType !== null ? hindranceOf(approval) : null,
+      ]);
+      const byId = new Map(people.map((person) => [person.id, person]));
+      return {
+        ...seen, decisions, comments, hindrance,
+        requester: byId.get(approval.createdBy) ?? null,
+        deciders: {
+          users: assignees.userIds.flatMap((id): NamedDecider[] => {
+            const person = byId.get(id);
+            if (!person) return [];
+            const reason = reasonNot(person, seen);
+            return [{ id, username: person.username, displayName: person.displayName, mayDecide: reason === null, reason }];
+          }),
+          roles: [...roles.values()],
+        },
+        isTold: isTold(scope, seen),
+        tellConflict: await conflictsFor(scope, seen, [...(hindrance?.difference?.conflicts ?? []), ...(approval.difference?.conflicts ?? [])]),
+      };
+    },
+  };
+}

@@ -51,9 +51,10 @@ export function createApprovalReconcile({ db, commit, clock, log, runs, inspect,
     return true;
   }
 
-  /** A run that waits has a timer for this. */
-  const isOverdue = ({ status, execution, expiresAt, executeAt }: Approval): boolean =>
-    (status === 'pending' ? expiresAt : execution === 'queued' ? executeAt ?? new Date(0) : new Date(8.64e15)).getTime() + graceMs < clock.now().getTime();
+  const isOverdue = (approval: Approval): boolean => {
+    const dueAt = dueOf(approval);
+    return dueAt !== null && dueAt.getTime() + graceMs < clock.now().getTime();
+  };
 
   /** One round over everything that is due, until `signal` aborts. Returns how many requests were put right. */
   return async function reconcile(signal: AbortSignal): Promise<number> {
@@ -68,4 +69,10 @@ export function createApprovalReconcile({ db, commit, clock, log, runs, inspect,
     }
     return repaired;
   };
+}
+
+/** When the run of a request has something to do without being told; null while a job runs. */
+function dueOf({ status, execution, expiresAt, executeAt, closedAt }: Approval): Date | null {
+  if (status === 'pending') return expiresAt;
+  return execution === 'queued' ? (executeAt ?? closedAt) : null;
 }

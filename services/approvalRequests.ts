@@ -110,7 +110,7 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
       const place = await placeOf(caller, request);
       await access.require(caller, 'workflow:write', place);
       const at = { ...caller, tenantId: place.tenantId };
-      const names = await namesOf(db, caller.actorId);
+      const names = (await namesOf(db, [caller.actorId]))(caller.actorId);
       const errors = [...timeErrors(request, clock.now()), ...(await assigneeErrors(names, request, caller.actorId, place))];
       if (errors.length > 0) throw invalidFields(errors);
       const binding = await bind(at, request);

@@ -8,7 +8,7 @@ import { systemCaller, type Caller } from '../domain/caller.ts';
 import type { Clock } from '../platform/clock.ts';
 import { approvalWorkflowId, type ApprovalStep, type DispatchTask, type JobRun } from '../temporal/contracts.ts';
 import type { ApprovalChecks, Hindrance } from './approvalChecks.ts';
-import { approvalEvent, approvalSubject, approvalView, asRequester, boundPayload, changed, endExecution } from './approvalTrail.ts';
+import { approvalEvent, approvalSubject, approvalView, asRequester, boundPayload, changed, closeApproval, endExecution } from './approvalTrail.ts';
 import type { JobStarts } from './jobStarts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 
@@ -34,13 +34,8 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
 
   const closing = (approval: Approval, status: 'expired' | 'cancelled', comment: string | null, isRight: (current: Approval) => boolean): Promise<void> =>
     changing(asPlatform(approval), approval.id, isRight, (work, current) => {
-      const values = { status, execution: 'none' as const, closedBy: 'system', closedAt: work.now };
-      work.change(approvalChange(current.id, { status: current.status, execution: current.execution }, {
-        status, execution: 'none', closed_by: 'system', close_comment: comment, closed_at: work.now, updated_at: work.now,
-      }));
-      const after = changed(current, values);
+      const after = closeApproval(work, current, { status, closedBy: 'system', comment });
       work.audit(`workflow.${status === 'expired' ? 'expire' : 'cancel'}`, approvalSubject(current), { before: approvalView(current), after: { ...approvalView(after), comment } });
-      work.emit(`workflow.${status}`, approvalSubject(current), approvalEvent(after));
     });
 
   async function jobRunOf(approval: Approval): Promise<JobRun> {
@@ -76,7 +71,7 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
       if (!approval) return;
       const due = dueReminders(approval, clock.now());
       await changing(asPlatform(approval), id, ({ status, reminders }) => status === 'pending' && reminders < due, (work, current) => {
-        work.change(approvalChange(id, { status: 'pending', reminders: current.reminders }, { reminders: due }));
+        work.change(approvalChange(id, { status: 'pending', reminders: current.reminders }, { reminders: due }, { newVersion: false }));
         work.audit('workflow.remind', approvalSubject(current), { after: { reminder: due, expiresAt: current.expiresAt } });
         work.emit('workflow.reminder', approvalSubject(current), approvalEvent(current));
       });
@@ -96,12 +91,15 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
 
     /**
      * Begins what was bound to a request that was approved: looks again whether it may and whether it would do what was
-     * approved, then makes its job, whose run is the caller's to start. What stands against it is its end.
+     * approved, then makes its job, whose run is the caller's to start. What stands against it is its end. Returns by how
+     * many milliseconds it came too early by this machine's clock, or 0.
      */
-    async execute(id: string): Promise<void> {
+    async execute(id: string): Promise<number> {
       const approval = await Approval.query(db).findById(id);
-      const isDue = ({ status, execution, executeAt }: Approval) => status === 'approved' && execution === 'queued' && (!executeAt || executeAt <= clock.now());
-      if (!approval || !isDue(approval)) return;
+      const isDue = ({ status, execution }: Approval) => status === 'approved' && execution === 'queued';
+      if (!approval || !isDue(approval)) return 0;
+      const earlyMs = (approval.executeAt?.getTime() ?? 0) - clock.now().getTime();
+      if (earlyMs > 0) return Math.max(earlyMs, MIN_WAIT_MS);
       const hindrance: Hindrance | null = (await checks.isCovered(approval))
         ? await checks.hindranceOf(approval)
         : { execution: 'failed', error: { code: 'content_changed', message: 'What was approved is not what would run' } };
@@ -116,6 +114,7 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
         work.change(approvalChange(id, { status: 'approved', execution: 'queued' }, { execution: 'running', job_id: job.id, updated_at: work.now }));
         work.audit('workflow.execute', approvalSubject(current), { before: approvalView(current), after: approvalView(changed(current, { execution: 'running', jobId: job.id })) });
       });
+      return 0;
     },
   };
 }

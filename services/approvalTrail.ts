@@ -1,7 +1,7 @@
 import type { Work } from '../db/commit.ts';
 import { approvalChange } from '../db/approvals.ts';
 import { Approval } from '../db/models/Approval.ts';
-import { APPLY, type Execution } from '../domain/approvals.ts';
+import { APPLY, STALE_PLAN, type ApprovalStatus, type Execution } from '../domain/approvals.ts';
 import { systemCaller, type Caller } from '../domain/caller.ts';
 import type { EventData } from '../domain/events.ts';
 import type { PlanDifference } from '../domain/inventory/frozenPlan.ts';
@@ -41,8 +41,22 @@ export const asRequester = ({ id, tenantId, authority }: Pick<Approval, 'id' | '
   ...systemCaller(tenantId, approvalWorkflowId(id)), actorId: authority.actorId, ...(rights && { rights }),
 });
 
-/** Failure codes of a bound job that ran into another world than was approved. */
-export const STALE = 'stale_plan';
+/** How a request is closed. `graceMs`: how soon after it is due the reconciler looks. */
+export type Closing = { status: Exclude<ApprovalStatus, 'pending'>; closedBy: string; comment: string | null; graceMs?: number };
+
+/** Adds to a commit that a request is closed, and how. Its row is locked. Returns it as it is then. */
+export function closeApproval(work: Work<DispatchTask>, approval: Approval, { status, closedBy, comment, graceMs = 0 }: Closing): Approval {
+  const approved = status === 'approved';
+  const execution = approved && approval.jobType !== null ? 'queued' as const : 'none' as const;
+  const approvalCount = approval.approvalCount + (approved ? 1 : 0);
+  work.change(approvalChange(approval.id, { status: approval.status, execution: approval.execution }, {
+    status, execution, approval_count: approvalCount, closed_by: closedBy, close_comment: comment, closed_at: work.now, updated_at: work.now,
+    check_at: new Date(Math.max(work.now.getTime(), approval.executeAt?.getTime() ?? 0) + graceMs),
+  }));
+  const after = changed(approval, { status, execution, approvalCount });
+  work.emit(`workflow.${status}`, approvalSubject(approval), approvalEvent(after));
+  return after;
+}
 
 /** What became of a request that was approved. */
 export type ExecutionEnd = { execution: Extract<Execution, 'succeeded' | 'failed' | 'stale'>; error: JobError | null; difference?: PlanDifference | null; denied?: boolean };
@@ -64,5 +78,5 @@ export function endExecution(work: Work<DispatchTask>, approval: Approval, { exe
 export function endOfJob({ status, error, type }: { status: FinalJobStatus; error: JobError | null; type: string }): ExecutionEnd {
   if (status === 'succeeded') return { execution: 'succeeded', error: null };
   if (status === 'cancelled') return { execution: 'failed', error: { code: 'job_cancelled', message: 'The job was cancelled' } };
-  return { execution: type === APPLY && error?.code === STALE ? 'stale' : 'failed', error };
+  return { execution: type === APPLY && error?.code === STALE_PLAN ? 'stale' : 'failed', error };
 }

@@ -1,27 +1,27 @@
 import {
-  approvalChange, approvalChanged, assigneesOf, countApprovals, decidedBy, decisionsOf, lockApproval, namesOf, pageOfApprovals, type ApprovalFilter, type Assignees, type Reader,
+  approvalChange, approvalChanged, assigneesOf, countApprovals, decisionsBy, lockApproval, namesOf, pageOfApprovals, type ApprovalFilter, type Assignees, type Reader,
 } from '../db/approvals.ts';
 import type { Changes } from '../db/changes.ts';
 import type { Commit, Work } from '../db/commit.ts';
 import type { Page, PageRequest } from '../db/keyset.ts';
 import type { Knex } from '../db/knex.ts';
 import { Approval, ApprovalComment, ApprovalDecision } from '../db/models/Approval.ts';
-import { isSamePerson, MAX_COMMENTS, refusalToDecide, type ApprovalStatus, type DecisionOutcome, type DecisionRefusal } from '../domain/approvals.ts';
+import { MAX_COMMENTS, refusalToDecide, type ApprovalStatus, type DecisionOutcome, type DecisionRefusal } from '../domain/approvals.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError, checkVersion, notFound } from '../domain/errors.ts';
-import { covers, placeInWords, scopeOfRole, type Rights } from '../domain/scope.ts';
+import { covers, placeInWords, PLATFORM, scopeOfRole } from '../domain/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import { wakeApproval, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
-import { approvalEvent, approvalSubject, approvalView, changed, placeOfApproval } from './approvalTrail.ts';
+import { approvalEvent, approvalSubject, approvalView, changed, closeApproval, placeOfApproval, type Closing } from './approvalTrail.ts';
 import type { Audit } from './audit.ts';
 import { createWaitForEnd, type WaitLimits } from './waitForEnd.ts';
 
 export type Approvals = ReturnType<typeof createApprovals>;
 export type { ApprovalFilter } from '../db/approvals.ts';
 
-/** A request with who may decide about it, whether the caller may, and whether they have. */
-export type Seen = { approval: Approval; assignees: Assignees; refusal: DecisionRefusal | null; decided: boolean };
+/** A request as somebody sees it: who may decide about it, whether they may, whether they have, and whether it is their own. */
+export type Seen = { approval: Approval; assignees: Assignees; refusal: DecisionRefusal | null; earlier: ApprovalDecision | undefined; own: boolean };
 
 export type ApprovalList = Page<Seen> & { counts: Record<ApprovalStatus, number> };
 
@@ -44,9 +44,6 @@ class Denied extends Error {
   }
 }
 
-/** How the life of a request ends, but for its expiry. */
-type Closing = { status: 'approved' | 'rejected' | 'cancelled'; comment: string | undefined };
-
 const NO_COUNTS: Record<ApprovalStatus, number> = { pending: 0, approved: 0, rejected: 0, expired: 0, cancelled: 0 };
 
 /** What callers do with approval requests. What their runs do is in `approvalRuns.ts`. */
@@ -56,59 +53,56 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
   async function readerOf(caller: Caller): Promise<Reader> {
     const roleIds = [...new Set(caller.rights.grants.map(({ role }) => role.id))];
     return {
-      actorId: caller.actorId, names: await namesOf(db, caller.actorId), read: access.scope(caller, 'workflow:read'), approve: access.scope(caller, 'workflow:approve'),
+      actorId: caller.actorId, ownTenantId: ownTenantOf(caller), names: (await namesOf(db, [caller.actorId]))(caller.actorId), read: access.scope(caller, 'workflow:read'), approve: access.scope(caller, 'workflow:approve'),
       roles: roleIds.map((id) => [id, scopeOfRole(caller.rights, id)] as const),
     };
   }
 
-  const refusalOf = (approval: Approval, { userIds, roleIds }: Assignees, { actorId, rights }: { actorId: string; rights: Rights }, names: readonly string[], requesterNames = approval.requesterNames) =>
-    refusalToDecide({ place: placeOfApproval(approval), requesterNames, userIds, roleIds }, { actorId, names, rights });
+  /** How a caller sees requests, with the rights and names of this moment. */
+  async function look(caller: Caller, approvals: readonly Approval[], on: Knex = db): Promise<Seen[]> {
+    const ids = approvals.map(({ id }) => id);
+    const called = await namesOf(on, [caller.actorId, ...approvals.map(({ createdBy }) => createdBy)]);
+    const names = called(caller.actorId);
+    const [assigned, decisions] = [await assigneesOf(on, ids), await decisionsBy(on, ids, names)];
+    return approvals.map((approval) => {
+      const assignees = assigned(approval.id);
+      const requesterNames = [...approval.requesterNames, ...called(approval.createdBy)];
+      const refusal = refusalToDecide({ place: placeOfApproval(approval), requesterNames, ...assignees }, { actorId: caller.actorId, names, rights: caller.rights });
+      return { approval, assignees, refusal, earlier: decisions.find(({ approvalId }) => approvalId === approval.id), own: isOwn(caller, approval) };
+    });
+  }
 
   /** A request that the caller may see. Error: `not_found`. */
   async function find(caller: Caller, id: string): Promise<Seen> {
     const approval = await Approval.query(db).findById(id);
-    if (!approval) throw notFound('approval request', id);
-    const assignees = (await assigneesOf(db, [id]))(id);
-    const refusal = refusalOf(approval, assignees, caller, await namesOf(db, caller.actorId));
-    const visible = refusal === null || approval.createdBy === caller.actorId || covers(access.scope(caller, 'workflow:read'), placeOfApproval(approval));
+    const [seen] = await look(caller, approval ? [approval] : []);
+    const visible = seen && (seen.refusal === null || seen.own || covers(access.scope(caller, 'workflow:read'), placeOfApproval(seen.approval)));
     if (!visible) throw notFound('approval request', id);
-    return { approval, assignees, refusal, decided: (await decidedBy(db, [id], caller.actorId)).has(id) };
+    return seen;
   }
 
   /** Runs a change of a request that the caller sees, with its row locked. What is not allowed is noted, and told. */
-  async function acting(caller: Caller, id: string, action: string, act: (work: Work<DispatchTask>, approval: Approval, seen: Seen) => Promise<void>): Promise<void> {
-    const seen = await find(caller, id);
-    const at = { ...caller, tenantId: seen.approval.tenantId };
+  async function acting(caller: Caller, id: string, action: string, act: (work: Work<DispatchTask>, seen: Seen, trx: Knex) => Promise<void>): Promise<void> {
+    const known = (await find(caller, id)).approval;
+    const at = { ...caller, tenantId: known.tenantId };
     try {
       await commit(at, async (work) => {
-        const approval = await lockApproval(await work.trx(), id);
-        if (!approval) throw notFound('approval request', id);
-        await act(work, approval, seen);
+        const trx = await work.trx();
+        const approval = await lockApproval(trx, id);
+        const [seen] = await look(await access.current(caller, trx), approval ? [approval] : [], trx);
+        if (!seen) throw notFound('approval request', id);
+        await act(work, seen, trx);
       });
     } catch (error) {
       if (!(error instanceof Denied)) throw error;
-      await audit.denied(at, action, { reason: error.reason }, { subject: approvalSubject(seen.approval) });
-      throw denial(error.reason, seen.approval);
+      await audit.denied(at, action, { reason: error.reason }, { subject: approvalSubject(known) });
+      throw denial(error.reason, known);
     }
   }
 
-  /** Why the caller may not decide, with the rights and names of this moment. */
-  async function refusalNow(caller: Caller, approval: Approval, { assignees }: Seen, trx: Knex): Promise<{ refusal: DecisionRefusal | null; names: string[] }> {
-    const now = await access.current(caller, trx);
-    const names = await namesOf(trx, caller.actorId);
-    const requesterNames = [...approval.requesterNames, ...(await namesOf(trx, approval.createdBy))];
-    return { refusal: refusalOf(approval, assignees, now, names, requesterNames), names };
-  }
-
-  function close(work: Work<DispatchTask>, approval: Approval, caller: Caller, { status, comment }: Closing): Approval {
-    const execution = status === 'approved' && approval.jobType !== null ? 'queued' as const : 'none' as const;
-    const approvalCount = approval.approvalCount + (status === 'approved' ? 1 : 0);
-    work.change(approvalChange(approval.id, { status: approval.status, execution: approval.execution }, {
-      status, execution, approval_count: approvalCount, closed_by: caller.actorId, close_comment: comment ?? null, closed_at: work.now, updated_at: work.now,
-      check_at: new Date(Math.max(work.now.getTime(), approval.executeAt?.getTime() ?? 0) + graceMs),
-    }));
-    const after = changed(approval, { status, execution, approvalCount });
-    work.emit(`workflow.${status}`, approvalSubject(approval), approvalEvent(after));
+  /** Closes a request, and lets its run know. */
+  function close(work: Work<DispatchTask>, approval: Approval, { actorId }: Caller, status: Closing['status'], comment: string | undefined): Approval {
+    const after = closeApproval(work, approval, { status, closedBy: actorId, comment: comment ?? null, graceMs });
     work.dispatch(wakeApproval(approval.id));
     return after;
   }
@@ -127,14 +121,7 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
     async list(caller: Caller, filter: ApprovalFilter, page: PageRequest): Promise<ApprovalList> {
       const reader = await readerOf(caller);
       const [{ items, nextKey }, counts] = [await pageOfApprovals(db, reader, filter, page), await countApprovals(db, reader, filter)];
-      const ids = items.map(({ id }) => id);
-      const [assigned, decided] = [await assigneesOf(db, ids), await decidedBy(db, ids, caller.actorId)];
-      return {
-        nextKey, counts: { ...NO_COUNTS, ...counts },
-        items: items.map((approval) => ({
-          approval, assignees: assigned(approval.id), refusal: refusalOf(approval, assigned(approval.id), caller, reader.names), decided: decided.has(approval.id),
-        })),
-      };
+      return { nextKey, counts: { ...NO_COUNTS, ...counts }, items: await look(caller, items) };
     },
 
     /**
@@ -142,18 +129,16 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
      * `permission_denied`, `self_approval`, `not_assigned`, `already_decided`, `approval_closed`, `content_changed`, `version_stale`.
      */
     decide: (caller: Caller, id: string, outcome: DecisionOutcome, { comment, contentHash, version }: Word): Promise<void> =>
-      acting(caller, id, outcome === 'approved' ? 'workflow.approve' : 'workflow.reject', async (work, approval, seen) => {
-        const trx = await work.trx();
-        const { refusal, names } = await refusalNow(caller, approval, seen, trx);
+      acting(caller, id, outcome === 'approved' ? 'workflow.approve' : 'workflow.reject', async (work, { approval, refusal, earlier }, trx) => {
         if (refusal) throw new Denied(refusal);
         mustBePending(approval);
         checkVersion(approval, version);
         if (contentHash !== undefined && contentHash !== approval.contentHash) throw new AppError('content_changed', `The contentHash of the request is ${approval.contentHash}.`);
-        const earlier = (await decisionsOf(trx, id)).find(({ actorId, actorNames }) => actorId === caller.actorId || isSamePerson(actorNames, names));
+        const actorNames = (await namesOf(trx, [caller.actorId]))(caller.actorId);
         if (earlier) throw new AppError('already_decided', `You have ${earlier.outcome} the request at ${earlier.decidedAt.toISOString()}.`);
-        work.insert(ApprovalDecision, { approvalId: id, actorId: caller.actorId, actorNames: names, outcome, comment: comment ?? null, contentHash: approval.contentHash, decidedAt: work.now });
+        work.insert(ApprovalDecision, { approvalId: id, actorId: caller.actorId, actorNames, outcome, comment: comment ?? null, contentHash: approval.contentHash, decidedAt: work.now });
         const decisive = outcome === 'rejected' || approval.approvalCount + 1 >= approval.requiredApprovals;
-        const after = decisive ? close(work, approval, caller, { status: outcome, comment }) : changed(approval, { approvalCount: approval.approvalCount + 1 });
+        const after = decisive ? close(work, approval, caller, outcome, comment) : changed(approval, { approvalCount: approval.approvalCount + 1 });
         if (!decisive) work.change(approvalChange(id, { status: 'pending' }, { approval_count: after.approvalCount, updated_at: work.now }));
         work.audit(outcome === 'approved' ? 'workflow.approve' : 'workflow.reject', approvalSubject(approval), { before: approvalView(approval), after: { ...approvalView(after), comment: comment ?? null } });
         work.emit('workflow.decision.created', approvalSubject(approval), { ...approvalEvent(after), decision: outcome });
@@ -164,23 +149,22 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
      * Errors: `not_found`, `not_requester`, `approval_closed`, `execution_begun`, `version_stale`.
      */
     cancel: (caller: Caller, id: string, { comment, version }: Pick<Word, 'comment' | 'version'>): Promise<void> =>
-      acting(caller, id, 'workflow.cancel', async (work, approval, seen) => {
-        const { refusal } = await refusalNow(caller, approval, seen, await work.trx());
-        const stops = refusal === null && approval.status === 'approved';
-        if (approval.createdBy !== caller.actorId && refusal !== 'self_approval' && !stops) throw new Denied('not_requester');
+      acting(caller, id, 'workflow.cancel', (work, seen) => {
+        const { approval } = seen;
+        if (!mayStop(seen)) throw new Denied('not_requester');
         checkVersion(approval, version);
         if (approval.execution === 'running') throw new AppError('execution_begun', `Its job ${approval.jobId ?? ''} runs; cancel that.`);
         if (approval.status !== 'pending' && approval.execution !== 'queued') throw new AppError('approval_closed', `The request is ${approval.status}.`);
-        const after = close(work, approval, caller, { status: 'cancelled', comment });
+        const after = close(work, approval, caller, 'cancelled', comment);
         work.audit('workflow.cancel', approvalSubject(approval), { before: approvalView(approval), after: { ...approvalView(after), comment: comment ?? null } });
+        return Promise.resolve();
       }),
 
     /** Says something about a request: its requester, and whoever may decide or write there. Errors: `not_found`, `permission_denied`, `limit_reached`. */
     comment: (caller: Caller, id: string, text: string): Promise<void> =>
-      acting(caller, id, 'workflow.comment', async (work, approval, { refusal }) => {
-        const may = refusal === null || approval.createdBy === caller.actorId || access.holds(caller.rights, 'workflow:write', placeOfApproval(approval));
+      acting(caller, id, 'workflow.comment', async (work, { approval, refusal, own }, trx) => {
+        const may = refusal === null || own || access.holds(caller.rights, 'workflow:write', placeOfApproval(approval));
         if (!may) throw new Denied('permission_denied');
-        const trx = await work.trx();
         const last = await ApprovalComment.query(trx).where({ approval_id: id }).max('number as number').first();
         const number = (last?.number ?? 0) + 1;
         if (number > MAX_COMMENTS) throw new AppError('limit_reached', `A request may have ${MAX_COMMENTS} comments.`);
@@ -197,6 +181,17 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
       }, limits),
   };
 }
+
+/** Where a caller's requests are their own: who a gateway says they are is its word at its tenant. Undefined is everywhere. */
+const ownTenantOf = ({ session, tenantId }: Caller): string | undefined => (session || tenantId === PLATFORM ? undefined : tenantId);
+
+function isOwn(caller: Caller, { createdBy, tenantId }: Approval): boolean {
+  const at = ownTenantOf(caller);
+  return createdBy === caller.actorId && (at === undefined || at === tenantId);
+}
+
+/** Whoever made a request may cancel it; between approval and begin also whoever may decide. */
+export const mayStop = ({ approval, refusal, own }: Seen): boolean => own || refusal === 'self_approval' || (refusal === null && approval.status === 'approved');
 
 const hasEnded = ({ status, execution }: Approval): boolean => status !== 'pending' && execution !== 'queued' && execution !== 'running';
 

@@ -118,7 +118,7 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
     const limit = AbortSignal.timeout(type.timeoutMs);
     const result = await type
       .run(job.payload, {
-        attempt: job.attempts, startedAt: job.startedAt ?? clock.now(), jobId: job.id, source: { kind: job.sourceKind, id: job.sourceId },
+        attempt: job.attempts, runId: job.runId ?? '', startedAt: job.startedAt ?? clock.now(), jobId: job.id, source: { kind: job.sourceKind, id: job.sourceId },
         caller: { ...systemCaller(job.tenantId, jobWorkflowId(job.id)), actorId: job.authority.actorId, rights: held },
         signal: AbortSignal.any([signal, limit]), log: run.log, progress: run.progress,
       })

@@ -100,11 +100,11 @@ async function callerOf(route: Route, { peer, identify, access }: MountDeps, ctx
   if (route.session !== undefined && !caller.session) {
     throw new AppError('session_invalid', 'This needs a session; identity headers have none.');
   }
-  if (route.permission === undefined) return caller;
+  if (route.session !== undefined || route.anyPassword) return caller;
   if (caller.session?.mustChangePassword) {
     throw new AppError('password_change_required', 'This password is for one login: change it with POST /api/auth/password.');
   }
-  await access.requireSomewhere(caller, route.permission);
+  if (route.permission !== undefined) await access.requireSomewhere(caller, route.permission);
   return caller;
 }
 

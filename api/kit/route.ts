@@ -58,6 +58,8 @@ type Shape<P, Q, B> = {
   tenantNamed?: boolean;
   /** The body may hold a password or another secret. */
   secretBody?: true;
+  /** A password for one login is enough: clients ask this before it can be changed. */
+  anyPassword?: true;
   /** A person's browser lands here: failures are shown as a page. */
   page?: true;
   /** Success answers: status → schema, or null where there is no JSON body. */

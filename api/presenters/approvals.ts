@@ -1,6 +1,7 @@
+import { APPLY } from '../../domain/approvals.ts';
 import type { FrozenEffect, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { ApprovalPage } from '../../services/approvalPage.ts';
-import type { Seen } from '../../services/approvals.ts';
+import { mayStop, type Seen } from '../../services/approvals.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { ApprovalRecord, ApprovalSummary, DifferenceView, EffectView } from '../schemas/approvals.ts';
 import { time } from './jobs.ts';
@@ -10,30 +11,31 @@ type Approval = Seen['approval'];
 const effectView = ({ action, resource, id, label, reason, version, changes }: FrozenEffect): EffectView => ({ action, resource, id, label, reason, version, changes });
 
 /** A difference as somebody sees it who may be told of some records only. */
-function differenceView(difference: PlanDifference | null | undefined, { isTold, isToldWhy }: ApprovalPage): DifferenceView | null {
+function differenceView(difference: PlanDifference | null | undefined, { isTold, tellConflict }: ApprovalPage): DifferenceView | null {
   if (!difference) return null;
   const seen = (effect: FrozenEffect | null) => (effect && isTold(effect) ? effectView(effect) : null);
   return {
-    errors: isToldWhy ? difference.errors : [], conflicts: isToldWhy ? difference.conflicts : [],
+    errors: difference.errors, conflicts: difference.conflicts.map(tellConflict),
     effects: difference.effects.map(({ approved, now }) => ({ approved: seen(approved), now: seen(now) })).filter(({ approved, now }) => approved !== null || now !== null),
   };
 }
 
 /** What happens next, in words. */
 function ifApproved(approval: Approval): string {
-  const { status, execution, requiredApprovals, approvalCount, jobType, plan, executeAt, createdBy } = approval;
+  const { status, execution, requiredApprovals, approvalCount, jobType, plan, executeAt, createdBy, jobId } = approval;
+  if (execution === 'running') return `It is approved; its job ${jobId ?? ''} runs.`;
   if (status !== 'pending') return execution === 'queued' ? `It is approved, and begins ${executeAt ? `at ${executeAt.toISOString()}` : 'now'}.` : 'It is closed: nothing more happens.';
   const left = requiredApprovals - approvalCount;
   const needs = left === 1 ? 'One approval is needed.' : `${left} approvals are needed.`;
   if (jobType === null) return `${needs} Nothing runs then; the decision is recorded.`;
   const records = plan?.effects.length ?? 0;
-  const does = jobType === 'inventory.apply' ? `changes ${records === 1 ? 'the one record' : `all ${records} records`} below, or none,` : 'runs';
+  const does = jobType === APPLY ? `changes ${records === 1 ? 'the one record' : `all ${records} records`} below, or none,` : 'runs';
   return `${needs} Then, ${executeAt ? `at ${executeAt.toISOString()}` : 'at once'}, a job of the type ${jobType} ${does} with the rights that ${createdBy} has then.${plan ? ' If the records have changed by then, it does not run.' : ''}`;
 }
 
 /** Why the reader may not decide now; null when they may. */
-const reasonNot = ({ approval: { status, expiresAt }, refusal, decided }: Seen): string | null =>
-  refusal ?? (decided ? 'already_decided' : status !== 'pending' ? status : expiresAt <= new Date() ? 'expired' : null);
+const reasonNot = ({ approval: { status, expiresAt }, refusal, earlier }: Seen): string | null =>
+  refusal ?? (earlier ? 'already_decided' : status !== 'pending' ? status : expiresAt <= new Date() ? 'expired' : null);
 
 const summary = (seen: Seen): ApprovalSummary => {
   const { approval, assignees } = seen;
@@ -50,8 +52,8 @@ const summary = (seen: Seen): ApprovalSummary => {
 /** Requests as callers see them. */
 export const approvalPresenter = (jobTypes: JobTypes) => ({
   summary,
-  record(page: ApprovalPage, actorId: string): ApprovalRecord {
-    const { approval, refusal, requester, deciders, decisions, comments, isTold, hindrance } = page;
+  record(page: ApprovalPage): ApprovalRecord {
+    const { approval, requester, deciders, decisions, comments, isTold, hindrance } = page;
     const { status, execution, jobType, jobPayload, mutations, plan, createdBy } = approval;
     const effects = plan?.effects ?? [];
     const told = effects.filter(isTold);
@@ -69,7 +71,7 @@ export const approvalPresenter = (jobTypes: JobTypes) => ({
       comments: comments.map(({ number, actorId: by, text, createdAt }) => ({ number, actorId: by, text, createdAt: createdAt.toISOString() })),
       you: {
         mayDecide: reasonNot(page) === null, reason: reasonNot(page),
-        mayCancel: stoppable && (createdBy === actorId || (refusal === null && status === 'approved')),
+        mayCancel: stoppable && mayStop(page),
       },
     };
   },

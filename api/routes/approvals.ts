@@ -7,7 +7,7 @@ import type { Approvals, Seen } from '../../services/approvals.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { created, ok, type Answer } from '../kit/answer.ts';
 import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { readMutations } from '../kit/mutations.ts';
+import { readMutations } from '../readMutations.ts';
 import { pageOf } from '../kit/pagination.ts';
 import type { Preferences } from '../kit/prefer.ts';
 import { Problem } from '../kit/problem.ts';
@@ -33,25 +33,29 @@ type Deps = { approvals: { approvals: Approvals; requests: ApprovalRequests; pag
 export function approvalRoutes({ approvals: { approvals, requests, pages }, jobTypes }: Deps): Route[] {
   const present = approvalPresenter(jobTypes);
 
-  async function page(caller: Caller, seen: Seen): Promise<{ body: ApprovalRecord; headers: { etag: string } }> {
-    const body = present.record(await pages.pageOf(caller, seen), caller.actorId);
+  /** The page of a request; `planned` also says whether it would be carried out as the world is now. */
+  async function page(caller: Caller, seen: Seen, planned: boolean): Promise<{ body: ApprovalRecord; headers: { etag: string } }> {
+    const body = present.record(await pages.pageOf(caller, seen, planned));
     // What has changed since, and what was said, come without a new version.
     return { body, headers: { etag: etagOf(body.version, crc32(JSON.stringify(body))) } };
   }
 
+  /** The answer to what was done to a request. */
   async function one(caller: Caller, id: string): Promise<Answer> {
-    const { body, headers } = await page(caller, await approvals.find(caller, id));
+    const { body, headers } = await page(caller, await approvals.find(caller, id), false);
     return ok(body, headers);
   }
 
   async function made(caller: Caller, id: string): Promise<Answer> {
-    const { body, headers } = await page(caller, await approvals.find(caller, id));
+    const { body, headers } = await page(caller, await approvals.find(caller, id), false);
     return created(`/api/workflows/${id}`, body, headers);
   }
 
-  async function atEnd({ caller, prefer: { waitMs }, signal }: { caller: Caller; prefer: Preferences; signal: AbortSignal }, id: string): Promise<Answer> {
-    if (waitMs === 0) return one(caller, id);
-    const { body, headers } = await page(caller, await approvals.findAtEnd(caller, id, { waitMs, signal }));
+  type Waiting = { caller: Caller; prefer: Preferences; signal: AbortSignal };
+
+  async function atEnd({ caller, prefer: { waitMs }, signal }: Waiting, id: string, planned: boolean): Promise<Answer> {
+    const seen = waitMs === 0 ? await approvals.find(caller, id) : await approvals.findAtEnd(caller, id, { waitMs, signal });
+    const { body, headers } = await page(caller, seen, planned);
     return ok(body, headers);
   }
 
@@ -63,7 +67,7 @@ export function approvalRoutes({ approvals: { approvals, requests, pages }, jobT
       handle: async (request) => {
         const { caller, params, body, ifMatch } = request;
         await approvals.decide(caller, params.id, outcome, { ...body, version: expectedVersion(ifMatch) });
-        return atEnd(request, params.id);
+        return atEnd(request, params.id, false);
       },
     });
 
@@ -96,7 +100,7 @@ export function approvalRoutes({ approvals: { approvals, requests, pages }, jobT
     route({
       method: 'GET', path: '/api/workflows/{id}', area, signedIn: SEES, summary: 'Read a request with all that a decision needs',
       params: OneApproval, answers: { 200: ApprovalRecord }, headers: ['Prefer'],
-      handle: (request) => atEnd(request, request.params.id),
+      handle: (request) => atEnd(request, request.params.id, true),
     }),
     deciding('approve', 'approved', 'Approve a request; with enough approvals its job runs'),
     deciding('reject', 'rejected', 'Reject a request'),

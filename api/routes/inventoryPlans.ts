@@ -11,7 +11,7 @@ import { created, ok, type Answer } from '../kit/answer.ts';
 import { etagOf } from '../kit/etag.ts';
 import { pageQuery } from '../kit/pagination.ts';
 import { decodeRecordKey, encodeRecordKey } from '../kit/recordCursor.ts';
-import { readMutations } from '../kit/mutations.ts';
+import { readMutations } from '../readMutations.ts';
 import { route, type Route } from '../kit/route.ts';
 import { usageView, validationView } from '../presenters/inventory.ts';
 import { Nullable } from '../schemas/common.ts';

@@ -105,7 +105,7 @@ function reports({ grants, roles, accessReport }: Deps): Route[] {
       },
     }),
     route({
-      method: 'GET', path: '/api/rbac/summary', area, signedIn: 'everybody may know what they may do',
+      method: 'GET', path: '/api/rbac/summary', area, signedIn: 'everybody may know what they may do', anyPassword: true,
       summary: "The caller's own permissions and where they hold",
       answers: { 200: Summary },
       handle: ({ caller }) => {

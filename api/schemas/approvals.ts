@@ -49,7 +49,7 @@ export const ApprovalRecord = Type.Object({
   effects: Type.Array(Effect, { description: 'Every record that changes, old and new, as planned when the request was made.' }),
   hiddenEffects: Type.Integer({ description: 'Records that change where you may not read them.' }),
   ifApproved: Type.String({ description: 'What happens next, in words.' }),
-  changedSince: Nullable(Type.Object({ code: Type.String(), message: Type.String(), difference: Nullable(Difference) }, { ...closed, description: 'Why it would not be carried out as the world is now; null when it would.' })),
+  changedSince: Nullable(Type.Object({ code: Type.String(), message: Type.String(), difference: Nullable(Difference) }, { ...closed, description: 'Why it would not be carried out as the world is now; null when it would, when that is over, and in answers to anything but GET.' })),
   difference: Nullable(Difference), closeComment: nothing,
   requester: User,
   deciders: Type.Object({

@@ -58,6 +58,10 @@ export const up = async (knex: Knex): Promise<void> =>
     CREATE INDEX approvals_created_by ON approvals (created_by, id DESC);
     CREATE INDEX approvals_unsettled ON approvals (check_at) WHERE status = 'pending' OR execution IN ('queued', 'running');
 
+    -- Somebody may be known by any of these, to a gateway.
+    CREATE INDEX users_email ON users (lower(email)) WHERE email IS NOT NULL;
+    CREATE INDEX users_external_id ON users (lower(external_id)) WHERE external_id IS NOT NULL;
+
     CREATE TABLE approval_assignees (
       approval_id text COLLATE "C" NOT NULL REFERENCES approvals (id),
       kind        text COLLATE "C" NOT NULL CHECK (kind IN ('user', 'role')),
@@ -95,4 +99,4 @@ export const up = async (knex: Knex): Promise<void> =>
   `));
 
 export const down = async (knex: Knex): Promise<void> =>
-  void (await knex.raw('DROP TABLE inventory_applies, approval_comments, approval_decisions, approval_assignees, approvals'));
+  void (await knex.raw('DROP INDEX users_email, users_external_id; DROP TABLE inventory_applies, approval_comments, approval_decisions, approval_assignees, approvals'));

@@ -53,7 +53,7 @@ export function freeze(outcome: Outcome): FrozenPlan {
     const { resource, id, before, after } = change;
     const declared = RESOURCES[resource];
     return {
-      action: after ? (before ? 'update' : 'create') : 'delete', resource, id: numbers.get(id) ?? id, label: labelOf(declared, recordOf(change)),
+      action: after ? (before ? 'update' : 'create') : 'delete', resource, id: numbers.get(id) ?? id, label: numbered(labelOf(declared, recordOf(change))),
       reason: reasonOf(change, reasons.get(keyOf(change))), version: before?.version ?? null,
       place: numbered(placeOf(declared, before ?? recordOf(change))), changes: numbered(differences(before, after)),
     };

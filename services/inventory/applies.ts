@@ -1,16 +1,24 @@
+import { hasAttempt } from '../../db/jobs.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError } from '../../domain/errors.ts';
 import { invalidNow, planDifference, type FrozenPlan, type PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation, Operation, Planned } from '../../domain/inventory/planning.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { isSeen } from '../../domain/inventory/standing.ts';
 import type { Change } from '../../domain/inventory/world.ts';
+import type { Scope } from '../../domain/scope.ts';
+import type { Access } from '../access.ts';
 import type { InventoryWrites } from './writes.ts';
 import { refusalOf } from './refusal.ts';
 
 export type InventoryApplies = ReturnType<typeof createInventoryApplies>;
 
-/** What a job has changed. */
-export type Applied = { changes: { action: Operation; resource: string; id: string; version: number | null }[] };
+/** What a job has changed, where whoever it acts for may read it, and how many records besides. */
+export type Applied = { changes: { action: Operation; resource: string; id: string; version: number | null }[]; others: number };
+
+/** The attempt of a job that makes changes. */
+export type Attempt = { caller: Caller; jobId: string; runId: string; attempt: number; signal: AbortSignal };
 
 /** The changes would not do what was approved. */
 export class StalePlan extends Error {
@@ -25,21 +33,29 @@ export class StalePlan extends Error {
 /** This job has made its changes already. */
 class AppliedBefore extends Error {}
 
-const toApplied = (changes: readonly Change[]): Applied => ({
-  changes: changes.map(({ resource, id, before, after }) => ({ action: after ? (before ? 'update' : 'create') : 'delete', resource, id, version: after?.version ?? null })),
-});
+/** Another attempt has the job, or it has ended. */
+export class AttemptLost extends Error {}
+
+function toApplied(changes: readonly Change[], scope: Scope): Applied {
+  const seen = changes.filter(({ resource, before, after }) => [before, after].some((row) => row && isSeen(scope, RESOURCES[resource], row)));
+  return {
+    changes: seen.map(({ resource, id, before, after }) => ({ action: after ? (before ? 'update' : 'create') : 'delete', resource, id, version: after?.version ?? null })),
+    others: changes.length - seen.length,
+  };
+}
 
 /** Changes of the inventory that a job makes. */
-export function createInventoryApplies({ db, writes }: { db: Knex; writes: InventoryWrites }) {
+export function createInventoryApplies({ db, access, writes }: { db: Knex; access: Access; writes: InventoryWrites }) {
   const made = async (on: Knex, jobId: string): Promise<Applied | undefined> => (await on('inventory_applies').where({ job_id: jobId }).first<{ result: Applied } | undefined>('result'))?.result;
 
   /**
-   * Makes all changes or none, once for each job, however often it is called. With `approved` they are made only when they
-   * do what that says, which is looked at in the transaction that makes them. Errors: `StalePlan`; as of a write.
+   * Makes all changes or none, once for each job, however many attempts there are, one after the other or at once. With
+   * `approved` they are made only when they do what that says, which is looked at in the transaction that makes them.
+   * Errors: `StalePlan`, `AttemptLost`; as of a write.
    */
-  async function apply(caller: Caller, jobId: string, mutations: readonly Mutation[], approved: FrozenPlan | null): Promise<Applied> {
+  async function apply({ caller, jobId, runId, attempt, signal }: Attempt, mutations: readonly Mutation[], approved: FrozenPlan | null): Promise<Applied> {
     let refused: readonly Planned[] = [];
-    let result: Applied = { changes: [] };
+    let result: Applied = { changes: [], others: 0 };
     const source = async (trx: Knex) => {
       if (await made(trx, jobId)) throw new AppliedBefore();
       return mutations;
@@ -51,16 +67,21 @@ export function createInventoryApplies({ db, writes }: { db: Knex; writes: Inven
           return refusalOf(planned, true);
         },
         along: async (work, trx, outcome) => {
+          signal.throwIfAborted();
+          if (!(await hasAttempt(trx, { jobId, runId, attempt }))) throw new AttemptLost();
+          // An attempt before this one may have held the locks that this one has waited for.
+          if (await made(trx, jobId)) throw new AppliedBefore();
           const difference = approved && planDifference(approved, outcome);
           if (difference) throw new StalePlan(difference);
-          result = toApplied(outcome.changes);
+          result = toApplied(outcome.changes, access.scope(caller, 'inventory:read'));
           await trx('inventory_applies').insert({ job_id: jobId, result: JSON.stringify(result), applied_at: work.now });
-          work.audit('inventory.apply', { type: 'job', id: jobId }, { after: { changes: result.changes.length } });
+          work.audit('inventory.apply', { type: 'job', id: jobId }, { after: { changes: outcome.changes.length } });
         },
       });
       return result;
     } catch (error) {
-      if (error instanceof AppliedBefore) return (await made(db, jobId)) ?? result;
+      const known = error instanceof AppliedBefore || refused.length > 0 ? await made(db, jobId) : undefined;
+      if (known) return known;
       if (approved && refused.length > 0 && error instanceof AppError) throw new StalePlan(invalidNow(refused));
       throw error;
     }

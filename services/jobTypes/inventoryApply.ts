@@ -2,14 +2,13 @@ import { Type } from 'typebox';
 import type { Note } from '../../db/commit.ts';
 import type { Knex } from '../../db/knex.ts';
 import { Approval } from '../../db/models/Approval.ts';
-import { APPLY } from '../../domain/approvals.ts';
+import { APPLY, STALE_PLAN } from '../../domain/approvals.ts';
 import { AppError } from '../../domain/errors.ts';
 import { Mutations } from '../../domain/inventory/mutations.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import type { JobSource } from '../../domain/jobs.ts';
 import { JobFailure, jobType, type JobType } from '../../domain/jobType.ts';
-import { STALE } from '../approvalTrail.ts';
-import { StalePlan, type InventoryApplies } from '../inventory/applies.ts';
+import { AttemptLost, StalePlan, type InventoryApplies } from '../inventory/applies.ts';
 
 type Payload = { mutations: Mutation[] };
 
@@ -31,16 +30,16 @@ export function inventoryApply({ db, note, applies }: ApplyDeps): JobType<Payloa
     lane: 'activity',
     timeoutMs: 300_000,
     retry: { maxAttempts: 5 },
-    run: async ({ mutations }, { caller, jobId, source, log }) => {
-      const request = await requestOf(source);
+    run: async ({ mutations }, tools) => {
+      const request = await requestOf(tools.source);
       try {
-        const applied = await applies.apply(caller, jobId, mutations, request?.plan ?? null);
-        log('info', `${applied.changes.length} records have changed`);
+        const applied = await applies.apply(tools, mutations, request?.plan ?? null);
+        tools.log('info', `${applied.changes.length + applied.others} records have changed`);
         return applied;
       } catch (error) {
         if (!(error instanceof StalePlan)) throw failureOf(error);
         if (request) await keepDifference(request, error);
-        throw new JobFailure(STALE, error.message, { retryable: false });
+        throw new JobFailure(STALE_PLAN, error.message, { retryable: false });
       }
     },
   });
@@ -48,6 +47,7 @@ export function inventoryApply({ db, note, applies }: ApplyDeps): JobType<Payloa
 
 /** What a write refuses is refused again the next time; only being overtaken is worth another try. */
 function failureOf(error: unknown): unknown {
+  if (error instanceof AttemptLost) return new JobFailure('attempt_lost', 'Another attempt has the job, or it has ended', { retryable: false });
   if (!(error instanceof AppError)) return error;
   if (error.code === 'permission_denied') return new JobFailure('permission_lost', error.message, { retryable: false });
   const overtaken = error.code === 'conflict' && error.extra.conflicts === undefined;

@@ -14,8 +14,9 @@ const { lookAtApproval, remindOfApproval, expireApproval, closeApproval } = prox
   startToCloseTimeout: '5 seconds', localRetryThreshold: '5 seconds', retry,
 });
 
-/** A job that another run has started is looked at in such steps. */
+/** A job that another run has started is looked at in such steps, each twice as long as the one before. */
 const FOLLOW_MS = 15_000;
+const MAX_FOLLOW_MS = 600_000;
 
 export const approvalChanged = defineSignal(APPROVAL_CHANGED);
 
@@ -25,6 +26,7 @@ export const approvalChanged = defineSignal(APPROVAL_CHANGED);
  */
 export async function approval({ approvalId, heartbeatMs }: ApprovalStart): Promise<ApprovalResult> {
   let news = 0;
+  let followed = 0;
   setHandler(approvalChanged, () => void (news += 1));
   try {
     for (;;) {
@@ -36,10 +38,13 @@ export async function approval({ approvalId, heartbeatMs }: ApprovalStart): Prom
         await condition(() => news !== seen, step.ms);
       } else if (step.do === 'follow') {
         setCurrentDetails(step.note);
-        if (!(await runChild(step.job))) await condition(() => news !== seen, FOLLOW_MS);
+        if (!(await runChild(step.job))) await condition(() => news !== seen, Math.min(FOLLOW_MS * 2 ** followed++, MAX_FOLLOW_MS));
       } else if (step.do === 'remind') await remindOfApproval(approvalId);
       else if (step.do === 'expire') await expireApproval(approvalId);
-      else await executing(heartbeatMs).executeApproval(approvalId);
+      else {
+        const earlyMs = await executing(heartbeatMs).executeApproval(approvalId);
+        if (earlyMs > 0) await condition(() => news !== seen, earlyMs);
+      }
     }
   } catch (failure) {
     // Cancelled in Temporal: nobody will decide any more.

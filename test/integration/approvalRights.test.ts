@@ -89,6 +89,19 @@ describe('nobody approves what they asked for', () => {
     expect(await refused(approve(somebody.client, another.id))).toEqual([403, 'self_approval']);
     expect(await refused(approve(gateway('somebody-else'), another.id))).toEqual([200, undefined]);
   });
+  test('through the gateway by two names of one account', async () => {
+    const { tenant } = people();
+    const somebody = await person(bed.app);
+    const email = `${somebody.username}@Example.org`;
+    await admin(bed.app).put(`/api/users/${somebody.id}`, { email });
+    const gateway = (actor: string) => bed.app.client.as({ actor, roles: both, tenant });
+    const made = await request(gateway(somebody.username));
+    for (const actor of [email, email.toUpperCase(), somebody.id]) expect(await refused(approve(gateway(actor), made.id))).toEqual([403, 'self_approval']);
+    const two = await request(gateway('requester'), { requiredApprovals: 2 });
+    expect(await refused(approve(gateway(somebody.username), two.id))).toEqual([200, undefined]);
+    expect(await refused(approve(gateway(email), two.id))).toEqual([409, 'already_decided']);
+    expect((await read(gateway(email), two.id)).you).toEqual({ mayDecide: false, reason: 'already_decided', mayCancel: false });
+  });
   test('with a second account of the same e-mail address, given before or after', async () => {
     const { tenant } = people();
     const [one, two] = [await person(bed.app, { roleId: 'operator', tenantId: tenant }), await person(bed.app, { roleId: 'approver', tenantId: tenant })];
@@ -191,6 +204,18 @@ describe('who may cancel', () => {
   });
 });
 
+test('with a password for one login nothing is seen or done', async () => {
+  const { tenant } = people();
+  const somebody = await person(bed.app, { roleId: 'operator', tenantId: tenant });
+  const made = await request(somebody.client, { tenantId: tenant });
+  const { body } = await admin(bed.app).post(`/api/users/${somebody.id}/reset-password`, {});
+  const token = (await bed.app.client.as({ token: null }).post('/api/auth/login/local', { username: somebody.username, password: body.oneTimePassword })).body.accessToken as string;
+  const limited = bed.app.client.as({ token });
+  for (const path of ['/api/workflows', `/api/workflows/${made.id as string}`]) expect(await refused(limited.get(path))).toEqual([403, 'password_change_required']);
+  expect(await refused(cancel(limited, made.id))).toEqual([403, 'password_change_required']);
+  expect((await limited.get('/api/rbac/summary')).status).toBe(200);
+});
+
 describe('who sees what', () => {
   let asker: TestClient;
   let made: any;
@@ -205,6 +230,11 @@ describe('who sees what', () => {
       expect(await refused(stranger.post(`/api/workflows/${made.id as string}/${path}`, path === 'comments' ? { text: 'x' } : {}))).toEqual([404, 'not_found']);
     }
     expect((await stranger.get(`/api/workflows/${made.id as string}`)).status).toBe(404);
+    // Whom a gateway calls by the same name in another tenant need not be the same.
+    const namesake = bed.app.client.as({ actor: 'asker', roles: 'operator', tenant: 'unseen' });
+    expect((await namesake.get(`/api/workflows/${made.id as string}`)).status).toBe(404);
+    expect(await refused(cancel(namesake, made.id))).toEqual([404, 'not_found']);
+    expect((await namesake.get('/api/workflows?requestedByMe')).body.items).toEqual([]);
   });
   test('a requester without any read permission sees their own; somebody named sees what they may decide', async () => {
     const role = async (name: string, permissions: string[]) => (await admin(bed.app).post('/api/rbac/roles', { name, permissions })).body.id as string;

@@ -102,6 +102,29 @@ test('killed after the job was made and before anybody knew: its run is started 
   await worker.terminate();
 });
 
+test('records that change after the job was made, and before it writes, make it stale all the same', async () => {
+  const root = api.client.as({ actor: 'root', roles: 'platform-admin' });
+  const { body: net } = await root.post('/api/inventory/prefixes', { cidr: '10.8.0.0/16' });
+  const change = { validationRequest: { mutations: [
+    { resource: 'prefixes', operation: 'update', record: { id: net.id, status: 'reserved' } }, { resource: 'regions', operation: 'create', record: { name: 'not made' } },
+  ] } };
+  const [differs, invalid] = [await request(asker, change), await request(asker, prefix('10.7.0.0/16'))];
+  for (const { id } of [differs, invalid]) {
+    await approve(decider, id);
+    await api.deps.approvals.runs.execute(id);
+  }
+  await root.put(`/api/inventory/prefixes/${net.id as string}`, { description: 'meanwhile' });
+  await root.post('/api/inventory/prefixes', { cidr: '10.7.0.0/16' });
+  const worker = await startWorker();
+  const end = await untilExecution(asker, differs.id, 'stale', 45_000);
+  expect(end).toMatchObject({ error: { code: 'stale_plan' }, difference: { effects: [{ approved: { version: 1 }, now: { version: 2 } }] } });
+  expect((await asker.get(`/api/jobs/${end.jobId as string}`)).body).toMatchObject({ status: 'failed', attempts: 1, error: { code: 'stale_plan' } });
+  expect(await untilExecution(asker, invalid.id, 'stale', 45_000)).toMatchObject({ difference: { conflicts: [{ code: 'duplicate' }], effects: [] } });
+  expect((await root.get('/api/inventory/regions?name=not%20made')).body.items).toEqual([]);
+  expect((await root.get(`/api/inventory/prefixes/${net.id as string}`)).body).toMatchObject({ status: 'active' });
+  await worker.terminate();
+});
+
 test('killed in the middle of the job: it is taken up', async () => {
   const worker = await startWorker();
   const made = await request(asker, { jobType: 'core.sleep', jobPayload: { durationMs: 2_500 } });

@@ -1,6 +1,6 @@
-import { invalidField } from '../../domain/errors.ts';
-import { MAX_MUTATIONS } from '../../domain/inventory/mutations.ts';
-import type { Mutation } from '../../domain/inventory/planning.ts';
+import { invalidField } from '../domain/errors.ts';
+import { MAX_MUTATIONS } from '../domain/inventory/mutations.ts';
+import type { Mutation } from '../domain/inventory/planning.ts';
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
