@@ -168,7 +168,7 @@ test('nothing of what was asked reaches Temporal', async () => {
   await untilClosed(made.id);
   const texts = (await Promise.all([textOf(`approval:${made.id as string}`), textOf(`job:${jobId as string}`)])).join();
   // What is known to be there is found, so what is not found is not there.
-  expect([texts.includes(made.id), texts.includes(jobId), texts.includes('approvalChanged')]).toEqual([true, true, true]);
+  expect([texts.includes(made.id), texts.includes(jobId), texts.includes('approval of http.request')]).toEqual([true, true, true]);
   expect(texts).not.toContain('hunter2');
   expect(texts).not.toContain('words of');
   const { db } = bed.app.deps;
