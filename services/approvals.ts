@@ -21,7 +21,11 @@ export type Approvals = ReturnType<typeof createApprovals>;
 export type { ApprovalFilter } from '../db/approvals.ts';
 
 /** A request as somebody sees it: who may decide about it, whether they may, whether they have, and whether it is their own. */
-export type Seen = { approval: Approval; assignees: Assignees; refusal: DecisionRefusal | null; earlier: ApprovalDecision | undefined; own: boolean };
+export type Seen = {
+  approval: Approval; assignees: Assignees; refusal: DecisionRefusal | null; earlier: ApprovalDecision | undefined; own: boolean;
+  /** Names by which they may be known. */
+  names: string[];
+};
 
 export type ApprovalList = Page<Seen> & { counts: Record<ApprovalStatus, number> };
 
@@ -68,7 +72,7 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
       const assignees = assigned(approval.id);
       const requesterNames = [...approval.requesterNames, ...called(approval.createdBy)];
       const refusal = refusalToDecide({ place: placeOfApproval(approval), requesterNames, ...assignees }, { actorId: caller.actorId, names, rights: caller.rights });
-      return { approval, assignees, refusal, earlier: decisions.find(({ approvalId }) => approvalId === approval.id), own: isOwn(caller, approval) };
+      return { approval, assignees, refusal, names, earlier: decisions.find(({ approvalId }) => approvalId === approval.id), own: isOwn(caller, approval) };
     });
   }
 
@@ -82,7 +86,7 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
   }
 
   /** Runs a change of a request that the caller sees, with its row locked. What is not allowed is noted, and told. */
-  async function acting(caller: Caller, id: string, action: string, act: (work: Work<DispatchTask>, seen: Seen, trx: Knex) => Promise<void>): Promise<void> {
+  async function acting(caller: Caller, id: string, action: string, act: (work: Work<DispatchTask>, seen: Seen, trx: Knex) => Promise<void> | void): Promise<void> {
     const known = (await find(caller, id)).approval;
     const at = { ...caller, tenantId: known.tenantId };
     try {
@@ -129,14 +133,13 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
      * `permission_denied`, `self_approval`, `not_assigned`, `already_decided`, `approval_closed`, `content_changed`, `version_stale`.
      */
     decide: (caller: Caller, id: string, outcome: DecisionOutcome, { comment, contentHash, version }: Word): Promise<void> =>
-      acting(caller, id, outcome === 'approved' ? 'workflow.approve' : 'workflow.reject', async (work, { approval, refusal, earlier }, trx) => {
+      acting(caller, id, outcome === 'approved' ? 'workflow.approve' : 'workflow.reject', (work, { approval, refusal, earlier, names }) => {
         if (refusal) throw new Denied(refusal);
         mustBePending(approval);
         checkVersion(approval, version);
         if (contentHash !== undefined && contentHash !== approval.contentHash) throw new AppError('content_changed', `The contentHash of the request is ${approval.contentHash}.`);
-        const actorNames = (await namesOf(trx, [caller.actorId]))(caller.actorId);
         if (earlier) throw new AppError('already_decided', `You have ${earlier.outcome} the request at ${earlier.decidedAt.toISOString()}.`);
-        work.insert(ApprovalDecision, { approvalId: id, actorId: caller.actorId, actorNames, outcome, comment: comment ?? null, contentHash: approval.contentHash, decidedAt: work.now });
+        work.insert(ApprovalDecision, { approvalId: id, actorId: caller.actorId, actorNames: names, outcome, comment: comment ?? null, contentHash: approval.contentHash, decidedAt: work.now });
         const decisive = outcome === 'rejected' || approval.approvalCount + 1 >= approval.requiredApprovals;
         const after = decisive ? close(work, approval, caller, outcome, comment) : changed(approval, { approvalCount: approval.approvalCount + 1 });
         if (!decisive) work.change(approvalChange(id, { status: 'pending' }, { approval_count: after.approvalCount, updated_at: work.now }));
@@ -157,7 +160,6 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
         if (approval.status !== 'pending' && approval.execution !== 'queued') throw new AppError('approval_closed', `The request is ${approval.status}.`);
         const after = close(work, approval, caller, 'cancelled', comment);
         work.audit('workflow.cancel', approvalSubject(approval), { before: approvalView(approval), after: { ...approvalView(after), comment: comment ?? null } });
-        return Promise.resolve();
       }),
 
     /** Says something about a request: its requester, and whoever may decide or write there. Errors: `not_found`, `permission_denied`, `limit_reached`. */
