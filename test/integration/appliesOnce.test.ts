@@ -19,26 +19,35 @@ async function claimed(attempts: number) {
 const create = (cidr: string) => [{ resource: 'prefixes', operation: 'create', record: { cidr } }];
 const count = async (cidr: string) => (await bed.app.deps.db('prefixes').where({ cidr })).length;
 
-test('two attempts of one job at once make its changes once, and both say the same', async () => {
+type Mutations = Parameters<typeof bed.app.deps.inventory.writes.rehearse>[1];
+
+/** Two attempts of one job at once: the first holds its locks, and waits for the test, while the second begins. */
+async function twice(mutations: Mutations, withPlan: boolean) {
   const { db, inventory: { applies, writes } } = bed.app.deps;
-  for (const withPlan of [true, false]) {
-    const cidr = withPlan ? '10.1.0.0/16' : '10.2.0.0/16';
-    const { attempt } = await claimed(1);
-    const approved = withPlan ? freeze(await writes.rehearse(attempt(1).caller, create(cidr))) : null;
-    // The first holds its locks while the second begins: what it writes last waits for this.
-    const trx = await db.transaction();
-    await trx.raw('LOCK TABLE inventory_applies IN SHARE MODE');
-    const first = applies.apply(attempt(1), create(cidr), approved);
-    await eventually(async () => (await db.raw("SELECT count(*) AS n FROM pg_locks WHERE NOT granted AND relation = 'inventory_applies'::regclass")).rows[0].n as number, (n) => n > 0);
-    const second = applies.apply(attempt(1), create(cidr), approved);
-    await eventually(async () => (await db.raw("SELECT count(*) AS n FROM pg_locks WHERE NOT granted AND locktype = 'advisory'")).rows[0].n as number, (n) => n > 0);
-    await trx.rollback();
-    const [one, other] = await Promise.all([first, second]);
-    expect(other).toEqual(one);
-    expect(one.changes).toMatchObject([{ action: 'create', resource: 'prefixes' }]);
-    expect(await count(cidr)).toBe(1);
-    expect(await applies.apply(attempt(1), create(cidr), approved)).toEqual(one);
-  }
+  const { attempt } = await claimed(1);
+  const approved = withPlan ? freeze(await writes.rehearse(attempt(1).caller, mutations)) : null;
+  const apply = () => applies.apply(attempt(1), mutations, approved);
+  const waiting = (lock: string) => eventually(async () => (await db.raw(`SELECT count(*) AS n FROM pg_locks WHERE NOT granted AND ${lock}`)).rows[0].n as number, (n) => n > 0);
+  const trx = await db.transaction();
+  await trx.raw('LOCK TABLE inventory_applies IN SHARE MODE');
+  const first = apply();
+  await waiting("relation = 'inventory_applies'::regclass");
+  const second = apply();
+  await waiting("(locktype = 'advisory' OR locktype = 'transactionid' OR locktype = 'tuple')");
+  await trx.rollback();
+  const [one, other] = await Promise.all([first, second]);
+  expect(other).toEqual(one);
+  expect(await apply()).toEqual(one);
+  return one;
+}
+
+test.each([true, false])('two attempts of one job at once make its changes once, and both say the same (with a plan: %s)', async (withPlan) => {
+  const cidr = withPlan ? '10.1.0.0/16' : '10.2.0.0/16';
+  expect((await twice(create(cidr), withPlan)).changes).toMatchObject([{ action: 'create', resource: 'prefixes' }]);
+  const [row] = await bed.app.deps.db('prefixes').where({ cidr });
+  expect(await count(cidr)).toBe(1);
+  expect((await twice([{ resource: 'prefixes', operation: 'update', record: { id: row.id, description: 'once' } }], withPlan)).changes).toEqual([{ action: 'update', resource: 'prefixes', id: row.id, version: 2 }]);
+  expect((await twice([{ resource: 'prefixes', operation: 'delete', record: { id: row.id } }], withPlan)).changes).toMatchObject([{ action: 'delete', id: row.id }]);
 });
 
 test('an attempt that was taken for dead, or whose job has ended, changes nothing', async () => {

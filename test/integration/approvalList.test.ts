@@ -78,6 +78,18 @@ test('a list holds what a read shows, and nothing else, page by page, with its c
   expect(Math.max(...seen)).toBe(60);
 }, 60_000);
 
+test('a role that is held elsewhere shows nothing here', async () => {
+  const { items } = (await root.get('/api/rbac/roles')).body;
+  const idOf = (name: string) => items.find((each: any) => each.name === name).id as string;
+  const somebody = await person(bed.app, { roleId: idOf('only asks'), tenantId: 'lb' }, { roleId: idOf('only approves'), tenantId: 'la' });
+  const [here, there] = await Promise.all(['la', 'lb'].map((tenantId) => request(root, { tenantId, assignedRoleIds: [idOf('only asks')] })));
+  expect((await all(somebody.client, '')).ids).toEqual([]);
+  for (const { id } of [here, there]) expect((await somebody.client.get(`/api/workflows/${id as string}`)).status).toBe(404);
+  await root.post('/api/rbac/assignments', { userId: somebody.id, roleId: idOf('only asks'), tenantId: 'la' });
+  const { ids } = await all(somebody.client, '');
+  expect([ids.includes(here.id), ids.includes(there.id)]).toEqual([true, false]);
+});
+
 test('what is no cursor, filter or status is refused', async () => {
   for (const query of ['cursor=x', 'status=odd', 'assignedToMe=maybe', 'sort=title', 'limit=0']) expect((await root.get(`/api/workflows?${query}`)).status).toBe(400);
 });

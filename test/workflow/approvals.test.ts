@@ -108,8 +108,10 @@ describe('runs that are gone', () => {
     await bed.app.deps.db('jobs').where({ id: job.id }).update({ checked_at: new Date(0) });
     await bed.app.deps.reconcile.jobs(AbortSignal.timeout(5_000));
     await untilExecution(asker, made.id, 'succeeded', 30_000);
-    await untilClosed(made.id);
+    await eventually(() => stateOf(made.id), (state) => state.found && state.status !== 'running', { withinMs: 30_000 });
     expect(await jobsOf(made.id)).toHaveLength(1);
+    // It waits between its looks.
+    expect((await run(made.id, (handle) => handle.describe())).historyLength).toBeLessThan(60);
   });
 });
 
