@@ -71,7 +71,7 @@ export type Reader = {
 };
 
 export type ApprovalFilter = {
-  status?: readonly ApprovalStatus[]; type?: string; tenantId?: string; assignedToMe?: boolean; requestedByMe?: boolean;
+  status?: readonly ApprovalStatus[]; type?: string; tenantId?: string; execution?: Execution; assignedToMe?: boolean; requestedByMe?: boolean;
 };
 
 type Condition = { sql: string; bindings: Knex.RawBinding[] };
@@ -94,15 +94,18 @@ function waysOf({ actorId, ownTenantId, names, read, approve, roles }: Reader, a
   const named = (kind: string, id: string, scope: readonly Condition[]): Way => ({
     from: ASSIGNED, where: all([{ sql: 's.kind = ? AND s.assignee_id = ?', bindings: [kind, id] }, mayApprove, others, ...scope]),
   });
+  const undecided: Condition = {
+    sql: "NOT (a.status = 'pending' AND EXISTS (SELECT FROM approval_decisions AS d WHERE d.approval_id = a.id AND jsonb_exists_any(d.actor_names, ?::text[])))", bindings: [[...names]],
+  };
   const mine = [named('user', actorId, []), ...roles.map(([roleId, scope]) => named('role', roleId, [scopeCondition(scope, PLACE)]))];
   const readable: Way = { from: 'approvals AS a', where: scopeCondition(read, PLACE) };
   const own: Way = { from: 'approvals AS a', where: all([{ sql: 'a.created_by = ?', bindings: [actorId] }, ...equal('a.tenant_id', ownTenantId)]) };
-  if (assignedToMe) return mine;
+  if (assignedToMe) return mine.map(({ from, where }) => ({ from, where: all([where, undecided]) }));
   return read.kind === 'everywhere' ? [readable] : [readable, own, ...mine];
 }
 
-const conditionsOf = ({ type, tenantId, requestedByMe }: ApprovalFilter, { actorId, ownTenantId }: Reader): Condition[] => [
-  ...equal('a.type', type), ...equal('a.tenant_id', tenantId),
+const conditionsOf = ({ type, tenantId, execution, requestedByMe }: ApprovalFilter, { actorId, ownTenantId }: Reader): Condition[] => [
+  ...equal('a.type', type), ...equal('a.tenant_id', tenantId), ...equal('a.execution', execution),
   ...(requestedByMe ? [...equal('a.created_by', actorId), ...equal('a.tenant_id', ownTenantId)] : []),
 ];
 
@@ -138,7 +141,7 @@ export async function countApprovals(db: Knex, reader: Reader, filter: ApprovalF
 /** Requests that are not settled and that nobody has looked at for a while, the longest first; says when to look again. */
 export const takeUnsettledApprovals = (db: Knex, { now, pending, begun, limit }: { now: Date; pending: Date; begun: Date; limit: number }): Promise<Approval[]> =>
   Approval.query(db)
-    .patch({ checkAt: Approval.raw("CASE status WHEN 'pending' THEN ?::timestamptz ELSE ?::timestamptz END", [pending, begun]) })
+    .patch({ checkAt: Approval.raw("CASE WHEN status = 'pending' AND expires_at > ? THEN LEAST(?, expires_at) ELSE ? END", [now, pending, begun]) })
     .whereIn('id', (query) =>
       query.select('id').from('approvals')
         .where('check_at', '<=', now).where((open) => open.where('status', 'pending').orWhereIn('execution', ['queued', 'running']))
@@ -154,13 +157,13 @@ const CALLED = ['id', 'lower(username)', 'lower(email)', 'lower(external_id)'];
  */
 export async function namesOf(db: Knex, actorIds: readonly string[]): Promise<(actorId: string) => string[]> {
   const ids = [...new Set(actorIds)];
-  const accounts = CALLED.map((called) => `SELECT username, email, external_id FROM users WHERE ${called} = ${called === 'id' ? 'asked.actor' : 'asked.name'}`);
-  const { rows }: { rows: { actor: string; username: string; email: string | null; external_id: string | null }[] } = await db.raw(
+  const accounts = CALLED.map((called) => `SELECT id, username, email, external_id FROM users WHERE ${called} = asked.name`);
+  const { rows }: { rows: { actor: string; id: string; username: string; email: string | null; external_id: string | null }[] } = await db.raw(
     `SELECT asked.actor, u.* FROM unnest(?::text[], ?::text[]) AS asked (actor, name) CROSS JOIN LATERAL (${accounts.join(' UNION ')}) AS u`, [ids, ids.map(normalName)],
   );
   const names = new Map(ids.map((id) => [id, new Set([normalName(id)])]));
-  for (const { actor, username, email, external_id } of rows) {
-    for (const name of [username, email, external_id]) if (name !== null && name !== '') names.get(actor)?.add(normalName(name));
+  for (const { actor, id, username, email, external_id } of rows) {
+    for (const name of [id, username, email, external_id]) if (name !== null && name !== '') names.get(actor)?.add(normalName(name));
   }
   return (actorId) => [...(names.get(actorId) ?? [])];
 }

@@ -53,9 +53,11 @@ const workflow = {
   jobType: nullable(Type.String()), jobId: nullable(Type.String()), error: nullable(Type.String({ description: 'The code of the failure.' })),
   expiresAt: Type.String({ format: 'date-time' }), executeAt: nullable(Type.String({ format: 'date-time' })),
 };
+const assigned = { assignedUserIds: Type.Array(Type.String()), assignedRoleIds: Type.Array(Type.String()) };
 const Workflow = data(workflow);
-const WorkflowDecision = data({ ...workflow, decision: Type.Enum([...DECISIONS]) });
-const WorkflowComment = data({ ...workflow, number: Type.Integer({ description: 'Of the comment; its text is in the request.' }) });
+const WorkflowWaits = data({ ...workflow, ...assigned });
+const WorkflowDecision = data({ ...workflow, decision: Type.Enum([...DECISIONS]), decidedBy: Type.String() });
+const WorkflowComment = data({ ...workflow, number: Type.Integer({ description: 'Of the comment; its text is in the request.' }), commentedBy: Type.String() });
 
 /** The singulars of the resources of the inventory. */
 const INVENTORY = [
@@ -82,8 +84,8 @@ export const EVENT_DATA = {
   'auth.user.created': User, 'auth.user.updated': User,
   'schedule.created': Schedule, 'schedule.updated': Schedule, 'schedule.deleted': Schedule,
   'schedule.fired': ScheduleFired, 'schedule.skipped': ScheduleSkipped,
-  'workflow.created': Workflow, 'workflow.approved': Workflow, 'workflow.rejected': Workflow, 'workflow.expired': Workflow, 'workflow.cancelled': Workflow,
-  'workflow.executed': Workflow, 'workflow.reminder': Workflow, 'workflow.decision.created': WorkflowDecision, 'workflow.comment.created': WorkflowComment,
+  'workflow.created': WorkflowWaits, 'workflow.approved': Workflow, 'workflow.rejected': Workflow, 'workflow.expired': Workflow, 'workflow.cancelled': Workflow,
+  'workflow.executed': Workflow, 'workflow.reminder': WorkflowWaits, 'workflow.decision.created': WorkflowDecision, 'workflow.comment.created': WorkflowComment,
   ...INVENTORY_DATA,
 } as const satisfies Record<string, TObject>;
 

@@ -9,6 +9,7 @@ import type { FrozenEffect } from '../domain/inventory/frozenPlan.ts';
 import { RESOURCE_NAMES, type ResourceName } from '../domain/inventory/names.ts';
 import type { PlanConflict } from '../domain/inventory/planning.ts';
 import { RESOURCES } from '../domain/inventory/resources/index.ts';
+import { labelOf } from '../domain/inventory/standing.ts';
 import type { Role } from '../domain/roles.ts';
 import { contains, covers, isNowhere, type Scope } from '../domain/scope.ts';
 import type { Log } from '../platform/log.ts';
@@ -27,6 +28,12 @@ export type ApprovalPage = Seen & {
   requester: Pick<Holder, 'id' | 'username' | 'displayName'> | null;
   deciders: { users: NamedDecider[]; roles: Role[] };
   decisions: ApprovalDecision[]; comments: ApprovalComment[];
+  /** Everybody who has a part in it and has an account. */
+  people: ReadonlyMap<string, Pick<Holder, 'username' | 'displayName'>>;
+  /** What the records are called that effects refer to, by their ids, where the reader may read them. */
+  labels: ReadonlyMap<string, string>;
+  /** Whether the reader may be told what was asked for of the inventory, and what the plan advised. */
+  isToldPlan: boolean;
   /** Whether the reader may be told of a record that changes. */
   isTold(effect: FrozenEffect): boolean;
   /** A conflict as the reader may be told of it: it was found with the requester's eyes. */
@@ -42,7 +49,9 @@ export type ApprovalPage = Seen & {
 const isTold = (scope: Scope, { approval, refusal }: Seen) => ({ resource, place }: FrozenEffect): boolean =>
   covers(scope, place) || (RESOURCES[resource].standing === 'catalogue' && !isNowhere(scope)) || (refusal === null && contains(placeOfApproval(approval), place));
 
-function reasonNot({ id, username, enabled, holds }: Holder, { approval }: Seen): string | null {
+function reasonNot({ id, username, enabled, holds }: Holder, { approval }: Seen, decisions: readonly ApprovalDecision[]): string | null {
+  if (decisions.some(({ actorId, actorNames }) => actorId === id || isSamePerson(actorNames, [id, username].map(normalName)))) return 'already_decided';
+  if (approval.status !== 'pending') return approval.status;
   if (isSamePerson(approval.requesterNames, [id, username].map(normalName))) return 'self_approval';
   if (!enabled) return 'disabled';
   return holds ? null : 'permission_denied';
@@ -75,13 +84,27 @@ export function createApprovalPages({ db, access, checks, log }: Deps) {
   }
 
   async function conflictsFor(scope: Scope, { own }: Seen, conflicts: readonly PlanConflict[]): Promise<ApprovalPage['tellConflict']> {
-    if (own) return (conflict) => conflict;
     const readable = new Set<string>();
     for (const name of new Set(conflicts.map(({ resource }) => resource).filter(isOfInventory))) {
       const ids = conflicts.flatMap(({ resource, id }) => (resource === name && id !== null ? [id] : []));
-      for (const id of await findReadable(db, RESOURCES[name], scope, ids)) readable.add(`${name}/${id}`);
+      for (const { id } of await findReadable(db, RESOURCES[name], scope, ids)) readable.add(`${name}/${id}`);
     }
-    return (conflict) => (conflict.id !== null && readable.has(`${conflict.resource ?? ''}/${conflict.id}`) ? conflict : { ...conflict, message: 'a record stands against it', resource: null, id: null });
+    const isTold = ({ resource, id }: PlanConflict) => (id !== null && readable.has(`${resource ?? ''}/${id}`)) || (own && !isOfInventory(resource));
+    return (conflict) => (isTold(conflict) ? conflict : { ...conflict, message: 'a record stands against it', resource: null, id: null });
+  }
+
+  /** What effects refer to, by its name; what is not there yet is in the effects themselves. */
+  async function labelsFor(scope: Scope, { plan }: Approval): Promise<Map<string, string>> {
+    const wanted = new Map<ResourceName, Set<string>>();
+    for (const { resource, changes } of plan?.effects ?? []) {
+      for (const { field, before, after } of changes) {
+        const to = RESOURCES[resource].fields[field]?.reference;
+        for (const id of [before, after]) if (to !== undefined && typeof id === 'string') wanted.set(to, (wanted.get(to) ?? new Set()).add(id));
+      }
+    }
+    const labels = new Map<string, string>();
+    for (const [name, ids] of wanted) for (const row of await findReadable(db, RESOURCES[name], scope, [...ids])) labels.set(row.id, labelOf(RESOURCES[name], row));
+    return labels;
   }
 
   return {
@@ -90,20 +113,22 @@ export function createApprovalPages({ db, access, checks, log }: Deps) {
       const { approval, assignees } = seen;
       const scope = access.scope(caller, 'inventory:read');
       const open = approval.status === 'pending' || approval.execution === 'queued';
-      const [people, roles, decisions, comments, hindrance] = await Promise.all([
-        findHolders(db, [...assignees.userIds, approval.createdBy], 'workflow:approve', placeOfApproval(approval)),
+      const [roles, decisions, comments, hindrance, labels] = await Promise.all([
         findRoles(db, assignees.roleIds), decisionsOf(db, approval.id), commentsOf(db, approval.id),
-        planned && open && approval.jobType !== null ? hindranceOf(approval) : null,
+        planned && open && approval.jobType !== null ? hindranceOf(approval) : null, labelsFor(scope, approval),
       ]);
+      const involved = [approval.createdBy, approval.closedBy ?? '', ...[...decisions, ...comments].map(({ actorId }) => actorId)];
+      const people = await findHolders(db, [...new Set([...assignees.userIds, ...involved])], 'workflow:approve', placeOfApproval(approval));
       const byId = new Map(people.map((person) => [person.id, person]));
       return {
-        ...seen, decisions, comments, hindrance,
+        ...seen, decisions, comments, hindrance, labels, people: byId,
+        isToldPlan: seen.own || seen.refusal === null || covers(scope, placeOfApproval(approval)),
         requester: byId.get(approval.createdBy) ?? null,
         deciders: {
           users: assignees.userIds.flatMap((id): NamedDecider[] => {
             const person = byId.get(id);
             if (!person) return [];
-            const reason = reasonNot(person, seen);
+            const reason = reasonNot(person, seen, decisions);
             return [{ id, username: person.username, displayName: person.displayName, mayDecide: reason === null, reason }];
           }),
           roles: [...roles.values()],

@@ -47,6 +47,8 @@ export function createApprovalReconcile({ db, commit, clock, log, runs, inspect,
     // Its job has an end of its own, which is the end of the request.
     if (approval.execution === 'running') return false;
     log.warn({ approvalId: approval.id, status: approval.status, workflow: state }, 'closing a request whose run has ended');
+    // What had expired by then has expired; what has not is closed for another reason.
+    await runs.expire(approval.id);
     await runs.close(approval.id, `the run that waited for the decision has ended: ${state.status}`);
     return true;
   }

@@ -4,7 +4,7 @@ import { namesOf } from '../db/approvals.ts';
 import type { Commit } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
 import { Approval, ApprovalAssignee } from '../db/models/Approval.ts';
-import { APPLY, contentHash, DEFAULT_EXPIRY_MS, MAX_AHEAD_MS, MAX_PLANNED_EFFECTS, type ApprovalContent } from '../domain/approvals.ts';
+import { APPLY, contentHash, DEFAULT_EXPIRY_MS, isSamePerson, MAX_AHEAD_MS, MAX_PLANNED_EFFECTS, normalName, type ApprovalContent } from '../domain/approvals.ts';
 import type { Caller } from '../domain/caller.ts';
 import { AppError, invalidField, invalidFields, type FieldError } from '../domain/errors.ts';
 import { freeze, type FrozenPlan } from '../domain/inventory/frozenPlan.ts';
@@ -52,7 +52,7 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
     return (await resolveTarget(db, target, access.scope(caller, 'workflow:write'), 'body')).place;
   }
 
-  async function assigneeErrors(names: readonly string[], { assignedUserIds, assignedRoleIds, requiredApprovals = 1 }: ApprovalRequest, actorId: string, place: Place): Promise<FieldError[]> {
+  async function assigneeErrors(names: readonly string[], { assignedUserIds, assignedRoleIds, requiredApprovals = 1 }: ApprovalRequest, place: Place): Promise<FieldError[]> {
     const [users, roles] = [await findHolders(db, assignedUserIds, 'workflow:approve', place), await findRoles(db, assignedRoleIds)];
     const known = new Set(users.filter(({ enabled }) => enabled).map(({ id }) => id));
     const errors = [
@@ -60,9 +60,9 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
       ...assignedRoleIds.flatMap((id, i) => (roles.has(id) ? [] : [wrong(`/assignedRoleIds/${i}`, 'not_found', `there is no role with id ${id}`)])),
     ];
     if (errors.length > 0 || assignedRoleIds.length > 0) return errors;
-    const others = assignedUserIds.filter((id) => id !== actorId && !names.includes(id.toLowerCase()));
+    const others = users.filter(({ id, username, holds }) => holds && !isSamePerson(names, [id, username].map(normalName)));
     if (others.length >= requiredApprovals) return [];
-    return [wrong('/assignedUserIds', 'too_few', `names ${others.length} who may decide besides you, and ${requiredApprovals} must`)];
+    return [wrong('/assignedUserIds', 'too_few', `names ${others.length} besides you who hold workflow:approve there, and ${requiredApprovals} must approve`)];
   }
 
   function timeErrors({ expiresAt, executeAt }: ApprovalRequest, now: Date): FieldError[] {
@@ -74,12 +74,13 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
   }
 
   /** What runs when it is approved. */
-  async function bind(at: Caller, { jobType, jobPayload, mutations }: ApprovalRequest): Promise<Pick<ApprovalContent, 'jobType' | 'jobPayload'>> {
+  async function bind(at: Caller, { jobType, jobPayload, mutations, executeAt }: ApprovalRequest): Promise<Pick<ApprovalContent, 'jobType' | 'jobPayload'>> {
     if (jobType === undefined && jobPayload !== undefined) throw invalidField('body', '/jobPayload', 'one_of', 'needs a jobType');
     const applied = mutations !== undefined && (jobType === undefined || jobType === APPLY);
     if (applied && jobPayload !== undefined) throw invalidField('body', '/jobPayload', 'one_of', 'is the change in validationRequest');
     if (applied) return { jobType: APPLY, jobPayload: null };
     if (jobType === APPLY) throw invalidField('body', '/validationRequest', 'required', `is required for jobs of the type ${APPLY}`);
+    if (jobType === undefined && executeAt) throw invalidField('body', '/executeAt', 'one_of', 'needs something that runs: a jobType or a validationRequest');
     if (jobType === undefined) return { jobType: null, jobPayload: null };
     const type = jobTypes.getDirect(jobType, '/jobType');
     for (const permission of permissionsFor(type)) await access.require(at, permission, { tenantId: at.tenantId });
@@ -111,7 +112,7 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
       await access.require(caller, 'workflow:write', place);
       const at = { ...caller, tenantId: place.tenantId };
       const names = (await namesOf(db, [caller.actorId]))(caller.actorId);
-      const errors = [...timeErrors(request, clock.now()), ...(await assigneeErrors(names, request, caller.actorId, place))];
+      const errors = [...timeErrors(request, clock.now()), ...(await assigneeErrors(names, request, place))];
       if (errors.length > 0) throw invalidFields(errors);
       const binding = await bind(at, request);
       const { mutations = null } = request;
@@ -128,7 +129,7 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
         const { now } = work;
         const approval = work.insert(Approval, {
           id: ids.next('apr'), ...content, mutations: mutations && [...mutations], status: 'pending', execution: 'none', approvalCount: 0, contentKey, contentHash: contentHash(contentKey, content),
-          expiresAt: request.expiresAt ?? new Date(now.getTime() + DEFAULT_EXPIRY_MS), reminders: 0, jobId: null, error: null, difference: null,
+          expiresAt: request.expiresAt ?? new Date(Math.min(now.getTime() + DEFAULT_EXPIRY_MS, executeAt?.getTime() ?? Infinity)), reminders: 0, jobId: null, error: null, difference: null,
           requesterNames: names, authority: authorityOf(caller), closedBy: null, closeComment: null, closedAt: null, executedAt: null,
           checkAt: new Date(now.getTime() + graceMs), createdAt: now, updatedAt: now, version: 1,
         } as Partial<Approval>);
@@ -136,7 +137,7 @@ export function createApprovalRequests({ db, commit, access, ids, clock, jobType
         for (const assigneeId of request.assignedRoleIds) work.insert(ApprovalAssignee, { approvalId: approval.id, kind: 'role', assigneeId });
         const { assignedUserIds, assignedRoleIds } = request;
         work.audit('workflow.create', approvalSubject(approval), { after: { ...approvalView(approval), assignedUserIds, assignedRoleIds } });
-        work.emit('workflow.created', approvalSubject(approval), approvalEvent(approval));
+        work.emit('workflow.created', approvalSubject(approval), { ...approvalEvent(approval), assignedUserIds, assignedRoleIds });
         work.dispatch(startApproval(approval, heartbeatMs));
         return { approval };
       });

@@ -1,4 +1,4 @@
-import { APPROVAL_SUMMARY_COLUMNS, approvalChange, lockApproval } from '../db/approvals.ts';
+import { APPROVAL_SUMMARY_COLUMNS, approvalChange, assigneesOf, lockApproval } from '../db/approvals.ts';
 import { NothingChanged, unlessNothing, type Commit, type Work } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
 import { Approval } from '../db/models/Approval.ts';
@@ -8,7 +8,7 @@ import { systemCaller, type Caller } from '../domain/caller.ts';
 import type { Clock } from '../platform/clock.ts';
 import { approvalWorkflowId, type ApprovalStep, type DispatchTask, type JobRun } from '../temporal/contracts.ts';
 import type { ApprovalChecks, Hindrance } from './approvalChecks.ts';
-import { approvalEvent, approvalSubject, approvalView, asRequester, boundPayload, changed, closeApproval, endExecution } from './approvalTrail.ts';
+import { approvalEvent, approvalSubject, approvalView, asRequester, boundPayload, changed, closeApproval, endExecution, tellClosed } from './approvalTrail.ts';
 import type { JobStarts } from './jobStarts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 
@@ -35,6 +35,7 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
   const closing = (approval: Approval, status: 'expired' | 'cancelled', comment: string | null, isRight: (current: Approval) => boolean): Promise<void> =>
     changing(asPlatform(approval), approval.id, isRight, (work, current) => {
       const after = closeApproval(work, current, { status, closedBy: 'system', comment });
+      tellClosed(work, after);
       work.audit(`workflow.${status === 'expired' ? 'expire' : 'cancel'}`, approvalSubject(current), { before: approvalView(current), after: { ...approvalView(after), comment } });
     });
 
@@ -70,10 +71,11 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
       const approval = await find(id);
       if (!approval) return;
       const due = dueReminders(approval, clock.now());
+      const { userIds: assignedUserIds, roleIds: assignedRoleIds } = (await assigneesOf(db, [id]))(id);
       await changing(asPlatform(approval), id, ({ status, reminders }) => status === 'pending' && reminders < due, (work, current) => {
         work.change(approvalChange(id, { status: 'pending', reminders: current.reminders }, { reminders: due }, { newVersion: false }));
         work.audit('workflow.remind', approvalSubject(current), { after: { reminder: due, expiresAt: current.expiresAt } });
-        work.emit('workflow.reminder', approvalSubject(current), approvalEvent(current));
+        work.emit('workflow.reminder', approvalSubject(current), { ...approvalEvent(current), assignedUserIds, assignedRoleIds });
       });
     },
 

@@ -23,7 +23,7 @@ export const approvalView = (approval: Approval) => ({
 });
 
 /** What an event tells of a request. */
-export const approvalEvent = (approval: Approval): EventData<'workflow.created'> => ({
+export const approvalEvent = (approval: Approval): EventData<'workflow.approved'> => ({
   approvalId: approval.id, type: approval.type, title: approval.title, siteId: approval.siteId, deviceId: approval.deviceId, status: approval.status, execution: approval.execution,
   requestedBy: approval.createdBy, requiredApprovals: approval.requiredApprovals, approvals: approval.approvalCount, jobType: approval.jobType, jobId: approval.jobId,
   error: approval.error?.code ?? null, expiresAt: approval.expiresAt.toISOString(), executeAt: approval.executeAt?.toISOString() ?? null,
@@ -53,10 +53,13 @@ export function closeApproval(work: Work<DispatchTask>, approval: Approval, { st
     status, execution, approval_count: approvalCount, closed_by: closedBy, close_comment: comment, closed_at: work.now, updated_at: work.now,
     check_at: new Date(Math.max(work.now.getTime(), approval.executeAt?.getTime() ?? 0) + graceMs),
   }));
-  const after = changed(approval, { status, execution, approvalCount });
-  work.emit(`workflow.${status}`, approvalSubject(approval), approvalEvent(after));
-  return after;
+  return changed(approval, { status, execution, approvalCount });
 }
+
+/** Adds to a commit that consumers are told how a request was closed. */
+export const tellClosed = (work: Work<DispatchTask>, after: Approval): void => {
+  if (after.status !== 'pending') work.emit(`workflow.${after.status}`, approvalSubject(after), approvalEvent(after));
+};
 
 /** What became of a request that was approved. */
 export type ExecutionEnd = { execution: Extract<Execution, 'succeeded' | 'failed' | 'stale'>; error: JobError | null; difference?: PlanDifference | null; denied?: boolean };

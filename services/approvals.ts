@@ -13,7 +13,7 @@ import { covers, placeInWords, PLATFORM, scopeOfRole } from '../domain/scope.ts'
 import type { Clock } from '../platform/clock.ts';
 import { wakeApproval, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
-import { approvalEvent, approvalSubject, approvalView, changed, closeApproval, placeOfApproval, type Closing } from './approvalTrail.ts';
+import { approvalEvent, approvalSubject, approvalView, changed, closeApproval, placeOfApproval, tellClosed, type Closing } from './approvalTrail.ts';
 import type { Audit } from './audit.ts';
 import { createWaitForEnd, type WaitLimits } from './waitForEnd.ts';
 
@@ -137,14 +137,15 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
         if (refusal) throw new Denied(refusal);
         mustBePending(approval);
         checkVersion(approval, version);
-        if (contentHash !== undefined && contentHash !== approval.contentHash) throw new AppError('content_changed', `The contentHash of the request is ${approval.contentHash}.`);
+        if (contentHash !== undefined && contentHash !== approval.contentHash) throw new AppError('content_changed', 'The contentHash is not that of the request: read it again before you decide.');
         if (earlier) throw new AppError('already_decided', `You have ${earlier.outcome} the request at ${earlier.decidedAt.toISOString()}.`);
         work.insert(ApprovalDecision, { approvalId: id, actorId: caller.actorId, actorNames: names, outcome, comment: comment ?? null, contentHash: approval.contentHash, decidedAt: work.now });
         const decisive = outcome === 'rejected' || approval.approvalCount + 1 >= approval.requiredApprovals;
         const after = decisive ? close(work, approval, caller, outcome, comment) : changed(approval, { approvalCount: approval.approvalCount + 1 });
         if (!decisive) work.change(approvalChange(id, { status: 'pending' }, { approval_count: after.approvalCount, updated_at: work.now }));
         work.audit(outcome === 'approved' ? 'workflow.approve' : 'workflow.reject', approvalSubject(approval), { before: approvalView(approval), after: { ...approvalView(after), comment: comment ?? null } });
-        work.emit('workflow.decision.created', approvalSubject(approval), { ...approvalEvent(after), decision: outcome });
+        work.emit('workflow.decision.created', approvalSubject(approval), { ...approvalEvent(after), decision: outcome, decidedBy: caller.actorId });
+        tellClosed(work, after);
       }),
 
     /**
@@ -159,28 +160,31 @@ export function createApprovals({ db, commit, access, audit, clock, changes, gra
         if (approval.execution === 'running') throw new AppError('execution_begun', `Its job ${approval.jobId ?? ''} runs; cancel that.`);
         if (approval.status !== 'pending' && approval.execution !== 'queued') throw new AppError('approval_closed', `The request is ${approval.status}.`);
         const after = close(work, approval, caller, 'cancelled', comment);
+        tellClosed(work, after);
         work.audit('workflow.cancel', approvalSubject(approval), { before: approvalView(approval), after: { ...approvalView(after), comment: comment ?? null } });
       }),
 
     /** Says something about a request: its requester, and whoever may decide or write there. Errors: `not_found`, `permission_denied`, `limit_reached`. */
     comment: (caller: Caller, id: string, text: string): Promise<void> =>
       acting(caller, id, 'workflow.comment', async (work, { approval, refusal, own }, trx) => {
-        const may = refusal === null || own || access.holds(caller.rights, 'workflow:write', placeOfApproval(approval));
-        if (!may) throw new Denied('permission_denied');
+        const concerned = refusal === null || own || access.holds(caller.rights, 'workflow:write', placeOfApproval(approval));
+        if (!concerned) throw new Denied(refusal);
         const last = await ApprovalComment.query(trx).where({ approval_id: id }).max('number as number').first();
         const number = (last?.number ?? 0) + 1;
         if (number > MAX_COMMENTS) throw new AppError('limit_reached', `A request may have ${MAX_COMMENTS} comments.`);
         work.insert(ApprovalComment, { approvalId: id, number, actorId: caller.actorId, text, createdAt: work.now });
         work.audit('workflow.comment', approvalSubject(approval), { after: { number } });
-        work.emit('workflow.comment.created', approvalSubject(approval), { ...approvalEvent(approval), number });
+        work.emit('workflow.comment.created', approvalSubject(approval), { ...approvalEvent(approval), number, commentedBy: caller.actorId });
       }),
 
-    /** Waits at most `waitMs` for what was bound to a request to end, and for its decision before that, then finds it. Error: `not_found`. */
-    findAtEnd: (caller: Caller, id: string, limits: WaitLimits): Promise<Seen> =>
-      waitForEnd({
-        topic: approvalChanged(id), read: () => find(caller, id), isEnd: ({ approval }) => hasEnded(approval),
-        hasEnded: async () => hasEnded((await find(caller, id)).approval),
-      }, limits),
+    /**
+     * Waits at most `waitMs` for the end of a request, its decision first, then finds it. After a decision (`decided`) what waits
+     * for other people, or for a later time, is no reason to wait. Error: `not_found`.
+     */
+    findAtEnd(caller: Caller, id: string, { decided, ...limits }: WaitLimits & { decided: boolean }): Promise<Seen> {
+      const isEnd = ({ approval }: Seen) => hasEnded(approval) || (decided && waitsForOthers(approval, clock.now()));
+      return waitForEnd({ topic: approvalChanged(id), read: () => find(caller, id), isEnd, hasEnded: async () => isEnd(await find(caller, id)) }, limits);
+    },
   };
 }
 
@@ -193,9 +197,11 @@ function isOwn(caller: Caller, { createdBy, tenantId }: Approval): boolean {
 }
 
 /** Whoever made a request may cancel it; between approval and begin also whoever may decide. */
-export const mayStop = ({ approval, refusal, own }: Seen): boolean => own || refusal === 'self_approval' || (refusal === null && approval.status === 'approved');
+export const mayStop = ({ approval, refusal, own }: Seen): boolean => own || (refusal === null && approval.status === 'approved');
 
 const hasEnded = ({ status, execution }: Approval): boolean => status !== 'pending' && execution !== 'queued' && execution !== 'running';
+
+const waitsForOthers = ({ status, executeAt }: Approval, now: Date): boolean => status === 'pending' || (executeAt !== null && executeAt > now);
 
 function denial(reason: DecisionRefusal | 'not_requester', approval: Approval): AppError {
   const place = placeInWords(placeOfApproval(approval));

@@ -140,9 +140,11 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
      */
     async retry(caller: Caller, jobId: string): Promise<Job> {
       const { id } = await findToAct(caller, jobId, 'job:write');
-      const { type, payload, retryPolicy, status, tenantId } = await Job.query(db).findById(id).throwIfNotFound();
+      const { type, payload, retryPolicy, status, tenantId, sourceKind } = await Job.query(db).findById(id).throwIfNotFound();
       if (!isFinal(status)) throw new AppError('job_not_finished', `The job is still ${status}.`);
       const through = jobTypes.find(type)?.onlyThrough ?? null;
+      // What was approved runs once, and only as it was planned.
+      if (sourceKind === 'approval') throw new AppError('job_not_retryable', 'The job was approved to run once; make another request.');
       if (through !== null) throw new AppError('job_not_retryable', `Jobs of the type ${type} are made by ${through}.`);
       return create({ ...caller, tenantId }, { type, payload, retryPolicy }, { retryOf: jobId });
     },

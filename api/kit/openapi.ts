@@ -31,7 +31,7 @@ function parameters(place: 'path' | 'query', schema: TObject | undefined) {
 /** Failures that a route can answer by its shape alone; the handler's own are among the 409s and 404s. */
 function failures(route: Route): number[] {
   const statuses = [400, 401, 429, 500, 503];
-  if (route.permission) statuses.push(403);
+  if (route.permission || (route.signedIn && route.method !== 'GET')) statuses.push(403);
   if (route.params) statuses.push(404);
   if (route.method !== 'GET') statuses.push(409, 413, 415);
   // Somebody else's server stands behind these.

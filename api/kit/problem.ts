@@ -31,9 +31,9 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   self_approval: { status: 403, title: 'Nobody approves their own request' },
   not_assigned: { status: 403, title: 'The request names somebody else' },
   not_requester: { status: 403, title: 'The request is somebody else\'s' },
-  already_decided: { status: 409, title: 'The request is decided' },
+  already_decided: { status: 409, title: 'There is a decision already' },
   approval_closed: { status: 409, title: 'The request is closed' },
-  content_changed: { status: 409, title: 'The request is another one' },
+  content_changed: { status: 409, title: 'Something else was looked at' },
   execution_begun: { status: 409, title: 'The job has begun' },
   idempotency_in_progress: { status: 409, title: 'The first request is still at work' },
   version_stale: { status: 412, title: 'The record has changed' },
@@ -96,7 +96,7 @@ const BAD_TEXT = /^(22021|22P05|22P02|22007|22008)$/;
 function isDatabaseAway(error: object): boolean {
   const { code, message, name } = error as { code?: unknown; message?: string; name?: string };
   if (typeof code === 'string' && DATABASE_AWAY.test(code)) return true;
-  return name === 'KnexTimeoutError' || /Connection (terminated|ended)|timeout expired|connection timeout/i.test(message ?? '');
+  return name === 'KnexTimeoutError' || /Connection (terminated|ended)|timeout expired|connection timeout|connection error/i.test(message ?? '');
 }
 
 /** Turns whatever was thrown into an expected failure. What is not expected becomes `internal` and says nothing. */

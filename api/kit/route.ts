@@ -58,6 +58,8 @@ type Shape<P, Q, B> = {
   tenantNamed?: boolean;
   /** The body may hold a password or another secret. */
   secretBody?: true;
+  /** The handler asks for the permission itself, where the record stands, so that a denial is noted with the record. */
+  checkedInside?: true;
   /** A password for one login is enough: clients ask this before it can be changed. */
   anyPassword?: true;
   /** A person's browser lands here: failures are shown as a page. */

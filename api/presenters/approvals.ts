@@ -11,26 +11,43 @@ type Approval = Seen['approval'];
 const effectView = ({ action, resource, id, label, reason, version, changes }: FrozenEffect): EffectView => ({ action, resource, id, label, reason, version, changes });
 
 /** A difference as somebody sees it who may be told of some records only. */
-function differenceView(difference: PlanDifference | null | undefined, { isTold, tellConflict }: ApprovalPage): DifferenceView | null {
+function differenceView(difference: PlanDifference | null | undefined, { isTold, tellConflict, own }: ApprovalPage): DifferenceView | null {
   if (!difference) return null;
   const seen = (effect: FrozenEffect | null) => (effect && isTold(effect) ? effectView(effect) : null);
   return {
-    errors: difference.errors, conflicts: difference.conflicts.map(tellConflict),
+    // What is wrong was found with the requester's eyes, and may name what others cannot see.
+    errors: own ? difference.errors : difference.errors.map((error) => ({ ...error, message: 'is not valid any more' })), conflicts: difference.conflicts.map(tellConflict),
     effects: difference.effects.map(({ approved, now }) => ({ approved: seen(approved), now: seen(now) })).filter(({ approved, now }) => approved !== null || now !== null),
   };
 }
 
-/** What happens next, in words. */
-function ifApproved(approval: Approval): string {
-  const { status, execution, requiredApprovals, approvalCount, jobType, plan, executeAt, createdBy, jobId } = approval;
+const OUTCOMES = { succeeded: 'It is approved and was carried out.', failed: 'It is approved, and failed.', stale: 'It is approved, and was not carried out: it would have done something else.' } as const;
+
+/** What has become of a request that waits for nobody. */
+function outcomeOf({ status, execution, executeAt, jobId }: Approval): string {
   if (execution === 'running') return `It is approved; its job ${jobId ?? ''} runs.`;
-  if (status !== 'pending') return execution === 'queued' ? `It is approved, and begins ${executeAt ? `at ${executeAt.toISOString()}` : 'now'}.` : 'It is closed: nothing more happens.';
+  if (execution === 'queued') return `It is approved, and begins ${aheadOf(executeAt) ?? 'now'}.`;
+  return execution === 'none' ? `It is ${status}; nothing runs.` : OUTCOMES[execution];
+}
+
+/** A time that has not come yet, in words; null when there is none or it has passed. */
+const aheadOf = (at: Date | null): string | null => (at !== null && at > new Date() ? `at ${at.toISOString()}` : null);
+
+const countOf = (count: number, one: string, many: string): string => (count === 1 ? one : `all ${count} ${many}`);
+
+/** What happens next, in words. */
+function ifApproved({ approval, hindrance }: ApprovalPage): string {
+  const { status, requiredApprovals, approvalCount, jobType, plan, executeAt, createdBy, authority } = approval;
+  const not = hindrance ? `As the world is now it would not be carried out: ${hindrance.error.message}. ` : '';
+  if (status !== 'pending') return `${not}${outcomeOf(approval)}`;
   const left = requiredApprovals - approvalCount;
   const needs = left === 1 ? 'One approval is needed.' : `${left} approvals are needed.`;
   if (jobType === null) return `${needs} Nothing runs then; the decision is recorded.`;
-  const records = plan?.effects.length ?? 0;
-  const does = jobType === APPLY ? `changes ${records === 1 ? 'the one record' : `all ${records} records`} below, or none,` : 'runs';
-  return `${needs} Then, ${executeAt ? `at ${executeAt.toISOString()}` : 'at once'}, a job of the type ${jobType} ${does} with the rights that ${createdBy} has then.${plan ? ' If the records have changed by then, it does not run.' : ''}`;
+  const when = aheadOf(executeAt) ?? `at once${executeAt ? `, since ${executeAt.toISOString()} has passed` : ''}`;
+  const does = jobType === APPLY ? `changes ${countOf(plan?.effects.length ?? 0, 'the one record', 'records')} of the plan, or none,` : 'runs';
+  const rights = 'userId' in authority ? `with the rights that ${createdBy} has then` : `with the rights that the gateway gave ${createdBy} for the request`;
+  const guard = plan ? ` If it would change anything else by then, it does not run.${jobType === APPLY ? '' : ' It does not make the change itself.'}` : '';
+  return `${not}${needs} Then, ${when}, a job of the type ${jobType} ${does} ${rights}.${guard}`;
 }
 
 /** Why the reader may not decide now; null when they may. */
@@ -53,7 +70,7 @@ const summary = (seen: Seen): ApprovalSummary => {
 export const approvalPresenter = (jobTypes: JobTypes) => ({
   summary,
   record(page: ApprovalPage): ApprovalRecord {
-    const { approval, requester, deciders, decisions, comments, isTold, hindrance } = page;
+    const { approval, requester, deciders, decisions, comments, people, labels, isTold, isToldPlan, hindrance } = page;
     const { status, execution, jobType, jobPayload, mutations, plan, createdBy } = approval;
     const effects = plan?.effects ?? [];
     const told = effects.filter(isTold);
@@ -61,12 +78,13 @@ export const approvalPresenter = (jobTypes: JobTypes) => ({
     return {
       ...summary(page),
       payload: approval.payload, jobPayload: jobPayload && (jobTypes.find(jobType ?? '')?.redact(jobPayload) ?? {}),
-      validationRequest: mutations && { mutations: mutations.map(({ resource, operation, record }) => ({ resource, operation, record })) },
-      effects: told.map(effectView), hiddenEffects: effects.length - told.length, ifApproved: ifApproved(approval),
+      validationRequest: mutations && isToldPlan ? { mutations: mutations.map(({ resource, operation, record }) => ({ resource, operation, record })) } : null,
+      effects: told.map(effectView), hiddenEffects: effects.length - told.length, warnings: isToldPlan ? (plan?.warnings ?? []) : [], labels: Object.fromEntries(labels), ifApproved: ifApproved(page),
       changedSince: hindrance && { ...hindrance.error, difference: differenceView(hindrance.difference, page) },
       difference: differenceView(approval.difference, page), closeComment: approval.closeComment,
       requester: { id: createdBy, username: requester?.username ?? null, displayName: requester?.displayName ?? null },
       deciders: { users: deciders.users, roles: deciders.roles.map(({ id, name, permissions }) => ({ id, name, mayApprove: permissions.has('workflow:approve') })) },
+      people: Object.fromEntries([...people].map(([id, { username, displayName }]) => [id, { username, displayName }])),
       decisions: decisions.map(({ actorId: by, outcome, comment, contentHash, decidedAt }) => ({ actorId: by, outcome, comment, contentHash, decidedAt: decidedAt.toISOString() })),
       comments: comments.map(({ number, actorId: by, text, createdAt }) => ({ number, actorId: by, text, createdAt: createdAt.toISOString() })),
       you: {

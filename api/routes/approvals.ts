@@ -54,14 +54,14 @@ export function approvalRoutes({ approvals: { approvals, requests, pages }, jobT
   type Waiting = { caller: Caller; prefer: Preferences; signal: AbortSignal };
 
   async function atEnd({ caller, prefer: { waitMs }, signal }: Waiting, id: string, planned: boolean): Promise<Answer> {
-    const seen = waitMs === 0 ? await approvals.find(caller, id) : await approvals.findAtEnd(caller, id, { waitMs, signal });
+    const seen = waitMs === 0 ? await approvals.find(caller, id) : await approvals.findAtEnd(caller, id, { waitMs, signal, decided: !planned });
     const { body, headers } = await page(caller, seen, planned);
     return ok(body, headers);
   }
 
   const deciding = (verb: 'approve' | 'reject', outcome: 'approved' | 'rejected', summary: string): Route =>
     route({
-      method: 'POST', path: `/api/workflows/{id}/${verb}`, area, permission: 'workflow:approve', summary,
+      method: 'POST', path: `/api/workflows/{id}/${verb}`, area, permission: 'workflow:approve', checkedInside: true, summary,
       params: OneApproval, body: DecisionBody, answers: { 200: ApprovalRecord }, headers: ['Prefer', 'If-Match'],
       recover: one,
       handle: async (request) => {

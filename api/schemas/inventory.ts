@@ -13,7 +13,7 @@ export const PlanErrorView = Type.Object({ pointer: Type.String({ description: '
 export const PlanConflictView = Type.Object({
   pointer: nothing, code: Type.String(), message: Type.String(), resource: Nullable(Type.String({ description: 'What stands against it; null where you may not read it.' })), id: nothing,
 }, closed);
-const PlanWarningView = Type.Object({ pointer: nothing, code: Type.String(), message: Type.String() }, closed);
+export const PlanWarningView = Type.Object({ pointer: nothing, code: Type.String(), message: Type.String() }, closed);
 const EffectView = Type.Object({
   action: Type.Enum([...OPERATIONS]), resource: Type.String(), id: Nullable(Type.String({ description: 'null for a record that is not there yet.' })), label: Type.String(),
   reason: Type.Enum([...EFFECT_REASONS]),

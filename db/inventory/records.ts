@@ -51,9 +51,9 @@ export async function findRecord(db: Knex, resource: Resource, scope: Scope, id:
   return rowsFrom(resource, await visible(db, resource, scope).where('id', id))[0];
 }
 
-/** Which of these records are inside `scope`. */
-export async function findReadable(db: Knex, resource: Resource, scope: Scope, ids: readonly string[]): Promise<string[]> {
-  return rowsFrom(resource, await visible(db, resource, scope).whereIn('id', [...new Set(ids)])).map(({ id }) => id);
+/** Those of these records that are inside `scope`. */
+export async function findReadable(db: Knex, resource: Resource, scope: Scope, ids: readonly string[]): Promise<Row[]> {
+  return rowsFrom(resource, await visible(db, resource, scope).whereIn('id', [...new Set(ids)]));
 }
 
 const escapeLike = (text: string): string => text.replaceAll(/[\\%_]/g, (character) => `\\${character}`);

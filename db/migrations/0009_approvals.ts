@@ -55,6 +55,7 @@ export const up = async (knex: Knex): Promise<void> =>
     CREATE INDEX approvals_device ON approvals (device_id, id DESC) WHERE device_id IS NOT NULL;
     CREATE INDEX approvals_status ON approvals (status, id DESC);
     CREATE INDEX approvals_type ON approvals (type, id DESC);
+    CREATE INDEX approvals_execution ON approvals (execution, id DESC) WHERE execution <> 'none';
     CREATE INDEX approvals_created_by ON approvals (created_by, id DESC);
     CREATE INDEX approvals_unsettled ON approvals (check_at) WHERE status = 'pending' OR execution IN ('queued', 'running');
 

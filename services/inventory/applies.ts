@@ -2,20 +2,23 @@ import { hasAttempt } from '../../db/jobs.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError } from '../../domain/errors.ts';
-import { invalidNow, planDifference, type FrozenPlan, type PlanDifference } from '../../domain/inventory/frozenPlan.ts';
+import { invalidNow, numbersOf, planDifference, type FrozenPlan, type PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation, Operation, Planned } from '../../domain/inventory/planning.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isSeen } from '../../domain/inventory/standing.ts';
-import type { Change } from '../../domain/inventory/world.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Access } from '../access.ts';
+import type { Outcome } from './planner.ts';
 import type { InventoryWrites } from './writes.ts';
 import { refusalOf } from './refusal.ts';
 
 export type InventoryApplies = ReturnType<typeof createInventoryApplies>;
 
-/** What a job has changed, where whoever it acts for may read it, and how many records besides. */
-export type Applied = { changes: { action: Operation; resource: string; id: string; version: number | null }[]; others: number };
+/**
+ * What a job has changed, where whoever it acts for may read it, and how many records besides. A new record is named `as`
+ * in the plan.
+ */
+export type Applied = { changes: { action: Operation; resource: string; id: string; version: number | null; as?: string }[]; others: number };
 
 /** The attempt of a job that makes changes. */
 export type Attempt = { caller: Caller; jobId: string; runId: string; attempt: number; signal: AbortSignal };
@@ -36,10 +39,12 @@ class AppliedBefore extends Error {}
 /** Another attempt has the job, or it has ended. */
 export class AttemptLost extends Error {}
 
-function toApplied(changes: readonly Change[], scope: Scope): Applied {
+function toApplied(outcome: Outcome, scope: Scope): Applied {
+  const { changes } = outcome;
+  const numbers = numbersOf(outcome);
   const seen = changes.filter(({ resource, before, after }) => [before, after].some((row) => row && isSeen(scope, RESOURCES[resource], row)));
   return {
-    changes: seen.map(({ resource, id, before, after }) => ({ action: after ? (before ? 'update' : 'create') : 'delete', resource, id, version: after?.version ?? null })),
+    changes: seen.map(({ resource, id, before, after }) => ({ action: after ? (before ? 'update' : 'create') : 'delete', resource, id, version: after?.version ?? null, ...(numbers.has(id) && { as: numbers.get(id) ?? '' }) })),
     others: changes.length - seen.length,
   };
 }
@@ -73,7 +78,7 @@ export function createInventoryApplies({ db, access, writes }: { db: Knex; acces
           if (await made(trx, jobId)) throw new AppliedBefore();
           const difference = approved && planDifference(approved, outcome);
           if (difference) throw new StalePlan(difference);
-          result = toApplied(outcome.changes, access.scope(caller, 'inventory:read'));
+          result = toApplied(outcome, access.scope(caller, 'inventory:read'));
           await trx('inventory_applies').insert({ job_id: jobId, result: JSON.stringify(result), applied_at: work.now });
           work.audit('inventory.apply', { type: 'job', id: jobId }, { after: { changes: outcome.changes.length } });
         },

@@ -23,7 +23,7 @@ describe('who may decide', () => {
     expect(await refused(approve(as('eve', 'auditor,approver'), made.id))).toEqual([200, undefined]);
     const other = await request(asker, { assignedUserIds: [named.id], assignedRoleIds: [] });
     expect(await refused(reject(named.client, other.id))).toEqual([200, undefined]);
-    expect((await trailOf(bed.app, made.id)).filter((entry) => entry.endsWith('denied'))).toEqual(['workflow.approve denied']);
+    expect((await trailOf(bed.app, made.id)).filter((entry) => entry.endsWith('denied'))).toEqual(Array(3).fill('workflow.approve denied'));
   });
   test('a role counts where it is held: at a site for what stands there', async () => {
     const { tenant } = people();
@@ -96,10 +96,11 @@ describe('nobody approves what they asked for', () => {
     await admin(bed.app).put(`/api/users/${somebody.id}`, { email });
     const gateway = (actor: string) => bed.app.client.as({ actor, roles: both, tenant });
     const made = await request(gateway(somebody.username));
-    for (const actor of [email, email.toUpperCase(), somebody.id]) expect(await refused(approve(gateway(actor), made.id))).toEqual([403, 'self_approval']);
+    for (const actor of [email, email.toUpperCase(), somebody.id, somebody.id.toUpperCase()]) expect(await refused(approve(gateway(actor), made.id))).toEqual([403, 'self_approval']);
     const two = await request(gateway('requester'), { requiredApprovals: 2 });
     expect(await refused(approve(gateway(somebody.username), two.id))).toEqual([200, undefined]);
-    expect(await refused(approve(gateway(email), two.id))).toEqual([409, 'already_decided']);
+    for (const actor of [email, somebody.id.toUpperCase()]) expect(await refused(approve(gateway(actor), two.id))).toEqual([409, 'already_decided']);
+    expect((await gateway(email).get('/api/workflows?assignedToMe&status=pending')).body.items.map(({ id }: any) => id)).not.toContain(two.id);
     expect((await read(gateway(email), two.id)).you).toEqual({ mayDecide: false, reason: 'already_decided', mayCancel: false });
   });
   test('with a second account of the same e-mail address, given before or after', async () => {
@@ -108,6 +109,8 @@ describe('nobody approves what they asked for', () => {
     const made = await request(one.client, { tenantId: tenant });
     for (const { id } of [one, two]) expect((await admin(bed.app).put(`/api/users/${id}`, { email: 'Same@Example.org' })).status).toBe(200);
     expect(await refused(approve(two.client, made.id))).toEqual([403, 'self_approval']);
+    // To be taken for somebody takes rights, it gives none.
+    expect(await refused(cancel(two.client, made.id))).toEqual([403, 'not_requester']);
     const four = await request(one.client, { tenantId: tenant, requiredApprovals: 2 });
     expect(await refused(approve(two.client, four.id))).toEqual([403, 'self_approval']);
   });
@@ -124,6 +127,10 @@ describe('nobody approves what they asked for', () => {
     expect((await ask({ assignedUserIds: [] })).body.errors).toMatchObject([{ pointer: '/assignedUserIds', code: 'too_few' }]);
     expect((await ask({ assignedUserIds: [one.id, two.id], requiredApprovals: 2 })).body.errors).toMatchObject([{ pointer: '/assignedUserIds', code: 'too_few' }]);
     expect((await ask({ assignedUserIds: [one.id, two.id] })).status).toBe(201);
+    const cannot = await person(bed.app, { roleId: 'operator', tenantId: tenant }, { roleId: 'approver', tenantId: 'elsewhere' });
+    expect((await ask({ assignedUserIds: [cannot.id] })).body.errors).toMatchObject([{ pointer: '/assignedUserIds', code: 'too_few' }]);
+    const gateway = bed.app.client.as({ actor: one.username, roles: 'operator', tenant });
+    expect((await gateway.post('/api/workflows', { type: 'x', title: 't', payload: {}, assignedRoleIds: [], assignedUserIds: [one.id] })).body.errors).toMatchObject([{ code: 'too_few' }]);
   });
 });
 

@@ -16,15 +16,24 @@ describe('the life of a request', () => {
     const parent = await bed.app.deps.link.call(5_000, async (client) => (await client.workflow.getHandle(job.workflowId).describe()).raw.workflowExecutionInfo?.parentExecution?.workflowId);
     expect(parent).toBe(made.workflowId);
     expect(await trailOf(bed.app, made.id)).toEqual(['workflow.create', 'workflow.approve', 'workflow.execute', 'workflow.succeed']);
-    expect(await eventsOf(bed.app, made.id)).toEqual(['workflow.created', 'workflow.approved', 'workflow.decision.created', 'workflow.executed']);
+    expect(await eventsOf(bed.app, made.id)).toEqual(['workflow.created', 'workflow.decision.created', 'workflow.approved', 'workflow.executed']);
+  });
+  test('a decision does not wait for what other people, or a later time, are to bring', async () => {
+    const { asker, decider, other } = people();
+    const [two, later] = [await request(asker, { ...echo, requiredApprovals: 2 }), await request(asker, { ...echo, executeAt: new Date(Date.now() + 3_600_000).toISOString() })];
+    const began = Date.now();
+    expect((await approve(decider, two.id, {}, { prefer: 'wait=20' })).body).toMatchObject({ status: 'pending', approvals: 1 });
+    expect((await approve(decider, later.id, {}, { prefer: 'wait=20' })).body).toMatchObject({ status: 'approved', execution: 'queued' });
+    expect(Date.now() - began).toBeLessThan(10_000);
+    expect((await other.get('/api/workflows?execution=queued')).body.items.map(({ id }: any) => id)).toEqual([later.id]);
   });
   test('rejected: nothing runs', async () => {
     const { asker, decider } = people();
     const made = await request(asker, echo);
     expect((await reject(decider, made.id, { comment: 'no' })).body).toMatchObject({ status: 'rejected', execution: 'none', jobId: null, closeComment: 'no' });
     const state = await untilStatus(asker, made.id, 'rejected');
-    expect(state.ifApproved).toBe('It is closed: nothing more happens.');
-    expect(await eventsOf(bed.app, made.id)).toEqual(['workflow.created', 'workflow.rejected', 'workflow.decision.created']);
+    expect(state.ifApproved).toBe('It is rejected; nothing runs.');
+    expect(await eventsOf(bed.app, made.id)).toEqual(['workflow.created', 'workflow.decision.created', 'workflow.rejected']);
   });
   test('expired: nobody decides any more', async () => {
     const { asker, decider } = people();

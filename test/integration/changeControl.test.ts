@@ -53,6 +53,12 @@ describe('a change that is not valid is no request', () => {
       ['/expiresAt', 'past'], ['/executeAt', 'too_far'], ['/assignedUserIds/0', 'not_found'], ['/assignedRoleIds/0', 'not_found'],
     ]);
   });
+  test('what nobody would run has no time to run, and no time later than it', async () => {
+    const executeAt = new Date(Date.now() + 3_600_000).toISOString();
+    expect((await ask(root, { executeAt })).body.errors).toMatchObject([{ pointer: '/executeAt', code: 'one_of' }]);
+    expect((await ask(root, { executeAt, jobType: 'core.echo' })).body).toMatchObject({ executeAt, expiresAt: executeAt });
+    expect((await ask(root, { title: ' ' })).status).toBe(400);
+  });
   test('an Idempotency-Key whose request was refused can be used again', async () => {
     const key = { 'idempotency-key': `refused-${Date.now()}` };
     const send = (cidr: string) => root.post('/api/workflows', { ...byRole, title: 'keyed', ...prefix(cidr) }, key);
@@ -83,7 +89,7 @@ describe('what is approved is what happens', () => {
     expect(field(effect('sites', 'create'), 'regionId')).toEqual({ field: 'regionId', before: null, after: effect('regions', 'create').id });
     expect(made).toMatchObject({
       changedSince: null, hiddenEffects: 0, requester: { id: 'root' }, deciders: { users: [], roles: [{ id: 'approver', name: 'Approver', mayApprove: true }] },
-      ifApproved: 'One approval is needed. Then, at once, a job of the type inventory.apply changes all 5 records below, or none, with the rights that root has then. If the records have changed by then, it does not run.',
+      ifApproved: 'One approval is needed. Then, at once, a job of the type inventory.apply changes all 5 records of the plan, or none, with the rights that the gateway gave root for the request. If it would change anything else by then, it does not run.',
     });
     const { body } = await approve(approver(), made.id, {}, { prefer: 'wait=20' });
     expect(body).toMatchObject({ execution: 'succeeded', difference: null, error: null });
@@ -104,13 +110,15 @@ describe('what is approved is what happens', () => {
   const stale = async (more: object, disturb: () => Promise<unknown>) => {
     const made = await request(root, more);
     expect(made.changedSince).toBeNull();
+    expect(await read(approver(), made.id)).toMatchObject({ changedSince: null });
     await disturb();
     const { changedSince } = await read(approver(), made.id);
     expect(changedSince).toMatchObject({ code: 'stale_plan' });
+    expect((await read(approver(), made.id)).ifApproved).toMatch(/^As the world is now it would not be carried out: /);
     await approve(approver(), made.id);
     const end = await untilExecution(root, made.id, 'stale');
     expect(end).toMatchObject({ status: 'approved', error: { code: 'stale_plan' }, jobId: null, changedSince: null });
-    expect(end.difference).toEqual(changedSince.difference);
+    expect((await read(approver(), made.id)).difference).toEqual(changedSince.difference);
     expect(await trailOf(bed.app, made.id)).toEqual(['workflow.create', 'workflow.approve', 'workflow.stale failed']);
     expect((await eventsOf(bed.app, made.id)).at(-1)).toBe('workflow.executed');
     return end.difference;
@@ -143,7 +151,34 @@ describe('what is approved is what happens', () => {
   test('stale: what it deletes is gone', async () => {
     const region = await make('regions', { name: 'gone' });
     const difference = await stale(change(['delete', 'regions', { id: region.id }]), () => root.delete(`/api/inventory/regions/${region.id as string}`));
-    expect(difference.errors).toMatchObject([{ code: 'not_found', pointer: '/mutations/0/record/id' }]);
+    expect(difference.errors).toMatchObject([{ code: 'not_found', pointer: '/mutations/0/record/id', message: 'there is no region with this id' }]);
+  });
+  test('stale: another record was made under the id that it names', async () => {
+    const tag = { id: `again-${Date.now()}`, name: `A ${Date.now()}` };
+    await make('tags', tag);
+    const difference = await stale(change(['update', 'tags', { id: tag.id, name: `B ${Date.now()}` }]), async () => {
+      await root.delete(`/api/inventory/tags/${tag.id}`);
+      await make('tags', { ...tag, description: 'another one' });
+    });
+    expect(difference.effects).toHaveLength(1);
+  });
+  test('what was not carried out, or was, is not run again as a job', async () => {
+    const made = await request(root, prefix('10.41.0.0/16'));
+    const { jobId } = (await approve(approver(), made.id, {}, { prefer: 'wait=20' })).body;
+    await root.delete(`/api/inventory/prefixes/${(await root.get(`/api/jobs/${jobId as string}`)).body.result.changes[0].id as string}`);
+    expect((await root.post(`/api/jobs/${jobId as string}/retry`)).body).toMatchObject({ status: 409, code: 'job_not_retryable' });
+  });
+  test('the page says what the plan advised, what references are called, and who is who', async () => {
+    await make('regions', { name: 'west' });
+    const site = await make('sites', { name: 'lab', regionId: { name: 'west' } });
+    const region = await make('regions', { name: 'south' });
+    const made = await request(root, change(['update', 'sites', { id: site.id, regionId: { name: 'south' } }], ['create', 'ip-addresses', { address: '9.9.9.9/32' }]));
+    expect(made.warnings).toMatchObject([{ code: 'no_prefix', pointer: expect.stringContaining('/mutations/1') }]);
+    expect(made.labels).toMatchObject({ [region.id]: 'south' });
+    expect(made.effects.map(({ resource }: any) => resource)).toEqual(['sites', 'ip-addresses']);
+    const page = await read(approver(), made.id);
+    expect(page.ifApproved).toContain('with the rights that the gateway gave root for the request');
+    expect(page.labels[region.id]).toBe('south');
   });
   test('not stale: what it does not touch may change', async () => {
     const made = await request(root, prefix('10.33.0.0/16'));
@@ -183,7 +218,7 @@ describe('what is approved is what happens', () => {
     const role = (await root.post('/api/rbac/roles', { name: 'reads requests', permissions: ['workflow:read'] })).body.id as string;
     const reader = bed.app.client.as({ actor: 'reader', roles: role });
     const seen = await read(reader, made.id);
-    expect([seen.effects, seen.hiddenEffects]).toEqual([[], 3]);
+    expect([seen.effects, seen.hiddenEffects, seen.validationRequest, seen.warnings]).toEqual([[], 3, null, []]);
     const only = (await root.post('/api/rbac/roles', { name: 'only decides', permissions: ['workflow:approve'] })).body.id as string;
     const decides = await request(root, { ...prefix('10.40.0.0/15', { tenantId: 'platform' }), assignedRoleIds: [only] });
     // Whoever decides about the platform has a say about what lies in it.
@@ -216,6 +251,7 @@ describe('what is approved is what happens', () => {
     expect(await told(decider)).toEqual(masked);
     await approve(decider, against.id);
     expect((await untilExecution(decider, against.id, 'stale')).difference.conflicts).toEqual(masked);
+    expect((await read(asker, wide.id)).validationRequest.mutations).toHaveLength(1);
     // And effects of a difference, where only some may be seen.
     const moved = await request(root, { tenantId: mine, ...prefix('10.62.0.0/16', { tenantId: mine }) });
     await make('prefixes', { cidr: '10.62.1.0/24', tenantId: mine });

@@ -39,12 +39,12 @@ describe('the hash of what is approved', () => {
   const content: ApprovalContent = {
     type: 'change', title: 'title', payload: { a: 1 }, tenantId: 't', siteId: null, deviceId: null, createdBy: 'alice', jobType: 'core.echo', jobPayload: { x: 1 },
     mutations: [{ resource: 'prefixes', operation: 'create', record: { cidr: '10.0.0.0/8' } }],
-    plan: { effects: [{ action: 'update', resource: 'prefixes', id: 'p', label: 'l', reason: 'requested', version: 3, place: { tenantId: 't' }, changes: [] }], places: [{ tenantId: 't' }] },
+    plan: { effects: [{ action: 'update', resource: 'prefixes', id: 'p', label: 'l', reason: 'requested', version: 3, place: { tenantId: 't' }, changes: [], madeAt: null }], warnings: [], places: [{ tenantId: 't' }] },
     requiredApprovals: 1, executeAt: new Date(0),
   };
   const other: { [K in keyof ApprovalContent]: ApprovalContent[K] } = {
     type: 'x', title: 'x', payload: { a: 2 }, tenantId: 'x', siteId: 'x', deviceId: 'x', createdBy: 'x', jobType: 'x', jobPayload: { x: 2 }, mutations: null,
-    plan: { effects: content.plan?.effects.map((effect) => ({ ...effect, version: 4 })) ?? [], places: [] }, requiredApprovals: 2, executeAt: null,
+    plan: { effects: content.plan?.effects.map((effect) => ({ ...effect, version: 4 })) ?? [], warnings: [], places: [] }, requiredApprovals: 2, executeAt: null,
   };
   test.each(Object.keys(other) as (keyof ApprovalContent)[])('another %s is another hash', (field) => {
     expect(contentHash(key, { ...content, [field]: other[field] })).not.toBe(contentHash(key, content));

@@ -20,11 +20,14 @@ test('a made-up id, the time and the order in which records were found make no d
   expect(planDifference(freeze(one), other)).toBeNull();
   expect(JSON.stringify(freeze(one))).not.toContain('reg_1');
   expect(freeze(one).effects.map(({ id, version }) => [id, version])).toEqual([['new:1', null], ['reg_b', 3]]);
+  const turned = outcome(updated({ name: 'x' }), made('reg_z'), made('reg_a', { name: 'm' }));
+  expect(freeze(turned).effects.map(({ id, changes }) => [id, changes.find(({ field }) => field === 'name')?.after])).toEqual([['reg_b', 'x'], ['new:1', 'n'], ['new:2', 'm']]);
 });
 
 test.each([
   ['a version', outcome(made('reg_1'), updated({ name: 'x' }, 4))],
   ['a value', outcome(made('reg_1'), updated({ name: 'y' }))],
+  ['another record under the same id', outcome(made('reg_1'), { resource: 'regions', id: 'reg_b', before: row('reg_b', { createdAt: 'later' }), after: row('reg_b', { version: 4, name: 'x', createdAt: 'later' }) })],
   ['a field', outcome(made('reg_1'), updated({ name: 'x', parentId: 'reg_1' }))],
   ['a record less', outcome(made('reg_1'))],
   ['a record more', outcome(made('reg_1'), made('reg_3'), updated({ name: 'x' }))],

@@ -102,6 +102,25 @@ test('killed after the job was made and before anybody knew: its run is started 
   await worker.terminate();
 });
 
+test('a job whose run the reconciler has started is followed to its end, without haste', async () => {
+  // A first worker teaches the server the search attributes that a start needs.
+  await (await startWorker()).terminate();
+  const made = await request(asker, { jobType: 'core.sleep', jobPayload: { durationMs: 2_000 } });
+  await approve(decider, made.id);
+  await api.deps.approvals.runs.execute(made.id);
+  const [job] = await jobsOf(made.id);
+  await api.deps.db('jobs').where({ id: job.id }).update({ checked_at: new Date(0) });
+  await api.deps.reconcile.jobs(AbortSignal.timeout(5_000));
+  await eventually(() => api.deps.inspect(`job:${job.id as string}`), (state) => state.found);
+  const worker = await startWorker();
+  await untilExecution(asker, made.id, 'succeeded', 45_000);
+  const describe = () => api.deps.link.call(5_000, (client) => client.workflow.getHandle(`approval:${made.id as string}`).describe());
+  const closed = await eventually(describe, ({ status }) => status.name === 'COMPLETED', { withinMs: 45_000 });
+  expect(closed.historyLength).toBeLessThan(60);
+  await once(made.id);
+  await worker.terminate();
+});
+
 test('records that change after the job was made, and before it writes, make it stale all the same', async () => {
   const root = api.client.as({ actor: 'root', roles: 'platform-admin' });
   const { body: net } = await root.post('/api/inventory/prefixes', { cidr: '10.8.0.0/16' });

@@ -31,7 +31,7 @@ describe('signals', () => {
     await untilExecution(asker, made.id, 'succeeded');
     await untilClosed(made.id);
     expect(await jobsOf(made.id)).toHaveLength(1);
-    expect(await eventsOf(bed.app, made.id)).toEqual(['workflow.created', 'workflow.approved', 'workflow.decision.created', 'workflow.executed']);
+    expect(await eventsOf(bed.app, made.id)).toEqual(['workflow.created', 'workflow.decision.created', 'workflow.approved', 'workflow.executed']);
   });
   test('one that is lost is found out by the reconciler', async () => {
     const { asker } = people();
@@ -57,6 +57,15 @@ describe('runs that are gone', () => {
     await reconcile(made.id);
     expect(await read(asker, made.id)).toMatchObject({ status: 'cancelled', closedBy: 'system', closeComment: 'the run that waited for the decision has ended: terminated' });
     expect((await approve(decider, made.id)).body).toMatchObject({ code: 'approval_closed' });
+  });
+  test('terminated, and past its expiry when that is noticed: it has expired', async () => {
+    const { asker } = people();
+    const made = await request(asker, echo);
+    await untilRunning(made.id);
+    await run(made.id, (handle) => handle.terminate('by hand'));
+    await bed.app.deps.db('approvals').where({ id: made.id }).update({ expires_at: new Date(Date.now() - 1_000) });
+    await reconcile(made.id);
+    expect(await read(asker, made.id)).toMatchObject({ status: 'expired', closedBy: 'system' });
   });
   test('one that was never started, or is lost with Temporal, is started again', async () => {
     const { asker, decider } = people();
@@ -96,22 +105,6 @@ describe('runs that are gone', () => {
     await eventually(() => asker.get(`/api/jobs/${jobId as string}`), ({ body }) => body.status === 'running');
     await run(made.id, (handle) => handle.terminate('by hand'));
     await untilExecution(asker, made.id, 'succeeded');
-  });
-  test('a job that somebody else has started is followed to its end', async () => {
-    const { asker, decider } = people();
-    const made = await request(asker, { jobType: 'core.sleep', jobPayload: { durationMs: 1_000 }, executeAt: new Date(Date.now() + 2_500).toISOString() });
-    await approve(decider, made.id);
-    await eventually(() => Date.now(), (now) => now > Date.parse(made.executeAt));
-    await bed.app.deps.approvals.runs.execute(made.id);
-    const [job] = await jobsOf(made.id);
-    // What the reconciler does with a job that nobody has started.
-    await bed.app.deps.db('jobs').where({ id: job.id }).update({ checked_at: new Date(0) });
-    await bed.app.deps.reconcile.jobs(AbortSignal.timeout(5_000));
-    await untilExecution(asker, made.id, 'succeeded', 30_000);
-    await eventually(() => stateOf(made.id), (state) => state.found && state.status !== 'running', { withinMs: 30_000 });
-    expect(await jobsOf(made.id)).toHaveLength(1);
-    // It waits between its looks.
-    expect((await run(made.id, (handle) => handle.describe())).historyLength).toBeLessThan(60);
   });
 });
 
