@@ -60,7 +60,8 @@ function reasonNot({ id, username, enabled, holds }: Holder, { approval }: Seen,
 /** Plans that readers of one process may have made at once. */
 const MAX_LOOKS = 4;
 
-const notLookedAt: Hindrance = { execution: 'failed', error: { code: 'not_looked_at', message: 'Whether it would be carried out now could not be looked at; read it again' } };
+export const NOT_LOOKED_AT = 'not_looked_at';
+const notLookedAt: Hindrance = { execution: 'failed', error: { code: NOT_LOOKED_AT, message: 'Whether it would be carried out now could not be looked at; read it again' } };
 
 const isOfInventory = (name: string | null): name is ResourceName => name !== null && (RESOURCE_NAMES as readonly string[]).includes(name);
 

@@ -1,6 +1,6 @@
 import { APPLY } from '../../domain/approvals.ts';
 import type { FrozenEffect, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
-import type { ApprovalPage } from '../../services/approvalPage.ts';
+import { NOT_LOOKED_AT, type ApprovalPage } from '../../services/approvalPage.ts';
 import { mayStop, type Seen } from '../../services/approvals.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { ApprovalRecord, ApprovalSummary, DifferenceView, EffectView } from '../schemas/approvals.ts';
@@ -38,7 +38,8 @@ const countOf = (count: number, one: string, many: string): string => (count ===
 /** What happens next, in words. */
 function ifApproved({ approval, hindrance }: ApprovalPage): string {
   const { status, requiredApprovals, approvalCount, jobType, plan, executeAt, createdBy, authority } = approval;
-  const not = hindrance ? `As the world is now it would not be carried out: ${hindrance.error.message}. ` : '';
+  const why = hindrance?.error;
+  const not = !why ? '' : why.code === NOT_LOOKED_AT ? `${why.message}. ` : `As the world is now it would not be carried out: ${why.message}. `;
   if (status !== 'pending') return `${not}${outcomeOf(approval)}`;
   const left = requiredApprovals - approvalCount;
   const needs = left === 1 ? 'One approval is needed.' : `${left} approvals are needed.`;
