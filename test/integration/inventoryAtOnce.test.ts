@@ -30,7 +30,8 @@ test('thirty-two writers at once on one VRF: no overlap, no orphan, no failure t
   const codes = new Set<string>();
   const writer = async (seed: number) => {
     let state = seed * 7_919 + 1;
-    const random = (below: number) => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) % below;
+    // Its low bits repeat soon: they are left out.
+    const random = (below: number) => ((state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) >>> 4) % below;
     const own: string[] = [];
     for (let i = 0; i < 25; i++) {
       const length = 9 + random(16);
@@ -50,7 +51,7 @@ test('thirty-two writers at once on one VRF: no overlap, no orphan, no failure t
   await Promise.all(Array.from({ length: 32 }, (_, i) => writer(i + 1)));
   expect(new Set(statuses.filter((status) => ![200, 201, 204, 400, 409].includes(status)))).toEqual(new Set());
   expect([...codes].filter((code) => !['duplicate', 'orphan'].includes(code))).toEqual([]);
-  expect(statuses.filter((status) => status < 300).length).toBeGreaterThan(100);
+  expect(statuses.filter((status) => status < 300).length).toBeGreaterThan(400);
   expect(await broken(vrfId)).toEqual([]);
 }, 120_000);
 
