@@ -22,20 +22,20 @@ export const APPROVAL_SUMMARY_COLUMNS = [
 /** A request with its row locked until the transaction ends: whoever decides about it is alone. */
 export const lockApproval = async (trx: Knex, id: string): Promise<Approval | undefined> => Approval.query(trx).findById(id).forUpdate();
 
-/** In which state a request must be for a change; it may name how many reminders were sent. */
+/** In which state a request must be for a change, by its columns; it may name how many reminders were sent. */
 export type ApprovalGuard = { status: ApprovalStatus; execution?: Execution; reminders?: number };
 
 /**
  * A change of a request in one state; in another it is left alone. Keys of `values` are column names. A reminder is no new
  * version (`newVersion`): the request is the same.
  */
-export function approvalChange(id: string, { status, execution, reminders }: ApprovalGuard, values: Readonly<Record<string, Knex.RawBinding>>, { newVersion = true } = {}): Change {
+export function approvalChange(id: string, guard: ApprovalGuard, values: Readonly<Record<string, Knex.RawBinding>>, { newVersion = true } = {}): Change {
   const sets = [...(newVersion ? ['version = version + 1'] : []), ...Object.keys(values).map((column) => `${column} = ?`)];
-  const also = [...(execution === undefined ? [] : ['AND execution = ?']), ...(reminders === undefined ? [] : ['AND reminders = ?'])];
+  const conditions = ['id', ...Object.keys(guard)].map((column) => `${column} = ?`);
   return {
     topics: [approvalChanged(id)],
-    sql: (name) => `${name} AS (UPDATE approvals SET ${sets.join(', ')} WHERE id = ? AND status = ? ${also.join(' ')} RETURNING 1)`,
-    bindings: [...Object.values(values), id, status, ...(execution === undefined ? [] : [execution]), ...(reminders === undefined ? [] : [reminders])],
+    sql: (name) => `${name} AS (UPDATE approvals SET ${sets.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING 1)`,
+    bindings: [...Object.values(values), id, ...Object.values(guard)],
   };
 }
 

@@ -25,7 +25,6 @@ export type NamedDecider = Pick<Holder, 'id' | 'username' | 'displayName'> & { m
 
 /** All that somebody needs who is to decide. */
 export type ApprovalPage = Seen & {
-  requester: Pick<Holder, 'id' | 'username' | 'displayName'> | null;
   deciders: { users: NamedDecider[]; roles: Role[] };
   decisions: ApprovalDecision[]; comments: ApprovalComment[];
   /** Everybody who has a part in it and has an account. */
@@ -124,7 +123,6 @@ export function createApprovalPages({ db, access, checks, log }: Deps) {
       return {
         ...seen, decisions, comments, hindrance, labels, people: byId,
         isToldPlan: seen.own || seen.refusal === null || covers(scope, placeOfApproval(approval)),
-        requester: byId.get(approval.createdBy) ?? null,
         deciders: {
           users: assignees.userIds.flatMap((id): NamedDecider[] => {
             const person = byId.get(id);

@@ -1,6 +1,5 @@
 import { takeUnsettledApprovals } from '../db/approvals.ts';
 import type { Commit } from '../db/commit.ts';
-import { withOutboxRow } from '../db/jobs.ts';
 import type { Knex } from '../db/knex.ts';
 import type { Approval } from '../db/models/Approval.ts';
 import { systemCaller } from '../domain/caller.ts';
@@ -9,7 +8,7 @@ import type { Log } from '../platform/log.ts';
 import { approvalWorkflowId, startApproval, wakeApproval, type DispatchTask, type InspectWorkflow } from '../temporal/contracts.ts';
 import type { ApprovalRuns } from './approvalRuns.ts';
 import { approvalSubject } from './approvalTrail.ts';
-import { inTurns } from './inTurns.ts';
+import { inRounds } from './inRounds.ts';
 
 export type ApprovalReconcile = ReturnType<typeof createApprovalReconcile>;
 
@@ -19,9 +18,6 @@ type Deps = {
   graceMs: number;
   heartbeatMs: number;
 };
-
-/** Requests taken at once. */
-const BATCH = 200;
 
 /** Those that wait for people are looked at this often. */
 const PENDING_MS = 3_600_000;
@@ -38,10 +34,9 @@ export function createApprovalReconcile({ db, commit, clock, log, runs, inspect,
       return true;
     });
 
-  async function look(approval: Approval, owed: ReadonlySet<string>): Promise<boolean> {
-    const workflowId = approvalWorkflowId(approval.id);
-    if (owed.has(workflowId)) return false;
-    const state = await inspect(workflowId);
+  async function look(approval: Approval, owed: boolean): Promise<boolean> {
+    if (owed) return false;
+    const state = await inspect(approvalWorkflowId(approval.id));
     if (!state.found) return owe(approval, 'workflow.redispatch', startApproval(approval, heartbeatMs));
     if (state.status === 'running') return isOverdue(approval) && owe(approval, 'workflow.wake', wakeApproval(approval.id));
     // Its job has an end of its own, which is the end of the request.
@@ -59,17 +54,13 @@ export function createApprovalReconcile({ db, commit, clock, log, runs, inspect,
   };
 
   /** One round over everything that is due, until `signal` aborts. Returns how many requests were put right. */
-  return async function reconcile(signal: AbortSignal): Promise<number> {
+  return function reconcile(signal: AbortSignal): Promise<number> {
     const now = clock.now();
     const after = (ms: number) => new Date(now.getTime() + ms);
-    let repaired = 0;
-    for (let full = true; full && !signal.aborted; ) {
-      const taken = await takeUnsettledApprovals(db, { now, pending: after(PENDING_MS), begun: after(graceMs), limit: BATCH });
-      const owed = await withOutboxRow(db, taken.map(({ id }) => approvalWorkflowId(id)));
-      repaired += await inTurns(log, signal, 'reconciling a request', taken, (approval) => look(approval, owed));
-      full = taken.length === BATCH;
-    }
-    return repaired;
+    return inRounds({ db, log }, signal, {
+      name: 'reconciling a request', look, workflowIdOf: ({ id }) => approvalWorkflowId(id),
+      take: (limit) => takeUnsettledApprovals(db, { now, pending: after(PENDING_MS), begun: after(graceMs), limit }),
+    });
   };
 }
 

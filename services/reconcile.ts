@@ -3,14 +3,14 @@ import type { Knex } from '../db/knex.ts';
 import { purgeKeys } from '../db/idempotency.ts';
 import { purgeImportRows } from '../db/inventory/importRows.ts';
 import { purgeExpired } from '../db/purge.ts';
-import { takeUnsettled, withOutboxRow } from '../db/jobs.ts';
+import { takeUnsettled } from '../db/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
 import { systemCaller } from '../domain/caller.ts';
 import { KEEP_KEYS_MS } from '../domain/idempotency.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { jobWorkflowId, type DispatchTask, type InspectWorkflow, type WorkflowState } from '../temporal/contracts.ts';
-import { inTurns } from './inTurns.ts';
+import { inRounds } from './inRounds.ts';
 import type { JobRuns } from './jobRuns.ts';
 import { subject } from './jobTrail.ts';
 import type { JobStarts } from './jobStarts.ts';
@@ -28,8 +28,6 @@ type Deps = {
   graceMs: number;
 };
 
-/** Jobs taken at once. */
-const BATCH = 200;
 const PURGE_BATCH = 5_000;
 
 /**
@@ -47,10 +45,9 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts
     });
   }
 
-  async function look(job: Job, owed: ReadonlySet<string>): Promise<boolean> {
-    const workflowId = jobWorkflowId(job.id);
-    if (owed.has(workflowId)) return false;
-    const state = await inspect(workflowId);
+  async function look(job: Job, owed: boolean): Promise<boolean> {
+    if (owed) return false;
+    const state = await inspect(jobWorkflowId(job.id));
     if (state.found && state.status === 'running') return false;
     log.warn({ jobId: job.id, status: job.status, workflow: state }, 'reconciling a job with its workflow');
     if (job.status === 'queued' && !state.found) return restart(job).then(() => true);
@@ -60,16 +57,12 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts
 
   return {
     /** One round over everything that is due, until `signal` aborts. Returns how many jobs were put right. */
-    async jobs(signal: AbortSignal): Promise<number> {
+    jobs(signal: AbortSignal): Promise<number> {
       const now = clock.now();
-      let repaired = 0;
-      for (let full = true; full && !signal.aborted; ) {
-        const jobs = await takeUnsettled(db, { before: new Date(now.getTime() - graceMs), now, limit: BATCH });
-        const owed = await withOutboxRow(db, jobs.map((job) => jobWorkflowId(job.id)));
-        repaired += await inTurns(log, signal, 'reconciling a job', jobs, (job) => look(job, owed));
-        full = jobs.length === BATCH;
-      }
-      return repaired;
+      return inRounds({ db, log }, signal, {
+        name: 'reconciling a job', look, workflowIdOf: ({ id }) => jobWorkflowId(id),
+        take: (limit) => takeUnsettled(db, { before: new Date(now.getTime() - graceMs), now, limit }),
+      });
     },
 
     /** Forgets what is kept only for a time. */

@@ -20,8 +20,10 @@ export function isTransient(error: unknown): boolean {
 
 type Where = { taskQueue: string; eager: boolean; mirror: (client: Client, scheduleId: string) => Promise<void> };
 
-/** Makes one owed call. Made twice it is the same as once: "already started" and "not found" are successes, a signal only
- * makes its run look again. */
+/**
+ * Makes one owed call. Made twice it is the same as once: "already started" and "not found" are successes, a signal only
+ * makes its run look again.
+ */
 export async function perform(client: Client, task: DispatchTask, { taskQueue, eager, mirror }: Where): Promise<void> {
   try {
     if (task.kind === 'schedule') return void (await mirror(client, task.scheduleId));

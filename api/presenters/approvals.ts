@@ -71,8 +71,9 @@ const summary = (seen: Seen): ApprovalSummary => {
 export const approvalPresenter = (jobTypes: JobTypes) => ({
   summary,
   record(page: ApprovalPage): ApprovalRecord {
-    const { approval, requester, deciders, decisions, comments, people, labels, isTold, isToldPlan, hindrance } = page;
+    const { approval, deciders, decisions, comments, people, labels, isTold, isToldPlan, hindrance } = page;
     const { status, execution, jobType, jobPayload, mutations, plan, createdBy } = approval;
+    const requester = people.get(createdBy);
     const effects = plan?.effects ?? [];
     const told = effects.filter(isTold);
     const stoppable = status === 'pending' || execution === 'queued';

@@ -6,13 +6,9 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import type { ApprovalActivities } from '../../activities/approvals.ts';
 import { activityQueueOf, APPROVAL_CHANGED, type ApprovalResult, type ApprovalStart, type JobRun } from '../contracts.ts';
 import { attributesOf } from './attributes.ts';
+import { STEP } from './steps.ts';
 
-/** A database that is away is asked again for as long as the run lives. */
-const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '30 seconds' } as const;
-
-const { lookAtApproval, remindOfApproval, expireApproval, closeApproval } = proxyLocalActivities<ApprovalActivities>({
-  startToCloseTimeout: '5 seconds', localRetryThreshold: '5 seconds', retry,
-});
+const { lookAtApproval, remindOfApproval, expireApproval, closeApproval } = proxyLocalActivities<ApprovalActivities>(STEP);
 
 /** A job that another run has started is looked at in such steps, each twice as long as the one before. */
 const FOLLOW_MS = 15_000;
@@ -60,7 +56,7 @@ function ended(result: ApprovalResult): ApprovalResult {
 
 /** To plan a large change again takes a while. */
 const executing = (heartbeatMs: number) => proxyActivities<ApprovalActivities>({
-  taskQueue: activityQueueOf(workflowInfo().taskQueue), startToCloseTimeout: '5 minutes', heartbeatTimeout: heartbeatMs, retry,
+  taskQueue: activityQueueOf(workflowInfo().taskQueue), startToCloseTimeout: '5 minutes', heartbeatTimeout: heartbeatMs, retry: STEP.retry,
 });
 
 /** Runs the job to its end, which is in its record; false when a run of it was started by somebody else. */

@@ -2,13 +2,9 @@ import { ApplicationFailure, proxyActivities, proxyLocalActivities, workflowInfo
 import { defineSearchAttributeKey } from '@temporalio/common';
 import type { ScheduleActivities } from '../../activities/schedules.ts';
 import { activityQueueOf, type FireResult, type ScheduleFire } from '../contracts.ts';
+import { STEP } from './steps.ts';
 
-/** A database that is away is asked again for as long as the run lives. */
-const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '30 seconds' } as const;
-
-const { fireDue, releaseBuffered } = proxyLocalActivities<ScheduleActivities>({
-  startToCloseTimeout: '5 seconds', localRetryThreshold: '5 seconds', retry,
-});
+const { fireDue, releaseBuffered } = proxyLocalActivities<ScheduleActivities>(STEP);
 
 /** The time for which Temporal started this run, without jitter. */
 const DUE_AT = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');

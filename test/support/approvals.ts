@@ -15,6 +15,11 @@ export async function request(client: TestClient, more: object = {}): Promise<an
 export const echo = { jobType: 'core.echo', jobPayload: { hello: 'world' } };
 export const prefix = (cidr: string, more: object = {}) => ({ validationRequest: { resource: 'prefixes', operation: 'create', record: { cidr, ...more } } });
 
+/** Several changes, in order. */
+export const change = (...mutations: [operation: string, resource: string, record: object][]) => ({
+  validationRequest: { mutations: mutations.map(([operation, resource, record]) => ({ operation, resource, record })) },
+});
+
 export const approve = (client: TestClient, id: string, body: object = {}, headers: Record<string, string> = {}): Promise<TestAnswer> => client.post(`/api/workflows/${id}/approve`, body, headers);
 export const reject = (client: TestClient, id: string, body: object = {}): Promise<TestAnswer> => client.post(`/api/workflows/${id}/reject`, body);
 export const cancel = (client: TestClient, id: string, body: object = {}): Promise<TestAnswer> => client.post(`/api/workflows/${id}/cancel`, body);
