@@ -11,6 +11,7 @@ FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOLDFAST_HOST=0.0.0.0 HOLDFAST_PORT=8080
 WORKDIR /app
 COPY --from=build --chown=node:node /app ./
+RUN mkdir -p /var/lib/holdfast/backups && chown node:node /var/lib/holdfast/backups
 USER node
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \

@@ -1,4 +1,5 @@
 import { createApprovalActivities } from './activities/approvals.ts';
+import { createBackupActivities } from './activities/backups.ts';
 import { createJobActivities } from './activities/jobs.ts';
 import { createReconcileActivities } from './activities/reconcile.ts';
 import { createScheduleActivities } from './activities/schedules.ts';
@@ -17,6 +18,17 @@ import { createApprovalRuns } from './services/approvalRuns.ts';
 import { createApprovals } from './services/approvals.ts';
 import { createAudit, type Audit } from './services/audit.ts';
 import { createAuditTrail } from './services/auditTrail.ts';
+import { createArchives } from './services/backups/archives.ts';
+import { createBackups } from './services/backups/backups.ts';
+import { createBackupEnds } from './services/backups/backupEnds.ts';
+import { createBackupSteps } from './services/backups/backupSteps.ts';
+import { createBackupReconcile } from './services/backups/reconcile.ts';
+import { createRestores } from './services/backups/restores.ts';
+import { createRestoreEnds } from './services/backups/restoreEnds.ts';
+import { createRestoreSteps } from './services/backups/restoreSteps.ts';
+import { createRestoreSwap } from './services/backups/restoreSwap.ts';
+import { createRoom } from './services/backups/room.ts';
+import { createSafety } from './services/backups/safety.ts';
 import { createDeliveries } from './services/deliveries.ts';
 import { createDeliveryQueue } from './services/deliveryQueue.ts';
 import { createEventRelay } from './services/eventRelay.ts';
@@ -34,6 +46,7 @@ import { createInventoryRecords } from './services/inventory/records.ts';
 import { createInventoryWrites, type InventoryWrites } from './services/inventory/writes.ts';
 import { createJobEnds } from './services/jobEnds.ts';
 import { createJobRuns } from './services/jobRuns.ts';
+import { createJobSteps } from './services/jobSteps.ts';
 import { createJobStarts, type JobStarts } from './services/jobStarts.ts';
 import { allJobTypes, jobEndings } from './services/jobTypes/index.ts';
 import { createJobTypes, type JobTypes } from './services/jobTypes/registry.ts';
@@ -71,6 +84,9 @@ import { systemClock, type Clock } from './platform/clock.ts';
 import type { Config } from './platform/config.ts';
 import { createGuardedHttp } from './platform/guardedHttp.ts';
 import { createIds, type Ids } from './platform/ids.ts';
+import { createFolderStore } from './platform/stores/folder.ts';
+import { createS3Store } from './platform/stores/s3.ts';
+import { APP_VERSION } from './platform/version.ts';
 import type { Log } from './platform/log.ts';
 import { createMetrics } from './platform/metrics.ts';
 import { createProviderOutbound } from './platform/providerOutbound.ts';
@@ -119,14 +135,17 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const backfill: ScheduleFires['backfill'] = (...args) => fires.backfill(...args);
   const starts = createJobStarts({ ids, heartbeatMs });
   const inventory = composeInventory({ db, commit, note, access, rights, ids, clock, starts, jobTypes: () => jobTypes });
+  const backups = composeBackups(config, { db, commit, note, access, ids, clock, log, starts, vault, changes, jobTypes: () => jobTypes });
   const jobTypes: JobTypes = createJobTypes([
-    ...allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }), backfill, imports: inventory.imports, applies: inventory.applies }), ...moreJobTypes,
+    ...allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }), backfill, imports: inventory.imports, applies: inventory.applies, backups: backups.backups, restores: backups.restores }), ...moreJobTypes,
   ]);
   const ends = createJobEnds({ jobTypes, endings: jobEndings });
   const jobs = createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends });
   const inspect = createInspect(link);
   const queue = createDeliveryQueue({ db, commit, jobTypes, starts, ends, log });
   const runs = createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics, admit: { delivery: queue.admit } });
+  const jobSteps = createJobSteps({ db, note, jobTypes, runs, clock, log });
+  const reconcileBackups = createBackupReconcile({ db, commit, clock, log, inspect, archives: backups.archives, ends: backups.ends, restoreEnds: backups.restoreEnds, graceMs });
   const reconcile = createReconcile({
     db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs,
   });
@@ -144,8 +163,9 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const idempotency = createIdempotency({ db, clock, passwords });
 
   const activities = {
-    ...createJobActivities({ runs, log }), ...createReconcileActivities({ reconcile, approvals: approvals.reconcile, log }), ...createScheduleActivities({ fires, mirrors, log }),
+    ...createJobActivities({ runs, steps: jobSteps, log }), ...createReconcileActivities({ reconcile, approvals: approvals.reconcile, backups: reconcileBackups, log }), ...createScheduleActivities({ fires, mirrors, log }),
     ...createApprovalActivities({ runs: approvals.runs, log }),
+    ...createBackupActivities({ steps: jobSteps, ...backups.runs, log }),
   };
   const workers = createWorkers({
     link, log, taskQueue, activities, stopGraceMs, reconcileSeconds,
@@ -161,7 +181,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
     idempotency, readiness, activities, rights, ...people,
     auditTrail: createAuditTrail({ db, access }),
     events: createEvents({ db, access, relay }),
-    inventory, approvals,
+    inventory, approvals, backups, reconcileBackups,
     schedules, fires, sweep, mirrors,
     scheduleLog: createScheduleLog({ db, access }),
     scheduleBackfills: createScheduleBackfills({ commit, schedules, jobTypes, starts }),
@@ -194,6 +214,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
       await Promise.all([dispatch.stop(), sealer.stop()]);
       await changes.stop();
       await Promise.all([link.close(), http.close(), people.closeProviders()]);
+      backups.archives.close();
       await db.destroy();
     },
   };
@@ -213,6 +234,28 @@ function composeInventory({ db, commit, note, access, rights, ids, clock, starts
     exports: createInventoryExports({ records }),
     bulk: createInventoryBulk({ db, access, writes }),
     space: createAddressSpace({ db, access, records, writes }),
+  };
+}
+
+type BackupNeeds = Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'ids' | 'clock' | 'log' | 'vault'> & InventoryNeeds & { changes: Changes };
+
+/** Archives of the records: how they are made, kept, read and restored. */
+function composeBackups({ databaseUrl, backups: { folder, s3, store }, outboundAllow }: Config, deps: BackupNeeds) {
+  const stores = { ...(folder !== undefined && { folder: createFolderStore(folder) }), ...(s3 && { s3: createS3Store(s3, outboundAllow) }) };
+  const archives = createArchives({ stores, current: store, vault: deps.vault });
+  const room = createRoom();
+  const backups = createBackups({ ...deps, archives });
+  const [ends, restoreEnds] = [createBackupEnds({ ...deps, archives }), createRestoreEnds(deps)];
+  const restoreSteps = createRestoreSteps({ ...deps, databaseUrl, archives, room });
+  return {
+    archives, backups,
+    restores: createRestores({ ...deps, backups }),
+    ends, restoreEnds,
+    /** What workflows do. */
+    runs: {
+      backups: createBackupSteps({ ...deps, databaseUrl, archives, room, appVersion: APP_VERSION }), ends,
+      restores: restoreSteps, swap: createRestoreSwap({ ...deps, room, steps: restoreSteps }), restoreEnds, safety: createSafety({ ...deps, backups }),
+    },
   };
 }
 

@@ -10,6 +10,7 @@ import { requestContext } from './middleware/requestContext.ts';
 import { approvalRoutes } from './routes/approvals.ts';
 import { auditRoutes } from './routes/audit.ts';
 import { authRoutes } from './routes/auth.ts';
+import { backupRoutes } from './routes/backups.ts';
 import { eventRoutes } from './routes/events.ts';
 import { federationRoutes } from './routes/federation.ts';
 import { inventoryRoutes } from './routes/inventory.ts';
@@ -28,7 +29,7 @@ import { webhookRoutes } from './routes/webhooks.ts';
 type RouteDeps = Pick<
   Deps, 'jobs' | 'jobTypes' | 'grants' | 'roles' | 'accessReport' | 'users' | 'signIn' | 'sessions' | 'federation'
   | 'providers' | 'providerTest' | 'auditTrail' | 'events' | 'webhooks' | 'webhookTest' | 'webhookReplays' | 'deliveries'
-  | 'schedules' | 'fires' | 'scheduleLog' | 'scheduleBackfills' | 'inventory' | 'approvals' | 'config'
+  | 'schedules' | 'fires' | 'scheduleLog' | 'scheduleBackfills' | 'inventory' | 'approvals' | 'backups' | 'access' | 'config'
 >;
 type AppDeps = RouteDeps & Pick<
   Deps, 'config' | 'ids' | 'log' | 'metrics' | 'audit' | 'access' | 'rights' | 'idempotency' | 'readiness'
@@ -51,6 +52,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...jobRoutes(deps.jobs, deps.jobTypes), ...rbacRoutes(deps), ...userRoutes(deps.users), ...authRoutes(deps),
     ...federationRoutes(deps.federation), ...providerRoutes(deps), ...auditRoutes(deps.auditTrail),
     ...eventRoutes(deps.events), ...webhookRoutes(deps), ...scheduleRoutes(deps), ...approvalRoutes(deps),
+    ...backupRoutes({ ...deps.backups, access: deps.access }),
     ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }), ...inventoryPlanRoutes(deps.inventory),
     ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs }),
   ];

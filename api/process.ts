@@ -1,13 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { compose, type Deps } from '../composition.ts';
 import type { Config } from '../platform/config.ts';
 import type { Log } from '../platform/log.ts';
+import { APP_VERSION as version } from '../platform/version.ts';
 import { createApp, createOperationsApp } from './app.ts';
 import { serve } from './server.ts';
 
 export type RunningProcess = { deps: Deps; port: number; stop(): Promise<void> };
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
 
 /** Starts everything that one process does by its role, and says how to stop it. */
 export async function startProcess(config: Config, log: Log): Promise<RunningProcess> {

@@ -5,6 +5,7 @@ import { table, type Result } from './report.ts';
 /** `npm run bench [area]`: measures, prints a table and writes `bench/results/<area>.json`. */
 const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<Result[]> }>>> = {
   access: () => import('./access.ts'),
+  backups: () => import('./backups.ts'),
   events: () => import('./events.ts'),
   inventory: () => import('./inventory.ts'),
   jobs: () => import('./jobs.ts'),

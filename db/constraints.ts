@@ -7,6 +7,9 @@ export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error
 /** True when a lock could not be had in the time that was given for it (SQLSTATE 55P03). */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
+/** True when somebody else had what was needed, for too long (SQLSTATE 55P03, 40P01, 57014). */
+export const isBusy = (error: unknown): boolean => isLockTimeout(error) || sqlState(error) === '40P01' || sqlState(error) === '57014';
+
 /** A record was changed by another transaction after it had been read. */
 export class Raced extends Error {}
 

@@ -95,6 +95,19 @@ export async function claimAttempt(
 }
 
 /**
+ * Claims a job for a run that does it in steps; its first attempt is its only one, however often a step is repeated. Returns
+ * the job as it is now, or undefined when this run has nothing to do.
+ */
+export async function claimSteps(db: Knex, { jobId, runId, now }: { jobId: string; runId: string; now: Date }): Promise<Job | undefined> {
+  const { rows }: { rows: object[] } = await db.raw(
+    `UPDATE jobs SET status = 'running', run_id = ?, attempts = 1, version = version + 1, started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?
+     WHERE id = ? AND (status = 'queued' OR (status = 'running' AND run_id = ?)) RETURNING ${JOB_COLUMNS}`,
+    [runId, now, now, now, jobId, runId],
+  );
+  return rows[0] && Job.fromDatabaseJson(rows[0]);
+}
+
+/**
  * Locks a job for an attempt that is about to change the world: true while the attempt has it. One that was taken for dead,
  * or whose job has ended, must change nothing any more; who wants to begin another waits until the transaction ends.
  */

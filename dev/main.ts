@@ -51,6 +51,7 @@ async function main(): Promise<void> {
     HOLDFAST_TRUSTED_GATEWAYS: LOOPBACK,
     HOLDFAST_OUTBOUND_ALLOW: LOOPBACK,
     HOLDFAST_MASTER_KEYS: await masterKeys(folder),
+    HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),
     ...env,
     HOLDFAST_PORT: String(port),
     DATABASE_URL: stack.databaseUrl,

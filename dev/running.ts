@@ -12,6 +12,7 @@ export async function runningStack(folder: string): Promise<Record<string, strin
     const port = (await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8')).split('\n')[3]?.trim() ?? '';
     return {
       DATABASE_URL: `postgres://holdfast:${password}@127.0.0.1:${port}/holdfast`, HOLDFAST_MASTER_KEYS: await masterKeys(folder),
+      HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),
     };
   } catch {
     throw new ConfigError(`DATABASE_URL is not set, and no embedded stack runs on ${folder}: begin with npm start.`);

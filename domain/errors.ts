@@ -33,6 +33,10 @@ export type ErrorCode =
   | 'approval_closed'
   | 'content_changed'
   | 'execution_begun'
+  | 'backup_busy'
+  | 'backup_not_ready'
+  | 'restore_invalid'
+  | 'restore_stale'
   | 'not_supported'
   | 'idempotency_in_progress'
   | 'idempotency_mismatch'
@@ -53,7 +57,7 @@ export type FieldError = { in: FieldPlace; pointer: string; code: string; messag
 /** A record that stands against a change, where the caller may see it. */
 export type Conflict = { pointer: string | null; code: string; message: string; resource: string | null; id: string | null };
 
-type ErrorExtra = { errors?: readonly FieldError[]; conflicts?: readonly Conflict[]; retryAfterSeconds?: number; allow?: readonly string[] };
+type ErrorExtra = { errors?: readonly FieldError[]; conflicts?: readonly Conflict[]; retryAfterSeconds?: number; allow?: readonly string[]; report?: object };
 
 /** An expected failure. `message` is shown to the caller, so it never holds a secret. */
 export class AppError extends Error {

@@ -1,5 +1,6 @@
 import { Type, type Static, type TObject, type TSchema } from 'typebox';
 import { APPROVAL_STATUSES, DECISIONS, EXECUTIONS } from './approvals.ts';
+import { ENGINES, MODES, SECTIONS } from './backups.ts';
 import { JOB_SOURCES, JOB_STATUSES } from './jobs.ts';
 import { PERMISSIONS } from './permissions.ts';
 import { PROVIDER_KINDS } from './providers.ts';
@@ -59,6 +60,16 @@ const WorkflowWaits = data({ ...workflow, ...assigned });
 const WorkflowDecision = data({ ...workflow, decision: Type.Enum([...DECISIONS]), decidedBy: Type.String() });
 const WorkflowComment = data({ ...workflow, number: Type.Integer({ description: 'Of the comment; its text is in the request.' }), commentedBy: Type.String() });
 
+const Backup = data({
+  backupId: Type.String(), mode: Type.Enum([...MODES]), sections: Type.Array(Type.Enum([...SECTIONS])), engine: Type.Enum([...ENGINES]), label: Type.String(),
+  status: Type.String(), sizeBytes: nullable(Type.Integer()), rows: nullable(Type.Integer()), jobId: nullable(Type.String()),
+  error: nullable(Type.String({ description: 'The code of the failure.' })),
+});
+const Restore = data({
+  backupId: Type.String(), jobId: Type.String(), sections: Type.Array(Type.Enum([...SECTIONS])), safetyBackupId: nullable(Type.String()),
+  created: Type.Integer(), changed: Type.Integer(), deleted: Type.Integer(), error: nullable(Type.String({ description: 'The code of the failure.' })),
+});
+
 /** The singulars of the resources of the inventory. */
 const INVENTORY = [
   'tenant', 'region', 'site', 'location', 'rack', 'manufacturer', 'device-type', 'device-role', 'platform', 'device', 'interface',
@@ -86,23 +97,16 @@ export const EVENT_DATA = {
   'schedule.fired': ScheduleFired, 'schedule.skipped': ScheduleSkipped,
   'workflow.created': WorkflowWaits, 'workflow.approved': Workflow, 'workflow.rejected': Workflow, 'workflow.expired': Workflow, 'workflow.cancelled': Workflow,
   'workflow.executed': Workflow, 'workflow.reminder': WorkflowWaits, 'workflow.decision.created': WorkflowDecision, 'workflow.comment.created': WorkflowComment,
+  'backup.created': Backup, 'backup.completed': Backup, 'backup.failed': Backup, 'backup.deleted': Backup,
+  'restore.completed': Restore, 'restore.failed': Restore,
   ...INVENTORY_DATA,
 } as const satisfies Record<string, TObject>;
 
 export type EventType = keyof typeof EVENT_DATA;
 export type EventData<T extends EventType> = Static<(typeof EVENT_DATA)[T]>;
 
-/**
- * Types of areas whose names are fixed and which emit nothing yet. A webhook may subscribe to them beforehand, so that
- * it need not be changed when they come.
- */
-const ANNOUNCED: readonly string[] = [
-  ...['created', 'completed', 'failed', 'deleted'].map((verb) => `backup.${verb}`),
-  ...['completed', 'failed'].map((verb) => `restore.${verb}`),
-];
-
 /** Types that a webhook can subscribe to and a list of events can be filtered by. */
-export const SUPPORTED_EVENT_TYPES: readonly string[] = [...Object.keys(EVENT_DATA), ...ANNOUNCED].sort();
+export const SUPPORTED_EVENT_TYPES: readonly string[] = Object.keys(EVENT_DATA).sort();
 
 /** Subscribes to every type. */
 export const EVERY_EVENT = '*';

@@ -31,8 +31,6 @@ export const MAX_BACKFILL = 1_000;
 /** The job type of a backfill. */
 export const BACKFILL = 'schedule.backfill';
 
-/** The job type that schedules of `POST /api/backup/schedules` make. */
-export const BACKUP_JOB = 'backup.create';
 
 /** What says when a schedule is due. */
 export type TimingFields = { cronExpression: string; timezone: string; startAt: Date | null; endAt: Date | null };

@@ -1,6 +1,7 @@
 import ipaddr from 'ipaddr.js';
-import { readFileSync } from 'node:fs';
 import type { NamedKey } from './aesGcm.ts';
+import { readBackups } from './backupConfig.ts';
+import { reader, type Env, type Reader } from './envReader.ts';
 import type { LogLevelName } from './log.ts';
 
 export type Role = 'all' | 'api' | 'worker';
@@ -18,72 +19,7 @@ export type Config = ReturnType<typeof readConfig>;
 
 export class ConfigError extends Error {}
 
-type Env = Readonly<Record<string, string | undefined>>;
-
 const LOG_LEVELS: readonly LogLevelName[] = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'];
-
-/** Reads variables one by one and gathers what is wrong with them. */
-function reader(env: Env) {
-  const problems: string[] = [];
-  const known = new Set<string>();
-  const raw = (name: string) => {
-    known.add(name);
-    const value = env[name]?.trim();
-    return value === '' ? undefined : value;
-  };
-  const bad = (name: string, what: string) => void problems.push(`${name}: ${what}`);
-  return {
-    problems,
-    known,
-    bad,
-    text: (name: string) => raw(name),
-    required(name: string) {
-      const value = raw(name);
-      if (value === undefined) bad(name, 'is required');
-      return value ?? '';
-    },
-    integer(name: string, fallback: number, [min, max]: readonly [number, number]) {
-      const value = raw(name);
-      if (value === undefined) return fallback;
-      const number = Number(value);
-      if (Number.isInteger(number) && number >= min && number <= max) return number;
-      bad(name, `must be a whole number from ${min} to ${max}, not "${value}"`);
-      return fallback;
-    },
-    oneOf<T extends string>(name: string, allowed: readonly T[], fallback: T) {
-      const value = raw(name);
-      const found = allowed.find((each) => each === value);
-      if (value !== undefined && found === undefined) bad(name, `must be one of ${allowed.join(', ')}, not "${value}"`);
-      return found ?? fallback;
-    },
-    flag(name: string, fallback: boolean) {
-      const value = raw(name);
-      if (value === undefined) return fallback;
-      if (value === 'true' || value === '1') return true;
-      if (value !== 'false' && value !== '0') bad(name, `must be true or false, not "${value}"`);
-      return false;
-    },
-    cidrs(name: string) {
-      const parts = (raw(name) ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
-      for (const part of parts) {
-        if (!ipaddr.isValidCIDR(part)) bad(name, `"${part}" is not a CIDR such as 10.0.0.0/8 or ::1/128`);
-      }
-      return parts;
-    },
-    file(name: string) {
-      const path = raw(name);
-      if (path === undefined) return undefined;
-      try {
-        return readFileSync(path);
-      } catch (error) {
-        bad(name, `cannot read the file (${error instanceof Error ? error.message : String(error)})`);
-        return undefined;
-      }
-    },
-  };
-}
-
-type Reader = ReturnType<typeof reader>;
 
 function databaseUrl(read: Reader): string {
   const value = read.required('DATABASE_URL');
@@ -156,6 +92,18 @@ function isTooWide(cidr: string): boolean {
 }
 
 /**
+ * What is needed to read archives where there is no server. Throws `ConfigError`.
+ */
+export function readArchiveConfig(env: Env) {
+  const read = reader(env);
+  const config = { masterKeys: keys(read, 'HOLDFAST_MASTER_KEYS'), outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'), backups: readBackups(read) };
+  if (read.problems.length > 0) throw unusable(read.problems);
+  return config;
+}
+
+const unusable = (problems: readonly string[]) => new ConfigError(`The configuration is not usable:\n${problems.map((p) => `  ${p}`).join('\n')}`);
+
+/**
  * The configuration of one process, from environment variables (docs/configuration.md).
  * Throws `ConfigError`, which names every bad variable and never shows a secret.
  */
@@ -187,15 +135,14 @@ export function readConfig(env: Env) {
     maxActivityRuns: read.integer('HOLDFAST_MAX_ACTIVITY_RUNS', 100, [1, 1_000]),
     maxDeliveryRuns: read.integer('HOLDFAST_MAX_DELIVERY_RUNS', 500, [1, 5_000]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
+    backups: readBackups(read),
     temporal: temporal(read),
   };
   // To trust half the internet is the same as to have no gateway at all.
   if (config.trustedGateways.filter((cidr) => ipaddr.isValidCIDR(cidr)).some(isTooWide)) {
     read.bad('HOLDFAST_TRUSTED_GATEWAYS', `must not trust networks wider than /${MIN_PREFIX.ipv4} (IPv4) or /${MIN_PREFIX.ipv6} (IPv6)`);
   }
-  if (read.problems.length > 0) {
-    throw new ConfigError(`The configuration is not usable:\n${read.problems.map((p) => `  ${p}`).join('\n')}`);
-  }
+  if (read.problems.length > 0) throw unusable(read.problems);
   const unknown = Object.keys(env).filter((name) => name.startsWith('HOLDFAST_') && !read.known.has(name));
   return { ...config, unknownVariables: unknown };
 }

@@ -3,7 +3,7 @@ import { TypeID, typeidUnboxed } from 'typeid-js';
 
 /** The prefixes in use. */
 export type IdKind = 
-  | 'job' | 'evt' | 'aud' | 'out' | 'req' | 'whk' | 'dlv' | 'sch' | 'run' | 'apr'
+  | 'job' | 'evt' | 'aud' | 'out' | 'req' | 'whk' | 'dlv' | 'sch' | 'run' | 'apr' | 'bkp'
   | 'imp' | 'reg' | 'sit' | 'loc' | 'rck' | 'mfr' | 'dty' | 'drl' | 'plt' | 'dev' | 'int' | 'cab' | 'vrf' | 'vlg' | 'vln'
   | 'pfx' | 'rng' | 'ipa' | 'cfd'
   | 'usr' | 'ses' | 'lgn' | 'idp' | 'rol' | 'asg' | 'map';

@@ -28,6 +28,9 @@ export function createVault(keys: readonly NamedKey[]) {
       return openBytes(key, Buffer.from(sealed.split('.')[2] ?? '', 'base64url'), context).toString('utf8');
     },
 
+    /** The name of the key that seals, if there is one. */
+    currentId: (): string | undefined => current?.id,
+
     /** True when a value is sealed under the first key. */
     isCurrent: (sealed: string): boolean => keyIdOf(sealed) === current?.id,
   };

@@ -2,9 +2,9 @@ import { unlessNothing, type Commit, type Note } from '../db/commit.ts';
 import type { Knex } from '../db/knex.ts';
 import { claimAttempt, jobChange, noteJobChange, type JobGuard } from '../db/jobs.ts';
 import { Job } from '../db/models/Job.ts';
-import { systemCaller } from '../domain/caller.ts';
+import { systemCaller, type Caller } from '../domain/caller.ts';
 import { isFinal, MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../domain/jobs.ts';
-import { JobFailure, permissionsFor, type JobType, type Lane } from '../domain/jobType.ts';
+import { JobFailure, permissionsToRun, type JobType, type Lane } from '../domain/jobType.ts';
 import { mayRetry, retryDelayMs } from '../domain/retry.ts';
 import type { Rights } from '../domain/scope.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -95,42 +95,45 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
     });
   }
 
-  async function failAttempt(job: Job, lane: Lane, run: RunLog, failure: JobFailure): Promise<never> {
-    const retry = failure.retryable && mayRetry(job.retryPolicy, job.attempts, failure.code);
+  /** Ends an attempt that failed; `attempt` is its number, where that is not the job's. */
+  async function failAttempt(job: Job, lane: Lane, run: RunLog, failure: JobFailure, attempt = job.attempts): Promise<never> {
+    const retry = failure.retryable && mayRetry(job.retryPolicy, attempt, failure.code);
     const askedMs = Math.min(failure.retryAfterMs ?? 0, MAX_ASKED_DELAY_MS);
-    const retryInMs = retry ? Math.max(retryDelayMs(job.retryPolicy, job.attempts), askedMs) : null;
+    const retryInMs = retry ? Math.max(retryDelayMs(job.retryPolicy, attempt), askedMs) : null;
     const next = retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
-    run.note('error', `Attempt ${job.attempts} failed: ${failure.code}: ${failure.message}; ${next}`);
+    run.note('error', `Attempt ${attempt} failed: ${failure.code}: ${failure.message}; ${next}`);
     await noteFailure(job, lane, run.take(), { code: failure.code, message: failure.message }, retryInMs ?? 0);
     throw new AttemptFailed(failure.code, retryInMs);
   }
 
   const mayRun = (held: Rights, job: Job, type: JobType): boolean =>
-    type.checksRights || permissionsFor(type).every((permission) => access.holds(held, permission, job));
+    type.checksRights || permissionsToRun(type).every((permission) => access.holds(held, permission, job));
 
-  async function perform(job: Job, type: JobType, run: RunLog, signal: AbortSignal): Promise<string> {
+  /** Whom a job acts for, with the rights held now. Error: `JobFailure` where those are not enough any more. */
+  async function callerOf(job: Job, type: JobType): Promise<Caller> {
     const held = await rights.ofAuthority(job.authority);
     if (!mayRun(held, job, type)) {
       throw new JobFailure('permission_lost', `${job.authority.actorId} may no longer run ${job.type} here`, {
         retryable: false,
       });
     }
+    return { ...systemCaller(job.tenantId, jobWorkflowId(job.id)), actorId: job.authority.actorId, rights: held };
+  }
+
+  async function perform(job: Job, type: JobType, run: RunLog, signal: AbortSignal): Promise<string> {
+    if (type.lane === 'steps') throw new JobFailure('unexpected', 'The job is done in steps', { retryable: false });
+    const caller = await callerOf(job, type);
     const limit = AbortSignal.timeout(type.timeoutMs);
     const result = await type
       .run(job.payload, {
         attempt: job.attempts, runId: job.runId ?? '', startedAt: job.startedAt ?? clock.now(), jobId: job.id, source: { kind: job.sourceKind, id: job.sourceId },
-        caller: { ...systemCaller(job.tenantId, jobWorkflowId(job.id)), actorId: job.authority.actorId, rights: held },
-        signal: AbortSignal.any([signal, limit]), log: run.log, progress: run.progress,
+        caller, signal: AbortSignal.any([signal, limit]), log: run.log, progress: run.progress,
       })
       .catch((error: unknown) => {
         if (!limit.aborted) throw error;
         throw new JobFailure('timed_out', `The attempt took longer than ${type.timeoutMs} ms`);
       });
-    const json = JSON.stringify(result);
-    if (Buffer.byteLength(json) > MAX_RESULT_BYTES) {
-      throw new JobFailure('result_too_large', `The result has more than ${MAX_RESULT_BYTES} bytes`, { retryable: false });
-    }
-    return json;
+    return resultText(result);
   }
 
   /** Claims the next attempt, or says why there is none. */
@@ -145,6 +148,9 @@ export function createJobRuns({ db, commit, note, access, rights, jobTypes, ends
   }
 
   return {
+    /** What jobs in steps share with others. */
+    parts: { callerOf, failAttempt, finish },
+
     /**
      * Makes one attempt of a job. Resolves when the job has its end or this run has nothing to do.
      * Errors: `AttemptFailed`; the reason of `signal` when that ended the attempt; database errors.
@@ -220,7 +226,14 @@ const view = ({ id, type, tenantId, createdBy, retryPolicy, retryOf, attempts, s
   id, type, tenantId, createdBy, retryPolicy, retryOf, attempts, sourceKind, sourceId,
 });
 
-function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
+/** A result as it is kept. Error: `JobFailure` for one that is too large. */
+export function resultText(result: object): string {
+  const json = JSON.stringify(result);
+  if (Buffer.byteLength(json) <= MAX_RESULT_BYTES) return json;
+  throw new JobFailure('result_too_large', `The result has more than ${MAX_RESULT_BYTES} bytes`, { retryable: false });
+}
+
+export function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
   if (error instanceof JobFailure) return error;
   log.error({ err: error, jobId: job.id, jobType: job.type }, 'a job type threw an unexpected error');
   return new JobFailure('unexpected', 'The job type failed unexpectedly; the log of the worker has the details');

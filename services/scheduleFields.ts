@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Schedule } from '../db/models/Schedule.ts';
 import { parseCron, type CronField } from '../domain/cron.ts';
 import { nextDue, upcoming, type Timing, type Upcoming } from '../domain/dueTimes.ts';
-import { AppError, invalidField, invalidFields, type FieldError } from '../domain/errors.ts';
+import { invalidField, invalidFields, type FieldError } from '../domain/errors.ts';
 import type { JobType } from '../domain/jobType.ts';
 import { MASK } from '../domain/mask.ts';
 import type { RetryPolicy } from '../domain/retry.ts';
@@ -101,9 +101,4 @@ export function samePayload(jobTypes: JobTypes, { jobType, payload }: Schedule, 
   const filled = JSON.parse(JSON.stringify(given)) as Record<string, unknown>;
   if (!type || !jobTypes.accepts(type, filled)) return isDeepStrictEqual(given, payload);
   return isDeepStrictEqual(filled, payload) || isDeepStrictEqual(filled, type.redact(payload));
-}
-
-/** Refuses a job type that is announced and not there yet. */
-export function requireJobType(jobTypes: JobTypes, name: string, what: string): void {
-  if (!jobTypes.find(name)) throw new AppError('not_supported', `${what} cannot be scheduled: this installation has no job type ${name}.`);
 }

@@ -6,18 +6,20 @@ import { Schedule } from '../db/models/Schedule.ts';
 import { ScheduleRun } from '../db/models/ScheduleRun.ts';
 import { lockSchedule, SCHEDULE_SUMMARY_COLUMNS } from '../db/schedules.ts';
 import { whereInScope } from '../db/scopeSql.ts';
+import { BACKUP_CATCHUP_SECONDS, BACKUP_JOB, VERIFY_JOB } from '../domain/backups.ts';
 import type { Caller } from '../domain/caller.ts';
-import { checkVersion, invalidField, notFound, staleVersion } from '../domain/errors.ts';
+import { checkVersion, invalidField, invalidFields, notFound, staleVersion } from '../domain/errors.ts';
 import { permissionsFor } from '../domain/jobType.ts';
 import type { Permission } from '../domain/permissions.ts';
-import { BACKUP_JOB, DEFAULT_CATCHUP_SECONDS, nextDueOf, type OverlapPolicy } from '../domain/schedules.ts';
+import { DEFAULT_CATCHUP_SECONDS, nextDueOf, type OverlapPolicy } from '../domain/schedules.ts';
 import type { Ids } from '../platform/ids.ts';
 import { mirrorSchedule, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
+import type { BackupRequest } from './backups/backups.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 import { authorityOf } from './rights.ts';
 import { closeTimes } from './scheduleAccounts.ts';
-import { checkComes, checkJob, checkTiming, requireJobType, samePayload, type ScheduleFields } from './scheduleFields.ts';
+import { checkComes, checkJob, checkTiming, samePayload, type ScheduleFields } from './scheduleFields.ts';
 import { scheduleEvent, scheduleSubject, scheduleView } from './scheduleTrail.ts';
 import type { ScheduleVerdicts } from './scheduleVerdicts.ts';
 import { createScheduleWrite } from './scheduleWrite.ts';
@@ -29,7 +31,7 @@ export type ScheduleFilter = { enabled?: boolean; jobType?: string; tenantId?: s
 /** `takeOver`: from now on its jobs act for the caller. */
 export type ScheduleChange = Partial<ScheduleFields> & { takeOver?: boolean };
 
-export type BackupSchedule = { name: string; cronExpression: string; timezone?: string; mode: string; label?: string };
+export type BackupSchedule = { name: string; cronExpression: string; timezone?: string; jobType?: typeof BACKUP_JOB | typeof VERIFY_JOB } & BackupRequest;
 
 /** A schedule with the last of its runs by their time. */
 export type ScheduleWithRun = { schedule: Schedule; lastRun: ScheduleRun | null };
@@ -145,12 +147,13 @@ export function createSchedules({ db, commit, access, ids, jobTypes, verdicts }:
      */
     create,
 
-    /** The same for backups. Errors also: `not_supported` while there is no job type for them. */
-    async createBackup(caller: Caller, { name, cronExpression, timezone, mode, label }: BackupSchedule): Promise<ScheduleWithRun> {
+    /** The same for backups. One that was missed while nothing ran is made up for within hours. */
+    async createBackup(caller: Caller, { name, cronExpression, timezone, jobType = BACKUP_JOB, ...payload }: BackupSchedule): Promise<ScheduleWithRun> {
       await access.require(caller, 'schedule:write', caller);
-      requireJobType(jobTypes, BACKUP_JOB, 'Backups');
-      const payload = { mode, ...(label !== undefined && { label }) };
-      return create(caller, { name, cronExpression, jobType: BACKUP_JOB, payload, ...(timezone !== undefined && { timezone }) });
+      const extra = jobType === VERIFY_JOB ? Object.keys(payload).filter((field) => field !== 'label') : [];
+      if (extra.length > 0) throw invalidFields(extra.map((field) => ({ in: 'body' as const, pointer: `/${field}`, code: 'not_for_verify', message: 'belongs to schedules that make backups' })));
+      if (payload.mode === 'partial' && (payload.sections ?? []).length === 0) throw invalidField('body', '/sections', 'required', 'must name at least one for the mode partial');
+      return create(caller, { name, cronExpression, jobType, payload, catchupWindowSeconds: BACKUP_CATCHUP_SECONDS, ...(timezone !== undefined && { timezone }) });
     },
 
     /**

@@ -46,6 +46,17 @@ export type ApprovalResult = { status: string; execution: string };
 
 export type RunAttributes = { tenant: string; jobType: string; record: string };
 
+/** What the workflow of a backup needs to know. Its steps are logged with the job. */
+export type BackupStart = { backupId: string; jobId: string } & StepLimits;
+
+/** What the workflow that loads an archive needs to know. */
+export type RestoreStart = { jobId: string; purpose: 'validate' | 'restore' | 'verify' } & StepLimits;
+
+/** Limits of each step, in milliseconds. */
+export type StepLimits = { timeoutMs: number; heartbeatMs: number };
+
+export type RemoveStart = { backupId: string };
+
 type Start<Workflow extends string, Input> = {
   kind: 'start'; workflow: Workflow; workflowId: string; input: Input; summary: string; attributes: RunAttributes;
 };
@@ -55,6 +66,7 @@ export type DispatchTask =
   | JobRun
   | Start<'releaseSchedule', ScheduleFire>
   | Start<'approval', ApprovalStart>
+  | Start<'removeBackup', RemoveStart>
   | { kind: 'cancel'; workflowId: string }
   | { kind: 'signal'; workflowId: string; signal: typeof APPROVAL_CHANGED }
   /**
@@ -80,6 +92,23 @@ export const startJob = (
 
 /** The cancellation of a job's run; "no such run" is a success. */
 export const cancelJob = (jobId: string): DispatchTask => ({ kind: 'cancel', workflowId: jobWorkflowId(jobId) });
+
+export const backupWorkflowId = (backupId: string): string => `backup:${backupId}`;
+
+/** The run of what an archive is loaded for. */
+export const restoreWorkflowId = (purpose: RestoreStart['purpose'], jobId: string): string => `${purpose}:${jobId}`;
+
+export const removalWorkflowId = (backupId: string): string => `backup:${backupId}:delete`;
+
+/** Removes the archive of a backup that is deleted, and then says so. */
+export const removeBackup = ({ id, tenantId }: { id: string; tenantId: string }): DispatchTask => ({
+  kind: 'start',
+  workflow: 'removeBackup',
+  workflowId: removalWorkflowId(id),
+  input: { backupId: id },
+  summary: 'delete a backup',
+  attributes: { tenant: tenantId, jobType: 'none', record: id },
+});
 
 export const approvalWorkflowId = (approvalId: string): string => `approval:${approvalId}`;
 

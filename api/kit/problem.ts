@@ -35,6 +35,10 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   approval_closed: { status: 409, title: 'The request is closed' },
   content_changed: { status: 409, title: 'Something else was looked at' },
   execution_begun: { status: 409, title: 'The job has begun' },
+  backup_busy: { status: 409, title: 'The backup is in use' },
+  backup_not_ready: { status: 409, title: 'There is no archive to restore from' },
+  restore_invalid: { status: 409, title: 'The restore would not work' },
+  restore_stale: { status: 409, title: 'The records have changed since they were looked at' },
   idempotency_in_progress: { status: 409, title: 'The first request is still at work' },
   version_stale: { status: 412, title: 'The record has changed' },
   version_required: { status: 428, title: 'If-Match is required' },
@@ -78,6 +82,7 @@ export const Problem = Type.Object(
         }),
       ),
     ),
+    report: Type.Optional(Type.Unknown({ description: 'Of restore_invalid: the report as the validation gives it.' })),
   },
   { title: 'Problem' },
 );
@@ -125,4 +130,5 @@ export const toProblem = ({ code, message, extra }: AppError, requestId: string)
   requestId,
   ...(extra.errors && { errors: [...extra.errors] }),
   ...(extra.conflicts && { conflicts: [...extra.conflicts] }),
+  ...(extra.report && { report: extra.report }),
 });

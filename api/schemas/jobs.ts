@@ -59,7 +59,7 @@ export const JobTypeRecord = Type.Object(
     payloadSchema: Type.Object({}, { additionalProperties: true, description: 'JSON Schema 2020-12.' }),
     permission: Nullable(Type.String({ description: 'Needed beside job:write.' })),
     onlyThrough: Nullable(Type.String({ description: 'The operation that makes such jobs; null where POST /api/jobs does.' })),
-    lane: Type.Enum(['inline', 'activity', 'delivery']),
+    lane: Type.Enum(['inline', 'activity', 'delivery', 'steps']),
     retryPolicy: RetryPolicy,
     timeoutMs: Type.Integer({ description: 'Limit of one attempt.' }),
   },

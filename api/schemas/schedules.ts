@@ -7,6 +7,8 @@ import {
 import { pageQuery } from '../kit/pagination.ts';
 import { TenantId } from './access.ts';
 import { Id, Name, Nullable, Timestamp } from './common.ts';
+import { BACKUP_JOB, VERIFY_JOB } from '../../domain/backups.ts';
+import { BackupPayload } from '../../services/jobTypes/backupCreate.ts';
 
 const closed = { additionalProperties: false };
 
@@ -88,7 +90,9 @@ export const ScheduleChange = Type.Object(
 export type ScheduleChange = Static<typeof ScheduleChange>;
 
 export const BackupScheduleRequest = Type.Object(
-  { name: Name(), cronExpression: CronExpression, timezone: Type.Optional(Timezone), mode: Type.Enum(['full', 'partial']), label: Type.Optional(Name()) },
+  { name: Name(), cronExpression: CronExpression, timezone: Type.Optional(Timezone), ...BackupPayload.properties,
+    jobType: Type.Optional(Type.Enum([BACKUP_JOB, VERIFY_JOB], { default: BACKUP_JOB, description: 'backup.verify proves the newest backup, of this label where one is given.' })),
+  },
   { title: 'BackupScheduleRequest', ...closed },
 );
 

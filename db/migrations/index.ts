@@ -8,6 +8,7 @@ import * as inventory from './0006_inventory.ts';
 import * as inventoryRules from './0007_inventory_rules.ts';
 import * as imports from './0008_imports.ts';
 import * as approvals from './0009_approvals.ts';
+import * as backups from './0010_backups.ts';
 
 /** In the order in which they run. A migration that has landed is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -20,4 +21,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0007_inventory_rules': inventoryRules,
   '0008_imports': imports,
   '0009_approvals': approvals,
+  '0010_backups': backups,
 };

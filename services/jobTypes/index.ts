@@ -2,6 +2,8 @@ import type { JobType } from '../../domain/jobType.ts';
 import { DELIVER } from '../../domain/webhooks.ts';
 import type { GuardedHttp } from '../../platform/guardedHttp.ts';
 import type { JobEnding } from '../jobEnds.ts';
+import { backupCreate, type BackupTypeDeps } from './backupCreate.ts';
+import { archiveTypes, type RestoreTypeDeps } from './backupRestore.ts';
 import { coreEcho } from './coreEcho.ts';
 import { coreSleep } from './coreSleep.ts';
 import { httpRequest } from './httpRequest.ts';
@@ -11,11 +13,12 @@ import { inventoryImport, type ImportDeps } from './inventoryImport.ts';
 import { scheduleBackfill, type BackfillDeps } from './scheduleBackfill.ts';
 import { webhookReplay, type ReplayDeps } from './webhookReplay.ts';
 
-type Deps = DeliverDeps & ReplayDeps & BackfillDeps & ImportDeps & ApplyDeps & { http: GuardedHttp };
+type Deps = DeliverDeps & ReplayDeps & BackfillDeps & ImportDeps & ApplyDeps & BackupTypeDeps & RestoreTypeDeps & { http: GuardedHttp };
 
 /** Every job type. A new one is a file beside these and a line here. */
 export const allJobTypes = (deps: Deps): JobType[] => [
   coreEcho, coreSleep, httpRequest(deps.http), webhookDeliver(deps), webhookReplay(deps), scheduleBackfill(deps), inventoryImport(deps), inventoryApply(deps),
+  backupCreate(deps), ...archiveTypes(deps),
 ];
 
 /** What else ends with a job, by its type. */

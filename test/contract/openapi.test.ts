@@ -31,6 +31,7 @@ const PROMISED = [
   'GET /api/events', 'GET /api/events/{id}',
   'GET /api/schedules', 'POST /api/schedules', 'GET /api/schedules/{id}', 'PUT /api/schedules/{id}', 'DELETE /api/schedules/{id}', 'GET /api/schedules/logs',
   'POST /api/backup/schedules',
+  'GET /api/backup', 'POST /api/backup/create', 'GET /api/backup/{backupId}', 'DELETE /api/backup/{backupId}', 'POST /api/backup/restore/validate', 'POST /api/backup/restore',
   'GET /api/workflows', 'POST /api/workflows', 'GET /api/workflows/{id}', 'POST /api/workflows/{id}/approve', 'POST /api/workflows/{id}/reject',
   'POST /api/validation/inventory',
 ];

@@ -271,6 +271,6 @@ describe('http.request', () => {
 
 test('the job types are listed with their schemas', async () => {
   const { body } = await app.client.get('/api/job-types');
-  expect(body.items.map((t: any) => t.name)).toEqual(['core.echo', 'core.sleep', 'http.request', 'webhook.deliver', 'webhook.replay', 'schedule.backfill', 'inventory.import', 'inventory.apply']);
+  expect(body.items.map((t: any) => t.name)).toEqual(['core.echo', 'core.sleep', 'http.request', 'webhook.deliver', 'webhook.replay', 'schedule.backfill', 'inventory.import', 'inventory.apply', 'backup.create', 'backup.verify', 'backup.validate', 'backup.restore']);
   expect(body.items[1].payloadSchema.required).toEqual(['durationMs']);
 });

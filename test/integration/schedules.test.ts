@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Type } from 'typebox';
-import { jobType } from '../../domain/jobType.ts';
 import { startApp, startAppOn, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
+import { archiveFolder } from '../support/backups.ts';
 import { admin, person } from '../support/people.ts';
 import type { TestClient } from '../support/client.ts';
 
@@ -255,32 +254,36 @@ describe('rights', () => {
 });
 
 describe('backup schedules', () => {
-  it('are refused while there are no backups', async () => {
-    const answer = await inTenant().post('/api/backup/schedules', { name: 'daily', cronExpression: '@daily', mode: 'full', label: 'daily' });
-    expect([answer.status, answer.body.code]).toEqual([501, 'not_supported']);
-  });
-
-  it('are made as soon as there is a job type for them', async () => {
-    const payload = Type.Object({ mode: Type.Enum(['full', 'partial']), label: Type.Optional(Type.String()) }, { additionalProperties: false });
-    const backup = jobType<{ mode: string; label?: string }>({
-      name: 'backup.create', summary: 'Makes a backup', payload, permission: 'backup:write', lane: 'inline', timeoutMs: 5_000, run: (given) => Promise.resolve(given),
-    });
-    const later = await startAppOn(app.databaseUrl, {}, { moreJobTypes: [backup] });
+  it('make backups, and prove them, with the rights of their owner', async () => {
+    const archives = await archiveFolder();
+    const later = await startAppOn(app.databaseUrl, archives.env);
     try {
-      const answer = await later.client.as({ tenant: 'b' }).post('/api/backup/schedules', { name: 'daily', cronExpression: '@daily', mode: 'full', label: 'daily' });
+      const there = later.client.as({ tenant: 'b' });
+      const ended = (jobId: string) => eventually(async () => (await there.get(`/api/jobs/${jobId}`)).body, ({ status }) => status === 'succeeded');
+      const answer = await there.post('/api/backup/schedules', { name: 'daily', cronExpression: '@daily', mode: 'full', label: 'daily', keep: { last: 2 } });
       expect(answer.status).toBe(201);
-      expect(answer.body).toMatchObject({ jobType: 'backup.create', payload: { mode: 'full', label: 'daily' }, timezone: 'UTC', enabled: true });
-      const run = await later.client.as({ tenant: 'b' }).post(`/api/schedules/${answer.body.id}/trigger`);
-      await eventually(async () => (await later.client.as({ tenant: 'b' }).get(`/api/jobs/${run.body.jobId}`)).body, (job) => job.status === 'succeeded' && job.result.mode === 'full');
+      expect(answer.body).toMatchObject({ jobType: 'backup.create', payload: { mode: 'full', label: 'daily', keep: { last: 2 } }, timezone: 'UTC', enabled: true, catchupWindowSeconds: 21_600 });
+      const job = await ended((await there.post(`/api/schedules/${answer.body.id}/trigger`)).body.jobId);
+      const backup = await there.get(`/api/backup/${job.result.backupId}`);
+      expect(backup.body).toMatchObject({ label: 'daily', tenantId: 'b', status: 'completed', jobId: job.id, provenAt: null });
+      expect(await archives.files()).toEqual([backup.body.archive]);
+      const proof = await there.post('/api/backup/schedules', { name: 'weekly', cronExpression: '@weekly', jobType: 'backup.verify', label: 'daily' });
+      expect(proof.body).toMatchObject({ jobType: 'backup.verify', payload: { label: 'daily' } });
+      expect((await ended((await there.post(`/api/schedules/${proof.body.id}/trigger`)).body.jobId)).result).toMatchObject({ backupId: backup.body.id });
+      expect((await there.get(`/api/backup/${job.result.backupId}`)).body.provenAt).not.toBeNull();
+      const partial = await there.post('/api/backup/schedules', { name: 'some', cronExpression: '@daily', mode: 'partial', label: 'some' });
+      expect([partial.status, partial.body.errors[0].pointer]).toEqual([400, '/sections']);
+      const mixed = await there.post('/api/backup/schedules', { name: 'some', cronExpression: '@daily', jobType: 'backup.verify', keep: { last: 1 } });
+      expect([mixed.status, mixed.body.errors[0].pointer]).toEqual([400, '/keep']);
       // The type's own permission is needed, too.
       await admin(app).post('/api/rbac/roles', { id: 'jobber', name: 'Jobber', permissions: ['schedule:read', 'schedule:write', 'job:write'] });
-      const denied = await later.client.as({ roles: 'jobber', tenant: 'b' }).post('/api/backup/schedules', { name: 'daily', cronExpression: '@daily', mode: 'full' });
-      expect([denied.status, denied.body.detail]).toEqual([403, expect.stringContaining('backup:write')]);
-      // Of a version that does not know the type, it says so.
-      const unknown = await app.client.as({ tenant: 'b' }).post(`/api/schedules/${answer.body.id}/trigger`);
-      expect([unknown.status, unknown.body.code]).toEqual([409, 'schedule_cannot_run']);
+      for (const more of [{ mode: 'full' }, { jobType: 'backup.verify' }]) {
+        const denied = await later.client.as({ roles: 'jobber', tenant: 'b' }).post('/api/backup/schedules', { name: 'daily', cronExpression: '@daily', ...more });
+        expect([denied.status, denied.body.detail]).toEqual([403, expect.stringContaining('backup:write')]);
+      }
     } finally {
       await later.stop();
+      await archives.remove();
     }
   });
 });

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
+import { archiveFolder } from '../support/backups.ts';
 import { APPROVALS, playApproval } from './approvals.ts';
+import { BACKUPS } from './backups.ts';
 import { DELIVERIES, deliver } from './deliveries.ts';
 import { record } from './histories.ts';
 import { play, SCENARIOS } from './scenarios.ts';
@@ -8,10 +10,15 @@ import { playSchedule, SCHEDULES } from './schedules.ts';
 
 /** Runs with `npm run record-histories` only: it writes files. */
 let app: TestApp;
+let archives: Awaited<ReturnType<typeof archiveFolder>>;
 beforeAll(async () => {
-  app = await startApp();
+  archives = await archiveFolder();
+  app = await startApp(archives.env);
 });
-afterAll(() => app.stop());
+afterAll(async () => {
+  await app.stop();
+  await archives.remove();
+});
 
 test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))('%s', async (name, scenario) => {
   expect(await record(name, await play(app, scenario))).toContain(name);
@@ -27,6 +34,13 @@ test.each(SCHEDULES.map((branch) => [branch.name, branch] as const))('%s', async
 
 test.each(APPROVALS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
   expect(await record(name, await playApproval(app, branch))).toContain(name);
+});
+
+test.each(BACKUPS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
+  const workflowId = await branch.play(app);
+  const handle = await app.deps.link.call(10_000, (client) => Promise.resolve(client.workflow.getHandle(workflowId)));
+  await handle.result().catch(() => undefined);
+  expect(await record(name, handle)).toContain(name);
 });
 
 test.each(['reconcile', 'reconcileSchedules'])('%s', async (workflow) => {

@@ -6,6 +6,7 @@ import { installRuntime } from '../../composition.ts';
 import { createLog } from '../../platform/log.ts';
 import { workflowBundle } from '../../temporal/bundle.ts';
 import { APPROVALS } from './approvals.ts';
+import { BACKUPS } from './backups.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { recordedHistories } from './histories.ts';
 import { SCENARIOS } from './scenarios.ts';
@@ -19,7 +20,7 @@ const replay = (bundle: WorkflowBundleOption, history: unknown) =>
   Worker.runReplayHistory({ workflowBundle: bundle, replayName: 'test' }, history);
 
 test('every branch of every workflow has a recorded history', () => {
-  const wanted = [...SCENARIOS, ...DELIVERIES, ...SCHEDULES, ...APPROVALS].map(({ name }) => name).concat('reconcile.success', 'reconcileSchedules.success').sort();
+  const wanted = [...SCENARIOS, ...DELIVERIES, ...SCHEDULES, ...APPROVALS, ...BACKUPS].map(({ name }) => name).concat('reconcile.success', 'reconcileSchedules.success').sort();
   expect([...new Set(histories.map(({ branch }) => branch))].sort()).toEqual(wanted);
 });
 

@@ -1,6 +1,7 @@
 import { sleep } from '@temporalio/workflow';
-import type { ApprovalResult, ApprovalStart, FireResult, JobStart, ScheduleFire } from '../../../temporal/contracts.ts';
+import type { ApprovalResult, ApprovalStart, BackupStart, FireResult, JobStart, RemoveStart, RestoreStart, ScheduleFire } from '../../../temporal/contracts.ts';
 import { approval as approvalToday } from '../../../temporal/workflows/approval.ts';
+import { backup as backupToday, removeBackup as removeToday, restore as restoreToday } from '../../../temporal/workflows/backup.ts';
 import { job as jobToday } from '../../../temporal/workflows/job.ts';
 import { fireSchedule as fireToday, releaseSchedule as releaseToday } from '../../../temporal/workflows/schedules.ts';
 
@@ -14,3 +15,6 @@ export const job: (start: JobStart) => Promise<void> = late(jobToday);
 export const fireSchedule: (start: ScheduleFire) => Promise<FireResult> = late(fireToday);
 export const releaseSchedule: (start: ScheduleFire) => Promise<FireResult> = late(releaseToday);
 export const approval: (start: ApprovalStart) => Promise<ApprovalResult> = late(approvalToday);
+export const backup: (start: BackupStart) => Promise<void> = late(backupToday);
+export const restore: (start: RestoreStart) => Promise<void> = late(restoreToday);
+export const removeBackup: (start: RemoveStart) => Promise<void> = late(removeToday);

@@ -1,0 +1,84 @@
+import { createCipheriv, createHash } from 'node:crypto';
+import { constants, zstdCompress } from 'node:zlib';
+import { promisify } from 'node:util';
+import { bindingOf, countLines, FRAME_BYTES, hashOf, nonceOf, sectionHash, TAG_BYTES, writeFrameHead, writePreamble, type ArchiveHeader, type ArchiveManifest, type FrameKind, type TableSummary } from './format.ts';
+import { inOrder } from './inOrder.ts';
+
+const compress = promisify(zstdCompress);
+const SETTINGS = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
+
+/** Frames that are compressed while others are sealed and written. */
+const AT_ONCE = 4;
+
+/** Where the bytes of an archive go; resolves when there is room for more. */
+type ArchiveSink = { write(bytes: Buffer): Promise<void> };
+
+/** Gathers a stream into pieces of one size. */
+async function* pieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let [held, heldBytes]: [Buffer[], number] = [[], 0];
+  for await (const bytes of source) {
+    let rest = bytes;
+    while (heldBytes + rest.length >= FRAME_BYTES) {
+      const taken = FRAME_BYTES - heldBytes;
+      yield Buffer.concat([...held, rest.subarray(0, taken)]);
+      [held, heldBytes, rest] = [[], 0, rest.subarray(taken)];
+    }
+    if (rest.length > 0) {
+      held.push(rest);
+      heldBytes += rest.length;
+    }
+  }
+  if (heldBytes > 0) yield Buffer.concat(held);
+}
+
+/**
+ * Writes an archive, table by table in the order of its header, in memory that does not grow with it. `key` has 32 bytes
+ * and must never be used for another archive.
+ */
+export async function createArchiveWriter(header: ArchiveHeader, key: Buffer, sink: ArchiveSink) {
+  const preamble = writePreamble(header);
+  const preambleHash = hashOf(preamble);
+  const tables: TableSummary[] = [];
+  let frames = 0;
+  await sink.write(preamble);
+
+  async function frame(kind: FrameKind, table: number, compressed: Buffer): Promise<void> {
+    const number = frames++;
+    const head = writeFrameHead({ kind, table, number, sealedBytes: compressed.length + TAG_BYTES });
+    const cipher = createCipheriv('aes-256-gcm', key, nonceOf(number)).setAAD(bindingOf(preambleHash, head));
+    await sink.write(Buffer.concat([head, cipher.update(compressed), cipher.final(), cipher.getAuthTag()]));
+  }
+
+  return {
+    /** Writes the rows of the next table, a line each. Returns how many there were. */
+    async rows(source: AsyncIterable<Buffer>): Promise<number> {
+      const index = tables.length;
+      const table = header.tables[index];
+      if (!table) throw new Error('The archive has no such table');
+      const hash = createHash('sha256');
+      let [rows, bytes] = [0, 0];
+      const squeeze = (piece: Buffer) => {
+        hash.update(piece);
+        rows += countLines(piece);
+        bytes += piece.length;
+        return compress(piece, SETTINGS);
+      };
+      for await (const compressed of inOrder(pieces(source), AT_ONCE, squeeze)) await frame('rows', index, compressed);
+      tables.push({ section: table.section, name: table.name, rows, bytes, sha256: hash.digest('hex') });
+      return rows;
+    },
+
+    /** Writes the manifest, after which there is nothing. */
+    async finish(): Promise<ArchiveManifest> {
+      if (tables.length !== header.tables.length) throw new Error('Not every table is written');
+      const names = [...new Set(tables.map(({ section }) => section))];
+      const sections = names.map((name) => {
+        const own = tables.filter(({ section }) => section === name);
+        return { name, rows: own.reduce((sum, { rows }) => sum + rows, 0), sha256: sectionHash(own) };
+      });
+      const manifest = { backupId: header.backupId, tables, sections, rows: tables.reduce((sum, { rows }) => sum + rows, 0), frames };
+      await frame('manifest', 0, await compress(Buffer.from(JSON.stringify(manifest)), SETTINGS));
+      return manifest;
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import ipaddr from 'ipaddr.js';
+import { readFileSync } from 'node:fs';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** Reads variables one by one and gathers what is wrong with them. */
+export function reader(env: Env) {
+  const problems: string[] = [];
+  const known = new Set<string>();
+  const raw = (name: string) => {
+    known.add(name);
+    const value = env[name]?.trim();
+    return value === '' ? undefined : value;
+  };
+  const bad = (name: string, what: string) => void problems.push(`${name}: ${what}`);
+  return {
+    problems,
+    known,
+    bad,
+    text: (name: string) => raw(name),
+    required(name: string) {
+      const value = raw(name);
+      if (value === undefined) bad(name, 'is required');
+      return value ?? '';
+    },
+    integer(name: string, fallback: number, [min, max]: readonly [number, number]) {
+      const value = raw(name);
+      if (value === undefined) return fallback;
+      const number = Number(value);
+      if (Number.isInteger(number) && number >= min && number <= max) return number;
+      bad(name, `must be a whole number from ${min} to ${max}, not "${value}"`);
+      return fallback;
+    },
+    oneOf<T extends string>(name: string, allowed: readonly T[], fallback: T) {
+      const value = raw(name);
+      const found = allowed.find((each) => each === value);
+      if (value !== undefined && found === undefined) bad(name, `must be one of ${allowed.join(', ')}, not "${value}"`);
+      return found ?? fallback;
+    },
+    flag(name: string, fallback: boolean) {
+      const value = raw(name);
+      if (value === undefined) return fallback;
+      if (value === 'true' || value === '1') return true;
+      if (value !== 'false' && value !== '0') bad(name, `must be true or false, not "${value}"`);
+      return false;
+    },
+    cidrs(name: string) {
+      const parts = (raw(name) ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
+      for (const part of parts) {
+        if (!ipaddr.isValidCIDR(part)) bad(name, `"${part}" is not a CIDR such as 10.0.0.0/8 or ::1/128`);
+      }
+      return parts;
+    },
+    file(name: string) {
+      const path = raw(name);
+      if (path === undefined) return undefined;
+      try {
+        return readFileSync(path);
+      } catch (error) {
+        bad(name, `cannot read the file (${error instanceof Error ? error.message : String(error)})`);
+        return undefined;
+      }
+    },
+  };
+}
+
+export type Reader = ReturnType<typeof reader>;
