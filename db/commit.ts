@@ -85,6 +85,8 @@ export const createCommit = <Task extends OwedTask>(deps: Deps): Commit<Task> =>
     const open = await begun;
     await writeTrail((open as Knex.Transaction | undefined) ?? deps.db, trail);
     await open?.commit();
+    // Knex's `commit` resolves when COMMIT failed, too (a deferred constraint, a deadlock): this promise tells.
+    await open?.executionPromise;
     if (trail.outbox.length > 0) deps.dispatch.committed(trail.outbox);
     if (trail.events.length > 0) deps.eventsCommitted();
     return result;

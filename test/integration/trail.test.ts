@@ -38,6 +38,20 @@ describe('commit', () => {
     await expect(silent).rejects.toThrow('must leave an audit entry');
     expect(await db('audit_heads').where({ tenant_id: 'silent' })).toEqual([]);
   });
+
+  test('whose COMMIT is refused fails and leaves nothing', async () => {
+    const { db, commit } = app.deps;
+    const make = (id: string, regionId: string | null) => commit(caller(), async (work) => {
+      const now = work.now;
+      await (await work.trx())('sites').insert({ id, name: id, region_id: regionId, tenant_id: 'platform', created_at: now, updated_at: now });
+      work.audit('thing.make', subject(id));
+    });
+    await expect(make('sit_deferred', 'reg_nowhere')).rejects.toMatchObject({ code: '23503' });
+    expect(await Promise.all([db('sites').where({ id: 'sit_deferred' }), db('audit_entries').where({ subject_id: 'sit_deferred' })])).toEqual([[], []]);
+    // The connection went back whole.
+    await make('sit_deferred', null);
+    expect(await db('sites').where({ id: 'sit_deferred' })).toHaveLength(1);
+  });
 });
 
 describe('the audit trail', () => {
