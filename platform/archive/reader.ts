@@ -80,7 +80,7 @@ async function openFrame(key: Buffer, preambleHash: Buffer, { head, headBytes, s
     throw damaged(`frame ${head.number} does not open`);
   }
   // Authenticated, so it is what was written; the bound is for what a holder of the key may have made.
-  const bytes = await decompress(compressed, { maxOutputLength: FRAME_BYTES }).catch(() => {
+  const bytes = await decompress(compressed, { maxOutputLength: FRAME_BYTES, chunkSize: FRAME_BYTES }).catch(() => {
     throw damaged(`frame ${head.number} cannot be decompressed`);
   });
   return { head, bytes };

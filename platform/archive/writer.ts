@@ -5,7 +5,7 @@ import { bindingOf, countLines, FRAME_BYTES, hashOf, nonceOf, sectionHash, TAG_B
 import { inOrder } from './inOrder.ts';
 
 const compress = promisify(zstdCompress);
-const SETTINGS = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
+const SETTINGS = { chunkSize: FRAME_BYTES / 4, params: { [constants.ZSTD_c_compressionLevel]: 3 } };
 
 /** Frames that are compressed while others are sealed and written. */
 const AT_ONCE = 4;
@@ -13,22 +13,24 @@ const AT_ONCE = 4;
 /** Where the bytes of an archive go; resolves when there is room for more. */
 type ArchiveSink = { write(bytes: Buffer): Promise<void> };
 
-/** Gathers a stream into pieces of one size. */
-async function* pieces(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let [held, heldBytes]: [Buffer[], number] = [[], 0];
+/**
+ * Gathers a stream into pieces of one size. The memory of a piece is used again after `AT_ONCE` others: what is allocated
+ * outside of the heap, a megabyte for each, would have all of the heap collected every few pieces.
+ */
+async function* pieces(source: AsyncIterable<Buffer>, buffers: readonly Buffer[]): AsyncGenerator<Buffer> {
+  let [turn, filled] = [0, 0];
   for await (const bytes of source) {
-    let rest = bytes;
-    while (heldBytes + rest.length >= FRAME_BYTES) {
-      const taken = FRAME_BYTES - heldBytes;
-      yield Buffer.concat([...held, rest.subarray(0, taken)]);
-      [held, heldBytes, rest] = [[], 0, rest.subarray(taken)];
-    }
-    if (rest.length > 0) {
-      held.push(rest);
-      heldBytes += rest.length;
+    for (let at = 0; at < bytes.length; ) {
+      const buffer = buffers[turn % buffers.length] ?? Buffer.alloc(0);
+      const copied = bytes.copy(buffer, filled, at);
+      at += copied;
+      filled += copied;
+      if (filled < FRAME_BYTES) continue;
+      yield buffer;
+      [turn, filled] = [turn + 1, 0];
     }
   }
-  if (heldBytes > 0) yield Buffer.concat(held);
+  if (filled > 0) yield (buffers[turn % buffers.length] ?? Buffer.alloc(0)).subarray(0, filled);
 }
 
 /**
@@ -39,6 +41,8 @@ export async function createArchiveWriter(header: ArchiveHeader, key: Buffer, si
   const preamble = writePreamble(header);
   const preambleHash = hashOf(preamble);
   const tables: TableSummary[] = [];
+  // One is filled while the others are compressed.
+  const buffers = Array.from({ length: AT_ONCE + 1 }, () => Buffer.allocUnsafeSlow(FRAME_BYTES));
   let frames = 0;
   await sink.write(preamble);
 
@@ -63,7 +67,7 @@ export async function createArchiveWriter(header: ArchiveHeader, key: Buffer, si
         bytes += piece.length;
         return compress(piece, SETTINGS);
       };
-      for await (const compressed of inOrder(pieces(source), AT_ONCE, squeeze)) await frame('rows', index, compressed);
+      for await (const compressed of inOrder(pieces(source, buffers), AT_ONCE, squeeze)) await frame('rows', index, compressed);
       tables.push({ section: table.section, name: table.name, rows, bytes, sha256: hash.digest('hex') });
       return rows;
     },

@@ -67,6 +67,11 @@ describe('an archive', () => {
     expect(framesOf(await write(TABLES)).length).toBeGreaterThan(4);
   }, 60_000);
 
+  test('keeps many frames apart that are compressed at once', async () => {
+    const jobs = randomBytes(20 << 20);
+    expect((await read(await write({ jobs }))).jobs?.equals(jobs)).toBe(true);
+  });
+
   test('holds nothing of its rows in the clear, and never the same bytes twice', async () => {
     const [one, other] = [await write({ jobs: Buffer.from('secret-word\n'.repeat(50)) }), await write({ jobs: Buffer.from('secret-word\n'.repeat(50)) })];
     expect(one.includes('secret-word')).toBe(false);
