@@ -168,7 +168,7 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
     ...createBackupActivities({ steps: jobSteps, ...backups.runs, log }),
   };
   const workers = createWorkers({
-    link, log, taskQueue, activities, stopGraceMs, reconcileSeconds,
+    link, log, taskQueue, activities, heartbeatMs, stopGraceMs, reconcileSeconds,
     maxInlineRuns: config.maxInlineRuns, maxActivityRuns: config.maxActivityRuns, maxDeliveryRuns: config.maxDeliveryRuns,
   });
   const works = config.role !== 'api';

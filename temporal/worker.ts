@@ -7,7 +7,7 @@ import type { TemporalLink } from './link.ts';
 import { prepareNamespace } from './prepare.ts';
 
 type Deps = {
-  link: TemporalLink; log: Log; taskQueue: string; activities: object; stopGraceMs: number;
+  link: TemporalLink; log: Log; taskQueue: string; activities: object; heartbeatMs: number; stopGraceMs: number;
   maxInlineRuns: number; maxActivityRuns: number; maxDeliveryRuns: number; reconcileSeconds: number;
 };
 
@@ -70,6 +70,8 @@ export function createWorkers(deps: Deps) {
         maxConcurrentWorkflowTaskExecutions: 100,
         maxConcurrentWorkflowTaskPolls: 4,
         maxCachedWorkflows: 500,
+        // A run waits so long for the worker that has it in memory; then any worker takes it up.
+        stickyQueueScheduleToStartTimeout: deps.heartbeatMs,
       });
       return [main, activityWorker];
     } catch (error) {

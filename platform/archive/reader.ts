@@ -1,6 +1,6 @@
 import { createDecipheriv, createHash, type Hash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { zstdDecompress } from 'node:zlib';
+import { constants, zstdDecompress } from 'node:zlib';
 import {
   ArchiveError, bindingOf, countLines, FRAME_BYTES, FRAME_HEAD_BYTES, hashOf, headerBytes, nonceOf, PREAMBLE_BYTES, readFrameHead, sectionHash, TAG_BYTES,
   type ArchiveHeader, type ArchiveManifest, type FrameHead, type TableSummary,
@@ -70,6 +70,10 @@ async function* sealedFrames(pull: Puller): AsyncGenerator<Sealed> {
   }
 }
 
+/** Rows are seldom more than so many times as long as compressed; what does not fit takes another round through the thread pool. */
+const RATIO = 16;
+const roomFor = ({ length }: Buffer): number => Math.min(FRAME_BYTES, Math.max(constants.Z_DEFAULT_CHUNK, RATIO * length));
+
 async function openFrame(key: Buffer, preambleHash: Buffer, { head, headBytes, sealed }: Sealed): Promise<{ head: FrameHead; bytes: Buffer }> {
   const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(head.number), { authTagLength: TAG_BYTES });
   decipher.setAAD(bindingOf(preambleHash, headBytes)).setAuthTag(sealed.subarray(-TAG_BYTES));
@@ -80,7 +84,7 @@ async function openFrame(key: Buffer, preambleHash: Buffer, { head, headBytes, s
     throw damaged(`frame ${head.number} does not open`);
   }
   // Authenticated, so it is what was written; the bound is for what a holder of the key may have made.
-  const bytes = await decompress(compressed, { maxOutputLength: FRAME_BYTES, chunkSize: FRAME_BYTES }).catch(() => {
+  const bytes = await decompress(compressed, { maxOutputLength: FRAME_BYTES, chunkSize: roomFor(compressed) }).catch(() => {
     throw damaged(`frame ${head.number} cannot be decompressed`);
   });
   return { head, bytes };

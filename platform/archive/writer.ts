@@ -5,7 +5,9 @@ import { bindingOf, countLines, FRAME_BYTES, hashOf, nonceOf, sectionHash, TAG_B
 import { inOrder } from './inOrder.ts';
 
 const compress = promisify(zstdCompress);
-const SETTINGS = { chunkSize: FRAME_BYTES / 4, params: { [constants.ZSTD_c_compressionLevel]: 3 } };
+const params = { [constants.ZSTD_c_compressionLevel]: 3 };
+/** Room that the result most often fits into: each further piece of it is another round through the thread pool. */
+const settingsFor = ({ length }: Buffer) => ({ params, chunkSize: Math.max(constants.Z_DEFAULT_CHUNK, length >> 2) });
 
 /** Frames that are compressed while others are sealed and written. */
 const AT_ONCE = 4;
@@ -17,20 +19,21 @@ type ArchiveSink = { write(bytes: Buffer): Promise<void> };
  * Gathers a stream into pieces of one size. The memory of a piece is used again after `AT_ONCE` others: what is allocated
  * outside of the heap, a megabyte for each, would have all of the heap collected every few pieces.
  */
-async function* pieces(source: AsyncIterable<Buffer>, buffers: readonly Buffer[]): AsyncGenerator<Buffer> {
+async function* pieces(source: AsyncIterable<Buffer>, memory: Buffer[]): AsyncGenerator<Buffer> {
+  const next = (turn: number) => (memory[turn % (AT_ONCE + 1)] ??= Buffer.allocUnsafeSlow(FRAME_BYTES));
   let [turn, filled] = [0, 0];
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; ) {
-      const buffer = buffers[turn % buffers.length] ?? Buffer.alloc(0);
-      const copied = bytes.copy(buffer, filled, at);
+      const piece = next(turn);
+      const copied = bytes.copy(piece, filled, at);
       at += copied;
       filled += copied;
       if (filled < FRAME_BYTES) continue;
-      yield buffer;
+      yield piece;
       [turn, filled] = [turn + 1, 0];
     }
   }
-  if (filled > 0) yield (buffers[turn % buffers.length] ?? Buffer.alloc(0)).subarray(0, filled);
+  if (filled > 0) yield next(turn).subarray(0, filled);
 }
 
 /**
@@ -41,8 +44,7 @@ export async function createArchiveWriter(header: ArchiveHeader, key: Buffer, si
   const preamble = writePreamble(header);
   const preambleHash = hashOf(preamble);
   const tables: TableSummary[] = [];
-  // One is filled while the others are compressed.
-  const buffers = Array.from({ length: AT_ONCE + 1 }, () => Buffer.allocUnsafeSlow(FRAME_BYTES));
+  const memory: Buffer[] = [];
   let frames = 0;
   await sink.write(preamble);
 
@@ -65,9 +67,9 @@ export async function createArchiveWriter(header: ArchiveHeader, key: Buffer, si
         hash.update(piece);
         rows += countLines(piece);
         bytes += piece.length;
-        return compress(piece, SETTINGS);
+        return compress(piece, settingsFor(piece));
       };
-      for await (const compressed of inOrder(pieces(source, buffers), AT_ONCE, squeeze)) await frame('rows', index, compressed);
+      for await (const compressed of inOrder(pieces(source, memory), AT_ONCE, squeeze)) await frame('rows', index, compressed);
       tables.push({ section: table.section, name: table.name, rows, bytes, sha256: hash.digest('hex') });
       return rows;
     },
@@ -81,7 +83,8 @@ export async function createArchiveWriter(header: ArchiveHeader, key: Buffer, si
         return { name, rows: own.reduce((sum, { rows }) => sum + rows, 0), sha256: sectionHash(own) };
       });
       const manifest = { backupId: header.backupId, tables, sections, rows: tables.reduce((sum, { rows }) => sum + rows, 0), frames };
-      await frame('manifest', 0, await compress(Buffer.from(JSON.stringify(manifest)), SETTINGS));
+      const text = Buffer.from(JSON.stringify(manifest));
+      await frame('manifest', 0, await compress(text, settingsFor(text)));
       return manifest;
     },
   };

@@ -10,13 +10,15 @@ export type TestProcess = {
 };
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
+/** Most of a start is compiling. */
+const COMPILED = path.join(ROOT, 'node_modules/.cache/holdfast/compiled');
 const running = new Set<ChildProcess>();
 
 /** Starts the product's own entry in a process of its own, which can be killed while it still starts. */
 export function launchProcess(env: Record<string, string>): { kill(): Promise<void>; ready: Promise<TestProcess> } {
   const child = spawn(process.execPath, ['api/main.ts'], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, ...env, HOLDFAST_LOG_LEVEL: 'info' },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILED, ...env, HOLDFAST_LOG_LEVEL: 'info' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);
