@@ -109,6 +109,7 @@ async function restore(name: string): Promise<number> {
       await migrateUp(db);
       const began = performance.now();
       const { header, manifest } = await restoreOnto({ db, databaseUrl: url }, readArchive(bytesOf(name), unseal));
+      if (header.mode !== 'full') say(`The archive is a part: it has ${[...header.sections, ...header.includes].join(', ')} and nothing else. To restore another one, begin with an empty database again.`);
       say(`${manifest.rows} rows of ${header.createdAt} are restored, in ${((performance.now() - began) / 1_000).toFixed(1)} s.`);
       const adopted = config.backups.store === undefined ? 0 : await adopt(deps, store(), (archive) => headerOf(archive.name));
       say(`${adopted} archives of the store have records again.`);

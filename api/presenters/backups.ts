@@ -3,6 +3,7 @@ import type { BackupWithLook } from '../../services/backups/backups.ts';
 import { shownTo } from '../../services/backups/restoreReport.ts';
 import { backupWorkflowOf, restoreWorkflowOf, tablesIn } from '../../services/backups/names.ts';
 import type { RestoreView } from '../../services/backups/restores.ts';
+import type { JobError } from '../../domain/jobs.ts';
 import type { Permission } from '../../domain/permissions.ts';
 import type { BackupRecord, BackupSummary, RestoreRecord, ValidationRecord } from '../schemas/backups.ts';
 import { time } from './jobs.ts';
@@ -22,22 +23,29 @@ const NOTHING = { valid: false, errors: [], warnings: [], preview: null, planHas
 const shown = (report: RestoreReport | null, mayRead: MayRead) => (report ? shownTo(report, mayRead) : NOTHING);
 
 /** Why there is nothing to restore from, or null. */
-function reasonOf({ status }: Backup): string | null {
-  if (status === 'completed') return null;
+function reasonOf({ status }: Backup, unreadable: BackupWithLook['unreadable']): string | null {
+  if (status === 'completed') return unreadable && `When it was last read: ${unreadable.message}`;
   return status === 'failed' ? 'The backup failed.' : 'The backup is not finished.';
 }
 
-export const backupRecord = ({ backup, look }: BackupWithLook, mayRead: MayRead): BackupRecord => ({
+/** What a failed job says instead of a report. */
+const failure = (error: JobError) => ({ ...NOTHING, errors: [{ ...error, section: null, table: null, key: null }] });
+
+function lookOf({ jobId, createdAt, report, jobError }: NonNullable<BackupWithLook['look']>, mayRead: MayRead) {
+  const found = report ? shownTo(report, mayRead) : failure(jobError ?? { code: 'unexpected', message: 'The look at the archive failed' });
+  return { jobId, at: createdAt.toISOString(), ...found };
+}
+
+export const backupRecord = ({ backup, look, unreadable }: BackupWithLook, mayRead: MayRead): BackupRecord => ({
   ...backupSummary(backup),
   restorePreview: {
-    restorable: backup.status === 'completed', reason: reasonOf(backup),
+    restorable: backup.status === 'completed' && unreadable === null, reason: reasonOf(backup, unreadable),
     tables: (backup.manifest?.tables ?? []).map(({ section, name, rows, sha256 }) => ({ section: section as BackupSummary['sections'][number], table: name, rows, sha256 })),
-    lastValidation: look?.report ? { jobId: look.jobId, at: look.createdAt.toISOString(), ...shownTo(look.report, mayRead) } : null,
+    lastValidation: look && lookOf(look, mayRead),
   },
 });
 
-/** What a failed job says instead of a report. */
-const failed = ({ job }: RestoreView) => (job.error && job.status === 'failed' ? { ...NOTHING, errors: [{ ...job.error, section: null, table: null, key: null }] } : NOTHING);
+const failed = ({ job }: RestoreView) => (job.error && job.status === 'failed' ? failure(job.error) : NOTHING);
 
 const named = ({ job, run }: RestoreView) => ({ backupId: run.backupId, jobId: job.id, workflowId: restoreWorkflowOf(run.purpose, job.id), status: job.status });
 

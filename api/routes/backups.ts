@@ -64,7 +64,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
       handle: async ({ caller, body, prefer, signal }) => {
         const { backup } = await backups.create(caller, body);
         if (prefer.waitMs > 0) await backups.waitFor(backup, { waitMs: prefer.waitMs, signal, fresh: true });
-        return backups.mayRead(caller, backup.tenantId) ? made(caller, backup.id) : created(`/api/backup/${backup.id}`, backupRecord({ backup, look: null }, () => false), { etag: etagOf(backup.version) });
+        return backups.mayRead(caller, backup.tenantId) ? made(caller, backup.id) : created(`/api/backup/${backup.id}`, backupRecord({ backup, look: null, unreadable: null }, () => false), { etag: etagOf(backup.version) });
       },
     }),
     route({

@@ -21,7 +21,7 @@ export async function endedJob(db: Knex, backupId: string): Promise<{ code: stri
     [backupId, backupId],
   );
   if (rows.some(({ status }) => status === 'queued' || status === 'running')) return null;
-  return { code: rows[0]?.code ?? null };
+  return { code: rows[0]?.code ?? (rows[0]?.status === 'cancelled' ? 'cancelled' : null) };
 }
 
 /** Those names of archives whose backups are being made. */

@@ -15,12 +15,13 @@ const contextOf = (backupId: string) => `backup:${backupId}`;
 
 /** Opens the key of an archive with the master keys. */
 export const unsealWith = (vault: Vault): Unseal => ({ backupId, key }) => {
+  const name = JSON.stringify(key.id.slice(0, 32));
   let opened: string;
   try {
     opened = vault.open(key.sealed, contextOf(backupId));
   } catch (error) {
-    if (error instanceof AppError) throw new ArchiveError('master_key_missing', `The archive is sealed under the master key ${key.id.slice(0, 32)}, which HOLDFAST_MASTER_KEYS does not have.`);
-    throw new ArchiveError('archive_damaged', 'The archive is damaged: its key does not open.');
+    if (error instanceof AppError) throw new ArchiveError('master_key_missing', `The archive is sealed under the master key ${name}, which HOLDFAST_MASTER_KEYS (of the embedded stack: master.key) does not have.`);
+    throw new ArchiveError('master_key_missing', `The master key ${name} that is here does not open the archive: it is another key of this name than the one that sealed it, or the head of the archive is damaged.`);
   }
   const bytes = Buffer.from(opened, 'base64');
   if (bytes.length !== 32) throw new ArchiveError('archive_damaged', 'The archive is damaged: its key has another length.');

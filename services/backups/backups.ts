@@ -12,7 +12,7 @@ import { whereInScope } from '../../db/scopeSql.ts';
 import { BACKUP_JOB, DEFAULT_ENGINE, isSection, sectionsAt, type BackupEngine, type BackupMode, type BackupStatus, type Keep, type Section } from '../../domain/backups.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError, checkVersion, invalidField, notFound } from '../../domain/errors.ts';
-import { isFinal } from '../../domain/jobs.ts';
+import { isFinal, type JobError } from '../../domain/jobs.ts';
 import type { Permission } from '../../domain/permissions.ts';
 import { PLATFORM } from '../../domain/scope.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -32,13 +32,18 @@ export type Backups = ReturnType<typeof createBackups>;
 export type BackupRequest = { mode?: BackupMode; sections?: readonly string[]; engine?: BackupEngine; label?: string; keep?: Keep };
 export type BackupFilter = { status?: BackupStatus; label?: string; tenantId?: string };
 
-/** A backup with the last look at what restoring it would do. */
-export type BackupWithLook = { backup: Backup; look: RestoreRun | null };
+type Look = RestoreRun & { jobError: JobError | null };
+
+/** A backup with the last look at what restoring it would do, and what was wrong with its archive when it was last read. */
+export type BackupWithLook = { backup: Backup; look: Look | null; unreadable: JobError | null };
 
 type Deps = { changes: Changes; clock: Clock; db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids; archives: Archives; starts: JobStarts; jobTypes: () => JobTypes };
 
 /** A removal takes moments, where its store is there. */
 const REMOVAL_WAIT_MS = 3_000;
+
+/** Errors of reading an archive that stay until somebody does something about it. */
+const UNREADABLE: ReadonlySet<string> = new Set(['archive_damaged', 'archive_cut_off', 'archive_missing', 'not_an_archive', 'not_proven', 'format_newer', 'schema_newer', 'master_key_missing']);
 
 /** How many lines the list of backups comes with. */
 const LIST_LOG_LINES = 50;
@@ -99,6 +104,12 @@ export function createBackups({ db, commit, access, ids, archives, starts, jobTy
     return { sections, includes: await referredSections(askIn(db), caller.tenantId, sections) };
   }
 
+  /** The last run that loaded a backup's archive, or tried to, of those for which the SQL `where` holds. */
+  async function lastRun(backupId: string, where: string): Promise<Look | null> {
+    const run = await RestoreRun.query(db).alias('r').join('jobs AS j', 'j.id', 'r.job_id').select('r.*', 'j.error AS jobError').where({ 'r.backup_id': backupId }).whereRaw(`(${where})`).orderBy('r.job_id', 'desc').first();
+    return (run as Look | undefined) ?? null;
+  }
+
   return {
     find, findToAct, insert,
 
@@ -120,8 +131,9 @@ export function createBackups({ db, commit, access, ids, archives, starts, jobTy
     /** Errors: `not_found`. */
     async read(caller: Caller, id: string): Promise<BackupWithLook> {
       const backup = await find(caller, id);
-      const look = await RestoreRun.query(db).where({ backup_id: id }).whereNotNull('report').orderBy('job_id', 'desc').first();
-      return { backup, look: look ?? null };
+      const look = await lastRun(id, `r.report IS NOT NULL OR (j.status = 'failed' AND r.purpose <> 'verify')`);
+      const last = await lastRun(id, `r.report IS NOT NULL OR j.status IN ('succeeded', 'failed')`);
+      return { backup, look, unreadable: last?.jobError && UNREADABLE.has(last.jobError.code) ? last.jobError : null };
     },
 
     /** Backups inside the caller's scope, newest first. */

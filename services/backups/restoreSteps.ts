@@ -156,7 +156,7 @@ export const invalid = ({ errors }: RestoreReport): JobFailure =>
 /** Error: `restore_stale` where another plan was looked at. */
 export function mustBe(expected: string | undefined, planHash: string): void {
   if (expected === undefined || expected === planHash) return;
-  throw new JobFailure('restore_stale', 'The records have changed since the validation whose planHash was given', { retryable: false });
+  throw new JobFailure('restore_stale', 'This is not the restore whose planHash was given: records have changed since that validation, or it was of other sections', { retryable: false });
 }
 
 /** What PostgreSQL said against a change, without values. */

@@ -89,7 +89,7 @@ export function createRestores({ access, db, commit, backups, starts, jobTypes, 
       if (payload.backupId !== undefined) void there.where({ id: payload.backupId });
       else void there.where({ status: 'completed', ...(payload.label !== undefined && { label: payload.label }) }).orderBy('snapshot_at', 'desc');
       const backup = await there.first();
-      if (!backup) throw new JobFailure('backup_not_found', 'There is no such backup where the job stands', { retryable: false });
+      if (!backup) throw new JobFailure('backup_not_found', `There is no ${payload.backupId === undefined ? 'completed backup' : `backup ${payload.backupId}`}${payload.label === undefined ? '' : ` with the label ${JSON.stringify(payload.label)}`} at the tenant of the job`, { retryable: false });
       check(backup, payload);
       if (purpose === 'restore') for (const permission of permissionsToRestore(sectionsOf(backup, payload))) await access.require(caller, permission, backup);
       return RestoreRun.query(db).insertAndFetch(newRun(jobId, backup, purpose, clock.now()));

@@ -1,4 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import type { TestApp } from '../support/app.ts';
 import { backUp, dump, STATE, withBackups, type archiveFolder } from '../support/backups.ts';
 import type { TestClient } from '../support/client.ts';
@@ -33,5 +35,31 @@ describe('a backup', () => {
     expect((await root.delete(`/api/backup/${backup.id}`)).status).toBe(204);
     expect((await root.get(`/api/backup/${backup.id}`)).status).toBe(404);
     expect(await archives.files()).toEqual([`${restored.body.safetyBackupId as string}.hfb`]);
+  });
+
+  test('whose archive was found damaged is not restorable, and says so until it could be read again', async () => {
+    const backup = await take({ label: 'damaged' });
+    const read = async () => (await root.get(`/api/backup/${backup.id as string}`)).body.restorePreview;
+    const validate = async () => (await root.post('/api/backup/restore/validate', { backupId: backup.id })).body;
+    expect((await validate()).valid).toBe(true);
+    expect(await read()).toMatchObject({ restorable: true, reason: null, lastValidation: { valid: true, errors: [] } });
+    const file = path.join(archives.folder, backup.archive as string);
+    const whole = await readFile(file);
+    const damaged = Buffer.from(whole);
+    damaged.writeUInt8(damaged.readUInt8(damaged.length - 5) ^ 1, damaged.length - 5);
+    await writeFile(file, damaged);
+    const failed = await validate();
+    const found = { restorable: false, reason: expect.stringContaining('damaged'), lastValidation: { jobId: failed.jobId, valid: false, errors: [{ code: 'archive_damaged' }], preview: null } };
+    expect(await read()).toMatchObject(found);
+    const proof = (await root.post('/api/jobs', { type: 'backup.verify', payload: { label: 'damaged' } }, { prefer: 'wait=30' })).body;
+    expect([proof.status, proof.error.code]).toEqual(['failed', 'archive_damaged']);
+    expect(await read()).toMatchObject(found);
+    await writeFile(file, whole);
+    const proven = (await root.post('/api/jobs', { type: 'backup.verify', payload: { label: 'damaged' } }, { prefer: 'wait=30' })).body;
+    expect(proven).toMatchObject({ status: 'succeeded' });
+    // It is whole again; what the last validation said stays said.
+    expect(await read()).toMatchObject({ restorable: true, reason: null, lastValidation: { jobId: failed.jobId, valid: false } });
+    const other = (await root.post('/api/jobs', { type: 'backup.verify', payload: { label: 'never' } }, { prefer: 'wait=30' })).body;
+    expect(other.error).toMatchObject({ code: 'backup_not_found', message: expect.stringContaining('"never"') });
   });
 });
