@@ -9,7 +9,7 @@ import type { Knex } from '../../db/knex.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
 import { whereInScope } from '../../db/scopeSql.ts';
-import { BACKUP_JOB, DEFAULT_ENGINE, isSection, sectionsAt, type BackupEngine, type BackupMode, type BackupStatus, type Keep, type Section } from '../../domain/backups.ts';
+import { BACKUP_JOB, DEFAULT_ENGINE, isSection, sectionsAt, type BackupEngine, type BackupMode, type BackupStatus, type Keep, type LoadPurpose, type Section } from '../../domain/backups.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError, checkVersion, invalidField, notFound } from '../../domain/errors.ts';
 import { isFinal, type JobError } from '../../domain/jobs.ts';
@@ -76,8 +76,10 @@ export function createBackups({ db, commit, access, ids, archives, starts, jobTy
     const all = sectionsAt(caller.tenantId);
     const known = sections.filter(isSection);
     if (known.length < sections.length) throw invalidField('body', '/sections', 'unknown_section', `must be among ${all.join(', ')}`);
-    if (known.some((section) => !all.includes(section))) await access.require(caller, 'backup:write', { tenantId: PLATFORM });
-    if (known.some((section) => !all.includes(section))) throw invalidField('body', '/sections', 'not_of_tenants', `of a tenant must be among ${all.join(', ')}`);
+    if (known.some((section) => !all.includes(section))) {
+      await access.require(caller, 'backup:write', { tenantId: PLATFORM });
+      throw invalidField('body', '/sections', 'not_of_tenants', `of a tenant must be among ${all.join(', ')}`);
+    }
     if (mode === 'partial' && known.length === 0) throw invalidField('body', '/sections', 'required', 'must name at least one for the mode partial');
     if (mode === 'full' && known.length > 0 && all.some((section) => !known.includes(section))) {
       throw invalidField('body', '/sections', 'not_full', 'must be left out for the mode full; name some with the mode partial');
@@ -104,9 +106,11 @@ export function createBackups({ db, commit, access, ids, archives, starts, jobTy
     return { sections, includes: await referredSections(askIn(db), caller.tenantId, sections) };
   }
 
-  /** The last run that loaded a backup's archive, or tried to, of those for which the SQL `where` holds. */
-  async function lastRun(backupId: string, where: string): Promise<Look | null> {
-    const run = await RestoreRun.query(db).alias('r').join('jobs AS j', 'j.id', 'r.job_id').select('r.*', 'j.error AS jobError').where({ 'r.backup_id': backupId }).whereRaw(`(${where})`).orderBy('r.job_id', 'desc').first();
+  /** The last run that loaded a backup's archive, or tried to. A proof alone reports nothing of what a restore would do. */
+  async function lastRun(backupId: string, purposes: readonly LoadPurpose[]): Promise<Look | null> {
+    const run = await RestoreRun.query(db).alias('r').join('jobs AS j', 'j.id', 'r.job_id').select('r.*', 'j.error AS jobError')
+      .where({ 'r.backup_id': backupId }).whereIn('r.purpose', [...purposes]).whereRaw(`(r.report IS NOT NULL OR j.status IN ('succeeded', 'failed'))`)
+      .orderBy('r.job_id', 'desc').first();
     return (run as Look | undefined) ?? null;
   }
 
@@ -131,8 +135,8 @@ export function createBackups({ db, commit, access, ids, archives, starts, jobTy
     /** Errors: `not_found`. */
     async read(caller: Caller, id: string): Promise<BackupWithLook> {
       const backup = await find(caller, id);
-      const look = await lastRun(id, `r.report IS NOT NULL OR (j.status = 'failed' AND r.purpose <> 'verify')`);
-      const last = await lastRun(id, `r.report IS NOT NULL OR j.status IN ('succeeded', 'failed')`);
+      const last = await lastRun(id, ['validate', 'restore', 'verify']);
+      const look = last?.purpose === 'verify' ? await lastRun(id, ['validate', 'restore']) : last;
       return { backup, look, unreadable: last?.jobError && UNREADABLE.has(last.jobError.code) ? last.jobError : null };
     },
 
