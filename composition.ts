@@ -103,12 +103,19 @@ export { installRuntime } from './temporal/worker.ts';
 export type Deps = ReturnType<typeof compose>;
 
 /** Builds everything that one process is made of. Nothing connects or runs before `start`. */
-export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJobTypes?: readonly JobType[] } = {}) {
+export function compose(
+  config: Config,
+  log: Log,
+  { moreJobTypes = [] }: { moreJobTypes?: readonly JobType[] } = {},
+) {
   const clock = systemClock;
   const ids = createIds();
   const metrics = createMetrics();
   const db = openDatabase({
-    url: config.databaseUrl, poolSize: config.databasePool, statementTimeoutMs: config.statementTimeoutMs, log,
+    url: config.databaseUrl,
+    poolSize: config.databasePool,
+    statementTimeoutMs: config.statementTimeoutMs,
+    log,
   });
   const changes = createChanges(config.databaseUrl, log);
   const http = createGuardedHttp({ allow: config.outboundAllow });
@@ -116,9 +123,22 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const { taskQueue, heartbeatMs, reconcileSeconds, stopGraceMs } = config;
   const graceMs = reconcileSeconds * 1_000;
 
-  const dispatch = createDispatch({ db, link, changes, log, metrics, taskQueue, eager: () => workers.isRunning() });
+  const dispatch = createDispatch({
+    db,
+    link,
+    changes,
+    log,
+    metrics,
+    taskQueue,
+    eager: () => workers.isRunning(),
+  });
   const commit = createCommit<DispatchTask>({
-    db, ids, clock, dispatch, eventsCommitted: () => relay.wake(), dispatchGraceMs: config.dispatchGraceMs,
+    db,
+    ids,
+    clock,
+    dispatch,
+    eventsCommitted: () => relay.wake(),
+    dispatchGraceMs: config.dispatchGraceMs,
   });
 
   const note = createNote({ db, clock });
@@ -128,34 +148,146 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const access = createAccess({ audit, rights });
   const passwords = createPasswords();
   const vault = createVault(config.masterKeys);
-  const people = composePeople(config, { db, commit, passwords, audit, access, rights, vault, ids, clock, log });
+  const people = composePeople(config, {
+    db,
+    commit,
+    passwords,
+    audit,
+    access,
+    rights,
+    vault,
+    ids,
+    clock,
+    log,
+  });
   const secrets = createWebhookSecrets(vault);
   const send = createWebhookSend({ http, clock });
   // Jobs of one type make jobs of schedules, which may be of any type.
   const backfill: ScheduleFires['backfill'] = (...args) => fires.backfill(...args);
   const starts = createJobStarts({ ids, heartbeatMs });
-  const inventory = composeInventory({ db, commit, note, access, rights, ids, clock, starts, jobTypes: () => jobTypes });
-  const backups = composeBackups(config, { db, commit, note, access, ids, clock, log, starts, vault, changes, jobTypes: () => jobTypes });
+  const inventory = composeInventory({
+    db,
+    commit,
+    note,
+    access,
+    rights,
+    ids,
+    clock,
+    starts,
+    jobTypes: () => jobTypes,
+  });
+  const backups = composeBackups(config, {
+    db,
+    commit,
+    note,
+    access,
+    ids,
+    clock,
+    log,
+    starts,
+    vault,
+    changes,
+    jobTypes: () => jobTypes,
+  });
   const jobTypes: JobTypes = createJobTypes([
-    ...allJobTypes({ db, commit, note, ids, clock, log, metrics, http, secrets, send, disable: createWebhookDisable({ commit, log }), backfill, imports: inventory.imports, applies: inventory.applies, backups: backups.backups, restores: backups.restores }), ...moreJobTypes,
+    ...allJobTypes({
+      db,
+      commit,
+      note,
+      ids,
+      clock,
+      log,
+      metrics,
+      http,
+      secrets,
+      send,
+      disable: createWebhookDisable({ commit, log }),
+      backfill,
+      imports: inventory.imports,
+      applies: inventory.applies,
+      backups: backups.backups,
+      restores: backups.restores,
+    }),
+    ...moreJobTypes,
   ]);
   const ends = createJobEnds({ jobTypes, endings: jobEndings });
   const jobs = createJobs({ db, commit, access, jobTypes, clock, changes, starts, ends });
   const inspect = createInspect(link);
   const queue = createDeliveryQueue({ db, commit, jobTypes, starts, ends, log });
-  const runs = createJobRuns({ db, commit, note, access, rights, jobTypes, ends, clock, log, metrics, admit: { delivery: queue.admit } });
-  const jobSteps = createJobSteps({ db, note, jobTypes, runs, clock, log });
-  const reconcileBackups = createBackupReconcile({ db, commit, clock, log, inspect, archives: backups.archives, ends: backups.ends, restoreEnds: backups.restoreEnds, graceMs });
-  const reconcile = createReconcile({
-    db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs,
+  const runs = createJobRuns({
+    db,
+    commit,
+    note,
+    access,
+    rights,
+    jobTypes,
+    ends,
+    clock,
+    log,
+    metrics,
+    admit: { delivery: queue.admit },
   });
-  const approvals = composeApprovals({ db, commit, access, rights, ids, clock, log, audit, changes, starts, inspect, graceMs, heartbeatMs, jobTypes, writes: inventory.writes });
+  const jobSteps = createJobSteps({ db, note, jobTypes, runs, clock, log });
+  const reconcileBackups = createBackupReconcile({
+    db,
+    commit,
+    clock,
+    log,
+    inspect,
+    archives: backups.archives,
+    ends: backups.ends,
+    restoreEnds: backups.restoreEnds,
+    graceMs,
+  });
+  const reconcile = createReconcile({
+    db,
+    commit,
+    runs,
+    jobTypes,
+    clock,
+    log,
+    starts,
+    inspect,
+    graceMs,
+  });
+  const approvals = composeApprovals({
+    db,
+    commit,
+    access,
+    rights,
+    ids,
+    clock,
+    log,
+    audit,
+    changes,
+    starts,
+    inspect,
+    graceMs,
+    heartbeatMs,
+    jobTypes,
+    writes: inventory.writes,
+  });
   const verdicts = createScheduleVerdicts({ access, jobTypes, starts, ends });
   const schedules = createSchedules({ db, commit, access, ids, jobTypes, verdicts });
   const fires = createScheduleFires({ db, commit, rights, ids, verdicts, schedules });
-  const sweep = createScheduleSweep({ db, commit, note, fires, ids, clock, log, everyMs: config.sweepSeconds * 1_000 });
+  const sweep = createScheduleSweep({
+    db,
+    commit,
+    note,
+    fires,
+    ids,
+    clock,
+    log,
+    everyMs: config.sweepSeconds * 1_000,
+  });
   const mirrors = createScheduleMirrors({
-    db, commit, clock, log, compare: createCompareMirror(link, { db, taskQueue }), list: createListMirrors(link, taskQueue), graceMs,
+    db,
+    commit,
+    clock,
+    log,
+    compare: createCompareMirror(link, { db, taskQueue }),
+    list: createListMirrors(link, taskQueue),
+    graceMs,
   });
   const relay = createEventRelay({ db, queue, ids, clock, log, metrics });
   const webhooks = createWebhooks({ db, commit, access, ids, http, secrets });
@@ -163,26 +295,69 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
   const idempotency = createIdempotency({ db, clock, passwords });
 
   const activities = {
-    ...createJobActivities({ runs, steps: jobSteps, log }), ...createReconcileActivities({ reconcile, approvals: approvals.reconcile, backups: reconcileBackups, log }), ...createScheduleActivities({ fires, mirrors, log }),
+    ...createJobActivities({ runs, steps: jobSteps, log }),
+    ...createReconcileActivities({
+      reconcile,
+      approvals: approvals.reconcile,
+      backups: reconcileBackups,
+      log,
+    }),
+    ...createScheduleActivities({ fires, mirrors, log }),
     ...createApprovalActivities({ runs: approvals.runs, log }),
     ...createBackupActivities({ steps: jobSteps, ...backups.runs, log }),
   };
   const workers = createWorkers({
-    link, log, taskQueue, activities, heartbeatMs, stopGraceMs, reconcileSeconds,
-    maxInlineRuns: config.maxInlineRuns, maxActivityRuns: config.maxActivityRuns, maxDeliveryRuns: config.maxDeliveryRuns,
+    link,
+    log,
+    taskQueue,
+    activities,
+    heartbeatMs,
+    stopGraceMs,
+    reconcileSeconds,
+    maxInlineRuns: config.maxInlineRuns,
+    maxActivityRuns: config.maxActivityRuns,
+    maxDeliveryRuns: config.maxDeliveryRuns,
   });
   const works = config.role !== 'api';
   const readiness = createReadiness({
-    db, temporal: link, worker: works ? workers : undefined, workerIsVital: config.role === 'worker',
+    db,
+    temporal: link,
+    worker: works ? workers : undefined,
+    workerIsVital: config.role === 'worker',
   });
 
   return {
-    config, log, clock, ids, metrics, db, commit, link, inspect, access, audit, jobTypes, jobs, runs, reconcile, sealer,
-    idempotency, readiness, activities, rights, ...people,
+    config,
+    log,
+    clock,
+    ids,
+    metrics,
+    db,
+    commit,
+    link,
+    inspect,
+    access,
+    audit,
+    jobTypes,
+    jobs,
+    runs,
+    reconcile,
+    sealer,
+    idempotency,
+    readiness,
+    activities,
+    rights,
+    ...people,
     auditTrail: createAuditTrail({ db, access }),
     events: createEvents({ db, access, relay }),
-    inventory, approvals, backups, reconcileBackups,
-    schedules, fires, sweep, mirrors,
+    inventory,
+    approvals,
+    backups,
+    reconcileBackups,
+    schedules,
+    fires,
+    sweep,
+    mirrors,
     scheduleLog: createScheduleLog({ db, access }),
     scheduleBackfills: createScheduleBackfills({ commit, schedules, jobTypes, starts }),
     webhooks,
@@ -223,44 +398,90 @@ export function compose(config: Config, log: Log, { moreJobTypes = [] }: { moreJ
 type InventoryNeeds = { note: Note; starts: JobStarts; jobTypes: () => JobTypes };
 
 /** The record of the estate: one planner, and all that plans through it. */
-function composeInventory({ db, commit, note, access, rights, ids, clock, starts, jobTypes }: Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'rights' | 'ids' | 'clock'> & InventoryNeeds) {
+function composeInventory({
+  db,
+  commit,
+  note,
+  access,
+  rights,
+  ids,
+  clock,
+  starts,
+  jobTypes,
+}: Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'rights' | 'ids' | 'clock'> & InventoryNeeds) {
   const planner = createPlanner({ access, ids });
   const records = createInventoryRecords({ db, access });
   const writes = createInventoryWrites({ db, commit, access, planner, clock });
   return {
-    records, writes,
+    records,
+    writes,
     applies: createInventoryApplies({ db, access, writes }),
-    imports: createInventoryImports({ db, commit, note, access, rights, ids, writes, starts, jobTypes }),
+    imports: createInventoryImports({
+      db,
+      commit,
+      note,
+      access,
+      rights,
+      ids,
+      writes,
+      starts,
+      jobTypes,
+    }),
     exports: createInventoryExports({ records }),
     bulk: createInventoryBulk({ db, access, writes }),
     space: createAddressSpace({ db, access, records, writes }),
   };
 }
 
-type BackupNeeds = Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'ids' | 'clock' | 'log' | 'vault'> & InventoryNeeds & { changes: Changes };
+type BackupNeeds = Pick<
+  PeopleDeps,
+  'db' | 'commit' | 'access' | 'ids' | 'clock' | 'log' | 'vault'
+> &
+  InventoryNeeds & { changes: Changes };
 
 /** Archives of the records: how they are made, kept, read and restored. */
-function composeBackups({ databaseUrl, backups: { folder, s3, store }, outboundAllow }: Config, deps: BackupNeeds) {
-  const stores = { ...(folder !== undefined && { folder: createFolderStore(folder) }), ...(s3 && { s3: createS3Store(s3, outboundAllow) }) };
+function composeBackups(
+  { databaseUrl, backups: { folder, s3, store }, outboundAllow }: Config,
+  deps: BackupNeeds,
+) {
+  const stores = {
+    ...(folder !== undefined && { folder: createFolderStore(folder) }),
+    ...(s3 && { s3: createS3Store(s3, outboundAllow) }),
+  };
   const archives = createArchives({ stores, current: store, vault: deps.vault });
   const room = createRoom();
   const backups = createBackups({ ...deps, archives });
   const [ends, restoreEnds] = [createBackupEnds({ ...deps, archives }), createRestoreEnds(deps)];
   const restoreSteps = createRestoreSteps({ ...deps, databaseUrl, archives, room });
   return {
-    archives, backups,
+    archives,
+    backups,
     restores: createRestores({ ...deps, backups }),
-    ends, restoreEnds,
+    ends,
+    restoreEnds,
     /** What workflows do. */
     runs: {
-      backups: createBackupSteps({ ...deps, databaseUrl, archives, room, appVersion: APP_VERSION }), ends,
-      restores: restoreSteps, swap: createRestoreSwap({ ...deps, room, steps: restoreSteps }), restoreEnds, safety: createSafety({ ...deps, backups }),
+      backups: createBackupSteps({ ...deps, databaseUrl, archives, room, appVersion: APP_VERSION }),
+      ends,
+      restores: restoreSteps,
+      swap: createRestoreSwap({ ...deps, room, steps: restoreSteps }),
+      restoreEnds,
+      safety: createSafety({ ...deps, backups }),
     },
   };
 }
 
-type ApprovalNeeds = Pick<PeopleDeps, 'db' | 'commit' | 'access' | 'rights' | 'ids' | 'clock' | 'log' | 'audit'> & {
-  changes: Changes; starts: JobStarts; jobTypes: JobTypes; inspect: InspectWorkflow; writes: InventoryWrites; graceMs: number; heartbeatMs: number;
+type ApprovalNeeds = Pick<
+  PeopleDeps,
+  'db' | 'commit' | 'access' | 'rights' | 'ids' | 'clock' | 'log' | 'audit'
+> & {
+  changes: Changes;
+  starts: JobStarts;
+  jobTypes: JobTypes;
+  inspect: InspectWorkflow;
+  writes: InventoryWrites;
+  graceMs: number;
+  heartbeatMs: number;
 };
 
 /** Requests for approval: how they are made, seen, decided and carried out. */
@@ -277,7 +498,16 @@ function composeApprovals(deps: ApprovalNeeds) {
 }
 
 type PeopleDeps = {
-  db: Knex; commit: Commit<DispatchTask>; passwords: Passwords; audit: Audit; access: Access; rights: UserRights; vault: Vault; ids: Ids; clock: Clock; log: Log;
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  passwords: Passwords;
+  audit: Audit;
+  access: Access;
+  rights: UserRights;
+  vault: Vault;
+  ids: Ids;
+  clock: Clock;
+  log: Log;
 };
 
 /** Everything about who people are and what they may do. */
@@ -298,7 +528,18 @@ function composePeople(config: Config, deps: PeopleDeps) {
     users: createUsers({ db, commit, access, ids, passwords, throttle, audit }),
     administrator: createAdministrator({ db, commit, ids, passwords, throttle }),
     signIn: createSignIn({ db, log, passwords, throttle, admission, providers, ldap }),
-    federation: createFederation({ db, clock, ids, log, vault, throttle, admission, providers, oidc, saml }),
+    federation: createFederation({
+      db,
+      clock,
+      ids,
+      log,
+      vault,
+      throttle,
+      admission,
+      providers,
+      oidc,
+      saml,
+    }),
     providerTest: createProviderTest({ db, commit, providers, ldap, oidc, saml }),
     closeProviders: outbound.close,
   };

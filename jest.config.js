@@ -1,12 +1,20 @@
 /** Real PostgreSQL, one real Temporal server for all files, a database and a task queue for each. */
 export default {
   // `npm run record-histories` runs the recorder, which writes files, instead of the tests.
-  testMatch: [process.env.RECORD_HISTORIES === '1' ? '<rootDir>/test/replay/*.record.ts' : '<rootDir>/test/**/*.test.ts'],
+  testMatch: [
+    process.env.RECORD_HISTORIES === '1'
+      ? '<rootDir>/test/replay/*.record.ts'
+      : '<rootDir>/test/**/*.test.ts',
+  ],
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
-      { jsc: { target: 'esnext', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' },
+      {
+        jsc: { target: 'esnext', parser: { syntax: 'typescript' } },
+        module: { type: 'es6' },
+        sourceMaps: 'inline',
+      },
     ],
   },
   globalSetup: '<rootDir>/test/support/globalSetup.ts',

@@ -1,5 +1,9 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
+import {
+  ApplicationFailure,
+  ApplicationFailureCategory,
+  CancelledFailure,
+} from '@temporalio/common';
 import type { Lane, SteppedRun } from '../domain/jobType.ts';
 import type { Log } from '../platform/log.ts';
 import { keepBeating, unavailable, withoutData } from './withoutData.ts';
@@ -11,7 +15,15 @@ export type JobActivities = ReturnType<typeof createJobActivities>;
 /** An attempt cut short by a worker that stops is taken up by another one soon. */
 const TAKE_UP_MS = 200;
 
-export function createJobActivities({ runs, steps, log }: { runs: JobRuns; steps: JobSteps; log: Log }) {
+export function createJobActivities({
+  runs,
+  steps,
+  log,
+}: {
+  runs: JobRuns;
+  steps: JobSteps;
+  log: Log;
+}) {
   return {
     /** Which workflow does a job that is done in steps; null when there is nothing to do. */
     async beginJob(jobId: string): Promise<SteppedRun | null> {
@@ -19,12 +31,15 @@ export function createJobActivities({ runs, steps, log }: { runs: JobRuns; steps
       try {
         return await steps.begin({ jobId, runId: currentRunId() });
       } catch (error) {
-        throw toFailure(error, context, () => log.warn({ err: error, jobId }, 'a job could not be begun'));
+        throw toFailure(error, context, () =>
+          log.warn({ err: error, jobId }, 'a job could not be begun'),
+        );
       }
     },
 
     /** Ends a job whose steps are done. */
-    endJob: (jobId: string): Promise<void> => withoutData(log, () => steps.end({ jobId, runId: currentRunId() })),
+    endJob: (jobId: string): Promise<void> =>
+      withoutData(log, () => steps.end({ jobId, runId: currentRunId() })),
 
     /** Makes one attempt. The failure that Temporal sees carries a code, never data of the job. */
     async attemptJob(jobId: string, lane: Lane): Promise<void> {
@@ -33,7 +48,9 @@ export function createJobActivities({ runs, steps, log }: { runs: JobRuns; steps
       try {
         await runs.attempt({ jobId, runId: currentRunId() }, lane, context.cancellationSignal);
       } catch (error) {
-        throw toFailure(error, context, () => log.warn({ err: error, jobId }, 'an attempt could not be recorded'));
+        throw toFailure(error, context, () =>
+          log.warn({ err: error, jobId }, 'an attempt could not be recorded'),
+        );
       } finally {
         stop();
       }
@@ -62,7 +79,11 @@ export function toFailure(error: unknown, context: Context, tell: () => void): u
     });
   }
   if (context.cancellationDetails?.workerShutdown) {
-    return ApplicationFailure.create({ type: 'interrupted', message: 'The worker stopped', nextRetryDelay: TAKE_UP_MS });
+    return ApplicationFailure.create({
+      type: 'interrupted',
+      message: 'The worker stopped',
+      nextRetryDelay: TAKE_UP_MS,
+    });
   }
   if (error instanceof CancelledFailure) return error;
   // Messages of a database driver may quote data: they stay in the worker's log.

@@ -6,7 +6,17 @@ import { beating } from './withoutData.ts';
 
 export type ReconcileActivities = ReturnType<typeof createReconcileActivities>;
 
-export const createReconcileActivities = ({ reconcile, approvals, backups, log }: { reconcile: Reconcile; approvals: ApprovalReconcile; backups: BackupReconcile; log: Log }) => ({
+export const createReconcileActivities = ({
+  reconcile,
+  approvals,
+  backups,
+  log,
+}: {
+  reconcile: Reconcile;
+  approvals: ApprovalReconcile;
+  backups: BackupReconcile;
+  log: Log;
+}) => ({
   reconcileJobs: (): Promise<number> => beating(log, (signal) => reconcile.jobs(signal)),
   reconcileApprovals: (): Promise<number> => beating(log, (signal) => approvals(signal)),
   reconcileBackups: (): Promise<number> => beating(log, (signal) => backups(signal)),

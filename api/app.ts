@@ -27,13 +27,47 @@ import { webhookRoutes } from './routes/webhooks.ts';
 
 /** What the routes serve. */
 type RouteDeps = Pick<
-  Deps, 'jobs' | 'jobTypes' | 'grants' | 'roles' | 'accessReport' | 'users' | 'signIn' | 'sessions' | 'federation'
-  | 'providers' | 'providerTest' | 'auditTrail' | 'events' | 'webhooks' | 'webhookTest' | 'webhookReplays' | 'deliveries'
-  | 'schedules' | 'fires' | 'scheduleLog' | 'scheduleBackfills' | 'inventory' | 'approvals' | 'backups' | 'access' | 'config'
+  Deps,
+  | 'jobs'
+  | 'jobTypes'
+  | 'grants'
+  | 'roles'
+  | 'accessReport'
+  | 'users'
+  | 'signIn'
+  | 'sessions'
+  | 'federation'
+  | 'providers'
+  | 'providerTest'
+  | 'auditTrail'
+  | 'events'
+  | 'webhooks'
+  | 'webhookTest'
+  | 'webhookReplays'
+  | 'deliveries'
+  | 'schedules'
+  | 'fires'
+  | 'scheduleLog'
+  | 'scheduleBackfills'
+  | 'inventory'
+  | 'approvals'
+  | 'backups'
+  | 'access'
+  | 'config'
 >;
-type AppDeps = RouteDeps & Pick<
-  Deps, 'config' | 'ids' | 'log' | 'metrics' | 'audit' | 'access' | 'rights' | 'idempotency' | 'readiness'
->;
+type AppDeps = RouteDeps &
+  Pick<
+    Deps,
+    | 'config'
+    | 'ids'
+    | 'log'
+    | 'metrics'
+    | 'audit'
+    | 'access'
+    | 'rights'
+    | 'idempotency'
+    | 'readiness'
+  >;
 
 /** As it comes, but for what breaks a page that is served without TLS, as on loopback. */
 const HELMET = { contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } };
@@ -49,18 +83,30 @@ type AppOptions = {
 /** Every route of the API. */
 export function allRoutes(deps: RouteDeps, version: string): Route[] {
   const routes = [
-    ...jobRoutes(deps.jobs, deps.jobTypes), ...rbacRoutes(deps), ...userRoutes(deps.users), ...authRoutes(deps),
-    ...federationRoutes(deps.federation), ...providerRoutes(deps), ...auditRoutes(deps.auditTrail),
-    ...eventRoutes(deps.events), ...webhookRoutes(deps), ...scheduleRoutes(deps), ...approvalRoutes(deps),
+    ...jobRoutes(deps.jobs, deps.jobTypes),
+    ...rbacRoutes(deps),
+    ...userRoutes(deps.users),
+    ...authRoutes(deps),
+    ...federationRoutes(deps.federation),
+    ...providerRoutes(deps),
+    ...auditRoutes(deps.auditTrail),
+    ...eventRoutes(deps.events),
+    ...webhookRoutes(deps),
+    ...scheduleRoutes(deps),
+    ...approvalRoutes(deps),
     ...backupRoutes({ ...deps.backups, access: deps.access }),
-    ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }), ...inventoryPlanRoutes(deps.inventory),
+    ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }),
+    ...inventoryPlanRoutes(deps.inventory),
     ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs }),
   ];
   return [...routes, ...referenceRoutes(routes, version)];
 }
 
 /** The HTTP application of one process. A worker answers only what the machinery asks. */
-export function createApp(deps: AppDeps, { version, stopping, onAnswer, watchMs }: AppOptions): Koa {
+export function createApp(
+  deps: AppDeps,
+  { version, stopping, onAnswer, watchMs }: AppOptions,
+): Koa {
   const { config, access, idempotency } = deps;
   const app = new Koa();
   app.use(requestContext(deps));
@@ -69,7 +115,15 @@ export function createApp(deps: AppDeps, { version, stopping, onAnswer, watchMs 
   const peer = createPeer(config);
   const identify = createIdentify({ ...deps, peer });
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
-  for (const middleware of mount(routes, { access, idempotency, identify, peer, stopping, ...(watchMs && { watchMs }), ...(onAnswer && { onAnswer }) })) {
+  for (const middleware of mount(routes, {
+    access,
+    idempotency,
+    identify,
+    peer,
+    stopping,
+    ...(watchMs && { watchMs }),
+    ...(onAnswer && { onAnswer }),
+  })) {
     app.use(middleware);
   }
   // Errors are answered and logged by requestContext; what is left is a client that went away.
@@ -78,7 +132,9 @@ export function createApp(deps: AppDeps, { version, stopping, onAnswer, watchMs 
 }
 
 /** What the metrics port serves: the same operations, to whoever can reach that port. */
-export function createOperationsApp(deps: Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness'>): Koa {
+export function createOperationsApp(
+  deps: Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness'>,
+): Koa {
   const app = new Koa();
   app.use(requestContext(deps));
   app.use(operationRoutes({ ...deps, metricsForAll: true }));

@@ -12,6 +12,8 @@ try {
   const running = await startProcess(config, log);
   stopOnSignals(log, () => running.stop());
 } catch (error) {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : String(error instanceof Error ? error.stack : error)}\n`);
+  process.stderr.write(
+    `${error instanceof ConfigError ? error.message : String(error instanceof Error ? error.stack : error)}\n`,
+  );
   process.exit(1);
 }

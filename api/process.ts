@@ -9,7 +9,8 @@ export type RunningProcess = { deps: Deps; port: number; stop(): Promise<void> }
 
 /** Starts everything that one process does by its role, and says how to stop it. */
 export async function startProcess(config: Config, log: Log): Promise<RunningProcess> {
-  for (const name of config.unknownVariables) log.warn({ name }, 'this variable is not known and has no effect');
+  for (const name of config.unknownVariables)
+    log.warn({ name }, 'this variable is not known and has no effect');
   const deps = compose(config, log);
   const stopping = new AbortController();
   const servers = [
@@ -28,7 +29,10 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
     async stop() {
       // Requests may still commit, and what they commit is dispatched before the rest stops.
       stopping.abort();
-      await Promise.all([...servers.map((server) => server.stop(config.stopGraceMs)), deps.stopWorkers()]);
+      await Promise.all([
+        ...servers.map((server) => server.stop(config.stopGraceMs)),
+        deps.stopWorkers(),
+      ]);
       await deps.stop();
       log.info('stopped');
     },

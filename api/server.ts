@@ -11,10 +11,17 @@ const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 5_000;
 
 /** Serves `app`. Port 0 takes a free one. Errors: those of listening, such as `EADDRINUSE`. */
-export async function serve(app: Koa, { host, port }: { host: string; port: number }): Promise<HttpServer> {
+export async function serve(
+  app: Koa,
+  { host, port }: { host: string; port: number },
+): Promise<HttpServer> {
   const callback = app.callback();
   const server = createServer(
-    { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    },
     (req, res) => void callback(req, res),
   );
   server.maxConnections = MAX_CONNECTIONS;

@@ -26,10 +26,18 @@ const median = (values: number[]) => quantile(values, 0.5);
 /** A list for somebody with 10,000 grants against the same list unscoped; and what the audit trail costs a write. */
 export async function bench(): Promise<Result[]> {
   const bed = await startBed();
-  const db = openDatabase({ url: bed.databaseUrl, poolSize: WRITES.atOnce, statementTimeoutMs: 0, log: createLog('silent', false) });
+  const db = openDatabase({
+    url: bed.databaseUrl,
+    poolSize: WRITES.atOnce,
+    statementTimeoutMs: 0,
+    log: createLog('silent', false),
+  });
   try {
     await fill(db);
-    const lists = await measureLists({ DATABASE_URL: bed.databaseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' });
+    const lists = await measureLists({
+      DATABASE_URL: bed.databaseUrl,
+      TEMPORAL_ADDRESS: '127.0.0.1:1',
+    });
     return [...lists, ...(await measureAudit(db))];
   } finally {
     await db.destroy();
@@ -40,17 +48,30 @@ export async function bench(): Promise<Result[]> {
 /** Jobs spread over tenants, half of which the user with the grants sees; one with few; one who sees all. */
 async function fill(db: Knex): Promise<void> {
   const passwordHash = await createPasswords().hash(PASSWORD);
-  for (const [name, id] of [['everywhere', 'usr_1'], ['many', 'usr_2'], ['rare', 'usr_3'], ['one', 'usr_4']] as const) {
+  for (const [name, id] of [
+    ['everywhere', 'usr_1'],
+    ['many', 'usr_2'],
+    ['rare', 'usr_3'],
+    ['one', 'usr_4'],
+  ] as const) {
     await db('users').insert({
-      id, provider_id: 'local', username: name, display_name: name, tenant_id: 'platform', enabled: true, password_hash: passwordHash,
-      created_at: new Date(), updated_at: new Date(),
+      id,
+      provider_id: 'local',
+      username: name,
+      display_name: name,
+      tenant_id: 'platform',
+      enabled: true,
+      password_hash: passwordHash,
+      created_at: new Date(),
+      updated_at: new Date(),
     });
   }
-  const grants = (user: string, from: string, where: string) => db.raw(
-    `INSERT INTO grants (id, kind, user_id, role_id, level, tenant_id, created_by, created_at)
+  const grants = (user: string, from: string, where: string) =>
+    db.raw(
+      `INSERT INTO grants (id, kind, user_id, role_id, level, tenant_id, created_by, created_at)
      SELECT 'asg_' || ? || ? || n, 'assignment', ?, 'viewer', 'tenant', ? || n, 'bench', now() FROM generate_series(1, ?) AS n WHERE ${where}`,
-    [user, from, user, from, TENANTS],
-  );
+      [user, from, user, from, TENANTS],
+    );
   await db.raw(`INSERT INTO grants (id, kind, user_id, role_id, level, tenant_id, created_by, created_at)
     VALUES ('asg_all', 'assignment', 'usr_1', 'viewer', 'platform', 'platform', 'bench', now())`);
   await grants('usr_2', 't', 'n % 2 = 0');
@@ -68,24 +89,36 @@ async function fill(db: Knex): Promise<void> {
 }
 
 async function measureLists(env: Record<string, string>): Promise<Result[]> {
-  const product = await startProgram(['api/main.ts'], { HOLDFAST_PORT: '0', HOLDFAST_ROLE: 'api', HOLDFAST_LOG_LEVEL: 'info', ...env }, /"port":(\d+).*listening/);
+  const product = await startProgram(
+    ['api/main.ts'],
+    { HOLDFAST_PORT: '0', HOLDFAST_ROLE: 'api', HOLDFAST_LOG_LEVEL: 'info', ...env },
+    /"port":(\d+).*listening/,
+  );
   const agent = new Agent({ connections: 1 });
   const base = `http://127.0.0.1:${product.ready}`;
   const signIn = async (username: string) => {
     const answer = await request(`${base}/api/auth/login/local`, {
-      method: 'POST', dispatcher: agent, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ username, password: PASSWORD }),
+      method: 'POST',
+      dispatcher: agent,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ username, password: PASSWORD }),
     });
     return ((await answer.body.json()) as { accessToken: string }).accessToken;
   };
   const once = async (token: string) => {
     const began = performance.now();
-    const answer = await request(`${base}/api/jobs?limit=50`, { dispatcher: agent, headers: { authorization: `Bearer ${token}` } });
+    const answer = await request(`${base}/api/jobs?limit=50`, {
+      dispatcher: agent,
+      headers: { authorization: `Bearer ${token}` },
+    });
     const { items } = (await answer.body.json()) as { items: unknown[] };
     if (items.length === 0) throw new Error('The list is empty');
     return performance.now() - began;
   };
   const names = ['everywhere', 'many', 'rare', 'one'] as const;
-  const tokens = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await signIn(name)] as const)));
+  const tokens = Object.fromEntries(
+    await Promise.all(names.map(async (name) => [name, await signIn(name)] as const)),
+  );
   const firstMs = await once(tokens.many ?? '');
   const took: Record<string, number[]> = { everywhere: [], many: [], rare: [], one: [] };
   // In turns, so that what the machine does beside falls on all.
@@ -99,10 +132,19 @@ async function measureLists(env: Record<string, string>): Promise<Result[]> {
   await product.stop();
   const unscoped = median(took.everywhere ?? []);
   const row = (measure: string, value: number, aim = ''): Result => ({
-    measure, value: ms(value), reference: `${ms(unscoped)} unscoped`, ratio: (value / unscoped).toFixed(2), aim, met: aim === '' || value / unscoped <= 1.5,
+    measure,
+    value: ms(value),
+    reference: `${ms(unscoped)} unscoped`,
+    ratio: (value / unscoped).toFixed(2),
+    aim,
+    met: aim === '' || value / unscoped <= 1.5,
   });
   return [
-    row('list of 200,000 jobs, first page, with 10,000 grants that cover half of them, p50', median(took.many ?? []), '≤ 1.5'),
+    row(
+      'list of 200,000 jobs, first page, with 10,000 grants that cover half of them, p50',
+      median(took.many ?? []),
+      '≤ 1.5',
+    ),
     row('the same with 10,020 grants that cover 1 in 1,000, p50', median(took.rare ?? [])),
     row('the same with one grant, p50', median(took.one ?? [])),
     row('the first request after 10,000 grants have changed', firstMs),
@@ -115,14 +157,39 @@ async function measureAudit(db: Knex): Promise<Result[]> {
   const write = (audited: boolean) => async () => {
     const trail = emptyTrail();
     const [id, at] = [ids.next('job'), new Date()];
-    trail.inserts.push(Job.fromJson({
-      id, type: 'core.echo', tenantId: 'bench', status: 'queued', payload: {}, retryPolicy: DEFAULT_RETRY, createdBy: 'bench', authority: {},
-      sourceKind: 'api', createdAt: at, updatedAt: at, checkedAt: at,
-    }, { skipValidation: true }));
+    trail.inserts.push(
+      Job.fromJson(
+        {
+          id,
+          type: 'core.echo',
+          tenantId: 'bench',
+          status: 'queued',
+          payload: {},
+          retryPolicy: DEFAULT_RETRY,
+          createdBy: 'bench',
+          authority: {},
+          sourceKind: 'api',
+          createdAt: at,
+          updatedAt: at,
+          checkedAt: at,
+        },
+        { skipValidation: true },
+      ),
+    );
     if (audited) {
       trail.audit.push({
-        id: ids.next('aud'), tenantId: 'bench', actorId: 'bench', via: 'gateway', action: 'job.create', outcome: 'done', subject: { type: 'job', id },
-        before: null, after: { type: 'core.echo', tenantId: 'bench', status: 'queued', createdBy: 'bench' }, requestId: 'bench', address: '127.0.0.1', at,
+        id: ids.next('aud'),
+        tenantId: 'bench',
+        actorId: 'bench',
+        via: 'gateway',
+        action: 'job.create',
+        outcome: 'done',
+        subject: { type: 'job', id },
+        before: null,
+        after: { type: 'core.echo', tenantId: 'bench', status: 'queued', createdBy: 'bench' },
+        requestId: 'bench',
+        address: '127.0.0.1',
+        at,
       });
     }
     await writeTrail(db, trail);
@@ -147,11 +214,22 @@ async function measureAudit(db: Knex): Promise<Result[]> {
   }
   const [plain, audited] = [median(rates.plain), median(rates.audited)];
   const [plainMs, auditedMs] = [median(singles.plain), median(singles.audited)];
-  return [{
-    measure: 'commit of a record with its audit entry, one at a time, p50', value: ms(auditedMs),
-    reference: `${ms(plainMs)} without entry`, ratio: (auditedMs / plainMs).toFixed(2), aim: '', met: true,
-  }, {
-    measure: 'commits of a record with its audit entry, 20 at once, while entries are sealed', value: perSecond(audited),
-    reference: `${perSecond(plain)} without entry`, ratio: (audited / plain).toFixed(2), aim: '', met: true,
-  }];
+  return [
+    {
+      measure: 'commit of a record with its audit entry, one at a time, p50',
+      value: ms(auditedMs),
+      reference: `${ms(plainMs)} without entry`,
+      ratio: (auditedMs / plainMs).toFixed(2),
+      aim: '',
+      met: true,
+    },
+    {
+      measure: 'commits of a record with its audit entry, 20 at once, while entries are sealed',
+      value: perSecond(audited),
+      reference: `${perSecond(plain)} without entry`,
+      ratio: (audited / plain).toFixed(2),
+      aim: '',
+      met: true,
+    },
+  ];
 }

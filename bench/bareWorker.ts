@@ -6,11 +6,17 @@ import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/wo
  * The SDK alone, as the reference: client and worker on one connection, the worker with the product's settings, and the
  * least that a durable job can be. `nothing` is its activity.
  */
-export async function startBareWorker(taskQueue: string, nothing: () => Promise<void>): Promise<Client> {
+export async function startBareWorker(
+  taskQueue: string,
+  nothing: () => Promise<void>,
+): Promise<Client> {
   Runtime.install({ logger: new DefaultLogger('ERROR') });
-  const connection = await NativeConnection.connect({ address: process.env.TEMPORAL_ADDRESS ?? '' });
+  const connection = await NativeConnection.connect({
+    address: process.env.TEMPORAL_ADDRESS ?? '',
+  });
   const worker = await Worker.create({
-    connection, taskQueue,
+    connection,
+    taskQueue,
     workflowsPath: fileURLToPath(new URL('./jobs/bareWorkflows.ts', import.meta.url)),
     activities: { nothing },
     maxConcurrentLocalActivityExecutions: 100,

@@ -12,7 +12,9 @@ import { createLog } from '../platform/log.ts';
 export const ROOT = path.resolve(import.meta.dirname, '..');
 
 /** The servers of the embedded stack, as `npm start` runs them, in a folder that is thrown away. */
-export async function startBed(): Promise<Stack & { folder: string; database(name: string): Promise<string> }> {
+export async function startBed(): Promise<
+  Stack & { folder: string; database(name: string): Promise<string> }
+> {
   const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-')));
   await chmod(folder, 0o711);
   const stack = await startStack({ folder, env: {}, say: createSay() });
@@ -35,7 +37,12 @@ export async function startBed(): Promise<Stack & { folder: string; database(nam
 }
 
 async function migrate(url: string): Promise<void> {
-  const db = openDatabase({ url, poolSize: 3, statementTimeoutMs: 0, log: createLog('silent', false) });
+  const db = openDatabase({
+    url,
+    poolSize: 3,
+    statementTimeoutMs: 0,
+    log: createLog('silent', false),
+  });
   await migrateUp(db);
   await db.destroy();
 }
@@ -43,8 +50,16 @@ async function migrate(url: string): Promise<void> {
 export type BenchProcess = { child: ChildProcess; ready: string; stop(): Promise<void> };
 
 /** Starts a program and waits until it prints a line that matches `ready`; gives the first group. */
-export async function startProgram(args: readonly string[], env: Record<string, string>, ready: RegExp): Promise<BenchProcess> {
-  const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+export async function startProgram(
+  args: readonly string[],
+  env: Record<string, string>,
+  ready: RegExp,
+): Promise<BenchProcess> {
+  const child = spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const ended = new Promise((resolve) => child.once('exit', resolve));
   const found = await new Promise<string>((resolve, reject) => {
     let output = '';

@@ -20,15 +20,31 @@ type Arrival = { id: string; afterMs: number };
 export async function bench(): Promise<Result[]> {
   const bed = await startBed();
   const sink = await startSink();
-  const product = await startProgram(['api/main.ts'], {
-    HOLDFAST_PORT: '0', HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8', HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8', HOLDFAST_LOG_LEVEL: 'info',
-    HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`, TEMPORAL_ADDRESS: bed.temporalAddress, DATABASE_URL: bed.databaseUrl,
-  }, /"port":(\d+)[^]*the worker is polling/);
+  const product = await startProgram(
+    ['api/main.ts'],
+    {
+      HOLDFAST_PORT: '0',
+      HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
+      HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
+      HOLDFAST_LOG_LEVEL: 'info',
+      HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
+      TEMPORAL_ADDRESS: bed.temporalAddress,
+      DATABASE_URL: bed.databaseUrl,
+    },
+    /"port":(\d+)[^]*the worker is polling/,
+  );
   const agent = new Agent({ connections: 20 });
   const api: Api = async (method, path, body) => {
     const answer = await request(`http://127.0.0.1:${product.ready}${path}`, {
-      method, dispatcher: agent, body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json', 'x-service-actor-id': 'bench', 'x-service-role-ids': 'operator', 'x-service-tenant-id': 'bench' },
+      method,
+      dispatcher: agent,
+      body: JSON.stringify(body),
+      headers: {
+        'content-type': 'application/json',
+        'x-service-actor-id': 'bench',
+        'x-service-role-ids': 'operator',
+        'x-service-tenant-id': 'bench',
+      },
     });
     const made = (await answer.body.json()) as { id: string };
     if (answer.statusCode > 201) throw new Error(`${answer.statusCode} ${JSON.stringify(made)}`);
@@ -36,9 +52,17 @@ export async function bench(): Promise<Result[]> {
   };
   try {
     // A webhook that nobody calls: each change of it is an event.
-    const subject = await api('POST', '/api/webhooks', { endpointUrl: sink.url('/never'), eventTypes: ['job.failed'], enabled: false });
-    const happen = (n: number) => api('PUT', `/api/webhooks/${subject.id}`, { description: String(n) });
-    await api('POST', '/api/webhooks', { endpointUrl: sink.url('/healthy'), eventTypes: ['webhook.updated'] });
+    const subject = await api('POST', '/api/webhooks', {
+      endpointUrl: sink.url('/never'),
+      eventTypes: ['job.failed'],
+      enabled: false,
+    });
+    const happen = (n: number) =>
+      api('PUT', `/api/webhooks/${subject.id}`, { description: String(n) });
+    await api('POST', '/api/webhooks', {
+      endpointUrl: sink.url('/healthy'),
+      eventTypes: ['webhook.updated'],
+    });
     await oneByOne(WARM_UP, happen, sink);
     const idle = await oneByOne(IDLE, happen, sink);
     const rate = await throughput(happen, sink);
@@ -66,7 +90,10 @@ async function startSink() {
     incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
     incoming.on('end', () => {
       const { timestamp } = JSON.parse(body) as { timestamp: string };
-      arrivals.push({ id: String(incoming.headers['webhook-id']), afterMs: at - Date.parse(timestamp) });
+      arrivals.push({
+        id: String(incoming.headers['webhook-id']),
+        afterMs: at - Date.parse(timestamp),
+      });
       response.writeHead(204).end();
     });
   });
@@ -88,7 +115,11 @@ const untilArrived = async ({ arrivals }: Sink, count: number) => {
 };
 
 /** Events one at a time, each after the one before has arrived. Milliseconds from the event's time. */
-async function oneByOne(count: number, happen: (n: number) => Promise<unknown>, sink: Sink): Promise<number[]> {
+async function oneByOne(
+  count: number,
+  happen: (n: number) => Promise<unknown>,
+  sink: Sink,
+): Promise<number[]> {
   const from = sink.arrivals.length;
   for (let n = 1; n <= count; n++) {
     await happen(n);
@@ -108,22 +139,53 @@ async function throughput(happen: (n: number) => Promise<unknown>, sink: Sink): 
     rates.push(THROUGHPUT / ((performance.now() - began) / 1_000));
     await sleep(2_000);
   }
-  return { measure: `events written and delivered to one webhook, ${THROUGHPUT} at a time`, value: perSecond(quantile(rates, 0.5)), reference: '', ratio: '', aim: '', met: true };
+  return {
+    measure: `events written and delivered to one webhook, ${THROUGHPUT} at a time`,
+    value: perSecond(quantile(rates, 0.5)),
+    reference: '',
+    ratio: '',
+    aim: '',
+    met: true,
+  };
 }
 
 function latency(idle: readonly number[]): Result[] {
   const [p50, p99] = [quantile(idle, 0.5), quantile(idle, 0.99)];
   return [
-    { measure: 'event, commit to first byte at the endpoint, idle, p50', value: ms(p50), reference: '', ratio: '', aim: '≤ 50 ms', met: p50 <= 50 },
-    { measure: 'the same, p99', value: ms(p99), reference: '', ratio: '', aim: '≤ 200 ms', met: p99 <= 200 },
+    {
+      measure: 'event, commit to first byte at the endpoint, idle, p50',
+      value: ms(p50),
+      reference: '',
+      ratio: '',
+      aim: '≤ 50 ms',
+      met: p50 <= 50,
+    },
+    {
+      measure: 'the same, p99',
+      value: ms(p99),
+      reference: '',
+      ratio: '',
+      aim: '≤ 200 ms',
+      met: p99 <= 200,
+    },
   ];
 }
 
 /** A healthy endpoint by itself, and beside one that hangs and has deliveries waiting. */
-async function isolation(api: Api, happen: (n: number) => Promise<unknown>, sink: Sink, url: string): Promise<Result[]> {
+async function isolation(
+  api: Api,
+  happen: (n: number) => Promise<unknown>,
+  sink: Sink,
+  url: string,
+): Promise<Result[]> {
   const before = await oneByOne(IDLE, happen, sink);
-  await api('POST', '/api/webhooks', { endpointUrl: sink.url('/hanging'), eventTypes: ['job.created'] });
-  await load({ atOnce: 10, total: HANGING }, (n) => api('POST', '/api/jobs', { type: 'core.echo', payload: { n } }));
+  await api('POST', '/api/webhooks', {
+    endpointUrl: sink.url('/hanging'),
+    eventTypes: ['job.created'],
+  });
+  await load({ atOnce: 10, total: HANGING }, (n) =>
+    api('POST', '/api/jobs', { type: 'core.echo', payload: { n } }),
+  );
   await untilJobsEnded(url);
   const beside = await oneByOne(IDLE, happen, sink);
   const waiting = await pendingFor(url);
@@ -132,10 +194,21 @@ async function isolation(api: Api, happen: (n: number) => Promise<unknown>, sink
   const [alone50, with50] = [quantile(before, 0.5), quantile(beside, 0.5)];
   return [
     {
-      measure: `healthy endpoint beside one that hangs with ${waiting} deliveries waiting, p99`, value: ms(with99), reference: `${ms(alone)} without`,
-      ratio: (with99 / alone).toFixed(2), aim: '≤ 2', met: with99 / alone <= 2,
+      measure: `healthy endpoint beside one that hangs with ${waiting} deliveries waiting, p99`,
+      value: ms(with99),
+      reference: `${ms(alone)} without`,
+      ratio: (with99 / alone).toFixed(2),
+      aim: '≤ 2',
+      met: with99 / alone <= 2,
     },
-    { measure: 'the same, p50', value: ms(with50), reference: `${ms(alone50)} without`, ratio: (with50 / alone50).toFixed(2), aim: '', met: true },
+    {
+      measure: 'the same, p50',
+      value: ms(with50),
+      reference: `${ms(alone50)} without`,
+      ratio: (with50 / alone50).toFixed(2),
+      aim: '',
+      met: true,
+    },
   ];
 }
 
@@ -147,8 +220,15 @@ async function query(url: string, sql: string): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-const pendingFor = (url: string) => query(url, `SELECT count(*) FROM deliveries WHERE status = 'pending'`);
+const pendingFor = (url: string) =>
+  query(url, `SELECT count(*) FROM deliveries WHERE status = 'pending'`);
 
 async function untilJobsEnded(url: string): Promise<void> {
-  while ((await query(url, `SELECT count(*) FROM jobs WHERE status IN ('queued', 'running') AND type <> 'webhook.deliver'`)) > 0) await sleep(200);
+  while (
+    (await query(
+      url,
+      `SELECT count(*) FROM jobs WHERE status IN ('queued', 'running') AND type <> 'webhook.deliver'`,
+    )) > 0
+  )
+    await sleep(200);
 }

@@ -39,18 +39,36 @@ export async function bench(): Promise<Result[]> {
 }
 
 const startProduct = (env: Record<string, string>, ready: RegExp) =>
-  startProgram(['api/main.ts'], {
-    HOLDFAST_PORT: '0', HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8', HOLDFAST_LOG_LEVEL: 'info', ...env,
-  }, ready);
+  startProgram(
+    ['api/main.ts'],
+    {
+      HOLDFAST_PORT: '0',
+      HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
+      HOLDFAST_LOG_LEVEL: 'info',
+      ...env,
+    },
+    ready,
+  );
 
-const poster = (agent: Agent, port: string) => (wanted: string, prefer: Record<string, string> = {}) => async (n: number) => {
-  const answer = await request(`http://127.0.0.1:${port}/api/jobs`, {
-    method: 'POST', dispatcher: agent, body: JSON.stringify({ type: 'core.echo', payload: { n } }),
-    headers: { 'content-type': 'application/json', 'x-service-actor-id': 'bench', 'x-service-role-ids': 'operator', ...prefer },
-  });
-  const body = (await answer.body.json()) as { status: string };
-  if (answer.statusCode !== 201 || body.status !== wanted) throw new Error(`${answer.statusCode} ${JSON.stringify(body)}`);
-};
+const poster =
+  (agent: Agent, port: string) =>
+  (wanted: string, prefer: Record<string, string> = {}) =>
+  async (n: number) => {
+    const answer = await request(`http://127.0.0.1:${port}/api/jobs`, {
+      method: 'POST',
+      dispatcher: agent,
+      body: JSON.stringify({ type: 'core.echo', payload: { n } }),
+      headers: {
+        'content-type': 'application/json',
+        'x-service-actor-id': 'bench',
+        'x-service-role-ids': 'operator',
+        ...prefer,
+      },
+    });
+    const body = (await answer.body.json()) as { status: string };
+    if (answer.statusCode !== 201 || body.status !== wanted)
+      throw new Error(`${answer.statusCode} ${JSON.stringify(body)}`);
+  };
 
 async function measureProduct(env: Record<string, string>, seen: Seen): Promise<void> {
   const product = await startProduct(env, /"port":(\d+)[^]*the worker is polling/);
@@ -77,7 +95,8 @@ async function answersAlone(env: Record<string, string>): Promise<number[]> {
   const post = poster(agent, product.ready)('queued');
   await load(WARM_UP, post);
   const tookMs: number[] = [];
-  for (let burst = 0; burst < BURSTS * ROUNDS; burst++) tookMs.push(...(await load(BURST, post)).tookMs);
+  for (let burst = 0; burst < BURSTS * ROUNDS; burst++)
+    tookMs.push(...(await load(BURST, post)).tookMs);
   await agent.close();
   await product.stop();
   return tookMs;
@@ -86,7 +105,11 @@ async function answersAlone(env: Record<string, string>): Promise<number[]> {
 async function measureBare(env: Record<string, string>, seen: Seen): Promise<void> {
   const bare = await startProgram(['bench/jobs/bare.ts'], env, /bare on (\d+)/);
   const run = async ({ atOnce, total }: typeof AT_ONCE) =>
-    (await (await request(`http://127.0.0.1:${bare.ready}/?atOnce=${atOnce}&total=${total}`, { headersTimeout: 0 })).body.json()) as Load;
+    (await (
+      await request(`http://127.0.0.1:${bare.ready}/?atOnce=${atOnce}&total=${total}`, {
+        headersTimeout: 0,
+      })
+    ).body.json()) as Load;
   await run(WARM_UP);
   seen.rates.push((await run(AT_ONCE)).perSecond);
   seen.singles.push(...(await run(ONE_BY_ONE)).tookMs);
@@ -99,20 +122,36 @@ function results(ours: Seen, theirs: Seen, commits: number[], alone: number[]): 
   const [answer, commit] = [quantile(ours.answers, 0.99), quantile(commits, 0.99)];
   return [
     {
-      measure: 'jobs, POST to done, 50 at once', value: perSecond(rate), reference: `${perSecond(bareRate)} bare SDK`,
-      ratio: (rate / bareRate).toFixed(2), aim: '≥ 0.8', met: rate / bareRate >= 0.8,
+      measure: 'jobs, POST to done, 50 at once',
+      value: perSecond(rate),
+      reference: `${perSecond(bareRate)} bare SDK`,
+      ratio: (rate / bareRate).toFixed(2),
+      aim: '≥ 0.8',
+      met: rate / bareRate >= 0.8,
     },
     {
-      measure: 'jobs, POST to done, one at a time, p50', value: ms(single), reference: `${ms(bareSingle)} bare SDK`,
-      ratio: (single / bareSingle).toFixed(2), aim: '≤ 1.5', met: single / bareSingle <= 1.5,
+      measure: 'jobs, POST to done, one at a time, p50',
+      value: ms(single),
+      reference: `${ms(bareSingle)} bare SDK`,
+      ratio: (single / bareSingle).toFixed(2),
+      aim: '≤ 1.5',
+      met: single / bareSingle <= 1.5,
     },
     {
-      measure: 'jobs, answer to POST, 50 at once, p99', value: ms(answer), reference: `${ms(commit)} PostgreSQL commit`,
-      ratio: `+${ms(answer - commit)}`, aim: '≤ +50 ms', met: answer - commit <= 50,
+      measure: 'jobs, answer to POST, 50 at once, p99',
+      value: ms(answer),
+      reference: `${ms(commit)} PostgreSQL commit`,
+      ratio: `+${ms(answer - commit)}`,
+      aim: '≤ +50 ms',
+      met: answer - commit <= 50,
     },
     {
-      measure: 'the same while no job runs (Temporal away)', value: ms(quantile(alone, 0.99)), reference: `${ms(commit)} PostgreSQL commit`,
-      ratio: `+${ms(quantile(alone, 0.99) - commit)}`, aim: '', met: true,
+      measure: 'the same while no job runs (Temporal away)',
+      value: ms(quantile(alone, 0.99)),
+      reference: `${ms(commit)} PostgreSQL commit`,
+      ratio: `+${ms(quantile(alone, 0.99) - commit)}`,
+      aim: '',
+      met: true,
     },
   ];
 }
@@ -138,8 +177,10 @@ async function commitTimes(url: string): Promise<number[]> {
 async function untilDrained(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  for (let left = 1; left > 0; ) {
-    const { rows } = await client.query<{ left: number }>(`SELECT count(*)::int AS left FROM jobs WHERE status IN ('queued', 'running')`);
+  for (let left = 1; left > 0;) {
+    const { rows } = await client.query<{ left: number }>(
+      `SELECT count(*)::int AS left FROM jobs WHERE status IN ('queued', 'running')`,
+    );
     left = rows[0]?.left ?? 0;
     if (left > 0) await new Promise((resolve) => setTimeout(resolve, 100));
   }

@@ -2,7 +2,10 @@
 export type Load = { tookMs: number[]; perSecond: number };
 
 /** Calls `once` from `atOnce` sides at the same time, `total` times in all. */
-export async function load({ atOnce, total }: { atOnce: number; total: number }, once: (n: number) => Promise<unknown>): Promise<Load> {
+export async function load(
+  { atOnce, total }: { atOnce: number; total: number },
+  once: (n: number) => Promise<unknown>,
+): Promise<Load> {
   const tookMs: number[] = [];
   let next = 0;
   const began = performance.now();

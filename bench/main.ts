@@ -16,7 +16,9 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<Result[]> 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((area) => !(area in AREAS));
 if (unknown.length > 0) {
-  process.stderr.write(`Unknown area ${unknown.join(', ')}; there are ${Object.keys(AREAS).join(', ')}.\n`);
+  process.stderr.write(
+    `Unknown area ${unknown.join(', ')}; there are ${Object.keys(AREAS).join(', ')}.\n`,
+  );
   process.exit(2);
 }
 const folder = path.join(import.meta.dirname, 'results');

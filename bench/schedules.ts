@@ -15,7 +15,11 @@ const PATIENCE_MS = 4 * MINUTE_MS;
 export async function bench(): Promise<Result[]> {
   const bed = await startBed();
   const env = {
-    HOLDFAST_PORT: '0', HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8', HOLDFAST_LOG_LEVEL: 'info', TEMPORAL_ADDRESS: bed.temporalAddress, DATABASE_URL: bed.databaseUrl,
+    HOLDFAST_PORT: '0',
+    HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
+    HOLDFAST_LOG_LEVEL: 'info',
+    TEMPORAL_ADDRESS: bed.temporalAddress,
+    DATABASE_URL: bed.databaseUrl,
   };
   const product = await startProgram(['api/main.ts'], env, /"port":(\d+)[^]*the worker is polling/);
   const agent = new Agent({ connections: 20 });
@@ -23,9 +27,14 @@ export async function bench(): Promise<Result[]> {
     const rounds: Late[] = [];
     // One by itself, then all of them together a few times, with a pause between.
     const one = dueMinute(1);
-    const together = Array.from({ length: ROUNDS }, (_, round) => new Date(one.getTime() + (1 + round * EVERY_MINUTES) * MINUTE_MS));
+    const together = Array.from(
+      { length: ROUNDS },
+      (_, round) => new Date(one.getTime() + (1 + round * EVERY_MINUTES) * MINUTE_MS),
+    );
     await post(agent, product.ready, { ...dueAt([one]), name: 'alone' });
-    await load({ atOnce: 10, total: SCHEDULES }, (n) => post(agent, product.ready, { ...dueAt(together), name: `n${n}` }));
+    await load({ atOnce: 10, total: SCHEDULES }, (n) =>
+      post(agent, product.ready, { ...dueAt(together), name: `n${n}` }),
+    );
     if (Date.now() > one.getTime()) throw new Error('Making the schedules took too long');
     const alone = await lateness(bed.databaseUrl, one, 1);
     for (const at of together) rounds.push(await lateness(bed.databaseUrl, at, SCHEDULES));
@@ -40,15 +49,23 @@ export async function bench(): Promise<Result[]> {
 
 /** The same of Temporal Schedules by themselves, once: milliseconds after the time due, of each that came within the patience. */
 async function bareLateness(temporalAddress: string): Promise<number[]> {
-  const bare = await startProgram(['bench/schedules/bare.ts'], { TEMPORAL_ADDRESS: temporalAddress }, /bare on (\d+)/);
-  const ask = async (query: string) => (await (await request(`http://127.0.0.1:${bare.ready}/?${query}`, { headersTimeout: 0 })).body.json()) as number[];
+  const bare = await startProgram(
+    ['bench/schedules/bare.ts'],
+    { TEMPORAL_ADDRESS: temporalAddress },
+    /bare on (\d+)/,
+  );
+  const ask = async (query: string) =>
+    (await (
+      await request(`http://127.0.0.1:${bare.ready}/?${query}`, { headersTimeout: 0 })
+    ).body.json()) as number[];
   try {
     const at = dueMinute(1);
     await ask(`total=${SCHEDULES}&at=${at.toISOString()}`);
     if (Date.now() > at.getTime()) throw new Error('Making the Temporal Schedules took too long');
     for (;;) {
       const began = await ask('total=0');
-      if (began.length >= SCHEDULES || Date.now() > at.getTime() + PATIENCE_MS) return began.map((time) => time - at.getTime());
+      if (began.length >= SCHEDULES || Date.now() > at.getTime() + PATIENCE_MS)
+        return began.map((time) => time - at.getTime());
       await sleep(500);
     }
   } finally {
@@ -59,16 +76,27 @@ async function bareLateness(temporalAddress: string): Promise<number[]> {
 type Late = { began: number[]; notFired: number };
 
 /** A minute that begins soon, with time to make the schedules before. */
-const dueMinute = (minutes: number): Date => new Date((Math.floor(Date.now() / MINUTE_MS) + minutes + 1) * MINUTE_MS);
+const dueMinute = (minutes: number): Date =>
+  new Date((Math.floor(Date.now() / MINUTE_MS) + minutes + 1) * MINUTE_MS);
 
 const dueAt = (times: readonly Date[]) => ({
-  cronExpression: `${times.map((time) => time.getUTCMinutes()).join()} * * * *`, startAt: times[0], endAt: times.at(-1), jobType: 'core.echo', catchupWindowSeconds: 600,
+  cronExpression: `${times.map((time) => time.getUTCMinutes()).join()} * * * *`,
+  startAt: times[0],
+  endAt: times.at(-1),
+  jobType: 'core.echo',
+  catchupWindowSeconds: 600,
 });
 
 async function post(agent: Agent, port: string, body: object): Promise<void> {
   const answer = await request(`http://127.0.0.1:${port}/api/schedules`, {
-    method: 'POST', dispatcher: agent, body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', 'x-service-actor-id': 'bench', 'x-service-role-ids': 'operator' },
+    method: 'POST',
+    dispatcher: agent,
+    body: JSON.stringify(body),
+    headers: {
+      'content-type': 'application/json',
+      'x-service-actor-id': 'bench',
+      'x-service-role-ids': 'operator',
+    },
   });
   const text = await answer.body.text();
   if (answer.statusCode !== 201) throw new Error(`${answer.statusCode} ${text}`);
@@ -81,12 +109,14 @@ async function lateness(url: string, dueAt: Date, expected: number): Promise<Lat
   try {
     for (;;) {
       const { rows } = await client.query<{ outcome: string; late: number | null }>(
-        `SELECT r.outcome, extract(epoch FROM j.started_at - r.due_at) * 1000 ::float AS late FROM schedule_runs AS r LEFT JOIN jobs AS j ON j.id = r.job_id WHERE r.due_at = $1`, [dueAt],
+        `SELECT r.outcome, extract(epoch FROM j.started_at - r.due_at) * 1000 ::float AS late FROM schedule_runs AS r LEFT JOIN jobs AS j ON j.id = r.job_id WHERE r.due_at = $1`,
+        [dueAt],
       );
       const began = rows.flatMap(({ late }) => (late === null ? [] : [late]));
       const notFired = rows.filter(({ outcome }) => outcome !== 'fired').length;
       if (began.length + notFired >= expected) return { began, notFired };
-      if (Date.now() > dueAt.getTime() + PATIENCE_MS) throw new Error(`Only ${began.length} of ${expected} jobs began`);
+      if (Date.now() > dueAt.getTime() + PATIENCE_MS)
+        throw new Error(`Only ${began.length} of ${expected} jobs began`);
       await sleep(100);
     }
   } finally {
@@ -95,17 +125,41 @@ async function lateness(url: string, dueAt: Date, expected: number): Promise<Lat
 }
 
 function results(rounds: readonly Late[], alone: Late, bare: readonly number[]): Result[] {
-  const of = (part: number) => rounds.map(({ began }) => quantile(began, part)).sort((a, b) => a - b);
+  const of = (part: number) =>
+    rounds.map(({ began }) => quantile(began, part)).sort((a, b) => a - b);
   const [last, middle] = [of(1), of(0.5)];
   const lost = rounds.reduce((sum, { notFired }) => sum + notFired, 0);
   const row = (measure: string, value: number, reference: number): Result => ({
-    measure, value: ms(value), reference: `${ms(reference)} bare Temporal Schedules`, ratio: (value / reference).toFixed(2), aim: '', met: true,
+    measure,
+    value: ms(value),
+    reference: `${ms(reference)} bare Temporal Schedules`,
+    ratio: (value / reference).toFixed(2),
+    aim: '',
+    met: true,
   });
   const missing = SCHEDULES - bare.length;
   return [
-    row(`${SCHEDULES} schedules due in one minute, begin of the last job, median of ${rounds.length} times (${last.map(ms).join(', ')})`, quantile(last, 0.5), quantile(bare, 1)),
+    row(
+      `${SCHEDULES} schedules due in one minute, begin of the last job, median of ${rounds.length} times (${last.map(ms).join(', ')})`,
+      quantile(last, 0.5),
+      quantile(bare, 1),
+    ),
     row('the same, half of the jobs have begun', quantile(middle, 0.5), quantile(bare, 0.5)),
-    { measure: 'the same, times without a job', value: String(lost), reference: `${missing} bare Temporal Schedules`, ratio: '', aim: '0', met: lost === 0 },
-    { measure: 'one schedule due, begin of its job', value: ms(alone.began[0] ?? 0), reference: '', ratio: '', aim: '', met: true },
+    {
+      measure: 'the same, times without a job',
+      value: String(lost),
+      reference: `${missing} bare Temporal Schedules`,
+      ratio: '',
+      aim: '0',
+      met: lost === 0,
+    },
+    {
+      measure: 'one schedule due, begin of its job',
+      value: ms(alone.began[0] ?? 0),
+      reference: '',
+      ratio: '',
+      aim: '',
+      met: true,
+    },
   ];
 }

@@ -39,11 +39,19 @@ export async function bench(): Promise<Result[]> {
 async function start(folder: string) {
   const port = await freePort(0);
   const base = `http://127.0.0.1:${port}`;
-  const env = { HOLDFAST_DATA_DIR: folder, HOLDFAST_PORT: String(port), HOLDFAST_LOG_LEVEL: 'info' };
+  const env = {
+    HOLDFAST_DATA_DIR: folder,
+    HOLDFAST_PORT: String(port),
+    HOLDFAST_LOG_LEVEL: 'info',
+  };
   const program = await startProgram(START, env, /"port":(\d+)/);
   for (;;) {
-    const report = await request(`${base}/readyz`).then(({ body }) => body.json() as Promise<{ status: string }>, () => undefined);
-    if (report?.status === 'ready') return { base, pid: program.child.pid ?? 0, stop: program.stop };
+    const report = await request(`${base}/readyz`).then(
+      ({ body }) => body.json() as Promise<{ status: string }>,
+      () => undefined,
+    );
+    if (report?.status === 'ready')
+      return { base, pid: program.child.pid ?? 0, stop: program.stop };
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
@@ -59,8 +67,14 @@ async function memoryUnderLoad(base: string, pid: number): Promise<number> {
   })();
   await load(LOAD, async (n) => {
     const { body } = await request(`${base}/api/jobs`, {
-      method: 'POST', body: JSON.stringify({ type: 'core.echo', payload: { n } }),
-      headers: { 'content-type': 'application/json', 'x-service-actor-id': 'bench', 'x-service-role-ids': 'operator', prefer: 'wait=60' },
+      method: 'POST',
+      body: JSON.stringify({ type: 'core.echo', payload: { n } }),
+      headers: {
+        'content-type': 'application/json',
+        'x-service-actor-id': 'bench',
+        'x-service-role-ids': 'operator',
+        prefer: 'wait=60',
+      },
     });
     await body.json();
   });
@@ -77,7 +91,8 @@ async function familyPss(root: number): Promise<number> {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
     parents.set(Number(pid), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
   }
-  const belongs = (pid: number): boolean => pid === root || (parents.has(pid) && belongs(parents.get(pid) ?? 0));
+  const belongs = (pid: number): boolean =>
+    pid === root || (parents.has(pid) && belongs(parents.get(pid) ?? 0));
   let kib = 0;
   for (const pid of [...parents.keys()].filter(belongs)) {
     const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
@@ -88,11 +103,19 @@ async function familyPss(root: number): Promise<number> {
 
 const results = (startMs: number, memoryMib: number): Result[] => [
   {
-    measure: 'warm start to /readyz', value: `${(startMs / 1_000).toFixed(1)} s`, reference: '', ratio: '', aim: '≤ 6 s',
+    measure: 'warm start to /readyz',
+    value: `${(startMs / 1_000).toFixed(1)} s`,
+    reference: '',
+    ratio: '',
+    aim: '≤ 6 s',
     met: startMs <= 6_000,
   },
   {
-    measure: 'memory (PSS) of the whole stack under the jobs load', value: `${memoryMib.toFixed(0)} MiB`, reference: '',
-    ratio: '', aim: '≤ 700 MiB', met: memoryMib <= 700,
+    measure: 'memory (PSS) of the whole stack under the jobs load',
+    value: `${memoryMib.toFixed(0)} MiB`,
+    reference: '',
+    ratio: '',
+    aim: '≤ 700 MiB',
+    met: memoryMib <= 700,
   },
 ];

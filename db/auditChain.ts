@@ -24,7 +24,10 @@ const link = (previous: Buffer, position: number, content: string): Buffer =>
  */
 export async function sealAudit(db: Knex, limit: number): Promise<number> {
   return db.transaction(async (trx) => {
-    const lock = await trx.raw<{ rows: { got: boolean }[] }>('SELECT pg_try_advisory_xact_lock(?) AS got', [SEAL_LOCK]);
+    const lock = await trx.raw<{ rows: { got: boolean }[] }>(
+      'SELECT pg_try_advisory_xact_lock(?) AS got',
+      [SEAL_LOCK],
+    );
     if (!lock.rows[0]?.got) return 0;
     const { rows } = await trx.raw<{ rows: Entry[] }>(
       `SELECT id, tenant_id, ${CONTENT} FROM audit_entries WHERE position IS NULL ORDER BY id LIMIT ?`,
@@ -47,7 +50,11 @@ export async function sealAudit(db: Knex, limit: number): Promise<number> {
     await trx.raw(
       `INSERT INTO audit_heads (tenant_id, position, hash) SELECT * FROM unnest(?::text[], ?::bigint[], ?::bytea[])
        ON CONFLICT (tenant_id) DO UPDATE SET position = excluded.position, hash = excluded.hash`,
-      [[...heads.keys()], [...heads.values()].map((h) => h.position), [...heads.values()].map((h) => h.hash)],
+      [
+        [...heads.keys()],
+        [...heads.values()].map((h) => h.position),
+        [...heads.values()].map((h) => h.hash),
+      ],
     );
     return rows.length;
   });
@@ -55,12 +62,19 @@ export async function sealAudit(db: Knex, limit: number): Promise<number> {
 
 async function readHeads(trx: Knex.Transaction, rows: readonly Entry[]) {
   const tenants = [...new Set(rows.map((row) => row.tenant_id))];
-  const heads: { tenant_id: string; position: number; hash: Buffer }[] = await trx('audit_heads')
-    .whereIn('tenant_id', tenants);
-  return new Map(heads.map((head) => [head.tenant_id, { position: head.position, hash: head.hash }]));
+  const heads: { tenant_id: string; position: number; hash: Buffer }[] = await trx(
+    'audit_heads',
+  ).whereIn('tenant_id', tenants);
+  return new Map(
+    heads.map((head) => [head.tenant_id, { position: head.position, hash: head.hash }]),
+  );
 }
 
-export type ChainCheck = { checked: number; unsealed: number; broken: { position: number; id: string | null } | null };
+export type ChainCheck = {
+  checked: number;
+  unsealed: number;
+  broken: { position: number; id: string | null } | null;
+};
 
 /** Every tenant with a chain, or with entries that are not sealed yet. */
 export async function auditTenants(db: Knex): Promise<string[]> {
@@ -74,11 +88,18 @@ const CHECK_BATCH = 1_000;
 
 /** Reads a tenant's whole chain, as it is at one moment, and names the first link that does not hold. */
 export const verifyAudit = (db: Knex, tenantId: string): Promise<ChainCheck> =>
-  db.transaction((trx) => checkChain(trx, tenantId), { isolationLevel: 'repeatable read', readOnly: true });
+  db.transaction((trx) => checkChain(trx, tenantId), {
+    isolationLevel: 'repeatable read',
+    readOnly: true,
+  });
 
 async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<ChainCheck> {
-  const head = await trx('audit_heads').where({ tenant_id: tenantId }).first<{ position: number } | undefined>();
-  const unsealedRows = await trx('audit_entries').where({ tenant_id: tenantId, position: null }).count();
+  const head = await trx('audit_heads')
+    .where({ tenant_id: tenantId })
+    .first<{ position: number } | undefined>();
+  const unsealedRows = await trx('audit_entries')
+    .where({ tenant_id: tenantId, position: null })
+    .count();
   const unsealed = (unsealedRows[0] as { count: number } | undefined)?.count ?? 0;
   let last: Link = { position: 0, hash: GENESIS };
   for (;;) {
@@ -90,13 +111,19 @@ async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<Chai
     for (const entry of rows) {
       const position = last.position + 1;
       const hash = link(last.hash, position, entry.content);
-      if (entry.position !== position) return { checked: last.position, unsealed, broken: { position, id: null } };
-      if (!hash.equals(entry.hash)) return { checked: last.position, unsealed, broken: { position, id: entry.id } };
+      if (entry.position !== position)
+        return { checked: last.position, unsealed, broken: { position, id: null } };
+      if (!hash.equals(entry.hash))
+        return { checked: last.position, unsealed, broken: { position, id: entry.id } };
       last = { position, hash };
     }
     if (rows.length < CHECK_BATCH) break;
   }
   // An end that was cut off leaves links that hold; the head knows how many there were.
   const whole = (head?.position ?? 0) === last.position;
-  return { checked: last.position, unsealed, broken: whole ? null : { position: last.position + 1, id: null } };
+  return {
+    checked: last.position,
+    unsealed,
+    broken: whole ? null : { position: last.position + 1, id: null },
+  };
 }

@@ -37,7 +37,9 @@ export function createChanges(url: string, log: Log): Changes {
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     });
-    next.on('notification', ({ payload }) => listeners.get(payload ?? '')?.forEach((listener) => listener()));
+    next.on('notification', ({ payload }) =>
+      listeners.get(payload ?? '')?.forEach((listener) => listener()),
+    );
     next.on('error', () => undefined);
     next.on('end', reconnectLater);
     try {

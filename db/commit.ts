@@ -7,8 +7,16 @@ import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import { fulfilKey } from './idempotency.ts';
 import {
-  NOTHING_CHANGED, OUTBOX_TOPIC, emptyTrail, writeTrail,
-  type AuditOutcome, type Change, type OutboxRow, type OwedTask, type Subject, type Trail,
+  NOTHING_CHANGED,
+  OUTBOX_TOPIC,
+  emptyTrail,
+  writeTrail,
+  type AuditOutcome,
+  type Change,
+  type OutboxRow,
+  type OwedTask,
+  type Subject,
+  type Trail,
 } from './trail.ts';
 
 /** `tenantId`: whose trail it is, where that is not the caller's. */
@@ -35,10 +43,12 @@ export type Work<Task extends OwedTask> = {
 export class NothingChanged extends Error {}
 
 /** For `catch`: `none` where a commit found nothing to change. */
-export const unlessNothing = <T>(none: T) => (error: unknown): T => {
-  if (error instanceof NothingChanged) return none;
-  throw error;
-};
+export const unlessNothing =
+  <T>(none: T) =>
+  (error: unknown): T => {
+    if (error instanceof NothingChanged) return none;
+    throw error;
+  };
 
 /** Writes for a caller, at the caller's tenant; leaves an audit entry, or throws. */
 export type Commit<Task extends OwedTask> = <T>(
@@ -52,7 +62,10 @@ export type Commit<Task extends OwedTask> = <T>(
  */
 export type Note = <T>(statement: (db: Knex, now: Date) => Promise<T>) => Promise<T>;
 
-export const createNote = ({ db, clock }: { db: Knex; clock: Clock }): Note => (statement) => statement(db, clock.now());
+export const createNote =
+  ({ db, clock }: { db: Knex; clock: Clock }): Note =>
+  (statement) =>
+    statement(db, clock.now());
 
 type Deps = {
   db: Knex;
@@ -74,31 +87,36 @@ type Deps = {
  * The only door to a write: one transaction that holds the records, their audit entries, their events and
  * the calls to Temporal that must follow. A use case that only adds and changes records costs one statement.
  */
-export const createCommit = <Task extends OwedTask>(deps: Deps): Commit<Task> => async (caller, useCase) => {
-  const trail = emptyTrail();
-  let begun: Promise<Transaction> | undefined;
-  const trx = () => (begun ??= transaction.start(deps.db));
-  try {
-    const result = await useCase(workOn(deps, caller, trail, trx));
-    if (trail.audit.length === 0) throw new Error('A commit must leave an audit entry');
-    if (caller.idempotency) await fulfilClaim(await trx(), caller.idempotency, trail);
-    const open = await begun;
-    await writeTrail((open as Knex.Transaction | undefined) ?? deps.db, trail);
-    await open?.commit();
-    // Knex's `commit` resolves when COMMIT failed, too (a deferred constraint, a deadlock): this promise tells.
-    await open?.executionPromise;
-    if (trail.outbox.length > 0) deps.dispatch.committed(trail.outbox);
-    if (trail.events.length > 0) deps.eventsCommitted();
-    return result;
-  } catch (error) {
-    // The connection may be what failed: then the server has rolled back already.
-    await (await begun?.catch(() => undefined))?.rollback().catch(() => undefined);
-    throw (error as { code?: unknown }).code === NOTHING_CHANGED ? new NothingChanged() : error;
-  }
-};
+export const createCommit =
+  <Task extends OwedTask>(deps: Deps): Commit<Task> =>
+  async (caller, useCase) => {
+    const trail = emptyTrail();
+    let begun: Promise<Transaction> | undefined;
+    const trx = () => (begun ??= transaction.start(deps.db));
+    try {
+      const result = await useCase(workOn(deps, caller, trail, trx));
+      if (trail.audit.length === 0) throw new Error('A commit must leave an audit entry');
+      if (caller.idempotency) await fulfilClaim(await trx(), caller.idempotency, trail);
+      const open = await begun;
+      await writeTrail((open as Knex.Transaction | undefined) ?? deps.db, trail);
+      await open?.commit();
+      // Knex's `commit` resolves when COMMIT failed, too (a deferred constraint, a deadlock): this promise tells.
+      await open?.executionPromise;
+      if (trail.outbox.length > 0) deps.dispatch.committed(trail.outbox);
+      if (trail.events.length > 0) deps.eventsCommitted();
+      return result;
+    } catch (error) {
+      // The connection may be what failed: then the server has rolled back already.
+      await (await begun?.catch(() => undefined))?.rollback().catch(() => undefined);
+      throw (error as { code?: unknown }).code === NOTHING_CHANGED ? new NothingChanged() : error;
+    }
+  };
 
 function workOn<Task extends OwedTask>(
-  { ids, clock, dispatch, dispatchGraceMs }: Deps, caller: Caller, trail: Trail, trx: () => Promise<Transaction>,
+  { ids, clock, dispatch, dispatchGraceMs }: Deps,
+  caller: Caller,
+  trail: Trail,
+  trx: () => Promise<Transaction>,
 ): Work<Task> {
   const now = clock.now();
   return {
@@ -112,13 +130,30 @@ function workOn<Task extends OwedTask>(
     change: (change) => void trail.changes.push(change),
     audit(action, subject, { before, after, outcome, tenantId } = {}) {
       trail.audit.push({
-        id: ids.next('aud'), tenantId: tenantId ?? caller.tenantId, actorId: caller.actorId, via: caller.kind,
-        action, outcome: outcome ?? 'done', subject, before: before ?? null, after: after ?? null,
-        requestId: caller.requestId, address: caller.address, at: now,
+        id: ids.next('aud'),
+        tenantId: tenantId ?? caller.tenantId,
+        actorId: caller.actorId,
+        via: caller.kind,
+        action,
+        outcome: outcome ?? 'done',
+        subject,
+        before: before ?? null,
+        after: after ?? null,
+        requestId: caller.requestId,
+        address: caller.address,
+        at: now,
       });
     },
     emit(type, subject, data, tenantId = caller.tenantId) {
-      trail.events.push({ id: ids.next('evt'), type, tenantId, subject, actorId: caller.actorId, data, at: now });
+      trail.events.push({
+        id: ids.next('evt'),
+        type,
+        tenantId,
+        subject,
+        actorId: caller.actorId,
+        data,
+        at: now,
+      });
     },
     dispatch(task) {
       const quick = dispatch.isQuick();
@@ -131,5 +166,8 @@ function workOn<Task extends OwedTask>(
 
 async function fulfilClaim(trx: Transaction, claim: IdempotencyClaim, trail: Trail) {
   if (await fulfilKey(trx as Knex.Transaction, claim, trail.audit[0]?.subject.id ?? '')) return;
-  throw new AppError('idempotency_in_progress', 'Another request with this Idempotency-Key took over.');
+  throw new AppError(
+    'idempotency_in_progress',
+    'Another request with this Idempotency-Key took over.',
+  );
 }

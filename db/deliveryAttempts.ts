@@ -10,7 +10,12 @@ const SUCCEEDED = 'a.http_status BETWEEN 200 AND 299 AND a.error IS NULL';
  * A delivery ends with its job, in the same statement. What was sent was sent, whatever became of the job afterwards; one
  * that has another job by now is left alone.
  */
-export const deliveryEnded = (jobId: string, status: FinalDeliveryStatus, reason: string | null, now: Date): Change => ({
+export const deliveryEnded = (
+  jobId: string,
+  status: FinalDeliveryStatus,
+  reason: string | null,
+  now: Date,
+): Change => ({
   topics: [],
   optional: true,
   sql: (name) => `${name}_sent AS (
@@ -25,16 +30,30 @@ export const deliveryEnded = (jobId: string, status: FinalDeliveryStatus, reason
 /** Everything that an attempt needs, as it is when the attempt begins. */
 export type BegunAttempt = {
   number: number | null;
-  webhookId: string; tenantId: string; enabled: boolean; endpointUrl: string; failingSince: Date | null;
-  secret: string; previousSecret: string | null; previousSecretUntil: Date | null;
-  eventId: string; eventType: string; sequence: number; eventTenantId: string; data: object; eventCreatedAt: Date;
+  webhookId: string;
+  tenantId: string;
+  enabled: boolean;
+  endpointUrl: string;
+  failingSince: Date | null;
+  secret: string;
+  previousSecret: string | null;
+  previousSecretUntil: Date | null;
+  eventId: string;
+  eventType: string;
+  sequence: number;
+  eventTenantId: string;
+  data: object;
+  eventCreatedAt: Date;
 };
 
 /**
  * Opens the next attempt of a delivery, and closes one that was cut off. There is no number when nothing is to be
  * sent: the webhook is disabled, or an attempt of this job has succeeded and its worker died before it could say so.
  */
-export async function beginAttempt(db: Knex, { deliveryId, jobId, now }: { deliveryId: string; jobId: string; now: Date }): Promise<BegunAttempt | undefined> {
+export async function beginAttempt(
+  db: Knex,
+  { deliveryId, jobId, now }: { deliveryId: string; jobId: string; now: Date },
+): Promise<BegunAttempt | undefined> {
   const { rows }: { rows: BegunAttempt[] } = await prepared(
     db,
     `WITH d AS (
@@ -60,8 +79,12 @@ export async function beginAttempt(db: Knex, { deliveryId, jobId, now }: { deliv
 }
 
 export type AttemptOutcome = {
-  durationMs: number; httpStatus: number | null; error: { code: string; message: string } | null;
-  requestHeaders: Record<string, string>; answer: string | null; answerTruncated: boolean;
+  durationMs: number;
+  httpStatus: number | null;
+  error: { code: string; message: string } | null;
+  requestHeaders: Record<string, string>;
+  answer: string | null;
+  answerTruncated: boolean;
 };
 
 /**
@@ -69,7 +92,22 @@ export type AttemptOutcome = {
  * with it: failures that are not the endpoint's (`blameless`) do not count.
  */
 export async function endAttempt(
-  db: Knex, { deliveryId, number, webhookId, outcome, blameless, now }: { deliveryId: string; number: number; webhookId: string; outcome: AttemptOutcome; blameless: boolean; now: Date },
+  db: Knex,
+  {
+    deliveryId,
+    number,
+    webhookId,
+    outcome,
+    blameless,
+    now,
+  }: {
+    deliveryId: string;
+    number: number;
+    webhookId: string;
+    outcome: AttemptOutcome;
+    blameless: boolean;
+    now: Date;
+  },
 ): Promise<void> {
   const { durationMs, httpStatus, error, requestHeaders, answer, answerTruncated } = outcome;
   await prepared(
@@ -82,8 +120,21 @@ export async function endAttempt(
      )
      UPDATE webhooks SET failing_since = ? WHERE id = ? AND (failing_since IS NULL) = ?::boolean AND NOT ?::boolean`,
     [
-      now, durationMs, httpStatus, error && JSON.stringify(error), JSON.stringify(requestHeaders), answer, answerTruncated,
-      deliveryId, number, deliveryId, error !== null, error ? now : null, webhookId, error !== null, blameless,
+      now,
+      durationMs,
+      httpStatus,
+      error && JSON.stringify(error),
+      JSON.stringify(requestHeaders),
+      answer,
+      answerTruncated,
+      deliveryId,
+      number,
+      deliveryId,
+      error !== null,
+      error ? now : null,
+      webhookId,
+      error !== null,
+      blameless,
     ],
   );
 }

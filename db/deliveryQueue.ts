@@ -4,16 +4,27 @@ import type { DeliveryRetryPolicy } from '../domain/webhooks.ts';
 /** Names the lock under which jobs are made for deliveries: one process at a time, so that room is counted right. */
 const QUEUE_LOCK = 7_203_116;
 
-export type OwedDelivery = { id: string; webhookId: string; tenantId: string; retryPolicy: DeliveryRetryPolicy };
+export type OwedDelivery = {
+  id: string;
+  webhookId: string;
+  tenantId: string;
+  retryPolicy: DeliveryRetryPolicy;
+};
 
 /** True when deliveries wait for a job. */
 export async function hasOwed(db: Knex): Promise<boolean> {
-  return (await db('deliveries').where({ status: 'pending', job_id: null }).select('id').first()) !== undefined;
+  return (
+    (await db('deliveries').where({ status: 'pending', job_id: null }).select('id').first()) !==
+    undefined
+  );
 }
 
 /** The lock of `takeOwed`, until the transaction ends; false when another process has it. */
 export async function lockQueue(trx: Knex): Promise<boolean> {
-  const { rows } = await trx.raw<{ rows: { got: boolean }[] }>('SELECT pg_try_advisory_xact_lock(?) AS got', [QUEUE_LOCK]);
+  const { rows } = await trx.raw<{ rows: { got: boolean }[] }>(
+    'SELECT pg_try_advisory_xact_lock(?) AS got',
+    [QUEUE_LOCK],
+  );
   return rows[0]?.got ?? false;
 }
 
@@ -25,7 +36,8 @@ export async function lockQueue(trx: Knex): Promise<boolean> {
  * deliveries each owes.
  */
 export async function takeOwed(
-  trx: Knex, { room, failingRoom, limit }: { room: number; failingRoom: number; limit: number },
+  trx: Knex,
+  { room, failingRoom, limit }: { room: number; failingRoom: number; limit: number },
 ): Promise<OwedDelivery[]> {
   const { rows } = await trx.raw<{ rows: OwedDelivery[] }>(
     `WITH RECURSIVE owing (id) AS (
@@ -52,7 +64,12 @@ export async function takeOwed(
 }
 
 /** Gives deliveries their jobs. Those that are `underWay` have their place already, others take one when their attempt begins. */
-export const assignJobs = async (trx: Knex, pairs: readonly { deliveryId: string; jobId: string }[], underWay: boolean, now: Date): Promise<void> =>
+export const assignJobs = async (
+  trx: Knex,
+  pairs: readonly { deliveryId: string; jobId: string }[],
+  underWay: boolean,
+  now: Date,
+): Promise<void> =>
   void (await trx.raw(
     `UPDATE deliveries AS d SET job_id = p.job_id, under_way = ?, updated_at = ? FROM unnest(?::text[], ?::text[]) AS p (id, job_id) WHERE d.id = p.id`,
     [underWay, now, pairs.map((p) => p.deliveryId), pairs.map((p) => p.jobId)],
@@ -62,20 +79,31 @@ export const assignJobs = async (trx: Knex, pairs: readonly { deliveryId: string
  * Takes a place for an attempt of the delivery that this job makes, where it has none yet: a retry that is due. Returns
  * null when it may begin, else how many deliveries of its webhook share the places and how many places there are.
  */
-export async function takePlace(db: Knex, { jobId, room, failingRoom }: { jobId: string; room: number; failingRoom: number }): Promise<{ waiting: number; places: number } | null> {
-  const delivery = await db('deliveries').where({ job_id: jobId, status: 'pending', under_way: false }).first<{ id: string; webhook_id: string } | undefined>('id', 'webhook_id');
+export async function takePlace(
+  db: Knex,
+  { jobId, room, failingRoom }: { jobId: string; room: number; failingRoom: number },
+): Promise<{ waiting: number; places: number } | null> {
+  const delivery = await db('deliveries')
+    .where({ job_id: jobId, status: 'pending', under_way: false })
+    .first<{ id: string; webhook_id: string } | undefined>('id', 'webhook_id');
   if (!delivery) return null;
   return db.transaction(async (trx) => {
     // Alone with the webhook, so that its places are counted right.
-    await trx.raw(`SELECT pg_advisory_xact_lock(hashtextextended('places:' || ?, 0))`, [delivery.webhook_id]);
-    const { rows: [found] } = await trx.raw<{ rows: { waiting: number; taken: number; places: number }[] }>(
+    await trx.raw(`SELECT pg_advisory_xact_lock(hashtextextended('places:' || ?, 0))`, [
+      delivery.webhook_id,
+    ]);
+    const {
+      rows: [found],
+    } = await trx.raw<{ rows: { waiting: number; taken: number; places: number }[] }>(
       `SELECT count(*) FILTER (WHERE d.under_way) AS taken, count(*) AS waiting, CASE WHEN w.failing_since IS NULL THEN ?::bigint ELSE ? END AS places
        FROM webhooks AS w LEFT JOIN deliveries AS d ON d.webhook_id = w.id AND d.status = 'pending' AND d.job_id IS NOT NULL
        WHERE w.id = ? GROUP BY w.id`,
       [room, failingRoom, delivery.webhook_id],
     );
     if (!found || found.taken >= found.places) return found ?? null;
-    await trx('deliveries').where({ id: delivery.id, job_id: jobId, status: 'pending' }).update({ under_way: true });
+    await trx('deliveries')
+      .where({ id: delivery.id, job_id: jobId, status: 'pending' })
+      .update({ under_way: true });
     return null;
   });
 }
@@ -96,7 +124,9 @@ export const forgetCancelled = async (db: Knex): Promise<void> =>
   ));
 
 /** Webhooks whose waiting deliveries are to be cancelled, and what these say then. */
-export async function findCancelling(db: Knex): Promise<{ id: string; tenantId: string; reason: string }[]> {
+export async function findCancelling(
+  db: Knex,
+): Promise<{ id: string; tenantId: string; reason: string }[]> {
   const { rows } = await db.raw<{ rows: { id: string; tenantId: string; reason: string }[] }>(
     'SELECT id, tenant_id AS "tenantId", cancel_reason AS reason FROM webhooks WHERE cancel_before IS NOT NULL ORDER BY id LIMIT 20',
   );
@@ -104,7 +134,11 @@ export async function findCancelling(db: Knex): Promise<{ id: string; tenantId: 
 }
 
 /** Some of a webhook's waiting deliveries that are to be cancelled, with the jobs that they have. */
-export async function findToCancel(db: Knex, webhookId: string, limit: number): Promise<{ id: string; jobId: string | null }[]> {
+export async function findToCancel(
+  db: Knex,
+  webhookId: string,
+  limit: number,
+): Promise<{ id: string; jobId: string | null }[]> {
   const { rows } = await db.raw<{ rows: { id: string; jobId: string | null }[] }>(
     `SELECT d.id, d.job_id AS "jobId" FROM deliveries AS d JOIN webhooks AS w ON w.id = ? AND w.cancel_before IS NOT NULL WHERE ${TO_CANCEL} ORDER BY d.id LIMIT ?`,
     [webhookId, limit],
@@ -116,12 +150,22 @@ export async function findToCancel(db: Knex, webhookId: string, limit: number): 
  * Notes why deliveries are cancelled; those without a job are cancelled with that. Lock their jobs before. One that has got
  * a job meanwhile is left for the next time. Returns how many.
  */
-export async function markCancelled(trx: Knex, found: readonly { id: string; jobId: string | null }[], reason: string, now: Date): Promise<number> {
+export async function markCancelled(
+  trx: Knex,
+  found: readonly { id: string; jobId: string | null }[],
+  reason: string,
+  now: Date,
+): Promise<number> {
   const { rowCount } = await trx.raw<{ rowCount: number }>(
     `UPDATE deliveries AS d SET reason = ?, updated_at = ?, status = CASE WHEN d.job_id IS NULL THEN 'cancelled' ELSE d.status END
      FROM unnest(?::text[], ?::text[]) AS f (id, job_id)
      WHERE d.id = f.id AND d.job_id IS NOT DISTINCT FROM f.job_id AND d.status = 'pending' AND d.reason IS NULL`,
-    [reason, now, found.map(({ id }) => id), found.map(({ jobId }) => jobId) as unknown as string[]],
+    [
+      reason,
+      now,
+      found.map(({ id }) => id),
+      found.map(({ jobId }) => jobId) as unknown as string[],
+    ],
   );
   return rowCount;
 }

@@ -1,7 +1,11 @@
 import type { Knex } from './knex.ts';
 import type { IdempotencyClaim } from '../domain/caller.ts';
 
-export type StoredAnswer = { status: number; headers: Record<string, string | string[]>; body: unknown };
+export type StoredAnswer = {
+  status: number;
+  headers: Record<string, string | string[]>;
+  body: unknown;
+};
 
 /** What is known of a key that somebody used before. */
 export type KnownKey = {
@@ -12,7 +16,11 @@ export type KnownKey = {
   answer: StoredAnswer | null;
 };
 
-const keyOf = (claim: IdempotencyClaim) => ({ actor_id: claim.actorId, tenant_id: claim.tenantId, key: claim.key });
+const keyOf = (claim: IdempotencyClaim) => ({
+  actor_id: claim.actorId,
+  tenant_id: claim.tenantId,
+  key: claim.key,
+});
 
 /** The key while it is still this claim's and no later one's. */
 const heldBy = (claim: IdempotencyClaim) => ({ ...keyOf(claim), lease_until: claim.leaseUntil });
@@ -23,7 +31,10 @@ type Claiming = { claim: IdempotencyClaim; fingerprint: Buffer; now: Date; keepM
  * Claims a key for one request. Returns undefined when it is ours: it is new, it is too old to count, or whoever
  * had it died before anything was committed. Otherwise what is known of it.
  */
-export async function claimKey(db: Knex, { claim, fingerprint, now, keepMs }: Claiming): Promise<KnownKey | undefined> {
+export async function claimKey(
+  db: Knex,
+  { claim, fingerprint, now, keepMs }: Claiming,
+): Promise<KnownKey | undefined> {
   const outdated = new Date(now.getTime() - keepMs);
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `INSERT INTO idempotency_keys AS k (actor_id, tenant_id, key, fingerprint, lease_until, created_at)
@@ -39,7 +50,10 @@ export async function claimKey(db: Knex, { claim, fingerprint, now, keepMs }: Cl
   const row = await db('idempotency_keys').where(keyOf(claim)).first();
   if (!row) return undefined;
   return {
-    fingerprint: row.fingerprint, leaseUntil: row.lease_until, subjectId: row.subject_id, answer: row.answer,
+    fingerprint: row.fingerprint,
+    leaseUntil: row.lease_until,
+    subjectId: row.subject_id,
+    answer: row.answer,
   };
 }
 
@@ -47,14 +61,24 @@ export async function claimKey(db: Knex, { claim, fingerprint, now, keepMs }: Cl
  * Ties a key to the record of the transaction that commits it. Returns false when the claim ran out and another
  * request has the key: the transaction must not commit then.
  */
-export async function fulfilKey(trx: Knex.Transaction, claim: IdempotencyClaim, subjectId: string): Promise<boolean> {
+export async function fulfilKey(
+  trx: Knex.Transaction,
+  claim: IdempotencyClaim,
+  subjectId: string,
+): Promise<boolean> {
   const held = { ...heldBy(claim), subject_id: null };
   return (await trx('idempotency_keys').where(held).update({ subject_id: subjectId })) === 1;
 }
 
 /** Keeps the answer for the next request with this key. */
-export const storeAnswer = async (db: Knex, claim: IdempotencyClaim, answer: StoredAnswer): Promise<void> =>
-  void (await db('idempotency_keys').where(heldBy(claim)).update({ answer: JSON.stringify(answer) }));
+export const storeAnswer = async (
+  db: Knex,
+  claim: IdempotencyClaim,
+  answer: StoredAnswer,
+): Promise<void> =>
+  void (await db('idempotency_keys')
+    .where(heldBy(claim))
+    .update({ answer: JSON.stringify(answer) }));
 
 /** Frees a key whose request failed without committing anything. */
 export const releaseKey = async (db: Knex, claim: IdempotencyClaim): Promise<void> =>

@@ -12,9 +12,17 @@ const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result,
   finished_at, checked_at, version`;
 
 /** What is read where payload and result are not needed: they may have a megabyte each. */
-export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter((column) => column !== 'payload' && column !== 'result');
+export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter(
+  (column) => column !== 'payload' && column !== 'result',
+);
 
-export type LogLine = { attempt: number; level: LogLevel; message: string; data: object | null; at: Date };
+export type LogLine = {
+  attempt: number;
+  level: LogLevel;
+  message: string;
+  data: object | null;
+  at: Date;
+};
 
 /** Column values that go with appended lines; keys are column names. */
 export type JobValues = Readonly<Record<string, Knex.RawBinding>>;
@@ -32,7 +40,11 @@ export type JobGuard = {
  * new version (`newVersion`): `If-Match` is about what the job is, not how far.
  */
 export function jobChange(
-  jobId: string, guard: JobGuard, values: JobValues, lines: readonly LogLine[], topics: readonly string[],
+  jobId: string,
+  guard: JobGuard,
+  values: JobValues,
+  lines: readonly LogLine[],
+  topics: readonly string[],
   { newVersion = true } = {},
 ): Change {
   const columns = Object.keys(values);
@@ -52,12 +64,18 @@ export function jobChange(
             WITH ORDINALITY AS l (attempt, level, message, data, at, n)
      )`,
     bindings: [
-      lines.length, ...Object.values(values), jobId, [...guard.statuses], ...byAttempt,
+      lines.length,
+      ...Object.values(values),
+      jobId,
+      [...guard.statuses],
+      ...byAttempt,
       lines.length,
       lines.map((line) => line.attempt),
       lines.map((line) => line.level),
       lines.map((line) => line.message),
-      lines.map((line) => (line.data === null ? null : JSON.stringify(line.data))) as unknown as string[],
+      lines.map((line) =>
+        line.data === null ? null : JSON.stringify(line.data),
+      ) as unknown as string[],
       lines.map((line) => line.at),
     ],
   };
@@ -66,7 +84,10 @@ export function jobChange(
 /** Makes such a change by itself; nothing happens when the job is in another state. */
 export async function noteJobChange(db: Knex, { sql, bindings, topics }: Change): Promise<void> {
   const notify = notifying(topics);
-  await db.raw(`WITH ${sql('job')} SELECT ${notify.sql} FROM job`, [...bindings, ...notify.bindings]);
+  await db.raw(`WITH ${sql('job')} SELECT ${notify.sql} FROM job`, [
+    ...bindings,
+    ...notify.bindings,
+  ]);
 }
 
 /**
@@ -74,7 +95,8 @@ export async function noteJobChange(db: Knex, { sql, bindings, topics }: Change)
  * Returns the job as it is now, or undefined when this run has nothing to do.
  */
 export async function claimAttempt(
-  db: Knex, { jobId, runId, now }: { jobId: string; runId: string; now: Date },
+  db: Knex,
+  { jobId, runId, now }: { jobId: string; runId: string; now: Date },
 ): Promise<Job | undefined> {
   const { rows }: { rows: object[] } = await prepared(
     db,
@@ -98,7 +120,10 @@ export async function claimAttempt(
  * Claims a job for a run that does it in steps; its first attempt is its only one, however often a step is repeated. Returns
  * the job as it is now, or undefined when this run has nothing to do.
  */
-export async function claimSteps(db: Knex, { jobId, runId, now }: { jobId: string; runId: string; now: Date }): Promise<Job | undefined> {
+export async function claimSteps(
+  db: Knex,
+  { jobId, runId, now }: { jobId: string; runId: string; now: Date },
+): Promise<Job | undefined> {
   const { rows }: { rows: object[] } = await db.raw(
     `UPDATE jobs SET status = 'running', run_id = ?, attempts = 1, version = version + 1, started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?
      WHERE id = ? AND (status = 'queued' OR (status = 'running' AND run_id = ?)) RETURNING ${JOB_COLUMNS}`,
@@ -111,14 +136,23 @@ export async function claimSteps(db: Knex, { jobId, runId, now }: { jobId: strin
  * Locks a job for an attempt that is about to change the world: true while the attempt has it. One that was taken for dead,
  * or whose job has ended, must change nothing any more; who wants to begin another waits until the transaction ends.
  */
-export async function hasAttempt(trx: Knex, { jobId, runId, attempt }: { jobId: string; runId: string; attempt: number }): Promise<boolean> {
-  const { rows }: { rows: object[] } = await trx.raw("SELECT 1 FROM jobs WHERE id = ? AND status = 'running' AND run_id = ? AND attempts = ? FOR UPDATE", [jobId, runId, attempt]);
+export async function hasAttempt(
+  trx: Knex,
+  { jobId, runId, attempt }: { jobId: string; runId: string; attempt: number },
+): Promise<boolean> {
+  const { rows }: { rows: object[] } = await trx.raw(
+    "SELECT 1 FROM jobs WHERE id = ? AND status = 'running' AND run_id = ? AND attempts = ? FOR UPDATE",
+    [jobId, runId, attempt],
+  );
   return rows.length > 0;
 }
 
 /** A job with the last `limit` lines of its log, oldest first, in one statement. */
 export async function findWithLogs(
-  db: Knex, jobId: string, scope: Scope, limit: number,
+  db: Knex,
+  jobId: string,
+  scope: Scope,
+  limit: number,
 ): Promise<{ job: Job; logs: JobLog[] } | undefined> {
   const inScope = scopeCondition(scope, { tenant: 'j.tenant_id' });
   const { rows }: { rows: ({ logs: JobLogRow[] | null } & object)[] } = await prepared(
@@ -142,18 +176,34 @@ export async function findWithLogs(
 type JobLogRow = { at: string };
 
 /** Unsettled jobs that nobody has looked at since `before`, oldest look first; marks them as looked at. */
-export const takeUnsettled = (db: Knex, take: { before: Date; now: Date; limit: number }): Promise<Job[]> =>
+export const takeUnsettled = (
+  db: Knex,
+  take: { before: Date; now: Date; limit: number },
+): Promise<Job[]> =>
   Job.query(db)
     .patch({ checkedAt: take.now })
     .whereIn('id', (query) =>
       query
-        .select('id').from('jobs')
-        .whereIn('status', ['queued', 'running']).where('checked_at', '<', take.before)
-        .orderBy('checked_at').limit(take.limit).forUpdate().skipLocked(),
+        .select('id')
+        .from('jobs')
+        .whereIn('status', ['queued', 'running'])
+        .where('checked_at', '<', take.before)
+        .orderBy('checked_at')
+        .limit(take.limit)
+        .forUpdate()
+        .skipLocked(),
     )
     .returning(JOB_SUMMARY_COLUMNS) as unknown as Promise<Job[]>;
 
 /** Which of these runs still have a call waiting in the outbox. */
-export async function withOutboxRow(db: Knex, workflowIds: readonly string[]): Promise<Set<string>> {
-  return new Set<string>(await db('outbox').whereIn('workflow_id', [...workflowIds]).distinct().pluck('workflow_id'));
+export async function withOutboxRow(
+  db: Knex,
+  workflowIds: readonly string[],
+): Promise<Set<string>> {
+  return new Set<string>(
+    await db('outbox')
+      .whereIn('workflow_id', [...workflowIds])
+      .distinct()
+      .pluck('workflow_id'),
+  );
 }

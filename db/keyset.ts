@@ -1,8 +1,12 @@
 import type { Model, QueryBuilder } from 'objection';
 
 /** Narrows a list by the filters that were given: column → value, undefined for none. */
-export function whereGiven<M extends Model, R>(query: QueryBuilder<M, R>, filters: Readonly<Record<string, string | boolean | undefined>>): void {
-  for (const [column, value] of Object.entries(filters)) if (value !== undefined) void query.where(column, value);
+export function whereGiven<M extends Model, R>(
+  query: QueryBuilder<M, R>,
+  filters: Readonly<Record<string, string | boolean | undefined>>,
+): void {
+  for (const [column, value] of Object.entries(filters))
+    if (value !== undefined) void query.where(column, value);
 }
 
 /** How many records, and after which key. */

@@ -13,7 +13,9 @@ const settings = {
     getMigrationName: (name: string) => name,
     getMigration: (name: string) => {
       const migration = MIGRATIONS[name];
-      return migration ? Promise.resolve(migration) : Promise.reject(new Error(`Unknown migration ${name}`));
+      return migration
+        ? Promise.resolve(migration)
+        : Promise.reject(new Error(`Unknown migration ${name}`));
     },
   },
 } satisfies Knex.MigratorConfig & { disableMigrationsLocking: boolean };
@@ -39,10 +41,9 @@ export async function migrateUp(db: Knex): Promise<string[]> {
 /** Takes back the newest migration, or all of them. Returns their names. */
 export async function migrateDown(db: Knex, all = false): Promise<string[]> {
   return underLock(db, async () => {
-    const [, names] = (await (all ? db.migrate.rollback(settings, true) : db.migrate.down(settings))) as [
-      number,
-      string[],
-    ];
+    const [, names] = (await (all
+      ? db.migrate.rollback(settings, true)
+      : db.migrate.down(settings))) as [number, string[]];
     return names;
   });
 }
@@ -50,7 +51,9 @@ export async function migrateDown(db: Knex, all = false): Promise<string[]> {
 /** Names of the migrations that this code knows and the database has not run. */
 export async function pendingMigrations(db: Knex): Promise<string[]> {
   const known = Object.keys(MIGRATIONS);
-  const table = await db.raw<{ rows: { found: string | null }[] }>(`SELECT to_regclass('schema_migrations') AS found`);
+  const table = await db.raw<{ rows: { found: string | null }[] }>(
+    `SELECT to_regclass('schema_migrations') AS found`,
+  );
   if (!table.rows[0]?.found) return known;
   const done = new Set<string>(await db('schema_migrations').pluck('name'));
   return known.filter((name) => !done.has(name));

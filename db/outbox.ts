@@ -5,7 +5,8 @@ export type ClaimedTask<Task extends OwedTask> = { id: string; task: Task; attem
 
 /** Takes due rows for `leaseMs`: whoever dies with them loses them to another relay after that. */
 export async function claimOutbox<Task extends OwedTask>(
-  db: Knex, { now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number },
+  db: Knex,
+  { now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number },
 ): Promise<ClaimedTask<Task>[]> {
   const leased = new Date(now.getTime() + leaseMs);
   const result = await db.raw<{ rows: ClaimedTask<Task>[] }>(
@@ -20,14 +21,25 @@ export async function claimOutbox<Task extends OwedTask>(
 
 /** Calls that were made are owed no more. */
 export const deleteOutbox = async (db: Knex, ids: readonly string[]): Promise<void> =>
-  void (await db('outbox').whereIn('id', [...ids]).delete());
+  void (await db('outbox')
+    .whereIn('id', [...ids])
+    .delete());
 
 /** Puts a call that failed back until `availableAt`. */
-export const postponeOutbox = async (db: Knex, id: string, availableAt: Date, error: string): Promise<void> =>
-  void (await db('outbox').where({ id }).update({ available_at: availableAt, last_error: error.slice(0, 1_000) }));
+export const postponeOutbox = async (
+  db: Knex,
+  id: string,
+  availableAt: Date,
+  error: string,
+): Promise<void> =>
+  void (await db('outbox')
+    .where({ id })
+    .update({ available_at: availableAt, last_error: error.slice(0, 1_000) }));
 
 /** Counts rows that are due. */
 export async function countDueOutbox(db: Knex, now: Date): Promise<number> {
-  const [row] = await db('outbox').where('available_at', '<=', now).count<{ count: number }[]>('* as count');
+  const [row] = await db('outbox')
+    .where('available_at', '<=', now)
+    .count<{ count: number }[]>('* as count');
   return row?.count ?? 0;
 }

@@ -20,11 +20,16 @@ export async function hasUnpublished(db: Knex): Promise<boolean> {
  * 55P03 when somebody else is at it for longer.
  */
 export const publishEvents = (
-  db: Knex, { limit, now, ids, lockMs }: { limit: number; now: Date; ids: Ids; lockMs?: number },
+  db: Knex,
+  { limit, now, ids, lockMs }: { limit: number; now: Date; ids: Ids; lockMs?: number },
 ): Promise<{ types: string[]; deliveries: number }> =>
   db.transaction(async (trx) => {
     if (lockMs !== undefined) await trx.raw(`SET LOCAL lock_timeout = ${lockMs}`);
-    const { rows: [head] } = await trx.raw<{ rows: { sequence: number }[] }>('SELECT sequence FROM event_head FOR UPDATE');
+    const {
+      rows: [head],
+    } = await trx.raw<{ rows: { sequence: number }[] }>(
+      'SELECT sequence FROM event_head FOR UPDATE',
+    );
     if (!head) throw new Error('event_head has no row');
     // A statement of its own: its snapshot is taken after the head was locked.
     const { rows } = await trx.raw<{ rows: Published[] }>(
@@ -53,17 +58,36 @@ async function findMatches(trx: Knex.Transaction, events: readonly Published[]):
      JOIN webhooks AS w ON w.enabled AND w.tenant_id IN (e.tenant_id, ?)
        AND e.created_at > w.enabled_at - interval '1 second' AND (e.type = ANY (w.event_types) OR ? = ANY (w.event_types))
      ORDER BY e.id, w.id FOR SHARE OF w`,
-    [events.map((e) => e.id), events.map((e) => e.tenant_id), events.map((e) => e.type), events.map((e) => e.created_at), PLATFORM, EVERY_EVENT],
+    [
+      events.map((e) => e.id),
+      events.map((e) => e.tenant_id),
+      events.map((e) => e.type),
+      events.map((e) => e.created_at),
+      PLATFORM,
+      EVERY_EVENT,
+    ],
   );
   return rows;
 }
 
-async function insertDeliveries(trx: Knex.Transaction, matches: readonly Match[], { now, ids }: { now: Date; ids: Ids }): Promise<void> {
+async function insertDeliveries(
+  trx: Knex.Transaction,
+  matches: readonly Match[],
+  { now, ids }: { now: Date; ids: Ids },
+): Promise<void> {
   if (matches.length === 0) return;
   await trx.raw(
     `INSERT INTO deliveries (id, tenant_id, webhook_id, event_id, status, owed_at, created_at, updated_at)
      SELECT d.id, d.tenant_id, d.webhook_id, d.event_id, 'pending', ?, ?, ?
      FROM unnest(?::text[], ?::text[], ?::text[], ?::text[]) AS d (id, tenant_id, webhook_id, event_id)`,
-    [now, now, now, matches.map(() => ids.next('dlv')), matches.map((m) => m.tenant_id), matches.map((m) => m.webhook_id), matches.map((m) => m.event_id)],
+    [
+      now,
+      now,
+      now,
+      matches.map(() => ids.next('dlv')),
+      matches.map((m) => m.tenant_id),
+      matches.map((m) => m.webhook_id),
+      matches.map((m) => m.event_id),
+    ],
   );
 }

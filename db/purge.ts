@@ -7,7 +7,8 @@ import type { Knex } from './knex.ts';
 export async function purgeExpired(db: Knex, before: Date, limit: number): Promise<number> {
   const purge = async (table: string, key: string, column: string, bound: Date | number) => {
     const { rowCount } = await db.raw<{ rowCount: number }>(
-      'DELETE FROM ?? WHERE ?? IN (SELECT ?? FROM ?? WHERE ?? < ? ORDER BY ?? LIMIT ?)', [table, key, key, table, column, bound, column, limit],
+      'DELETE FROM ?? WHERE ?? IN (SELECT ?? FROM ?? WHERE ?? < ? ORDER BY ?? LIMIT ?)',
+      [table, key, key, table, column, bound, column, limit],
     );
     return rowCount;
   };

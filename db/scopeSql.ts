@@ -13,10 +13,16 @@ const MAX_IDS_SENT = 100;
 type Condition = { sql: string; bindings: Knex.RawBinding[] };
 
 /** The SQL reading of `covers`: a condition that holds for the rows inside `scope`. */
-export function scopeCondition(scope: Scope, columns: PlaceColumns = TENANT_ONLY, maxIdsSent = MAX_IDS_SENT): Condition {
+export function scopeCondition(
+  scope: Scope,
+  columns: PlaceColumns = TENANT_ONLY,
+  maxIdsSent = MAX_IDS_SENT,
+): Condition {
   if (scope.kind === 'everywhere') return { sql: 'TRUE', bindings: [] };
   const levels: [Level, string | undefined, ReadonlySet<string>][] = [
-    ['tenant', columns.tenant, scope.tenantIds], ['site', columns.site, scope.siteIds], ['device', columns.device, scope.deviceIds],
+    ['tenant', columns.tenant, scope.tenantIds],
+    ['site', columns.site, scope.siteIds],
+    ['device', columns.device, scope.deviceIds],
   ];
   const { stored } = scope;
   const probing = stored !== undefined && sizeOf(scope) > maxIdsSent;
@@ -25,7 +31,10 @@ export function scopeCondition(scope: Scope, columns: PlaceColumns = TENANT_ONLY
     return [probing ? probe(level, column, stored) : listed(column, [...ids])];
   });
   if (parts.length === 0) return { sql: 'FALSE', bindings: [] };
-  return { sql: `(${parts.map(({ sql }) => sql).join(' OR ')})`, bindings: parts.flatMap(({ bindings }) => bindings) };
+  return {
+    sql: `(${parts.map(({ sql }) => sql).join(' OR ')})`,
+    bindings: parts.flatMap(({ bindings }) => bindings),
+  };
 }
 
 const listed = (column: string, ids: readonly string[]): Condition =>
@@ -35,7 +44,11 @@ const listed = (column: string, ids: readonly string[]): Condition =>
     : { sql: `${column} = ANY (?::text[])`, bindings: [[...ids]] };
 
 /** One look into the index of `grants` for each row that is considered, instead of ids by the thousand in the query. */
-const probe = (level: Level, column: string, { principals, roleIds }: { principals: readonly string[]; roleIds: readonly string[] }): Condition => ({
+const probe = (
+  level: Level,
+  column: string,
+  { principals, roleIds }: { principals: readonly string[]; roleIds: readonly string[] },
+): Condition => ({
   // OFFSET 0 keeps the planner from reading all grants beforehand, which would cost more than the page.
   sql: `EXISTS (SELECT FROM grants AS held WHERE held.level = '${level}' AND held.target_id = ${column}
           AND held.principal = ANY (?::text[]) AND held.role_id = ANY (?::text[]) OFFSET 0)`,
@@ -43,7 +56,11 @@ const probe = (level: Level, column: string, { principals, roleIds }: { principa
 });
 
 /** Narrows a query to the records inside `scope`. */
-export function whereInScope<M extends Model, R>(query: QueryBuilder<M, R>, scope: Scope, columns?: PlaceColumns): void {
+export function whereInScope<M extends Model, R>(
+  query: QueryBuilder<M, R>,
+  scope: Scope,
+  columns?: PlaceColumns,
+): void {
   const { sql, bindings } = scopeCondition(scope, columns);
   void query.whereRaw(sql, bindings);
 }

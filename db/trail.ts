@@ -8,11 +8,27 @@ export type Subject = { type: string; id: string };
 export type AuditOutcome = 'done' | 'denied' | 'failed';
 
 export type AuditRow = {
-  id: string; tenantId: string; actorId: string; via: string; action: string; outcome: AuditOutcome;
-  subject: Subject; before: object | null; after: object | null; requestId: string; address: string | null; at: Date;
+  id: string;
+  tenantId: string;
+  actorId: string;
+  via: string;
+  action: string;
+  outcome: AuditOutcome;
+  subject: Subject;
+  before: object | null;
+  after: object | null;
+  requestId: string;
+  address: string | null;
+  at: Date;
 };
 export type EventRow = {
-  id: string; type: EventType; tenantId: string; subject: Subject; actorId: string; data: object; at: Date;
+  id: string;
+  type: EventType;
+  tenantId: string;
+  subject: Subject;
+  actorId: string;
+  data: object;
+  at: Date;
 };
 /** A call that is owed; what it says is the business of `temporal/`. */
 export type OwedTask = { kind: string; workflowId: string };
@@ -52,7 +68,12 @@ export const OUTBOX_TOPIC = 'outbox';
 export const NOTHING_CHANGED = 'HF001';
 
 export const emptyTrail = (): Trail => ({
-  changes: [], inserts: [], audit: [], events: [], outbox: [], topics: new Set(),
+  changes: [],
+  inserts: [],
+  audit: [],
+  events: [],
+  outbox: [],
+  topics: new Set(),
 });
 
 /** The statement of a commit of many records is seldom seen twice. */
@@ -65,10 +86,14 @@ const MANY_ROWS = 20;
 type Value = string | number | boolean | Date | object | null;
 
 const bindingOf = (value: Value): Knex.RawBinding =>
-  typeof value === 'object' && value !== null && !(value instanceof Date) ? JSON.stringify(value) : value;
+  typeof value === 'object' && value !== null && !(value instanceof Date)
+    ? JSON.stringify(value)
+    : value;
 
 /** Part of a SELECT that notifies; `topics` are its bindings. */
-export const notifying = (topics: Iterable<string>): { sql: string; bindings: Knex.RawBinding[] } => ({
+export const notifying = (
+  topics: Iterable<string>,
+): { sql: string; bindings: Knex.RawBinding[] } => ({
   sql: '(SELECT count(pg_notify(?, topic)) FROM unnest(?::text[]) AS topic)',
   bindings: [CHANGES_CHANNEL, [...topics]],
 });
@@ -84,8 +109,14 @@ function statement() {
       if (rows.length === 0) return;
       if (rows.length >= MANY_ROWS) {
         const names = columns.split(', ');
-        parts.push(`i${parts.length} AS (INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json))`);
-        bindings.push(JSON.stringify(rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])))));
+        parts.push(
+          `i${parts.length} AS (INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json))`,
+        );
+        bindings.push(
+          JSON.stringify(
+            rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]]))),
+          ),
+        );
         return;
       }
       const tuples = rows.map((row) => `(${row.map(() => '?').join(', ')})`).join(', ');
@@ -115,7 +146,9 @@ export async function writeTrail(db: Knex, trail: Trail): Promise<void> {
   const notify = notifying([...trail.topics, ...trail.changes.flatMap((change) => change.topics)]);
   const text = `WITH ${sql.parts.join(', ')} SELECT ${[...checks, notify.sql].join(', ')}`;
   const bindings = [...sql.bindings, ...notify.bindings];
-  await (bindings.length <= MAX_PREPARED_BINDINGS ? prepared(db, text, bindings) : db.raw(text, bindings));
+  await (bindings.length <= MAX_PREPARED_BINDINGS
+    ? prepared(db, text, bindings)
+    : db.raw(text, bindings));
 }
 
 function insertTrail(sql: ReturnType<typeof statement>, { audit, events, outbox }: Trail): void {
@@ -123,14 +156,34 @@ function insertTrail(sql: ReturnType<typeof statement>, { audit, events, outbox 
     'audit_entries',
     'id, tenant_id, actor_id, via, action, outcome, subject_type, subject_id, before, after, request_id, address, at',
     audit.map((a) => [
-      a.id, a.tenantId, a.actorId, a.via, a.action, a.outcome, a.subject.type, a.subject.id,
-      a.before, a.after, a.requestId, a.address, a.at,
+      a.id,
+      a.tenantId,
+      a.actorId,
+      a.via,
+      a.action,
+      a.outcome,
+      a.subject.type,
+      a.subject.id,
+      a.before,
+      a.after,
+      a.requestId,
+      a.address,
+      a.at,
     ]),
   );
   sql.insert(
     'events',
     'id, type, tenant_id, subject_type, subject_id, actor_id, data, created_at',
-    events.map((e) => [e.id, e.type, e.tenantId, e.subject.type, e.subject.id, e.actorId, e.data, e.at]),
+    events.map((e) => [
+      e.id,
+      e.type,
+      e.tenantId,
+      e.subject.type,
+      e.subject.id,
+      e.actorId,
+      e.data,
+      e.at,
+    ]),
   );
   sql.insert(
     'outbox',

@@ -22,16 +22,24 @@ type StartOptions = {
  * parts in order. What it prints goes to `logFile`.
  */
 export async function startChild(
-  command: string, args: readonly string[], { logFile, onSpawn, options = {} }: StartOptions,
+  command: string,
+  args: readonly string[],
+  { logFile, onSpawn, options = {} }: StartOptions,
 ): Promise<Child> {
   const output = createWriteStream(logFile, { flags: 'a' });
   await once(output, 'open');
   output.on('error', () => undefined);
-  const child: ChildProcess = spawn(command, args, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child: ChildProcess = spawn(command, args, {
+    ...options,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   child.stdout?.pipe(output, { end: false });
   child.stderr?.pipe(output, { end: false });
   const ended = new Promise<string>((resolve) => {
-    child.once('exit', (code, signal) => resolve(signal ? `ended by ${signal}` : `ended with code ${code}`));
+    child.once('exit', (code, signal) =>
+      resolve(signal ? `ended by ${signal}` : `ended with code ${code}`),
+    );
     child.once('error', (error) => resolve(error.message));
   });
   await new Promise<void>((resolve, reject) => {
@@ -57,13 +65,23 @@ export async function startChild(
  * ended then.
  */
 export async function waitUntilUp(
-  what: string, child: Child, logFile: string, limitMs: number, check: () => Promise<unknown>,
+  what: string,
+  child: Child,
+  logFile: string,
+  limitMs: number,
+  check: () => Promise<unknown>,
 ): Promise<void> {
   let gone: string | undefined;
   void child.ended.then((how) => (gone = how));
   const until = Date.now() + limitMs;
   for (;;) {
-    if (await check().then(() => true, () => false)) return;
+    if (
+      await check().then(
+        () => true,
+        () => false,
+      )
+    )
+      return;
     if (gone !== undefined) throw new Error(`${what} ${gone}; its log is ${logFile}`);
     if (Date.now() > until) {
       await child.stop('SIGTERM', 5_000);

@@ -30,7 +30,11 @@ const isAlive = (pid: number): boolean => {
 const commandOf = (pid: number): Promise<string> =>
   readFile(`/proc/${pid}/cmdline`, 'utf8').then(
     (text) => text.replaceAll('\0', ' '),
-    () => run('ps', ['-o', 'args=', '-p', String(pid)]).then(({ stdout }) => stdout, () => ''),
+    () =>
+      run('ps', ['-o', 'args=', '-p', String(pid)]).then(
+        ({ stdout }) => stdout,
+        () => '',
+      ),
   );
 
 /**
@@ -40,9 +44,17 @@ const commandOf = (pid: number): Promise<string> =>
  */
 export async function endLeftovers(file: string, folder: string): Promise<string[]> {
   const nothing: Notes = { owner: 0, parts: [] };
-  const { owner, parts } = await readFile(file, 'utf8').then((text) => JSON.parse(text) as Notes, () => nothing);
+  const { owner, parts } = await readFile(file, 'utf8').then(
+    (text) => JSON.parse(text) as Notes,
+    () => nothing,
+  );
   // The lock says whether somebody is here; this is for two who do not see each other's lock.
-  if (owner !== 0 && owner !== process.pid && isAlive(owner) && (await commandOf(owner)).includes('dev/main.ts')) {
+  if (
+    owner !== 0 &&
+    owner !== process.pid &&
+    isAlive(owner) &&
+    (await commandOf(owner)).includes('dev/main.ts')
+  ) {
     throw new FolderInUse(`Process ${owner} already runs Holdfast on ${folder}.`);
   }
   const ended: string[] = [];
@@ -50,7 +62,8 @@ export async function endLeftovers(file: string, folder: string): Promise<string
     if (!isAlive(pid) || !(await commandOf(pid)).includes(folder)) continue;
     process.kill(pid, signal);
     const until = Date.now() + STOP_LIMIT_MS;
-    while (isAlive(pid) && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 50));
+    while (isAlive(pid) && Date.now() < until)
+      await new Promise((resolve) => setTimeout(resolve, 50));
     if (isAlive(pid)) process.kill(pid, 'SIGKILL');
     ended.push(name);
   }

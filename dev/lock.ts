@@ -34,7 +34,8 @@ export async function lockFolder(folder: string, describe: () => string): Promis
     if (answer !== undefined) throw new FolderInUse(answer);
     // Nobody answers: its owner was killed.
     await rm(file, { force: true });
-    if (!(await listen(server, file))) throw new FolderInUse('Another process took the folder just now.');
+    if (!(await listen(server, file)))
+      throw new FolderInUse('Another process took the folder just now.');
   }
   if (os.platform() !== 'win32') await chmod(file, 0o600);
   return { release: () => new Promise((resolve) => server.close(() => resolve())) };
@@ -42,7 +43,8 @@ export async function lockFolder(folder: string, describe: () => string): Promis
 
 const listen = (server: net.Server, file: string): Promise<boolean> =>
   new Promise((resolve, reject) => {
-    const failed = (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error));
+    const failed = (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(false) : reject(error);
     server.once('error', failed);
     server.listen(file, () => {
       server.off('error', failed);
@@ -58,5 +60,8 @@ const ask = (file: string): Promise<string | undefined> =>
     socket.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk));
     socket.once('error', () => resolve(undefined));
     // One that holds the lock but is too busy to answer is still there.
-    socket.once('close', (hadError) => !hadError && resolve(answer || 'Another process uses the folder.'));
+    socket.once(
+      'close',
+      (hadError) => !hadError && resolve(answer || 'Another process uses the folder.'),
+    );
   });

@@ -76,7 +76,16 @@ async function main(): Promise<void> {
   description = `Holdfast already runs on ${folder}: ${base}/api`;
   await untilReady(running, say);
   const first = await running.deps.administrator.first();
-  say.line(welcome({ base, folder, temporalUi: stack.temporalUi, trusted: config.trustedGateways, first, seconds: (Date.now() - began) / 1_000 }));
+  say.line(
+    welcome({
+      base,
+      folder,
+      temporalUi: stack.temporalUi,
+      trusted: config.trustedGateways,
+      first,
+      seconds: (Date.now() - began) / 1_000,
+    }),
+  );
 }
 
 async function migrate(databaseUrl: string, log: ReturnType<typeof createLog>): Promise<void> {
@@ -92,28 +101,38 @@ async function migrate(databaseUrl: string, log: ReturnType<typeof createLog>): 
 const READY_LIMIT_MS = 60_000;
 
 /** Waits until every part is ready; says which is missing when that takes too long. */
-async function untilReady({ deps }: Awaited<ReturnType<typeof startProcess>>, say: ReturnType<typeof createSay>) {
+async function untilReady(
+  { deps }: Awaited<ReturnType<typeof startProcess>>,
+  say: ReturnType<typeof createSay>,
+) {
   const until = Date.now() + READY_LIMIT_MS;
   for (;;) {
     const report = await deps.readiness.report();
     if (report.status === 'ready') return;
-    if (Date.now() > until) return void say.line(`Not everything is ready yet: ${JSON.stringify(report.parts)}`);
+    if (Date.now() > until)
+      return void say.line(`Not everything is ready yet: ${JSON.stringify(report.parts)}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
 type Welcome = {
-  base: string; folder: string; temporalUi: string | undefined; trusted: readonly string[]; seconds: number;
+  base: string;
+  folder: string;
+  temporalUi: string | undefined;
+  trusted: readonly string[];
+  seconds: number;
   first: { username: string; oneTimePassword: string } | undefined;
 };
 
 const firstLogin = (first: Welcome['first']) =>
-  first ? `
+  first
+    ? `
 The first administrator is made. This is shown once:
 
   User name          ${first.username}
   One-time password  ${first.oneTimePassword}
-` : '';
+`
+    : '';
 
 const welcome = ({ base, folder, temporalUi, trusted, seconds, first }: Welcome) => `
 Holdfast is ready after ${seconds.toFixed(1)} s.
@@ -129,6 +148,8 @@ Ctrl-C stops everything; the data stays.
 
 main().catch((error: unknown) => {
   const expected = error instanceof ConfigError || error instanceof FolderInUse;
-  process.stderr.write(`${error instanceof Error ? (expected ? error.message : `Holdfast cannot start: ${error.message}`) : String(error)}\n`);
+  process.stderr.write(
+    `${error instanceof Error ? (expected ? error.message : `Holdfast cannot start: ${error.message}`) : String(error)}\n`,
+  );
   process.exit(1);
 });

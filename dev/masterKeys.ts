@@ -6,7 +6,10 @@ import path from 'node:path';
 export async function masterKeys(folder: string): Promise<string> {
   const file = path.join(folder, 'master.key');
   // `wx`: two that start at once must not each have a key.
-  await writeFile(file, `first:${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx' }).catch((error: unknown) => {
+  await writeFile(file, `first:${randomBytes(32).toString('base64')}\n`, {
+    mode: 0o600,
+    flag: 'wx',
+  }).catch((error: unknown) => {
     if ((error as { code?: string }).code !== 'EEXIST') throw error;
   });
   return (await readFile(file, 'utf8')).trim();

@@ -1,6 +1,16 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { access, chmod, chown, constants, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  access,
+  chmod,
+  chown,
+  constants,
+  mkdir,
+  readFile,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -9,7 +19,12 @@ import { startChild, waitUntilUp, type Child } from './child.ts';
 
 const run = promisify(execFile);
 
-export type Postgres = { url(database: string): string; port: number; child: Child; stop(): Promise<void> };
+export type Postgres = {
+  url(database: string): string;
+  port: number;
+  child: Child;
+  stop(): Promise<void>;
+};
 
 type Binaries = { initdb: string; postgres: string };
 
@@ -21,8 +36,15 @@ const ACCOUNT = 'postgres';
 
 /** PostgreSQL as it comes, but for a small machine, and durable: `fsync` and `synchronous_commit` stay on. */
 const SETTINGS = {
-  listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: '100', shared_buffers: '64MB',
-  max_wal_size: '512MB', logging_collector: 'off', log_min_messages: 'warning', timezone: 'UTC', jit: 'off',
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '100',
+  shared_buffers: '64MB',
+  max_wal_size: '512MB',
+  logging_collector: 'off',
+  log_min_messages: 'warning',
+  timezone: 'UTC',
+  jit: 'off',
 };
 
 async function binaries(): Promise<Binaries> {
@@ -31,7 +53,9 @@ async function binaries(): Promise<Binaries> {
   try {
     return (await import(name)) as Binaries;
   } catch {
-    throw new Error(`There is no PostgreSQL for this machine (${name}); install one and set DATABASE_URL`);
+    throw new Error(
+      `There is no PostgreSQL for this machine (${name}); install one and set DATABASE_URL`,
+    );
   }
 }
 
@@ -49,17 +73,25 @@ async function account(): Promise<{ uid: number; gid: number } | undefined> {
 
 /** As root the server runs under another account, which must be able to reach its program. */
 async function checkReachable(file: string): Promise<void> {
-  for (let folder = path.dirname(file); folder !== path.dirname(folder); folder = path.dirname(folder)) {
+  for (
+    let folder = path.dirname(file);
+    folder !== path.dirname(folder);
+    folder = path.dirname(folder)
+  ) {
     const { mode } = await stat(folder);
     if ((mode & constants.S_IXOTH) !== 0) continue;
     throw new Error(
       `PostgreSQL cannot run as root, and the account ${ACCOUNT} may not enter ${folder}. ` +
-      'Run as another user, move the project, or set DATABASE_URL.',
+        'Run as another user, move the project, or set DATABASE_URL.',
     );
   }
 }
 
-async function initialise(dataDir: string, { initdb }: Binaries, ids: { uid: number; gid: number } | undefined) {
+async function initialise(
+  dataDir: string,
+  { initdb }: Binaries,
+  ids: { uid: number; gid: number } | undefined,
+) {
   const password = randomBytes(24).toString('base64url');
   const passwordFile = `${dataDir}.password`;
   // Half a cluster from a first start that was cut short cannot be started; nothing was in it.
@@ -71,8 +103,13 @@ async function initialise(dataDir: string, { initdb }: Binaries, ids: { uid: num
     await chown(passwordFile, ids.uid, ids.gid);
   }
   const args = [
-    `--pgdata=${dataDir}`, `--pwfile=${passwordFile}`, '--username=holdfast', '--auth=scram-sha-256',
-    '--encoding=UTF8', '--locale=C', '--no-instructions',
+    `--pgdata=${dataDir}`,
+    `--pwfile=${passwordFile}`,
+    '--username=holdfast',
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-instructions',
   ];
   await run(initdb, args, { ...ids });
   await writeFile(path.join(dataDir, 'holdfast-initialised'), '');
@@ -90,20 +127,37 @@ type StartOptions = {
 };
 
 /** Starts PostgreSQL on `dataDir`, which is made on the first start. It listens on loopback, with a password. */
-export async function startPostgres({ dataDir, port, logFile, onSpawn = nobody, settings: own }: StartOptions): Promise<Postgres> {
+export async function startPostgres({
+  dataDir,
+  port,
+  logFile,
+  onSpawn = nobody,
+  settings: own,
+}: StartOptions): Promise<Postgres> {
   const programs = await binaries();
   const ids = await account();
   if (ids) {
     await checkReachable(programs.postgres);
     await checkReachable(dataDir);
   }
-  await Promise.all([chmod(programs.initdb, 0o755), chmod(programs.postgres, 0o755)]).catch(() => undefined);
-  const initialised = await access(path.join(dataDir, 'holdfast-initialised')).then(() => true, () => false);
+  await Promise.all([chmod(programs.initdb, 0o755), chmod(programs.postgres, 0o755)]).catch(
+    () => undefined,
+  );
+  const initialised = await access(path.join(dataDir, 'holdfast-initialised')).then(
+    () => true,
+    () => false,
+  );
   if (!initialised) await initialise(dataDir, programs, ids);
   const password = (await readFile(`${dataDir}.password`, 'utf8')).trim();
 
-  const settings = Object.entries({ ...SETTINGS, ...own, port: String(port) }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const child = await startChild(programs.postgres, ['-D', dataDir, ...settings], { logFile, onSpawn, options: { ...ids } });
+  const settings = Object.entries({ ...SETTINGS, ...own, port: String(port) }).flatMap(
+    ([name, value]) => ['-c', `${name}=${value}`],
+  );
+  const child = await startChild(programs.postgres, ['-D', dataDir, ...settings], {
+    logFile,
+    onSpawn,
+    options: { ...ids },
+  });
   const url = (database: string) => `postgres://holdfast:${password}@127.0.0.1:${port}/${database}`;
   await waitUntilUp('PostgreSQL', child, logFile, START_LIMIT_MS, () => ping(url('postgres')));
   // SIGINT is its fast shutdown: open transactions are ended, everything is written.
@@ -126,7 +180,8 @@ export async function ensureDatabase(server: Pick<Postgres, 'url'>, name: string
   await client.connect();
   try {
     const found = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
-    if (found.rowCount === 0) await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
+    if (found.rowCount === 0)
+      await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
   } finally {
     await client.end();
   }

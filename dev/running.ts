@@ -9,12 +9,16 @@ export async function runningStack(folder: string): Promise<Record<string, strin
   try {
     const password = (await readFile(`${dataDir}.password`, 'utf8')).trim();
     // Its fourth line is the port (PostgreSQL documentation, 65.1).
-    const port = (await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8')).split('\n')[3]?.trim() ?? '';
+    const port =
+      (await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8')).split('\n')[3]?.trim() ?? '';
     return {
-      DATABASE_URL: `postgres://holdfast:${password}@127.0.0.1:${port}/holdfast`, HOLDFAST_MASTER_KEYS: await masterKeys(folder),
+      DATABASE_URL: `postgres://holdfast:${password}@127.0.0.1:${port}/holdfast`,
+      HOLDFAST_MASTER_KEYS: await masterKeys(folder),
       HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),
     };
   } catch {
-    throw new ConfigError(`DATABASE_URL is not set, and no embedded stack runs on ${folder}: begin with npm start.`);
+    throw new ConfigError(
+      `DATABASE_URL is not set, and no embedded stack runs on ${folder}: begin with npm start.`,
+    );
   }
 }

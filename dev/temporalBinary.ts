@@ -13,14 +13,23 @@ const DOWNLOAD_LIMIT_MS = 120_000;
 
 /** Where programs that were fetched or built are kept for all checkouts of this user. */
 const cacheFolder = () => {
-  const base = process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), os.platform() === 'darwin' ? 'Library/Caches' : '.cache');
+  const base =
+    process.env.XDG_CACHE_HOME ??
+    path.join(os.homedir(), os.platform() === 'darwin' ? 'Library/Caches' : '.cache');
   return path.join(base, 'holdfast');
 };
 
-const isProgram = (file: string) => access(file, constants.X_OK).then(() => true, () => false);
+const isProgram = (file: string) =>
+  access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
 
 const onPath = (name: string) =>
-  (process.env.PATH ?? '').split(path.delimiter).filter((folder) => folder !== '').map((folder) => path.join(folder, name));
+  (process.env.PATH ?? '')
+    .split(path.delimiter)
+    .filter((folder) => folder !== '')
+    .map((folder) => path.join(folder, name));
 
 /** Lets the SDK's test server fetch its program; that part of the SDK is loaded only here. */
 async function download(folder: string): Promise<string> {
@@ -28,7 +37,9 @@ async function download(folder: string): Promise<string> {
   const scratch = await mkdtemp(path.join(folder, 'download-'));
   try {
     const starting = TestWorkflowEnvironment.createLocal({
-      server: { executable: { type: 'cached-download', downloadDir: scratch, version: `v${VERSION}` } },
+      server: {
+        executable: { type: 'cached-download', downloadDir: scratch, version: `v${VERSION}` },
+      },
     });
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -50,17 +61,29 @@ async function download(folder: string): Promise<string> {
 async function build(folder: string, say: Say): Promise<string> {
   const bin = await mkdtemp(path.join(folder, 'build-'));
   const began = Date.now();
-  const progress = setInterval(() => say.progress(`building Temporal from its Go module, ${Math.round((Date.now() - began) / 1_000)} s`), 1_000);
+  const progress = setInterval(
+    () =>
+      say.progress(
+        `building Temporal from its Go module, ${Math.round((Date.now() - began) / 1_000)} s`,
+      ),
+    1_000,
+  );
   try {
     const env = { ...process.env, CGO_ENABLED: '0', GOBIN: bin, GOFLAGS: '' };
     const words: Buffer[] = [];
-    const child = spawn('go', ['install', '-ldflags', '-s -w', MODULE], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn('go', ['install', '-ldflags', '-s -w', MODULE], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     child.stderr.on('data', (chunk: Buffer) => void (words.push(chunk) > 500 && words.shift()));
     const code = await new Promise<number | null>((resolve, reject) => {
       child.once('error', reject);
       child.once('exit', resolve);
     });
-    if (code !== 0) throw new Error(`go install failed:\n${Buffer.concat(words).toString('utf8').split('\n').slice(-5).join('\n')}`);
+    if (code !== 0)
+      throw new Error(
+        `go install failed:\n${Buffer.concat(words).toString('utf8').split('\n').slice(-5).join('\n')}`,
+      );
     const target = path.join(folder, `temporal-${VERSION}`);
     await rename(path.join(bin, 'temporal'), target);
     return target;
@@ -85,9 +108,14 @@ export async function temporalBinary(say: Say): Promise<string> {
   } catch (error) {
     failures.push(`download: ${firstLine(error)}`);
   }
-  const go = await run('go', ['version']).then(() => true, () => false);
+  const go = await run('go', ['version']).then(
+    () => true,
+    () => false,
+  );
   if (go) {
-    say.line('It cannot be downloaded here; building it from its Go module, about 3 minutes, once.');
+    say.line(
+      'It cannot be downloaded here; building it from its Go module, about 3 minutes, once.',
+    );
     try {
       return await build(folder, say);
     } catch (error) {
@@ -98,8 +126,9 @@ export async function temporalBinary(say: Say): Promise<string> {
   }
   throw new Error(
     `No Temporal server could be had:\n${failures.map((failure) => `  ${failure}`).join('\n')}\n` +
-    'Put the temporal CLI on PATH, install Go, or set TEMPORAL_ADDRESS.',
+      'Put the temporal CLI on PATH, install Go, or set TEMPORAL_ADDRESS.',
   );
 }
 
-const firstLine = (error: unknown) => (error instanceof Error ? error.message : String(error)).split('\n')[0];
+const firstLine = (error: unknown) =>
+  (error instanceof Error ? error.message : String(error)).split('\n')[0];

@@ -4,7 +4,13 @@ import type { FrozenPlan } from './inventory/frozenPlan.ts';
 import { scopeOfRole, scopeOf, covers, type Place, type Rights } from './scope.ts';
 
 /** The life of a request: `pending → approved | rejected | expired | cancelled`. */
-export const APPROVAL_STATUSES = ['pending', 'approved', 'rejected', 'expired', 'cancelled'] as const;
+export const APPROVAL_STATUSES = [
+  'pending',
+  'approved',
+  'rejected',
+  'expired',
+  'cancelled',
+] as const;
 export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
 
 /** What became of what was bound to it: `none → queued → running → succeeded | failed | stale`. */
@@ -35,43 +41,101 @@ export const MAX_AHEAD_MS = 366 * DAY_MS;
 const REMINDERS_AFTER = [0.5, 0.9] as const;
 
 /** When reminders of a request are due, in order. */
-export const reminderTimes = ({ createdAt, expiresAt }: { createdAt: Date; expiresAt: Date }): Date[] =>
-  REMINDERS_AFTER.map((part) => new Date(createdAt.getTime() + part * (expiresAt.getTime() - createdAt.getTime())));
+export const reminderTimes = ({
+  createdAt,
+  expiresAt,
+}: {
+  createdAt: Date;
+  expiresAt: Date;
+}): Date[] =>
+  REMINDERS_AFTER.map(
+    (part) => new Date(createdAt.getTime() + part * (expiresAt.getTime() - createdAt.getTime())),
+  );
 
 /**
  * Names by which somebody may be known: a session is a user's id, a gateway may say the user name or the e-mail address.
  * Whoever has one of them in common is taken for the same person.
  */
 export const normalName = (name: string): string => name.normalize('NFKC').trim().toLowerCase();
-export const isSamePerson = (names: readonly string[], others: readonly string[]): boolean => names.some((name) => others.includes(name));
+export const isSamePerson = (names: readonly string[], others: readonly string[]): boolean =>
+  names.some((name) => others.includes(name));
 
 /** What decides about who may decide. */
-type Decidable = { place: Place; requesterNames: readonly string[]; userIds: readonly string[]; roleIds: readonly string[] };
+type Decidable = {
+  place: Place;
+  requesterNames: readonly string[];
+  userIds: readonly string[];
+  roleIds: readonly string[];
+};
 type Decider = { actorId: string; names: readonly string[]; rights: Rights };
 
 export type DecisionRefusal = 'self_approval' | 'permission_denied' | 'not_assigned';
 
 /** True when somebody is named, or holds a named role where the request stands. */
-export const isAssigned = ({ place, userIds, roleIds }: Pick<Decidable, 'place' | 'userIds' | 'roleIds'>, { actorId, rights }: Pick<Decider, 'actorId' | 'rights'>): boolean =>
+export const isAssigned = (
+  { place, userIds, roleIds }: Pick<Decidable, 'place' | 'userIds' | 'roleIds'>,
+  { actorId, rights }: Pick<Decider, 'actorId' | 'rights'>,
+): boolean =>
   userIds.includes(actorId) || roleIds.some((roleId) => covers(scopeOfRole(rights, roleId), place));
 
 /** Why somebody may not decide about a request; null when they may. Nobody decides about what they asked for. */
 export function refusalToDecide(request: Decidable, decider: Decider): DecisionRefusal | null {
   if (isSamePerson(request.requesterNames, decider.names)) return 'self_approval';
-  if (!covers(scopeOf(decider.rights, 'workflow:approve'), request.place)) return 'permission_denied';
+  if (!covers(scopeOf(decider.rights, 'workflow:approve'), request.place))
+    return 'permission_denied';
   return isAssigned(request, decider) ? null : 'not_assigned';
 }
 
 /** What is approved, and so is what runs. */
 export type ApprovalContent = {
-  type: string; title: string; payload: object; tenantId: string; siteId: string | null; deviceId: string | null; createdBy: string;
-  jobType: string | null; jobPayload: object | null; mutations: readonly Mutation[] | null; plan: FrozenPlan | null;
-  requiredApprovals: number; executeAt: Date | null;
+  type: string;
+  title: string;
+  payload: object;
+  tenantId: string;
+  siteId: string | null;
+  deviceId: string | null;
+  createdBy: string;
+  jobType: string | null;
+  jobPayload: object | null;
+  mutations: readonly Mutation[] | null;
+  plan: FrozenPlan | null;
+  requiredApprovals: number;
+  executeAt: Date | null;
 };
 
 /** The hash of what is approved: HMAC-SHA256 in hexadecimal, over its JSON in a fixed order of fields. */
 export function contentHash(key: string, content: ApprovalContent): string {
-  const { type, title, payload, tenantId, siteId, deviceId, createdBy, jobType, jobPayload, mutations, plan, requiredApprovals, executeAt } = content;
-  const parts = [type, title, payload, tenantId, siteId, deviceId, createdBy, jobType, jobPayload, mutations, plan, requiredApprovals, executeAt?.toISOString() ?? null];
-  return createHmac('sha256', Buffer.from(key, 'base64')).update(JSON.stringify(parts)).digest('hex');
+  const {
+    type,
+    title,
+    payload,
+    tenantId,
+    siteId,
+    deviceId,
+    createdBy,
+    jobType,
+    jobPayload,
+    mutations,
+    plan,
+    requiredApprovals,
+    executeAt,
+  } = content;
+  const parts = [
+    type,
+    title,
+    payload,
+    tenantId,
+    siteId,
+    deviceId,
+    createdBy,
+    jobType,
+    jobPayload,
+    mutations,
+    plan,
+    requiredApprovals,
+    executeAt?.toISOString() ?? null,
+  ];
+  return createHmac('sha256', Buffer.from(key, 'base64'))
+    .update(JSON.stringify(parts))
+    .digest('hex');
 }

@@ -30,17 +30,32 @@ export type Caller = {
  * Who a job acts for. Of a user the id is enough: what they may do is looked up when the job runs. A gateway's
  * word holds for the job as it was given.
  */
-export type Authority = { actorId: string; userId: string } | { actorId: string; grants: readonly { roleId: string; tenantId: string }[] };
+export type Authority =
+  | { actorId: string; userId: string }
+  | { actorId: string; grants: readonly { roleId: string; tenantId: string }[] };
 
 const adminRole = BUILT_IN_ROLES.get('platform-admin');
 const SYSTEM_RIGHTS: Rights = { grants: adminRole ? [grantAtTenant(adminRole, PLATFORM)] : [] };
 
 /** The platform itself, for what no person asked for: a workflow's own steps, the reconciler. */
 export const systemCaller = (tenantId: string, requestId: string): Caller => ({
-  kind: 'system', actorId: 'system', tenantId, rights: SYSTEM_RIGHTS, requestId, address: null,
+  kind: 'system',
+  actorId: 'system',
+  tenantId,
+  rights: SYSTEM_RIGHTS,
+  requestId,
+  address: null,
 });
 
 /** Somebody of whom nothing is known but where the request came from. */
-export const anonymousCaller = ({ requestId, address }: Pick<Caller, 'requestId' | 'address'>): Caller => ({
-  kind: 'anonymous', actorId: 'anonymous', tenantId: PLATFORM, rights: NO_RIGHTS, requestId, address,
+export const anonymousCaller = ({
+  requestId,
+  address,
+}: Pick<Caller, 'requestId' | 'address'>): Caller => ({
+  kind: 'anonymous',
+  actorId: 'anonymous',
+  tenantId: PLATFORM,
+  rights: NO_RIGHTS,
+  requestId,
+  address,
 });

@@ -27,8 +27,13 @@ const RULES: Readonly<Record<CronField, FieldRule>> = {
 };
 
 const NICKNAMES: Readonly<Record<string, string>> = {
-  '@yearly': '0 0 1 1 *', '@annually': '0 0 1 1 *', '@monthly': '0 0 1 * *', '@weekly': '0 0 * * 0',
-  '@daily': '0 0 * * *', '@midnight': '0 0 * * *', '@hourly': '0 * * * *',
+  '@yearly': '0 0 1 1 *',
+  '@annually': '0 0 1 1 *',
+  '@monthly': '0 0 1 * *',
+  '@weekly': '0 0 * * 0',
+  '@daily': '0 0 * * *',
+  '@midnight': '0 0 * * *',
+  '@hourly': '0 * * * *',
 };
 
 const MAX_LENGTH = 255;
@@ -43,21 +48,29 @@ const LONGEST = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
  */
 export function parseCron(text: string): { cron: Cron } | { errors: CronError[] } {
   const expression = text.trim();
-  if (expression.length > MAX_LENGTH) return wrong(`must not be longer than ${MAX_LENGTH} characters`);
+  if (expression.length > MAX_LENGTH)
+    return wrong(`must not be longer than ${MAX_LENGTH} characters`);
   if (expression.startsWith('@')) {
     const fields = NICKNAMES[expression.toLowerCase()];
-    return fields === undefined ? wrong(`knows no ${quoted(expression)}, only ${Object.keys(NICKNAMES).join(', ')}`) : parseFields(fields.split(' '));
+    return fields === undefined
+      ? wrong(`knows no ${quoted(expression)}, only ${Object.keys(NICKNAMES).join(', ')}`)
+      : parseFields(fields.split(' '));
   }
-  if (/^(CRON_)?TZ=/i.test(expression)) return wrong('must not name a time zone: it has a field of its own');
+  if (/^(CRON_)?TZ=/i.test(expression))
+    return wrong('must not name a time zone: it has a field of its own');
   const fields = expression.split(/[ \t]+/);
   if (expression === '' || fields.length !== CRON_FIELDS.length) {
     const count = expression === '' ? 0 : fields.length;
-    return wrong(`must have five fields (minute, hour, day of month, month, day of week), and has ${count}`);
+    return wrong(
+      `must have five fields (minute, hour, day of month, month, day of week), and has ${count}`,
+    );
   }
   return parseFields(fields);
 }
 
-const wrong = (message: string): { errors: CronError[] } => ({ errors: [{ field: 'expression', message }] });
+const wrong = (message: string): { errors: CronError[] } => ({
+  errors: [{ field: 'expression', message }],
+});
 
 const quoted = (text: string): string => JSON.stringify(text.slice(0, 40));
 
@@ -72,12 +85,29 @@ function parseFields(texts: readonly string[]): { cron: Cron } | { errors: CronE
       return [];
     }
   };
-  const [minute, hour, dayOfMonth, month, weekdays] = [valuesOf('minute'), valuesOf('hour'), valuesOf('dayOfMonth'), valuesOf('month'), valuesOf('dayOfWeek')];
+  const [minute, hour, dayOfMonth, month, weekdays] = [
+    valuesOf('minute'),
+    valuesOf('hour'),
+    valuesOf('dayOfMonth'),
+    valuesOf('month'),
+    valuesOf('dayOfWeek'),
+  ];
   if (errors.length > 0) return { errors };
   const cron: Cron = {
-    minute, hour, dayOfMonth, month, dayOfWeek: sorted(weekdays.map((day) => day % 7)), days: daysTogether(texts[2] ?? '', texts[4] ?? ''),
+    minute,
+    hour,
+    dayOfMonth,
+    month,
+    dayOfWeek: sorted(weekdays.map((day) => day % 7)),
+    days: daysTogether(texts[2] ?? '', texts[4] ?? ''),
   };
-  return comesEver(cron) ? { cron } : { errors: [{ field: 'dayOfMonth', message: `has no day that ${monthsInWords(month)} ever has` }] };
+  return comesEver(cron)
+    ? { cron }
+    : {
+        errors: [
+          { field: 'dayOfMonth', message: `has no day that ${monthsInWords(month)} ever has` },
+        ],
+      };
 }
 
 /**
@@ -93,7 +123,8 @@ const sorted = (values: readonly number[]): number[] => [...new Set(values)].sor
 const comesEver = ({ dayOfMonth, month, days }: Cron): boolean =>
   days === 'either' || month.some((m) => dayOfMonth.some((d) => d <= (LONGEST[m - 1] ?? 31)));
 
-const monthsInWords = (months: readonly number[]): string => months.map((m) => (MONTHS[m - 1] ?? '').toUpperCase()).join(', ');
+const monthsInWords = (months: readonly number[]): string =>
+  months.map((m) => (MONTHS[m - 1] ?? '').toUpperCase()).join(', ');
 
 /** What is wrong with a field, in words that follow its name. */
 class BadField extends Error {}
@@ -101,7 +132,10 @@ class BadField extends Error {}
 function valuesIn(rule: FieldRule, text: string): number[] {
   const values = text.split(',').flatMap((part) => {
     const { first, last, step } = rangeIn(rule, part);
-    return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => first + i * step);
+    return Array.from(
+      { length: Math.floor((last - first) / step) + 1 },
+      (_, i) => first + i * step,
+    );
   });
   return sorted(values);
 }
@@ -109,7 +143,8 @@ function valuesIn(rule: FieldRule, text: string): number[] {
 function rangeIn(rule: FieldRule, part: string): Range {
   const { min, max } = rule;
   const [range = '', stepText, ...tooMany] = part.split('/');
-  if (part === '' || tooMany.length > 0) throw new BadField(part === '' ? 'has an empty part' : `has two steps in ${quoted(part)}`);
+  if (part === '' || tooMany.length > 0)
+    throw new BadField(part === '' ? 'has an empty part' : `has two steps in ${quoted(part)}`);
   const step = stepText === undefined ? 1 : stepIn(rule, stepText, part);
   // A star on days of the week is 0 to 6: 7 would be Sunday once more.
   const end = rule.names === WEEKDAYS ? 6 : max;
@@ -117,33 +152,43 @@ function rangeIn(rule: FieldRule, part: string): Range {
   const [from = '', to, ...more] = range.split('-');
   if (more.length > 0) throw new BadField(`has ${quoted(range)}, which is no range`);
   const given = valueIn(rule, from, part);
-  if (to === undefined) return { first: given, last: stepText === undefined ? given : Math.max(given, end), step };
+  if (to === undefined)
+    return { first: given, last: stepText === undefined ? given : Math.max(given, end), step };
   const last = lastDay(rule, given, valueIn(rule, to, part));
   const first = firstDay(rule, given, last);
-  if (last < first) throw new BadField(`has the range ${quoted(range)}, which ends before it begins; write its two parts, as in ${span(first, end)},${span(min, last)}`);
+  if (last < first)
+    throw new BadField(
+      `has the range ${quoted(range)}, which ends before it begins; write its two parts, as in ${span(first, end)},${span(min, last)}`,
+    );
   return { first, last, step };
 }
 
-const span = (first: number, last: number): string => (first === last ? String(first) : `${first}-${last}`);
+const span = (first: number, last: number): string =>
+  first === last ? String(first) : `${first}-${last}`;
 
 /** Sunday begins a week as 0 or 7. */
-const firstDay = ({ names }: FieldRule, first: number, last: number): number => (names === WEEKDAYS && first === 7 && last < 7 ? 0 : first);
+const firstDay = ({ names }: FieldRule, first: number, last: number): number =>
+  names === WEEKDAYS && first === 7 && last < 7 ? 0 : first;
 
 /** Sunday ends a week, too: `sat-sun`. */
-const lastDay = ({ names }: FieldRule, first: number, last: number): number => (names === WEEKDAYS && last === 0 && first > 0 ? 7 : last);
+const lastDay = ({ names }: FieldRule, first: number, last: number): number =>
+  names === WEEKDAYS && last === 0 && first > 0 ? 7 : last;
 
 /** A step beyond the field would be a way to write the first value, and is a mistake more likely: minutes end at 59. */
 function stepIn({ min, max }: FieldRule, text: string, part: string): number {
   const most = max - min;
   if (/^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= most) return Number(text);
-  throw new BadField(`has the step ${quoted(text)} in ${quoted(part)}; a step is 1 to ${most} here`);
+  throw new BadField(
+    `has the step ${quoted(text)} in ${quoted(part)}; a step is 1 to ${most} here`,
+  );
 }
 
 function valueIn({ min, max, names, words }: FieldRule, text: string, part: string): number {
   const named = names.indexOf(text.toLowerCase());
   if (named >= 0) return min + named;
   const allowed = `${words === 'hour' ? 'an' : 'a'} ${words} is ${min} to ${max}${names.length > 0 ? `, or ${names.join(', ')}` : ''}`;
-  if (!/^\d{1,3}$/.test(text)) throw new BadField(`has ${quoted(text)} in ${quoted(part)}; ${allowed}`);
+  if (!/^\d{1,3}$/.test(text))
+    throw new BadField(`has ${quoted(text)} in ${quoted(part)}; ${allowed}`);
   const value = Number(text);
   if (value < min || value > max) throw new BadField(`has ${value} in ${quoted(part)}; ${allowed}`);
   return value;
@@ -157,18 +202,29 @@ const DAY_MS = 24 * HOUR_MS;
 export function matchesCron(cron: Cron, wallMs: number): boolean {
   if (wallMs % MINUTE_MS !== 0) return false;
   const wall = new Date(wallMs);
-  return cron.minute.includes(wall.getUTCMinutes()) && cron.hour.includes(wall.getUTCHours()) && matchesDay(cron, wall);
+  return (
+    cron.minute.includes(wall.getUTCMinutes()) &&
+    cron.hour.includes(wall.getUTCHours()) &&
+    matchesDay(cron, wall)
+  );
 }
 
 function matchesDay({ month, dayOfMonth, dayOfWeek, days }: Cron, wall: Date): boolean {
   if (!month.includes(wall.getUTCMonth() + 1)) return false;
-  const [inMonth, inWeek] = [dayOfMonth.includes(wall.getUTCDate()), dayOfWeek.includes(wall.getUTCDay())];
+  const [inMonth, inWeek] = [
+    dayOfMonth.includes(wall.getUTCDate()),
+    dayOfWeek.includes(wall.getUTCDay()),
+  ];
   return days === 'either' ? inMonth || inWeek : inMonth && inWeek;
 }
 
 /** Wall clock times of the expression from `fromMs` up to, not including, `toMs`, in their order. */
 export function* wallTimes(cron: Cron, fromMs: number, toMs: number): Generator<number> {
-  for (let dayMs = Math.floor(fromMs / DAY_MS) * DAY_MS; dayMs < toMs; dayMs = nextDay(cron, dayMs)) {
+  for (
+    let dayMs = Math.floor(fromMs / DAY_MS) * DAY_MS;
+    dayMs < toMs;
+    dayMs = nextDay(cron, dayMs)
+  ) {
     if (!matchesDay(cron, new Date(dayMs))) continue;
     for (const hour of cron.hour) {
       const hourMs = dayMs + hour * HOUR_MS;

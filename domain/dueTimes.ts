@@ -8,7 +8,12 @@ export type Timing = { cron: Cron; timezone: string; startAt: Date | null; endAt
  * A time that comes up. Where clocks go forward a wall clock time is `skipped`: it does not exist and nothing is due.
  * Where they go back it comes twice, and is due both times.
  */
-export type Upcoming = { at: Date | null; wallMs: number; offsetMs: number | null; daylight: 'skipped' | 'first' | 'second' | null };
+export type Upcoming = {
+  at: Date | null;
+  wallMs: number;
+  offsetMs: number | null;
+  daylight: 'skipped' | 'first' | 'second' | null;
+};
 
 /** No calendar repeats later than this: from one 29 February on some weekday to the next, over a century. */
 const HORIZON_MS = 41 * 366 * 86_400_000;
@@ -53,12 +58,16 @@ export function upcoming(timing: Timing, after: Date, count: number): Upcoming[]
   return found;
 }
 
-function* walk({ cron, timezone, startAt, endAt }: Timing, after: Date, until: Date | null): Generator<Upcoming> {
+function* walk(
+  { cron, timezone, startAt, endAt }: Timing,
+  after: Date,
+  until: Date | null,
+): Generator<Upcoming> {
   const fromMs = Math.max(after.getTime() + 1, startAt?.getTime() ?? -Infinity);
   const lastMs = Math.min(endAt?.getTime() ?? Infinity, until?.getTime() ?? Infinity);
   // Without an end in sight it goes on for as long as something comes.
   let horizonMs = until ? Infinity : fromMs + HORIZON_MS;
-  for (let ms = fromMs; ms <= lastMs && ms <= horizonMs; ) {
+  for (let ms = fromMs; ms <= lastMs && ms <= horizonMs;) {
     const period = offsetPeriodAt(timezone, ms);
     const toMs = Math.min(period.endMs, lastMs + 1, horizonMs + 1);
     for (const time of withinPeriod(cron, timezone, period, ms, toMs)) {
@@ -70,10 +79,22 @@ function* walk({ cron, timezone, startAt, endAt }: Timing, after: Date, until: D
   }
 }
 
-function* withinPeriod(cron: Cron, timezone: string, period: OffsetPeriod, fromMs: number, toMs: number): Generator<Upcoming> {
+function* withinPeriod(
+  cron: Cron,
+  timezone: string,
+  period: OffsetPeriod,
+  fromMs: number,
+  toMs: number,
+): Generator<Upcoming> {
   const { offsetMs, startMs, endMs } = period;
-  const again = backwardMs(endMs === Infinity ? undefined : offsetPeriodAt(timezone, endMs), period);
-  const before = backwardMs(period, startMs === -Infinity ? undefined : offsetPeriodAt(timezone, startMs - 1));
+  const again = backwardMs(
+    endMs === Infinity ? undefined : offsetPeriodAt(timezone, endMs),
+    period,
+  );
+  const before = backwardMs(
+    period,
+    startMs === -Infinity ? undefined : offsetPeriodAt(timezone, startMs - 1),
+  );
   for (const wallMs of wallTimes(cron, fromMs + offsetMs, toMs + offsetMs)) {
     const ms = wallMs - offsetMs;
     const daylight = ms >= endMs - again ? 'first' : ms < startMs + before ? 'second' : null;
@@ -86,7 +107,11 @@ const backwardMs = (later: OffsetPeriod | undefined, earlier: OffsetPeriod | und
   later && earlier ? Math.max(0, earlier.offsetMs - later.offsetMs) : 0;
 
 /** Wall clock times between the end of a period and the begin of the next, where clocks go forward. */
-function* skippedAfter(cron: Cron, timezone: string, { endMs, offsetMs }: OffsetPeriod): Generator<Upcoming> {
+function* skippedAfter(
+  cron: Cron,
+  timezone: string,
+  { endMs, offsetMs }: OffsetPeriod,
+): Generator<Upcoming> {
   const next = offsetPeriodAt(timezone, endMs);
   for (const wallMs of wallTimes(cron, endMs + offsetMs, endMs + next.offsetMs)) {
     yield { at: null, wallMs, offsetMs: null, daylight: 'skipped' };

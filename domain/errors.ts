@@ -55,9 +55,21 @@ export type FieldPlace = 'body' | 'query' | 'path' | 'header';
 export type FieldError = { in: FieldPlace; pointer: string; code: string; message: string };
 
 /** A record that stands against a change, where the caller may see it. */
-export type Conflict = { pointer: string | null; code: string; message: string; resource: string | null; id: string | null };
+export type Conflict = {
+  pointer: string | null;
+  code: string;
+  message: string;
+  resource: string | null;
+  id: string | null;
+};
 
-type ErrorExtra = { errors?: readonly FieldError[]; conflicts?: readonly Conflict[]; retryAfterSeconds?: number; allow?: readonly string[]; report?: object };
+type ErrorExtra = {
+  errors?: readonly FieldError[];
+  conflicts?: readonly Conflict[];
+  retryAfterSeconds?: number;
+  allow?: readonly string[];
+  report?: object;
+};
 
 /** An expected failure. `message` is shown to the caller, so it never holds a secret. */
 export class AppError extends Error {
@@ -73,21 +85,36 @@ export class AppError extends Error {
 }
 
 /** `invalid_request` for one field; several at once go through `invalidFields`. */
-export const invalidField = (place: FieldPlace, pointer: string, code: string, message: string): AppError =>
-  invalidFields([{ in: place, pointer, code, message }]);
+export const invalidField = (
+  place: FieldPlace,
+  pointer: string,
+  code: string,
+  message: string,
+): AppError => invalidFields([{ in: place, pointer, code, message }]);
 
 /** `invalid_request` that names every bad field. */
 export const invalidFields = (errors: readonly FieldError[]): AppError =>
-  new AppError('invalid_request', errors.map((e) => `${e.in}${e.pointer}: ${e.message}`).join('; ').slice(0, 1_000), {
-    errors,
-  });
+  new AppError(
+    'invalid_request',
+    errors
+      .map((e) => `${e.in}${e.pointer}: ${e.message}`)
+      .join('; ')
+      .slice(0, 1_000),
+    {
+      errors,
+    },
+  );
 
 /** `not_found`, worded the same for an unknown id and for one outside the caller's scope. */
-export const notFound = (what: string, id: string): AppError => new AppError('not_found', `No ${what} with id ${id}.`);
+export const notFound = (what: string, id: string): AppError =>
+  new AppError('not_found', `No ${what} with id ${id}.`);
 
 /** `version_stale`: `If-Match` named another version than the record has. */
 export const staleVersion = (version: number): AppError =>
-  new AppError('version_stale', `The record has changed since it was read; its version is now ${version}.`);
+  new AppError(
+    'version_stale',
+    `The record has changed since it was read; its version is now ${version}.`,
+  );
 
 /** Throws `version_stale` when a version was asked for and it is not the record's. */
 export function checkVersion(record: { version: number }, expected: number | undefined): void {

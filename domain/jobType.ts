@@ -32,7 +32,13 @@ export type JobTools = {
 };
 
 /** The workflow that does the work of a job in steps; `record` is what it is about. Inputs carry ids only. */
-export type SteppedRun = { workflow: string; workflowId: string; input: object; summary: string; record: string };
+export type SteppedRun = {
+  workflow: string;
+  workflowId: string;
+  input: object;
+  summary: string;
+  record: string;
+};
 
 /** For whom, and for which job, steps are taken. */
 export type StepsOf = Pick<JobTools, 'jobId' | 'caller' | 'source'> & { payload: object };
@@ -73,7 +79,10 @@ type Declared<P extends object> = {
 };
 
 type Given = 'permission' | 'redact' | 'onlyThrough' | 'quiet' | 'checksRights';
-type JobTypeSpec<P extends object> = Omit<Declared<P>, Given | 'retry'> & Partial<Pick<Declared<P>, Given>> & { retry?: Partial<RetryPolicy> } & (Attempted<P> | Stepped<P>);
+type JobTypeSpec<P extends object> = Omit<Declared<P>, Given | 'retry'> &
+  Partial<Pick<Declared<P>, Given>> & { retry?: Partial<RetryPolicy> } & (
+    Attempted<P> | Stepped<P>
+  );
 
 /** Declares a job type. The payload has been checked against `payload` before `run` sees it. */
 export const jobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => ({
@@ -90,14 +99,17 @@ export const jobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => (
  * What whoever a job acts for must hold where it stands. What only an operation of its own makes is allowed by that
  * operation's permission.
  */
-export const permissionsFor = ({ onlyThrough, permission }: JobType): Permission[] =>
-  [...(onlyThrough === null ? ['job:write' as const] : []), ...(permission ? [permission] : [])];
+export const permissionsFor = ({ onlyThrough, permission }: JobType): Permission[] => [
+  ...(onlyThrough === null ? ['job:write' as const] : []),
+  ...(permission ? [permission] : []),
+];
 
 /**
  * The same while a job runs. What is done in steps has operations of its own beside `POST /api/jobs`, which ask for its permission
  * alone.
  */
-export const permissionsToRun = (type: JobType): Permission[] => (type.lane === 'steps' ? (type.permission ? [type.permission] : []) : permissionsFor(type));
+export const permissionsToRun = (type: JobType): Permission[] =>
+  type.lane === 'steps' ? (type.permission ? [type.permission] : []) : permissionsFor(type);
 
 /** A failure that a job type expects: `code` decides about the retry. */
 export class JobFailure extends Error {
@@ -106,7 +118,11 @@ export class JobFailure extends Error {
   /** Wait that the other side asked for, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(code: string, message: string, options: { retryable?: boolean; retryAfterMs?: number } = {}) {
+  constructor(
+    code: string,
+    message: string,
+    options: { retryable?: boolean; retryAfterMs?: number } = {},
+  ) {
     super(message);
     this.name = 'JobFailure';
     this.code = code;

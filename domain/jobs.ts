@@ -15,7 +15,8 @@ export type JobProgress = { percent: number; message: string | null };
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-export const isFinal = (status: JobStatus): status is FinalJobStatus => status !== 'queued' && status !== 'running';
+export const isFinal = (status: JobStatus): status is FinalJobStatus =>
+  status !== 'queued' && status !== 'running';
 
 /** Lines a job type may write in one job; what comes after is left out, and the log says so. */
 export const MAX_LOG_LINES = 10_000;

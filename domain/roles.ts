@@ -7,7 +7,9 @@ const isRead = (permission: Permission) => permission.endsWith(':read');
 
 const allBut = (...denied: readonly (Permission | 'rbac' | 'auth' | 'user' | 'audit')[]) => {
   const names = new Set<string>(denied);
-  return PERMISSIONS.filter((permission) => !names.has(permission) && !names.has(areaOf(permission)));
+  return PERMISSIONS.filter(
+    (permission) => !names.has(permission) && !names.has(areaOf(permission)),
+  );
 };
 
 const role = (id: string, name: string, permissions: readonly Permission[]): Role => ({
@@ -25,7 +27,15 @@ export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
     role(
       'operator',
       'Operator',
-      allBut('rbac', 'auth', 'user', 'audit', 'backup:restore', 'workflow:approve', 'job:impersonate'),
+      allBut(
+        'rbac',
+        'auth',
+        'user',
+        'audit',
+        'backup:restore',
+        'workflow:approve',
+        'job:impersonate',
+      ),
     ),
     role('approver', 'Approver', [...viewerReads(), 'workflow:approve']),
     role('auditor', 'Auditor', PERMISSIONS.filter(isRead)),
@@ -34,5 +44,7 @@ export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
 );
 
 function viewerReads(): Permission[] {
-  return PERMISSIONS.filter((permission) => isRead(permission) && !NOT_FOR_VIEWERS.has(areaOf(permission)));
+  return PERMISSIONS.filter(
+    (permission) => isRead(permission) && !NOT_FOR_VIEWERS.has(areaOf(permission)),
+  );
 }

@@ -16,7 +16,15 @@ export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
 /** Why a run made no job. */
 export const RUN_REASONS = [
-  'overlap', 'disabled', 'missed', 'changed', 'deleted', 'ended', 'owner_denied', 'unknown_job_type', 'payload_invalid',
+  'overlap',
+  'disabled',
+  'missed',
+  'changed',
+  'deleted',
+  'ended',
+  'owner_denied',
+  'unknown_job_type',
+  'payload_invalid',
 ] as const;
 export type RunReason = (typeof RUN_REASONS)[number];
 
@@ -31,9 +39,13 @@ export const MAX_BACKFILL = 1_000;
 /** The job type of a backfill. */
 export const BACKFILL = 'schedule.backfill';
 
-
 /** What says when a schedule is due. */
-export type TimingFields = { cronExpression: string; timezone: string; startAt: Date | null; endAt: Date | null };
+export type TimingFields = {
+  cronExpression: string;
+  timezone: string;
+  startAt: Date | null;
+  endAt: Date | null;
+};
 
 const crons = new LRUCache<string, Cron>({ max: 5_000 });
 
@@ -42,7 +54,8 @@ export function timingOf({ cronExpression, timezone, startAt, endAt }: TimingFie
   const known = crons.get(cronExpression);
   if (known) return { cron: known, timezone, startAt, endAt };
   const parsed = parseCron(cronExpression);
-  if ('errors' in parsed) throw new Error(`A saved cron expression cannot be read: ${cronExpression}`);
+  if ('errors' in parsed)
+    throw new Error(`A saved cron expression cannot be read: ${cronExpression}`);
   crons.set(cronExpression, parsed.cron);
   return { cron: parsed.cron, timezone, startAt, endAt };
 }
@@ -50,19 +63,29 @@ export function timingOf({ cronExpression, timezone, startAt, endAt }: TimingFie
 type Counted = { maxRuns: number | null; runCount: number };
 
 /** The first time due after `after`; null for a schedule that has made as many jobs as it may, or has ended. */
-export const nextDueOf = (schedule: TimingFields & Counted, after: Date, runCount: number = schedule.runCount): Date | null =>
-  schedule.maxRuns !== null && runCount >= schedule.maxRuns ? null : nextDue(timingOf(schedule), after);
+export const nextDueOf = (
+  schedule: TimingFields & Counted,
+  after: Date,
+  runCount: number = schedule.runCount,
+): Date | null =>
+  schedule.maxRuns !== null && runCount >= schedule.maxRuns
+    ? null
+    : nextDue(timingOf(schedule), after);
 
 type Window = { catchupWindowSeconds: number; jitterSeconds: number };
 
 /** True when it is too late for a time due: what comes then is not caught up. */
-export const isMissed = ({ catchupWindowSeconds, jitterSeconds }: Window, dueAt: Date, now: Date): boolean =>
-  now.getTime() - dueAt.getTime() > (catchupWindowSeconds + jitterSeconds) * 1_000;
+export const isMissed = (
+  { catchupWindowSeconds, jitterSeconds }: Window,
+  dueAt: Date,
+  now: Date,
+): boolean => now.getTime() - dueAt.getTime() > (catchupWindowSeconds + jitterSeconds) * 1_000;
 
 /** How much the clocks of Temporal and of a worker may differ; what is due later than that is not due yet. */
 const CLOCK_SKEW_MS = 5_000;
 
-export const isAhead = (dueAt: Date, now: Date): boolean => dueAt.getTime() > now.getTime() + CLOCK_SKEW_MS;
+export const isAhead = (dueAt: Date, now: Date): boolean =>
+  dueAt.getTime() > now.getTime() + CLOCK_SKEW_MS;
 
 /** What is later than this beyond its jitter was caught up: no process, or no Temporal, was there in time. */
 const PUNCTUAL_MS = 10_000;
@@ -76,5 +99,10 @@ export const SETTLE_SECONDS = 5;
 export type ScheduleState = 'active' | 'paused' | 'ended';
 
 /** A schedule that has no time due any more has ended. */
-export const stateOf = ({ enabled, nextDueAt }: { enabled: boolean; nextDueAt: Date | null }): ScheduleState =>
-  nextDueAt === null ? 'ended' : enabled ? 'active' : 'paused';
+export const stateOf = ({
+  enabled,
+  nextDueAt,
+}: {
+  enabled: boolean;
+  nextDueAt: Date | null;
+}): ScheduleState => (nextDueAt === null ? 'ended' : enabled ? 'active' : 'paused');

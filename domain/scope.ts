@@ -49,19 +49,26 @@ export function scopeOf(rights: Rights, permission: Permission): Scope {
   return scope;
 }
 
-const workOut = (rights: Rights, permission: Permission): Scope => scopeOfGrants(rights, ({ role }) => role.permissions.has(permission));
+const workOut = (rights: Rights, permission: Permission): Scope =>
+  scopeOfGrants(rights, ({ role }) => role.permissions.has(permission));
 
 /** Where `rights` give a role. */
-export const scopeOfRole = (rights: Rights, roleId: string): Scope => scopeOfGrants(rights, ({ role }) => role.id === roleId);
+export const scopeOfRole = (rights: Rights, roleId: string): Scope =>
+  scopeOfGrants(rights, ({ role }) => role.id === roleId);
 
 function scopeOfGrants({ grants, principals }: Rights, counts: (grant: Grant) => boolean): Scope {
   const holding = grants.filter(counts);
   if (holding.some((grant) => grant.level === 'platform')) return { kind: 'everywhere' };
-  const idsAt = (level: Level) => new Set(holding.filter((grant) => grant.level === level).map((grant) => grant.targetId));
+  const idsAt = (level: Level) =>
+    new Set(holding.filter((grant) => grant.level === level).map((grant) => grant.targetId));
   return {
     kind: 'within',
-    tenantIds: idsAt('tenant'), siteIds: idsAt('site'), deviceIds: idsAt('device'),
-    ...(principals && { stored: { principals, roleIds: [...new Set(holding.map((grant) => grant.role.id))] } }),
+    tenantIds: idsAt('tenant'),
+    siteIds: idsAt('site'),
+    deviceIds: idsAt('device'),
+    ...(principals && {
+      stored: { principals, roleIds: [...new Set(holding.map((grant) => grant.role.id))] },
+    }),
   };
 }
 
@@ -81,13 +88,20 @@ export function contains(place: Place, other: Place): boolean {
 
 /** How many tenants, sites and devices a scope names. */
 export const sizeOf = (scope: Scope): number =>
-  scope.kind === 'everywhere' ? 0 : scope.tenantIds.size + scope.siteIds.size + scope.deviceIds.size;
+  scope.kind === 'everywhere'
+    ? 0
+    : scope.tenantIds.size + scope.siteIds.size + scope.deviceIds.size;
 
 /** True when two scopes reach the same records. */
 export function sameScope(one: Scope, other: Scope): boolean {
   if (one.kind === 'everywhere' || other.kind === 'everywhere') return one.kind === other.kind;
-  const same = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && [...a].every((id) => b.has(id));
-  return same(one.tenantIds, other.tenantIds) && same(one.siteIds, other.siteIds) && same(one.deviceIds, other.deviceIds);
+  const same = (a: ReadonlySet<string>, b: ReadonlySet<string>) =>
+    a.size === b.size && [...a].every((id) => b.has(id));
+  return (
+    same(one.tenantIds, other.tenantIds) &&
+    same(one.siteIds, other.siteIds) &&
+    same(one.deviceIds, other.deviceIds)
+  );
 }
 
 /** True when nothing can be inside `scope`. */
@@ -95,9 +109,17 @@ export const isNowhere = (scope: Scope): boolean => scope.kind === 'within' && s
 
 /** A grant at a tenant, as identity headers give it. */
 export const grantAtTenant = (role: Role, tenantId: string): Grant => ({
-  role, level: tenantId === PLATFORM ? 'platform' : 'tenant', targetId: tenantId,
+  role,
+  level: tenantId === PLATFORM ? 'platform' : 'tenant',
+  targetId: tenantId,
 });
 
 /** A place in words, for messages. */
 export const placeInWords = ({ tenantId, siteId, deviceId }: Place): string =>
-  deviceId ? `device ${deviceId}` : siteId ? `site ${siteId}` : tenantId === PLATFORM ? 'the platform' : `tenant ${tenantId}`;
+  deviceId
+    ? `device ${deviceId}`
+    : siteId
+      ? `site ${siteId}`
+      : tenantId === PLATFORM
+        ? 'the platform'
+        : `tenant ${tenantId}`;

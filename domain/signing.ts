@@ -27,5 +27,8 @@ type Signed = { id: string; timestamp: number; body: string };
 /** The value of `webhook-signature`: one `v1,` HMAC-SHA256 of `id.timestamp.body` for each secret. */
 export const signatureOf = (secrets: readonly string[], { id, timestamp, body }: Signed): string =>
   secrets
-    .map((secret) => `v1,${createHmac('sha256', keyOf(secret)).update(`${id}.${timestamp}.${body}`).digest('base64')}`)
+    .map(
+      (secret) =>
+        `v1,${createHmac('sha256', keyOf(secret)).update(`${id}.${timestamp}.${body}`).digest('base64')}`,
+    )
     .join(' ');

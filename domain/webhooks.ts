@@ -33,26 +33,49 @@ export const MAX_ANSWER_BYTES = 4_096;
 export const MAX_WEBHOOKS = 100;
 
 /** Seconds before the second and each later attempt; what the webhook's own policy shortens. */
-const RETRY_DELAYS_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400] as const;
+const RETRY_DELAYS_SECONDS = [
+  5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400,
+] as const;
 
 /** What is sent to a webhook (Standard Webhooks): an event of the log, or a test, which has no sequence. */
 export const messageOf = <T extends TSchema, D extends TSchema>(type: T, data: D) =>
-  Type.Object({ type, timestamp: Type.String({ format: 'date-time' }), sequence: Type.Union([Type.Integer(), Type.Null()]), tenantId: Type.String(), data });
+  Type.Object({
+    type,
+    timestamp: Type.String({ format: 'date-time' }),
+    sequence: Type.Union([Type.Integer(), Type.Null()]),
+    tenantId: Type.String(),
+    data,
+  });
 
 /** How a webhook shortens the plan. */
 export const DeliveryRetryPolicy = Type.Object(
   {
-    maxAttempts: Type.Integer({ minimum: 1, maximum: RETRY_DELAYS_SECONDS.length + 1, description: 'All attempts, the first included; 10 unless given.' }),
-    maxIntervalSeconds: Type.Number({ minimum: 0.05, maximum: 86_400, description: 'No planned wait is longer; up to a tenth is added to each at random.' }),
+    maxAttempts: Type.Integer({
+      minimum: 1,
+      maximum: RETRY_DELAYS_SECONDS.length + 1,
+      description: 'All attempts, the first included; 10 unless given.',
+    }),
+    maxIntervalSeconds: Type.Number({
+      minimum: 0.05,
+      maximum: 86_400,
+      description: 'No planned wait is longer; up to a tenth is added to each at random.',
+    }),
   },
   { additionalProperties: false, title: 'DeliveryRetryPolicy' },
 );
 export type DeliveryRetryPolicy = Static<typeof DeliveryRetryPolicy>;
 
-export const DEFAULT_DELIVERY_RETRY: DeliveryRetryPolicy = { maxAttempts: RETRY_DELAYS_SECONDS.length + 1, maxIntervalSeconds: 86_400 };
+export const DEFAULT_DELIVERY_RETRY: DeliveryRetryPolicy = {
+  maxAttempts: RETRY_DELAYS_SECONDS.length + 1,
+  maxIntervalSeconds: 86_400,
+};
 
 /** The retry policy of a delivery's job. */
-export const retryPolicyOf = (policy: DeliveryRetryPolicy): Partial<RetryPolicy> => ({ ...policy, intervalsSeconds: [...RETRY_DELAYS_SECONDS], jitter: 0.1 });
+export const retryPolicyOf = (policy: DeliveryRetryPolicy): Partial<RetryPolicy> => ({
+  ...policy,
+  intervalsSeconds: [...RETRY_DELAYS_SECONDS],
+  jitter: 0.1,
+});
 
 /** Statuses whose `Retry-After` is obeyed. */
 export const RETRY_AFTER_STATUSES = new Set([429, 502, 503, 504]);

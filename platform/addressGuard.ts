@@ -3,7 +3,12 @@ import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 export type OutboundErrorCode =
-  | 'url_not_allowed' | 'address_not_allowed' | 'name_not_found' | 'connect_failed' | 'timed_out' | 'bad_answer';
+  | 'url_not_allowed'
+  | 'address_not_allowed'
+  | 'name_not_found'
+  | 'connect_failed'
+  | 'timed_out'
+  | 'bad_answer';
 
 /** `transient`: the same request may succeed later. The message holds no path, query or credentials. */
 export class OutboundError extends Error {
@@ -22,7 +27,13 @@ export type AddressGuard = ReturnType<typeof createAddressGuard>;
 
 /** Where directories and identity providers of an organisation usually live. Link-local addresses are not among them. */
 export const PRIVATE_NETWORKS = [
-  '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '127.0.0.0/8', '::1/128', 'fc00::/7',
+  '10.0.0.0/8',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '::1/128',
+  'fc00::/7',
 ] as const;
 
 /** Where clouds tell a machine its credentials, in networks that are private ones otherwise. */
@@ -37,11 +48,17 @@ const unwrap = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
 export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
 
 export const notAllowed = (host: string): OutboundError =>
-  new OutboundError('address_not_allowed', `${host} is not a public address, and no exception is configured for it`, false);
+  new OutboundError(
+    'address_not_allowed',
+    `${host} is not a public address, and no exception is configured for it`,
+    false,
+  );
 
 /** Finds the addresses of a name, as `dns.lookup` with `all` does. */
 export type Resolve = (
-  hostname: string, options: LookupAllOptions, callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
 type Waiting = Parameters<Resolve>[2];
@@ -75,8 +92,11 @@ export function createAddressGuard(allow: readonly string[], resolve: Resolve = 
 
   function permits(address: string): boolean {
     const parsed = unwrap(address);
-    if (METADATA.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits))) return false;
-    const exempt = allowed.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits));
+    if (METADATA.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits)))
+      return false;
+    const exempt = allowed.some(
+      ([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits),
+    );
     // Of IPv6 only 2000::/3 is handed out as global unicast (IANA); the library calls everything unknown unicast.
     const global = parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST_6);
     return exempt || (global && parsed.range() === 'unicast');
@@ -86,10 +106,13 @@ export function createAddressGuard(allow: readonly string[], resolve: Resolve = 
   const lookup: LookupFunction = (hostname, options, callback) => {
     look(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
-      if (!addresses.every(({ address }) => permits(address))) return callback(notAllowed(hostname), []);
+      if (!addresses.every(({ address }) => permits(address)))
+        return callback(notAllowed(hostname), []);
       if (options.all) return callback(null, addresses);
       const [first] = addresses;
-      return first ? callback(null, first.address, first.family) : callback(new Error('no address'), []);
+      return first
+        ? callback(null, first.address, first.family)
+        : callback(new Error('no address'), []);
     });
   };
 

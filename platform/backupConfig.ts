@@ -3,7 +3,11 @@ import type { S3Settings } from './stores/s3.ts';
 import type { StoreKind } from './stores/store.ts';
 
 /** Where archives of backups are kept; `store` is where new ones go, undefined where there is no place for them. */
-export type BackupConfig = { folder: string | undefined; s3: S3Settings | undefined; store: StoreKind | undefined };
+export type BackupConfig = {
+  folder: string | undefined;
+  s3: S3Settings | undefined;
+  store: StoreKind | undefined;
+};
 
 const S3 = 'HOLDFAST_BACKUP_S3_';
 
@@ -11,8 +15,16 @@ function endpoint(read: Reader): string | undefined {
   const value = read.text(`${S3}ENDPOINT`);
   if (value === undefined) return undefined;
   const url = URL.parse(value);
-  if (!url || !/^https?:$/.test(url.protocol) || url.username !== '' || url.href !== `${url.origin}/`) {
-    read.bad(`${S3}ENDPOINT`, 'must be http or https with a host and nothing after it, such as https://s3.example.net');
+  if (
+    !url ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username !== '' ||
+    url.href !== `${url.origin}/`
+  ) {
+    read.bad(
+      `${S3}ENDPOINT`,
+      'must be http or https with a host and nothing after it, such as https://s3.example.net',
+    );
   }
   return url?.origin;
 }
@@ -20,20 +32,41 @@ function endpoint(read: Reader): string | undefined {
 function s3(read: Reader): S3Settings | undefined {
   const bucket = read.text(`${S3}BUCKET`);
   const rest = {
-    prefix: read.text(`${S3}PREFIX`) ?? '', region: read.text(`${S3}REGION`) ?? 'us-east-1', endpoint: endpoint(read),
-    accessKeyId: read.text(`${S3}ACCESS_KEY_ID`) ?? '', secretAccessKey: read.text(`${S3}SECRET_ACCESS_KEY`) ?? '',
+    prefix: read.text(`${S3}PREFIX`) ?? '',
+    region: read.text(`${S3}REGION`) ?? 'us-east-1',
+    endpoint: endpoint(read),
+    accessKeyId: read.text(`${S3}ACCESS_KEY_ID`) ?? '',
+    secretAccessKey: read.text(`${S3}SECRET_ACCESS_KEY`) ?? '',
   };
   if (bucket === undefined) return undefined;
-  if (!/^[a-z0-9][a-z0-9.-]{1,62}$/.test(bucket)) read.bad(`${S3}BUCKET`, 'must be the name of a bucket');
-  if (!/^[A-Za-z0-9/_.-]*$/.test(rest.prefix) || rest.prefix.startsWith('/')) read.bad(`${S3}PREFIX`, 'may have letters, digits, / _ . and -, and must not begin with /');
-  if (rest.accessKeyId === '' || rest.secretAccessKey === '') read.bad(`${S3}ACCESS_KEY_ID`, `and ${S3}SECRET_ACCESS_KEY must be given with ${S3}BUCKET`);
+  if (!/^[a-z0-9][a-z0-9.-]{1,62}$/.test(bucket))
+    read.bad(`${S3}BUCKET`, 'must be the name of a bucket');
+  if (!/^[A-Za-z0-9/_.-]*$/.test(rest.prefix) || rest.prefix.startsWith('/'))
+    read.bad(`${S3}PREFIX`, 'may have letters, digits, / _ . and -, and must not begin with /');
+  if (rest.accessKeyId === '' || rest.secretAccessKey === '')
+    read.bad(`${S3}ACCESS_KEY_ID`, `and ${S3}SECRET_ACCESS_KEY must be given with ${S3}BUCKET`);
   return { bucket, ...rest };
 }
 
 /** Reads what is said about backups. */
 export function readBackups(read: Reader): BackupConfig {
   const found = { folder: read.text('HOLDFAST_BACKUP_DIR'), s3: s3(read) };
-  const store = read.oneOf<StoreKind | 'auto'>('HOLDFAST_BACKUP_STORE', ['folder', 's3', 'auto'], 'auto');
-  if (store !== 'auto' && !found[store]) read.bad('HOLDFAST_BACKUP_STORE', `names ${store}, which is not configured`);
-  return { ...found, store: store === 'auto' ? (found.s3 ? 's3' : found.folder === undefined ? undefined : 'folder') : store };
+  const store = read.oneOf<StoreKind | 'auto'>(
+    'HOLDFAST_BACKUP_STORE',
+    ['folder', 's3', 'auto'],
+    'auto',
+  );
+  if (store !== 'auto' && !found[store])
+    read.bad('HOLDFAST_BACKUP_STORE', `names ${store}, which is not configured`);
+  return {
+    ...found,
+    store:
+      store === 'auto'
+        ? found.s3
+          ? 's3'
+          : found.folder === undefined
+            ? undefined
+            : 'folder'
+        : store,
+  };
 }

@@ -10,7 +10,11 @@ export type TemporalSettings = {
   address: string;
   namespace: string;
   apiKey: string | undefined;
-  tls: { serverName?: string; serverRootCACertificate?: Buffer; clientCertPair?: { crt: Buffer; key: Buffer } } | null;
+  tls: {
+    serverName?: string;
+    serverRootCACertificate?: Buffer;
+    clientCertPair?: { crt: Buffer; key: Buffer };
+  } | null;
   /** AES-256 keys of the payload codec, the first one encrypts. */
   codecKeys: readonly NamedKey[];
 };
@@ -19,11 +23,20 @@ export type Config = ReturnType<typeof readConfig>;
 
 export class ConfigError extends Error {}
 
-const LOG_LEVELS: readonly LogLevelName[] = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'];
+const LOG_LEVELS: readonly LogLevelName[] = [
+  'silent',
+  'fatal',
+  'error',
+  'warn',
+  'info',
+  'debug',
+  'trace',
+];
 
 function databaseUrl(read: Reader): string {
   const value = read.required('DATABASE_URL');
-  if (value !== '' && !/^postgres(ql)?:\/\//.test(value)) read.bad('DATABASE_URL', 'must begin with postgres://');
+  if (value !== '' && !/^postgres(ql)?:\/\//.test(value))
+    read.bad('DATABASE_URL', 'must begin with postgres://');
   return value;
 }
 
@@ -34,12 +47,16 @@ function keys(read: Reader, name: string): NamedKey[] {
     const key = Buffer.from(encoded, 'base64');
     if (!/^[A-Za-z0-9_-]{1,32}$/.test(id) || key.length !== 32) {
       // The value is a secret: say what is wrong without showing it.
-      read.bad(name, 'each entry must be id:key, the id of letters, digits, - and _, the key 32 bytes in base64');
+      read.bad(
+        name,
+        'each entry must be id:key, the id of letters, digits, - and _, the key 32 bytes in base64',
+      );
     }
     return { id, key };
   });
   // Sealed under one and opened with the other, every new secret would be lost.
-  if (new Set(keys.map(({ id }) => id)).size < keys.length) read.bad(name, 'names two keys with one id');
+  if (new Set(keys.map(({ id }) => id)).size < keys.length)
+    read.bad(name, 'names two keys with one id');
   return keys;
 }
 
@@ -49,7 +66,10 @@ function publicUrl(read: Reader): string | undefined {
   if (value === undefined) return undefined;
   const url = URL.parse(value);
   if (!url || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`) {
-    read.bad('HOLDFAST_PUBLIC_URL', 'must be http or https with a host and nothing after it, such as https://holdfast.example.net');
+    read.bad(
+      'HOLDFAST_PUBLIC_URL',
+      'must be http or https with a host and nothing after it, such as https://holdfast.example.net',
+    );
   }
   return url?.origin;
 }
@@ -61,7 +81,10 @@ function temporalTls(read: Reader): TemporalSettings['tls'] {
   const key = read.file('TEMPORAL_TLS_CLIENT_KEY_PATH');
   const serverName = read.text('TEMPORAL_TLS_SERVER_NAME');
   if ((crt === undefined) !== (key === undefined)) {
-    read.bad('TEMPORAL_TLS_CLIENT_CERT_PATH', 'and TEMPORAL_TLS_CLIENT_KEY_PATH must be given together');
+    read.bad(
+      'TEMPORAL_TLS_CLIENT_CERT_PATH',
+      'and TEMPORAL_TLS_CLIENT_KEY_PATH must be given together',
+    );
   }
   if (!enabled && !ca && !crt && !serverName) return null;
   return {
@@ -96,12 +119,17 @@ function isTooWide(cidr: string): boolean {
  */
 export function readArchiveConfig(env: Env) {
   const read = reader(env);
-  const config = { masterKeys: keys(read, 'HOLDFAST_MASTER_KEYS'), outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'), backups: readBackups(read) };
+  const config = {
+    masterKeys: keys(read, 'HOLDFAST_MASTER_KEYS'),
+    outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
+    backups: readBackups(read),
+  };
   if (read.problems.length > 0) throw unusable(read.problems);
   return config;
 }
 
-const unusable = (problems: readonly string[]) => new ConfigError(`The configuration is not usable:\n${problems.map((p) => `  ${p}`).join('\n')}`);
+const unusable = (problems: readonly string[]) =>
+  new ConfigError(`The configuration is not usable:\n${problems.map((p) => `  ${p}`).join('\n')}`);
 
 /**
  * The configuration of one process, from environment variables (docs/configuration.md).
@@ -140,9 +168,14 @@ export function readConfig(env: Env) {
   };
   // To trust half the internet is the same as to have no gateway at all.
   if (config.trustedGateways.filter((cidr) => ipaddr.isValidCIDR(cidr)).some(isTooWide)) {
-    read.bad('HOLDFAST_TRUSTED_GATEWAYS', `must not trust networks wider than /${MIN_PREFIX.ipv4} (IPv4) or /${MIN_PREFIX.ipv6} (IPv6)`);
+    read.bad(
+      'HOLDFAST_TRUSTED_GATEWAYS',
+      `must not trust networks wider than /${MIN_PREFIX.ipv4} (IPv4) or /${MIN_PREFIX.ipv6} (IPv6)`,
+    );
   }
   if (read.problems.length > 0) throw unusable(read.problems);
-  const unknown = Object.keys(env).filter((name) => name.startsWith('HOLDFAST_') && !read.known.has(name));
+  const unknown = Object.keys(env).filter(
+    (name) => name.startsWith('HOLDFAST_') && !read.known.has(name),
+  );
   return { ...config, unknownVariables: unknown };
 }

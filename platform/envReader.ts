@@ -34,7 +34,8 @@ export function reader(env: Env) {
     oneOf<T extends string>(name: string, allowed: readonly T[], fallback: T) {
       const value = raw(name);
       const found = allowed.find((each) => each === value);
-      if (value !== undefined && found === undefined) bad(name, `must be one of ${allowed.join(', ')}, not "${value}"`);
+      if (value !== undefined && found === undefined)
+        bad(name, `must be one of ${allowed.join(', ')}, not "${value}"`);
       return found ?? fallback;
     },
     flag(name: string, fallback: boolean) {
@@ -45,9 +46,13 @@ export function reader(env: Env) {
       return false;
     },
     cidrs(name: string) {
-      const parts = (raw(name) ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
+      const parts = (raw(name) ?? '')
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== '');
       for (const part of parts) {
-        if (!ipaddr.isValidCIDR(part)) bad(name, `"${part}" is not a CIDR such as 10.0.0.0/8 or ::1/128`);
+        if (!ipaddr.isValidCIDR(part))
+          bad(name, `"${part}" is not a CIDR such as 10.0.0.0/8 or ::1/128`);
       }
       return parts;
     },
@@ -57,7 +62,10 @@ export function reader(env: Env) {
       try {
         return readFileSync(path);
       } catch (error) {
-        bad(name, `cannot read the file (${error instanceof Error ? error.message : String(error)})`);
+        bad(
+          name,
+          `cannot read the file (${error instanceof Error ? error.message : String(error)})`,
+        );
         return undefined;
       }
     },

@@ -1,6 +1,12 @@
 import { isIP } from 'node:net';
 import { Agent, request as send } from 'undici';
-import { createAddressGuard, hostOf, notAllowed, OutboundError, type Resolve } from './addressGuard.ts';
+import {
+  createAddressGuard,
+  hostOf,
+  notAllowed,
+  OutboundError,
+  type Resolve,
+} from './addressGuard.ts';
 
 export type OutboundRequest = {
   url: string;
@@ -32,7 +38,14 @@ const MAX_BODY_BYTES = 65_536;
 const FETCH_TIMEOUT_MS = 10_000;
 
 /** Headers that belong to the connection or would let a caller speak for the server's name. */
-const FORBIDDEN_HEADERS = new Set(['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'expect']);
+const FORBIDDEN_HEADERS = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+]);
 
 /**
  * Headers with which a gateway says who asks and from where. A worker may be at an address that an API believes, this
@@ -45,7 +58,13 @@ const GATEWAY_HEADERS = /^(x-service-|x-forwarded-|forwarded$|x-real-ip$)/i;
  * redirects; the address that is really connected to must be global unicast or inside `allow` (CIDRs), and it
  * is checked after the name was resolved, at the time of the connection, so that rebinding leads nowhere.
  */
-export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]; resolve?: Resolve }) {
+export function createGuardedHttp({
+  allow,
+  resolve,
+}: {
+  allow: readonly string[];
+  resolve?: Resolve;
+}) {
   const { permits, lookup } = createAddressGuard(allow, resolve);
 
   const agent = new Agent({
@@ -61,7 +80,11 @@ export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]
   function checkUrl(text: string): URL {
     const url = URL.parse(text);
     if (!url || !['http:', 'https:'].includes(url.protocol)) {
-      throw new OutboundError('url_not_allowed', 'Only valid http and https URLs are allowed', false);
+      throw new OutboundError(
+        'url_not_allowed',
+        'Only valid http and https URLs are allowed',
+        false,
+      );
     }
     if (url.username !== '' || url.password !== '') {
       throw new OutboundError('url_not_allowed', 'A URL must not contain credentials', false);
@@ -98,7 +121,10 @@ export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]
           headersTimeout: 0,
           bodyTimeout: 0,
         });
-        const { text, truncated } = await readStart(answer.body, outbound.maxBodyBytes ?? MAX_BODY_BYTES);
+        const { text, truncated } = await readStart(
+          answer.body,
+          outbound.maxBodyBytes ?? MAX_BODY_BYTES,
+        );
         const retryAfterMs = parseRetryAfter(flat(answer.headers['retry-after']));
         return {
           status: answer.statusCode,
@@ -111,7 +137,11 @@ export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]
       } catch (error) {
         if (outbound.signal?.aborted) throw outbound.signal.reason;
         if (timeout.aborted) {
-          throw new OutboundError('timed_out', `No complete answer within ${outbound.timeoutMs} ms`, true);
+          throw new OutboundError(
+            'timed_out',
+            `No complete answer within ${outbound.timeoutMs} ms`,
+            true,
+          );
         }
         throw toOutboundError(error, url.hostname);
       }
@@ -122,11 +152,27 @@ export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]
      * than `MAX_BODY_BYTES` is an error.
      */
     async fetch(url: string, { method, headers, body, signal }: FetchOptions): Promise<Response> {
-      const text = typeof body === 'string' || body instanceof URLSearchParams ? { body: String(body) } : {};
-      const answer = await client.request({ url, method, headers, ...text, timeoutMs: FETCH_TIMEOUT_MS, ...(signal && { signal }) });
-      if (answer.truncated) throw new OutboundError('bad_answer', `The answer has more than ${MAX_BODY_BYTES} bytes`, false);
+      const text =
+        typeof body === 'string' || body instanceof URLSearchParams ? { body: String(body) } : {};
+      const answer = await client.request({
+        url,
+        method,
+        headers,
+        ...text,
+        timeoutMs: FETCH_TIMEOUT_MS,
+        ...(signal && { signal }),
+      });
+      if (answer.truncated)
+        throw new OutboundError(
+          'bad_answer',
+          `The answer has more than ${MAX_BODY_BYTES} bytes`,
+          false,
+        );
       const withoutBody = [101, 204, 205, 304].includes(answer.status);
-      return new Response(withoutBody ? null : answer.body, { status: answer.status, headers: answer.headers });
+      return new Response(withoutBody ? null : answer.body, {
+        status: answer.status,
+        headers: answer.headers,
+      });
     },
 
     close: () => agent.destroy(),
@@ -134,20 +180,39 @@ export function createGuardedHttp({ allow, resolve }: { allow: readonly string[]
   return client;
 }
 
-type FetchOptions = { method: string; headers: Readonly<Record<string, string>>; body?: unknown; signal?: AbortSignal };
+type FetchOptions = {
+  method: string;
+  headers: Readonly<Record<string, string>>;
+  body?: unknown;
+  signal?: AbortSignal;
+};
 
-const flat = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(', ') : value);
+const flat = (value: string | string[] | undefined) =>
+  Array.isArray(value) ? value.join(', ') : value;
 
 /** Answer headers that help to understand an answer; the rest may hold secrets. */
-const KEPT_HEADERS = ['content-type', 'content-length', 'date', 'etag', 'last-modified', 'retry-after', 'server'];
+const KEPT_HEADERS = [
+  'content-type',
+  'content-length',
+  'date',
+  'etag',
+  'last-modified',
+  'retry-after',
+  'server',
+];
 
 const pickHeaders = (headers: Record<string, string | string[] | undefined>) =>
-  Object.fromEntries(KEPT_HEADERS.flatMap((name) => {
-    const value = flat(headers[name]);
-    return value === undefined ? [] : [[name, value]];
-  }));
+  Object.fromEntries(
+    KEPT_HEADERS.flatMap((name) => {
+      const value = flat(headers[name]);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
 
-async function readStart(body: AsyncIterable<Buffer> & { destroy(): void; on(event: 'error', f: () => void): unknown }, maxBytes: number) {
+async function readStart(
+  body: AsyncIterable<Buffer> & { destroy(): void; on(event: 'error', f: () => void): unknown },
+  maxBytes: number,
+) {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
@@ -172,18 +237,32 @@ function parseRetryAfter(value: string | undefined): number | undefined {
 
 function toOutboundError(error: unknown, host: string): OutboundError {
   if (error instanceof OutboundError) return error;
-  const cause = error instanceof Error && error.cause instanceof OutboundError ? error.cause : undefined;
+  const cause =
+    error instanceof Error && error.cause instanceof OutboundError ? error.cause : undefined;
   if (cause) return cause;
   const { name, code = '' } = error as { name?: string; code?: string };
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return new OutboundError('name_not_found', `The name ${host} does not resolve`, true);
   }
   if (code === 'UND_ERR_INVALID_ARG') {
-    return new OutboundError('url_not_allowed', 'A header or the URL cannot be sent as it is', false);
+    return new OutboundError(
+      'url_not_allowed',
+      'A header or the URL cannot be sent as it is',
+      false,
+    );
   }
   if (name === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
     return new OutboundError('bad_answer', `${host} did not answer with valid HTTP`, true);
   }
-  if (code === 'UND_ERR_SOCKET') return new OutboundError('bad_answer', `${host} closed the connection before it had answered`, true);
-  return new OutboundError('connect_failed', `Cannot reach ${host}${code === '' ? '' : ` (${code})`}`, true);
+  if (code === 'UND_ERR_SOCKET')
+    return new OutboundError(
+      'bad_answer',
+      `${host} closed the connection before it had answered`,
+      true,
+    );
+  return new OutboundError(
+    'connect_failed',
+    `Cannot reach ${host}${code === '' ? '' : ` (${code})`}`,
+    true,
+  );
 }

@@ -16,5 +16,7 @@ export function createLog(level: LogLevelName, readable = process.stdout.isTTY):
     formatters: { level: (label: string) => ({ level: label }) },
     redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`]), censor: '********' },
   };
-  return readable ? pino(options, pretty({ colorize: true, sync: true, ignore: 'requestId' })) : pino(options);
+  return readable
+    ? pino(options, pretty({ colorize: true, sync: true, ignore: 'requestId' }))
+    : pino(options);
 }

@@ -15,7 +15,10 @@ type Options = { name: string; everyMs: number; atLeastMs?: number; log: Log };
  * Runs `round` again and again, `everyMs` apart, sooner when it returns how many milliseconds to wait, or at once while
  * it returns true ("there is more"). A failed round is logged and waits like any other.
  */
-export function startLoop({ name, everyMs, atLeastMs = 0, log }: Options, round: () => Promise<boolean | number>): Loop {
+export function startLoop(
+  { name, everyMs, atLeastMs = 0, log }: Options,
+  round: () => Promise<boolean | number>,
+): Loop {
   let stopped = false;
   let woken = false;
   let resting = false;

@@ -4,5 +4,7 @@ import ipaddr from 'ipaddr.js';
 export function networkOf(address: string | null): string {
   if (address === null || !ipaddr.isValid(address.replace(/%.*$/, ''))) return 'unknown';
   const parsed = ipaddr.process(address.replace(/%.*$/, ''));
-  return parsed.kind() === 'ipv4' ? parsed.toString() : `${parsed.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`;
+  return parsed.kind() === 'ipv4'
+    ? parsed.toString()
+    : `${parsed.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`;
 }

@@ -13,11 +13,15 @@ type Located = { allowPrivateNetwork: boolean };
 export function createProviderOutbound(allow: readonly string[]) {
   const withPrivate = [...allow, ...PRIVATE_NETWORKS];
   const guards = { strict: createAddressGuard(allow), relaxed: createAddressGuard(withPrivate) };
-  const clients = { strict: createGuardedHttp({ allow }), relaxed: createGuardedHttp({ allow: withPrivate }) };
+  const clients = {
+    strict: createGuardedHttp({ allow }),
+    relaxed: createGuardedHttp({ allow: withPrivate }),
+  };
   const kindOf = ({ allowPrivateNetwork }: Located) => (allowPrivateNetwork ? 'relaxed' : 'strict');
   return {
     guardFor: (config: Located): AddressGuard => guards[kindOf(config)],
     httpFor: (config: Located): GuardedHttp => clients[kindOf(config)],
-    close: async (): Promise<void> => void (await Promise.all([clients.strict.close(), clients.relaxed.close()])),
+    close: async (): Promise<void> =>
+      void (await Promise.all([clients.strict.close(), clients.relaxed.close()])),
   };
 }

@@ -18,7 +18,14 @@ const MAX_LISTED = 30;
 const RULE = 'x-rule';
 
 const build = (coerceTypes: boolean | 'array') => {
-  const ajv = new Ajv2020({ allErrors: true, strict: true, coerceTypes, useDefaults: true, allowUnionTypes: true, verbose: true });
+  const ajv = new Ajv2020({
+    allErrors: true,
+    strict: true,
+    coerceTypes,
+    useDefaults: true,
+    allowUnionTypes: true,
+    verbose: true,
+  });
   ajv.addKeyword({ keyword: RULE, schemaType: 'string' });
   // The plugin's types describe its CommonJS shape.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
@@ -29,28 +36,48 @@ const strictAjv = build(false);
 const coercingAjv = build('array');
 
 /** A name as a step of a JSON Pointer (RFC 6901, 3). */
-export const pointerStep = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
+export const pointerStep = (name: string): string =>
+  name.replaceAll('~', '~0').replaceAll('/', '~1');
 
-function toSchemaError({ instancePath, keyword, params, message, parentSchema }: ErrorObject): SchemaError {
+function toSchemaError({
+  instancePath,
+  keyword,
+  params,
+  message,
+  parentSchema,
+}: ErrorObject): SchemaError {
   if (keyword === 'required') {
-    return { pointer: `${instancePath}/${pointerStep(params.missingProperty)}`, code: 'required', message: 'is required' };
+    return {
+      pointer: `${instancePath}/${pointerStep(params.missingProperty)}`,
+      code: 'required',
+      message: 'is required',
+    };
   }
   if (keyword === 'additionalProperties') {
     const name: string = params.additionalProperty;
-    return { pointer: `${instancePath}/${pointerStep(name)}`, code: 'unknown_field', message: 'is not a known field' };
+    return {
+      pointer: `${instancePath}/${pointerStep(name)}`,
+      code: 'unknown_field',
+      message: 'is not a known field',
+    };
   }
   if (keyword === 'enum') {
     const allowed = params.allowedValues as unknown[];
-    const listed = allowed.length > MAX_LISTED ? `the ${allowed.length} values that are listed in the API reference` : allowed.join(', ');
+    const listed =
+      allowed.length > MAX_LISTED
+        ? `the ${allowed.length} values that are listed in the API reference`
+        : allowed.join(', ');
     return { pointer: instancePath, code: 'enum', message: `must be one of ${listed}` };
   }
-  if (keyword === 'pattern' && typeof parentSchema?.[RULE] === 'string') return { pointer: instancePath, code: 'pattern', message: parentSchema[RULE] };
+  if (keyword === 'pattern' && typeof parentSchema?.[RULE] === 'string')
+    return { pointer: instancePath, code: 'pattern', message: parentSchema[RULE] };
   return { pointer: instancePath, code: keyword, message: message ?? 'is not valid' };
 }
 
 function compile(ajv: Ajv2020, schema: TSchema): Check {
   const validate = ajv.compile(schema);
-  return (value) => (validate(value) ? [] : (validate.errors ?? []).slice(0, MAX_ERRORS).map(toSchemaError));
+  return (value) =>
+    validate(value) ? [] : (validate.errors ?? []).slice(0, MAX_ERRORS).map(toSchemaError);
 }
 
 /** A check of JSON values as they are. Fills in the schema's defaults. */

@@ -17,15 +17,25 @@ export function createVault(keys: readonly NamedKey[]) {
   return {
     /** Error: `master_key_missing`. */
     seal(text: string, context: string): string {
-      if (!current) throw new AppError('master_key_missing', 'HOLDFAST_MASTER_KEYS is not set, so no secret can be kept.');
+      if (!current)
+        throw new AppError(
+          'master_key_missing',
+          'HOLDFAST_MASTER_KEYS is not set, so no secret can be kept.',
+        );
       return `${VERSION}.${current.id}.${sealBytes(current.key, Buffer.from(text), context).toString('base64url')}`;
     },
 
     /** Errors: `master_key_missing` when its key is not there any more; an `Error` for a value that was changed. */
     open(sealed: string, context: string): string {
       const key = byId.get(keyIdOf(sealed));
-      if (!key) throw new AppError('master_key_missing', `HOLDFAST_MASTER_KEYS has no key ${keyIdOf(sealed)}.`);
-      return openBytes(key, Buffer.from(sealed.split('.')[2] ?? '', 'base64url'), context).toString('utf8');
+      if (!key)
+        throw new AppError(
+          'master_key_missing',
+          `HOLDFAST_MASTER_KEYS has no key ${keyIdOf(sealed)}.`,
+        );
+      return openBytes(key, Buffer.from(sealed.split('.')[2] ?? '', 'base64url'), context).toString(
+        'utf8',
+      );
     },
 
     /** The name of the key that seals, if there is one. */

@@ -2,7 +2,15 @@ import type { Caller } from '../domain/caller.ts';
 import { AppError } from '../domain/errors.ts';
 import type { Permission } from '../domain/permissions.ts';
 import type { Role } from '../domain/roles.ts';
-import { covers, isNowhere, placeInWords, scopeOf, type Place, type Rights, type Scope } from '../domain/scope.ts';
+import {
+  covers,
+  isNowhere,
+  placeInWords,
+  scopeOf,
+  type Place,
+  type Rights,
+  type Scope,
+} from '../domain/scope.ts';
 import type { Knex } from '../db/knex.ts';
 import type { Audit } from './audit.ts';
 import type { UserRights } from './rights.ts';
@@ -26,18 +34,30 @@ class Lacking extends Error {
 
 /** True when some grant reaches the place, whatever it gives. */
 const hasAnything = ({ grants }: Rights, { tenantId, siteId, deviceId }: Place): boolean =>
-  grants.some(({ level, targetId }) => level === 'platform' || [tenantId, siteId, deviceId].includes(targetId));
+  grants.some(
+    ({ level, targetId }) =>
+      level === 'platform' || [tenantId, siteId, deviceId].includes(targetId),
+  );
 
 /** Decides who may do what, and where. Every decision of the product is made here. */
 export function createAccess({ audit, rights }: { audit: Audit; rights: UserRights }) {
-  const holds = (rights: Rights, permission: Permission, place: Place): boolean => covers(scopeOf(rights, permission), place);
+  const holds = (rights: Rights, permission: Permission, place: Place): boolean =>
+    covers(scopeOf(rights, permission), place);
 
   async function deny(caller: Caller, permission: Permission, place: Place): Promise<never> {
     const { tenantId, siteId = null, deviceId = null } = place;
     // In the trail of the place, for whoever watches over it; strangers leave theirs where they stand.
     const trail = hasAnything(caller.rights, place) ? place.tenantId : caller.tenantId;
-    await audit.denied({ ...caller, tenantId: trail }, 'access.denied', { permission, tenantId, siteId, deviceId });
-    throw new AppError('permission_denied', `Permission ${permission} is missing at ${placeInWords(place)}.`);
+    await audit.denied({ ...caller, tenantId: trail }, 'access.denied', {
+      permission,
+      tenantId,
+      siteId,
+      deviceId,
+    });
+    throw new AppError(
+      'permission_denied',
+      `Permission ${permission} is missing at ${placeInWords(place)}.`,
+    );
   }
 
   function mustHave(caller: Caller, permission: Permission, place: Place): void {
@@ -72,7 +92,8 @@ export function createAccess({ audit, rights }: { audit: Audit; rights: UserRigh
 
     /** Throws `permission_denied` unless the caller holds `permission` anywhere: the door of a route. */
     async requireSomewhere(caller: Caller, permission: Permission): Promise<void> {
-      if (isNowhere(scopeOf(caller.rights, permission))) await deny(caller, permission, { tenantId: caller.tenantId });
+      if (isNowhere(scopeOf(caller.rights, permission)))
+        await deny(caller, permission, { tenantId: caller.tenantId });
     },
 
     /**
@@ -90,7 +111,10 @@ export function createAccess({ audit, rights }: { audit: Audit; rights: UserRigh
     mustHold,
 
     /** The caller with the rights held now. Inside a transaction that has called `lockAccess` they stay that. */
-    current: async (caller: Caller, trx: Knex): Promise<Caller> => ({ ...caller, rights: await rights.again(trx, caller) }),
+    current: async (caller: Caller, trx: Knex): Promise<Caller> => ({
+      ...caller,
+      rights: await rights.again(trx, caller),
+    }),
 
     /** Runs a use case that makes its checks inside its transaction: a denial is recorded when that is over. */
     denying,

@@ -22,15 +22,37 @@ export type OneTimeLogin = { username: string; oneTimePassword: string };
 const FIRST = 'admin';
 const ROLE = 'platform-admin';
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; ids: Ids; passwords: Passwords; throttle: Throttle };
+type Deps = {
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  ids: Ids;
+  passwords: Passwords;
+  throttle: Throttle;
+};
 
 /** The way in for whoever runs the installation: the first administrator, and the way back in. */
 export function createAdministrator({ db, commit, ids, passwords, throttle }: Deps) {
-  async function insert(work: Work<DispatchTask>, username: string, passwordHash: string): Promise<User> {
+  async function insert(
+    work: Work<DispatchTask>,
+    username: string,
+    passwordHash: string,
+  ): Promise<User> {
     const user = await User.query(await work.trx()).insertAndFetch({
-      id: ids.next('usr'), providerId: LOCAL_PROVIDER, externalId: null, externalGroups: [], username, displayName: username,
-      email: null, tenantId: PLATFORM, enabled: true, passwordHash, mustChangePassword: true, lastLoginAt: null,
-      createdAt: work.now, updatedAt: work.now, version: 1,
+      id: ids.next('usr'),
+      providerId: LOCAL_PROVIDER,
+      externalId: null,
+      externalGroups: [],
+      username,
+      displayName: username,
+      email: null,
+      tenantId: PLATFORM,
+      enabled: true,
+      passwordHash,
+      mustChangePassword: true,
+      lastLoginAt: null,
+      createdAt: work.now,
+      updatedAt: work.now,
+      version: 1,
     });
     work.audit('user.create', userSubject(user), { after: userView(user) });
     work.emit('auth.user.created', userSubject(user), userEvent(user));
@@ -40,10 +62,17 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
   async function reset(work: Work<DispatchTask>, known: User, passwordHash: string): Promise<User> {
     const trx = await work.trx();
     const user = await User.query(trx).patchAndFetchById(known.id, {
-      passwordHash, mustChangePassword: true, enabled: true, updatedAt: work.now, version: known.version + 1,
+      passwordHash,
+      mustChangePassword: true,
+      enabled: true,
+      updatedAt: work.now,
+      version: known.version + 1,
     });
     await endSessions(trx, { userId: user.id, reason: 'password_change', now: work.now });
-    work.audit('user.reset_password', userSubject(user), { before: userView(known), after: userView(user) });
+    work.audit('user.reset_password', userSubject(user), {
+      before: userView(known),
+      after: userView(user),
+    });
     work.emit('auth.user.updated', userSubject(user), userEvent(user));
     return user;
   }
@@ -52,8 +81,18 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
     const trx = await work.trx();
     if (await isAdministrator(trx, user.id)) return;
     const grant = await GrantRecord.query(trx).insertAndFetch({
-      id: ids.next('asg'), kind: 'assignment', userId: user.id, providerId: null, externalGroup: null, roleId: ROLE,
-      level: 'platform', tenantId: PLATFORM, siteId: null, deviceId: null, createdBy: 'system', createdAt: work.now,
+      id: ids.next('asg'),
+      kind: 'assignment',
+      userId: user.id,
+      providerId: null,
+      externalGroup: null,
+      roleId: ROLE,
+      level: 'platform',
+      tenantId: PLATFORM,
+      siteId: null,
+      deviceId: null,
+      createdBy: 'system',
+      createdAt: work.now,
     });
     noteGrant(work, 'create', grant);
   }
@@ -64,7 +103,9 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
       if (await User.query(db).select('id').first()) return undefined;
       const { oneTimePassword, passwordHash } = await passwords.makeUp();
       try {
-        await commit(systemCaller(PLATFORM, 'first-start'), async (work) => giveRole(work, await insert(work, FIRST, passwordHash)));
+        await commit(systemCaller(PLATFORM, 'first-start'), async (work) =>
+          giveRole(work, await insert(work, FIRST, passwordHash)),
+        );
       } catch (error) {
         // Another process was quicker, and has shown its password.
         if (isUniqueViolation(error)) return undefined;
@@ -78,7 +119,10 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
      * forgotten. Somebody who is no administrator yet is made one only when `promote` says so: undefined else. For the
      * command line only.
      */
-    async recover(username = FIRST, promote = false): Promise<(OneTimeLogin & { was: 'new' | 'known' }) | undefined> {
+    async recover(
+      username = FIRST,
+      promote = false,
+    ): Promise<(OneTimeLogin & { was: 'new' | 'known' }) | undefined> {
       const found = await findLocalUser(db, username);
       if (found && !promote && !(await isAdministrator(db, found.id))) return undefined;
       const { oneTimePassword, passwordHash } = await passwords.makeUp();
@@ -86,15 +130,34 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
         const trx = await work.trx();
         await lockAccess(trx);
         const known = await findLocalUser(trx, username).forUpdate();
-        await giveRole(work, known ? await reset(work, known, passwordHash) : await insert(work, username, passwordHash));
-        const opened = await Provider.query(trx).findById(LOCAL_PROVIDER).where({ enabled: false }).patch({ enabled: true, updatedAt: work.now });
-        if (opened > 0) work.audit('provider.update', { type: 'provider', id: LOCAL_PROVIDER }, { after: { enabled: true } });
+        await giveRole(
+          work,
+          known
+            ? await reset(work, known, passwordHash)
+            : await insert(work, username, passwordHash),
+        );
+        const opened = await Provider.query(trx)
+          .findById(LOCAL_PROVIDER)
+          .where({ enabled: false })
+          .patch({ enabled: true, updatedAt: work.now });
+        if (opened > 0)
+          work.audit(
+            'provider.update',
+            { type: 'provider', id: LOCAL_PROVIDER },
+            { after: { enabled: true } },
+          );
       });
       await throttle.forgive(localAccount(username));
-      return { username: found?.username ?? username, oneTimePassword, was: found ? 'known' : 'new' };
+      return {
+        username: found?.username ?? username,
+        oneTimePassword,
+        was: found ? 'known' : 'new',
+      };
     },
   };
 }
 
 const isAdministrator = async (db: Knex, userId: string): Promise<boolean> =>
-  (await GrantRecord.query(db).where({ user_id: userId, role_id: ROLE, level: 'platform' }).first()) !== undefined;
+  (await GrantRecord.query(db)
+    .where({ user_id: userId, role_id: ROLE, level: 'platform' })
+    .first()) !== undefined;

@@ -21,16 +21,30 @@ type Deps = { db: Knex; commit: Commit<DispatchTask>; ids: Ids; sessions: Sessio
 /** What happens when somebody has shown who they are, or has not. */
 export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
   const callerOf = (user: { id: string; tenantId: string }, source: RequestSource): Caller => ({
-    ...anonymousCaller(source), kind: 'session', actorId: user.id, tenantId: user.tenantId,
+    ...anonymousCaller(source),
+    kind: 'session',
+    actorId: user.id,
+    tenantId: user.tenantId,
   });
 
   /** Records why somebody was not let in, and says as little as possible about it. */
-  async function refuse(source: RequestSource, detail: Readonly<Record<string, unknown>> & { userId?: string | null }, message = 'Signing in failed.'): Promise<never> {
-    await audit.denied(anonymousCaller(source), 'login.failed', detail, { about: detail.userId ?? undefined });
+  async function refuse(
+    source: RequestSource,
+    detail: Readonly<Record<string, unknown>> & { userId?: string | null },
+    message = 'Signing in failed.',
+  ): Promise<never> {
+    await audit.denied(anonymousCaller(source), 'login.failed', detail, {
+      about: detail.userId ?? undefined,
+    });
     throw new AppError('login_failed', message);
   }
 
-  async function enter(work: Work<DispatchTask>, user: User, source: RequestSource, tenantId: string | undefined): Promise<SessionTokens> {
+  async function enter(
+    work: Work<DispatchTask>,
+    user: User,
+    source: RequestSource,
+    tenantId: string | undefined,
+  ): Promise<SessionTokens> {
     const trx = await work.trx();
     const entered = await User.query(trx).patchAndFetchById(user.id, { lastLoginAt: work.now });
     const after = { providerId: user.providerId, groups: user.externalGroups };
@@ -39,12 +53,30 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
   }
 
   /** Makes the record of a person whom a provider vouches for. */
-  async function make(work: Work<DispatchTask>, provider: Provider, profile: Profile, id: string): Promise<User> {
+  async function make(
+    work: Work<DispatchTask>,
+    provider: Provider,
+    profile: Profile,
+    id: string,
+  ): Promise<User> {
     const trx = await work.trx();
     const { externalId, groups: externalGroups, username, displayName, email } = profile;
     const user = await User.query(trx).insertAndFetch({
-      id, providerId: provider.id, externalId, externalGroups, username, displayName, email, tenantId: PLATFORM, enabled: true,
-      passwordHash: null, mustChangePassword: false, lastLoginAt: null, createdAt: work.now, updatedAt: work.now, version: 1,
+      id,
+      providerId: provider.id,
+      externalId,
+      externalGroups,
+      username,
+      displayName,
+      email,
+      tenantId: PLATFORM,
+      enabled: true,
+      passwordHash: null,
+      mustChangePassword: false,
+      lastLoginAt: null,
+      createdAt: work.now,
+      updatedAt: work.now,
+      version: 1,
     });
     work.audit('user.create', userSubject(user), { after: userView(user) });
     work.emit('auth.user.created', userSubject(user), userEvent(user));
@@ -56,25 +88,42 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
     const trx = await work.trx();
     const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
     const { groups: externalGroups, username, displayName, email } = profile;
-    const same = before.username === username && before.displayName === displayName && before.email === email;
+    const same =
+      before.username === username && before.displayName === displayName && before.email === email;
     const after = await User.query(trx).patchAndFetchById(id, {
-      externalGroups, username, displayName, email, ...(!same && { updatedAt: work.now, version: before.version + 1 }),
+      externalGroups,
+      username,
+      displayName,
+      email,
+      ...(!same && { updatedAt: work.now, version: before.version + 1 }),
     });
     if (!same) {
-      work.audit('user.update', userSubject(after), { before: userView(before), after: userView(after) });
+      work.audit('user.update', userSubject(after), {
+        before: userView(before),
+        after: userView(after),
+      });
       work.emit('auth.user.updated', userSubject(after), userEvent(after));
     }
     return after;
   }
 
   async function admit(
-    provider: Provider, profile: Profile, source: RequestSource, known: User | undefined, tenantId: string | undefined,
+    provider: Provider,
+    profile: Profile,
+    source: RequestSource,
+    known: User | undefined,
+    tenantId: string | undefined,
   ): Promise<SessionTokens | undefined> {
     const id = known?.id ?? ids.next('usr');
     return commit(callerOf(known ?? { id, tenantId: PLATFORM }, source), async (work) => {
-      const user = known ? await refresh(work, id, profile) : await make(work, provider, profile, id);
+      const user = known
+        ? await refresh(work, id, profile)
+        : await make(work, provider, profile, id);
       if (user.enabled) return enter(work, user, source, tenantId);
-      work.audit('login.failed', userSubject(user), { outcome: 'denied', after: { reason: 'disabled' } });
+      work.audit('login.failed', userSubject(user), {
+        outcome: 'denied',
+        after: { reason: 'disabled' },
+      });
       return undefined;
     });
   }
@@ -87,12 +136,21 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
       audit.denied(anonymousCaller(source), 'login.throttled', { providerId }),
 
     /** Begins a session of a local account whose password was right. Error: `login_failed`. */
-    async ofUser(known: User, source: RequestSource, tenantId: string | undefined): Promise<SessionTokens> {
+    async ofUser(
+      known: User,
+      source: RequestSource,
+      tenantId: string | undefined,
+    ): Promise<SessionTokens> {
       const tokens = await commit(callerOf(known, source), async (work) => {
-        const user = await User.query(await work.trx()).findById(known.id).forUpdate();
+        const user = await User.query(await work.trx())
+          .findById(known.id)
+          .forUpdate();
         // The account may have been disabled, or its password reset, while the hash was worked out.
         if (!user?.enabled || user.passwordHash !== known.passwordHash) {
-          work.audit('login.failed', userSubject(known), { outcome: 'denied', after: { reason: 'changed meanwhile' } });
+          work.audit('login.failed', userSubject(known), {
+            outcome: 'denied',
+            after: { reason: 'changed meanwhile' },
+          });
           return undefined;
         }
         return enter(work, user, source, tenantId);
@@ -102,14 +160,22 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
     },
 
     /** Begins a session of whoever a provider has vouched for. Error: `login_failed` when the account is disabled. */
-    async ofProfile(provider: Provider, profile: Profile, source: RequestSource, tenantId?: string): Promise<SessionTokens> {
-      const find = () => User.query(db).where({ provider_id: provider.id, external_id: profile.externalId }).first();
+    async ofProfile(
+      provider: Provider,
+      profile: Profile,
+      source: RequestSource,
+      tenantId?: string,
+    ): Promise<SessionTokens> {
+      const find = () =>
+        User.query(db).where({ provider_id: provider.id, external_id: profile.externalId }).first();
       const known = await find();
-      const tokens = await admit(provider, profile, source, known, tenantId).catch(async (error: unknown) => {
-        // Two first logins at once: the other one has made the record.
-        if (known || !isUniqueViolation(error)) throw error;
-        return admit(provider, profile, source, await find(), tenantId);
-      });
+      const tokens = await admit(provider, profile, source, known, tenantId).catch(
+        async (error: unknown) => {
+          // Two first logins at once: the other one has made the record.
+          if (known || !isUniqueViolation(error)) throw error;
+          return admit(provider, profile, source, await find(), tenantId);
+        },
+      );
       if (!tokens) throw new AppError('login_failed', 'The account is disabled.');
       return tokens;
     },

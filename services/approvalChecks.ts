@@ -17,9 +17,18 @@ export type ApprovalChecks = ReturnType<typeof createApprovalChecks>;
 /** Why a request would not be carried out as it stands. */
 export type Hindrance = ExecutionEnd & { error: { code: string; message: string } };
 
-const failed = (code: string, message: string): Hindrance => ({ execution: 'failed', error: { code, message } });
+const failed = (code: string, message: string): Hindrance => ({
+  execution: 'failed',
+  error: { code, message },
+});
 
-type Deps = { db: Knex; access: Access; rights: UserRights; jobTypes: JobTypes; writes: InventoryWrites };
+type Deps = {
+  db: Knex;
+  access: Access;
+  rights: UserRights;
+  jobTypes: JobTypes;
+  writes: InventoryWrites;
+};
 
 /** Looks whether a request that is approved, or may be, can be carried out now. */
 export function createApprovalChecks({ db, access, rights, jobTypes, writes }: Deps) {
@@ -36,20 +45,37 @@ export function createApprovalChecks({ db, access, rights, jobTypes, writes }: D
     const { jobType } = approval;
     if (jobType === null) return null;
     const type = jobTypes.find(jobType);
-    if (type?.onlyThrough !== null) return failed('unknown_job_type', `There are no jobs of the type ${jobType} any more`);
+    if (type?.onlyThrough !== null)
+      return failed('unknown_job_type', `There are no jobs of the type ${jobType} any more`);
     // The check fills in defaults: into a copy.
-    return jobTypes.accepts(type, structuredClone(boundPayload(approval))) ? null : failed('payload_invalid', `The payload is not what jobs of the type ${jobType} want any more`);
+    return jobTypes.accepts(type, structuredClone(boundPayload(approval)))
+      ? null
+      : failed(
+          'payload_invalid',
+          `The payload is not what jobs of the type ${jobType} want any more`,
+        );
   }
 
   async function planHindrance(approval: Approval, held: Rights): Promise<Hindrance | null> {
     if (!approval.mutations || !approval.plan) return null;
     try {
-      const difference = planDifference(approval.plan, await writes.rehearse(asRequester(approval, held), approval.mutations));
+      const difference = planDifference(
+        approval.plan,
+        await writes.rehearse(asRequester(approval, held), approval.mutations),
+      );
       if (!difference) return null;
-      return { execution: 'stale', error: { code: STALE_PLAN, message: 'What would happen now differs from what was asked for' }, difference };
+      return {
+        execution: 'stale',
+        error: {
+          code: STALE_PLAN,
+          message: 'What would happen now differs from what was asked for',
+        },
+        difference,
+      };
     } catch (error) {
       // Being overtaken by others is no reason: it is looked at again.
-      if (error instanceof AppError && error.code === 'limit_reached') return failed('cannot_plan', error.message);
+      if (error instanceof AppError && error.code === 'limit_reached')
+        return failed('cannot_plan', error.message);
       throw error;
     }
   }
@@ -58,9 +84,16 @@ export function createApprovalChecks({ db, access, rights, jobTypes, writes }: D
     /** Why it would not be carried out now; null when it would. */
     async hindranceOf(approval: Approval): Promise<Hindrance | null> {
       const held = await rights.ofAuthority(approval.authority);
-      if (contentHash(approval.contentKey, approval) !== approval.contentHash) return failed('content_changed', 'The request is not what it was when it was made');
+      if (contentHash(approval.contentKey, approval) !== approval.contentHash)
+        return failed('content_changed', 'The request is not what it was when it was made');
       if (!isAllowed(approval, held)) {
-        return { ...failed('permission_lost', `${approval.authority.actorId} may no longer do what the request asks for`), denied: true };
+        return {
+          ...failed(
+            'permission_lost',
+            `${approval.authority.actorId} may no longer do what the request asks for`,
+          ),
+          denied: true,
+        };
       }
       return bindingHindrance(approval) ?? (await planHindrance(approval, held));
     },
@@ -68,7 +101,10 @@ export function createApprovalChecks({ db, access, rights, jobTypes, writes }: D
     /** Whether those whose word counts have seen what would run. */
     async isCovered({ id, contentHash: hash, requiredApprovals }: Approval): Promise<boolean> {
       const words = await decisionsOf(db, id);
-      return words.filter(({ outcome, contentHash: seen }) => outcome === 'approved' && seen === hash).length >= requiredApprovals;
+      return (
+        words.filter(({ outcome, contentHash: seen }) => outcome === 'approved' && seen === hash)
+          .length >= requiredApprovals
+      );
     },
   };
 }

@@ -21,12 +21,16 @@ import type { Seen } from './approvals.ts';
 export type ApprovalPages = ReturnType<typeof createApprovalPages>;
 
 /** Somebody who is named, and whether they could decide. */
-export type NamedDecider = Pick<Holder, 'id' | 'username' | 'displayName'> & { mayDecide: boolean; reason: string | null };
+export type NamedDecider = Pick<Holder, 'id' | 'username' | 'displayName'> & {
+  mayDecide: boolean;
+  reason: string | null;
+};
 
 /** All that somebody needs who is to decide. */
 export type ApprovalPage = Seen & {
   deciders: { users: NamedDecider[]; roles: Role[] };
-  decisions: ApprovalDecision[]; comments: ApprovalComment[];
+  decisions: ApprovalDecision[];
+  comments: ApprovalComment[];
   /** Everybody who has a part in it and has an account. */
   people: ReadonlyMap<string, Pick<Holder, 'username' | 'displayName'>>;
   /** What the records are called that effects refer to, by their ids, where the reader may read them. */
@@ -45,11 +49,25 @@ export type ApprovalPage = Seen & {
  * Whether a reader is told of a record that changes: where they may read it, or where it lies inside the place of a request
  * that they may decide about. Catalogues are for all who may read inventory.
  */
-const isTold = (scope: Scope, { approval, refusal }: Seen) => ({ resource, place }: FrozenEffect): boolean =>
-  covers(scope, place) || (RESOURCES[resource].standing === 'catalogue' && !isNowhere(scope)) || (refusal === null && contains(placeOfApproval(approval), place));
+const isTold =
+  (scope: Scope, { approval, refusal }: Seen) =>
+  ({ resource, place }: FrozenEffect): boolean =>
+    covers(scope, place) ||
+    (RESOURCES[resource].standing === 'catalogue' && !isNowhere(scope)) ||
+    (refusal === null && contains(placeOfApproval(approval), place));
 
-function reasonNot({ id, username, enabled, holds }: Holder, { approval }: Seen, decisions: readonly ApprovalDecision[]): string | null {
-  if (decisions.some(({ actorId, actorNames }) => actorId === id || isSamePerson(actorNames, [id, username].map(normalName)))) return 'already_decided';
+function reasonNot(
+  { id, username, enabled, holds }: Holder,
+  { approval }: Seen,
+  decisions: readonly ApprovalDecision[],
+): string | null {
+  if (
+    decisions.some(
+      ({ actorId, actorNames }) =>
+        actorId === id || isSamePerson(actorNames, [id, username].map(normalName)),
+    )
+  )
+    return 'already_decided';
   if (approval.status !== 'pending') return approval.status;
   if (isSamePerson(approval.requesterNames, [id, username].map(normalName))) return 'self_approval';
   if (!enabled) return 'disabled';
@@ -60,9 +78,16 @@ function reasonNot({ id, username, enabled, holds }: Holder, { approval }: Seen,
 const MAX_LOOKS = 4;
 
 export const NOT_LOOKED_AT = 'not_looked_at';
-const notLookedAt: Hindrance = { execution: 'failed', error: { code: NOT_LOOKED_AT, message: 'Whether it would be carried out now could not be looked at; read it again' } };
+const notLookedAt: Hindrance = {
+  execution: 'failed',
+  error: {
+    code: NOT_LOOKED_AT,
+    message: 'Whether it would be carried out now could not be looked at; read it again',
+  },
+};
 
-const isOfInventory = (name: string | null): name is ResourceName => name !== null && (RESOURCE_NAMES as readonly string[]).includes(name);
+const isOfInventory = (name: string | null): name is ResourceName =>
+  name !== null && (RESOURCE_NAMES as readonly string[]).includes(name);
 
 type Deps = { db: Knex; access: Access; checks: ApprovalChecks; log: Log };
 
@@ -75,22 +100,39 @@ export function createApprovalPages({ db, access, checks, log }: Deps) {
     const known = looks.get(approval.id);
     if (known) return known;
     if (looks.size >= MAX_LOOKS) return notLookedAt;
-    const look = checks.hindranceOf(approval).catch((error: unknown) => {
-      log.warn({ err: error, approvalId: approval.id }, 'a request could not be planned for its reader');
-      return notLookedAt;
-    }).finally(() => looks.delete(approval.id));
+    const look = checks
+      .hindranceOf(approval)
+      .catch((error: unknown) => {
+        log.warn(
+          { err: error, approvalId: approval.id },
+          'a request could not be planned for its reader',
+        );
+        return notLookedAt;
+      })
+      .finally(() => looks.delete(approval.id));
     looks.set(approval.id, look);
     return look;
   }
 
-  async function conflictsFor(scope: Scope, { own }: Seen, conflicts: readonly PlanConflict[]): Promise<ApprovalPage['tellConflict']> {
+  async function conflictsFor(
+    scope: Scope,
+    { own }: Seen,
+    conflicts: readonly PlanConflict[],
+  ): Promise<ApprovalPage['tellConflict']> {
     const readable = new Set<string>();
     for (const name of new Set(conflicts.map(({ resource }) => resource).filter(isOfInventory))) {
-      const ids = conflicts.flatMap(({ resource, id }) => (resource === name && id !== null ? [id] : []));
-      for (const { id } of await findReadable(db, RESOURCES[name], scope, ids)) readable.add(`${name}/${id}`);
+      const ids = conflicts.flatMap(({ resource, id }) =>
+        resource === name && id !== null ? [id] : [],
+      );
+      for (const { id } of await findReadable(db, RESOURCES[name], scope, ids))
+        readable.add(`${name}/${id}`);
     }
-    const isTold = ({ resource, id }: PlanConflict) => (id !== null && readable.has(`${resource ?? ''}/${id}`)) || (own && !isOfInventory(resource));
-    return (conflict) => (isTold(conflict) ? conflict : { ...conflict, message: 'a record stands against it', resource: null, id: null });
+    const isTold = ({ resource, id }: PlanConflict) =>
+      (id !== null && readable.has(`${resource ?? ''}/${id}`)) || (own && !isOfInventory(resource));
+    return (conflict) =>
+      isTold(conflict)
+        ? conflict
+        : { ...conflict, message: 'a record stands against it', resource: null, id: null };
   }
 
   /** What effects refer to, by its name; what is not there yet is in the effects themselves. */
@@ -99,11 +141,15 @@ export function createApprovalPages({ db, access, checks, log }: Deps) {
     for (const { resource, changes } of plan?.effects ?? []) {
       for (const { field, before, after } of changes) {
         const to = RESOURCES[resource].fields[field]?.reference;
-        for (const id of [before, after]) if (to !== undefined && typeof id === 'string') wanted.set(to, (wanted.get(to) ?? new Set()).add(id));
+        for (const id of [before, after])
+          if (to !== undefined && typeof id === 'string')
+            wanted.set(to, (wanted.get(to) ?? new Set()).add(id));
       }
     }
     const labels = new Map<string, string>();
-    for (const [name, ids] of wanted) for (const row of await findReadable(db, RESOURCES[name], scope, [...ids])) labels.set(row.id, labelOf(RESOURCES[name], row));
+    for (const [name, ids] of wanted)
+      for (const row of await findReadable(db, RESOURCES[name], scope, [...ids]))
+        labels.set(row.id, labelOf(RESOURCES[name], row));
     return labels;
   }
 
@@ -114,26 +160,54 @@ export function createApprovalPages({ db, access, checks, log }: Deps) {
       const scope = access.scope(caller, 'inventory:read');
       const open = approval.status === 'pending' || approval.execution === 'queued';
       const [roles, decisions, comments, hindrance, labels] = await Promise.all([
-        findRoles(db, assignees.roleIds), decisionsOf(db, approval.id), commentsOf(db, approval.id),
-        planned && open && approval.jobType !== null ? hindranceOf(approval) : null, labelsFor(scope, approval),
+        findRoles(db, assignees.roleIds),
+        decisionsOf(db, approval.id),
+        commentsOf(db, approval.id),
+        planned && open && approval.jobType !== null ? hindranceOf(approval) : null,
+        labelsFor(scope, approval),
       ]);
-      const involved = [approval.createdBy, approval.closedBy ?? '', ...[...decisions, ...comments].map(({ actorId }) => actorId)];
-      const people = await findHolders(db, [...new Set([...assignees.userIds, ...involved])], 'workflow:approve', placeOfApproval(approval));
+      const involved = [
+        approval.createdBy,
+        approval.closedBy ?? '',
+        ...[...decisions, ...comments].map(({ actorId }) => actorId),
+      ];
+      const people = await findHolders(
+        db,
+        [...new Set([...assignees.userIds, ...involved])],
+        'workflow:approve',
+        placeOfApproval(approval),
+      );
       const byId = new Map(people.map((person) => [person.id, person]));
       return {
-        ...seen, decisions, comments, hindrance, labels, people: byId,
+        ...seen,
+        decisions,
+        comments,
+        hindrance,
+        labels,
+        people: byId,
         isToldPlan: seen.own || seen.refusal === null || covers(scope, placeOfApproval(approval)),
         deciders: {
           users: assignees.userIds.flatMap((id): NamedDecider[] => {
             const person = byId.get(id);
             if (!person) return [];
             const reason = reasonNot(person, seen, decisions);
-            return [{ id, username: person.username, displayName: person.displayName, mayDecide: reason === null, reason }];
+            return [
+              {
+                id,
+                username: person.username,
+                displayName: person.displayName,
+                mayDecide: reason === null,
+                reason,
+              },
+            ];
           }),
           roles: [...roles.values()],
         },
         isTold: isTold(scope, seen),
-        tellConflict: await conflictsFor(scope, seen, [...(hindrance?.difference?.conflicts ?? []), ...(approval.difference?.conflicts ?? [])]),
+        tellConflict: await conflictsFor(scope, seen, [
+          ...(hindrance?.difference?.conflicts ?? []),
+          ...(approval.difference?.conflicts ?? []),
+        ]),
       };
     },
   };

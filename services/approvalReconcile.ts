@@ -5,7 +5,13 @@ import type { Approval } from '../db/models/Approval.ts';
 import { systemCaller } from '../domain/caller.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { approvalWorkflowId, startApproval, wakeApproval, type DispatchTask, type InspectWorkflow } from '../temporal/contracts.ts';
+import {
+  approvalWorkflowId,
+  startApproval,
+  wakeApproval,
+  type DispatchTask,
+  type InspectWorkflow,
+} from '../temporal/contracts.ts';
 import type { ApprovalRuns } from './approvalRuns.ts';
 import { approvalSubject } from './approvalTrail.ts';
 import { inRounds } from './inRounds.ts';
@@ -13,7 +19,12 @@ import { inRounds } from './inRounds.ts';
 export type ApprovalReconcile = ReturnType<typeof createApprovalReconcile>;
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; clock: Clock; log: Log; runs: ApprovalRuns; inspect: InspectWorkflow;
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  clock: Clock;
+  log: Log;
+  runs: ApprovalRuns;
+  inspect: InspectWorkflow;
   /** How long what begins is left alone. */
   graceMs: number;
   heartbeatMs: number;
@@ -26,7 +37,16 @@ const PENDING_MS = 3_600_000;
  * Finds requests that wait, or are to be carried out, and whose run is gone, closed or has not heard of it, so that no
  * decision is without consequence and none waits for ever.
  */
-export function createApprovalReconcile({ db, commit, clock, log, runs, inspect, graceMs, heartbeatMs }: Deps) {
+export function createApprovalReconcile({
+  db,
+  commit,
+  clock,
+  log,
+  runs,
+  inspect,
+  graceMs,
+  heartbeatMs,
+}: Deps) {
   const owe = (approval: Approval, action: string, task: DispatchTask): Promise<boolean> =>
     commit(systemCaller(approval.tenantId, 'reconcile'), (work) => {
       work.audit(action, approvalSubject(approval));
@@ -37,14 +57,22 @@ export function createApprovalReconcile({ db, commit, clock, log, runs, inspect,
   async function look(approval: Approval, owed: boolean): Promise<boolean> {
     if (owed) return false;
     const state = await inspect(approvalWorkflowId(approval.id));
-    if (!state.found) return owe(approval, 'workflow.redispatch', startApproval(approval, heartbeatMs));
-    if (state.status === 'running') return isOverdue(approval) && owe(approval, 'workflow.wake', wakeApproval(approval.id));
+    if (!state.found)
+      return owe(approval, 'workflow.redispatch', startApproval(approval, heartbeatMs));
+    if (state.status === 'running')
+      return isOverdue(approval) && owe(approval, 'workflow.wake', wakeApproval(approval.id));
     // Its job has an end of its own, which is the end of the request.
     if (approval.execution === 'running') return false;
-    log.warn({ approvalId: approval.id, status: approval.status, workflow: state }, 'closing a request whose run has ended');
+    log.warn(
+      { approvalId: approval.id, status: approval.status, workflow: state },
+      'closing a request whose run has ended',
+    );
     // What had expired by then has expired; what has not is closed for another reason.
     await runs.expire(approval.id);
-    await runs.close(approval.id, `the run that waited for the decision has ended: ${state.status}`);
+    await runs.close(
+      approval.id,
+      `the run that waited for the decision has ended: ${state.status}`,
+    );
     return true;
   }
 
@@ -58,8 +86,16 @@ export function createApprovalReconcile({ db, commit, clock, log, runs, inspect,
     const now = clock.now();
     const after = (ms: number) => new Date(now.getTime() + ms);
     return inRounds({ db, log }, signal, {
-      name: 'reconciling a request', look, workflowIdOf: ({ id }) => approvalWorkflowId(id),
-      take: (limit) => takeUnsettledApprovals(db, { now, pending: after(PENDING_MS), begun: after(graceMs), limit }),
+      name: 'reconciling a request',
+      look,
+      workflowIdOf: ({ id }) => approvalWorkflowId(id),
+      take: (limit) =>
+        takeUnsettledApprovals(db, {
+          now,
+          pending: after(PENDING_MS),
+          begun: after(graceMs),
+          limit,
+        }),
     });
   };
 }

@@ -21,7 +21,13 @@ const budgetOf = ({ kind, actorId, address }: Caller, action: string) =>
   kind === 'anonymous' ? `${action} ${networkOf(address)}` : `${kind}:${actorId}`;
 
 /** Notes in the audit trail what was tried and not allowed. */
-export function createAudit({ commit, metrics }: { commit: Commit<DispatchTask>; metrics: Metrics }) {
+export function createAudit({
+  commit,
+  metrics,
+}: {
+  commit: Commit<DispatchTask>;
+  metrics: Metrics;
+}) {
   let minute = 0;
   const refusals = new Map<string, number>();
 
@@ -30,7 +36,15 @@ export function createAudit({ commit, metrics }: { commit: Commit<DispatchTask>;
      * Records a denied attempt. Past the bound it records nothing, so that a flood cannot fill the trail. `about` is
      * the account that was tried, which has a budget of its own; `subject` is the record, where there is one.
      */
-    async denied(caller: Caller, action: string, detail: object, { about, subject = { type: 'request', id: caller.requestId } }: { about?: string | undefined; subject?: Subject } = {}): Promise<void> {
+    async denied(
+      caller: Caller,
+      action: string,
+      detail: object,
+      {
+        about,
+        subject = { type: 'request', id: caller.requestId },
+      }: { about?: string | undefined; subject?: Subject } = {},
+    ): Promise<void> {
       const now = Math.floor(Date.now() / 60_000);
       if (now !== minute) refusals.clear();
       minute = now;

@@ -11,8 +11,15 @@ import type { Access } from './access.ts';
 export type AuditTrail = ReturnType<typeof createAuditTrail>;
 
 export type AuditFilter = {
-  tenantId?: string; actorId?: string; action?: string; outcome?: string; subjectType?: string; subjectId?: string;
-  requestId?: string; since?: Date; until?: Date;
+  tenantId?: string;
+  actorId?: string;
+  action?: string;
+  outcome?: string;
+  subjectType?: string;
+  subjectId?: string;
+  requestId?: string;
+  since?: Date;
+  until?: Date;
 };
 
 /** Entries read at once for an export. */
@@ -27,12 +34,22 @@ export function createAuditTrail({ db, access }: { db: Knex; access: Access }) {
     const query = AuditEntry.query(db);
     whereInScope(query, access.scope(caller, 'audit:read'));
     whereGiven(query, {
-      tenant_id: filter.tenantId, actor_id: filter.actorId, action: filter.action, outcome: filter.outcome,
-      subject_type: filter.subjectType, subject_id: filter.subjectId, request_id: filter.requestId,
+      tenant_id: filter.tenantId,
+      actor_id: filter.actorId,
+      action: filter.action,
+      outcome: filter.outcome,
+      subject_type: filter.subjectType,
+      subject_id: filter.subjectId,
+      request_id: filter.requestId,
     });
-    const bound = (time: Date, slackMs: number) => firstIdAt('aud', new Date(time.getTime() + slackMs));
-    if (filter.since) void query.where('at', '>=', filter.since).where('id', '>=', bound(filter.since, -ID_SLACK_MS));
-    if (filter.until) void query.where('at', '<', filter.until).where('id', '<', bound(filter.until, ID_SLACK_MS));
+    const bound = (time: Date, slackMs: number) =>
+      firstIdAt('aud', new Date(time.getTime() + slackMs));
+    if (filter.since)
+      void query
+        .where('at', '>=', filter.since)
+        .where('id', '>=', bound(filter.since, -ID_SLACK_MS));
+    if (filter.until)
+      void query.where('at', '<', filter.until).where('id', '<', bound(filter.until, ID_SLACK_MS));
     return query;
   }
 
@@ -55,9 +72,16 @@ export function createAuditTrail({ db, access }: { db: Knex; access: Access }) {
     },
 
     /** Every matching entry, oldest first, a batch at a time. */
-    async *all(caller: Caller, filter: AuditFilter, signal: AbortSignal): AsyncGenerator<AuditEntry> {
-      for (let after = ''; !signal.aborted; ) {
-        const batch = await matching(caller, filter).where('id', '>', after).orderBy('id').limit(EXPORT_BATCH);
+    async *all(
+      caller: Caller,
+      filter: AuditFilter,
+      signal: AbortSignal,
+    ): AsyncGenerator<AuditEntry> {
+      for (let after = ''; !signal.aborted;) {
+        const batch = await matching(caller, filter)
+          .where('id', '>', after)
+          .orderBy('id')
+          .limit(EXPORT_BATCH);
         yield* batch;
         const last = batch.at(-1);
         if (!last || batch.length < EXPORT_BATCH) return;

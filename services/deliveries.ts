@@ -15,7 +15,13 @@ import type { Webhooks } from './webhooks.ts';
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; webhooks: Webhooks; queue: DeliveryQueue };
+type Deps = {
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  access: Access;
+  webhooks: Webhooks;
+  queue: DeliveryQueue;
+};
 
 /** What was, or is to be, sent to webhooks. */
 export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) {
@@ -30,7 +36,12 @@ export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) 
     read,
 
     /** A webhook's deliveries, newest first. Error: `not_found` for the webhook. */
-    async list(caller: Caller, webhookId: string, status: DeliveryStatus | undefined, page: PageRequest): Promise<Page<DeliveryView>> {
+    async list(
+      caller: Caller,
+      webhookId: string,
+      status: DeliveryStatus | undefined,
+      page: PageRequest,
+    ): Promise<Page<DeliveryView>> {
       await webhooks.read(caller, webhookId);
       return pageOfDeliveries(db, { webhookId, status }, page);
     },
@@ -46,13 +57,29 @@ export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) 
         const trx = await work.trx();
         // Whoever disables the webhook waits, and finds this delivery pending.
         const webhook = await Webhook.query(trx).findById(webhookId).forShare().throwIfNotFound();
-        if (!webhook.enabled) throw new AppError('webhook_disabled', `The webhook is ${webhook.deletedAt ? 'deleted' : 'disabled; enable it first'}.`);
+        if (!webhook.enabled)
+          throw new AppError(
+            'webhook_disabled',
+            `The webhook is ${webhook.deletedAt ? 'deleted' : 'disabled; enable it first'}.`,
+          );
         const before = await Delivery.query(trx).findById(id).forUpdate().throwIfNotFound();
         // One that waits for its next attempt gets a new job; the one before it finds that out when its time comes.
-        if (before.status === 'pending' && (before.underWay || before.jobId === null)) throw new AppError('delivery_pending', 'The delivery is under way, or next in its turn.');
-        await Delivery.query(trx).findById(id).patch({ status: 'pending', reason: null, owedAt: work.now });
-        const job = await queue.makeJob(work, { id, webhookId, tenantId, retryPolicy: webhook.retryPolicy });
-        work.audit('delivery.redeliver', { type: 'delivery', id }, { before: { status: before.status, jobId: before.jobId }, after: { jobId: job.id } });
+        if (before.status === 'pending' && (before.underWay || before.jobId === null))
+          throw new AppError('delivery_pending', 'The delivery is under way, or next in its turn.');
+        await Delivery.query(trx)
+          .findById(id)
+          .patch({ status: 'pending', reason: null, owedAt: work.now });
+        const job = await queue.makeJob(work, {
+          id,
+          webhookId,
+          tenantId,
+          retryPolicy: webhook.retryPolicy,
+        });
+        work.audit(
+          'delivery.redeliver',
+          { type: 'delivery', id },
+          { before: { status: before.status, jobId: before.jobId }, after: { jobId: job.id } },
+        );
         return job;
       });
     },

@@ -1,6 +1,16 @@
 import { NothingChanged, unlessNothing, type Commit, type Work } from '../db/commit.ts';
 import {
-  assignJobs, findCancelling, findToCancel, forgetCancelled, hasOwed, isCancelling, lockQueue, markCancelled, takeOwed, takePlace, type OwedDelivery,
+  assignJobs,
+  findCancelling,
+  findToCancel,
+  forgetCancelled,
+  hasOwed,
+  isCancelling,
+  lockQueue,
+  markCancelled,
+  takeOwed,
+  takePlace,
+  type OwedDelivery,
 } from '../db/deliveryQueue.ts';
 import type { Knex } from '../db/knex.ts';
 import { Job } from '../db/models/Job.ts';
@@ -35,7 +45,14 @@ const CANCEL_BATCH = 100;
 
 const CAUSE = 'delivery-queue';
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; jobTypes: JobTypes; starts: JobStarts; ends: JobEnds; log: Log };
+type Deps = {
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  jobTypes: JobTypes;
+  starts: JobStarts;
+  ends: JobEnds;
+  log: Log;
+};
 
 /**
  * Makes jobs for deliveries, of each webhook so many at once as it has room for. The others wait as rows: an endpoint
@@ -45,17 +62,29 @@ export function createDeliveryQueue({ db, commit, jobTypes, starts, ends, log }:
   const type = jobTypes.get(DELIVER);
 
   /** Makes a job for each of some deliveries, in the transaction of `work`; `placed`: they take a place of their webhook. */
-  async function makeJobs(work: Work<DispatchTask>, deliveries: readonly OwedDelivery[], { placed }: { placed: boolean }): Promise<Job[]> {
+  async function makeJobs(
+    work: Work<DispatchTask>,
+    deliveries: readonly OwedDelivery[],
+    { placed }: { placed: boolean },
+  ): Promise<Job[]> {
     const trx = await work.trx();
     const pairs = deliveries.map(({ id, webhookId, tenantId, retryPolicy }) => ({
       deliveryId: id,
       job: starts.make(
-        type, { type: DELIVER, payload: { deliveryId: id }, retryPolicy: retryPolicyOf(retryPolicy) }, systemCaller(tenantId, CAUSE),
-        { source: { kind: 'webhook', id: webhookId } }, work.now,
+        type,
+        { type: DELIVER, payload: { deliveryId: id }, retryPolicy: retryPolicyOf(retryPolicy) },
+        systemCaller(tenantId, CAUSE),
+        { source: { kind: 'webhook', id: webhookId } },
+        work.now,
       ),
     }));
     const made = await Job.query(trx).insert(pairs.map(({ job }) => job));
-    await assignJobs(trx, pairs.map(({ deliveryId, job }) => ({ deliveryId, jobId: job.id })), placed, work.now);
+    await assignJobs(
+      trx,
+      pairs.map(({ deliveryId, job }) => ({ deliveryId, jobId: job.id })),
+      placed,
+      work.now,
+    );
     for (const job of made) work.dispatch(starts.startOf(job, type));
     return made;
   }
@@ -65,11 +94,19 @@ export function createDeliveryQueue({ db, commit, jobTypes, starts, ends, log }:
       const trx = await work.trx();
       const some = await findToCancel(trx, webhookId, CANCEL_BATCH);
       // Jobs before deliveries, in the order in which the end of a job takes them.
-      const jobs = await Job.query(trx).whereIn('id', some.flatMap(({ jobId }) => jobId ?? [])).orderBy('id').forUpdate();
+      const jobs = await Job.query(trx)
+        .whereIn(
+          'id',
+          some.flatMap(({ jobId }) => jobId ?? []),
+        )
+        .orderBy('id')
+        .forUpdate();
       const count = await markCancelled(trx, some, reason, work.now);
       if (count === 0) throw new NothingChanged();
       for (const job of jobs) if (!isFinal(job.status)) await ends.cancel(work, job);
-      work.audit('webhook.cancel_deliveries', webhookSubject({ id: webhookId }), { after: { deliveries: count, reason } });
+      work.audit('webhook.cancel_deliveries', webhookSubject({ id: webhookId }), {
+        after: { deliveries: count, reason },
+      });
     });
 
   return {
@@ -77,7 +114,8 @@ export function createDeliveryQueue({ db, commit, jobTypes, starts, ends, log }:
     async admit(jobId: string): Promise<number | null> {
       const full = await takePlace(db, { jobId, room: ROOM, failingRoom: FAILING_ROOM });
       if (!full) return null;
-      const turnMs = ((full.places === ROOM ? ANSWERED_MS : EXCHANGE_MS) * full.waiting) / full.places / 2;
+      const turnMs =
+        ((full.places === ROOM ? ANSWERED_MS : EXCHANGE_MS) * full.waiting) / full.places / 2;
       return Math.min(Math.max(turnMs, MIN_PUT_OFF_MS), MAX_PUT_OFF_MS) * (0.5 + Math.random());
     },
 
@@ -101,7 +139,10 @@ export function createDeliveryQueue({ db, commit, jobTypes, starts, ends, log }:
         if (owed.length === 0) throw new NothingChanged();
         await makeJobs(work, owed, { placed: true });
         for (const [webhookId, some] of Map.groupBy(owed, (delivery) => delivery.webhookId)) {
-          work.audit('webhook.deliver', webhookSubject({ id: webhookId }), { after: { deliveries: some.length }, tenantId: some[0]?.tenantId ?? PLATFORM });
+          work.audit('webhook.deliver', webhookSubject({ id: webhookId }), {
+            after: { deliveries: some.length },
+            tenantId: some[0]?.tenantId ?? PLATFORM,
+          });
         }
         return { waiting: true, more: owed.length === BATCH };
       }).catch(unlessNothing({ waiting: true, more: false }));
@@ -114,7 +155,11 @@ export function createDeliveryQueue({ db, commit, jobTypes, starts, ends, log }:
       const webhooks = await findCancelling(db);
       for (const { id, tenantId, reason } of webhooks) {
         // One that fails is tried again in a later round; it does not hold up the others.
-        await cancelSome(id, tenantId, reason).catch(unlessNothing(undefined)).catch((error: unknown) => log.warn({ err: error, webhookId: id }, 'deliveries could not be cancelled'));
+        await cancelSome(id, tenantId, reason)
+          .catch(unlessNothing(undefined))
+          .catch((error: unknown) =>
+            log.warn({ err: error, webhookId: id }, 'deliveries could not be cancelled'),
+          );
       }
       return webhooks.length > 0;
     },

@@ -38,7 +38,12 @@ export function createEventRelay({ db, queue, ids, clock, log, metrics }: Deps) 
 
   async function publish(lockMs?: number): Promise<boolean> {
     if (!(await hasUnpublished(db))) return false;
-    const { types, deliveries } = await publishEvents(db, { limit: BATCH, now: clock.now(), ids, ...(lockMs !== undefined && { lockMs }) });
+    const { types, deliveries } = await publishEvents(db, {
+      limit: BATCH,
+      now: clock.now(),
+      ids,
+      ...(lockMs !== undefined && { lockMs }),
+    });
     metrics.eventsPublished.inc(types.length);
     // A change of a webhook may be that it was disabled: there is something to cancel.
     if (deliveries > 0 || types.some((type) => type.startsWith('webhook.'))) loops[1]?.wake();
@@ -64,10 +69,12 @@ export function createEventRelay({ db, queue, ids, clock, log, metrics }: Deps) 
       flushing = publishAll().finally(() => (flushing = undefined));
       return flushing;
     }
-    following ??= flushing.catch(() => undefined).then(() => {
-      following = undefined;
-      return flush();
-    });
+    following ??= flushing
+      .catch(() => undefined)
+      .then(() => {
+        following = undefined;
+        return flush();
+      });
     return following;
   }
 
@@ -85,8 +92,13 @@ export function createEventRelay({ db, queue, ids, clock, log, metrics }: Deps) 
 
     start(): void {
       loops = [
-        startLoop({ name: 'publish events', everyMs: EVERY_MS, atLeastMs: AT_LEAST_MS, log }, () => publish()),
-        startLoop({ name: 'queue deliveries', everyMs: EVERY_MS, atLeastMs: AT_LEAST_MS, log }, deliver),
+        startLoop({ name: 'publish events', everyMs: EVERY_MS, atLeastMs: AT_LEAST_MS, log }, () =>
+          publish(),
+        ),
+        startLoop(
+          { name: 'queue deliveries', everyMs: EVERY_MS, atLeastMs: AT_LEAST_MS, log },
+          deliver,
+        ),
       ];
     },
 

@@ -1,5 +1,10 @@
 import { deliveriesOf, type DeliveryView } from '../db/deliveryViews.ts';
-import { pageOfEvents, type EventFilter, type EventLogPage, type EventPage } from '../db/eventLog.ts';
+import {
+  pageOfEvents,
+  type EventFilter,
+  type EventLogPage,
+  type EventPage,
+} from '../db/eventLog.ts';
 import type { Knex } from '../db/knex.ts';
 import { Event } from '../db/models/Event.ts';
 import { whereInScope } from '../db/scopeSql.ts';
@@ -15,7 +20,15 @@ export type { EventFilter, EventPage } from '../db/eventLog.ts';
 export type EventWithDeliveries = { event: Event; deliveries: DeliveryView[] };
 
 /** The log of what happened, as callers read it. */
-export function createEvents({ db, access, relay }: { db: Knex; access: Access; relay: EventRelay }) {
+export function createEvents({
+  db,
+  access,
+  relay,
+}: {
+  db: Knex;
+  access: Access;
+  relay: EventRelay;
+}) {
   return {
     /** Events inside the caller's scope. What was committed before the call is in it. */
     async list(caller: Caller, filter: EventFilter, page: EventPage): Promise<EventLogPage> {
@@ -30,7 +43,10 @@ export function createEvents({ db, access, relay }: { db: Knex; access: Access; 
       whereInScope(query, access.scope(caller, 'event:read'));
       const event = await query;
       if (!event) throw notFound('event', id);
-      return { event, deliveries: await deliveriesOf(db, id, access.scope(caller, 'webhook:read')) };
+      return {
+        event,
+        deliveries: await deliveriesOf(db, id, access.scope(caller, 'webhook:read')),
+      };
     },
   };
 }

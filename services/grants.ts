@@ -20,8 +20,13 @@ export type Grants = ReturnType<typeof createGrants>;
 export type Grantee = { userId: string } | { providerId: string; externalGroup: string };
 
 export type GrantFilter = {
-  userId?: string; providerId?: string; externalGroup?: string; roleId?: string;
-  tenantId?: string; siteId?: string; deviceId?: string;
+  userId?: string;
+  providerId?: string;
+  externalGroup?: string;
+  roleId?: string;
+  tenantId?: string;
+  siteId?: string;
+  deviceId?: string;
 };
 
 type Kind = GrantRecord['kind'];
@@ -34,7 +39,8 @@ type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids }
 export function createGrants({ db, commit, access, ids }: Deps) {
   async function findRole(trx: Knex, roleId: string): Promise<Role> {
     const role = (await findRoles(trx, [roleId])).get(roleId);
-    if (!role) throw invalidField('body', '/roleId', 'not_found', `there is no role with id ${roleId}`);
+    if (!role)
+      throw invalidField('body', '/roleId', 'not_found', `there is no role with id ${roleId}`);
     return role;
   }
 
@@ -51,12 +57,22 @@ export function createGrants({ db, commit, access, ids }: Deps) {
     read: find,
 
     /** Grants of one kind inside the caller's scope, newest first. */
-    async list(caller: Caller, kind: Kind, filter: GrantFilter, page: PageRequest): Promise<Page<GrantRecord>> {
+    async list(
+      caller: Caller,
+      kind: Kind,
+      filter: GrantFilter,
+      page: PageRequest,
+    ): Promise<Page<GrantRecord>> {
       const query = GrantRecord.query(db).where({ kind });
       whereInScope(query, access.scope(caller, 'rbac:read'), PLACE_COLUMNS);
       whereGiven(query, {
-        user_id: filter.userId, provider_id: filter.providerId, external_group: filter.externalGroup, role_id: filter.roleId,
-        tenant_id: filter.tenantId, site_id: filter.siteId, device_id: filter.deviceId,
+        user_id: filter.userId,
+        provider_id: filter.providerId,
+        external_group: filter.externalGroup,
+        role_id: filter.roleId,
+        tenant_id: filter.tenantId,
+        site_id: filter.siteId,
+        device_id: filter.deviceId,
       });
       return keysetPage(query, page);
     },
@@ -65,41 +81,64 @@ export function createGrants({ db, commit, access, ids }: Deps) {
      * Gives a role. The caller needs `rbac:write` and every permission of the role where it is given.
      * Errors: `permission_denied`, `invalid_request` (user, provider, role, site or device unknown), `conflict`.
      */
-    async create(caller: Caller, grantee: Grantee, roleId: string, target: TargetRequest): Promise<GrantRecord> {
-      const { level, place } = await resolveTarget(db, target, access.scope(caller, 'rbac:write'), 'body');
+    async create(
+      caller: Caller,
+      grantee: Grantee,
+      roleId: string,
+      target: TargetRequest,
+    ): Promise<GrantRecord> {
+      const { level, place } = await resolveTarget(
+        db,
+        target,
+        access.scope(caller, 'rbac:write'),
+        'body',
+      );
       await access.require(caller, 'rbac:write', place);
       const kind: Kind = 'userId' in grantee ? 'assignment' : 'mapping';
-      return access.denying(caller, () => commit({ ...caller, tenantId: place.tenantId }, async (work) => {
-        const trx = await work.trx();
-        // Role and caller must stay what they are while the right to give it is checked.
-        await lockAccess(trx);
-        const now = await access.current(caller, trx);
-        access.mustHave(now, 'rbac:write', place);
-        access.mustHold(now, [{ role: await findRole(trx, roleId), place }]);
-        const grant = await GrantRecord.query(trx).insertAndFetch({
-          id: ids.next(kind === 'assignment' ? 'asg' : 'map'), kind, ...grantee, roleId, level,
-          tenantId: place.tenantId, siteId: place.siteId ?? null, deviceId: place.deviceId ?? null,
-          createdBy: caller.actorId, createdAt: work.now,
-        }).catch((error: unknown) => {
-          throw refusal(error, grantee);
-        });
-        noteGrant(work, 'create', grant);
-        return grant;
-      }));
+      return access.denying(caller, () =>
+        commit({ ...caller, tenantId: place.tenantId }, async (work) => {
+          const trx = await work.trx();
+          // Role and caller must stay what they are while the right to give it is checked.
+          await lockAccess(trx);
+          const now = await access.current(caller, trx);
+          access.mustHave(now, 'rbac:write', place);
+          access.mustHold(now, [{ role: await findRole(trx, roleId), place }]);
+          const grant = await GrantRecord.query(trx)
+            .insertAndFetch({
+              id: ids.next(kind === 'assignment' ? 'asg' : 'map'),
+              kind,
+              ...grantee,
+              roleId,
+              level,
+              tenantId: place.tenantId,
+              siteId: place.siteId ?? null,
+              deviceId: place.deviceId ?? null,
+              createdBy: caller.actorId,
+              createdAt: work.now,
+            })
+            .catch((error: unknown) => {
+              throw refusal(error, grantee);
+            });
+          noteGrant(work, 'create', grant);
+          return grant;
+        }),
+      );
     },
 
     /** Takes a role back. Errors: `not_found`, `permission_denied`, `last_administrator`. */
     async remove(caller: Caller, kind: Kind, id: string): Promise<void> {
       const known = await find(caller, kind, id);
       await access.require(caller, 'rbac:write', known);
-      await access.denying(caller, () => commit({ ...caller, tenantId: known.tenantId }, async (work) => {
-        const trx = await work.trx();
-        await keepingAdministrator(trx, async () => {
-          access.mustHave(await access.current(caller, trx), 'rbac:write', known);
-          if ((await GrantRecord.query(trx).deleteById(id)) === 0) throw notFound(kind, id);
-        });
-        noteGrant(work, 'delete', known);
-      }));
+      await access.denying(caller, () =>
+        commit({ ...caller, tenantId: known.tenantId }, async (work) => {
+          const trx = await work.trx();
+          await keepingAdministrator(trx, async () => {
+            access.mustHave(await access.current(caller, trx), 'rbac:write', known);
+            if ((await GrantRecord.query(trx).deleteById(id)) === 0) throw notFound(kind, id);
+          });
+          noteGrant(work, 'delete', known);
+        }),
+      );
     },
   };
 }
@@ -109,5 +148,10 @@ function refusal(error: unknown, grantee: Grantee): unknown {
   if (!isForeignKeyViolation(error)) return error;
   return 'userId' in grantee
     ? invalidField('body', '/userId', 'not_found', `there is no user with id ${grantee.userId}`)
-    : invalidField('body', '/providerId', 'not_found', `there is no provider with id ${grantee.providerId}`);
+    : invalidField(
+        'body',
+        '/providerId',
+        'not_found',
+        `there is no provider with id ${grantee.providerId}`,
+      );
 }

@@ -17,12 +17,18 @@ type Round<T> = {
 };
 
 /** Looks at all records that are due, batch by batch, until `signal` aborts. Returns how many were put right. */
-export async function inRounds<T>({ db, log }: { db: Knex; log: Log }, signal: AbortSignal, { name, take, workflowIdOf, look }: Round<T>): Promise<number> {
+export async function inRounds<T>(
+  { db, log }: { db: Knex; log: Log },
+  signal: AbortSignal,
+  { name, take, workflowIdOf, look }: Round<T>,
+): Promise<number> {
   let repaired = 0;
-  for (let full = true; full && !signal.aborted; ) {
+  for (let full = true; full && !signal.aborted;) {
     const taken = await take(BATCH);
     const owed = await withOutboxRow(db, taken.map(workflowIdOf));
-    repaired += await inTurns(log, signal, name, taken, (record) => look(record, owed.has(workflowIdOf(record))));
+    repaired += await inTurns(log, signal, name, taken, (record) =>
+      look(record, owed.has(workflowIdOf(record))),
+    );
     full = taken.length === BATCH;
   }
   return repaired;

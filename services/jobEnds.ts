@@ -24,8 +24,11 @@ type Sourced = Pick<Job, 'sourceKind' | 'sourceId'>;
  */
 async function lockSource(work: Work<DispatchTask>, { sourceKind, sourceId }: Sourced) {
   if (sourceId === null) return {};
-  if (sourceKind === 'schedule') return { schedule: await lockScheduleOf(await work.trx(), sourceId) };
-  return sourceKind === 'approval' ? { approval: await lockApproval(await work.trx(), sourceId) } : {};
+  if (sourceKind === 'schedule')
+    return { schedule: await lockScheduleOf(await work.trx(), sourceId) };
+  return sourceKind === 'approval'
+    ? { approval: await lockApproval(await work.trx(), sourceId) }
+    : {};
 }
 
 /**
@@ -34,15 +37,24 @@ async function lockSource(work: Work<DispatchTask>, { sourceKind, sourceId }: So
  */
 async function tellSource(work: Work<DispatchTask>, job: Ended): Promise<void> {
   const { schedule, approval } = await lockSource(work, job);
-  if (schedule && (await bufferedRun(await work.trx(), schedule.id))) work.dispatch(releaseSchedule(schedule, job.id));
-  if (approval?.execution === 'running' && approval.jobId === job.id) endExecution(work, approval, endOfJob(job));
+  if (schedule && (await bufferedRun(await work.trx(), schedule.id)))
+    work.dispatch(releaseSchedule(schedule, job.id));
+  if (approval?.execution === 'running' && approval.jobId === job.id)
+    endExecution(work, approval, endOfJob(job));
 }
 
 /** What belongs to the end of a job, whatever brings it about. */
-export function createJobEnds({ jobTypes, endings }: { jobTypes: JobTypes; endings: Readonly<Record<string, JobEnding>> }) {
+export function createJobEnds({
+  jobTypes,
+  endings,
+}: {
+  jobTypes: JobTypes;
+  endings: Readonly<Record<string, JobEnding>>;
+}) {
   /** Adds to the commit that ends a job: its event, what ends with it, and what has waited for it. */
   async function ended(work: Work<DispatchTask>, job: Ended): Promise<void> {
-    if (!jobTypes.find(job.type)?.quiet) work.emit(`job.${job.status}`, subject(job), eventData(job));
+    if (!jobTypes.find(job.type)?.quiet)
+      work.emit(`job.${job.status}`, subject(job), eventData(job));
     endings[job.type]?.(work, job);
     await tellSource(work, job);
   }
@@ -61,12 +73,26 @@ export function createJobEnds({ jobTypes, endings }: { jobTypes: JobTypes; endin
       const { id, status, attempts, cancelRequestedAt } = job;
       const at = work.now;
       const begun = status === 'running';
-      const line = { attempt: attempts, level: 'warn', message: 'Cancellation requested', data: null, at } as const;
-      work.change(jobChange(
-        id, { statuses: [status] },
-        { cancel_requested_at: cancelRequestedAt ?? at, updated_at: at, ...(!begun && { status: 'cancelled', finished_at: at }) },
-        [line], [jobLogged(id), ...(begun ? [] : [jobEnded(id)])],
-      ));
+      const line = {
+        attempt: attempts,
+        level: 'warn',
+        message: 'Cancellation requested',
+        data: null,
+        at,
+      } as const;
+      work.change(
+        jobChange(
+          id,
+          { statuses: [status] },
+          {
+            cancel_requested_at: cancelRequestedAt ?? at,
+            updated_at: at,
+            ...(!begun && { status: 'cancelled', finished_at: at }),
+          },
+          [line],
+          [jobLogged(id), ...(begun ? [] : [jobEnded(id)])],
+        ),
+      );
       work.dispatch(cancelJob(id));
       if (!begun) await ended(work, Object.assign(job, { status: 'cancelled' as const }));
     },

@@ -6,7 +6,8 @@ import { isFinal, type JobStatus } from '../domain/jobs.ts';
 import { jobLogged } from './jobTrail.ts';
 import { waitForChange } from './waitForChange.ts';
 
-export type FollowedLog = { kind: 'line'; line: JobLog } | { kind: 'end'; status: JobStatus } | { kind: 'idle' };
+export type FollowedLog =
+  { kind: 'line'; line: JobLog } | { kind: 'end'; status: JobStatus } | { kind: 'idle' };
 
 const FOLLOW_BATCH = 500;
 /** A quiet stream says that it is alive this often. */
@@ -14,7 +15,10 @@ const FOLLOW_IDLE_MS = 10_000;
 
 /** Yields the lines of a job's log after line number `after` as they are written, then the final status. */
 export async function* followLog(
-  { db, changes }: { db: Knex; changes: Changes }, jobId: string, after: number, signal: AbortSignal,
+  { db, changes }: { db: Knex; changes: Changes },
+  jobId: string,
+  after: number,
+  signal: AbortSignal,
 ): AsyncGenerator<FollowedLog> {
   let last = after;
   let saidAt = Date.now();
@@ -24,7 +28,10 @@ export async function* followLog(
     const job = await Job.query(db).findById(jobId).select('status');
     if (!job) return;
     const lines = await JobLog.query(db)
-      .where({ job_id: jobId }).where('line', '>', last).orderBy('line').limit(FOLLOW_BATCH);
+      .where({ job_id: jobId })
+      .where('line', '>', last)
+      .orderBy('line')
+      .limit(FOLLOW_BATCH);
     for (const line of lines) yield { kind: 'line', line };
     last = lines.at(-1)?.line ?? last;
     if (lines.length > 0) {

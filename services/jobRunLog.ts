@@ -31,7 +31,10 @@ export function createRunLog({ note, clock, log, job }: Deps) {
   let writing: Promise<void> = Promise.resolve();
 
   function take(atMost = Number.POSITIVE_INFINITY): Taken {
-    const taken = { lines: lines.slice(0, atMost), progress: progress === null ? {} : { progress } };
+    const taken = {
+      lines: lines.slice(0, atMost),
+      progress: progress === null ? {} : { progress },
+    };
     lines = lines.slice(atMost);
     progress = null;
     return taken;
@@ -39,12 +42,23 @@ export function createRunLog({ note, clock, log, job }: Deps) {
 
   async function flush() {
     const taken = take(MAX_FLUSH_LINES);
-    const guard = { statuses: ['running'], attempt: { runId: job.runId ?? '', number: job.attempts } };
+    const guard = {
+      statuses: ['running'],
+      attempt: { runId: job.runId ?? '', number: job.attempts },
+    };
     try {
       await note((db, now) =>
-        noteJobChange(db, jobChange(
-          job.id, guard, { ...taken.progress, updated_at: now }, taken.lines, [jobLogged(job.id)], { newVersion: false },
-        )),
+        noteJobChange(
+          db,
+          jobChange(
+            job.id,
+            guard,
+            { ...taken.progress, updated_at: now },
+            taken.lines,
+            [jobLogged(job.id)],
+            { newVersion: false },
+          ),
+        ),
       );
     } catch (error) {
       // The attempt matters more than its log: it goes on, and this goes with the next write.
@@ -63,7 +77,13 @@ export function createRunLog({ note, clock, log, job }: Deps) {
   }
 
   const add = (level: LogLevel, message: string, data?: object) =>
-    void lines.push({ attempt: job.attempts, level, message: clean(message), data: bounded(data), at: clock.now() });
+    void lines.push({
+      attempt: job.attempts,
+      level,
+      message: clean(message),
+      data: bounded(data),
+      at: clock.now(),
+    });
 
   return {
     /** A line of the job type; one past the bound is left out. */
@@ -106,5 +126,7 @@ function bounded(data: object | undefined): object | null {
   } catch {
     return { leftOut: 'not JSON' };
   }
-  return Buffer.byteLength(JSON.stringify(data)) <= MAX_DATA_BYTES ? data : { leftOut: `more than ${MAX_DATA_BYTES} bytes` };
+  return Buffer.byteLength(JSON.stringify(data)) <= MAX_DATA_BYTES
+    ? data
+    : { leftOut: `more than ${MAX_DATA_BYTES} bytes` };
 }

@@ -12,15 +12,23 @@ export type JobStarts = ReturnType<typeof createJobStarts>;
 /** What belongs to the begin of a job, whatever asks for it. */
 export function createJobStarts({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: number }) {
   /** The call that starts a job's run. */
-  const startOf = (job: { id: string; type: string; tenantId: string }, { lane, timeoutMs }: JobType): JobRun =>
-    startJob(job, { lane, timeoutMs, heartbeatMs });
+  const startOf = (
+    job: { id: string; type: string; tenantId: string },
+    { lane, timeoutMs }: JobType,
+  ): JobRun => startJob(job, { lane, timeoutMs, heartbeatMs });
 
   /** A job as it is written first, for those who write many at once. */
   const make = (type: JobType, request: JobRequest, caller: Caller, from: JobOrigin, now: Date) =>
     newJob(type, request, caller, from, { id: ids.next('job'), now });
 
   /** Adds a job to a commit, without its start: whoever adds it runs it. */
-  function record(work: Work<DispatchTask>, type: JobType, request: JobRequest, caller: Caller, from: JobOrigin = {}): Job {
+  function record(
+    work: Work<DispatchTask>,
+    type: JobType,
+    request: JobRequest,
+    caller: Caller,
+    from: JobOrigin = {},
+  ): Job {
     const job = work.insert(Job, make(type, request, caller, from, work.now));
     work.audit('job.create', subject(job), { after: auditView(job) });
     if (!type.quiet) work.emit('job.created', subject(job), eventData(job));
@@ -33,7 +41,13 @@ export function createJobStarts({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: n
     record,
 
     /** Adds a job that a caller asked for to a commit: the record, its trail and its start. */
-    add(work: Work<DispatchTask>, type: JobType, request: JobRequest, caller: Caller, from: JobOrigin = {}): Job {
+    add(
+      work: Work<DispatchTask>,
+      type: JobType,
+      request: JobRequest,
+      caller: Caller,
+      from: JobOrigin = {},
+    ): Job {
       const job = record(work, type, request, caller, from);
       work.dispatch(startOf(job, type));
       return job;

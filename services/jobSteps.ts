@@ -24,14 +24,23 @@ export type StepTools = StepsOf & {
 /** A step of a job as Temporal counts it. */
 export type StepAttempt = { jobId: string; attempt: number; signal: AbortSignal };
 
-type Deps = { db: Knex; note: Note; jobTypes: JobTypes; runs: Pick<JobRuns, 'parts'>; clock: Clock; log: Log };
+type Deps = {
+  db: Knex;
+  note: Note;
+  jobTypes: JobTypes;
+  runs: Pick<JobRuns, 'parts'>;
+  clock: Clock;
+  log: Log;
+};
 
 /** What the workflows of a job in steps do to its record: its begin, each step with its log and progress, its end. */
 export function createJobSteps({ db, note, jobTypes, runs: { parts }, clock, log }: Deps) {
   function steppedType(job: Job) {
     const type = jobTypes.find(job.type);
     if (type?.lane === 'steps') return type;
-    throw new JobFailure('unknown_job_type', 'This worker does not know the type', { retryable: false });
+    throw new JobFailure('unknown_job_type', 'This worker does not know the type', {
+      retryable: false,
+    });
   }
 
   const fail = async (job: Job, run: RunLog, error: unknown, attempt: number): Promise<never> => {
@@ -44,8 +53,22 @@ export function createJobSteps({ db, note, jobTypes, runs: { parts }, clock, log
     await run.settled();
     const { lines, progress } = run.take();
     if (lines.length === 0 && progress.progress === undefined) return;
-    const guard = { statuses: ['running'], attempt: { runId: job.runId ?? '', number: job.attempts } };
-    await persistently(() => note((on, now) => noteJobChange(on, jobChange(job.id, guard, { ...progress, updated_at: now }, lines, [jobLogged(job.id)], { newVersion: false }))), 'steps');
+    const guard = {
+      statuses: ['running'],
+      attempt: { runId: job.runId ?? '', number: job.attempts },
+    };
+    await persistently(
+      () =>
+        note((on, now) =>
+          noteJobChange(
+            on,
+            jobChange(job.id, guard, { ...progress, updated_at: now }, lines, [jobLogged(job.id)], {
+              newVersion: false,
+            }),
+          ),
+        ),
+      'steps',
+    );
   }
 
   return {
@@ -57,10 +80,19 @@ export function createJobSteps({ db, note, jobTypes, runs: { parts }, clock, log
       try {
         const type = steppedType(job);
         const caller = await parts.callerOf(job, type);
-        return await type.begin(job.payload, { jobId, caller, source: { kind: job.sourceKind, id: job.sourceId } });
+        return await type.begin(job.payload, {
+          jobId,
+          caller,
+          source: { kind: job.sourceKind, id: job.sourceId },
+        });
       } catch (error) {
         if (!(error instanceof JobFailure)) throw error;
-        return await fail(job, run, new JobFailure(error.code, error.message, { retryable: false }), 1);
+        return await fail(
+          job,
+          run,
+          new JobFailure(error.code, error.message, { retryable: false }),
+          1,
+        );
       }
     },
 
@@ -68,13 +100,24 @@ export function createJobSteps({ db, note, jobTypes, runs: { parts }, clock, log
      * Takes a step for a job that runs, with the rights that whoever it acts for holds now. Errors: `AttemptFailed`, the reason of
      * `signal`, database errors.
      */
-    async step<T>({ jobId, attempt, signal }: StepAttempt, take: (tools: StepTools) => Promise<T>): Promise<T> {
+    async step<T>(
+      { jobId, attempt, signal }: StepAttempt,
+      take: (tools: StepTools) => Promise<T>,
+    ): Promise<T> {
       const job = await Job.query(db).findById(jobId);
       if (job?.status !== 'running') throw new AttemptFailed('job_ended', null);
       await using run = createRunLog({ note, clock, log, job });
       try {
         const caller = await parts.callerOf(job, steppedType(job));
-        const result = await take({ jobId, caller, source: { kind: job.sourceKind, id: job.sourceId }, payload: job.payload, signal, log: run.log, progress: run.progress });
+        const result = await take({
+          jobId,
+          caller,
+          source: { kind: job.sourceKind, id: job.sourceId },
+          payload: job.payload,
+          signal,
+          log: run.log,
+          progress: run.progress,
+        });
         await flush(job, run);
         return result;
       } catch (error) {
@@ -95,7 +138,11 @@ export function createJobSteps({ db, note, jobTypes, runs: { parts }, clock, log
       run.note('info', 'Succeeded');
       run.progress(100);
       await run.settled();
-      await parts.finish(job, run.take(), { status: 'succeeded', result, guard: { statuses: ['running'], attempt: { runId, number: job.attempts } } });
+      await parts.finish(job, run.take(), {
+        status: 'succeeded',
+        result,
+        guard: { statuses: ['running'], attempt: { runId, number: job.attempts } },
+      });
     },
   };
 }

@@ -9,18 +9,38 @@ export const jobLogged = (jobId: string): string => `log:${jobId}`;
 export const subject = (job: { id: string }) => ({ type: 'job', id: job.id });
 
 export type JobView = Pick<
-  Job, 'id' | 'type' | 'tenantId' | 'status' | 'createdBy' | 'retryPolicy' | 'retryOf' | 'attempts' | 'error'
-  | 'sourceKind' | 'sourceId'
+  Job,
+  | 'id'
+  | 'type'
+  | 'tenantId'
+  | 'status'
+  | 'createdBy'
+  | 'retryPolicy'
+  | 'retryOf'
+  | 'attempts'
+  | 'error'
+  | 'sourceKind'
+  | 'sourceId'
 >;
 
 /** A job as the audit trail keeps it: never the payload or the result, which may hold secrets. */
 export const auditView = (job: JobView): object => ({
-  type: job.type, tenantId: job.tenantId, status: job.status, createdBy: job.createdBy,
-  retryPolicy: job.retryPolicy, retryOf: job.retryOf, attempts: job.attempts, error: job.error?.code ?? null,
+  type: job.type,
+  tenantId: job.tenantId,
+  status: job.status,
+  createdBy: job.createdBy,
+  retryPolicy: job.retryPolicy,
+  retryOf: job.retryOf,
+  attempts: job.attempts,
+  error: job.error?.code ?? null,
 });
 
 /** What an event tells of a job. */
 export const eventData = (job: JobView): EventData<'job.created'> => ({
-  jobId: job.id, type: job.type, status: job.status, attempts: job.attempts,
-  source: { kind: job.sourceKind, id: job.sourceId }, error: job.error?.code ?? null,
+  jobId: job.id,
+  type: job.type,
+  status: job.status,
+  attempts: job.attempts,
+  source: { kind: job.sourceKind, id: job.sourceId },
+  error: job.error?.code ?? null,
 });

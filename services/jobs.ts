@@ -39,8 +39,14 @@ export type JobFilter = {
 export type JobWithLogs = { job: Job; logs: JobLog[] };
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; access: Access; jobTypes: JobTypes; clock: Clock;
-  changes: Changes; starts: JobStarts; ends: JobEnds;
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  access: Access;
+  jobTypes: JobTypes;
+  clock: Clock;
+  changes: Changes;
+  starts: JobStarts;
+  ends: JobEnds;
 };
 
 /** Log lines that come with a read of a job; all of them are under `/logs`. */
@@ -70,7 +76,12 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
   }
 
   async function read(caller: Caller, jobId: string): Promise<JobWithLogs> {
-    const found = await findWithLogs(db, jobId, access.scope(caller, 'job:read'), EMBEDDED_LOG_LINES);
+    const found = await findWithLogs(
+      db,
+      jobId,
+      access.scope(caller, 'job:read'),
+      EMBEDDED_LOG_LINES,
+    );
     if (!found) throw notFound('job', jobId);
     return found;
   }
@@ -98,20 +109,36 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
       whereInScope(query, access.scope(caller, 'job:read'));
       if (filter.status) void query.whereIn('status', [...filter.status]);
       if (filter.type) void query.whereIn('type', [...filter.type]);
-      whereGiven(query, { tenant_id: filter.tenantId, created_by: filter.createdBy, retry_of: filter.retryOf });
+      whereGiven(query, {
+        tenant_id: filter.tenantId,
+        created_by: filter.createdBy,
+        retry_of: filter.retryOf,
+      });
       if (filter.createdAfter) {
-        void query.where('created_at', '>=', filter.createdAfter).where('id', '>=', idBound(filter.createdAfter, -ID_SLACK_MS));
+        void query
+          .where('created_at', '>=', filter.createdAfter)
+          .where('id', '>=', idBound(filter.createdAfter, -ID_SLACK_MS));
       }
       if (filter.createdBefore) {
-        void query.where('created_at', '<', filter.createdBefore).where('id', '<', idBound(filter.createdBefore, ID_SLACK_MS));
+        void query
+          .where('created_at', '<', filter.createdBefore)
+          .where('id', '<', idBound(filter.createdBefore, ID_SLACK_MS));
       }
       return keysetPage(query, page);
     },
 
     /** Log lines after line number `after`, oldest first, at most `limit`. Error: `not_found`. */
-    async logs(caller: Caller, jobId: string, { after, limit }: { after: number; limit: number }): Promise<JobLog[]> {
+    async logs(
+      caller: Caller,
+      jobId: string,
+      { after, limit }: { after: number; limit: number },
+    ): Promise<JobLog[]> {
       await find(caller, jobId, 'job:read');
-      return JobLog.query(db).where({ job_id: jobId }).where('line', '>', after).orderBy('line').limit(limit);
+      return JobLog.query(db)
+        .where({ job_id: jobId })
+        .where('line', '>', after)
+        .orderBy('line')
+        .limit(limit);
     },
 
     /**
@@ -125,12 +152,19 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
       // The trail of a record belongs to the record's tenant, wherever the caller stands.
       return commit({ ...caller, tenantId }, async (work) => {
         await ends.lockSource(work, found);
-        const job = await Job.query(await work.trx()).findById(id).forUpdate().throwIfNotFound();
+        const job = await Job.query(await work.trx())
+          .findById(id)
+          .forUpdate()
+          .throwIfNotFound();
         checkVersion(job, expectedVersion);
-        if (isFinal(job.status)) throw new AppError('job_finished', `The job has already ended: ${job.status}.`);
+        if (isFinal(job.status))
+          throw new AppError('job_finished', `The job has already ended: ${job.status}.`);
         const before = auditView(job);
         await ends.cancel(work, job);
-        work.audit('job.cancel', subject(job), { before, after: { ...auditView(job), cancelRequested: true } });
+        work.audit('job.cancel', subject(job), {
+          before,
+          after: { ...auditView(job), cancelRequested: true },
+        });
       });
     },
 
@@ -140,12 +174,19 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
      */
     async retry(caller: Caller, jobId: string): Promise<Job> {
       const { id } = await findToAct(caller, jobId, 'job:write');
-      const { type, payload, retryPolicy, status, tenantId, sourceKind } = await Job.query(db).findById(id).throwIfNotFound();
+      const { type, payload, retryPolicy, status, tenantId, sourceKind } = await Job.query(db)
+        .findById(id)
+        .throwIfNotFound();
       if (!isFinal(status)) throw new AppError('job_not_finished', `The job is still ${status}.`);
       const through = jobTypes.find(type)?.onlyThrough ?? null;
       // What was approved runs once, and only as it was planned.
-      if (sourceKind === 'approval') throw new AppError('job_not_retryable', 'The job was approved to run once; make another request.');
-      if (through !== null) throw new AppError('job_not_retryable', `Jobs of the type ${type} are made by ${through}.`);
+      if (sourceKind === 'approval')
+        throw new AppError(
+          'job_not_retryable',
+          'The job was approved to run once; make another request.',
+        );
+      if (through !== null)
+        throw new AppError('job_not_retryable', `Jobs of the type ${type} are made by ${through}.`);
       return create({ ...caller, tenantId }, { type, payload, retryPolicy }, { retryOf: jobId });
     },
 
@@ -154,10 +195,15 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
      * is not looked at before there is news of it.
      */
     readAtEnd: (caller: Caller, jobId: string, limits: WaitLimits): Promise<JobWithLogs> =>
-      waitForEnd({
-        topic: jobEnded(jobId), read: () => read(caller, jobId), isEnd: ({ job }) => isFinal(job.status),
-        hasEnded: async () => isFinal((await find(caller, jobId, 'job:read')).status),
-      }, limits),
+      waitForEnd(
+        {
+          topic: jobEnded(jobId),
+          read: () => read(caller, jobId),
+          isEnd: ({ job }) => isFinal(job.status),
+          hasEnded: async () => isFinal((await find(caller, jobId, 'job:read')).status),
+        },
+        limits,
+      ),
 
     /**
      * Follows a log: yields the lines after line number `after` as they are written, then the final status.
@@ -174,4 +220,5 @@ export function createJobs({ db, commit, access, jobTypes, clock, changes, start
 const ID_SLACK_MS = 5_000;
 
 /** Ids carry their time, so the key that the list is read by narrows it to a time as well. */
-const idBound = (time: Date, slackMs: number) => firstIdAt('job', new Date(time.getTime() + slackMs));
+const idBound = (time: Date, slackMs: number) =>
+  firstIdAt('job', new Date(time.getTime() + slackMs));

@@ -19,7 +19,11 @@ export type JobOrigin = { source?: JobSource; retryOf?: string; authority?: Auth
 
 /** A job as it is written first. */
 export function newJob(
-  type: JobType, request: JobRequest, caller: Caller, from: JobOrigin, { id, now }: { id: string; now: Date },
+  type: JobType,
+  request: JobRequest,
+  caller: Caller,
+  from: JobOrigin,
+  { id, now }: { id: string; now: Date },
 ) {
   const source = from.source ?? apiSource;
   return {

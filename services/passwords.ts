@@ -8,7 +8,8 @@ export type Passwords = ReturnType<typeof createPasswords>;
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** The hash of random bytes that nobody has kept, at the same cost. */
-const DECOY = '$argon2id$v=19$m=19456,t=2,p=1$0CBA5GRqSuafZC/f9A7prw$uePHghexK3W4DiIJB+gGZxKV6hoBWCVDiyHIXlyjGjo';
+const DECOY =
+  '$argon2id$v=19$m=19456,t=2,p=1$0CBA5GRqSuafZC/f9A7prw$uePHghexK3W4DiIJB+gGZxKV6hoBWCVDiyHIXlyjGjo';
 
 /** Each hash takes 19 MiB and a core for some tens of milliseconds: so many at once, and so many more waiting. */
 const MAX_AT_ONCE = 4;
@@ -26,7 +27,9 @@ export function createPasswords() {
   async function bounded<T>(work: () => Promise<T>): Promise<T> {
     if (running >= MAX_AT_ONCE) {
       if (waiting.length >= MAX_WAITING) {
-        throw new AppError('too_many_requests', 'Too many passwords are being checked.', { retryAfterSeconds: 2 });
+        throw new AppError('too_many_requests', 'Too many passwords are being checked.', {
+          retryAfterSeconds: 2,
+        });
       }
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else {
@@ -65,10 +68,13 @@ export function createPasswords() {
       };
       // Code points: what NIST SP 800-63B counts.
       const length = Array.from(spell(password)).length;
-      if (length < MIN_PASSWORD_LENGTH) refuse('minLength', `must have at least ${MIN_PASSWORD_LENGTH} characters`);
-      if (length > MAX_PASSWORD_LENGTH) refuse('maxLength', `must have at most ${MAX_PASSWORD_LENGTH} characters`);
+      if (length < MIN_PASSWORD_LENGTH)
+        refuse('minLength', `must have at least ${MIN_PASSWORD_LENGTH} characters`);
+      if (length > MAX_PASSWORD_LENGTH)
+        refuse('maxLength', `must have at most ${MAX_PASSWORD_LENGTH} characters`);
       const lower = spell(password).toLowerCase();
-      if (username.length >= 4 && lower.includes(username.toLowerCase())) refuse('username', 'must not contain the user name');
+      if (username.length >= 4 && lower.includes(username.toLowerCase()))
+        refuse('username', 'must not contain the user name');
       if (new Set(lower).size < 5) refuse('common', 'must have at least 5 different characters');
       common ??= readCommon();
       // A common password with digits or signs behind it is as easy to guess.
@@ -79,11 +85,18 @@ export function createPasswords() {
 
     /** A fingerprint of something that holds a secret: the same for the same text and context, and slow to guess. */
     fingerprint: (text: string, context: string): Promise<Buffer> =>
-      bounded(() => hashRaw(text, { ...COST, salt: createHash('sha256').update(context).digest().subarray(0, 16) })),
+      bounded(() =>
+        hashRaw(text, {
+          ...COST,
+          salt: createHash('sha256').update(context).digest().subarray(0, 16),
+        }),
+      ),
 
     /** Makes up a password of 120 random bits for somebody's first login. Error: `too_many_requests`. */
     async makeUp(): Promise<{ oneTimePassword: string; passwordHash: string }> {
-      const oneTimePassword = randomBytes(15).toString('base64url').replace(/(.{5})(?=.)/g, '$1.');
+      const oneTimePassword = randomBytes(15)
+        .toString('base64url')
+        .replace(/(.{5})(?=.)/g, '$1.');
       return { oneTimePassword, passwordHash: await hashOf(oneTimePassword) };
     },
   };

@@ -20,21 +20,42 @@ export type TestRequest = { username?: string; sampleClaims?: Record<string, unk
 export type TestReport = { ok: boolean; steps: TestStep[]; groups: string[]; roles: MappedRole[] };
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; providers: Providers;
-  ldap: ReturnType<typeof createLdap>; oidc: ReturnType<typeof createOidc>; saml: ReturnType<typeof createSaml>;
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  providers: Providers;
+  ldap: ReturnType<typeof createLdap>;
+  oidc: ReturnType<typeof createOidc>;
+  saml: ReturnType<typeof createSaml>;
 };
 
 /** Tries a provider out, without signing anybody in. */
 export function createProviderTest({ db, commit, providers, ldap, oidc, saml }: Deps) {
-  async function run(provider: Provider, { username }: TestRequest): Promise<{ steps: TestStep[]; groups?: string[] }> {
+  async function run(
+    provider: Provider,
+    { username }: TestRequest,
+  ): Promise<{ steps: TestStep[]; groups?: string[] }> {
     const config = providers.openConfig(provider);
     switch (provider.kind) {
-      case 'ldap': return ldap.test(config as LdapConfig, username);
-      case 'oidc': return oidc.test(config as OidcConfig);
-      case 'saml': return saml.test(config as SamlConfig);
+      case 'ldap':
+        return ldap.test(config as LdapConfig, username);
+      case 'oidc':
+        return oidc.test(config as OidcConfig);
+      case 'saml':
+        return saml.test(config as SamlConfig);
       case 'local': {
-        const count = await User.query(db).where({ provider_id: LOCAL_PROVIDER, enabled: true }).resultSize();
-        return { steps: [{ name: 'accounts', status: 'passed', message: `${count} enabled accounts.`, durationMs: 0 }] };
+        const count = await User.query(db)
+          .where({ provider_id: LOCAL_PROVIDER, enabled: true })
+          .resultSize();
+        return {
+          steps: [
+            {
+              name: 'accounts',
+              status: 'passed',
+              message: `${count} enabled accounts.`,
+              durationMs: 0,
+            },
+          ],
+        };
       }
     }
   }

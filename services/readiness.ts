@@ -40,7 +40,10 @@ export function createReadiness({ db, temporal, worker, workerIsVital }: Deps) {
       postgres().catch((): PartState => 'away'),
       within(CHECK_MS, temporal.check(CHECK_MS)),
     ]);
-    const parts: Report['parts'] = { postgres: postgresState, temporal: temporalThere ? 'ready' : 'away' };
+    const parts: Report['parts'] = {
+      postgres: postgresState,
+      temporal: temporalThere ? 'ready' : 'away',
+    };
     if (worker) parts.worker = worker.isRunning() && temporalThere ? 'ready' : 'starting';
     const missing = Object.values(parts).some((part) => part !== 'ready');
     const vital = postgresState !== 'ready' || (workerIsVital && missing);
@@ -57,6 +60,9 @@ export function createReadiness({ db, temporal, worker, workerIsVital }: Deps) {
 
 const within = (ms: number, work: PromiseLike<unknown>): Promise<boolean> =>
   Promise.race([
-    Promise.resolve(work).then(() => true, () => false),
+    Promise.resolve(work).then(
+      () => true,
+      () => false,
+    ),
     new Promise<boolean>((resolve) => setTimeout(resolve, ms, false).unref()),
   ]);

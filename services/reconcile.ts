@@ -9,7 +9,12 @@ import { systemCaller } from '../domain/caller.ts';
 import { KEEP_KEYS_MS } from '../domain/idempotency.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { jobWorkflowId, type DispatchTask, type InspectWorkflow, type WorkflowState } from '../temporal/contracts.ts';
+import {
+  jobWorkflowId,
+  type DispatchTask,
+  type InspectWorkflow,
+  type WorkflowState,
+} from '../temporal/contracts.ts';
 import { inRounds } from './inRounds.ts';
 import type { JobRuns } from './jobRuns.ts';
 import { subject } from './jobTrail.ts';
@@ -22,8 +27,14 @@ const KEEP_IMPORT_ROWS_MS = 30 * 86_400_000;
 export type Reconcile = ReturnType<typeof createReconcile>;
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; runs: JobRuns; jobTypes: JobTypes; clock: Clock; log: Log;
-  starts: JobStarts; inspect: InspectWorkflow;
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  runs: JobRuns;
+  jobTypes: JobTypes;
+  clock: Clock;
+  log: Log;
+  starts: JobStarts;
+  inspect: InspectWorkflow;
   /** A job is left alone for this long after it was created or last looked at. */
   graceMs: number;
 };
@@ -34,7 +45,17 @@ const PURGE_BATCH = 5_000;
  * Finds jobs that claim to wait or run and whose workflow is gone or closed, and gives them an end or a start,
  * so that no record stays `queued` or `running` for ever.
  */
-export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts, inspect, graceMs }: Deps) {
+export function createReconcile({
+  db,
+  commit,
+  runs,
+  jobTypes,
+  clock,
+  log,
+  starts,
+  inspect,
+  graceMs,
+}: Deps) {
   /** A queued job without a workflow and without an outbox row would wait for ever: owe its start again. */
   async function restart(job: Job) {
     const type = jobTypes.find(job.type);
@@ -49,7 +70,10 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts
     if (owed) return false;
     const state = await inspect(jobWorkflowId(job.id));
     if (state.found && state.status === 'running') return false;
-    log.warn({ jobId: job.id, status: job.status, workflow: state }, 'reconciling a job with its workflow');
+    log.warn(
+      { jobId: job.id, status: job.status, workflow: state },
+      'reconciling a job with its workflow',
+    );
     if (job.status === 'queued' && !state.found) return restart(job).then(() => true);
     const { status, code } = verdict(state);
     return runs.settle({ jobId: job.id, runId: job.runId ?? '' }, status, code);
@@ -60,8 +84,11 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts
     jobs(signal: AbortSignal): Promise<number> {
       const now = clock.now();
       return inRounds({ db, log }, signal, {
-        name: 'reconciling a job', look, workflowIdOf: ({ id }) => jobWorkflowId(id),
-        take: (limit) => takeUnsettled(db, { before: new Date(now.getTime() - graceMs), now, limit }),
+        name: 'reconciling a job',
+        look,
+        workflowIdOf: ({ id }) => jobWorkflowId(id),
+        take: (limit) =>
+          takeUnsettled(db, { before: new Date(now.getTime() - graceMs), now, limit }),
       });
     },
 
@@ -70,7 +97,10 @@ export function createReconcile({ db, commit, runs, jobTypes, clock, log, starts
       const before = new Date(clock.now().getTime() - KEEP_KEYS_MS);
       while ((await purgeKeys(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
       while ((await purgeExpired(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
-      const imports = { kept: new Date(clock.now().getTime() - KEEP_IMPORT_ROWS_MS), abandoned: before };
+      const imports = {
+        kept: new Date(clock.now().getTime() - KEEP_IMPORT_ROWS_MS),
+        abandoned: before,
+      };
       while ((await purgeImportRows(db, imports, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
     },
   };

@@ -15,23 +15,33 @@ const CHARACTERS_A_GRANT = 50;
 
 const MAX_HEADERS_KEPT = 1_000;
 
-const charactersOf = ({ principals = [] }: Rights): number => principals.reduce((sum, principal) => sum + principal.length, 0);
+const charactersOf = ({ principals = [] }: Rights): number =>
+  principals.reduce((sum, principal) => sum + principal.length, 0);
 
 /** Finds out what somebody holds. What was read once holds until a grant or a role changes. */
 export function createRights({ db }: { db: Knex }) {
   const ofUsers = new LRUCache<string, { version: number; rights: Rights }>({
-    maxSize: MAX_GRANTS_KEPT, sizeCalculation: ({ rights }) => rights.grants.length + 1 + Math.ceil(charactersOf(rights) / CHARACTERS_A_GRANT),
+    maxSize: MAX_GRANTS_KEPT,
+    sizeCalculation: ({ rights }) =>
+      rights.grants.length + 1 + Math.ceil(charactersOf(rights) / CHARACTERS_A_GRANT),
   });
   const ofHeaders = new LRUCache<string, Rights>({ max: MAX_HEADERS_KEPT });
 
-  const atTenant = (roleIds: readonly string[], tenantId: string, roles: ReadonlyMap<string, Role>): Rights => ({
+  const atTenant = (
+    roleIds: readonly string[],
+    tenantId: string,
+    roles: ReadonlyMap<string, Role>,
+  ): Rights => ({
     grants: roleIds.flatMap((id) => {
       const role = roles.get(id);
       return role ? [grantAtTenant(role, tenantId)] : [];
     }),
   });
 
-  async function ofUser(userId: string, { enabled, providerId, externalGroups, version }: Standing): Promise<Rights> {
+  async function ofUser(
+    userId: string,
+    { enabled, providerId, externalGroups, version }: Standing,
+  ): Promise<Rights> {
     if (!enabled) return NO_RIGHTS;
     const principals = principalsOf(userId, providerId, externalGroups);
     const key = createHash('sha256').update(JSON.stringify(principals)).digest('base64url');
@@ -54,7 +64,8 @@ export function createRights({ db }: { db: Knex }) {
 
     /** What role ids from a gateway give at its tenant; unknown ones give nothing. */
     async ofRoles(roleIds: readonly string[], tenantId: string): Promise<Rights> {
-      if (roleIds.some((id) => !BUILT_IN_ROLES.has(id))) return atTenant(roleIds, tenantId, await findRoles(db, roleIds));
+      if (roleIds.some((id) => !BUILT_IN_ROLES.has(id)))
+        return atTenant(roleIds, tenantId, await findRoles(db, roleIds));
       const key = JSON.stringify([tenantId, ...roleIds]);
       const known = ofHeaders.get(key);
       if (known) return known;
@@ -72,21 +83,37 @@ export function createRights({ db }: { db: Knex }) {
         const live = await isLive(trx, caller.session.id);
         const standing = await findStanding(trx, caller.actorId);
         if (!live || !standing?.enabled) return NO_RIGHTS;
-        const principals = principalsOf(caller.actorId, standing.providerId, standing.externalGroups);
+        const principals = principalsOf(
+          caller.actorId,
+          standing.providerId,
+          standing.externalGroups,
+        );
         return { grants: await findGrants(trx, principals), principals };
       }
-      const roles = await findRoles(trx, caller.rights.grants.map(({ role }) => role.id));
-      return { grants: caller.rights.grants.flatMap((grant) => {
-        const role = roles.get(grant.role.id);
-        return role ? [{ ...grant, role }] : [];
-      }) };
+      const roles = await findRoles(
+        trx,
+        caller.rights.grants.map(({ role }) => role.id),
+      );
+      return {
+        grants: caller.rights.grants.flatMap((grant) => {
+          const role = roles.get(grant.role.id);
+          return role ? [{ ...grant, role }] : [];
+        }),
+      };
     },
 
     /** What whoever asked for a job holds now. */
     async ofAuthority(authority: Authority): Promise<Rights> {
       if ('userId' in authority) return ofUserId(authority.userId);
-      const roles = await findRoles(db, authority.grants.map(({ roleId }) => roleId));
-      return { grants: authority.grants.flatMap(({ roleId, tenantId }) => atTenant([roleId], tenantId, roles).grants) };
+      const roles = await findRoles(
+        db,
+        authority.grants.map(({ roleId }) => roleId),
+      );
+      return {
+        grants: authority.grants.flatMap(
+          ({ roleId, tenantId }) => atTenant([roleId], tenantId, roles).grants,
+        ),
+      };
     },
   };
 }
@@ -95,4 +122,10 @@ export function createRights({ db }: { db: Knex }) {
 export const authorityOf = ({ kind, actorId, rights }: Caller): Authority =>
   kind === 'session'
     ? { actorId, userId: actorId }
-    : { actorId, grants: rights.grants.map(({ role, targetId }) => ({ roleId: role.id, tenantId: targetId })) };
+    : {
+        actorId,
+        grants: rights.grants.map(({ role, targetId }) => ({
+          roleId: role.id,
+          tenantId: targetId,
+        })),
+      };

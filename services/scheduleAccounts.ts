@@ -20,9 +20,14 @@ export function openTimes(schedule: Schedule, until: Date, limit: number): Date[
 
 /** Runs of kind `due` for times that nothing was done for; those with a run already are left out. */
 export const skippedTimes = (
-  ids: Ids, times: readonly Date[], withRun: ReadonlySet<number>, reasonOf: (dueAt: Date) => RunReason,
+  ids: Ids,
+  times: readonly Date[],
+  withRun: ReadonlySet<number>,
+  reasonOf: (dueAt: Date) => RunReason,
 ): SkippedTime[] =>
-  times.filter((dueAt) => !withRun.has(dueAt.getTime())).map((dueAt) => ({ id: ids.at('run', dueAt), dueAt, reason: reasonOf(dueAt) }));
+  times
+    .filter((dueAt) => !withRun.has(dueAt.getTime()))
+    .map((dueAt) => ({ id: ids.at('run', dueAt), dueAt, reason: reasonOf(dueAt) }));
 
 type Closing = {
   reason: RunReason;
@@ -38,26 +43,48 @@ type Closing = {
  * account for it first.
  */
 export async function closeTimes(
-  work: Work<DispatchTask>, trx: Knex, ids: Ids, schedule: Schedule, { reason, next, except = () => false }: Closing,
+  work: Work<DispatchTask>,
+  trx: Knex,
+  ids: Ids,
+  schedule: Schedule,
+  { reason, next, except = () => false }: Closing,
 ): Promise<void> {
   const { now } = work;
   if (schedule.nextDueAt === null) return;
   const times = openTimes(schedule, now, MAX_CLOSED + 1);
   if (times.length > MAX_CLOSED) {
-    throw new AppError('unavailable', 'More times were due while no worker ran than one request can account for. Start a worker, and try again.', { retryAfterSeconds: 60 });
+    throw new AppError(
+      'unavailable',
+      'More times were due while no worker ran than one request can account for. Start a worker, and try again.',
+      { retryAfterSeconds: 60 },
+    );
   }
   const withRun = await timesWithRun(trx, schedule.id, schedule.nextDueAt, now);
   const over = times.filter((dueAt) => !except(dueAt));
-  const skipped = skippedTimes(ids, over, withRun, (dueAt) => (!schedule.enabled ? 'disabled' : isMissed(schedule, dueAt, now) ? 'missed' : reason));
+  const skipped = skippedTimes(ids, over, withRun, (dueAt) =>
+    !schedule.enabled ? 'disabled' : isMissed(schedule, dueAt, now) ? 'missed' : reason,
+  );
   const written = await skipTimes(trx, schedule, skipped, next, now);
   if (!written) throw new Error('A schedule changed while its row was locked');
   tellTimes(work, schedule, written);
 }
 
 /** Adds to a commit what is told of times that were skipped, of each reason once. */
-export function tellTimes(work: Work<DispatchTask>, schedule: Schedule, skipped: readonly SkippedTime[]): void {
+export function tellTimes(
+  work: Work<DispatchTask>,
+  schedule: Schedule,
+  skipped: readonly SkippedTime[],
+): void {
   for (const [reason, times] of Map.groupBy(skipped, (time) => time.reason)) {
     const [first, last] = [times[0], times.at(-1)];
-    if (first && last) tellSkipped(work, schedule, { kind: 'due', outcome: 'skipped', reason, times: times.length, first: first.dueAt, last: last.dueAt });
+    if (first && last)
+      tellSkipped(work, schedule, {
+        kind: 'due',
+        outcome: 'skipped',
+        reason,
+        times: times.length,
+        first: first.dueAt,
+        last: last.dueAt,
+      });
   }
 }

@@ -11,9 +11,14 @@ import type { Access } from './access.ts';
 export type ScheduleLog = ReturnType<typeof createScheduleLog>;
 
 export type RunFilter = {
-  scheduleId?: string; tenantId?: string; kind?: RunKind; outcome?: readonly RunOutcome[]; reason?: RunReason;
+  scheduleId?: string;
+  tenantId?: string;
+  kind?: RunKind;
+  outcome?: readonly RunOutcome[];
+  reason?: RunReason;
   /** Times due from here on, and before there. */
-  since?: Date; until?: Date;
+  since?: Date;
+  until?: Date;
 };
 
 /** The proof of what became of every time due. */
@@ -33,7 +38,11 @@ export const createScheduleLog = ({ db, access }: { db: Knex; access: Access }) 
     },
 
     /** Runs inside the caller's scope, of deleted schedules too, latest time due first. */
-    list(caller: Caller, { scheduleId, tenantId, kind, outcome, reason, since, until }: RunFilter, page: PageRequest): Promise<Page<ScheduleRun>> {
+    list(
+      caller: Caller,
+      { scheduleId, tenantId, kind, outcome, reason, since, until }: RunFilter,
+      page: PageRequest,
+    ): Promise<Page<ScheduleRun>> {
       const query = visible(caller);
       whereGiven(query, { schedule_id: scheduleId, tenant_id: tenantId, kind, reason });
       if (outcome) void query.whereIn('outcome', [...outcome]);

@@ -7,14 +7,26 @@ import { systemCaller } from '../domain/caller.ts';
 import { PLATFORM } from '../domain/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { MAX_MIRRORS, mirrorSchedule, temporalScheduleId, type CompareMirror, type DispatchTask, type ListMirrors } from '../temporal/contracts.ts';
+import {
+  MAX_MIRRORS,
+  mirrorSchedule,
+  temporalScheduleId,
+  type CompareMirror,
+  type DispatchTask,
+  type ListMirrors,
+} from '../temporal/contracts.ts';
 import { inTurns } from './inTurns.ts';
 import { scheduleSubject } from './scheduleTrail.ts';
 
 export type ScheduleMirrors = ReturnType<typeof createScheduleMirrors>;
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; clock: Clock; log: Log; compare: CompareMirror; list: ListMirrors;
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  clock: Clock;
+  log: Log;
+  compare: CompareMirror;
+  list: ListMirrors;
   /** A schedule is compared in full again after this. */
   graceMs: number;
 };
@@ -27,7 +39,10 @@ export function createScheduleMirrors({ db, commit, clock, log, compare, list, g
   async function repair(id: string): Promise<boolean> {
     const difference = await compare(id);
     if (difference === null) return false;
-    log.warn({ scheduleId: id, difference }, 'a Temporal Schedule is not what its record says, and is put right');
+    log.warn(
+      { scheduleId: id, difference },
+      'a Temporal Schedule is not what its record says, and is put right',
+    );
     const schedule = await Schedule.query(db).findById(id).select('tenant_id');
     await commit(systemCaller(schedule?.tenantId ?? PLATFORM, 'reconcile'), (work) => {
       work.audit('schedule.repair', scheduleSubject({ id }), { before: { difference } });
@@ -41,11 +56,20 @@ export function createScheduleMirrors({ db, commit, clock, log, compare, list, g
     async compare(signal: AbortSignal): Promise<number> {
       const now = clock.now();
       const [wanted, there] = [await listMirrored(db, MAX_MIRRORS), await list()];
-      const suspects = new Set(await takeUnchecked(db, { before: new Date(now.getTime() - graceMs), now, limit: IN_FULL }));
+      const suspects = new Set(
+        await takeUnchecked(db, { before: new Date(now.getTime() - graceMs), now, limit: IN_FULL }),
+      );
       for (const [id, { paused }] of wanted) if (there.get(id)?.paused !== paused) suspects.add(id);
-      if (wanted.size < MAX_MIRRORS) for (const id of there.keys()) if (!wanted.has(id)) suspects.add(id);
+      if (wanted.size < MAX_MIRRORS)
+        for (const id of there.keys()) if (!wanted.has(id)) suspects.add(id);
       const owed = await withOutboxRow(db, [...suspects].map(temporalScheduleId));
-      return inTurns(log, signal, 'comparing a schedule with Temporal', [...suspects].filter((id) => !owed.has(temporalScheduleId(id))), repair);
+      return inTurns(
+        log,
+        signal,
+        'comparing a schedule with Temporal',
+        [...suspects].filter((id) => !owed.has(temporalScheduleId(id))),
+        repair,
+      );
     },
   };
 }

@@ -25,7 +25,10 @@ export type Verdict = { outcome: 'fired'; job: Job } | Hindrance | { outcome: 'b
 type Deps = { access: Access; jobTypes: JobTypes; starts: JobStarts; ends: JobEnds };
 
 /** A schedule's owner, who asked for all that it does when they saved it. */
-export const asOwner = ({ id, tenantId, owner }: Schedule): Caller => ({ ...systemCaller(tenantId, temporalScheduleId(id)), actorId: owner.actorId });
+export const asOwner = ({ id, tenantId, owner }: Schedule): Caller => ({
+  ...systemCaller(tenantId, temporalScheduleId(id)),
+  actorId: owner.actorId,
+});
 
 /** Decides what becomes of a run of a schedule whose row is locked. */
 export function createScheduleVerdicts({ access, jobTypes, starts, ends }: Deps) {
@@ -35,8 +38,11 @@ export function createScheduleVerdicts({ access, jobTypes, starts, ends }: Deps)
     // No such type, or one of which jobs are made by an operation of its own.
     if (type?.onlyThrough !== null) return { outcome: 'failed', reason: 'unknown_job_type' };
     // The check fills in defaults: into a copy.
-    if (!jobTypes.accepts(type, structuredClone(payload))) return { outcome: 'failed', reason: 'payload_invalid' };
-    const allowed = permissionsFor(type).every((permission) => access.holds(held, permission, { tenantId }));
+    if (!jobTypes.accepts(type, structuredClone(payload)))
+      return { outcome: 'failed', reason: 'payload_invalid' };
+    const allowed = permissionsFor(type).every((permission) =>
+      access.holds(held, permission, { tenantId }),
+    );
     return allowed ? null : { outcome: 'skipped', reason: 'owner_denied' };
   }
 
@@ -44,40 +50,77 @@ export function createScheduleVerdicts({ access, jobTypes, starts, ends }: Deps)
   function makeJob(work: Work<DispatchTask>, schedule: Schedule): Job {
     const { jobType, payload, retryPolicy, owner } = schedule;
     const request = { type: jobType, payload, retryPolicy, createdBy: owner.actorId };
-    return starts.add(work, jobTypes.get(jobType), request, asOwner(schedule), { source: { kind: 'schedule', id: schedule.id }, authority: owner });
+    return starts.add(work, jobTypes.get(jobType), request, asOwner(schedule), {
+      source: { kind: 'schedule', id: schedule.id },
+      authority: owner,
+    });
   }
 
   /** Cancels the oldest of some jobs; true when that was all of them and none is left to wait for. */
-  async function cancelSome(work: Work<DispatchTask>, trx: Knex, jobIds: readonly string[]): Promise<boolean> {
+  async function cancelSome(
+    work: Work<DispatchTask>,
+    trx: Knex,
+    jobIds: readonly string[],
+  ): Promise<boolean> {
     const some = jobIds.slice(0, CANCEL_AT_ONCE);
-    const jobs = await Job.query(trx).whereIn('id', some).whereIn('status', ['queued', 'running']).orderBy('id').forUpdate();
+    const jobs = await Job.query(trx)
+      .whereIn('id', some)
+      .whereIn('status', ['queued', 'running'])
+      .orderBy('id')
+      .forUpdate();
     for (const job of jobs.filter(({ cancelRequestedAt }) => cancelRequestedAt === null)) {
-      work.audit('job.cancel', { type: 'job', id: job.id }, { after: { overlapPolicy: 'cancelOther' } });
+      work.audit(
+        'job.cancel',
+        { type: 'job', id: job.id },
+        { after: { overlapPolicy: 'cancelOther' } },
+      );
       await ends.cancel(work, job);
     }
     return jobIds.length <= CANCEL_AT_ONCE && jobs.every(({ status }) => status === 'cancelled');
   }
 
   /** Ends the wait of a run, and tells of it. */
-  async function dropBuffered(work: Work<DispatchTask>, trx: Knex, schedule: Schedule, reason: RunReason, kinds: readonly RunKind[] = RUN_KINDS): Promise<void> {
+  async function dropBuffered(
+    work: Work<DispatchTask>,
+    trx: Knex,
+    schedule: Schedule,
+    reason: RunReason,
+    kinds: readonly RunKind[] = RUN_KINDS,
+  ): Promise<void> {
     const run = await bufferedRun(trx, schedule.id);
     if (!run || !kinds.includes(run.kind)) return;
-    const ended = await ScheduleRun.query(trx).patchAndFetchById(run.id, { outcome: 'skipped', reason, decidedAt: work.now });
+    const ended = await ScheduleRun.query(trx).patchAndFetchById(run.id, {
+      outcome: 'skipped',
+      reason,
+      decidedAt: work.now,
+    });
     tellRun(work, schedule, ended);
   }
 
   /** Decides what a schedule does now, by its overlap policy. */
-  async function decide(work: Work<DispatchTask>, trx: Knex, schedule: Schedule, held: Rights): Promise<Verdict> {
+  async function decide(
+    work: Work<DispatchTask>,
+    trx: Knex,
+    schedule: Schedule,
+    held: Rights,
+  ): Promise<Verdict> {
     const hindered = hindrance(schedule, held);
     if (hindered) return hindered;
     const policy = schedule.overlapPolicy;
     if (policy === 'allowAll') return { outcome: 'fired', job: makeJob(work, schedule) };
-    const [unfinished, buffered] = [await unfinishedJobs(trx, schedule.id, CANCEL_AT_ONCE + 1), await bufferedRun(trx, schedule.id)];
-    if (unfinished.length === 0 && !buffered) return { outcome: 'fired', job: makeJob(work, schedule) };
-    if (policy === 'skip' || (policy === 'bufferOne' && buffered)) return { outcome: 'skipped', reason: 'overlap' };
+    const [unfinished, buffered] = [
+      await unfinishedJobs(trx, schedule.id, CANCEL_AT_ONCE + 1),
+      await bufferedRun(trx, schedule.id),
+    ];
+    if (unfinished.length === 0 && !buffered)
+      return { outcome: 'fired', job: makeJob(work, schedule) };
+    if (policy === 'skip' || (policy === 'bufferOne' && buffered))
+      return { outcome: 'skipped', reason: 'overlap' };
     if (policy === 'bufferOne') return { outcome: 'buffered' };
     await dropBuffered(work, trx, schedule, 'overlap');
-    return (await cancelSome(work, trx, unfinished)) ? { outcome: 'fired', job: makeJob(work, schedule) } : { outcome: 'buffered' };
+    return (await cancelSome(work, trx, unfinished))
+      ? { outcome: 'fired', job: makeJob(work, schedule) }
+      : { outcome: 'buffered' };
   }
 
   return { hindrance, makeJob, cancelSome, dropBuffered, decide };

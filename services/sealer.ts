@@ -12,7 +12,10 @@ export function createSealer({ db, log }: { db: Knex; log: Log }) {
   let loop: Loop | undefined;
   return {
     start(): void {
-      loop = startLoop({ name: 'seal audit', everyMs: EVERY_MS, log }, async () => (await sealAudit(db, BATCH)) === BATCH);
+      loop = startLoop(
+        { name: 'seal audit', everyMs: EVERY_MS, log },
+        async () => (await sealAudit(db, BATCH)) === BATCH,
+      );
     },
     stop: async (): Promise<void> => loop?.stop(),
     /** Seals what is there now. Returns how many entries. */

@@ -9,11 +9,24 @@ import { PLATFORM } from '../domain/scope.ts';
  * there; without one, the tenant of all grants, when it is one, else the user's own. Error: `invalid_request` at
  * `/tenantId`.
  */
-export async function sessionTenant(db: Knex, user: User, wanted: string | undefined): Promise<string> {
-  const reached = await findReachedTenants(db, principalsOf(user.id, user.providerId, user.externalGroups));
+export async function sessionTenant(
+  db: Knex,
+  user: User,
+  wanted: string | undefined,
+): Promise<string> {
+  const reached = await findReachedTenants(
+    db,
+    principalsOf(user.id, user.providerId, user.externalGroups),
+  );
   if (wanted !== undefined) {
-    if (wanted === user.tenantId || reached.includes(wanted) || reached.includes(PLATFORM)) return wanted;
-    throw invalidField('body', '/tenantId', 'not_held', 'is not a tenant where this user holds anything');
+    if (wanted === user.tenantId || reached.includes(wanted) || reached.includes(PLATFORM))
+      return wanted;
+    throw invalidField(
+      'body',
+      '/tenantId',
+      'not_held',
+      'is not a tenant where this user holds anything',
+    );
   }
   const [only, ...others] = reached;
   return only !== undefined && others.length === 0 ? only : user.tenantId;

@@ -16,7 +16,12 @@ export type SignIn = ReturnType<typeof createSignIn>;
 export type Credentials = { username: string; password: string; tenantId?: string };
 
 type Deps = {
-  db: Knex; log: Log; passwords: Passwords; throttle: Throttle; admission: Admission; providers: Providers;
+  db: Knex;
+  log: Log;
+  passwords: Passwords;
+  throttle: Throttle;
+  admission: Admission;
+  providers: Providers;
   ldap: ReturnType<typeof createLdap>;
 };
 
@@ -36,7 +41,10 @@ export function createSignIn({ db, log, passwords, throttle, admission, provider
      * With a local account. Somebody unknown, a wrong password and a disabled account take the same time and get
      * the same answer. Errors: `login_failed`, `too_many_requests`.
      */
-    async local({ username, password, tenantId }: Credentials, source: RequestSource): Promise<SessionTokens> {
+    async local(
+      { username, password, tenantId }: Credentials,
+      source: RequestSource,
+    ): Promise<SessionTokens> {
       const attempt = await counted(source, LOCAL_PROVIDER, localAccount(username));
       const [user, provider] = await Promise.all([
         findLocalUser(db, username),
@@ -45,20 +53,37 @@ export function createSignIn({ db, log, passwords, throttle, admission, provider
       const right = await passwords.verify(user?.passwordHash, password);
       if (!right || !user?.enabled || !provider?.enabled) {
         // What was typed as a name may be a password: only names of accounts are recorded.
-        const detail = { providerId: LOCAL_PROVIDER, userId: user?.id ?? null, username: user?.username ?? null };
-        return admission.refuse(source, { ...detail, reason: right ? 'disabled' : 'wrong password' }, WRONG);
+        const detail = {
+          providerId: LOCAL_PROVIDER,
+          userId: user?.id ?? null,
+          username: user?.username ?? null,
+        };
+        return admission.refuse(
+          source,
+          { ...detail, reason: right ? 'disabled' : 'wrong password' },
+          WRONG,
+        );
       }
       await attempt.succeeded();
       return admission.ofUser(user, source, tenantId);
     },
 
     /** With a directory. Errors: `invalid_request` (provider), `login_failed`, `too_many_requests`, `provider_unavailable`. */
-    async ldap({ username, password, tenantId, providerId }: Credentials & { providerId?: string }, source: RequestSource): Promise<SessionTokens> {
+    async ldap(
+      { username, password, tenantId, providerId }: Credentials & { providerId?: string },
+      source: RequestSource,
+    ): Promise<SessionTokens> {
       const provider = await providers.choose('ldap', providerId);
       const attempt = await counted(source, provider.id, `${provider.id}:${username}`);
-      const ask = async () => ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password);
+      const ask = async () =>
+        ldap.authenticate(providers.openConfig(provider) as LdapConfig, username, password);
       const profile = await ask().catch(async (error: unknown) => {
-        if (error instanceof SignInRefused) return admission.refuse(source, { providerId: provider.id, reason: error.message }, WRONG);
+        if (error instanceof SignInRefused)
+          return admission.refuse(
+            source,
+            { providerId: provider.id, reason: error.message },
+            WRONG,
+          );
         // Nobody's password was wrong.
         await attempt.undecided();
         log.warn({ err: error, providerId: provider.id }, 'a directory cannot be asked');

@@ -6,10 +6,16 @@ import { waitForChange } from './waitForChange.ts';
 const MAX_WAITING = 1_000;
 
 /** What is waited for: news come on `topic`, `hasEnded` looks, `read` gives what is answered and `isEnd` says whether that is the end. */
-type Wait<T> = { topic: string; hasEnded(): Promise<boolean>; read(): Promise<T>; isEnd(found: T): boolean };
+type Wait<T> = {
+  topic: string;
+  hasEnded(): Promise<boolean>;
+  read(): Promise<T>;
+  isEnd(found: T): boolean;
+};
 
 export type WaitLimits = {
-  waitMs: number; signal: AbortSignal;
+  waitMs: number;
+  signal: AbortSignal;
   /** It was just made: it is not looked at before there is news of it. */
   fresh?: boolean;
 };
@@ -18,7 +24,10 @@ export type WaitLimits = {
 export function createWaitForEnd({ changes, clock }: { changes: Changes; clock: Clock }) {
   let waiting = 0;
 
-  return async function waitForEnd<T>({ topic, hasEnded, read, isEnd }: Wait<T>, { waitMs, signal, fresh = false }: WaitLimits): Promise<T> {
+  return async function waitForEnd<T>(
+    { topic, hasEnded, read, isEnd }: Wait<T>,
+    { waitMs, signal, fresh = false }: WaitLimits,
+  ): Promise<T> {
     const deadline = clock.now().getTime() + waitMs;
     if (waiting >= MAX_WAITING) return read();
     waiting += 1;

@@ -17,7 +17,12 @@ export type WebhookReplays = ReturnType<typeof createWebhookReplays>;
 export type ReplayFrom = { afterSequence: number } | { since: Date };
 
 type Deps = {
-  db: Knex; commit: Commit<DispatchTask>; webhooks: Webhooks; relay: EventRelay; jobTypes: JobTypes; starts: JobStarts;
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  webhooks: Webhooks;
+  relay: EventRelay;
+  jobTypes: JobTypes;
+  starts: JobStarts;
 };
 
 /** Sending what a webhook has missed. */
@@ -28,11 +33,16 @@ export const createWebhookReplays = ({ db, commit, webhooks, relay, jobTypes, st
    */
   async replay(caller: Caller, webhookId: string, from: ReplayFrom): Promise<Job> {
     const { id, tenantId, enabled } = await webhooks.findToAct(caller, webhookId, 'webhook:write');
-    if (!enabled) throw new AppError('webhook_disabled', 'The webhook is disabled; enable it first.');
+    if (!enabled)
+      throw new AppError('webhook_disabled', 'The webhook is disabled; enable it first.');
     await relay.flush();
-    const afterSequence = 'since' in from ? await sequenceBefore(db, from.since) : from.afterSequence;
+    const afterSequence =
+      'since' in from ? await sequenceBefore(db, from.since) : from.afterSequence;
     const type = jobTypes.get(REPLAY);
-    const request = { type: REPLAY, payload: { webhookId: id, afterSequence, upToSequence: await readHead(db) } };
+    const request = {
+      type: REPLAY,
+      payload: { webhookId: id, afterSequence, upToSequence: await readHead(db) },
+    };
     const at = { ...caller, tenantId };
     return commit(at, (work) => starts.add(work, type, request, at));
   },

@@ -9,7 +9,11 @@ export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
 const KEY_BYTES = 32;
 
 /** The sealed secrets of a webhook, as its row has them. */
-export type SealedSecrets = { secret: string; previousSecret: string | null; previousSecretUntil: Date | null };
+export type SealedSecrets = {
+  secret: string;
+  previousSecret: string | null;
+  previousSecretUntil: Date | null;
+};
 
 /** Makes, checks, seals and opens the secrets with which deliveries are signed. */
 export function createWebhookSecrets(vault: Vault) {
@@ -21,10 +25,16 @@ export function createWebhookSecrets(vault: Vault) {
     /** A secret in its form: the one that was chosen, or a new one. Error: `invalid_request` at `/secret`. */
     chosenOrMade(chosen: string | undefined): string {
       if (chosen === undefined) return secretOf(randomBytes(KEY_BYTES));
-      if (chosen === MASK) throw invalidField('body', '/secret', 'masked', 'is the mask, not a secret');
+      if (chosen === MASK)
+        throw invalidField('body', '/secret', 'masked', 'is the mask, not a secret');
       const secret = chosenSecret(chosen);
       if (secret === undefined) {
-        throw invalidField('body', '/secret', 'format', 'must be whsec_ and 24 to 64 bytes in base64, or a text of 24 to 64 bytes');
+        throw invalidField(
+          'body',
+          '/secret',
+          'format',
+          'must be whsec_ and 24 to 64 bytes in base64, or a text of 24 to 64 bytes',
+        );
       }
       return secret;
     },
@@ -33,14 +43,24 @@ export function createWebhookSecrets(vault: Vault) {
     seal,
 
     /** The secrets that sign at `now`: the current one, and the one before it while it still does. Error: `master_key_missing`. */
-    signing: (webhookId: string, { secret, previousSecret, previousSecretUntil }: SealedSecrets, now: Date): string[] =>
-      [secret, ...(previousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now ? [previousSecret] : [])]
-        .map((sealed) => open(webhookId, sealed)),
+    signing: (
+      webhookId: string,
+      { secret, previousSecret, previousSecretUntil }: SealedSecrets,
+      now: Date,
+    ): string[] =>
+      [
+        secret,
+        ...(previousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now
+          ? [previousSecret]
+          : []),
+      ].map((sealed) => open(webhookId, sealed)),
 
     /** How many of these are under another than the first master key. */
-    countStale: (sealed: readonly (string | null)[]): number => sealed.filter((text) => text !== null && !vault.isCurrent(text)).length,
+    countStale: (sealed: readonly (string | null)[]): number =>
+      sealed.filter((text) => text !== null && !vault.isCurrent(text)).length,
 
     /** The same secret under the first master key. */
-    reseal: (webhookId: string, sealed: string): string => (vault.isCurrent(sealed) ? sealed : seal(webhookId, open(webhookId, sealed))),
+    reseal: (webhookId: string, sealed: string): string =>
+      vault.isCurrent(sealed) ? sealed : seal(webhookId, open(webhookId, sealed)),
   };
 }

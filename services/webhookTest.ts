@@ -15,7 +15,14 @@ export type WebhookTest = ReturnType<typeof createWebhookTest>;
 const MAX_AT_ONCE = 20;
 const MAX_OF_TENANT = 3;
 
-type Deps = { commit: Commit<DispatchTask>; webhooks: Webhooks; secrets: WebhookSecrets; send: WebhookSend; clock: Clock; ids: Ids };
+type Deps = {
+  commit: Commit<DispatchTask>;
+  webhooks: Webhooks;
+  secrets: WebhookSecrets;
+  send: WebhookSend;
+  clock: Clock;
+  ids: Ids;
+};
 
 /** Trying a webhook out, enabled or not. */
 export function createWebhookTest({ commit, webhooks, secrets, send, clock, ids }: Deps) {
@@ -31,16 +38,31 @@ export function createWebhookTest({ commit, webhooks, secrets, send, clock, ids 
       const webhook = await webhooks.findToAct(caller, id, 'webhook:write');
       const ofTenant = underWay.filter((tenantId) => tenantId === webhook.tenantId).length;
       if (underWay.length >= MAX_AT_ONCE || ofTenant >= MAX_OF_TENANT) {
-        throw new AppError('too_many_requests', 'Too many tests are under way.', { retryAfterSeconds: 5 });
+        throw new AppError('too_many_requests', 'Too many tests are under way.', {
+          retryAfterSeconds: 5,
+        });
       }
       underWay.push(webhook.tenantId);
       try {
         const now = clock.now();
-        const message = { id: ids.next('evt'), type: 'webhook.test', timestamp: now, sequence: null, tenantId: webhook.tenantId, data: { webhookId: id } };
-        const exchange = await send(webhook.endpointUrl, secrets.signing(id, webhook, now), message);
+        const message = {
+          id: ids.next('evt'),
+          type: 'webhook.test',
+          timestamp: now,
+          sequence: null,
+          tenantId: webhook.tenantId,
+          data: { webhookId: id },
+        };
+        const exchange = await send(
+          webhook.endpointUrl,
+          secrets.signing(id, webhook, now),
+          message,
+        );
         await commit({ ...caller, tenantId: webhook.tenantId }, (work) => {
           const { httpStatus, error } = exchange;
-          work.audit('webhook.test', webhookSubject(webhook), { after: { httpStatus, error: error?.code ?? null } });
+          work.audit('webhook.test', webhookSubject(webhook), {
+            after: { httpStatus, error: error?.code ?? null },
+          });
         });
         return exchange;
       } finally {

@@ -6,11 +6,31 @@ import { originOf } from '../domain/webhooks.ts';
 export const webhookSubject = ({ id }: { id: string }) => ({ type: 'webhook', id });
 
 /** A webhook as the trail keeps it: of its URL the origin, since the rest may hold secrets. */
-export const webhookView = ({ endpointUrl, eventTypes, enabled, description, retryPolicy, disabledReason }: Webhook) => ({
-  endpointOrigin: originOf(endpointUrl), eventTypes, enabled, description, retryPolicy, disabledReason,
+export const webhookView = ({
+  endpointUrl,
+  eventTypes,
+  enabled,
+  description,
+  retryPolicy,
+  disabledReason,
+}: Webhook) => ({
+  endpointOrigin: originOf(endpointUrl),
+  eventTypes,
+  enabled,
+  description,
+  retryPolicy,
+  disabledReason,
 });
 
 /** A webhook as an event tells of it. */
-export const webhookEvent = ({ id, endpointUrl, eventTypes, enabled }: Webhook): EventData<'webhook.created'> => ({
-  webhookId: id, endpointOrigin: originOf(endpointUrl), eventTypes, enabled,
+export const webhookEvent = ({
+  id,
+  endpointUrl,
+  eventTypes,
+  enabled,
+}: Webhook): EventData<'webhook.created'> => ({
+  webhookId: id,
+  endpointOrigin: originOf(endpointUrl),
+  eventTypes,
+  enabled,
 });

@@ -9,7 +9,12 @@ import { AppError, checkVersion, invalidField, notFound } from '../domain/errors
 import { EVERY_EVENT } from '../domain/events.ts';
 import { MASK } from '../domain/mask.ts';
 import type { Permission } from '../domain/permissions.ts';
-import { DEFAULT_DELIVERY_RETRY, MAX_WEBHOOKS, ROTATION_MS, type DeliveryRetryPolicy } from '../domain/webhooks.ts';
+import {
+  DEFAULT_DELIVERY_RETRY,
+  MAX_WEBHOOKS,
+  ROTATION_MS,
+  type DeliveryRetryPolicy,
+} from '../domain/webhooks.ts';
 import { OutboundError } from '../platform/addressGuard.ts';
 import type { GuardedHttp } from '../platform/guardedHttp.ts';
 import type { Ids } from '../platform/ids.ts';
@@ -23,7 +28,11 @@ export type Webhooks = ReturnType<typeof createWebhooks>;
 
 /** Fields that a caller sets. `eventTypes` is a list of names, or `*` by itself or among them. */
 export type WebhookFields = {
-  endpointUrl: string; eventTypes: readonly string[] | string; enabled?: boolean; secret?: string; description?: string;
+  endpointUrl: string;
+  eventTypes: readonly string[] | string;
+  enabled?: boolean;
+  secret?: string;
+  description?: string;
   retryPolicy?: Partial<DeliveryRetryPolicy>;
 };
 export type WebhookFilter = { enabled?: boolean; eventType?: string; tenantId?: string };
@@ -31,7 +40,14 @@ export type WebhookFilter = { enabled?: boolean; eventType?: string; tenantId?: 
 /** A webhook, and its secret where it is shown this once. */
 export type WebhookWithSecret = { webhook: Webhook; secret: string | null };
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids; http: GuardedHttp; secrets: WebhookSecrets };
+type Deps = {
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  access: Access;
+  ids: Ids;
+  http: GuardedHttp;
+  secrets: WebhookSecrets;
+};
 
 /** Registrations of endpoints that are told of events. */
 export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps) {
@@ -59,14 +75,17 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     try {
       http.checkUrl(url);
     } catch (error) {
-      if (error instanceof OutboundError) throw invalidField('body', '/endpointUrl', error.code, error.message);
+      if (error instanceof OutboundError)
+        throw invalidField('body', '/endpointUrl', error.code, error.message);
       throw error;
     }
   }
 
   /** Runs a change of a webhook that is there, with its row locked, in its tenant's trail. */
   const changing = async <T>(
-    caller: Caller, { id, tenantId }: Webhook, expectedVersion: number | undefined,
+    caller: Caller,
+    { id, tenantId }: Webhook,
+    expectedVersion: number | undefined,
     change: (work: Work<DispatchTask>, before: Webhook, trx: Knex) => Promise<T>,
   ): Promise<T> =>
     commit({ ...caller, tenantId }, async (work) => {
@@ -85,10 +104,15 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     read: find,
 
     /** Webhooks inside the caller's scope, newest first. */
-    list(caller: Caller, { enabled, eventType, tenantId }: WebhookFilter, page: PageRequest): Promise<Page<Webhook>> {
+    list(
+      caller: Caller,
+      { enabled, eventType, tenantId }: WebhookFilter,
+      page: PageRequest,
+    ): Promise<Page<Webhook>> {
       const query = visible(caller, 'webhook:read');
       whereGiven(query, { enabled, tenant_id: tenantId });
-      if (eventType !== undefined) void query.whereRaw('event_types && ?::text[]', [[eventType, EVERY_EVENT]]);
+      if (eventType !== undefined)
+        void query.whereRaw('event_types && ?::text[]', [[eventType, EVERY_EVENT]]);
       return keysetPage(query, page);
     },
 
@@ -104,14 +128,32 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       return commit(caller, async (work) => {
         const trx = await work.trx();
         await lockWebhooks(trx, caller.tenantId);
-        const count = await Webhook.query(trx).where({ tenant_id: caller.tenantId }).whereNull('deleted_at').resultSize();
-        if (count >= MAX_WEBHOOKS) throw new AppError('limit_reached', `The tenant has ${MAX_WEBHOOKS} webhooks, which is the most it may have.`);
+        const count = await Webhook.query(trx)
+          .where({ tenant_id: caller.tenantId })
+          .whereNull('deleted_at')
+          .resultSize();
+        if (count >= MAX_WEBHOOKS)
+          throw new AppError(
+            'limit_reached',
+            `The tenant has ${MAX_WEBHOOKS} webhooks, which is the most it may have.`,
+          );
         const enabled = fields.enabled ?? true;
         const webhook = await Webhook.query(trx).insertAndFetch({
-          id, tenantId: caller.tenantId, endpointUrl: fields.endpointUrl, description: fields.description ?? '',
-          eventTypes: typesOf(fields.eventTypes), enabled, enabledAt: work.now, disabledAt: enabled ? null : work.now, disabledReason: enabled ? null : 'request',
-          retryPolicy: { ...DEFAULT_DELIVERY_RETRY, ...fields.retryPolicy }, secret: secrets.seal(id, secret),
-          createdBy: caller.actorId, createdAt: work.now, updatedAt: work.now, version: 1,
+          id,
+          tenantId: caller.tenantId,
+          endpointUrl: fields.endpointUrl,
+          description: fields.description ?? '',
+          eventTypes: typesOf(fields.eventTypes),
+          enabled,
+          enabledAt: work.now,
+          disabledAt: enabled ? null : work.now,
+          disabledReason: enabled ? null : 'request',
+          retryPolicy: { ...DEFAULT_DELIVERY_RETRY, ...fields.retryPolicy },
+          secret: secrets.seal(id, secret),
+          createdBy: caller.actorId,
+          createdAt: work.now,
+          updatedAt: work.now,
+          version: 1,
         });
         work.audit('webhook.create', webhookSubject(webhook), { after: webhookView(webhook) });
         work.emit('webhook.created', webhookSubject(webhook), webhookEvent(webhook));
@@ -124,23 +166,44 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
      * then on; disabled, its waiting deliveries are cancelled. Errors: `not_found`, `permission_denied`, `invalid_request`,
      * `version_stale`, `master_key_missing`.
      */
-    async update(caller: Caller, id: string, fields: Partial<WebhookFields>, expectedVersion?: number): Promise<Webhook> {
+    async update(
+      caller: Caller,
+      id: string,
+      fields: Partial<WebhookFields>,
+      expectedVersion?: number,
+    ): Promise<Webhook> {
       const known = await findToAct(caller, id, 'webhook:write');
       if (fields.endpointUrl !== undefined) checkEndpoint(fields.endpointUrl);
-      const secret = fields.secret === undefined || fields.secret === MASK ? undefined : secrets.chosenOrMade(fields.secret);
+      const secret =
+        fields.secret === undefined || fields.secret === MASK
+          ? undefined
+          : secrets.chosenOrMade(fields.secret);
       return changing(caller, known, expectedVersion, async (work, before, trx) => {
         const { endpointUrl, description, eventTypes, enabled, retryPolicy } = fields;
         const after = await Webhook.query(trx).patchAndFetchById(id, {
           // How long it has failed says nothing about another endpoint.
-          ...(endpointUrl !== undefined && endpointUrl !== before.endpointUrl && { endpointUrl, failingSince: null }), ...(description !== undefined && { description }),
+          ...(endpointUrl !== undefined &&
+            endpointUrl !== before.endpointUrl && { endpointUrl, failingSince: null }),
+          ...(description !== undefined && { description }),
           ...(eventTypes !== undefined && { eventTypes: typesOf(eventTypes) }),
           ...(retryPolicy && { retryPolicy: { ...before.retryPolicy, ...retryPolicy } }),
-          ...(enabled === true && !before.enabled && { enabled, enabledAt: work.now, disabledAt: null, disabledReason: null, failingSince: null }),
+          ...(enabled === true &&
+            !before.enabled && {
+              enabled,
+              enabledAt: work.now,
+              disabledAt: null,
+              disabledReason: null,
+              failingSince: null,
+            }),
           ...(enabled === false && before.enabled && disabled('request', work.now)),
           ...(secret !== undefined && rotated(before, secrets.seal(id, secret), work.now)),
-          updatedAt: work.now, version: before.version + 1,
+          updatedAt: work.now,
+          version: before.version + 1,
         });
-        work.audit('webhook.update', webhookSubject(after), { before: webhookView(before), after: { ...webhookView(after), secretChanged: secret !== undefined } });
+        work.audit('webhook.update', webhookSubject(after), {
+          before: webhookView(before),
+          after: { ...webhookView(after), secretChanged: secret !== undefined },
+        });
         work.emit('webhook.updated', webhookSubject(after), webhookEvent(after));
         return after;
       });
@@ -150,12 +213,19 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
      * Gives a webhook a new secret, made up unless chosen; the old one signs beside it for a day. Errors: `not_found`,
      * `permission_denied`, `invalid_request`, `version_stale`, `master_key_missing`.
      */
-    async rotateSecret(caller: Caller, id: string, chosen: string | undefined, expectedVersion?: number): Promise<WebhookWithSecret> {
+    async rotateSecret(
+      caller: Caller,
+      id: string,
+      chosen: string | undefined,
+      expectedVersion?: number,
+    ): Promise<WebhookWithSecret> {
       const known = await findToAct(caller, id, 'webhook:write');
       const secret = secrets.chosenOrMade(chosen);
       return changing(caller, known, expectedVersion, async (work, before, trx) => {
         const webhook = await Webhook.query(trx).patchAndFetchById(id, {
-          ...rotated(before, secrets.seal(id, secret), work.now), updatedAt: work.now, version: before.version + 1,
+          ...rotated(before, secrets.seal(id, secret), work.now),
+          updatedAt: work.now,
+          version: before.version + 1,
         });
         work.audit('webhook.rotate_secret', webhookSubject(webhook));
         work.emit('webhook.updated', webhookSubject(webhook), webhookEvent(webhook));
@@ -170,27 +240,46 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       const known = await findToAct(caller, id, 'webhook:delete');
       await changing(caller, known, expectedVersion, async (work, before, trx) => {
-        await Webhook.query(trx).findById(id).patch({
-          ...disabled(before.disabledReason ?? 'request', work.now), ...cancelling('webhook_deleted', work.now), deletedAt: work.now, updatedAt: work.now,
-          secret: '', previousSecret: null, previousSecretUntil: null, version: before.version + 1,
-        });
+        await Webhook.query(trx)
+          .findById(id)
+          .patch({
+            ...disabled(before.disabledReason ?? 'request', work.now),
+            ...cancelling('webhook_deleted', work.now),
+            deletedAt: work.now,
+            updatedAt: work.now,
+            secret: '',
+            previousSecret: null,
+            previousSecretUntil: null,
+            version: before.version + 1,
+          });
         work.audit('webhook.delete', webhookSubject(before), { before: webhookView(before) });
-        work.emit('webhook.deleted', webhookSubject(before), { ...webhookEvent(before), enabled: false });
+        work.emit('webhook.deleted', webhookSubject(before), {
+          ...webhookEvent(before),
+          enabled: false,
+        });
       });
     },
 
     /** Seals every secret that an older key has sealed under the first one. Returns how many. */
     async resealAll(caller: Caller): Promise<number> {
       let resealed = 0;
-      for (const { id, tenantId, secret: sealed, previousSecret: sealedBefore } of await Webhook.query(db).whereNull('deleted_at')) {
+      for (const {
+        id,
+        tenantId,
+        secret: sealed,
+        previousSecret: sealedBefore,
+      } of await Webhook.query(db).whereNull('deleted_at')) {
         const stale = secrets.countStale([sealed, sealedBefore]);
         if (stale === 0) continue;
         await commit({ ...caller, tenantId }, async (work) => {
           const trx = await work.trx();
           const row = await Webhook.query(trx).findById(id).forUpdate().throwIfNotFound();
-          await Webhook.query(trx).findById(id).patch({
-            secret: secrets.reseal(id, row.secret), previousSecret: row.previousSecret && secrets.reseal(id, row.previousSecret),
-          });
+          await Webhook.query(trx)
+            .findById(id)
+            .patch({
+              secret: secrets.reseal(id, row.secret),
+              previousSecret: row.previousSecret && secrets.reseal(id, row.previousSecret),
+            });
           work.audit('webhook.reseal', webhookSubject(row));
         });
         resealed += stale;
@@ -201,7 +290,9 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
 }
 
 const rotated = ({ secret }: Webhook, sealed: string, now: Date) => ({
-  secret: sealed, previousSecret: secret, previousSecretUntil: new Date(now.getTime() + ROTATION_MS),
+  secret: sealed,
+  previousSecret: secret,
+  previousSecretUntil: new Date(now.getTime() + ROTATION_MS),
 });
 
 /** `*` stands for every type, so that others beside it say nothing. */

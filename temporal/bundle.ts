@@ -14,8 +14,11 @@ async function fingerprint(): Promise<string> {
   const hash = createHash('sha256').update(process.version);
   hash.update(await readFile(path.join(ROOT, 'node_modules/@temporalio/worker/package.json')));
   for (const folder of SOURCES) {
-    const files = (await readdir(path.join(ROOT, folder), { recursive: true })).filter((f) => f.endsWith('.ts')).sort();
-    for (const file of files) hash.update(file).update(await readFile(path.join(ROOT, folder, file)));
+    const files = (await readdir(path.join(ROOT, folder), { recursive: true }))
+      .filter((f) => f.endsWith('.ts'))
+      .sort();
+    for (const file of files)
+      hash.update(file).update(await readFile(path.join(ROOT, folder, file)));
   }
   return hash.digest('hex').slice(0, 16);
 }
@@ -26,7 +29,10 @@ async function fingerprint(): Promise<string> {
  */
 export async function workflowBundle(): Promise<string> {
   const file = path.join(CACHE, `workflows-${await fingerprint()}.js`);
-  const found = await stat(file).then(() => true, () => false);
+  const found = await stat(file).then(
+    () => true,
+    () => false,
+  );
   if (found) return file;
   const { code } = await bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('./workflows/index.ts', import.meta.url)),

@@ -1,4 +1,9 @@
-import { METADATA_ENCODING_KEY, ValueError, type Payload, type PayloadCodec } from '@temporalio/common';
+import {
+  METADATA_ENCODING_KEY,
+  ValueError,
+  type Payload,
+  type PayloadCodec,
+} from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { openBytes, sealBytes } from '../platform/aesGcm.ts';
 import type { TemporalSettings } from '../platform/config.ts';
@@ -6,7 +11,8 @@ import type { TemporalSettings } from '../platform/config.ts';
 const ENCODING = 'binary/encrypted';
 const KEY_ID = 'encryption-key-id';
 
-const text = (bytes: Uint8Array | null | undefined) => (bytes ? Buffer.from(bytes).toString('utf8') : '');
+const text = (bytes: Uint8Array | null | undefined) =>
+  bytes ? Buffer.from(bytes).toString('utf8') : '';
 
 /**
  * Seals what goes to Temporal with AES-256-GCM, the key id as additional data. The first key
@@ -18,8 +24,18 @@ export function createCodec(keys: TemporalSettings['codecKeys']): PayloadCodec[]
   const byId = new Map(keys.map(({ id, key }) => [id, key]));
 
   const seal = (payload: Payload): Payload => {
-    const data = sealBytes(current.key, proto.temporal.api.common.v1.Payload.encode(payload).finish(), current.id);
-    return { metadata: { [METADATA_ENCODING_KEY]: Buffer.from(ENCODING), [KEY_ID]: Buffer.from(current.id) }, data };
+    const data = sealBytes(
+      current.key,
+      proto.temporal.api.common.v1.Payload.encode(payload).finish(),
+      current.id,
+    );
+    return {
+      metadata: {
+        [METADATA_ENCODING_KEY]: Buffer.from(ENCODING),
+        [KEY_ID]: Buffer.from(current.id),
+      },
+      data,
+    };
   };
 
   const open = (payload: Payload): Payload => {
@@ -27,7 +43,9 @@ export function createCodec(keys: TemporalSettings['codecKeys']): PayloadCodec[]
     const id = text(payload.metadata?.[KEY_ID]);
     const key = byId.get(id);
     if (!key) throw new ValueError(`No key ${id} in HOLDFAST_TEMPORAL_CODEC_KEYS`);
-    return proto.temporal.api.common.v1.Payload.decode(openBytes(key, Buffer.from(payload.data ?? []), id));
+    return proto.temporal.api.common.v1.Payload.decode(
+      openBytes(key, Buffer.from(payload.data ?? []), id),
+    );
   };
 
   return [

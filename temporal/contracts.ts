@@ -16,7 +16,10 @@ export const SEARCH_ATTRIBUTES = {
 } as const;
 
 /** A Temporal Schedule of the system's own; installations that share a namespace differ by their task queue. */
-export const systemScheduleId = (taskQueue: string, workflow: 'reconcile' | 'reconcileSchedules'): string => `system:${taskQueue}:${workflow}`;
+export const systemScheduleId = (
+  taskQueue: string,
+  workflow: 'reconcile' | 'reconcileSchedules',
+): string => `system:${taskQueue}:${workflow}`;
 
 /** What the job workflow needs to know. The payload stays in PostgreSQL. */
 export type JobStart = { jobId: string; lane: Lane; timeoutMs: number; heartbeatMs: number };
@@ -25,7 +28,11 @@ export type JobStart = { jobId: string; lane: Lane; timeoutMs: number; heartbeat
 export type ScheduleFire = { scheduleId: string };
 
 /** What became of a time due, as the workflow tells it. `not_due` is a time that Temporal takes for one, and the record does not. */
-export type FireResult = { outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'done_before' | 'not_due'; reason?: string; jobId?: string };
+export type FireResult = {
+  outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'done_before' | 'not_due';
+  reason?: string;
+  jobId?: string;
+};
 
 /** What the workflow of an approval request needs to know. */
 export type ApprovalStart = { approvalId: string; heartbeatMs: number };
@@ -50,7 +57,10 @@ export type RunAttributes = { tenant: string; jobType: string; record: string };
 export type BackupStart = { backupId: string; jobId: string } & StepLimits;
 
 /** What the workflow that loads an archive needs to know. */
-export type RestoreStart = { jobId: string; purpose: 'validate' | 'restore' | 'verify' } & StepLimits;
+export type RestoreStart = {
+  jobId: string;
+  purpose: 'validate' | 'restore' | 'verify';
+} & StepLimits;
 
 /** Limits of each step, in milliseconds. */
 export type StepLimits = { timeoutMs: number; heartbeatMs: number };
@@ -58,7 +68,12 @@ export type StepLimits = { timeoutMs: number; heartbeatMs: number };
 export type RemoveStart = { backupId: string };
 
 type Start<Workflow extends string, Input> = {
-  kind: 'start'; workflow: Workflow; workflowId: string; input: Input; summary: string; attributes: RunAttributes;
+  kind: 'start';
+  workflow: Workflow;
+  workflowId: string;
+  input: Input;
+  summary: string;
+  attributes: RunAttributes;
 };
 
 /** A call to Temporal that a commit owes. It is written to the outbox and made at least once. */
@@ -91,12 +106,16 @@ export const startJob = (
 });
 
 /** The cancellation of a job's run; "no such run" is a success. */
-export const cancelJob = (jobId: string): DispatchTask => ({ kind: 'cancel', workflowId: jobWorkflowId(jobId) });
+export const cancelJob = (jobId: string): DispatchTask => ({
+  kind: 'cancel',
+  workflowId: jobWorkflowId(jobId),
+});
 
 export const backupWorkflowId = (backupId: string): string => `backup:${backupId}`;
 
 /** The run of what an archive is loaded for. */
-export const restoreWorkflowId = (purpose: RestoreStart['purpose'], jobId: string): string => `${purpose}:${jobId}`;
+export const restoreWorkflowId = (purpose: RestoreStart['purpose'], jobId: string): string =>
+  `${purpose}:${jobId}`;
 
 export const removalWorkflowId = (backupId: string): string => `backup:${backupId}:delete`;
 
@@ -113,7 +132,10 @@ export const removeBackup = ({ id, tenantId }: { id: string; tenantId: string })
 export const approvalWorkflowId = (approvalId: string): string => `approval:${approvalId}`;
 
 /** The start of the run that waits for the decision about a request. Its words are not for Temporal. */
-export const startApproval = ({ id, tenantId, jobType }: { id: string; tenantId: string; jobType: string | null }, heartbeatMs: number): DispatchTask => ({
+export const startApproval = (
+  { id, tenantId, jobType }: { id: string; tenantId: string; jobType: string | null },
+  heartbeatMs: number,
+): DispatchTask => ({
   kind: 'start',
   workflow: 'approval',
   workflowId: approvalWorkflowId(id),
@@ -123,16 +145,27 @@ export const startApproval = ({ id, tenantId, jobType }: { id: string; tenantId:
 });
 
 /** Lets that run look at its record; one that has ended, or has not begun, needs no telling. */
-export const wakeApproval = (id: string): DispatchTask => ({ kind: 'signal', workflowId: approvalWorkflowId(id), signal: APPROVAL_CHANGED });
+export const wakeApproval = (id: string): DispatchTask => ({
+  kind: 'signal',
+  workflowId: approvalWorkflowId(id),
+  signal: APPROVAL_CHANGED,
+});
 
 /** The id of the Temporal Schedule that mirrors a schedule; its runs add the time due. */
 export const temporalScheduleId = (scheduleId: string): string => `schedule:${scheduleId}`;
 
 /** Brings the mirror of a schedule in line with its record. */
-export const mirrorSchedule = (scheduleId: string): DispatchTask => ({ kind: 'schedule', workflowId: temporalScheduleId(scheduleId), scheduleId });
+export const mirrorSchedule = (scheduleId: string): DispatchTask => ({
+  kind: 'schedule',
+  workflowId: temporalScheduleId(scheduleId),
+  scheduleId,
+});
 
 /** The start of the run that a schedule has buffered, after a job of it has ended. */
-export const releaseSchedule = (schedule: { id: string; tenantId: string; jobType: string }, endedJobId: string): DispatchTask => ({
+export const releaseSchedule = (
+  schedule: { id: string; tenantId: string; jobType: string },
+  endedJobId: string,
+): DispatchTask => ({
   kind: 'start',
   workflow: 'releaseSchedule',
   workflowId: `${temporalScheduleId(schedule.id)}:after:${endedJobId}`,
@@ -153,6 +186,9 @@ export type ListMirrors = () => Promise<Map<string, { paused: boolean }>>;
 /** What Temporal knows of a run, as the reconciler asks for it. */
 export type WorkflowState =
   | { found: false }
-  | { found: true; status: 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut' };
+  | {
+      found: true;
+      status: 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut';
+    };
 
 export type InspectWorkflow = (workflowId: string) => Promise<WorkflowState>;

@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { claimOutbox, countDueOutbox, deleteOutbox, postponeOutbox, type ClaimedTask } from '../db/outbox.ts';
+import {
+  claimOutbox,
+  countDueOutbox,
+  deleteOutbox,
+  postponeOutbox,
+  type ClaimedTask,
+} from '../db/outbox.ts';
 import type { Changes } from '../db/changes.ts';
 import type { Knex } from '../db/knex.ts';
 import { OUTBOX_TOPIC, type OutboxRow } from '../db/trail.ts';
@@ -12,7 +18,12 @@ import { isTransient, perform } from './perform.ts';
 import { mirrorTo } from './scheduleMirror.ts';
 
 type Deps = {
-  db: Knex; link: TemporalLink; changes: Changes; log: Log; metrics: Metrics; taskQueue: string;
+  db: Knex;
+  link: TemporalLink;
+  changes: Changes;
+  log: Log;
+  metrics: Metrics;
+  taskQueue: string;
   /** True when this process has a worker of its own that can take a first task at once. */
   eager: () => boolean;
 };
@@ -58,7 +69,9 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
 
   async function make(way: 'quick' | 'relay', task: DispatchTask, deadlineMs: number) {
     try {
-      await link.call(deadlineMs, (client) => perform(client, task, { taskQueue, eager: eager(), mirror }));
+      await link.call(deadlineMs, (client) =>
+        perform(client, task, { taskQueue, eager: eager(), mirror }),
+      );
       metrics.dispatches.inc({ way, outcome: 'done' });
     } catch (error) {
       metrics.dispatches.inc({ way, outcome: 'failed' });
@@ -67,7 +80,11 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
   }
 
   function sayAway(error: unknown) {
-    if (!away) log.warn({ err: error }, 'Temporal is away; records are kept and their runs start when it is back');
+    if (!away)
+      log.warn(
+        { err: error },
+        'Temporal is away; records are kept and their runs start when it is back',
+      );
     away = true;
   }
 
@@ -77,7 +94,11 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
       made.push(id);
     } catch (error) {
       if (isTransient(error)) sayAway(error);
-      else log.error({ err: error, workflowId: task.workflowId }, 'Temporal refuses a call; it will be repeated');
+      else
+        log.error(
+          { err: error, workflowId: task.workflowId },
+          'Temporal refuses a call; it will be repeated',
+        );
     }
   }
 
@@ -104,7 +125,10 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
       await deleteOutbox(db, [id]);
     } catch (error) {
       const waitMs = backoffMs(attempts, isTransient(error));
-      log.warn({ err: error, workflowId: task.workflowId, attempts, waitMs }, 'a call to Temporal failed');
+      log.warn(
+        { err: error, workflowId: task.workflowId, attempts, waitMs },
+        'a call to Temporal failed',
+      );
       await postponeOutbox(db, id, new Date(Date.now() + waitMs), String(error));
     }
   }
@@ -121,7 +145,11 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
     }
     if (away) log.info({ due }, 'Temporal is back');
     away = false;
-    const claimed = await claimOutbox<DispatchTask>(db, { now: new Date(), leaseMs: LEASE_MS, limit: RELAY_BATCH });
+    const claimed = await claimOutbox<DispatchTask>(db, {
+      now: new Date(),
+      leaseMs: LEASE_MS,
+      limit: RELAY_BATCH,
+    });
     await Promise.all(claimed.map(relayOne));
     return claimed.length > 0;
   }
@@ -134,7 +162,8 @@ export function createDispatch({ db, link, changes, log, metrics, taskQueue, eag
     committed(rows: readonly OutboxRow[]): void {
       if (away || loops.length === 0) return;
       waiting.push(...rows.slice(0, MAX_WAITING - waiting.length));
-      for (let free = QUICK_AT_ONCE - underWay; free > 0 && waiting.length > 0; free--) void quickSide();
+      for (let free = QUICK_AT_ONCE - underWay; free > 0 && waiting.length > 0; free--)
+        void quickSide();
     },
 
     start(): void {

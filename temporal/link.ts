@@ -35,7 +35,10 @@ export function createTemporalLink(settings: TemporalSettings) {
     });
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`No connection to Temporal within ${waitMs} ms`)), waitMs);
+      timer = setTimeout(
+        () => reject(new Error(`No connection to Temporal within ${waitMs} ms`)),
+        waitMs,
+      );
     });
     // Two may lose the race: neither must be reported as unhandled.
     connecting.catch(() => undefined);

@@ -1,4 +1,9 @@
-import { ScheduleAlreadyRunning, ScheduleOverlapPolicy, isGrpcServiceError, type Client } from '@temporalio/client';
+import {
+  ScheduleAlreadyRunning,
+  ScheduleOverlapPolicy,
+  isGrpcServiceError,
+  type Client,
+} from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { SEARCH_ATTRIBUTES, systemScheduleId } from './contracts.ts';
 import type { TemporalLink } from './link.ts';
@@ -11,20 +16,29 @@ const NOT_OURS_TO_DO = new Set([7, 12]);
 
 /** Makes sure that the namespace has what runs need: the search attributes and the reconcilers' schedules. */
 export async function prepareNamespace(
-  link: TemporalLink, settings: { taskQueue: string; reconcileSeconds: number },
+  link: TemporalLink,
+  settings: { taskQueue: string; reconcileSeconds: number },
 ): Promise<void> {
   const connection = await link.connection();
-  await connection.withDeadline(Date.now() + DEADLINE_MS, () => addSearchAttributes(link, connection));
+  await connection.withDeadline(Date.now() + DEADLINE_MS, () =>
+    addSearchAttributes(link, connection),
+  );
   await link.call(DEADLINE_MS, async (client) => {
-    for (const workflowType of ['reconcile', 'reconcileSchedules'] as const) await scheduleReconciler(client, workflowType, settings);
+    for (const workflowType of ['reconcile', 'reconcileSchedules'] as const)
+      await scheduleReconciler(client, workflowType, settings);
   });
 }
 
-async function addSearchAttributes(link: TemporalLink, { operatorService }: Awaited<ReturnType<TemporalLink['connection']>>) {
+async function addSearchAttributes(
+  link: TemporalLink,
+  { operatorService }: Awaited<ReturnType<TemporalLink['connection']>>,
+) {
   const { namespace } = link;
   try {
     const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
-    const missing = Object.values(SEARCH_ATTRIBUTES).filter((name) => !(name in (customAttributes ?? {})));
+    const missing = Object.values(SEARCH_ATTRIBUTES).filter(
+      (name) => !(name in (customAttributes ?? {})),
+    );
     if (missing.length === 0) return;
     const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD]));
     await operatorService.addSearchAttributes({ namespace, searchAttributes });
@@ -38,17 +52,30 @@ async function addSearchAttributes(link: TemporalLink, { operatorService }: Awai
 const PHASES = { reconcile: 300, reconcileSchedules: 700 } as const;
 
 async function scheduleReconciler(
-  client: Client, workflowType: 'reconcile' | 'reconcileSchedules', { taskQueue, reconcileSeconds }: { taskQueue: string; reconcileSeconds: number },
+  client: Client,
+  workflowType: 'reconcile' | 'reconcileSchedules',
+  { taskQueue, reconcileSeconds }: { taskQueue: string; reconcileSeconds: number },
 ) {
   // Not at the full minute, when schedules are due.
-  const spec = { intervals: [{ every: reconcileSeconds * 1_000, offset: reconcileSeconds * PHASES[workflowType] }] };
+  const spec = {
+    intervals: [
+      { every: reconcileSeconds * 1_000, offset: reconcileSeconds * PHASES[workflowType] },
+    ],
+  };
   const scheduleId = systemScheduleId(taskQueue, workflowType);
-  const action = { type: 'startWorkflow' as const, workflowType, workflowId: scheduleId, taskQueue };
+  const action = {
+    type: 'startWorkflow' as const,
+    workflowType,
+    workflowId: scheduleId,
+    taskQueue,
+  };
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 60_000 };
   try {
     await client.schedule.create({ scheduleId, spec, action, policies });
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    await client.schedule.getHandle(scheduleId).update((current) => ({ ...current, spec, policies, action }));
+    await client.schedule
+      .getHandle(scheduleId)
+      .update((current) => ({ ...current, spec, policies, action }));
   }
 }

@@ -1,4 +1,10 @@
-import { NativeConnection, Runtime, Worker, makeTelemetryFilterString, type WorkerOptions } from '@temporalio/worker';
+import {
+  NativeConnection,
+  Runtime,
+  Worker,
+  makeTelemetryFilterString,
+  type WorkerOptions,
+} from '@temporalio/worker';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../platform/log.ts';
 import { workflowBundle } from './bundle.ts';
@@ -7,8 +13,16 @@ import type { TemporalLink } from './link.ts';
 import { prepareNamespace } from './prepare.ts';
 
 type Deps = {
-  link: TemporalLink; log: Log; taskQueue: string; activities: object; heartbeatMs: number; stopGraceMs: number;
-  maxInlineRuns: number; maxActivityRuns: number; maxDeliveryRuns: number; reconcileSeconds: number;
+  link: TemporalLink;
+  log: Log;
+  taskQueue: string;
+  activities: object;
+  heartbeatMs: number;
+  stopGraceMs: number;
+  maxInlineRuns: number;
+  maxActivityRuns: number;
+  maxDeliveryRuns: number;
+  reconcileSeconds: number;
 };
 
 const RETRY_MS = 1_000;
@@ -24,7 +38,9 @@ export function installRuntime(log: Log): void {
       warn: (message, meta) => log.warn(meta, message),
       error: (message, meta) => log.error(meta, message),
     },
-    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) } },
+    telemetryOptions: {
+      logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) },
+    },
     // Signals are handled by the process, which stops its parts in order.
     shutdownSignals: [],
   });
@@ -96,7 +112,8 @@ export function createWorkers(deps: Deps) {
 
   return {
     /** True while tasks are polled. */
-    isRunning: (): boolean => running.length > 0 && running.every((worker) => worker.getState() === 'RUNNING'),
+    isRunning: (): boolean =>
+      running.length > 0 && running.every((worker) => worker.getState() === 'RUNNING'),
 
     start(): void {
       ended = keepRunning();
@@ -112,7 +129,9 @@ export function createWorkers(deps: Deps) {
 }
 
 const shutDown = (workers: readonly Worker[]) =>
-  workers.filter((worker) => worker.getState() === 'RUNNING').forEach((worker) => worker.shutdown());
+  workers
+    .filter((worker) => worker.getState() === 'RUNNING')
+    .forEach((worker) => worker.shutdown());
 
 /**
  * Runs workers until all have ended; when one fails the others are shut down. A worker that was created must run,

@@ -12,7 +12,11 @@ export type Answer = {
   showOnce?: boolean;
 };
 
-export const ok = (body: unknown, headers: AnswerHeaders = {}): Answer => ({ status: 200, headers, body });
+export const ok = (body: unknown, headers: AnswerHeaders = {}): Answer => ({
+  status: 200,
+  headers,
+  body,
+});
 
 /** 201: the record at `location` was made. */
 export const created = (location: string, body: unknown, headers: AnswerHeaders = {}): Answer => ({
@@ -22,7 +26,11 @@ export const created = (location: string, body: unknown, headers: AnswerHeaders 
 });
 
 /** 202: the work goes on after the answer. */
-export const accepted = (body: unknown, headers: AnswerHeaders = {}): Answer => ({ status: 202, headers, body });
+export const accepted = (body: unknown, headers: AnswerHeaders = {}): Answer => ({
+  status: 202,
+  headers,
+  body,
+});
 
 /** 204: done, nothing to say. */
 export const noContent = (headers: AnswerHeaders = {}): Answer => ({ status: 204, headers });

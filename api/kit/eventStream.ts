@@ -11,7 +11,10 @@ const encode = (message: ServerSentEvent): string => {
   return `${id}event: ${message.event}\ndata: ${JSON.stringify(message.data)}\n\n`;
 };
 
-async function* encoded(messages: AsyncIterable<ServerSentEvent>, end: () => void): AsyncGenerator<string> {
+async function* encoded(
+  messages: AsyncIterable<ServerSentEvent>,
+  end: () => void,
+): AsyncGenerator<string> {
   try {
     for await (const message of messages) yield encode(message);
   } finally {
@@ -26,7 +29,9 @@ export function eventStream(max: number) {
     /** Error: `too_many_requests`. */
     open(messages: AsyncIterable<ServerSentEvent>): Answer {
       if (open >= max) {
-        throw new AppError('too_many_requests', 'Too many streams are open here.', { retryAfterSeconds: 5 });
+        throw new AppError('too_many_requests', 'Too many streams are open here.', {
+          retryAfterSeconds: 5,
+        });
       }
       open += 1;
       let counted = true;
@@ -34,7 +39,10 @@ export function eventStream(max: number) {
         if (counted) open -= 1;
         counted = false;
       };
-      const source = Readable.from(encoded(messages, end), { objectMode: false, highWaterMark: 65_536 });
+      const source = Readable.from(encoded(messages, end), {
+        objectMode: false,
+        highWaterMark: 65_536,
+      });
       // A reader that goes before the first message never lets the generator reach its end.
       source.once('close', end);
       return streamed('text/event-stream', source);

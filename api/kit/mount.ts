@@ -34,7 +34,11 @@ export function mount(routes: readonly Route[], deps: MountDeps): Middleware[] {
   // Specific paths first: /api/schedules/logs is not the schedule called "logs".
   const ordered = [...routes].sort((a, b) => a.path.split('{').length - b.path.split('{').length);
   for (const route of ordered) {
-    register[route.method].call(router, route.path.replaceAll(/\{(\w+)\}/g, ':$1'), handler(route, deps));
+    register[route.method].call(
+      router,
+      route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      handler(route, deps),
+    );
   }
   return [router.routes() as unknown as Middleware, unmatched(router)];
 }
@@ -49,10 +53,13 @@ function handler(route: Route, deps: MountDeps) {
     const known = await callerOf(route, deps, ctx);
     const input = await readInput(ctx, ctx.params);
     // Who holds back the body must not keep a right that was taken meanwhile.
-    const caller = performance.now() - began > MAX_KNOWN_MS ? await callerOf(route, deps, ctx) : known;
+    const caller =
+      performance.now() - began > MAX_KNOWN_MS ? await callerOf(route, deps, ctx) : known;
     const prefer = readPrefer(ctx.get('prefer') || undefined);
     const request = {
-      ...input, prefer, caller,
+      ...input,
+      prefer,
+      caller,
       ifMatch: ctx.get('if-match') || undefined,
       header: (name: string) => ctx.get(name) || undefined,
       // Worked out where it is asked for: most routes never do.
@@ -63,8 +70,10 @@ function handler(route: Route, deps: MountDeps) {
     } as unknown as Parameters<Route['handle']>[0];
     const answer = await idempotently(route, deps, ctx, request);
     deps.onAnswer?.(route, answer);
-    if (prefer.waitMs > 0 && route.headers?.includes('Prefer')) ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
-    if (answer.stream && route.public === undefined) watchRights(route, deps, ctx, request, answer.stream.source);
+    if (prefer.waitMs > 0 && route.headers?.includes('Prefer'))
+      ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
+    if (answer.stream && route.public === undefined)
+      watchRights(route, deps, ctx, request, answer.stream.source);
     send(ctx, answer);
   };
 }
@@ -77,7 +86,11 @@ const WATCH_MS = 10_000;
 
 /** Ends a stream whose reader has lost the session or the permission. */
 function watchRights(
-  route: Route, deps: MountDeps, ctx: Context, request: Parameters<Route['handle']>[0], source: Readable,
+  route: Route,
+  deps: MountDeps,
+  ctx: Context,
+  request: Parameters<Route['handle']>[0],
+  source: Readable,
 ): void {
   const timer = setInterval(() => {
     const look = async () => {
@@ -92,9 +105,16 @@ function watchRights(
 }
 
 /** Who asks, with the right to come in here. */
-async function callerOf(route: Route, { peer, identify, access }: MountDeps, ctx: Context): Promise<Caller> {
+async function callerOf(
+  route: Route,
+  { peer, identify, access }: MountDeps,
+  ctx: Context,
+): Promise<Caller> {
   if (route.public !== undefined) {
-    return anonymousCaller({ requestId: ctx.state.requestId as string, address: peer.addressOf(ctx) });
+    return anonymousCaller({
+      requestId: ctx.state.requestId as string,
+      address: peer.addressOf(ctx),
+    });
   }
   const caller = await identify(ctx, { tenantNamed: route.tenantNamed ?? false });
   if (route.session !== undefined && !caller.session) {
@@ -102,9 +122,13 @@ async function callerOf(route: Route, { peer, identify, access }: MountDeps, ctx
   }
   if (route.session !== undefined || route.anyPassword) return caller;
   if (caller.session?.mustChangePassword) {
-    throw new AppError('password_change_required', 'This password is for one login: change it with POST /api/auth/password.');
+    throw new AppError(
+      'password_change_required',
+      'This password is for one login: change it with POST /api/auth/password.',
+    );
   }
-  if (route.permission !== undefined && !route.checkedInside) await access.requireSomewhere(caller, route.permission);
+  if (route.permission !== undefined && !route.checkedInside)
+    await access.requireSomewhere(caller, route.permission);
   return caller;
 }
 
@@ -121,18 +145,35 @@ function goneSignal(ctx: Context): AbortSignal {
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
 async function idempotently(
-  route: Route, { idempotency }: MountDeps, ctx: Context, request: Parameters<Route['handle']>[0],
+  route: Route,
+  { idempotency }: MountDeps,
+  ctx: Context,
+  request: Parameters<Route['handle']>[0],
 ): Promise<Answer> {
   const key = ctx.get('idempotency-key');
   if (key === '' || !route.recover) return route.handle(request);
   if (!KEY.test(key)) {
-    throw invalidField('header', '/Idempotency-Key', 'format', 'must be 1 to 255 visible ASCII characters');
+    throw invalidField(
+      'header',
+      '/Idempotency-Key',
+      'format',
+      'must be 1 to 255 visible ASCII characters',
+    );
   }
-  const start = await idempotency.begin(request.caller, key, fingerprintOf(ctx, request), route.secretBody === true);
+  const start = await idempotency.begin(
+    request.caller,
+    key,
+    fingerprintOf(ctx, request),
+    route.secretBody === true,
+  );
   if (start.kind === 'answered') return replayed({ ...start.answer });
-  if (start.kind === 'committed') return replayed(await route.recover(request.caller, start.subjectId));
+  if (start.kind === 'committed')
+    return replayed(await route.recover(request.caller, start.subjectId));
   try {
-    const answer = await route.handle({ ...request, caller: { ...request.caller, idempotency: start.claim } });
+    const answer = await route.handle({
+      ...request,
+      caller: { ...request.caller, idempotency: start.claim },
+    });
     const { status, headers, body, showOnce } = answer;
     // A refusal with a body of its own: sent again, the request is looked at again.
     if (status >= 400) await idempotency.release(start.claim);
@@ -146,8 +187,13 @@ async function idempotently(
 }
 
 /** What makes a request the same one: of a file that is read as it comes, its length. */
-const fingerprintOf = (ctx: Context, { body, upload }: Parameters<Route['handle']>[0]): string[] => [
-  ctx.method, ctx.path, upload ? `${ctx.querystring} ${ctx.get('content-length')}` : JSON.stringify(body ?? null),
+const fingerprintOf = (
+  ctx: Context,
+  { body, upload }: Parameters<Route['handle']>[0],
+): string[] => [
+  ctx.method,
+  ctx.path,
+  upload ? `${ctx.querystring} ${ctx.get('content-length')}` : JSON.stringify(body ?? null),
 ];
 
 const replayed = (answer: Answer): Answer => ({
@@ -180,7 +226,8 @@ function unmatched(router: Router): Middleware {
     const methods = new Set(
       router.match(path, 'GET').path.flatMap((layer) => layer.methods),
     ) as Set<Method | 'HEAD'>;
-    if (methods.size === 0) throw new AppError('not_found', `There is nothing at ${path.slice(0, 200)}.`);
+    if (methods.size === 0)
+      throw new AppError('not_found', `There is nothing at ${path.slice(0, 200)}.`);
     const allow = [...methods, 'OPTIONS'].sort();
     if (ctx.method === 'OPTIONS') {
       ctx.status = 204;

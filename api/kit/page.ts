@@ -1,7 +1,14 @@
 import type { Problem } from './problem.ts';
 
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const escapeHtml = (text: string) =>
+  text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 
 /** A plain page. `body` is markup. */
 export const page = (title: string, body: string): string => `<!doctype html>
@@ -19,4 +26,7 @@ ${body}
 
 /** A failure for somebody who looks at it in a browser. */
 export const problemPage = ({ title, detail, code, requestId }: Problem): string =>
-  page(title, `<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(detail)}</p>\n<p><small>${code}, request ${escapeHtml(requestId)}</small></p>`);
+  page(
+    title,
+    `<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(detail)}</p>\n<p><small>${code}, request ${escapeHtml(requestId)}</small></p>`,
+  );

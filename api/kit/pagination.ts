@@ -8,7 +8,12 @@ export const MAX_LIMIT = 200;
 
 /** The query parameters that every list has. */
 export const pageQuery = {
-  limit: Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Records on a page.' }),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: MAX_LIMIT,
+    default: DEFAULT_LIMIT,
+    description: 'Records on a page.',
+  }),
   cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
 };
 
@@ -17,7 +22,9 @@ export const listOf = (item: TSchema, title: string) =>
   Type.Object(
     {
       items: Type.Array(item),
-      nextCursor: Type.Union([Type.String(), Type.Null()], { description: 'null on the last page.' }),
+      nextCursor: Type.Union([Type.String(), Type.Null()], {
+        description: 'null on the last page.',
+      }),
     },
     { title },
   );
@@ -30,7 +37,11 @@ export const encodeCursor = (list: string, key: string): string =>
  * The key in a cursor of `list`. Error: `invalid_request` for anything that this list has not given out.
  * `keyPattern` is the form of the keys.
  */
-export function decodeCursor(list: string, cursor: string | undefined, keyPattern: RegExp): string | undefined {
+export function decodeCursor(
+  list: string,
+  cursor: string | undefined,
+  keyPattern: RegExp,
+): string | undefined {
   if (cursor === undefined) return undefined;
   const key = readCursor(list, cursor);
   if (key === undefined || !keyPattern.test(key) || encodeCursor(list, key) !== cursor) {
@@ -58,12 +69,24 @@ type Load<T> = (page: { limit: number; after: string | undefined }) => Promise<P
  * form of the records' ids.
  */
 export async function pageOf<T, V>(
-  list: string, ids: IdKind | RegExp, query: { limit: number; cursor?: string | undefined }, load: Load<T>, present: (item: T) => V,
+  list: string,
+  ids: IdKind | RegExp,
+  query: { limit: number; cursor?: string | undefined },
+  load: Load<T>,
+  present: (item: T) => V,
 ): Promise<{ items: V[]; nextCursor: string | null }> {
-  const after = decodeCursor(list, query.cursor, typeof ids === 'string' ? new RegExp(`^${ids}_[0-9a-z]{26}$`) : ids);
+  const after = decodeCursor(
+    list,
+    query.cursor,
+    typeof ids === 'string' ? new RegExp(`^${ids}_[0-9a-z]{26}$`) : ids,
+  );
   const { items, nextKey } = await load({ limit: query.limit, after });
-  return { items: items.map(present), nextCursor: nextKey === null ? null : encodeCursor(list, nextKey) };
+  return {
+    items: items.map(present),
+    nextCursor: nextKey === null ? null : encodeCursor(list, nextKey),
+  };
 }
 
 /** The same as an answer. */
-export const listAnswer = async <T, V>(...page: Parameters<typeof pageOf<T, V>>): Promise<Answer> => ok(await pageOf(...page));
+export const listAnswer = async <T, V>(...page: Parameters<typeof pageOf<T, V>>): Promise<Answer> =>
+  ok(await pageOf(...page));

@@ -30,7 +30,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   schedule_cannot_run: { status: 409, title: 'The schedule cannot run' },
   self_approval: { status: 403, title: 'Nobody approves their own request' },
   not_assigned: { status: 403, title: 'The request names somebody else' },
-  not_requester: { status: 403, title: 'The request is somebody else\'s' },
+  not_requester: { status: 403, title: "The request is somebody else's" },
   already_decided: { status: 409, title: 'There is a decision already' },
   approval_closed: { status: 409, title: 'The request is closed' },
   content_changed: { status: 409, title: 'Something else was looked at' },
@@ -77,12 +77,16 @@ export const Problem = Type.Object(
           pointer: Type.Union([Type.String(), Type.Null()]),
           code: Type.String(),
           message: Type.String(),
-          resource: Type.Union([Type.String(), Type.Null()], { description: 'What stands against it; null where you may not read it.' }),
+          resource: Type.Union([Type.String(), Type.Null()], {
+            description: 'What stands against it; null where you may not read it.',
+          }),
           id: Type.Union([Type.String(), Type.Null()]),
         }),
       ),
     ),
-    report: Type.Optional(Type.Unknown({ description: 'Of restore_invalid: the report as the validation gives it.' })),
+    report: Type.Optional(
+      Type.Unknown({ description: 'Of restore_invalid: the report as the validation gives it.' }),
+    ),
   },
   { title: 'Problem' },
 );
@@ -93,7 +97,8 @@ export const PROBLEM_TYPE = 'application/problem+json';
 const DEFAULT_RETRY_AFTER_SECONDS = 2;
 
 /** SQLSTATE and socket codes that mean that PostgreSQL is away, busy, stopping, or that the same again may work. */
-const DATABASE_AWAY = /^(08|57P|53|55P03|57014|40001|40P01)|^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/;
+const DATABASE_AWAY =
+  /^(08|57P|53|55P03|57014|40001|40P01)|^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/;
 
 /** SQLSTATE of text that PostgreSQL cannot hold, such as a NUL. */
 const BAD_TEXT = /^(22021|22P05|22P02|22007|22008)$/;
@@ -101,24 +106,40 @@ const BAD_TEXT = /^(22021|22P05|22P02|22007|22008)$/;
 function isDatabaseAway(error: object): boolean {
   const { code, message, name } = error as { code?: unknown; message?: string; name?: string };
   if (typeof code === 'string' && DATABASE_AWAY.test(code)) return true;
-  return name === 'KnexTimeoutError' || /Connection (terminated|ended)|timeout expired|connection timeout|connection error/i.test(message ?? '');
+  return (
+    name === 'KnexTimeoutError' ||
+    /Connection (terminated|ended)|timeout expired|connection timeout|connection error/i.test(
+      message ?? '',
+    )
+  );
 }
 
 /** Turns whatever was thrown into an expected failure. What is not expected becomes `internal` and says nothing. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  if (typeof error !== 'object' || error === null) return new AppError('internal', 'Something went wrong.');
-  const { code, nativeError, name } = error as { code?: unknown; nativeError?: object; name?: string };
+  if (typeof error !== 'object' || error === null)
+    return new AppError('internal', 'Something went wrong.');
+  const { code, nativeError, name } = error as {
+    code?: unknown;
+    nativeError?: object;
+    name?: string;
+  };
   // A record that went between two statements.
-  if (name === 'NotFoundError') return new AppError('not_found', 'The record is not there any more.');
+  if (name === 'NotFoundError')
+    return new AppError('not_found', 'The record is not there any more.');
   if (isDatabaseAway(nativeError ?? error)) {
-    return new AppError('unavailable', 'The database is away.', { retryAfterSeconds: DEFAULT_RETRY_AFTER_SECONDS });
+    return new AppError('unavailable', 'The database is away.', {
+      retryAfterSeconds: DEFAULT_RETRY_AFTER_SECONDS,
+    });
   }
   const state = nativeError ? (nativeError as { code?: unknown }).code : code;
   if (typeof state === 'string' && BAD_TEXT.test(state)) {
     return new AppError('invalid_request', 'A value contains a character that cannot be stored.');
   }
-  return new AppError('internal', 'Something went wrong. The log has the details under this request id.');
+  return new AppError(
+    'internal',
+    'Something went wrong. The log has the details under this request id.',
+  );
 }
 
 export const toProblem = ({ code, message, extra }: AppError, requestId: string): Problem => ({

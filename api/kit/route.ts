@@ -92,4 +92,6 @@ export const route = <
   P extends TObject | undefined = undefined,
   Q extends TObject | undefined = undefined,
   B extends TSchema | undefined = undefined,
->(declared: Guard & Shape<P, Q, B>): Route => declared;
+>(
+  declared: Guard & Shape<P, Q, B>,
+): Route => declared;

@@ -13,7 +13,12 @@ export const time = (at: Date | null): string | null => at?.toISOString() ?? nul
 export const workflowIdOf = (jobId: string): string => `job:${jobId}`;
 
 export const logView = ({ line, attempt, level, message, data, at }: JobLog): LogRecord => ({
-  line, attempt, level, message, data, at: at.toISOString(),
+  line,
+  attempt,
+  level,
+  message,
+  data,
+  at: at.toISOString(),
 });
 
 const summary = (job: Job): JobSummary => ({
@@ -43,11 +48,27 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
   summary,
   record: (job: Job, logs: readonly JobLog[]): JobRecord => ({
     ...summary(job),
-    payload: (jobTypes.find(job.type)?.redact(job.payload) ?? {}),
+    payload: jobTypes.find(job.type)?.redact(job.payload) ?? {},
     result: job.result,
     logs: logs.map(logView),
   }),
-  type: ({ name, summary: about, payload, permission, onlyThrough, lane, retry, timeoutMs }: JobType): JobTypeRecord => ({
-    name, summary: about, payloadSchema: payload, permission, onlyThrough, lane, retryPolicy: retry, timeoutMs,
+  type: ({
+    name,
+    summary: about,
+    payload,
+    permission,
+    onlyThrough,
+    lane,
+    retry,
+    timeoutMs,
+  }: JobType): JobTypeRecord => ({
+    name,
+    summary: about,
+    payloadSchema: payload,
+    permission,
+    onlyThrough,
+    lane,
+    retryPolicy: retry,
+    timeoutMs,
   }),
 });

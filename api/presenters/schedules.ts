@@ -3,7 +3,13 @@ import { stateOf } from '../../domain/schedules.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { upcomingOf, type Preview } from '../../services/scheduleFields.ts';
 import type { ScheduleWithRun } from '../../services/schedules.ts';
-import type { PreviewRecord, RunRecord, ScheduleRecord, ScheduleSummary, UpcomingRecord } from '../schemas/schedules.ts';
+import type {
+  PreviewRecord,
+  RunRecord,
+  ScheduleRecord,
+  ScheduleSummary,
+  UpcomingRecord,
+} from '../schemas/schedules.ts';
 import { time } from './jobs.ts';
 
 type Run = NonNullable<ScheduleWithRun['lastRun']>;
@@ -12,8 +18,17 @@ type Upcoming = Preview['upcoming'][number];
 const SHOWN_RUNS = 5;
 
 export const runRecord = (run: Run): RunRecord => ({
-  id: run.id, scheduleId: run.scheduleId, tenantId: run.tenantId, kind: run.kind, dueAt: run.dueAt.toISOString(), outcome: run.outcome, reason: run.reason,
-  caughtUp: run.caughtUp, jobId: run.jobId, actorId: run.actorId, decidedAt: run.decidedAt.toISOString(),
+  id: run.id,
+  scheduleId: run.scheduleId,
+  tenantId: run.tenantId,
+  kind: run.kind,
+  dueAt: run.dueAt.toISOString(),
+  outcome: run.outcome,
+  reason: run.reason,
+  caughtUp: run.caughtUp,
+  jobId: run.jobId,
+  actorId: run.actorId,
+  decidedAt: run.decidedAt.toISOString(),
 });
 
 const twoDigits = (value: number) => String(value).padStart(2, '0');
@@ -25,27 +40,58 @@ function offset(offsetMs: number): string {
 }
 
 const upcomingRecord = ({ at, wallMs, offsetMs, daylight }: Upcoming): UpcomingRecord => ({
-  at: time(at), localTime: new Date(wallMs).toISOString().slice(0, 19), utcOffset: offsetMs === null ? null : offset(offsetMs), daylightSaving: daylight,
+  at: time(at),
+  localTime: new Date(wallMs).toISOString().slice(0, 19),
+  utcOffset: offsetMs === null ? null : offset(offsetMs),
+  daylightSaving: daylight,
 });
 
-export const previewRecord = ({ timing: { cron, timezone }, upcoming }: Preview): PreviewRecord => ({
-  timezone, fields: Object.fromEntries(CRON_FIELDS.map((field) => [field, [...cron[field]]])), days: cron.days, nextRuns: upcoming.map(upcomingRecord),
+export const previewRecord = ({
+  timing: { cron, timezone },
+  upcoming,
+}: Preview): PreviewRecord => ({
+  timezone,
+  fields: Object.fromEntries(CRON_FIELDS.map((field) => [field, [...cron[field]]])),
+  days: cron.days,
+  nextRuns: upcoming.map(upcomingRecord),
 });
 
 const summary = ({ schedule, lastRun }: ScheduleWithRun): ScheduleSummary => ({
-  id: schedule.id, tenantId: schedule.tenantId, name: schedule.name, description: schedule.description, cronExpression: schedule.cronExpression,
-  timezone: schedule.timezone, jobType: schedule.jobType, retryPolicy: schedule.retryPolicy, enabled: schedule.enabled, overlapPolicy: schedule.overlapPolicy,
-  catchupWindowSeconds: schedule.catchupWindowSeconds, jitterSeconds: schedule.jitterSeconds, startAt: time(schedule.startAt), endAt: time(schedule.endAt),
-  maxRuns: schedule.maxRuns, runCount: schedule.runCount, state: stateOf(schedule), pausedAt: time(schedule.pausedAt), pausedBy: schedule.pausedBy,
-  pauseReason: schedule.pauseReason, owner: schedule.owner.actorId, nextRuns: upcomingOf(schedule, new Date(), SHOWN_RUNS).map(upcomingRecord),
-  lastRun: lastRun && runRecord(lastRun), temporalScheduleId: `schedule:${schedule.id}`, createdBy: schedule.createdBy,
-  createdAt: schedule.createdAt.toISOString(), updatedAt: schedule.updatedAt.toISOString(), version: schedule.version,
+  id: schedule.id,
+  tenantId: schedule.tenantId,
+  name: schedule.name,
+  description: schedule.description,
+  cronExpression: schedule.cronExpression,
+  timezone: schedule.timezone,
+  jobType: schedule.jobType,
+  retryPolicy: schedule.retryPolicy,
+  enabled: schedule.enabled,
+  overlapPolicy: schedule.overlapPolicy,
+  catchupWindowSeconds: schedule.catchupWindowSeconds,
+  jitterSeconds: schedule.jitterSeconds,
+  startAt: time(schedule.startAt),
+  endAt: time(schedule.endAt),
+  maxRuns: schedule.maxRuns,
+  runCount: schedule.runCount,
+  state: stateOf(schedule),
+  pausedAt: time(schedule.pausedAt),
+  pausedBy: schedule.pausedBy,
+  pauseReason: schedule.pauseReason,
+  owner: schedule.owner.actorId,
+  nextRuns: upcomingOf(schedule, new Date(), SHOWN_RUNS).map(upcomingRecord),
+  lastRun: lastRun && runRecord(lastRun),
+  temporalScheduleId: `schedule:${schedule.id}`,
+  createdBy: schedule.createdBy,
+  createdAt: schedule.createdAt.toISOString(),
+  updatedAt: schedule.updatedAt.toISOString(),
+  version: schedule.version,
 });
 
 /** Schedules as callers see them. */
 export const schedulePresenter = (jobTypes: JobTypes) => ({
   summary,
   record: (found: ScheduleWithRun): ScheduleRecord => ({
-    ...summary(found), payload: jobTypes.find(found.schedule.jobType)?.redact(found.schedule.payload) ?? {},
+    ...summary(found),
+    payload: jobTypes.find(found.schedule.jobType)?.redact(found.schedule.payload) ?? {},
   }),
 });

@@ -28,8 +28,10 @@ const page = `<!doctype html>
 const start = `SwaggerUIBundle({ url: '/api/openapi.json', dom_id: '#reference', deepLinking: true, validatorUrl: null });\n`;
 
 const FILES = {
-  'swagger-ui.css': () => streamed('text/css', createReadStream(path.join(ASSETS, 'swagger-ui.css'))),
-  'swagger-ui-bundle.js': () => streamed('text/javascript', createReadStream(path.join(ASSETS, 'swagger-ui-bundle.js'))),
+  'swagger-ui.css': () =>
+    streamed('text/css', createReadStream(path.join(ASSETS, 'swagger-ui.css'))),
+  'swagger-ui-bundle.js': () =>
+    streamed('text/javascript', createReadStream(path.join(ASSETS, 'swagger-ui-bundle.js'))),
   'start.js': () => streamed('text/javascript', Readable.from([start])),
 } as const;
 
@@ -40,7 +42,10 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
   const described: Route[] = [
     ...routes,
     route({
-      method: 'GET', path: '/api/openapi.json', area: 'Reference', public: 'it describes what everybody may know',
+      method: 'GET',
+      path: '/api/openapi.json',
+      area: 'Reference',
+      public: 'it describes what everybody may know',
       summary: 'This API as an OpenAPI 3.1 document',
       answers: { 200: Type.Object({ openapi: Type.String() }) },
       handle: () => Promise.resolve(ok(document)),
@@ -50,13 +55,19 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
   return [
     ...described.slice(routes.length),
     route({
-      method: 'GET', path: '/api/docs', area: 'Reference', public: 'it shows the public description',
+      method: 'GET',
+      path: '/api/docs',
+      area: 'Reference',
+      public: 'it shows the public description',
       summary: 'This API as a page',
       answers: { 200: null },
       handle: () => Promise.resolve(streamed('text/html', Readable.from([page]))),
     }),
     route({
-      method: 'GET', path: '/api/docs/assets/{file}', area: 'Reference', public: 'parts of the page',
+      method: 'GET',
+      path: '/api/docs/assets/{file}',
+      area: 'Reference',
+      public: 'parts of the page',
       summary: 'Parts of the page',
       params: Type.Object({ file: FileName }, { additionalProperties: false }),
       answers: { 200: null },

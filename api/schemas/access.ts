@@ -7,7 +7,10 @@ export const PermissionName = Type.Enum([...PERMISSIONS]);
 
 /** The id of a tenant: short and readable. */
 export const TenantId = (description?: string) =>
-  Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$', ...(description !== undefined && { description }) });
+  Type.String({
+    pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$',
+    ...(description !== undefined && { description }),
+  });
 
 /** The id of a role: built-in, chosen when it was made, or `rol_…`. */
 export const RoleId = Type.String({ pattern: '^[a-z][a-z0-9_-]{1,62}$', examples: ['operator'] });
@@ -16,8 +19,13 @@ export const ProviderId = Type.String({ pattern: '^(local|idp_[0-9a-z]{26})$' })
 
 export const RoleRecord = Type.Object(
   {
-    id: Type.String(), name: Type.String(), builtIn: Type.Boolean(), permissions: Type.Array(PermissionName),
-    version: Nullable(Type.Integer({ description: 'null for a built-in role, which never changes.' })),
+    id: Type.String(),
+    name: Type.String(),
+    builtIn: Type.Boolean(),
+    permissions: Type.Array(PermissionName),
+    version: Nullable(
+      Type.Integer({ description: 'null for a built-in role, which never changes.' }),
+    ),
   },
   { title: 'Role', additionalProperties: false },
 );
@@ -31,15 +39,27 @@ const place = {
 };
 
 export const AssignmentRecord = Type.Object(
-  { id: Id('asg'), userId: Id('usr'), roleId: Type.String(), ...place, createdBy: Type.String(), createdAt: Timestamp },
+  {
+    id: Id('asg'),
+    userId: Id('usr'),
+    roleId: Type.String(),
+    ...place,
+    createdBy: Type.String(),
+    createdAt: Timestamp,
+  },
   { title: 'Assignment', additionalProperties: false },
 );
 export type AssignmentRecord = Static<typeof AssignmentRecord>;
 
 export const MappingRecord = Type.Object(
   {
-    id: Id('map'), providerId: ProviderId, externalGroup: Type.String(), roleId: Type.String(), ...place,
-    createdBy: Type.String(), createdAt: Timestamp,
+    id: Id('map'),
+    providerId: ProviderId,
+    externalGroup: Type.String(),
+    roleId: Type.String(),
+    ...place,
+    createdBy: Type.String(),
+    createdAt: Timestamp,
   },
   { title: 'ProviderMapping', additionalProperties: false },
 );
@@ -54,10 +74,19 @@ export const target = {
 
 export const UserRecord = Type.Object(
   {
-    id: Id('usr'), username: Type.String(), displayName: Type.String(), email: Nullable(Type.String()), providerId: Type.String(),
-    tenantId: Type.String(), enabled: Type.Boolean(),
-    mustChangePassword: Type.Boolean(), groups: Type.Array(Type.String(), { description: 'At the provider, as of the last login.' }),
-    lastLoginAt: Nullable(Timestamp), createdAt: Timestamp, updatedAt: Timestamp, version: Type.Integer(),
+    id: Id('usr'),
+    username: Type.String(),
+    displayName: Type.String(),
+    email: Nullable(Type.String()),
+    providerId: Type.String(),
+    tenantId: Type.String(),
+    enabled: Type.Boolean(),
+    mustChangePassword: Type.Boolean(),
+    groups: Type.Array(Type.String(), { description: 'At the provider, as of the last login.' }),
+    lastLoginAt: Nullable(Timestamp),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    version: Type.Integer(),
   },
   { title: 'User', additionalProperties: false },
 );
@@ -66,23 +95,35 @@ export type UserRecord = Static<typeof UserRecord>;
 export const UserWithPassword = Type.Object(
   {
     ...UserRecord.properties,
-    oneTimePassword: Nullable(Type.String({ description: 'For the first login; shown this once.' })),
+    oneTimePassword: Nullable(
+      Type.String({ description: 'For the first login; shown this once.' }),
+    ),
   },
   { title: 'UserWithPassword', additionalProperties: false },
 );
 
 export const SessionRecord = Type.Object(
   {
-    id: Id('ses'), tenantId: Type.String({ description: 'Where new records of this session stand.' }),
-    current: Type.Boolean(), address: Nullable(Type.String()), userAgent: Nullable(Type.String()),
-    createdAt: Timestamp, refreshedAt: Timestamp, idleExpiresAt: Timestamp, absoluteExpiresAt: Timestamp,
+    id: Id('ses'),
+    tenantId: Type.String({ description: 'Where new records of this session stand.' }),
+    current: Type.Boolean(),
+    address: Nullable(Type.String()),
+    userAgent: Nullable(Type.String()),
+    createdAt: Timestamp,
+    refreshedAt: Timestamp,
+    idleExpiresAt: Timestamp,
+    absoluteExpiresAt: Timestamp,
   },
   { title: 'Session', additionalProperties: false },
 );
 export type SessionRecord = Static<typeof SessionRecord>;
 
 export const CurrentSession = Type.Object(
-  { ...SessionRecord.properties, user: UserRecord, permissions: Type.Array(PermissionName, { description: 'Held at least somewhere.' }) },
+  {
+    ...SessionRecord.properties,
+    user: UserRecord,
+    permissions: Type.Array(PermissionName, { description: 'Held at least somewhere.' }),
+  },
   { title: 'CurrentSession', additionalProperties: false },
 );
 

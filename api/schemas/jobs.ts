@@ -38,7 +38,10 @@ const summary = {
   version: Type.Integer(),
 };
 
-export const JobSummary = Type.Object(summary, { title: 'JobSummary', additionalProperties: false });
+export const JobSummary = Type.Object(summary, {
+  title: 'JobSummary',
+  additionalProperties: false,
+});
 export type JobSummary = Static<typeof JobSummary>;
 
 export const JobRecord = Type.Object(
@@ -56,9 +59,16 @@ export const JobTypeRecord = Type.Object(
   {
     name: Type.String(),
     summary: Type.String(),
-    payloadSchema: Type.Object({}, { additionalProperties: true, description: 'JSON Schema 2020-12.' }),
+    payloadSchema: Type.Object(
+      {},
+      { additionalProperties: true, description: 'JSON Schema 2020-12.' },
+    ),
     permission: Nullable(Type.String({ description: 'Needed beside job:write.' })),
-    onlyThrough: Nullable(Type.String({ description: 'The operation that makes such jobs; null where POST /api/jobs does.' })),
+    onlyThrough: Nullable(
+      Type.String({
+        description: 'The operation that makes such jobs; null where POST /api/jobs does.',
+      }),
+    ),
     lane: Type.Enum(['inline', 'activity', 'delivery', 'steps']),
     retryPolicy: RetryPolicy,
     timeoutMs: Type.Integer({ description: 'Limit of one attempt.' }),

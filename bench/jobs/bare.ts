@@ -15,7 +15,13 @@ const server = createServer((req, res) => {
   const query = new URL(req.url ?? '/', 'http://localhost').searchParams;
   const size = { atOnce: Number(query.get('atOnce')), total: Number(query.get('total')) };
   void load(size, () =>
-    client.workflow.execute('bare', { taskQueue, workflowId: `bare-${process.pid}-${made++}`, requestEagerStart: true }),
+    client.workflow.execute('bare', {
+      taskQueue,
+      workflowId: `bare-${process.pid}-${made++}`,
+      requestEagerStart: true,
+    }),
   ).then((result) => res.end(JSON.stringify(result)));
 });
-server.listen(0, '127.0.0.1', () => process.stdout.write(`bare on ${(server.address() as AddressInfo).port}\n`));
+server.listen(0, '127.0.0.1', () =>
+  process.stdout.write(`bare on ${(server.address() as AddressInfo).port}\n`),
+);

@@ -17,7 +17,15 @@ const server = createServer((req, res) => {
   if (total === 0) return void res.end(JSON.stringify(began));
   const spec = { calendars: [{ minute: at.getUTCMinutes(), hour: at.getUTCHours() }], endAt: at };
   const action = { type: 'startWorkflow' as const, workflowType: 'bare', taskQueue, args: [] };
-  void load({ atOnce: 10, total }, (n) => client.schedule.create({ scheduleId: `bare-${process.pid}-${n}`, spec, action, policies: { overlap: 'ALLOW_ALL', catchupWindow: 600_000 } }))
-    .then(() => res.end('[]'));
+  void load({ atOnce: 10, total }, (n) =>
+    client.schedule.create({
+      scheduleId: `bare-${process.pid}-${n}`,
+      spec,
+      action,
+      policies: { overlap: 'ALLOW_ALL', catchupWindow: 600_000 },
+    }),
+  ).then(() => res.end('[]'));
 });
-server.listen(0, '127.0.0.1', () => process.stdout.write(`bare on ${(server.address() as AddressInfo).port}\n`));
+server.listen(0, '127.0.0.1', () =>
+  process.stdout.write(`bare on ${(server.address() as AddressInfo).port}\n`),
+);

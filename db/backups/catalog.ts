@@ -4,7 +4,12 @@ import { TABLES, type BackedUpTable } from './tables.ts';
 export type Column = { name: string; type: string; notNull: boolean };
 
 /** A reference between tables, as PostgreSQL keeps it. */
-export type Reference = { child: string; childColumns: string[]; parent: string; parentColumns: string[] };
+export type Reference = {
+  child: string;
+  childColumns: string[];
+  parent: string;
+  parentColumns: string[];
+};
 
 /** Whatever can be asked: a session, or a transaction of the pool. */
 export type Ask = <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
@@ -40,17 +45,25 @@ const ALSO: Readonly<Partial<Record<Section, readonly Section[]>>> = { inventory
  * The sections to which others refer, directly or through more of them; without those themselves. Of the installation's own
  * sections nothing comes along with a tenant's.
  */
-export async function referredSections(ask: Ask, tenantId: string, asked: readonly Section[]): Promise<Section[]> {
+export async function referredSections(
+  ask: Ask,
+  tenantId: string,
+  asked: readonly Section[],
+): Promise<Section[]> {
   const all = await references(ask);
   const sectionOf = new Map(TABLES.map(({ name, section }) => [name, section]));
   const found = new Set(asked);
   // A set hands out what is added while it is walked through.
   for (const section of found) {
-    for (const { child, parent } of all) if (sectionOf.get(child) === section) found.add(sectionOf.get(parent) ?? section);
+    for (const { child, parent } of all)
+      if (sectionOf.get(child) === section) found.add(sectionOf.get(parent) ?? section);
     for (const other of ALSO[section] ?? []) found.add(other);
   }
-  return [...found].filter((section) => !asked.includes(section) && sectionsAt(tenantId).includes(section));
+  return [...found].filter(
+    (section) => !asked.includes(section) && sectionsAt(tenantId).includes(section),
+  );
 }
 
 /** The tables of sections, in the order in which rows can be inserted. */
-export const tablesOf = (sections: readonly string[]): BackedUpTable[] => TABLES.filter(({ section }) => sections.includes(section));
+export const tablesOf = (sections: readonly string[]): BackedUpTable[] =>
+  TABLES.filter(({ section }) => sections.includes(section));

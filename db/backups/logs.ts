@@ -3,7 +3,14 @@ import type { Knex } from '../knex.ts';
 import { scopeCondition } from '../scopeSql.ts';
 
 /** A line that a job of backups has logged. */
-export type BackupLog = { jobId: string; jobType: string; line: number; level: string; message: string; at: Date };
+export type BackupLog = {
+  jobId: string;
+  jobType: string;
+  line: number;
+  level: string;
+  message: string;
+  at: Date;
+};
 
 /** Jobs whose lines are looked through. */
 const JOBS = 20;

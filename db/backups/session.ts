@@ -13,9 +13,18 @@ const SETTINGS = `
  * A connection beside the pool, for work that takes longer than a request may. It is closed when `use` has ended, or at
  * once when `signal` aborts; the server then ends what it was at.
  */
-export async function withSession<T>(url: string, signal: AbortSignal, use: (session: Session) => Promise<T>): Promise<T> {
+export async function withSession<T>(
+  url: string,
+  signal: AbortSignal,
+  use: (session: Session) => Promise<T>,
+): Promise<T> {
   signal.throwIfAborted();
-  const session = new pg.Client({ connectionString: url, application_name: 'holdfast-backup', connectionTimeoutMillis: 5_000, keepAlive: true });
+  const session = new pg.Client({
+    connectionString: url,
+    application_name: 'holdfast-backup',
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+  });
   // A connection that breaks is met by the statement that uses it.
   session.on('error', () => undefined);
   const close = () => void session.end().catch(() => undefined);

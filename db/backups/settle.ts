@@ -2,10 +2,18 @@ import { quoted, type Ask } from './catalog.ts';
 import { diffOf, loaded, type RestorePlan } from './differences.ts';
 
 /** What follows from a swap beyond its tables: schedules whose mirrors in Temporal must be brought in line. */
-export type Followed = { schedules: { id: string; gone: boolean }[]; sessionsEnded: number; jobsEnded: number };
+export type Followed = {
+  schedules: { id: string; gone: boolean }[];
+  sessionsEnded: number;
+  jobsEnded: number;
+};
 
 /** What a job is told that had not ended when its backup was made: whether it did afterwards, nobody knows. */
-const NOT_ENDED = JSON.stringify({ code: 'restored', message: 'The job had not ended when the backup was made, and was restored without being run again' });
+const NOT_ENDED = JSON.stringify({
+  code: 'restored',
+  message:
+    'The job had not ended when the backup was made, and was restored without being run again',
+});
 
 /** Jobs that come back without an end get one: to run them again could do twice what was done meanwhile. */
 export const endJobs = (where: string): string =>
@@ -20,7 +28,8 @@ const ENDS = (from: string): string =>
   `INSERT INTO public.cable_ends (interface_id, cable_id) SELECT t.a_interface_id, t.id ${from} UNION ALL SELECT t.b_interface_id, t.id ${from}`;
 const NO_HINTS = 'DELETE FROM public.free_hints';
 const RIGHTS_CHANGED = 'UPDATE public.access_state SET version = version + 1';
-const LAST_SEQUENCE = 'UPDATE public.event_head SET sequence = greatest(sequence, (SELECT coalesce(max(sequence), 0) FROM public.events))';
+const LAST_SEQUENCE =
+  'UPDATE public.event_head SET sequence = greatest(sequence, (SELECT coalesce(max(sequence), 0) FROM public.events))';
 
 /** Grants stand where their site or device stands, whichever of both was put back. */
 const PLACES: readonly string[] = [
@@ -61,12 +70,16 @@ const PARENTS = `
 
 const inDiff = (plan: RestorePlan, name: string, change: string, key = 't.id'): string => {
   const planned = plan.tables.find(({ table }) => table.name === name);
-  return planned ? `EXISTS (SELECT FROM ${diffOf(planned.table)} AS d WHERE d.id = ${key} AND d.change ${change})` : 'false';
+  return planned
+    ? `EXISTS (SELECT FROM ${diffOf(planned.table)} AS d WHERE d.id = ${key} AND d.change ${change})`
+    : 'false';
 };
 
 /** Sessions of accounts that are gone, disabled or have another password now. */
 async function endSessions(ask: Ask, plan: RestorePlan): Promise<number> {
-  const gone = await ask(`DELETE FROM public.sessions AS t WHERE ${inDiff(plan, 'users', "= 'deleted'", 't.user_id')} RETURNING 1`);
+  const gone = await ask(
+    `DELETE FROM public.sessions AS t WHERE ${inDiff(plan, 'users', "= 'deleted'", 't.user_id')} RETURNING 1`,
+  );
   const users = plan.tables.find(({ table }) => table.name === 'users');
   if (!users) return gone.length;
   const ended = await ask(
@@ -80,13 +93,23 @@ async function endSessions(ask: Ask, plan: RestorePlan): Promise<number> {
 /**
  * Does what belongs to a swap: before its rows change what must be seen before, and after it what is worked out from them.
  */
-export async function settleAfter(ask: Ask, plan: RestorePlan, swap: () => Promise<void>): Promise<Followed> {
-  const has = (...names: string[]) => plan.tables.some(({ table, part }) => names.includes(table.name) && (part !== 'referred' || table.section === 'inventory'));
+export async function settleAfter(
+  ask: Ask,
+  plan: RestorePlan,
+  swap: () => Promise<void>,
+): Promise<Followed> {
+  const has = (...names: string[]) =>
+    plan.tables.some(
+      ({ table, part }) =>
+        names.includes(table.name) && (part !== 'referred' || table.section === 'inventory'),
+    );
   const sessionsEnded = await endSessions(ask, plan);
   await swap();
   const cables = plan.tables.find(({ table }) => table.name === 'cables');
   if (cables) {
-    await ask(`DELETE FROM public.cable_ends AS e USING ${diffOf(cables.table)} AS d WHERE e.cable_id = d.id`);
+    await ask(
+      `DELETE FROM public.cable_ends AS e USING ${diffOf(cables.table)} AS d WHERE e.cable_id = d.id`,
+    );
     await ask(ENDS(`FROM public.cables AS t JOIN ${diffOf(cables.table)} AS d ON d.id = t.id`));
   }
   if (has('prefixes', 'ip_addresses', 'ip_ranges')) await ask(NO_HINTS);
@@ -96,9 +119,13 @@ export async function settleAfter(ask: Ask, plan: RestorePlan, swap: () => Promi
   if (has('events')) await ask(LAST_SEQUENCE);
   if (has('audit_heads')) {
     // Seals that came back go before those that will be made.
-    await ask(`UPDATE public.audit_heads AS h SET position = s.position, hash = s.hash FROM ${quoted(plan.schema)}.audit_heads AS s WHERE s.tenant_id = h.tenant_id AND s.position > h.position`);
+    await ask(
+      `UPDATE public.audit_heads AS h SET position = s.position, hash = s.hash FROM ${quoted(plan.schema)}.audit_heads AS s WHERE s.tenant_id = h.tenant_id AND s.position > h.position`,
+    );
   }
-  const jobsEnded = has('jobs') ? (await ask(endJobs(inDiff(plan, 'jobs', "= 'created'")))).length : 0;
+  const jobsEnded = has('jobs')
+    ? (await ask(endJobs(inDiff(plan, 'jobs', "= 'created'")))).length
+    : 0;
   if (has('deliveries')) await ask(freeDeliveries(inDiff(plan, 'deliveries', "= 'created'")));
   if (has('webhooks')) {
     await ask(`UPDATE public.webhooks AS t SET cancel_before = now(), cancel_reason = 'webhook_disabled' WHERE NOT t.enabled AND t.deleted_at IS NULL AND ${inDiff(plan, 'webhooks', "= 'changed'")}
@@ -106,7 +133,11 @@ export async function settleAfter(ask: Ask, plan: RestorePlan, swap: () => Promi
   }
   const schedules = plan.tables.find(({ table }) => table.name === 'schedules');
   if (!schedules) return { schedules: [], sessionsEnded, jobsEnded };
-  await ask(`UPDATE public.schedule_runs AS r SET outcome = 'skipped', reason = 'deleted' FROM ${diffOf(schedules.table)} AS d WHERE d.id = r.schedule_id AND d.change = 'deleted' AND r.outcome = 'buffered'`);
-  const found = await ask<{ id: string; gone: boolean }>(`SELECT id, change = 'deleted' AS gone FROM ${diffOf(schedules.table)} ORDER BY id`);
+  await ask(
+    `UPDATE public.schedule_runs AS r SET outcome = 'skipped', reason = 'deleted' FROM ${diffOf(schedules.table)} AS d WHERE d.id = r.schedule_id AND d.change = 'deleted' AND r.outcome = 'buffered'`,
+  );
+  const found = await ask<{ id: string; gone: boolean }>(
+    `SELECT id, change = 'deleted' AS gone FROM ${diffOf(schedules.table)} ORDER BY id`,
+  );
   return { schedules: found, sessionsEnded, jobsEnded };
 }

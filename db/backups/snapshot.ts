@@ -8,7 +8,9 @@ import type { BackedUpTable } from './tables.ts';
 
 /** What is not a whole installation's is a tenant's. */
 export type Extent = { tenantId: string | null };
-export const extentAt = (tenantId: string): Extent => ({ tenantId: tenantId === PLATFORM ? null : tenantId });
+export const extentAt = (tenantId: string): Extent => ({
+  tenantId: tenantId === PLATFORM ? null : tenantId,
+});
 
 /** The records of one moment. */
 export type Snapshot = {
@@ -17,7 +19,11 @@ export type Snapshot = {
   ask: Ask;
   columns(table: BackedUpTable): Promise<string[]>;
   /** The rows of a table, a line each. */
-  rows(table: BackedUpTable, columns: readonly string[], engine: BackupEngine): AsyncIterable<Buffer>;
+  rows(
+    table: BackedUpTable,
+    columns: readonly string[],
+    engine: BackupEngine,
+  ): AsyncIterable<Buffer>;
 };
 
 /**
@@ -32,24 +38,38 @@ export const copyOut = (rows: string, engine: BackupEngine): string =>
     ? `COPY (${rows}) TO STDOUT`
     : `COPY (SELECT translate(row_to_json(r)::text, E'\\n\\r\\t', '   ') FROM (${rows}) AS r) TO STDOUT ${JSON_LINES}`;
 
-export const askOf = (session: Session): Ask => async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
-  (await session.query<Row>(sql, [...values])).rows;
+export const askOf =
+  (session: Session): Ask =>
+  async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
+    (await session.query<Row>(sql, [...values])).rows;
 
 /** SQL for the rows of a tenant, or of all; `t` is the table. */
 export const extentOf = ({ ofTenant }: BackedUpTable, { tenantId }: Extent): string =>
-  tenantId === null || ofTenant === null ? 'true' : ofTenant.replaceAll(':tenant', escapeLiteral(tenantId));
+  tenantId === null || ofTenant === null
+    ? 'true'
+    : ofTenant.replaceAll(':tenant', escapeLiteral(tenantId));
 
 /** Reads all tables as they are at one moment, whatever is written meanwhile. Others are not kept from anything. */
-export async function withSnapshot<T>(url: string, extent: Extent, signal: AbortSignal, use: (snapshot: Snapshot) => Promise<T>): Promise<T> {
+export async function withSnapshot<T>(
+  url: string,
+  extent: Extent,
+  signal: AbortSignal,
+  use: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> {
   return withSession(url, signal, async (session) => {
     const ask = askOf(session);
     await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     // The first statement takes the snapshot.
-    const [state] = await ask<{ at: Date; version: string }>('SELECT clock_timestamp() AS at, (SELECT name FROM schema_migrations ORDER BY name DESC LIMIT 1) AS version');
+    const [state] = await ask<{ at: Date; version: string }>(
+      'SELECT clock_timestamp() AS at, (SELECT name FROM schema_migrations ORDER BY name DESC LIMIT 1) AS version',
+    );
     if (!state) throw new Error('The database has no schema');
     return use({
-      at: state.at, schemaVersion: state.version, ask,
-      columns: async ({ name }) => (await columnsOf(ask, 'public', name)).map((column) => column.name),
+      at: state.at,
+      schemaVersion: state.version,
+      ask,
+      columns: async ({ name }) =>
+        (await columnsOf(ask, 'public', name)).map((column) => column.name),
       rows: (table, columns, engine) => {
         const rows = `SELECT ${columns.map((column) => `t.${quoted(column)}`).join(', ')} FROM public.${quoted(table.name)} AS t WHERE ${extentOf(table, extent)}`;
         return session.query(copyTo(copyOut(rows, engine))) as AsyncIterable<Buffer>;

@@ -1,6 +1,16 @@
 import type { Knex } from '../knex.ts';
 import { quoted, type Ask } from './catalog.ts';
-import { askIn, diffOf, isWorkedOut, list, live, loaded, same, type PlannedTable, type RestorePlan } from './differences.ts';
+import {
+  askIn,
+  diffOf,
+  isWorkedOut,
+  list,
+  live,
+  loaded,
+  same,
+  type PlannedTable,
+  type RestorePlan,
+} from './differences.ts';
 import { settleAfter, type Followed } from './settle.ts';
 
 /** Another restore, or the clean-up after one, shall not run at the same time. Any constant of our own. */
@@ -14,10 +24,19 @@ const BULK_ROWS = 50_000;
  * waits until the transaction ends. `only` are the tables that matter, where not all do. Error: SQLSTATE 55P03 or 57014 when that takes
  * longer than `limitMs` for all of them.
  */
-export async function lockForSwap(trx: Knex, { tables }: RestorePlan, limitMs: number, only?: ReadonlySet<string>): Promise<void> {
-  await trx.raw(`SET LOCAL statement_timeout = ${Math.trunc(limitMs)}; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL client_connection_check_interval = '2s'`);
+export async function lockForSwap(
+  trx: Knex,
+  { tables }: RestorePlan,
+  limitMs: number,
+  only?: ReadonlySet<string>,
+): Promise<void> {
+  await trx.raw(
+    `SET LOCAL statement_timeout = ${Math.trunc(limitMs)}; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL client_connection_check_interval = '2s'`,
+  );
   await trx.raw('SELECT pg_advisory_xact_lock(?)', [RESTORE_LOCK]);
-  const names = tables.filter(({ table, part }) => part === 'state' && (only?.has(table.name) ?? true)).map(({ table }) => live(table));
+  const names = tables
+    .filter(({ table, part }) => part === 'state' && (only?.has(table.name) ?? true))
+    .map(({ table }) => live(table));
   // Whoever publishes events has this row before the webhooks that hear of them.
   await trx.raw('SELECT FROM event_head FOR UPDATE');
   if (names.length > 0) await trx.raw(`LOCK TABLE ${names.join(', ')} IN EXCLUSIVE MODE`);
@@ -27,7 +46,10 @@ export async function lockForSwap(trx: Knex, { tables }: RestorePlan, limitMs: n
 /** True when everything that was loaded is still there: tables without a log do not survive a crash of the server. */
 export async function isWhole(ask: Ask, { schema, tables }: RestorePlan): Promise<boolean> {
   for (const { table } of tables) {
-    const [row] = await ask<{ whole: boolean }>(`SELECT (SELECT count(*) FROM ${loaded(schema, table)}) = (SELECT rows FROM ${quoted(schema)}._loaded WHERE name = $1) AS whole`, [table.name]);
+    const [row] = await ask<{ whole: boolean }>(
+      `SELECT (SELECT count(*) FROM ${loaded(schema, table)}) = (SELECT rows FROM ${quoted(schema)}._loaded WHERE name = $1) AS whole`,
+      [table.name],
+    );
     if (!row?.whole) return false;
   }
   return true;
@@ -47,7 +69,8 @@ async function idle(ask: Ask, plan: RestorePlan, planned: PlannedTable): Promise
 }
 
 /** True where a table becomes what it was as a whole. */
-const isExact = ({ extent }: RestorePlan, { part }: PlannedTable): boolean => part === 'state' && extent.tenantId === null;
+const isExact = ({ extent }: RestorePlan, { part }: PlannedTable): boolean =>
+  part === 'state' && extent.tenantId === null;
 
 type Definition = { drop: string; create: string };
 
@@ -69,11 +92,17 @@ async function weights(ask: Ask, { table }: PlannedTable): Promise<Definition[]>
 async function takeOut(ask: Ask, planned: PlannedTable): Promise<void> {
   const { table } = planned;
   const own = list([...table.key, ...table.own], 't');
-  await ask(`CREATE TEMP TABLE ${quoted(`_own_${table.name}`)} ON COMMIT DROP AS SELECT ${own} FROM ${live(table)} AS t JOIN ${diffOf(table)} AS d ON ${same(table.key, 't', 'd')} WHERE d.change = 'changed'`);
+  await ask(
+    `CREATE TEMP TABLE ${quoted(`_own_${table.name}`)} ON COMMIT DROP AS SELECT ${own} FROM ${live(table)} AS t JOIN ${diffOf(table)} AS d ON ${same(table.key, 't', 'd')} WHERE d.change = 'changed'`,
+  );
   const which = table.tombstone === null ? `d.change <> 'created'` : `d.change = 'changed'`;
-  await ask(`DELETE FROM ${live(table)} AS t USING ${diffOf(table)} AS d WHERE ${which} AND ${same(table.key, 't', 'd')}`);
+  await ask(
+    `DELETE FROM ${live(table)} AS t USING ${diffOf(table)} AS d WHERE ${which} AND ${same(table.key, 't', 'd')}`,
+  );
   if (table.tombstone === null) return;
-  await ask(`UPDATE ${live(table)} AS t SET ${table.tombstone.replaceAll(':now', 'now()')} FROM ${diffOf(table)} AS d WHERE d.change = 'deleted' AND ${same(table.key, 't', 'd')}`);
+  await ask(
+    `UPDATE ${live(table)} AS t SET ${table.tombstone.replaceAll(':now', 'now()')} FROM ${diffOf(table)} AS d WHERE d.change = 'deleted' AND ${same(table.key, 't', 'd')}`,
+  );
 }
 
 async function putIn(ask: Ask, plan: RestorePlan, planned: PlannedTable): Promise<void> {
@@ -81,9 +110,14 @@ async function putIn(ask: Ask, plan: RestorePlan, planned: PlannedTable): Promis
   const names = columns.map(({ name }) => name);
   const value = (name: string) => {
     if (isWorkedOut(plan, planned, name)) return name === 'unique_in_vrf' ? 'true' : 'NULL';
-    return part === 'state' && table.own.includes(name) ? `CASE WHEN d.change = 'changed' THEN o.${quoted(name)} ELSE s.${quoted(name)} END` : `s.${quoted(name)}`;
+    return part === 'state' && table.own.includes(name)
+      ? `CASE WHEN d.change = 'changed' THEN o.${quoted(name)} ELSE s.${quoted(name)} END`
+      : `s.${quoted(name)}`;
   };
-  const kept = part === 'state' && table.own.length > 0 ? `LEFT JOIN pg_temp.${quoted(`_own_${table.name}`)} AS o ON ${same(table.key, 'o', 'd')}` : '';
+  const kept =
+    part === 'state' && table.own.length > 0
+      ? `LEFT JOIN pg_temp.${quoted(`_own_${table.name}`)} AS o ON ${same(table.key, 'o', 'd')}`
+      : '';
   // What has happened goes on happening: others may have written the same line meanwhile.
   const twice = part === 'history' ? `ON CONFLICT (${list(table.key)}) DO NOTHING` : '';
   await ask(
@@ -109,10 +143,18 @@ export async function applyDifferences(trx: Knex, plan: RestorePlan): Promise<Fo
   for (const planned of touched) {
     for (const name of await idle(ask, plan, planned)) {
       await ask(`ALTER TABLE ${live(planned.table)} DISABLE TRIGGER ${quoted(name)}`);
-      lifted.push({ drop: '', create: `ALTER TABLE ${live(planned.table)} ENABLE TRIGGER ${quoted(name)}` });
+      lifted.push({
+        drop: '',
+        create: `ALTER TABLE ${live(planned.table)} ENABLE TRIGGER ${quoted(name)}`,
+      });
     }
     // Checks of other tables, which stay on, look into these by their indexes.
-    if ((sizes.get(planned.table.name) ?? 0) < BULK_ROWS || (planned.part === 'referred' || plan.extent.tenantId !== null)) continue;
+    if (
+      (sizes.get(planned.table.name) ?? 0) < BULK_ROWS ||
+      planned.part === 'referred' ||
+      plan.extent.tenantId !== null
+    )
+      continue;
     for (const definition of await weights(ask, planned)) {
       await ask(definition.drop);
       lifted.push(definition);
@@ -120,7 +162,8 @@ export async function applyDifferences(trx: Knex, plan: RestorePlan): Promise<Fo
   }
   await ask('SET CONSTRAINTS ALL DEFERRED');
   const followed = await settleAfter(ask, plan, async () => {
-    for (const planned of touched.toReversed()) if (planned.part === 'state') await takeOut(ask, planned);
+    for (const planned of touched.toReversed())
+      if (planned.part === 'state') await takeOut(ask, planned);
     for (const planned of touched) await putIn(ask, plan, planned);
   });
   await ask('SET CONSTRAINTS ALL IMMEDIATE');

@@ -24,15 +24,29 @@ export type BackedUpTable = {
   tombstone: string | null;
 };
 
-type Options = Partial<Pick<BackedUpTable, 'key' | 'ofTenant' | 'own' | 'workedOut' | 'hidden' | 'tombstone'>>;
+type Options = Partial<
+  Pick<BackedUpTable, 'key' | 'ofTenant' | 'own' | 'workedOut' | 'hidden' | 'tombstone'>
+>;
 
 const OWN_TENANT = 't.tenant_id = :tenant';
 
-const table = (section: Section, mode: TableMode) => (name: string, options: Options = {}): BackedUpTable => ({
-  name, section, mode, key: ['id'], ofTenant: OWN_TENANT, own: [], workedOut: [], hidden: [], tombstone: null, ...options,
-});
+const table =
+  (section: Section, mode: TableMode) =>
+  (name: string, options: Options = {}): BackedUpTable => ({
+    name,
+    section,
+    mode,
+    key: ['id'],
+    ofTenant: OWN_TENANT,
+    own: [],
+    workedOut: [],
+    hidden: [],
+    tombstone: null,
+    ...options,
+  });
 
-const through = (column: string, parent: string) => `t.${column} IN (SELECT id FROM public.${parent} WHERE tenant_id = :tenant)`;
+const through = (column: string, parent: string) =>
+  `t.${column} IN (SELECT id FROM public.${parent} WHERE tenant_id = :tenant)`;
 
 const settings = table('settings', 'state');
 const inventory = table('inventory', 'state');
@@ -72,27 +86,56 @@ export const TABLES: readonly BackedUpTable[] = [
   access('users', { own: ['last_login_at'], hidden: ['password_hash'] }),
   access('grants'),
   jobs('jobs', { hidden: ['payload', 'result', 'error', 'authority'] }),
-  jobs('job_logs', { key: ['job_id', 'line'], ofTenant: through('job_id', 'jobs'), hidden: ['message', 'data'] }),
+  jobs('job_logs', {
+    key: ['job_id', 'line'],
+    ofTenant: through('job_id', 'jobs'),
+    hidden: ['message', 'data'],
+  }),
   jobs('imports', { hidden: ['authority'] }),
-  jobs('import_rows', { key: ['import_id', 'line'], ofTenant: through('import_id', 'imports'), hidden: ['mutation', 'report'] }),
-  jobs('inventory_applies', { key: ['job_id'], ofTenant: through('job_id', 'jobs'), hidden: ['result'] }),
+  jobs('import_rows', {
+    key: ['import_id', 'line'],
+    ofTenant: through('import_id', 'imports'),
+    hidden: ['mutation', 'report'],
+  }),
+  jobs('inventory_applies', {
+    key: ['job_id'],
+    ofTenant: through('job_id', 'jobs'),
+    hidden: ['result'],
+  }),
   events('events'),
   table('webhooks', 'state')('webhooks', {
-    own: ['failing_since'], hidden: ['secret', 'previous_secret'],
+    own: ['failing_since'],
+    hidden: ['secret', 'previous_secret'],
     tombstone: `enabled = false, disabled_at = coalesce(t.disabled_at, :now), disabled_reason = coalesce(t.disabled_reason, 'request'), deleted_at = :now,
       cancel_before = :now, cancel_reason = 'webhook_deleted', updated_at = :now, version = t.version + 1`,
   }),
   deliveries('deliveries'),
-  deliveries('delivery_attempts', { key: ['delivery_id', 'number'], ofTenant: through('delivery_id', 'deliveries'), hidden: ['request_headers', 'answer'] }),
+  deliveries('delivery_attempts', {
+    key: ['delivery_id', 'number'],
+    ofTenant: through('delivery_id', 'deliveries'),
+    hidden: ['request_headers', 'answer'],
+  }),
   table('schedules', 'state')('schedules', {
-    own: ['next_due_at', 'last_run_id', 'run_count', 'checked_at'], hidden: ['payload', 'owner'],
+    own: ['next_due_at', 'last_run_id', 'run_count', 'checked_at'],
+    hidden: ['payload', 'owner'],
     tombstone: 'next_due_at = NULL, deleted_at = :now, updated_at = :now, version = t.version + 1',
   }),
   runs('schedule_runs'),
-  workflows('approvals', { hidden: ['payload', 'job_payload', 'mutations', 'plan', 'content_key', 'authority'] }),
-  workflows('approval_assignees', { key: ['approval_id', 'kind', 'assignee_id'], ofTenant: through('approval_id', 'approvals') }),
-  workflows('approval_decisions', { key: ['approval_id', 'actor_id'], ofTenant: through('approval_id', 'approvals') }),
-  workflows('approval_comments', { key: ['approval_id', 'number'], ofTenant: through('approval_id', 'approvals') }),
+  workflows('approvals', {
+    hidden: ['payload', 'job_payload', 'mutations', 'plan', 'content_key', 'authority'],
+  }),
+  workflows('approval_assignees', {
+    key: ['approval_id', 'kind', 'assignee_id'],
+    ofTenant: through('approval_id', 'approvals'),
+  }),
+  workflows('approval_decisions', {
+    key: ['approval_id', 'actor_id'],
+    ofTenant: through('approval_id', 'approvals'),
+  }),
+  workflows('approval_comments', {
+    key: ['approval_id', 'number'],
+    ofTenant: through('approval_id', 'approvals'),
+  }),
   audit('audit_entries', { hidden: ['before', 'after'] }),
   audit('audit_heads', { key: ['tenant_id'] }),
 ];

@@ -6,15 +6,31 @@ export type FileRow = { line: number; mutation: Mutation };
 export type RowOutcome = { line: number; outcome: string; recordId: string | null; report: object };
 
 /** Keeps rows of a file that is coming in. */
-export const addRows = async (db: Knex, importId: string, rows: readonly FileRow[]): Promise<void> =>
-  void (await db.raw("INSERT INTO import_rows (import_id, line, mutation) SELECT ?, (r->>'line')::integer, r->'mutation' FROM json_array_elements(?::json) AS r", [importId, JSON.stringify(rows)]));
+export const addRows = async (
+  db: Knex,
+  importId: string,
+  rows: readonly FileRow[],
+): Promise<void> =>
+  void (await db.raw(
+    "INSERT INTO import_rows (import_id, line, mutation) SELECT ?, (r->>'line')::integer, r->'mutation' FROM json_array_elements(?::json) AS r",
+    [importId, JSON.stringify(rows)],
+  ));
 
 /** The next rows that have no outcome. */
 export const nextRows = (db: Knex, importId: string, limit: number): Promise<FileRow[]> =>
-  db('import_rows').where({ import_id: importId }).whereNull('outcome').orderBy('line').limit(limit).select('line', 'mutation');
+  db('import_rows')
+    .where({ import_id: importId })
+    .whereNull('outcome')
+    .orderBy('line')
+    .limit(limit)
+    .select('line', 'mutation');
 
 /** Notes what came of rows, and how far the import is. */
-export async function endRows(db: Knex, importId: string, outcomes: readonly RowOutcome[]): Promise<void> {
+export async function endRows(
+  db: Knex,
+  importId: string,
+  outcomes: readonly RowOutcome[],
+): Promise<void> {
   await db.raw(
     `WITH r AS (SELECT * FROM json_to_recordset(?::json) AS r (line integer, outcome text, "recordId" text, report json)),
       ended AS (UPDATE import_rows AS t SET outcome = r.outcome, record_id = r."recordId", report = r.report FROM r WHERE t.import_id = ? AND t.line = r.line RETURNING 1)
@@ -23,27 +39,55 @@ export async function endRows(db: Knex, importId: string, outcomes: readonly Row
   );
 }
 
-export async function countOutcomes(db: Knex, importIds: readonly string[]): Promise<Map<string, Record<string, number>>> {
-  const rows: { import_id: string; outcome: string; count: string }[] = await db('import_rows').whereIn('import_id', [...importIds]).whereNotNull('outcome')
-    .groupBy('import_id', 'outcome').select('import_id', 'outcome', db.raw('count(*) AS count'));
+export async function countOutcomes(
+  db: Knex,
+  importIds: readonly string[],
+): Promise<Map<string, Record<string, number>>> {
+  const rows: { import_id: string; outcome: string; count: string }[] = await db('import_rows')
+    .whereIn('import_id', [...importIds])
+    .whereNotNull('outcome')
+    .groupBy('import_id', 'outcome')
+    .select('import_id', 'outcome', db.raw('count(*) AS count'));
   const counts = new Map<string, Record<string, number>>();
-  for (const { import_id: id, outcome, count } of rows) counts.set(id, { ...counts.get(id), [outcome]: Number(count) });
+  for (const { import_id: id, outcome, count } of rows)
+    counts.set(id, { ...counts.get(id), [outcome]: Number(count) });
   return counts;
 }
 
-export type ReportedRow = { line: number; outcome: string | null; record_id: string | null; report: object | null };
+export type ReportedRow = {
+  line: number;
+  outcome: string | null;
+  record_id: string | null;
+  report: object | null;
+};
 
-export const listRows = (db: Knex, importId: string, { outcome, after, limit }: { outcome: string | undefined; after: number; limit: number }): Promise<ReportedRow[]> => {
-  const query = db('import_rows').where({ import_id: importId }).where('line', '>', after).orderBy('line').limit(limit).select('line', 'outcome', 'record_id', 'report');
+export const listRows = (
+  db: Knex,
+  importId: string,
+  { outcome, after, limit }: { outcome: string | undefined; after: number; limit: number },
+): Promise<ReportedRow[]> => {
+  const query = db('import_rows')
+    .where({ import_id: importId })
+    .where('line', '>', after)
+    .orderBy('line')
+    .limit(limit)
+    .select('line', 'outcome', 'record_id', 'report');
   if (outcome !== undefined) void query.where({ outcome });
   return query;
 };
 
 /** Which of these readable ids are taken. */
-export const findTaken = (db: Knex, table: string, ids: readonly string[]): Promise<string[]> => db(table).whereIn('id', [...ids]).pluck('id');
+export const findTaken = (db: Knex, table: string, ids: readonly string[]): Promise<string[]> =>
+  db(table)
+    .whereIn('id', [...ids])
+    .pluck('id');
 
 /** Rows of imports from before `before` go, and those of files that never came in whole. Returns how many went. */
-export async function purgeImportRows(db: Knex, before: { kept: Date; abandoned: Date }, limit: number): Promise<number> {
+export async function purgeImportRows(
+  db: Knex,
+  before: { kept: Date; abandoned: Date },
+  limit: number,
+): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `DELETE FROM import_rows WHERE (import_id, line) IN (
        SELECT import_id, line FROM import_rows AS r WHERE import_id < ? OR (import_id < ? AND NOT EXISTS (SELECT FROM imports WHERE id = r.import_id))

@@ -11,7 +11,9 @@ import { columnOf, columnsOf, placeColumnsOf, rowOf, sqlTypeOf, tableOf } from '
 /** What a list is narrowed to: values of fields, and the ways of asking that are no field. */
 export type RecordFilter = {
   fields: Readonly<Record<string, string | number | boolean | null>>;
-  q?: string | undefined; tag?: string | undefined; within?: string | undefined;
+  q?: string | undefined;
+  tag?: string | undefined;
+  within?: string | undefined;
   /** Every network that a network to be contained can lie in. */
   contains?: readonly string[] | undefined;
 };
@@ -37,46 +39,78 @@ function modelOf(resource: Resource): ModelClass<Model> {
 
 type Query = QueryBuilder<Model, Model[]>;
 
-const rowsFrom = (resource: Resource, found: readonly Model[]): Row[] => found.map((each) => rowOf(resource, each.toJSON()));
+const rowsFrom = (resource: Resource, found: readonly Model[]): Row[] =>
+  found.map((each) => rowOf(resource, each.toJSON()));
 
 /** Records inside `scope`. */
 function visible(db: Knex, resource: Resource, scope: Scope): Query {
-  const query = modelOf(resource).query(db).select(raw(columnsOf(resource)));
+  const query = modelOf(resource)
+    .query(db)
+    .select(raw(columnsOf(resource)));
   const columns = placeColumnsOf(resource);
   if (columns) whereInScope(query, scope, columns);
   return query;
 }
 
-export async function findRecord(db: Knex, resource: Resource, scope: Scope, id: string): Promise<Row | undefined> {
+export async function findRecord(
+  db: Knex,
+  resource: Resource,
+  scope: Scope,
+  id: string,
+): Promise<Row | undefined> {
   return rowsFrom(resource, await visible(db, resource, scope).where('id', id))[0];
 }
 
 /** Those of these records that are inside `scope`. */
-export async function findReadable(db: Knex, resource: Resource, scope: Scope, ids: readonly string[]): Promise<Row[]> {
+export async function findReadable(
+  db: Knex,
+  resource: Resource,
+  scope: Scope,
+  ids: readonly string[],
+): Promise<Row[]> {
   return rowsFrom(resource, await visible(db, resource, scope).whereIn('id', [...new Set(ids)]));
 }
 
-const escapeLike = (text: string): string => text.replaceAll(/[\\%_]/g, (character) => `\\${character}`);
+const escapeLike = (text: string): string =>
+  text.replaceAll(/[\\%_]/g, (character) => `\\${character}`);
 
-function narrow(query: Query, resource: Resource, { fields, q, tag, within, contains }: RecordFilter): void {
+function narrow(
+  query: Query,
+  resource: Resource,
+  { fields, q, tag, within, contains }: RecordFilter,
+): void {
   for (const [field, value] of Object.entries(fields)) {
     const column = columnOf(field);
     if (value === null) void query.whereNull(column);
     // An address without a length is meant whatever length it is kept with.
-    else if (resource.name === 'ip-addresses' && field === 'address' && !String(value).includes('/')) void query.whereRaw('host = ?::inet', [value]);
+    else if (
+      resource.name === 'ip-addresses' &&
+      field === 'address' &&
+      !String(value).includes('/')
+    )
+      void query.whereRaw('host = ?::inet', [value]);
     else void query.whereRaw(`${column} = ?::${sqlTypeOf(resource, field)}`, [value]);
   }
   if (q !== undefined) void query.whereRaw('search LIKE ?', [`%${escapeLike(q.toLowerCase())}%`]);
   if (tag !== undefined) void query.whereRaw("tags @> ARRAY[?]::text[] AND tags <> '{}'", [tag]);
-  const column = { prefixes: 'cidr', 'ip-ranges': 'start_address' }[resource.name as string] ?? 'host';
+  const column =
+    { prefixes: 'cidr', 'ip-ranges': 'start_address' }[resource.name as string] ?? 'host';
   if (within !== undefined) {
     // Bounds on what is sorted by let an index serve it.
-    void query.whereRaw(`${column} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`, [within, within, within, within]);
+    void query.whereRaw(
+      `${column} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`,
+      [within, within, within, within],
+    );
   }
   if (contains !== undefined) void query.whereRaw('cidr = ANY (?::cidr[])', [contains]);
 }
 
-function order(query: Query, resource: Resource, sort: RecordSort, after: RecordKey | undefined): void {
+function order(
+  query: Query,
+  resource: Resource,
+  sort: RecordSort,
+  after: RecordKey | undefined,
+): void {
   const direction = sort && !sort.descending ? 'asc' : 'desc';
   const than = direction === 'asc' ? '>' : '<';
   if (!sort) {
@@ -85,26 +119,52 @@ function order(query: Query, resource: Resource, sort: RecordSort, after: Record
     return;
   }
   const column = columnOf(sort.field);
-  if (after) void query.whereRaw(`(${column}, id) ${than} (?::${sqlTypeOf(resource, sort.field)}, ?)`, [after.value, after.id]);
-  void query.orderBy([{ column, order: direction }, { column: 'id', order: direction }]);
+  if (after)
+    void query.whereRaw(`(${column}, id) ${than} (?::${sqlTypeOf(resource, sort.field)}, ?)`, [
+      after.value,
+      after.id,
+    ]);
+  void query.orderBy([
+    { column, order: direction },
+    { column: 'id', order: direction },
+  ]);
 }
 
 /** One page of the records inside `scope`; the key of the next page when more may follow. */
 export async function listRecords(
-  db: Knex, resource: Resource, scope: Scope, filter: RecordFilter, { sort, after, limit }: { sort: RecordSort; after: RecordKey | undefined; limit: number },
+  db: Knex,
+  resource: Resource,
+  scope: Scope,
+  filter: RecordFilter,
+  { sort, after, limit }: { sort: RecordSort; after: RecordKey | undefined; limit: number },
 ): Promise<{ items: Row[]; next: RecordKey | null }> {
   const query = visible(db, resource, scope);
   narrow(query, resource, filter);
   order(query, resource, sort, after);
-  const page: Page<Row> = cutPage(rowsFrom(resource, await query.limit(limit + 1)), limit, (row) => row.id);
+  const page: Page<Row> = cutPage(
+    rowsFrom(resource, await query.limit(limit + 1)),
+    limit,
+    (row) => row.id,
+  );
   const last = page.items.at(-1);
-  const next = page.nextKey === null || !last ? null : { id: last.id, value: sort ? (last[sort.field] as string | number) : null };
+  const next =
+    page.nextKey === null || !last
+      ? null
+      : { id: last.id, value: sort ? (last[sort.field] as string | number) : null };
   return { items: page.items, next };
 }
 
 /** The row as it is, whoever asks. */
-export async function readRecord(db: Knex, name: ResourceName, id: string, lock = false): Promise<Row | undefined> {
-  const query = modelOf(RESOURCES[name]).query(db).select(raw(columnsOf(RESOURCES[name]))).where('id', id);
+export async function readRecord(
+  db: Knex,
+  name: ResourceName,
+  id: string,
+  lock = false,
+): Promise<Row | undefined> {
+  const query = modelOf(RESOURCES[name])
+    .query(db)
+    .select(raw(columnsOf(RESOURCES[name])))
+    .where('id', id);
   if (lock) void query.forUpdate();
   return rowsFrom(RESOURCES[name], await query)[0];
 }

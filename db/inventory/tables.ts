@@ -1,20 +1,37 @@
-import { bitsOf, formatHost, parseInterfaceAddress, parseHost } from '../../domain/inventory/cidr.ts';
+import {
+  bitsOf,
+  formatHost,
+  parseInterfaceAddress,
+  parseHost,
+} from '../../domain/inventory/cidr.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Standing } from '../../domain/inventory/resource.ts';
 import type { PlaceColumns } from '../scopeSql.ts';
 
-export const columnOf = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export const columnOf = (field: string): string =>
+  field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export const tableOf = ({ name }: Resource): string => name.replaceAll('-', '_');
 
 /** Every field of a row with its column, the common ones included. */
-const fieldsOf = ({ fields }: Resource): string[] => ['id', ...Object.keys(fields), 'createdAt', 'updatedAt', 'version'];
+const fieldsOf = ({ fields }: Resource): string[] => [
+  'id',
+  ...Object.keys(fields),
+  'createdAt',
+  'updatedAt',
+  'version',
+];
 
-const listed = (resource: Resource): string => fieldsOf(resource).map((field) => `${columnOf(field)} AS "${field}"`).join(', ');
+const listed = (resource: Resource): string =>
+  fieldsOf(resource)
+    .map((field) => `${columnOf(field)} AS "${field}"`)
+    .join(', ');
 
-const COLUMNS = new Map<ResourceName, string>(Object.values(RESOURCES).map((resource) => [resource.name, listed(resource)]));
+const COLUMNS = new Map<ResourceName, string>(
+  Object.values(RESOURCES).map((resource) => [resource.name, listed(resource)]),
+);
 
 /** The columns of a resource, under the names of its fields. */
 export const columnsOf = ({ name }: Resource): string => COLUMNS.get(name) ?? '*';
@@ -30,8 +47,13 @@ export function sqlTypeOf({ fields }: Resource, field: string): string {
 }
 
 const PLACES: Readonly<Record<Standing, PlaceColumns | null>> = {
-  tenant: { tenant: 'tenant_id' }, site: { tenant: 'tenant_id', site: 'site_id' }, isTenant: { tenant: 'id' }, isSite: { tenant: 'tenant_id', site: 'id' },
-  isDevice: { tenant: 'tenant_id', site: 'site_id', device: 'id' }, onDevice: { tenant: 'tenant_id', site: 'site_id', device: 'device_id' }, catalogue: null,
+  tenant: { tenant: 'tenant_id' },
+  site: { tenant: 'tenant_id', site: 'site_id' },
+  isTenant: { tenant: 'id' },
+  isSite: { tenant: 'tenant_id', site: 'id' },
+  isDevice: { tenant: 'tenant_id', site: 'site_id', device: 'id' },
+  onDevice: { tenant: 'tenant_id', site: 'site_id', device: 'device_id' },
+  catalogue: null,
 };
 
 /** The columns that say where a row stands; null where all who may read inventory may read it. */
@@ -40,7 +62,8 @@ export const placeColumnsOf = ({ standing }: Resource): PlaceColumns | null => P
 /** A row as JSON of the database, brought into the form that planning and answers share. */
 export function rowOf(resource: Resource, stored: Record<string, unknown>): Row {
   const row = stored as Record<string, unknown> & Row;
-  for (const field of ['createdAt', 'updatedAt']) row[field] = new Date(row[field] as string).toISOString();
+  for (const field of ['createdAt', 'updatedAt'])
+    row[field] = new Date(row[field] as string).toISOString();
   for (const [name, { type }] of Object.entries(resource.fields)) {
     if (type !== 'network' && type !== 'address') continue;
     const value = row[name];

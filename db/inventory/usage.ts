@@ -1,7 +1,13 @@
 import type { Knex } from '../knex.ts';
 
 /** How many addresses a prefix has and how many of them are taken, exact for both families. */
-export type Usage = { size: bigint; used: bigint; children: number; addresses: number; ranges: number };
+export type Usage = {
+  size: bigint;
+  used: bigint;
+  children: number;
+  addresses: number;
+  ranges: number;
+};
 
 /**
  * Taken is what lies in a child, in a range or is an address; what is several of these counts once. Children and
@@ -47,9 +53,27 @@ const USAGE = `
   ) AS a`;
 
 export async function readUsage(db: Knex, ids: readonly string[]): Promise<Map<string, Usage>> {
-  const { rows } = await db.raw<{ rows: { id: string; size: string; used: string; children: string; addresses: string; ranges: string }[] }>(USAGE, [[...ids]]);
+  const { rows } = await db.raw<{
+    rows: {
+      id: string;
+      size: string;
+      used: string;
+      children: string;
+      addresses: string;
+      ranges: string;
+    }[];
+  }>(USAGE, [[...ids]]);
   const whole = (text: string) => BigInt(text.split('.')[0] ?? '0');
-  return new Map(rows.map((row) => [row.id, {
-    size: whole(row.size), used: whole(row.used), children: Number(row.children), addresses: Number(row.addresses), ranges: Number(row.ranges),
-  }]));
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      {
+        size: whole(row.size),
+        used: whole(row.used),
+        children: Number(row.children),
+        addresses: Number(row.addresses),
+        ranges: Number(row.ranges),
+      },
+    ]),
+  );
 }

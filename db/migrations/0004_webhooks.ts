@@ -1,7 +1,13 @@
 import type { Knex } from 'knex';
 
 /** Types of events that got the names of the areas to which they belong. */
-const RENAMED: Readonly<Record<string, string>> = { assignment: 'rbac.assignment', mapping: 'rbac.mapping', role: 'rbac.role', provider: 'auth.provider', user: 'auth.user' };
+const RENAMED: Readonly<Record<string, string>> = {
+  assignment: 'rbac.assignment',
+  mapping: 'rbac.mapping',
+  role: 'rbac.role',
+  provider: 'auth.provider',
+  user: 'auth.user',
+};
 
 /**
  * Publishing of events, and webhooks with their deliveries.
@@ -94,7 +100,10 @@ export async function up(knex: Knex): Promise<void> {
 }
 
 export async function down(knex: Knex): Promise<void> {
-  await rename(knex, Object.entries(RENAMED).map(([before, after]) => [after, before]));
+  await rename(
+    knex,
+    Object.entries(RENAMED).map(([before, after]) => [after, before]),
+  );
   await knex.raw(`
     DROP TABLE delivery_attempts;
     DROP TABLE deliveries;
@@ -111,6 +120,10 @@ export async function down(knex: Knex): Promise<void> {
 
 async function rename(knex: Knex, names: readonly (readonly [string, string])[]): Promise<void> {
   for (const [before, after] of names) {
-    await knex.raw(`UPDATE events SET type = ? || substr(type, length(?) + 1) WHERE type LIKE ?`, [after, before, `${before}.%`]);
+    await knex.raw(`UPDATE events SET type = ? || substr(type, length(?) + 1) WHERE type LIKE ?`, [
+      after,
+      before,
+      `${before}.%`,
+    ]);
   }
 }

@@ -7,14 +7,18 @@ import type { Knex } from 'knex';
  * takes. What keeps them, and what holds between rows, is in the migration after this one.
  */
 export async function up(knex: Knex): Promise<void> {
-  await knex.raw(`CREATE EXTENSION IF NOT EXISTS btree_gist; CREATE EXTENSION IF NOT EXISTS pg_trgm;`);
+  await knex.raw(
+    `CREATE EXTENSION IF NOT EXISTS btree_gist; CREATE EXTENSION IF NOT EXISTS pg_trgm;`,
+  );
   await knex.raw(`CREATE TYPE inet_range AS RANGE (SUBTYPE = inet);`);
   await knex.raw(INET_NUMBER);
   await knex.raw(EARLIER_TABLES);
   for (const table of TABLES) await knex.raw(table);
   await knex.raw(REFERENCES.map(foreignKey).join('\n'));
-  for (const [table, columns] of Object.entries(SEARCHED)) await knex.raw(searchable(table, columns));
-  for (const [table, indexes] of Object.entries(LISTED)) await knex.raw(indexes.map((columns) => `CREATE INDEX ON ${table} (${columns});`).join('\n'));
+  for (const [table, columns] of Object.entries(SEARCHED))
+    await knex.raw(searchable(table, columns));
+  for (const [table, indexes] of Object.entries(LISTED))
+    await knex.raw(indexes.map((columns) => `CREATE INDEX ON ${table} (${columns});`).join('\n'));
   await knex.raw(PLACES_FOLLOW);
 }
 
@@ -58,61 +62,126 @@ const table = (name: string, columns: string, more = '') => `
 const TENANT = 'tenant_id text COLLATE "C" NOT NULL';
 
 const TABLES = [
-  table('regions', `${TENANT}, name text NOT NULL, parent_id text COLLATE "C"`, ', UNIQUE (tenant_id, name), CHECK (parent_id <> id)'),
-  table('locations', `${TENANT}, name text NOT NULL, status text COLLATE "C" NOT NULL, site_id text COLLATE "C" NOT NULL, parent_id text COLLATE "C"`,
-    ', UNIQUE (site_id, name), UNIQUE (id, site_id), CHECK (parent_id <> id)'),
-  table('racks', `${TENANT}, name text NOT NULL, status text COLLATE "C" NOT NULL, site_id text COLLATE "C" NOT NULL, location_id text COLLATE "C",
-    u_height integer NOT NULL CHECK (u_height BETWEEN 1 AND 100), serial text`, ', UNIQUE (site_id, name), UNIQUE (id, site_id)'),
+  table(
+    'regions',
+    `${TENANT}, name text NOT NULL, parent_id text COLLATE "C"`,
+    ', UNIQUE (tenant_id, name), CHECK (parent_id <> id)',
+  ),
+  table(
+    'locations',
+    `${TENANT}, name text NOT NULL, status text COLLATE "C" NOT NULL, site_id text COLLATE "C" NOT NULL, parent_id text COLLATE "C"`,
+    ', UNIQUE (site_id, name), UNIQUE (id, site_id), CHECK (parent_id <> id)',
+  ),
+  table(
+    'racks',
+    `${TENANT}, name text NOT NULL, status text COLLATE "C" NOT NULL, site_id text COLLATE "C" NOT NULL, location_id text COLLATE "C",
+    u_height integer NOT NULL CHECK (u_height BETWEEN 1 AND 100), serial text`,
+    ', UNIQUE (site_id, name), UNIQUE (id, site_id)',
+  ),
   table('manufacturers', 'name text NOT NULL UNIQUE'),
-  table('device_types', `manufacturer_id text COLLATE "C" NOT NULL, model text NOT NULL, u_height integer NOT NULL CHECK (u_height BETWEEN 0 AND 100),
-    full_depth boolean NOT NULL`, ', UNIQUE (manufacturer_id, model)'),
+  table(
+    'device_types',
+    `manufacturer_id text COLLATE "C" NOT NULL, model text NOT NULL, u_height integer NOT NULL CHECK (u_height BETWEEN 0 AND 100),
+    full_depth boolean NOT NULL`,
+    ', UNIQUE (manufacturer_id, model)',
+  ),
   table('device_roles', 'name text NOT NULL UNIQUE, color text'),
   table('platforms', 'name text NOT NULL UNIQUE, manufacturer_id text COLLATE "C"'),
   table('tags', 'name text NOT NULL, color text'),
-  table('custom_fields', `${TENANT}, resource text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL, type text COLLATE "C" NOT NULL, required boolean NOT NULL,
-    choices text[] NOT NULL DEFAULT '{}', minimum double precision, maximum double precision`, ', UNIQUE (tenant_id, resource, name)'),
-  table('interfaces', `device_id text COLLATE "C" NOT NULL, name text NOT NULL, kind text COLLATE "C" NOT NULL, enabled boolean NOT NULL,
+  table(
+    'custom_fields',
+    `${TENANT}, resource text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL, type text COLLATE "C" NOT NULL, required boolean NOT NULL,
+    choices text[] NOT NULL DEFAULT '{}', minimum double precision, maximum double precision`,
+    ', UNIQUE (tenant_id, resource, name)',
+  ),
+  table(
+    'interfaces',
+    `device_id text COLLATE "C" NOT NULL, name text NOT NULL, kind text COLLATE "C" NOT NULL, enabled boolean NOT NULL,
     management_only boolean NOT NULL, speed_mbps integer, mtu integer, mac_address text COLLATE "C", lag_id text COLLATE "C", vrf_id text COLLATE "C",
     mode text COLLATE "C", untagged_vlan_id text COLLATE "C", tenant_id text COLLATE "C", site_id text COLLATE "C"`,
-    ', UNIQUE (device_id, name), UNIQUE (id, device_id), CHECK (lag_id <> id)'),
-  table('cables', `${TENANT}, a_interface_id text COLLATE "C" NOT NULL, b_interface_id text COLLATE "C" NOT NULL, label text, kind text COLLATE "C" NOT NULL,
-    status text COLLATE "C" NOT NULL, length_meters integer`, ', CHECK (a_interface_id <> b_interface_id)'),
-  table('vrfs', `${TENANT}, name text NOT NULL, rd text COLLATE "C" UNIQUE, enforce_unique boolean NOT NULL`, ', UNIQUE (tenant_id, name)'),
-  table('vlan_groups', `${TENANT}, name text NOT NULL, site_id text COLLATE "C", min_vid integer NOT NULL, max_vid integer NOT NULL`,
-    ', UNIQUE (tenant_id, name), CHECK (1 <= min_vid AND min_vid <= max_vid AND max_vid <= 4094)'),
-  table('vlans', `${TENANT}, vid integer NOT NULL CHECK (vid BETWEEN 1 AND 4094), name text NOT NULL, group_id text COLLATE "C", site_id text COLLATE "C",
-    status text COLLATE "C" NOT NULL`, ', UNIQUE (group_id, vid), UNIQUE (group_id, name)'),
-  table('prefixes', `${TENANT}, cidr cidr NOT NULL CHECK (masklen(cidr) > 0), vrf_id text COLLATE "C", parent_prefix_id text COLLATE "C", status text COLLATE "C" NOT NULL,
+    ', UNIQUE (device_id, name), UNIQUE (id, device_id), CHECK (lag_id <> id)',
+  ),
+  table(
+    'cables',
+    `${TENANT}, a_interface_id text COLLATE "C" NOT NULL, b_interface_id text COLLATE "C" NOT NULL, label text, kind text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL, length_meters integer`,
+    ', CHECK (a_interface_id <> b_interface_id)',
+  ),
+  table(
+    'vrfs',
+    `${TENANT}, name text NOT NULL, rd text COLLATE "C" UNIQUE, enforce_unique boolean NOT NULL`,
+    ', UNIQUE (tenant_id, name)',
+  ),
+  table(
+    'vlan_groups',
+    `${TENANT}, name text NOT NULL, site_id text COLLATE "C", min_vid integer NOT NULL, max_vid integer NOT NULL`,
+    ', UNIQUE (tenant_id, name), CHECK (1 <= min_vid AND min_vid <= max_vid AND max_vid <= 4094)',
+  ),
+  table(
+    'vlans',
+    `${TENANT}, vid integer NOT NULL CHECK (vid BETWEEN 1 AND 4094), name text NOT NULL, group_id text COLLATE "C", site_id text COLLATE "C",
+    status text COLLATE "C" NOT NULL`,
+    ', UNIQUE (group_id, vid), UNIQUE (group_id, name)',
+  ),
+  table(
+    'prefixes',
+    `${TENANT}, cidr cidr NOT NULL CHECK (masklen(cidr) > 0), vrf_id text COLLATE "C", parent_prefix_id text COLLATE "C", status text COLLATE "C" NOT NULL,
     allocation_mode text COLLATE "C" NOT NULL, site_id text COLLATE "C", vlan_id text COLLATE "C", role_id text COLLATE "C",
     vrf_key text COLLATE "C" NOT NULL GENERATED ALWAYS AS (coalesce(vrf_id, 'global')) STORED, unique_in_vrf boolean NOT NULL DEFAULT true`,
-    ', CHECK (parent_prefix_id <> id)'),
-  table('ip_ranges', `${TENANT}, start_address inet NOT NULL, end_address inet NOT NULL, vrf_id text COLLATE "C", status text COLLATE "C" NOT NULL,
+    ', CHECK (parent_prefix_id <> id)',
+  ),
+  table(
+    'ip_ranges',
+    `${TENANT}, start_address inet NOT NULL, end_address inet NOT NULL, vrf_id text COLLATE "C", status text COLLATE "C" NOT NULL,
     vrf_key text COLLATE "C" NOT NULL GENERATED ALWAYS AS (coalesce(vrf_id, 'global')) STORED,
     span inet_range NOT NULL GENERATED ALWAYS AS (inet_range(start_address, end_address, '[]')) STORED`,
     `, CHECK (family(start_address) = family(end_address) AND start_address <= end_address), UNIQUE (vrf_key, start_address, end_address),
-    CHECK (masklen(start_address) = masklen(end_address) AND masklen(start_address) = CASE family(start_address) WHEN 4 THEN 32 ELSE 128 END)`),
-  table('ip_addresses', `${TENANT}, address inet NOT NULL, vrf_id text COLLATE "C", status text COLLATE "C" NOT NULL, role text COLLATE "C",
+    CHECK (masklen(start_address) = masklen(end_address) AND masklen(start_address) = CASE family(start_address) WHEN 4 THEN 32 ELSE 128 END)`,
+  ),
+  table(
+    'ip_addresses',
+    `${TENANT}, address inet NOT NULL, vrf_id text COLLATE "C", status text COLLATE "C" NOT NULL, role text COLLATE "C",
     interface_id text COLLATE "C", device_id text COLLATE "C", dns_name text,
     vrf_key text COLLATE "C" NOT NULL GENERATED ALWAYS AS (coalesce(vrf_id, 'global')) STORED, unique_in_vrf boolean NOT NULL DEFAULT true,
     host inet NOT NULL GENERATED ALWAYS AS (set_masklen(address, CASE family(address) WHEN 4 THEN 32 ELSE 128 END)) STORED,
     shared integer NOT NULL GENERATED ALWAYS AS (CASE WHEN role IN ('anycast', 'vip', 'vrrp', 'hsrp', 'glbp', 'carp', 'secondary') THEN 1 ELSE 0 END) STORED`,
-    ', UNIQUE (id, device_id), CHECK ((interface_id IS NULL) = (device_id IS NULL))'),
+    ', UNIQUE (id, device_id), CHECK ((interface_id IS NULL) = (device_id IS NULL))',
+  ),
 ];
 
 /** [table, column, table referred to]; a third pair of columns must agree too. */
 const REFERENCES: readonly (readonly [string, string, string])[] = [
-  ['regions', 'parent_id', 'regions'], ['sites', 'region_id', 'regions'],
-  ['locations', 'site_id', 'sites'], ['locations', 'parent_id, site_id', 'locations (id, site_id)'],
-  ['racks', 'site_id', 'sites'], ['racks', 'location_id, site_id', 'locations (id, site_id)'],
-  ['device_types', 'manufacturer_id', 'manufacturers'], ['platforms', 'manufacturer_id', 'manufacturers'],
-  ['devices', 'location_id, site_id', 'locations (id, site_id)'], ['devices', 'rack_id, site_id', 'racks (id, site_id)'],
-  ['devices', 'device_type_id', 'device_types'], ['devices', 'role_id', 'device_roles'], ['devices', 'platform_id', 'platforms'],
-  ['devices', 'primary_ip4_id, id', 'ip_addresses (id, device_id)'], ['devices', 'primary_ip6_id, id', 'ip_addresses (id, device_id)'],
-  ['interfaces', 'device_id', 'devices'], ['interfaces', 'lag_id, device_id', 'interfaces (id, device_id)'], ['interfaces', 'vrf_id', 'vrfs'],
-  ['interfaces', 'untagged_vlan_id', 'vlans'], ['cables', 'a_interface_id', 'interfaces'], ['cables', 'b_interface_id', 'interfaces'],
-  ['vlan_groups', 'site_id', 'sites'], ['vlans', 'group_id', 'vlan_groups'], ['vlans', 'site_id', 'sites'],
-  ['prefixes', 'vrf_id', 'vrfs'], ['prefixes', 'parent_prefix_id', 'prefixes'], ['prefixes', 'site_id', 'sites'], ['prefixes', 'vlan_id', 'vlans'],
-  ['prefixes', 'role_id', 'device_roles'], ['ip_ranges', 'vrf_id', 'vrfs'], ['ip_addresses', 'vrf_id', 'vrfs'],
+  ['regions', 'parent_id', 'regions'],
+  ['sites', 'region_id', 'regions'],
+  ['locations', 'site_id', 'sites'],
+  ['locations', 'parent_id, site_id', 'locations (id, site_id)'],
+  ['racks', 'site_id', 'sites'],
+  ['racks', 'location_id, site_id', 'locations (id, site_id)'],
+  ['device_types', 'manufacturer_id', 'manufacturers'],
+  ['platforms', 'manufacturer_id', 'manufacturers'],
+  ['devices', 'location_id, site_id', 'locations (id, site_id)'],
+  ['devices', 'rack_id, site_id', 'racks (id, site_id)'],
+  ['devices', 'device_type_id', 'device_types'],
+  ['devices', 'role_id', 'device_roles'],
+  ['devices', 'platform_id', 'platforms'],
+  ['devices', 'primary_ip4_id, id', 'ip_addresses (id, device_id)'],
+  ['devices', 'primary_ip6_id, id', 'ip_addresses (id, device_id)'],
+  ['interfaces', 'device_id', 'devices'],
+  ['interfaces', 'lag_id, device_id', 'interfaces (id, device_id)'],
+  ['interfaces', 'vrf_id', 'vrfs'],
+  ['interfaces', 'untagged_vlan_id', 'vlans'],
+  ['cables', 'a_interface_id', 'interfaces'],
+  ['cables', 'b_interface_id', 'interfaces'],
+  ['vlan_groups', 'site_id', 'sites'],
+  ['vlans', 'group_id', 'vlan_groups'],
+  ['vlans', 'site_id', 'sites'],
+  ['prefixes', 'vrf_id', 'vrfs'],
+  ['prefixes', 'parent_prefix_id', 'prefixes'],
+  ['prefixes', 'site_id', 'sites'],
+  ['prefixes', 'vlan_id', 'vlans'],
+  ['prefixes', 'role_id', 'device_roles'],
+  ['ip_ranges', 'vrf_id', 'vrfs'],
+  ['ip_addresses', 'vrf_id', 'vrfs'],
   ['ip_addresses', 'interface_id, device_id', 'interfaces (id, device_id)'],
 ];
 
@@ -122,12 +191,26 @@ const foreignKey = ([from, columns, to]: readonly [string, string, string]): str
   CREATE INDEX ON ${from} (${columns === 'parent_prefix_id' ? 'parent_prefix_id, cidr, id' : `${columns.split(',')[0] ?? ''}, id DESC`});`;
 
 const SEARCHED: Readonly<Record<string, string>> = {
-  tenants: 'id, name, description', regions: 'name, description', sites: 'name, address, description', locations: 'name, description',
-  racks: 'name, serial, description', manufacturers: 'name, description', device_types: 'model, description', device_roles: 'name, description',
-  platforms: 'name, description', devices: 'name, serial, asset_tag, description', interfaces: 'name, mac_address, description',
-  cables: 'label, description', vrfs: 'name, rd, description', vlan_groups: 'name, description', vlans: 'name, description',
-  prefixes: 'text(cidr), description', ip_ranges: 'host(start_address), host(end_address), description', ip_addresses: 'text(address), dns_name, description',
-  tags: 'id, name, description', custom_fields: 'name, description',
+  tenants: 'id, name, description',
+  regions: 'name, description',
+  sites: 'name, address, description',
+  locations: 'name, description',
+  racks: 'name, serial, description',
+  manufacturers: 'name, description',
+  device_types: 'model, description',
+  device_roles: 'name, description',
+  platforms: 'name, description',
+  devices: 'name, serial, asset_tag, description',
+  interfaces: 'name, mac_address, description',
+  cables: 'label, description',
+  vrfs: 'name, rd, description',
+  vlan_groups: 'name, description',
+  vlans: 'name, description',
+  prefixes: 'text(cidr), description',
+  ip_ranges: 'host(start_address), host(end_address), description',
+  ip_addresses: 'text(address), dns_name, description',
+  tags: 'id, name, description',
+  custom_fields: 'name, description',
 };
 
 /** What \`q\` looks into, and the records that have tags or custom fields. */
@@ -143,14 +226,43 @@ const searchable = (name: string, columns: string): string => {
 const byTenant = ['tenant_id, id DESC'];
 const byName = ['tenant_id, name, id', 'name, id'];
 const LISTED: Readonly<Record<string, readonly string[]>> = {
-  tenants: ['name, id'], regions: [...byTenant, ...byName], sites: byName, locations: [...byTenant, ...byName], racks: [...byTenant, ...byName],
-  manufacturers: ['name, id'], device_types: ['model, id'], device_roles: ['name, id'], platforms: ['name, id'],
+  tenants: ['name, id'],
+  regions: [...byTenant, ...byName],
+  sites: byName,
+  locations: [...byTenant, ...byName],
+  racks: [...byTenant, ...byName],
+  manufacturers: ['name, id'],
+  device_types: ['model, id'],
+  device_roles: ['name, id'],
+  platforms: ['name, id'],
   devices: [...byName, 'status, id DESC', 'serial', 'asset_tag'],
-  interfaces: [...byTenant, ...byName, 'site_id, id DESC', 'kind, id DESC', 'mac_address'], cables: [...byTenant, 'label'],
-  vrfs: [...byTenant, ...byName], vlan_groups: [...byTenant, ...byName], vlans: [...byTenant, ...byName, 'vid, id'],
-  prefixes: [...byTenant, 'tenant_id, cidr, id', 'cidr, id', 'vrf_key, cidr', 'vrf_key, parent_prefix_id, cidr', 'status, id DESC'],
-  ip_ranges: [...byTenant, 'tenant_id, start_address, id', 'start_address, id'], ip_addresses: [...byTenant, 'tenant_id, address, id', 'address, id', 'vrf_key, host', 'host, id', 'dns_name', 'device_id, id DESC', 'status, id DESC', 'role, id DESC'],
-  tags: ['name, id'], custom_fields: [...byTenant, 'name, id'],
+  interfaces: [...byTenant, ...byName, 'site_id, id DESC', 'kind, id DESC', 'mac_address'],
+  cables: [...byTenant, 'label'],
+  vrfs: [...byTenant, ...byName],
+  vlan_groups: [...byTenant, ...byName],
+  vlans: [...byTenant, ...byName, 'vid, id'],
+  prefixes: [
+    ...byTenant,
+    'tenant_id, cidr, id',
+    'cidr, id',
+    'vrf_key, cidr',
+    'vrf_key, parent_prefix_id, cidr',
+    'status, id DESC',
+  ],
+  ip_ranges: [...byTenant, 'tenant_id, start_address, id', 'start_address, id'],
+  ip_addresses: [
+    ...byTenant,
+    'tenant_id, address, id',
+    'address, id',
+    'vrf_key, host',
+    'host, id',
+    'dns_name',
+    'device_id, id DESC',
+    'status, id DESC',
+    'role, id DESC',
+  ],
+  tags: ['name, id'],
+  custom_fields: [...byTenant, 'name, id'],
 };
 
 /** Interfaces stand where their device stands. */

@@ -100,4 +100,6 @@ export const up = async (knex: Knex): Promise<void> =>
   `));
 
 export const down = async (knex: Knex): Promise<void> =>
-  void (await knex.raw('DROP INDEX users_email, users_external_id; DROP TABLE inventory_applies, approval_comments, approval_decisions, approval_assignees, approvals'));
+  void (await knex.raw(
+    'DROP INDEX users_email, users_external_id; DROP TABLE inventory_applies, approval_comments, approval_decisions, approval_assignees, approvals',
+  ));

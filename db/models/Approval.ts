@@ -8,7 +8,16 @@ import type { JobError } from '../../domain/jobs.ts';
 /** A row of `approvals`: a request that waits for a decision, and what became of it. */
 export class Approval extends Model {
   static override tableName = 'approvals';
-  static override jsonAttributes = ['payload', 'jobPayload', 'mutations', 'plan', 'error', 'difference', 'authority', 'requesterNames'];
+  static override jsonAttributes = [
+    'payload',
+    'jobPayload',
+    'mutations',
+    'plan',
+    'error',
+    'difference',
+    'authority',
+    'requesterNames',
+  ];
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;

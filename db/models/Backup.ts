@@ -1,5 +1,13 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { BackupEngine, BackupMode, BackupStatus, Keep, LoadPurpose, RestoreReport, Section } from '../../domain/backups.ts';
+import type {
+  BackupEngine,
+  BackupMode,
+  BackupStatus,
+  Keep,
+  LoadPurpose,
+  RestoreReport,
+  Section,
+} from '../../domain/backups.ts';
 import type { JobError } from '../../domain/jobs.ts';
 import type { ArchiveManifest } from '../../platform/archive/format.ts';
 import type { Pending, StoreKind } from '../../platform/stores/store.ts';

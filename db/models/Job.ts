@@ -6,7 +6,14 @@ import type { RetryPolicy } from '../../domain/retry.ts';
 /** A row of `jobs`. */
 export class Job extends Model {
   static override tableName = 'jobs';
-  static override jsonAttributes = ['payload', 'retryPolicy', 'result', 'error', 'progress', 'authority'];
+  static override jsonAttributes = [
+    'payload',
+    'retryPolicy',
+    'result',
+    'error',
+    'progress',
+    'authority',
+  ];
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;

@@ -34,4 +34,7 @@ export const nextVersion = (): number => User.raw('version + 1') as unknown as n
 
 /** The local account of this name, without regard to case. */
 export const findLocalUser = (db: Knex, username: string) =>
-  User.query(db).where({ provider_id: LOCAL_PROVIDER }).whereRaw('lower(username) = lower(?)', [username]).first();
+  User.query(db)
+    .where({ provider_id: LOCAL_PROVIDER })
+    .whereRaw('lower(username) = lower(?)', [username])
+    .first();

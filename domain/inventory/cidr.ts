@@ -19,8 +19,13 @@ const LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 
 /** An address without a length; undefined for anything else, a zone (RFC 4007) too. */
 export function parseHost(text: string): { family: Family; value: bigint } | undefined {
-  if (IPV4.test(text)) return { family: 4, value: BigInt(text.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)) };
-  if (!text.includes(':') || text.includes('%') || text.length > 45 || !ipaddr.IPv6.isValid(text)) return undefined;
+  if (IPV4.test(text))
+    return {
+      family: 4,
+      value: BigInt(text.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)),
+    };
+  if (!text.includes(':') || text.includes('%') || text.length > 45 || !ipaddr.IPv6.isValid(text))
+    return undefined;
   return { family: 6, value: valueOf(ipaddr.IPv6.parse(text).toByteArray()) };
 }
 
@@ -34,11 +39,14 @@ export function formatHost(family: Family, value: bigint): string {
     return [number >>> 24, (number >>> 16) & 255, (number >>> 8) & 255, number & 255].join('.');
   }
   const digits = value.toString(16).padStart(32, '0');
-  return new ipaddr.IPv6((digits.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16))).toRFC5952String();
+  return new ipaddr.IPv6(
+    (digits.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)),
+  ).toRFC5952String();
 }
 
 /** How many addresses a network of this length has. */
-export const sizeOfLength = (family: Family, length: number): bigint => 1n << BigInt(bitsOf(family) - length);
+export const sizeOfLength = (family: Family, length: number): bigint =>
+  1n << BigInt(bitsOf(family) - length);
 
 /** The network of this length that `value` lies in. */
 export function blockAt(family: Family, value: bigint, length: number): Block {
@@ -48,7 +56,9 @@ export function blockAt(family: Family, value: bigint, length: number): Block {
 }
 
 /** An address and a length, `10.0.0.5/24`. */
-export function parseInterfaceAddress(text: string): { family: Family; value: bigint; length: number } | undefined {
+export function parseInterfaceAddress(
+  text: string,
+): { family: Family; value: bigint; length: number } | undefined {
   const slash = text.indexOf('/');
   if (slash < 0) return undefined;
   const host = parseHost(text.slice(0, slash));
@@ -57,16 +67,22 @@ export function parseInterfaceAddress(text: string): { family: Family; value: bi
   return { ...host, length: Number(digits) };
 }
 
-export const formatBlock = ({ family, first, length }: Block): string => `${formatHost(family, first)}/${length}`;
+export const formatBlock = ({ family, first, length }: Block): string =>
+  `${formatHost(family, first)}/${length}`;
 
 /** A network as PostgreSQL or a caller writes it; host bits are an error that names the network meant. */
 export function parseBlock(text: string): Block | Unparsable {
   const parsed = parseInterfaceAddress(text);
-  if (!parsed) return { code: 'cidr', message: 'is not a network such as 10.0.0.0/8 or 2001:db8::/32' };
-  if (parsed.length === 0) return { code: 'zero_length', message: 'must not be the whole address space (/0)' };
+  if (!parsed)
+    return { code: 'cidr', message: 'is not a network such as 10.0.0.0/8 or 2001:db8::/32' };
+  if (parsed.length === 0)
+    return { code: 'zero_length', message: 'must not be the whole address space (/0)' };
   const block = blockAt(parsed.family, parsed.value, parsed.length);
   if (block.first === parsed.value) return block;
-  return { code: 'host_bits', message: `has bits set behind its length; suggested: ${formatBlock(block)}` };
+  return {
+    code: 'host_bits',
+    message: `has bits set behind its length; suggested: ${formatBlock(block)}`,
+  };
 }
 
 export const isBlock = (parsed: Block | Unparsable): parsed is Block => 'first' in parsed;
@@ -105,9 +121,12 @@ export function blocksOf({ family, first, last }: Span): Block[] {
 /** Spans merged where they touch or overlap, in order; all of one family. */
 export function mergeSpans(spans: readonly Span[]): Span[] {
   const merged: Span[] = [];
-  for (const span of [...spans].sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
+  for (const span of [...spans].sort((a, b) =>
+    a.first < b.first ? -1 : a.first > b.first ? 1 : 0,
+  )) {
     const previous = merged.at(-1);
-    if (previous && span.first <= previous.last + 1n) previous.last = span.last > previous.last ? span.last : previous.last;
+    if (previous && span.first <= previous.last + 1n)
+      previous.last = span.last > previous.last ? span.last : previous.last;
     else merged.push({ ...span });
   }
   return merged;

@@ -1,6 +1,24 @@
 /** The resources of the inventory, as paths name them. */
 export const RESOURCE_NAMES = [
-  'tenants', 'regions', 'sites', 'locations', 'racks', 'manufacturers', 'device-types', 'device-roles', 'platforms', 'devices',
-  'interfaces', 'cables', 'vrfs', 'vlan-groups', 'vlans', 'prefixes', 'ip-ranges', 'ip-addresses', 'tags', 'custom-fields',
+  'tenants',
+  'regions',
+  'sites',
+  'locations',
+  'racks',
+  'manufacturers',
+  'device-types',
+  'device-roles',
+  'platforms',
+  'devices',
+  'interfaces',
+  'cables',
+  'vrfs',
+  'vlan-groups',
+  'vlans',
+  'prefixes',
+  'ip-ranges',
+  'ip-addresses',
+  'tags',
+  'custom-fields',
 ] as const;
 export type ResourceName = (typeof RESOURCE_NAMES)[number];

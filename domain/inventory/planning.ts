@@ -15,7 +15,13 @@ export type Mutation = { resource: string; operation: string; record: unknown };
 export type PlanError = { pointer: string; code: string; message: string };
 
 /** What stands against the change; `resource` and `id` name it where the caller may see it. */
-export type PlanConflict = { pointer: string | null; code: string; message: string; resource: string | null; id: string | null };
+export type PlanConflict = {
+  pointer: string | null;
+  code: string;
+  message: string;
+  resource: string | null;
+  id: string | null;
+};
 
 export type PlanWarning = { pointer: string | null; code: string; message: string };
 
@@ -23,23 +29,32 @@ export const EFFECT_REASONS = ['requested', 'reparented', 'freed', 'cascade'] as
 
 /** A record that would change, and how. */
 export type Effect = {
-  action: Operation; resource: ResourceName; id: string; label: string; reason: (typeof EFFECT_REASONS)[number];
+  action: Operation;
+  resource: ResourceName;
+  id: string;
+  label: string;
+  reason: (typeof EFFECT_REASONS)[number];
   changes: FieldChange[];
 };
 
 /** What would come of a mutation. It is valid when there are neither errors nor conflicts. */
 export type Planned = {
-  resource: string; operation: string;
+  resource: string;
+  operation: string;
   /** The record in its canonical form, with defaults; as it came where it cannot be read. */
   candidateRecord: object;
-  errors: PlanError[]; conflicts: PlanConflict[]; warnings: PlanWarning[]; effects: Effect[];
+  errors: PlanError[];
+  conflicts: PlanConflict[];
+  warnings: PlanWarning[];
+  effects: Effect[];
   /** The record that it is about; null where there is none. */
   subject: { resource: ResourceName; id: string; before: Row | null; after: Row | null } | null;
   /** Records that go or are freed with it: whoever asks must be allowed to change them, too. */
   companions: { resource: ResourceName; row: Row }[];
 };
 
-export const isValid = ({ errors, conflicts }: Pick<Planned, 'errors' | 'conflicts'>): boolean => errors.length === 0 && conflicts.length === 0;
+export const isValid = ({ errors, conflicts }: Pick<Planned, 'errors' | 'conflicts'>): boolean =>
+  errors.length === 0 && conflicts.length === 0;
 
 /** Who asks, as far as a plan depends on it. */
 export type Viewer = {
@@ -75,9 +90,19 @@ export type Draft = {
   /** True when nothing is wrong with these fields. */
   sound(...fields: string[]): boolean;
   error(field: string, code: string, message: string): void;
-  conflict(code: string, message: string, other?: { resource: string; row: Row } | null, field?: string): void;
+  conflict(
+    code: string,
+    message: string,
+    other?: { resource: string; row: Row } | null,
+    field?: string,
+  ): void;
   /** What is said of another record is said to whoever may read it. */
-  warn(code: string, message: string, field?: string, about?: { resource: ResourceName; row: Row }): void;
+  warn(
+    code: string,
+    message: string,
+    field?: string,
+    about?: { resource: ResourceName; row: Row },
+  ): void;
   /** Another record that changes with this one. */
   also(resource: ResourceName, row: Row, change: object, reason: Effect['reason']): void;
   /** Runs when the mutation is valid. */

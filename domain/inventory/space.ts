@@ -1,4 +1,14 @@
-import { bitsOf, blockAt, contains, formatBlock, isBlock, parseBlock, parseHost, type Block, type Span } from './cidr.ts';
+import {
+  bitsOf,
+  blockAt,
+  contains,
+  formatBlock,
+  isBlock,
+  parseBlock,
+  parseHost,
+  type Block,
+  type Span,
+} from './cidr.ts';
 import type { Row } from './resource.ts';
 import { vrfKeyOf, type Change, type World } from './world.ts';
 
@@ -20,7 +30,8 @@ export function spanOf(row: Row): Span {
   return { family: first.family, first: first.value, last: last.value };
 }
 
-const keyOf = (vrf: string, block: Block): string => `${vrf}|${block.family}|${block.first.toString(36)}|${block.length}`;
+const keyOf = (vrf: string, block: Block): string =>
+  `${vrf}|${block.family}|${block.first.toString(36)}|${block.length}`;
 
 /** The tree of networks of each VRF, as far as it is loaded, with planned changes. */
 export class Space {
@@ -43,10 +54,16 @@ export class Space {
   }
 
   /** The smallest networks that contain all of `span` and more, or exactly it where `orEqual`; several only when it is there twice. */
-  closest(vrf: string, block: Block, { orEqual = false, but }: { orEqual?: boolean; but?: string } = {}): Placed[] {
+  closest(
+    vrf: string,
+    block: Block,
+    { orEqual = false, but }: { orEqual?: boolean; but?: string } = {},
+  ): Placed[] {
     this.world.require({ kind: 'around', vrf, cidr: formatBlock(block) });
     for (let length = block.length - (orEqual ? 0 : 1); length > 0; length--) {
-      const found = this.byNetwork.get(keyOf(vrf, blockAt(block.family, block.first, length)))?.filter(({ row }) => row.id !== but);
+      const found = this.byNetwork
+        .get(keyOf(vrf, blockAt(block.family, block.first, length)))
+        ?.filter(({ row }) => row.id !== but);
       if (found && found.length > 0) return found;
     }
     return [];
@@ -60,20 +77,31 @@ export class Space {
   /** The outermost networks inside `block`: those below `parents`, the closest around it. */
   within(vrf: string, block: Block, parents: readonly Placed[]): Placed[] {
     this.world.require({ kind: 'around', vrf, cidr: formatBlock(block) });
-    const siblings = (parents.length === 0 ? [''] : parents.map(({ row }) => row.id)).flatMap((id) => [...(this.byParent.get(`${vrf}|${id}`)?.values() ?? [])]);
-    return siblings.filter((placed) => placed.block.length > block.length && contains(block, placed.block));
+    const siblings = (parents.length === 0 ? [''] : parents.map(({ row }) => row.id)).flatMap(
+      (id) => [...(this.byParent.get(`${vrf}|${id}`)?.values() ?? [])],
+    );
+    return siblings.filter(
+      (placed) => placed.block.length > block.length && contains(block, placed.block),
+    );
   }
 
   /** The prefixes right below one. */
   children(prefix: Row): Placed[] {
-    this.world.require({ kind: 'rows', resource: 'prefixes', fields: ['parentPrefixId'], values: [prefix.id] });
+    this.world.require({
+      kind: 'rows',
+      resource: 'prefixes',
+      fields: ['parentPrefixId'],
+      values: [prefix.id],
+    });
     return [...(this.byParent.get(`${vrfKeyOf(prefix)}|${prefix.id}`)?.values() ?? [])];
   }
 
   /** Addresses of a prefix that its children and its addresses take; see the fact `usage`. */
   used(prefix: Row): bigint {
     const planned = this.usage.get(prefix.id) ?? 0n;
-    return this.world.isNew('prefixes', prefix.id) ? planned : this.world.fact('usage', prefix.id) + planned;
+    return this.world.isNew('prefixes', prefix.id)
+      ? planned
+      : this.world.fact('usage', prefix.id) + planned;
   }
 
   /** Counts what a planned change takes of a prefix. */
@@ -92,7 +120,11 @@ export class Space {
     if (resource !== 'prefixes') return;
     const known = this.placed.get(id);
     if (known) this.forget(known);
-    if (after) this.add({ row: after, block: known && known.row.cidr === after.cidr ? known.block : blockOf(after) });
+    if (after)
+      this.add({
+        row: after,
+        block: known && known.row.cidr === after.cidr ? known.block : blockOf(after),
+      });
   }
 
   private add(placed: Placed): void {
@@ -100,7 +132,10 @@ export class Space {
     const vrf = vrfKeyOf(row);
     this.placed.set(row.id, placed);
     const key = keyOf(vrf, block);
-    this.byNetwork.set(key, [...(this.byNetwork.get(key) ?? []), placed].sort((a, b) => (a.row.id < b.row.id ? -1 : 1)));
+    this.byNetwork.set(
+      key,
+      [...(this.byNetwork.get(key) ?? []), placed].sort((a, b) => (a.row.id < b.row.id ? -1 : 1)),
+    );
     const parent = `${vrf}|${(row.parentPrefixId as string | null) ?? ''}`;
     const siblings = this.byParent.get(parent) ?? new Map<string, Placed>();
     this.byParent.set(parent, siblings.set(row.id, placed));
@@ -110,7 +145,10 @@ export class Space {
     const vrf = vrfKeyOf(row);
     this.placed.delete(row.id);
     const key = keyOf(vrf, block);
-    this.byNetwork.set(key, (this.byNetwork.get(key) ?? []).filter((other) => other.row.id !== row.id));
+    this.byNetwork.set(
+      key,
+      (this.byNetwork.get(key) ?? []).filter((other) => other.row.id !== row.id),
+    );
     this.byParent.get(`${vrf}|${(row.parentPrefixId as string | null) ?? ''}`)?.delete(row.id);
   }
 }

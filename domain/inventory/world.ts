@@ -3,7 +3,9 @@ import type { Row } from './resource.ts';
 
 /** Rows of a resource whose fields have these values. */
 export type Lookup = {
-  resource: ResourceName; fields: readonly string[]; values: readonly unknown[];
+  resource: ResourceName;
+  fields: readonly string[];
+  values: readonly unknown[];
   /** How many are looked up at most, where it is enough to know that there are several. */
   most?: number;
 };
@@ -21,11 +23,26 @@ export type Need =
  * prefix and in none of its children. `tagUsers`, `fieldUsers`, `outsiders`: who uses a record in ways that are no
  * reference. `duplicates`: what a VRF has twice. `ancestors`: loads the rows above, and says nothing.
  */
-export type FactName = 'usage' | 'direct' | 'tagUsers' | 'fieldUsers' | 'outsiders' | 'duplicates' | 'regionsAbove' | 'locationsAbove';
+export type FactName =
+  | 'usage'
+  | 'direct'
+  | 'tagUsers'
+  | 'fieldUsers'
+  | 'outsiders'
+  | 'duplicates'
+  | 'regionsAbove'
+  | 'locationsAbove';
 
 export type User = { resource: string; id: string; label: string; row?: Row };
 export type Facts = {
-  usage: bigint; direct: User[]; tagUsers: User[]; fieldUsers: User[]; outsiders: User[]; duplicates: User[]; regionsAbove: true; locationsAbove: true;
+  usage: bigint;
+  direct: User[];
+  tagUsers: User[];
+  fieldUsers: User[];
+  outsiders: User[];
+  duplicates: User[];
+  regionsAbove: true;
+  locationsAbove: true;
 };
 
 /** The plan needs to know more; it is made again when that was looked up. */
@@ -68,9 +85,14 @@ export const vrfKeyOf = (row: Row): string => (row.vrfId as string | null) ?? GL
 
 /** Addresses and ranges that come, change or go, and prefixes that move or go, change what lies where. */
 const movesSpace = ({ resource, before, after }: Change): boolean =>
-  resource === 'ip-addresses' || resource === 'ip-ranges' || (resource === 'prefixes' && before !== null && (before.cidr !== after?.cidr || before.vrfId !== after?.vrfId));
+  resource === 'ip-addresses' ||
+  resource === 'ip-ranges' ||
+  (resource === 'prefixes' &&
+    before !== null &&
+    (before.cidr !== after?.cidr || before.vrfId !== after?.vrfId));
 
-const either = ({ before, after }: Change, holds: (row: Row) => boolean): boolean => (before !== null && holds(before)) || (after !== null && holds(after));
+const either = ({ before, after }: Change, holds: (row: Row) => boolean): boolean =>
+  (before !== null && holds(before)) || (after !== null && holds(after));
 
 /** Which planned changes a fact about `id` does not know of. Rights and accounts are none of the inventory's. */
 const DEPENDS: Readonly<Partial<Record<FactName, (id: string, step: Change) => boolean>>> = {
@@ -78,9 +100,20 @@ const DEPENDS: Readonly<Partial<Record<FactName, (id: string, step: Change) => b
   tagUsers: (id, step) => either(step, ({ tags }) => Array.isArray(tags) && tags.includes(id)),
   fieldUsers(id, step) {
     const [, resource, name] = JSON.parse(id) as [string, string, string];
-    return step.resource === resource && either(step, ({ customFields }) => typeof customFields === 'object' && customFields !== null && Object.hasOwn(customFields, name));
+    return (
+      step.resource === resource &&
+      either(
+        step,
+        ({ customFields }) =>
+          typeof customFields === 'object' &&
+          customFields !== null &&
+          Object.hasOwn(customFields, name),
+      )
+    );
   },
-  duplicates: (id, step) => (step.resource === 'prefixes' || step.resource === 'ip-addresses') && either(step, (row) => vrfKeyOf(row) === id),
+  duplicates: (id, step) =>
+    (step.resource === 'prefixes' || step.resource === 'ip-addresses') &&
+    either(step, (row) => vrfKeyOf(row) === id),
 };
 
 const needKey = (need: Need): string => JSON.stringify(need);
@@ -131,7 +164,9 @@ export class World {
     this.steps = [];
     for (const listener of this.listeners) listener.reset();
     for (const [resource, rows] of this.rows) {
-      for (const row of rows.values()) for (const listener of this.listeners) listener.changed({ resource, id: row.id, before: null, after: row });
+      for (const row of rows.values())
+        for (const listener of this.listeners)
+          listener.changed({ resource, id: row.id, before: null, after: row });
     }
   }
 
@@ -141,7 +176,8 @@ export class World {
 
   get(resource: ResourceName, id: string): Row | undefined {
     const row = this.rowsOf(resource).get(id);
-    if ((row === undefined || this.lockedOnly) && !this.changed.has(`${resource}/${id}`)) this.require({ kind: 'row', resource, id });
+    if ((row === undefined || this.lockedOnly) && !this.changed.has(`${resource}/${id}`))
+      this.require({ kind: 'row', resource, id });
     return row;
   }
 
@@ -151,7 +187,12 @@ export class World {
   }
 
   /** Rows of a resource with these values, planned changes included. */
-  where(resource: ResourceName, fields: readonly string[], values: readonly unknown[], most?: number): Row[] {
+  where(
+    resource: ResourceName,
+    fields: readonly string[],
+    values: readonly unknown[],
+    most?: number,
+  ): Row[] {
     this.require({ kind: 'rows', resource, fields, values, ...(most !== undefined && { most }) });
     const ids = this.indexOf(resource, fields).get(JSON.stringify(values)) ?? new Set();
     return [...ids].flatMap((id) => this.rowsOf(resource).get(id) ?? []);
@@ -176,7 +217,8 @@ export class World {
 
   /** Up to `most` records that refer to one by a field. */
   users(resource: ResourceName, field: string, id: string, most: number): Row[] {
-    if (this.steps.some((step) => step.resource === resource && step.before?.[field] === id)) throw new Unwritten();
+    if (this.steps.some((step) => step.resource === resource && step.before?.[field] === id))
+      throw new Unwritten();
     return this.where(resource, [field], [id], most);
   }
 
@@ -212,7 +254,12 @@ export class World {
     else rows.delete(id);
     this.steps.push({ resource, id, before, after });
     const earlier = this.changed.get(`${resource}/${id}`);
-    this.changed.set(`${resource}/${id}`, { resource, id, before: earlier ? earlier.before : before, after });
+    this.changed.set(`${resource}/${id}`, {
+      resource,
+      id,
+      before: earlier ? earlier.before : before,
+      after,
+    });
     for (const listener of this.listeners) listener.changed({ resource, id, before, after });
   }
 

@@ -48,7 +48,13 @@ export type ArchiveHeader = {
   key: { id: string; sealed: string };
 };
 
-export type TableSummary = { section: string; name: string; rows: number; bytes: number; sha256: string };
+export type TableSummary = {
+  section: string;
+  name: string;
+  rows: number;
+  bytes: number;
+  sha256: string;
+};
 
 /** What is in the archive, known when all of it is written. */
 export type ArchiveManifest = {
@@ -60,7 +66,8 @@ export type ArchiveManifest = {
   frames: number;
 };
 
-export type ArchiveErrorCode = 'not_an_archive' | 'format_newer' | 'archive_damaged' | 'archive_cut_off' | 'master_key_missing';
+export type ArchiveErrorCode =
+  'not_an_archive' | 'format_newer' | 'archive_damaged' | 'archive_cut_off' | 'master_key_missing';
 
 /** Why an archive cannot be read. */
 export class ArchiveError extends Error {
@@ -85,11 +92,17 @@ export function writePreamble(header: ArchiveHeader): Buffer {
 
 /** The length of the header, from the fixed part of a preamble. Errors: `ArchiveError`. */
 export function headerBytes(fixed: Buffer): number {
-  if (!fixed.subarray(0, MAGIC.length).equals(MAGIC)) throw new ArchiveError('not_an_archive', 'This is not an archive of Holdfast.');
+  if (!fixed.subarray(0, MAGIC.length).equals(MAGIC))
+    throw new ArchiveError('not_an_archive', 'This is not an archive of Holdfast.');
   const format = fixed.readUInt16BE(MAGIC.length);
-  if (format > FORMAT) throw new ArchiveError('format_newer', `The archive has format ${format}; this version reads up to ${FORMAT}.`);
+  if (format > FORMAT)
+    throw new ArchiveError(
+      'format_newer',
+      `The archive has format ${format}; this version reads up to ${FORMAT}.`,
+    );
   const length = fixed.readUInt32BE(MAGIC.length + 2);
-  if (format < 1 || length === 0 || length > MAX_HEADER_BYTES) throw new ArchiveError('archive_damaged', 'The head of the archive is damaged.');
+  if (format < 1 || length === 0 || length > MAX_HEADER_BYTES)
+    throw new ArchiveError('archive_damaged', 'The head of the archive is damaged.');
   return length;
 }
 
@@ -107,8 +120,13 @@ export function writeFrameHead({ kind, table, number, sealedBytes }: FrameHead):
 /** Error: `archive_damaged`. */
 export function readFrameHead(head: Buffer): FrameHead {
   const kind = KINDS[head.readUInt8(0) - 1];
-  const frame = { table: head.readUInt16BE(1), number: head.readUInt32BE(3), sealedBytes: head.readUInt32BE(7) };
-  if (!kind || frame.sealedBytes <= TAG_BYTES || frame.sealedBytes > MAX_SEALED_BYTES) throw new ArchiveError('archive_damaged', 'The head of a frame is damaged.');
+  const frame = {
+    table: head.readUInt16BE(1),
+    number: head.readUInt32BE(3),
+    sealedBytes: head.readUInt32BE(7),
+  };
+  if (!kind || frame.sealedBytes <= TAG_BYTES || frame.sealedBytes > MAX_SEALED_BYTES)
+    throw new ArchiveError('archive_damaged', 'The head of a frame is damaged.');
   return { kind, ...frame };
 }
 
@@ -120,7 +138,8 @@ export function nonceOf(number: number): Buffer {
 }
 
 /** What a frame is bound to: its archive and its place in it. */
-export const bindingOf = (preambleHash: Buffer, head: Buffer): Buffer => Buffer.concat([preambleHash, head]);
+export const bindingOf = (preambleHash: Buffer, head: Buffer): Buffer =>
+  Buffer.concat([preambleHash, head]);
 
 const NEWLINE = 0x0a;
 
@@ -135,4 +154,6 @@ export const hashOf = (bytes: Uint8Array): Buffer => createHash('sha256').update
 
 /** The hash of a section: of the names and hashes of its tables, in their order. */
 export const sectionHash = (tables: readonly TableSummary[]): string =>
-  createHash('sha256').update(tables.map(({ name, sha256 }) => `${name} ${sha256}\n`).join('')).digest('hex');
+  createHash('sha256')
+    .update(tables.map(({ name, sha256 }) => `${name} ${sha256}\n`).join(''))
+    .digest('hex');

@@ -1,5 +1,9 @@
 /** Maps a stream, `atOnce` items at a time; what comes out has the order of what went in. */
-export async function* inOrder<A, B>(source: AsyncIterable<A>, atOnce: number, map: (item: A) => Promise<B>): AsyncGenerator<B> {
+export async function* inOrder<A, B>(
+  source: AsyncIterable<A>,
+  atOnce: number,
+  map: (item: A) => Promise<B>,
+): AsyncGenerator<B> {
   const underWay: Promise<B>[] = [];
   try {
     for await (const item of source) {

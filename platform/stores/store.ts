@@ -1,5 +1,7 @@
 /** An archive that is written and not yet there; what a store needs to make it one. Kept in the record of the backup. */
-export type Pending = { kind: 'folder'; part: string; sizeBytes: number } | { kind: 's3'; uploadId: string; etags: string[]; sizeBytes: number };
+export type Pending =
+  | { kind: 'folder'; part: string; sizeBytes: number }
+  | { kind: 's3'; uploadId: string; etags: string[]; sizeBytes: number };
 
 export type StoreKind = Pending['kind'];
 
@@ -36,7 +38,8 @@ export type ArchiveStore = {
   close(): void;
 };
 
-export type StoreErrorCode = 'archive_missing' | 'store_unavailable' | 'store_refused' | 'store_full';
+export type StoreErrorCode =
+  'archive_missing' | 'store_unavailable' | 'store_refused' | 'store_full';
 
 /** Why a store could not do it. `transient`: the same may succeed later. */
 export class StoreError extends Error {

@@ -1,5 +1,10 @@
 import { scratchJobs, dropScratch, scratchOf } from '../../db/backups/scratch.ts';
-import { endedJob, goingArchives, openRestores, takeUnsettledBackups } from '../../db/backups/unsettled.ts';
+import {
+  endedJob,
+  goingArchives,
+  openRestores,
+  takeUnsettledBackups,
+} from '../../db/backups/unsettled.ts';
 import type { Commit } from '../../db/commit.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Backup } from '../../db/models/Backup.ts';
@@ -7,7 +12,13 @@ import { systemCaller } from '../../domain/caller.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { backupWorkflowId, removalWorkflowId, removeBackup, type DispatchTask, type InspectWorkflow } from '../../temporal/contracts.ts';
+import {
+  backupWorkflowId,
+  removalWorkflowId,
+  removeBackup,
+  type DispatchTask,
+  type InspectWorkflow,
+} from '../../temporal/contracts.ts';
 import { inRounds } from '../inRounds.ts';
 import { inTurns } from '../inTurns.ts';
 import type { Archives } from './archives.ts';
@@ -18,7 +29,14 @@ import { backupSubject } from './trail.ts';
 export type BackupReconcile = ReturnType<typeof createBackupReconcile>;
 
 type Deps = {
-  archives: Archives; db: Knex; commit: Commit<DispatchTask>; clock: Clock; log: Log; inspect: InspectWorkflow; ends: BackupEnds; restoreEnds: RestoreEnds;
+  archives: Archives;
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  clock: Clock;
+  log: Log;
+  inspect: InspectWorkflow;
+  ends: BackupEnds;
+  restoreEnds: RestoreEnds;
   /** How long what begins is left alone. */
   graceMs: number;
 };
@@ -27,9 +45,20 @@ type Deps = {
  * Finds backups whose run is gone or closed, archives that are to be removed, and what was loaded for jobs that have ended, so that no
  * archive is without its record, no record waits for ever, and nothing that was loaded stays.
  */
-export function createBackupReconcile({ db, commit, clock, log, inspect, archives, ends, restoreEnds, graceMs }: Deps) {
+export function createBackupReconcile({
+  db,
+  commit,
+  clock,
+  log,
+  inspect,
+  archives,
+  ends,
+  restoreEnds,
+  graceMs,
+}: Deps) {
   const isGoing = (backup: Backup) => backup.status === 'queued' || backup.status === 'running';
-  const workflowIdOf = (backup: Backup) => (isGoing(backup) ? backupWorkflowId(backup.id) : removalWorkflowId(backup.id));
+  const workflowIdOf = (backup: Backup) =>
+    isGoing(backup) ? backupWorkflowId(backup.id) : removalWorkflowId(backup.id);
 
   /** A backup that is made below a job; that ends first. */
   async function lookAtGoing(backup: Backup): Promise<boolean> {
@@ -37,7 +66,10 @@ export function createBackupReconcile({ db, commit, clock, log, inspect, archive
     if (state.found && state.status === 'running') return false;
     const ended = await endedJob(db, backup.id);
     if (!state.found && ended === null) return false;
-    log.warn({ backupId: backup.id, status: backup.status, workflow: state }, 'ending a backup whose run is gone');
+    log.warn(
+      { backupId: backup.id, status: backup.status, workflow: state },
+      'ending a backup whose run is gone',
+    );
     await ends.fail(backup.id, ended?.code ?? (state.found ? 'workflow_closed' : 'workflow_lost'));
     return true;
   }
@@ -73,13 +105,30 @@ export function createBackupReconcile({ db, commit, clock, log, inspect, archive
   return async function reconcile(signal: AbortSignal): Promise<number> {
     const now = clock.now();
     const settled = await inRounds({ db, log }, signal, {
-      name: 'reconciling a backup', look, workflowIdOf,
-      take: (limit) => takeUnsettledBackups(db, { now, before: new Date(now.getTime() - graceMs), limit }),
+      name: 'reconciling a backup',
+      look,
+      workflowIdOf,
+      take: (limit) =>
+        takeUnsettledBackups(db, { now, before: new Date(now.getTime() - graceMs), limit }),
     });
     const left = await scratchJobs(db);
-    const dropped = await inTurns(log, signal, 'dropping what was loaded', left.length === 0 ? [] : await openRestores.ended(db, left), (jobId) => dropScratch(db, scratchOf(jobId)).then(() => true));
-    await inTurns(log, signal, 'clearing a store', archives.all(), (store) => clear(store).then(() => true));
-    const failed = await inTurns(log, signal, 'ending a restore', await openRestores.withoutEnd(db), (jobId) => restoreEnds.fail(jobId, 'workflow_lost').then(() => true));
+    const dropped = await inTurns(
+      log,
+      signal,
+      'dropping what was loaded',
+      left.length === 0 ? [] : await openRestores.ended(db, left),
+      (jobId) => dropScratch(db, scratchOf(jobId)).then(() => true),
+    );
+    await inTurns(log, signal, 'clearing a store', archives.all(), (store) =>
+      clear(store).then(() => true),
+    );
+    const failed = await inTurns(
+      log,
+      signal,
+      'ending a restore',
+      await openRestores.withoutEnd(db),
+      (jobId) => restoreEnds.fail(jobId, 'workflow_lost').then(() => true),
+    );
     return settled + dropped + failed;
   };
 }

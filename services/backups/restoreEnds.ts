@@ -22,14 +22,28 @@ export function createRestoreEnds({ db, commit }: { db: Knex; commit: Commit<Dis
     /** Notes that the archive was loaded, compared with itself and brought up to date. */
     async prove({ jobId, log }: StepTools): Promise<void> {
       const { backupId } = await RestoreRun.query(db).findById(jobId).throwIfNotFound();
-      await commit(await callerAt(jobId, await Backup.query(db).findById(backupId).throwIfNotFound()), async (work) => {
-        const trx = await work.trx();
-        const backup = await Backup.query(trx).findById(backupId).forUpdate().throwIfNotFound();
-        const outcome = { backupId, rows: backup.rows, tables: backup.manifest?.tables.length ?? 0 };
-        await Backup.query(trx).findById(backupId).patch({ provenAt: work.now, verifiedAt: work.now, version: backup.version + 1, updatedAt: work.now });
-        await RestoreRun.query(trx).findById(jobId).patch({ outcome, doneAt: work.now });
-        work.audit('backup.prove', backupSubject(backup), { after: { jobId, ...outcome } });
-      });
+      await commit(
+        await callerAt(jobId, await Backup.query(db).findById(backupId).throwIfNotFound()),
+        async (work) => {
+          const trx = await work.trx();
+          const backup = await Backup.query(trx).findById(backupId).forUpdate().throwIfNotFound();
+          const outcome = {
+            backupId,
+            rows: backup.rows,
+            tables: backup.manifest?.tables.length ?? 0,
+          };
+          await Backup.query(trx)
+            .findById(backupId)
+            .patch({
+              provenAt: work.now,
+              verifiedAt: work.now,
+              version: backup.version + 1,
+              updatedAt: work.now,
+            });
+          await RestoreRun.query(trx).findById(jobId).patch({ outcome, doneAt: work.now });
+          work.audit('backup.prove', backupSubject(backup), { after: { jobId, ...outcome } });
+        },
+      );
       log('info', 'The archive was loaded, compared and brought up to date: it can be restored');
     },
 
@@ -42,9 +56,20 @@ export function createRestoreEnds({ db, commit }: { db: Knex; commit: Commit<Dis
         const trx = await work.trx();
         const locked = await RestoreRun.query(trx).findById(jobId).forUpdate().throwIfNotFound();
         if (locked.outcome) throw new NothingChanged();
-        await RestoreRun.query(trx).findById(jobId).patch({ outcome: { error: code }, doneAt: work.now });
-        work.audit('backup.restore', backupSubject(backup), { after: { jobId, error: code }, outcome: 'failed' });
-        work.emit('restore.failed', backupSubject(backup), { ...told(backup, jobId, run, backup.sections), created: 0, changed: 0, deleted: 0, error: code });
+        await RestoreRun.query(trx)
+          .findById(jobId)
+          .patch({ outcome: { error: code }, doneAt: work.now });
+        work.audit('backup.restore', backupSubject(backup), {
+          after: { jobId, error: code },
+          outcome: 'failed',
+        });
+        work.emit('restore.failed', backupSubject(backup), {
+          ...told(backup, jobId, run, backup.sections),
+          created: 0,
+          changed: 0,
+          deleted: 0,
+          error: code,
+        });
       }).catch(unlessNothing(undefined));
     },
 

@@ -11,12 +11,24 @@ import type { EventData } from '../../domain/events.ts';
 import { JobFailure } from '../../domain/jobType.ts';
 import { mirrorSchedule, type DispatchTask } from '../../temporal/contracts.ts';
 import type { StepTools } from '../jobSteps.ts';
-import { invalid, mustBe, refusalOf, Undo, type RestorePayload, type RestoreSteps } from './restoreSteps.ts';
+import {
+  invalid,
+  mustBe,
+  refusalOf,
+  Undo,
+  type RestorePayload,
+  type RestoreSteps,
+} from './restoreSteps.ts';
 import { resumeSchedules } from './resumeSchedules.ts';
 import type { Room } from './room.ts';
 import { backupSubject } from './trail.ts';
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; room: Room; steps: Pick<RestoreSteps, 'planIn' | 'look'> };
+type Deps = {
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  room: Room;
+  steps: Pick<RestoreSteps, 'planIn' | 'look'>;
+};
 
 /** A swap waits so long for writers; after that it tries again. */
 const LOCK_MS = 5_000;
@@ -37,7 +49,8 @@ export function createRestoreSwap({ db, commit, room, steps: { planIn, look } }:
     await commit({ ...tools.caller, tenantId: backup.tenantId }, async (work) => {
       const trx = await work.trx();
       const run = await RestoreRun.query(trx).findById(job.id).forUpdate().throwIfNotFound();
-      if (run.outcome?.error !== undefined) throw new JobFailure('job_ended', 'The restore was ended before', { retryable: false });
+      if (run.outcome?.error !== undefined)
+        throw new JobFailure('job_ended', 'The restore was ended before', { retryable: false });
       if (run.outcome) throw new Undo();
       const on = trx as Knex.Transaction;
       const planned = await planIn(on, tools);
@@ -49,13 +62,31 @@ export function createRestoreSwap({ db, commit, room, steps: { planIn, look } }:
       const { schedules, sessionsEnded, jobsEnded } = await applyDifferences(on, plan);
       await resumeSchedules(trx, schedules, work.now);
       // Last, so that others who write to the job wait a moment only: an attempt that was taken for dead changes nothing.
-      if (!(await hasAttempt(on, { jobId: job.id, runId: job.runId ?? '', attempt: job.attempts }))) throw new JobFailure('job_ended', 'The job has ended', { retryable: false });
+      if (!(await hasAttempt(on, { jobId: job.id, runId: job.runId ?? '', attempt: job.attempts })))
+        throw new JobFailure('job_ended', 'The job has ended', { retryable: false });
       for (const { id } of schedules.slice(0, MAX_MIRRORS_TOLD)) work.dispatch(mirrorSchedule(id));
       const { created, changed, deleted } = report.preview.counts;
-      const outcome = { backupId: backup.id, sections: plan.sections, includes: report.preview.includes, created, changed, deleted, planHash, safetyBackupId: run.safetyBackupId, sessionsEnded, jobsEnded };
+      const outcome = {
+        backupId: backup.id,
+        sections: plan.sections,
+        includes: report.preview.includes,
+        created,
+        changed,
+        deleted,
+        planHash,
+        safetyBackupId: run.safetyBackupId,
+        sessionsEnded,
+        jobsEnded,
+      };
       await RestoreRun.query(trx).findById(job.id).patch({ outcome, doneAt: work.now });
       work.audit('backup.restore', backupSubject(backup), { after: { jobId: job.id, ...outcome } });
-      work.emit('restore.completed', backupSubject(backup), { ...told(backup, job.id, run, plan.sections), created, changed, deleted, error: null });
+      work.emit('restore.completed', backupSubject(backup), {
+        ...told(backup, job.id, run, plan.sections),
+        created,
+        changed,
+        deleted,
+        error: null,
+      });
     }).catch((error: unknown) => {
       if (error instanceof Undo) return;
       throw asRefusal(error);
@@ -70,7 +101,8 @@ export function createRestoreSwap({ db, commit, room, steps: { planIn, look } }:
         await swap(tools);
         return;
       } catch (error) {
-        if (!(error instanceof JobFailure) || error.code !== 'locked' || tries === LOCK_TRIES) throw error;
+        if (!(error instanceof JobFailure) || error.code !== 'locked' || tries === LOCK_TRIES)
+          throw error;
         await sleep(tries * LOCK_PAUSE_MS, undefined, { signal: tools.signal });
       }
     }
@@ -80,13 +112,23 @@ export function createRestoreSwap({ db, commit, room, steps: { planIn, look } }:
 }
 
 /** A restore as an event tells of it. */
-export const told = (backup: Backup, jobId: string, run: RestoreRun, sections: Section[]): Pick<EventData<'restore.completed'>, 'backupId' | 'jobId' | 'sections' | 'safetyBackupId'> => ({
-  backupId: backup.id, jobId, sections, safetyBackupId: run.safetyBackupId,
+export const told = (
+  backup: Backup,
+  jobId: string,
+  run: RestoreRun,
+  sections: Section[],
+): Pick<EventData<'restore.completed'>, 'backupId' | 'jobId' | 'sections' | 'safetyBackupId'> => ({
+  backupId: backup.id,
+  jobId,
+  sections,
+  safetyBackupId: run.safetyBackupId,
 });
 
 /** A failure of the swap as its job tells it. */
 function asRefusal(error: unknown): unknown {
   if (isBusy(error)) return new JobFailure('locked', 'Writers did not make room in time');
   const refusal = refusalOf(error);
-  return refusal ? new JobFailure('restore_conflict', refusal.message, { retryable: false }) : error;
+  return refusal
+    ? new JobFailure('restore_conflict', refusal.message, { retryable: false })
+    : error;
 }

@@ -14,7 +14,10 @@ export function createRoom() {
       running += 1;
       return;
     }
-    if (waiting.length >= MAX_WAITING) throw new JobFailure('busy', 'Too many backups and restores wait here', { retryAfterMs: 10_000 });
+    if (waiting.length >= MAX_WAITING)
+      throw new JobFailure('busy', 'Too many backups and restores wait here', {
+        retryAfterMs: 10_000,
+      });
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const letIn = () => resolve(undefined);
     waiting.push(letIn);

@@ -5,7 +5,16 @@ import { readUsage, type Usage } from '../../db/inventory/usage.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/errors.ts';
-import { bitsOf, blocksOf, formatBlock, formatHost, gapsIn, mergeSpans, type Block, type Span } from '../../domain/inventory/cidr.ts';
+import {
+  bitsOf,
+  blocksOf,
+  formatBlock,
+  formatHost,
+  gapsIn,
+  mergeSpans,
+  type Block,
+  type Span,
+} from '../../domain/inventory/cidr.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { blockOf } from '../../domain/inventory/space.ts';
@@ -37,24 +46,46 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
   function wanted(prefix: Row, whole: Block, { kind, prefixLength }: Allocation) {
     const bits = bitsOf(whole.family);
     if (kind === 'address') {
-      if (prefixLength !== undefined) throw invalidField('body', '/prefixLength', 'unknown_field', 'is for prefixes');
-      if (prefix.allocationMode !== 'pool') throw new AppError('allocation_refused', `The prefix has the allocation mode ${String(prefix.allocationMode)}; next addresses come from prefixes with the mode pool.`);
+      if (prefixLength !== undefined)
+        throw invalidField('body', '/prefixLength', 'unknown_field', 'is for prefixes');
+      if (prefix.allocationMode !== 'pool')
+        throw new AppError(
+          'allocation_refused',
+          `The prefix has the allocation mode ${String(prefix.allocationMode)}; next addresses come from prefixes with the mode pool.`,
+        );
       return { resource: 'ip-addresses' as const, length: bits };
     }
-    if (prefixLength === undefined) throw invalidField('body', '/prefixLength', 'required', 'is required for a prefix');
+    if (prefixLength === undefined)
+      throw invalidField('body', '/prefixLength', 'required', 'is required for a prefix');
     if (prefixLength <= whole.length || prefixLength > bits) {
-      throw invalidField('body', '/prefixLength', 'range', `must be from ${whole.length + 1} to ${bits} in ${formatBlock(whole)}`);
+      throw invalidField(
+        'body',
+        '/prefixLength',
+        'range',
+        `must be from ${whole.length + 1} to ${bits} in ${formatBlock(whole)}`,
+      );
     }
-    if (prefix.allocationMode === 'dynamic') throw new AppError('allocation_refused', 'The prefix is owned by DHCP.');
+    if (prefix.allocationMode === 'dynamic')
+      throw new AppError('allocation_refused', 'The prefix is owned by DHCP.');
     return { resource: 'prefixes' as const, length: prefixLength };
   }
 
   /** The free networks of one page: what neither a child nor a range nor an address of the prefix takes. */
-  async function free(prefix: Row, children: readonly Row[], after: string | undefined, isLast: boolean): Promise<{ free: string[]; exact: boolean }> {
+  async function free(
+    prefix: Row,
+    children: readonly Row[],
+    after: string | undefined,
+    isLast: boolean,
+  ): Promise<{ free: string[]; exact: boolean }> {
     const page = pageOf(blockOf(prefix), children.map(blockOf), after, isLast);
     if (!page) return { free: [], exact: true };
     const { spans, exact } = await listTaken(db, vrfKeyOf(prefix), page);
-    return { free: gapsIn(page, mergeSpans([...children.map(blockOf), ...spans])).flatMap(blocksOf).map(formatBlock), exact };
+    return {
+      free: gapsIn(page, mergeSpans([...children.map(blockOf), ...spans]))
+        .flatMap(blocksOf)
+        .map(formatBlock),
+      exact,
+    };
   }
 
   return {
@@ -62,10 +93,15 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
      * Makes the lowest free address or child prefix. However many ask at once, each gets another one. Errors: those of
      * a write, `not_found`, `no_room`, `allocation_refused`.
      */
-    async allocate(caller: Caller, prefixId: string, asked: Allocation): Promise<{ resource: 'prefixes' | 'ip-addresses'; row: Row }> {
+    async allocate(
+      caller: Caller,
+      prefixId: string,
+      asked: Allocation,
+    ): Promise<{ resource: 'prefixes' | 'ip-addresses'; row: Row }> {
       const known = await records.read(caller, 'prefixes', prefixId);
       for (const field of ['address', 'cidr', 'vrfId', 'parentPrefixId']) {
-        if (asked.record && Object.hasOwn(asked.record, field)) throw invalidField('body', `/record/${field}`, 'unknown_field', 'is what is asked for');
+        if (asked.record && Object.hasOwn(asked.record, field))
+          throw invalidField('body', `/record/${field}`, 'unknown_field', 'is what is asked for');
       }
       await access.require(caller, 'inventory:write', placeOf(prefixes, known));
       let found: { prefix: Row; block: Block } | undefined;
@@ -77,11 +113,27 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
         const whole = blockOf(prefix);
         const { resource, length } = wanted(prefix, whole, asked);
         const block = await findFree(trx, prefix, whole, length);
-        if (!block) throw new AppError('no_room', `${formatBlock(whole)} has no room for ${asked.kind === 'address' ? 'another address' : `a /${length}`}.`);
+        if (!block)
+          throw new AppError(
+            'no_room',
+            `${formatBlock(whole)} has no room for ${asked.kind === 'address' ? 'another address' : `a /${length}`}.`,
+          );
         found = { prefix, block };
-        const text = resource === 'prefixes' ? formatBlock(block) : formatHost(block.family, block.first);
-        const place = { vrfId: prefix.vrfId, ...(resource === 'prefixes' ? { cidr: text, parentPrefixId: prefix.id } : { address: text }) };
-        return [{ resource, operation: 'create', record: { tenantId: prefix.tenantId, ...asked.record, ...place } }];
+        const text =
+          resource === 'prefixes' ? formatBlock(block) : formatHost(block.family, block.first);
+        const place = {
+          vrfId: prefix.vrfId,
+          ...(resource === 'prefixes'
+            ? { cidr: text, parentPrefixId: prefix.id }
+            : { address: text }),
+        };
+        return [
+          {
+            resource,
+            operation: 'create',
+            record: { tenantId: prefix.tenantId, ...asked.record, ...place },
+          },
+        ];
       };
       const { planned, changes } = await writes.apply(caller, search, 'all', {
         refuse: (plans) => refusalOf(plans, false),
@@ -102,16 +154,37 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
      * A prefix with what is right below it, in order, and the free networks between, page by page: `after` is the
      * network behind which it goes on. Error: `not_found`.
      */
-    async tree(caller: Caller, prefixId: string, { after, limit }: { after: { value: string; id: string } | undefined; limit: number }) {
+    async tree(
+      caller: Caller,
+      prefixId: string,
+      { after, limit }: { after: { value: string; id: string } | undefined; limit: number },
+    ) {
       const prefix = await records.read(caller, 'prefixes', prefixId);
       const scope = access.scope(caller, 'inventory:read');
-      const { items, next } = await listRecords(db, prefixes, EVERYWHERE, { fields: { parentPrefixId: prefix.id } }, { sort: { field: 'cidr', descending: false }, after, limit });
+      const { items, next } = await listRecords(
+        db,
+        prefixes,
+        EVERYWHERE,
+        { fields: { parentPrefixId: prefix.id } },
+        { sort: { field: 'cidr', descending: false }, after, limit },
+      );
       const usages = await readUsage(db, [prefix.id, ...items.map(({ id }) => id)]);
       const children = items.map((row): TreeChild => {
         const seen = covers(scope, placeOf(prefixes, row));
-        return { cidr: String(row.cidr), id: seen ? row.id : null, row: seen ? row : null, usage: usageOf(usages, row.id) };
+        return {
+          cidr: String(row.cidr),
+          id: seen ? row.id : null,
+          row: seen ? row : null,
+          usage: usageOf(usages, row.id),
+        };
       });
-      return { prefix, usage: usageOf(usages, prefix.id), children, ...(await free(prefix, items, after?.value, next === null)), next };
+      return {
+        prefix,
+        usage: usageOf(usages, prefix.id),
+        children,
+        ...(await free(prefix, items, after?.value, next === null)),
+        next,
+      };
     },
   };
 }
@@ -123,9 +196,14 @@ function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
 }
 
 /** The part of a prefix that one page of its children is about: from the child before it to its last, or to the end. */
-function pageOf(whole: Block, children: readonly Block[], after: string | undefined, isLast: boolean): Span | null {
+function pageOf(
+  whole: Block,
+  children: readonly Block[],
+  after: string | undefined,
+  isLast: boolean,
+): Span | null {
   const before = after === undefined ? undefined : blockOf({ id: '', version: 0, cidr: after });
   const first = before ? before.last + 1n : whole.first;
-  const last = isLast ? whole.last : children.at(-1)?.last ?? whole.last;
+  const last = isLast ? whole.last : (children.at(-1)?.last ?? whole.last);
   return first > last ? null : { family: whole.family, first, last };
 }

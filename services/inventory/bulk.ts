@@ -3,7 +3,12 @@ import type { Knex } from '../../db/knex.ts';
 import type { Caller } from '../../domain/caller.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
-import type { Mutation, PlanConflict, PlanError, PlanWarning } from '../../domain/inventory/planning.ts';
+import type {
+  Mutation,
+  PlanConflict,
+  PlanError,
+  PlanWarning,
+} from '../../domain/inventory/planning.ts';
 import { isSeen } from '../../domain/inventory/standing.ts';
 import type { Access } from '../access.ts';
 import { outcomeOf, type InventoryWrites, type Mode } from './writes.ts';
@@ -12,25 +17,53 @@ export type InventoryBulk = ReturnType<typeof createInventoryBulk>;
 
 /** What came of one mutation. */
 export type BulkItem = {
-  resource: string; outcome: ReturnType<typeof outcomeOf>; id: string | null; version: number | null;
-  errors: PlanError[]; conflicts: PlanConflict[]; warnings: PlanWarning[];
+  resource: string;
+  outcome: ReturnType<typeof outcomeOf>;
+  id: string | null;
+  version: number | null;
+  errors: PlanError[];
+  conflicts: PlanConflict[];
+  warnings: PlanWarning[];
 };
 export type BulkReport = { results: BulkItem[] };
 
 const none = { errors: [], conflicts: [], warnings: [] };
 
 /** Many changes in one request. */
-export const createInventoryBulk = ({ db, access, writes }: { db: Knex; access: Access; writes: InventoryWrites }) => ({
+export const createInventoryBulk = ({
+  db,
+  access,
+  writes,
+}: {
+  db: Knex;
+  access: Access;
+  writes: InventoryWrites;
+}) => ({
   /** Errors: those of a write; in mode `each` what is invalid is in the report. */
   async apply(caller: Caller, mutations: readonly Mutation[], mode: Mode): Promise<BulkReport> {
     const { planned, changes } = await writes.apply(caller, mutations, mode);
-    const versions = new Map(changes.map(({ resource, id, after }) => [`${resource}/${id}`, after?.version ?? null]));
+    const versions = new Map(
+      changes.map(({ resource, id, after }) => [`${resource}/${id}`, after?.version ?? null]),
+    );
     return {
       results: planned.map((each) => {
         const { resource, subject, errors, conflicts, warnings } = each;
         const outcome = outcomeOf(each);
-        const id = outcome === 'invalid' || outcome === 'conflict' ? (subject?.before?.id ?? null) : (subject?.id ?? null);
-        return { resource, outcome, id, version: versions.get(`${resource}/${id ?? ''}`) ?? (outcome === 'updated' ? (subject?.before?.version ?? null) : null), errors, conflicts, warnings };
+        const id =
+          outcome === 'invalid' || outcome === 'conflict'
+            ? (subject?.before?.id ?? null)
+            : (subject?.id ?? null);
+        return {
+          resource,
+          outcome,
+          id,
+          version:
+            versions.get(`${resource}/${id ?? ''}`) ??
+            (outcome === 'updated' ? (subject?.before?.version ?? null) : null),
+          errors,
+          conflicts,
+          warnings,
+        };
       }),
     };
   },
@@ -39,7 +72,8 @@ export const createInventoryBulk = ({ db, access, writes }: { db: Knex; access: 
   async recover(caller: Caller, subjectId: string): Promise<BulkReport> {
     const entries = await listRequest(db, subjectId, caller.actorId);
     const scope = access.scope(caller, 'inventory:read');
-    const resourceOf = (kind: string) => Object.values(RESOURCES).find((resource) => resource.kind === kind);
+    const resourceOf = (kind: string) =>
+      Object.values(RESOURCES).find((resource) => resource.kind === kind);
     // Request ids come from clients: what another request did elsewhere is not told.
     const seen = entries.filter(({ subjectType, after, before }) => {
       const [resource, row] = [resourceOf(subjectType), (after ?? before) as Row | null];
@@ -48,7 +82,10 @@ export const createInventoryBulk = ({ db, access, writes }: { db: Knex; access: 
     return {
       results: seen.map(({ action, subjectType, subjectId: id, after }) => ({
         resource: resourceOf(subjectType)?.name ?? subjectType,
-        outcome: `${action.slice(action.lastIndexOf('.') + 1)}d` as BulkItem['outcome'], id, version: (after as Row | null)?.version ?? null, ...none,
+        outcome: `${action.slice(action.lastIndexOf('.') + 1)}d` as BulkItem['outcome'],
+        id,
+        version: (after as Row | null)?.version ?? null,
+        ...none,
       })),
     };
   },

@@ -11,13 +11,15 @@ import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 /** Characters of one row. */
 const MAX_ROW_LENGTH = 65_536;
 
-const badLine = (line: number, message: string): AppError => invalidField('body', `/lines/${line}`, 'line', `line ${line}: ${message}`);
+const badLine = (line: number, message: string): AppError =>
+  invalidField('body', `/lines/${line}`, 'line', `line ${line}: ${message}`);
 
 /** The text of a file, in pieces. Error: `invalid_request` where it is not UTF-8. */
 async function* textOf(source: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   try {
-    for await (const chunk of source as AsyncIterable<Buffer>) yield decoder.decode(chunk, { stream: true });
+    for await (const chunk of source as AsyncIterable<Buffer>)
+      yield decoder.decode(chunk, { stream: true });
     yield decoder.decode();
   } catch (error) {
     throw error instanceof TypeError ? invalidField('body', '', 'encoding', 'is not UTF-8') : error;
@@ -26,8 +28,10 @@ async function* textOf(source: Readable): AsyncGenerator<string> {
 
 /** A row that PostgreSQL can keep and rules can walk. Error: `invalid_request`. */
 function checked(row: FileRow): FileRow {
-  if (isDeeperThan(MAX_DEPTH, row.mutation)) throw badLine(row.line, `is nested deeper than ${MAX_DEPTH} levels`);
-  if (/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(row.mutation))) throw badLine(row.line, 'holds a character that cannot be stored');
+  if (isDeeperThan(MAX_DEPTH, row.mutation))
+    throw badLine(row.line, `is nested deeper than ${MAX_DEPTH} levels`);
+  if (/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(row.mutation)))
+    throw badLine(row.line, 'holds a character that cannot be stored');
   return row;
 }
 
@@ -36,19 +40,30 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
   const header = (named: string[]): string[] => {
     const columns = named.map((column) => column.trim());
     const unknown = unknownColumns(resource, columns);
-    if (unknown.length > 0) throw badLine(1, `${resource.name} have no ${unknown.slice(0, 10).join(', ')}`);
+    if (unknown.length > 0)
+      throw badLine(1, `${resource.name} have no ${unknown.slice(0, 10).join(', ')}`);
     if (new Set(columns).size < columns.length) throw badLine(1, 'names a column twice');
     return columns;
   };
   const text = Readable.from(textOf(source));
-  const parser = text.pipe(parse({ columns: header, info: true, skip_empty_lines: true, max_record_size: MAX_ROW_LENGTH }));
+  const parser = text.pipe(
+    parse({ columns: header, info: true, skip_empty_lines: true, max_record_size: MAX_ROW_LENGTH }),
+  );
   text.once('error', (error) => parser.destroy(error));
   try {
-    for await (const { record, info } of parser as AsyncIterable<{ record: Record<string, string>; info: Info }>) {
-      yield checked({ line: info.lines, mutation: mutationOfRecord(resource, recordOfRow(resource, record)) });
+    for await (const { record, info } of parser as AsyncIterable<{
+      record: Record<string, string>;
+      info: Info;
+    }>) {
+      yield checked({
+        line: info.lines,
+        mutation: mutationOfRecord(resource, recordOfRow(resource, record)),
+      });
     }
   } catch (error) {
-    throw error instanceof CsvError ? badLine(Number(error.lines) || 1, error.message.slice(0, 200)) : error;
+    throw error instanceof CsvError
+      ? badLine(Number(error.lines) || 1, error.message.slice(0, 200))
+      : error;
   }
 }
 
@@ -65,12 +80,16 @@ async function* linesOf(source: Readable): AsyncGenerator<string> {
 }
 
 /** Rows of an NDJSON file: records of `resource`, or without one changes `{ resource, operation, record }`. */
-export async function* readNdjson(source: Readable, resource: Resource | undefined): AsyncGenerator<FileRow> {
+export async function* readNdjson(
+  source: Readable,
+  resource: Resource | undefined,
+): AsyncGenerator<FileRow> {
   let line = 0;
   for await (const text of linesOf(source)) {
     line++;
     if (text.trim() === '') continue;
-    if (text.length > MAX_ROW_LENGTH) throw badLine(line, `is longer than ${MAX_ROW_LENGTH} characters`);
+    if (text.length > MAX_ROW_LENGTH)
+      throw badLine(line, `is longer than ${MAX_ROW_LENGTH} characters`);
     yield checked({ line, mutation: readLine(text, line, resource) });
   }
 }
@@ -82,12 +101,24 @@ function readLine(text: string, line: number, resource: Resource | undefined): F
   } catch {
     throw badLine(line, 'is not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badLine(line, 'is not an object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw badLine(line, 'is not an object');
   if (resource) return mutationOfRecord(resource, value as Record<string, unknown>);
   const { resource: name, operation, record, ...more } = value as Record<string, unknown>;
-  if (typeof name !== 'string' || !Object.hasOwn(RESOURCES, name) || typeof record !== 'object' || record === null || Object.keys(more).length > 0) {
+  if (
+    typeof name !== 'string' ||
+    !Object.hasOwn(RESOURCES, name) ||
+    typeof record !== 'object' ||
+    record === null ||
+    Object.keys(more).length > 0
+  ) {
     throw badLine(line, 'is not { "resource": …, "operation": …, "record": … }');
   }
-  const guessed = mutationOfRecord(RESOURCES[name as ResourceName], record as Record<string, unknown>);
-  return operation === undefined ? guessed : { ...guessed, operation: typeof operation === 'string' ? operation : '' };
+  const guessed = mutationOfRecord(
+    RESOURCES[name as ResourceName],
+    record as Record<string, unknown>,
+  );
+  return operation === undefined
+    ? guessed
+    : { ...guessed, operation: typeof operation === 'string' ? operation : '' };
 }

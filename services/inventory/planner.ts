@@ -36,11 +36,27 @@ const IN_A_VRF: readonly string[] = ['prefixes', 'ip-ranges', 'ip-addresses'];
  */
 function plainly(errors: readonly SchemaError[]): SchemaError[] {
   const open = new Set(errors.filter(({ code }) => code === 'anyOf').map(({ pointer }) => pointer));
-  const plain = errors.filter(({ pointer, code, message }) => !open.has(pointer) || (code !== 'anyOf' && code !== 'type' && message !== 'must be null'));
+  const plain = errors.filter(
+    ({ pointer, code, message }) =>
+      !open.has(pointer) || (code !== 'anyOf' && code !== 'type' && message !== 'must be null'),
+  );
   const left = [...open].filter((pointer) => !plain.some((error) => error.pointer === pointer));
-  return [...plain, ...left.map((pointer) => ({
-    pointer, code: 'type', message: [...new Set(errors.filter((error) => error.pointer === pointer && error.code === 'type').map(({ message }) => message))].join(' or ').replaceAll(' or must be', ' or'),
-  }))];
+  return [
+    ...plain,
+    ...left.map((pointer) => ({
+      pointer,
+      code: 'type',
+      message: [
+        ...new Set(
+          errors
+            .filter((error) => error.pointer === pointer && error.code === 'type')
+            .map(({ message }) => message),
+        ),
+      ]
+        .join(' or ')
+        .replaceAll(' or must be', ' or'),
+    })),
+  ];
 }
 
 /** Schema checks are made when first needed: most processes never see most resources. */
@@ -48,7 +64,9 @@ function checks() {
   const compiled = new Map<string, Check>();
   return (resource: Resource, operation: 'create' | 'update', record: object) => {
     const key = `${resource.name}/${operation}`;
-    const check = compiled.get(key) ?? compileCheck(operation === 'create' ? createSchema(resource) : updateSchema(resource));
+    const check =
+      compiled.get(key) ??
+      compileCheck(operation === 'create' ? createSchema(resource) : updateSchema(resource));
     compiled.set(key, check);
     return plainly(check(record));
   };
@@ -81,15 +99,29 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   }
 
   /** Plans as many mutations as can be planned before something must be written. */
-  async function segment(db: Knex, viewer: Viewer, mutations: readonly Mutation[], held: Set<string> | null) {
+  async function segment(
+    db: Knex,
+    viewer: Viewer,
+    mutations: readonly Mutation[],
+    held: Set<string> | null,
+  ) {
     for (;;) {
-      const locking: Locking = held && { own: new Set(mutations.flatMap(({ resource, record }) => (isPlainId((record as { id?: unknown } | null)?.id) ? [`${resource}/${(record as { id: string }).id}`] : []))) };
+      const locking: Locking = held && {
+        own: new Set(
+          mutations.flatMap(({ resource, record }) =>
+            isPlainId((record as { id?: unknown } | null)?.id)
+              ? [`${resource}/${(record as { id: string }).id}`]
+              : [],
+          ),
+        ),
+      };
       const world = new World({ lockedOnly: held !== null });
       const space = new Space(world);
       await lookUp(db, world, mutations.flatMap(hintsOf), locking);
       let plan = planAll(world, space, viewer, mutations);
       for (let round = 1; plan.missing.length > 0; round++) {
-        if (round > MAX_ROUNDS) throw new Error(`A plan misses something for ever: ${JSON.stringify(plan.missing[0])}`);
+        if (round > MAX_ROUNDS)
+          throw new Error(`A plan misses something for ever: ${JSON.stringify(plan.missing[0])}`);
         await lookUp(db, world, plan.missing, locking);
         plan = planAll(world, space, viewer, mutations);
       }
@@ -108,10 +140,20 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
      * a transaction that is only to see must be rolled back. `write` writes what is left; with a commit's `work` it may be left to the statement that ends it. What is in `changes` is not written yet but for that. Where
      * `each` is judged for itself, a right that is missing is an error of that one.
      */
-    async plan(trx: Knex, caller: Caller, mutations: readonly Mutation[], { writes, each, now }: { writes: boolean; each: boolean; now: Date }): Promise<Outcome & { write(work?: Work<DispatchTask>): Promise<void> }> {
+    async plan(
+      trx: Knex,
+      caller: Caller,
+      mutations: readonly Mutation[],
+      { writes, each, now }: { writes: boolean; each: boolean; now: Date },
+    ): Promise<Outcome & { write(work?: Work<DispatchTask>): Promise<void> }> {
       const viewer = viewerOf(caller, each);
       const held = writes ? await firstVrfs(trx, mutations) : null;
-      await (held ? prepareToWrite(trx, { vrfs: held, definitions: mutations.some(({ resource }) => resource === 'custom-fields') }) : prepareToSee(trx));
+      await (held
+        ? prepareToWrite(trx, {
+            vrfs: held,
+            definitions: mutations.some(({ resource }) => resource === 'custom-fields'),
+          })
+        : prepareToSee(trx));
       const planned: Planned[] = [];
       const stamp = stamps(now);
       const all = new Map<string, Change>();
@@ -133,15 +175,24 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
         }
         if (planned.length < mutations.length) await write();
       }
-      const changes = [...all.values()].filter(({ before, after }) => before !== null || after !== null);
+      const changes = [...all.values()].filter(
+        ({ before, after }) => before !== null || after !== null,
+      );
       return { planned, changes, write };
     },
   };
 }
 
 /** Looks up what is not known yet. */
-async function lookUp(db: Knex, world: World, needs: readonly Need[], locking: Locking): Promise<void> {
-  const distinct = new Map(needs.filter((need) => !world.knows(need)).map((need) => [JSON.stringify(need), need]));
+async function lookUp(
+  db: Knex,
+  world: World,
+  needs: readonly Need[],
+  locking: Locking,
+): Promise<void> {
+  const distinct = new Map(
+    needs.filter((need) => !world.knows(need)).map((need) => [JSON.stringify(need), need]),
+  );
   if (distinct.size > 0) await loadNeeds(db, world, [...distinct.values()], locking);
 }
 
@@ -154,12 +205,21 @@ async function firstVrfs(trx: Knex, mutations: readonly Mutation[]): Promise<Set
     const { id } = record as { id?: unknown };
     if (resource === 'vrfs' && typeof id === 'string') vrfs.add(id);
     if (!IN_A_VRF.includes(resource)) continue;
-    const asked = operation === 'create' || Object.hasOwn(record, 'vrfId') ? vrfAsked(record as Record<string, unknown>) : undefined;
+    const asked =
+      operation === 'create' || Object.hasOwn(record, 'vrfId')
+        ? vrfAsked(record as Record<string, unknown>)
+        : undefined;
     if (asked !== undefined) vrfs.add(asked);
-    if (operation !== 'create' && typeof id === 'string' && !there.get(resource)?.push(id)) there.set(resource, [id]);
+    if (operation !== 'create' && typeof id === 'string' && !there.get(resource)?.push(id))
+      there.set(resource, [id]);
   }
-  for (const [resource, ids] of there) for (const vrf of await findVrfs(trx, resource as ResourceName, ids)) vrfs.add(vrf);
-  if (vrfs.size > MAX_VRFS) throw new AppError('limit_reached', `The change concerns more than ${MAX_VRFS} VRFs; make it in smaller steps.`);
+  for (const [resource, ids] of there)
+    for (const vrf of await findVrfs(trx, resource as ResourceName, ids)) vrfs.add(vrf);
+  if (vrfs.size > MAX_VRFS)
+    throw new AppError(
+      'limit_reached',
+      `The change concerns more than ${MAX_VRFS} VRFs; make it in smaller steps.`,
+    );
   return vrfs;
 }
 

@@ -1,5 +1,11 @@
 import { findLast, findState, listChanges } from '../../db/inventory/history.ts';
-import { findRecord, listRecords, type RecordFilter, type RecordKey, type RecordSort } from '../../db/inventory/records.ts';
+import {
+  findRecord,
+  listRecords,
+  type RecordFilter,
+  type RecordKey,
+  type RecordSort,
+} from '../../db/inventory/records.ts';
 import type { Page, PageRequest } from '../../db/keyset.ts';
 import type { Knex } from '../../db/knex.ts';
 import type { AuditEntry } from '../../db/models/AuditEntry.ts';
@@ -21,7 +27,8 @@ type Deps = { db: Knex; access: Access };
 export function createInventoryRecords({ db, access }: Deps) {
   const scopeOf = (caller: Caller) => access.scope(caller, 'inventory:read');
 
-  const sees = (caller: Caller, resource: Resource, row: Row): boolean => isSeen(scopeOf(caller), resource, row);
+  const sees = (caller: Caller, resource: Resource, row: Row): boolean =>
+    isSeen(scopeOf(caller), resource, row);
 
   /** Error: `not_found`. */
   async function read(caller: Caller, name: ResourceName, id: string): Promise<Row> {
@@ -32,7 +39,8 @@ export function createInventoryRecords({ db, access }: Deps) {
 
   /** Whoever may read a record may read its past; of one that was deleted, who might have read it then. */
   async function mayReadPast(caller: Caller, resource: Resource, id: string): Promise<void> {
-    const row = (await findRecord(db, resource, scopeOf(caller), id)) ?? (await findGone(resource, id));
+    const row =
+      (await findRecord(db, resource, scopeOf(caller), id)) ?? (await findGone(resource, id));
     if (!row || !sees(caller, resource, row)) throw notFound(resource.kind, id);
   }
 
@@ -46,8 +54,12 @@ export function createInventoryRecords({ db, access }: Deps) {
     read,
 
     /** Records inside the caller's scope. */
-    list: (caller: Caller, name: ResourceName, filter: RecordFilter, page: { sort: RecordSort; after: RecordKey | undefined; limit: number }) =>
-      listRecords(db, RESOURCES[name], scopeOf(caller), filter, page),
+    list: (
+      caller: Caller,
+      name: ResourceName,
+      filter: RecordFilter,
+      page: { sort: RecordSort; after: RecordKey | undefined; limit: number },
+    ) => listRecords(db, RESOURCES[name], scopeOf(caller), filter, page),
 
     /** The record as it was at a time. Error: `not_found`, also when it was not there then. */
     async readAt(caller: Caller, name: ResourceName, id: string, at: Date): Promise<Row> {
@@ -59,11 +71,20 @@ export function createInventoryRecords({ db, access }: Deps) {
     },
 
     /** The changes of a record, newest first. Error: `not_found`. */
-    async changes(caller: Caller, name: ResourceName, id: string, page: PageRequest): Promise<Page<AuditEntry>> {
+    async changes(
+      caller: Caller,
+      name: ResourceName,
+      id: string,
+      page: PageRequest,
+    ): Promise<Page<AuditEntry>> {
       await mayReadPast(caller, RESOURCES[name], id);
       const { items, nextKey } = await listChanges(db, RESOURCES[name], id, page);
       // What stood elsewhere then is the business of those who watch over there.
-      const visible = items.filter(({ before, after }) => [before, after].every((state) => state === null || sees(caller, RESOURCES[name], state as Row)));
+      const visible = items.filter(({ before, after }) =>
+        [before, after].every(
+          (state) => state === null || sees(caller, RESOURCES[name], state as Row),
+        ),
+      );
       return { items: visible, nextKey };
     },
   };

@@ -7,16 +7,32 @@ import type { Change } from '../../domain/inventory/world.ts';
 import type { DispatchTask } from '../../temporal/contracts.ts';
 
 /** The trail of a record's change: the audit entry, which is its history, and the event. */
-export function noteChange(work: Work<DispatchTask>, { resource: name, id, before, after }: Change): void {
+export function noteChange(
+  work: Work<DispatchTask>,
+  { resource: name, id, before, after }: Change,
+): void {
   const resource = RESOURCES[name];
   const now = after ?? before;
   if (!now) return;
   const verb = after ? (before ? 'update' : 'create') : 'delete';
   const { tenantId, siteId = null } = placeOf(resource, now);
   const subject = { type: resource.kind, id };
-  work.audit(`inventory.${resource.kind}.${verb}`, subject, { ...(before && { before }), ...(after && { after }), tenantId });
+  work.audit(`inventory.${resource.kind}.${verb}`, subject, {
+    ...(before && { before }),
+    ...(after && { after }),
+    tenantId,
+  });
   const data = {
-    recordId: id, label: labelOf(resource, now), siteId, version: now.version, changed: before && after ? differences(before, after).map(({ field }) => field) : [],
+    recordId: id,
+    label: labelOf(resource, now),
+    siteId,
+    version: now.version,
+    changed: before && after ? differences(before, after).map(({ field }) => field) : [],
   };
-  work.emit(`inventory.${resource.kind}.${verb}d` as EventType & `inventory.${string}`, subject, data, tenantId);
+  work.emit(
+    `inventory.${resource.kind}.${verb}d` as EventType & `inventory.${string}`,
+    subject,
+    data,
+    tenantId,
+  );
 }

@@ -17,7 +17,13 @@ import { noteChange } from './trail.ts';
 
 export type InventoryWrites = ReturnType<typeof createInventoryWrites>;
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; planner: Planner; clock: Clock };
+type Deps = {
+  db: Knex;
+  commit: Commit<DispatchTask>;
+  access: Access;
+  planner: Planner;
+  clock: Clock;
+};
 
 /** How often a change is planned again when another one was quicker. */
 const MAX_TRIES = 6;
@@ -37,7 +43,11 @@ async function tryAgain<T>(attempt: () => Promise<T>): Promise<T> {
       return await attempt();
     } catch (error) {
       if (!isRaced(error)) throw error;
-      if (tries === MAX_TRIES) throw new AppError('conflict', 'Other changes of the same records were quicker, again and again.');
+      if (tries === MAX_TRIES)
+        throw new AppError(
+          'conflict',
+          'Other changes of the same records were quicker, again and again.',
+        );
       await sleep(5 * tries * Math.random());
     }
   }
@@ -53,40 +63,55 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
 
   /** Errors: `invalid_request`, `conflict`, `in_use` (in mode `all`), `permission_denied`, `limit_reached`. */
   const apply = (
-    caller: Caller, source: Source, mode: Mode,
-    { refuse = (planned) => refusalOf(planned, true), along }: { refuse?: (planned: readonly Planned[]) => AppError; along?: Along } = {},
+    caller: Caller,
+    source: Source,
+    mode: Mode,
+    {
+      refuse = (planned) => refusalOf(planned, true),
+      along,
+    }: { refuse?: (planned: readonly Planned[]) => AppError; along?: Along } = {},
   ): Promise<Outcome> =>
-    tryAgain(() => access.denying(caller, async () => {
-      let outcome: Outcome = { planned: [], changes: [] };
-      await commit(caller, async (work) => {
-        const trx = (await work.trx()) as Knex;
-        const mutations = typeof source === 'function' ? await source(trx) : source;
-        const { write, ...planned } = await planner.plan(trx, caller, mutations, { writes: true, each: mode === 'each', now: work.now });
-        outcome = planned;
-        if (mode === 'all') for (const each of outcome.planned) mayWrite(caller, each);
-        if (mode === 'all' && !allValid(outcome.planned)) throw refuse(outcome.planned);
-        await write(work);
-        for (const change of outcome.changes) noteChange(work, change);
-        await along?.(work, trx, outcome);
-        if (outcome.changes.length === 0 && !along) throw new NothingChanged();
-      }).catch(unlessNothing(undefined));
-      return outcome;
-    }));
+    tryAgain(() =>
+      access.denying(caller, async () => {
+        let outcome: Outcome = { planned: [], changes: [] };
+        await commit(caller, async (work) => {
+          const trx = (await work.trx()) as Knex;
+          const mutations = typeof source === 'function' ? await source(trx) : source;
+          const { write, ...planned } = await planner.plan(trx, caller, mutations, {
+            writes: true,
+            each: mode === 'each',
+            now: work.now,
+          });
+          outcome = planned;
+          if (mode === 'all') for (const each of outcome.planned) mayWrite(caller, each);
+          if (mode === 'all' && !allValid(outcome.planned)) throw refuse(outcome.planned);
+          await write(work);
+          for (const change of outcome.changes) noteChange(work, change);
+          await along?.(work, trx, outcome);
+          if (outcome.changes.length === 0 && !along) throw new NothingChanged();
+        }).catch(unlessNothing(undefined));
+        return outcome;
+      }),
+    );
 
-  const rolledBack = <T>(work: (trx: Knex) => Promise<T>): Promise<T> => tryAgain(async () => {
-    const trx = await db.transaction(undefined, { isolationLevel: 'repeatable read' });
-    try {
-      return await work(trx);
-    } finally {
-      await trx.rollback();
-    }
-  });
+  const rolledBack = <T>(work: (trx: Knex) => Promise<T>): Promise<T> =>
+    tryAgain(async () => {
+      const trx = await db.transaction(undefined, { isolationLevel: 'repeatable read' });
+      try {
+        return await work(trx);
+      } finally {
+        await trx.rollback();
+      }
+    });
 
   async function one(caller: Caller, mutation: Mutation, id: string | null): Promise<Row | null> {
-    const refuse = ([planned]: readonly Planned[]) => (planned ? refusalOfOne(planned, id) : refusalOf([], false));
+    const refuse = ([planned]: readonly Planned[]) =>
+      planned ? refusalOfOne(planned, id) : refusalOf([], false);
     const { planned, changes } = await apply(caller, [mutation], 'all', { refuse });
     const subject = planned[0]?.subject;
-    const change = changes.find(({ resource, id: changed }) => resource === subject?.resource && changed === subject.id);
+    const change = changes.find(
+      ({ resource, id: changed }) => resource === subject?.resource && changed === subject.id,
+    );
     return change ? change.after : (subject?.before ?? null);
   }
 
@@ -103,17 +128,50 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
       written(await one(caller, { resource, operation: 'create', record }, null)),
 
     /** Changes the fields that are given. Errors: as of `apply`, `not_found`, `version_stale`. */
-    update: async (caller: Caller, resource: ResourceName, id: string, fields: object, version: number | undefined): Promise<Row> =>
-      written(await one(caller, { resource, operation: 'update', record: { ...fields, id, ...(version !== undefined && { version }) } }, id)),
+    update: async (
+      caller: Caller,
+      resource: ResourceName,
+      id: string,
+      fields: object,
+      version: number | undefined,
+    ): Promise<Row> =>
+      written(
+        await one(
+          caller,
+          {
+            resource,
+            operation: 'update',
+            record: { ...fields, id, ...(version !== undefined && { version }) },
+          },
+          id,
+        ),
+      ),
 
     /** Errors: as of `apply`, `not_found`, `version_stale`. */
-    remove: async (caller: Caller, resource: ResourceName, id: string, version: number | undefined): Promise<void> =>
-      void (await one(caller, { resource, operation: 'delete', record: { id, ...(version !== undefined && { version }) } }, id)),
+    remove: async (
+      caller: Caller,
+      resource: ResourceName,
+      id: string,
+      version: number | undefined,
+    ): Promise<void> =>
+      void (await one(
+        caller,
+        {
+          resource,
+          operation: 'delete',
+          record: { id, ...(version !== undefined && { version }) },
+        },
+        id,
+      )),
 
     /** What would come of mutations in this order. Nothing of it is kept. */
     rehearse: (caller: Caller, mutations: readonly Mutation[]): Promise<Outcome> =>
       rolledBack(async (trx) => {
-        const { planned, changes } = await planner.plan(trx, caller, mutations, { writes: false, each: false, now: clock.now() });
+        const { planned, changes } = await planner.plan(trx, caller, mutations, {
+          writes: false,
+          each: false,
+          now: clock.now(),
+        });
         return { planned, changes };
       }),
 
@@ -125,17 +183,31 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
       }),
 
     /** The same in steps, each on top of those before it, with the rights to write checked. */
-    rehearseInSteps: (caller: Caller, steps: (trx: Knex, plan: (mutations: readonly Mutation[]) => Promise<Planned[]>) => Promise<void>): Promise<void> =>
-      rolledBack((trx) => steps(trx, async (mutations) => {
-        const { planned, write } = await planner.plan(trx, caller, mutations, { writes: false, each: true, now: clock.now() });
-        await write();
-        return planned;
-      })),
+    rehearseInSteps: (
+      caller: Caller,
+      steps: (
+        trx: Knex,
+        plan: (mutations: readonly Mutation[]) => Promise<Planned[]>,
+      ) => Promise<void>,
+    ): Promise<void> =>
+      rolledBack((trx) =>
+        steps(trx, async (mutations) => {
+          const { planned, write } = await planner.plan(trx, caller, mutations, {
+            writes: false,
+            each: true,
+            now: clock.now(),
+          });
+          await write();
+          return planned;
+        }),
+      ),
   };
 }
 
 /** The outcome of a mutation in a word. */
-export function outcomeOf(planned: Planned): 'created' | 'updated' | 'deleted' | 'invalid' | 'conflict' {
+export function outcomeOf(
+  planned: Planned,
+): 'created' | 'updated' | 'deleted' | 'invalid' | 'conflict' {
   if (isValid(planned)) return `${planned.operation as 'create' | 'update' | 'delete'}d`;
   return planned.errors.length > 0 ? 'invalid' : 'conflict';
 }

@@ -15,13 +15,22 @@ export const LABEL = { maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f\\ud80
 /** Which backups of a series stay. */
 export const KeepRule = Type.Object(
   { last: Count, daily: Count, weekly: Count, monthly: Count },
-  { additionalProperties: false, description: 'After this backup, how many of its series (same tenant, label, mode and sections) stay: the last ones, and the last of each day, week and month, UTC. All, where this is empty.' },
+  {
+    additionalProperties: false,
+    description:
+      'After this backup, how many of its series (same tenant, label, mode and sections) stay: the last ones, and the last of each day, week and month, UTC. All, where this is empty.',
+  },
 );
 
 /** What a backup is asked for. */
 export const BackupPayload = Type.Object(
   {
-    mode: Type.Optional(Type.Enum([...MODES], { description: 'full takes every section, partial those that are named and what they refer to.' })),
+    mode: Type.Optional(
+      Type.Enum([...MODES], {
+        description:
+          'full takes every section, partial those that are named and what they refer to.',
+      }),
+    ),
     sections: Type.Optional(Type.Array(Type.Enum([...SECTIONS]), { maxItems: SECTIONS.length })),
     engine: Type.Optional(Type.Enum([...ENGINES])),
     label: Type.Optional(Type.String(LABEL)),
@@ -47,10 +56,18 @@ export const backupCreate = ({ db, backups }: BackupTypeDeps): JobType<Payload> 
       const { id } = await backups.ofJob(caller, jobId, payload).catch((error: unknown) => {
         throw asJobFailure(error);
       });
-      return { workflow: 'backup', workflowId: backupWorkflowId(id), input: { backupId: id, jobId }, summary: 'backup', record: id };
+      return {
+        workflow: 'backup',
+        workflowId: backupWorkflowId(id),
+        input: { backupId: id, jobId },
+        summary: 'backup',
+        record: id,
+      };
     },
     result: async (jobId) => {
-      const { id, sizeBytes, rows, sections, includes, verifiedAt } = await Backup.query(db).findOne({ job_id: jobId }).throwIfNotFound();
+      const { id, sizeBytes, rows, sections, includes, verifiedAt } = await Backup.query(db)
+        .findOne({ job_id: jobId })
+        .throwIfNotFound();
       return { backupId: id, sizeBytes, rows, sections, includes, verifiedAt };
     },
   });

@@ -1,7 +1,10 @@
 import { Type, type Static } from 'typebox';
 import { jobType } from '../../domain/jobType.ts';
 
-const Payload = Type.Object({}, { additionalProperties: true, description: 'Any JSON object; it comes back as the result.' });
+const Payload = Type.Object(
+  {},
+  { additionalProperties: true, description: 'Any JSON object; it comes back as the result.' },
+);
 
 /** Answers with its payload: to try the engine, and to see that it works. */
 export const coreEcho = jobType<Static<typeof Payload>>({

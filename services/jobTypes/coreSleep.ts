@@ -4,9 +4,17 @@ import { JobFailure, jobType } from '../../domain/jobType.ts';
 
 const Payload = Type.Object(
   {
-    durationMs: Type.Integer({ minimum: 0, maximum: 3_600_000, description: 'How long to sleep, in milliseconds.' }),
+    durationMs: Type.Integer({
+      minimum: 0,
+      maximum: 3_600_000,
+      description: 'How long to sleep, in milliseconds.',
+    }),
     failAttempts: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 100, description: 'Fail this many attempts first, with sleep_failed.' }),
+      Type.Integer({
+        minimum: 0,
+        maximum: 100,
+        description: 'Fail this many attempts first, with sleep_failed.',
+      }),
     ),
   },
   { additionalProperties: false },
@@ -26,7 +34,8 @@ export const coreSleep = jobType<Static<typeof Payload>>({
   lane: 'activity',
   timeoutMs: 3_700_000,
   run: async ({ durationMs, failAttempts = 0 }, { attempt, startedAt, signal, log, progress }) => {
-    if (attempt <= failAttempts) throw new JobFailure('sleep_failed', `Asked to fail ${failAttempts} attempts`);
+    if (attempt <= failAttempts)
+      throw new JobFailure('sleep_failed', `Asked to fail ${failAttempts} attempts`);
     const endsAt = startedAt.getTime() + durationMs;
     for (let leftMs = endsAt - Date.now(); leftMs > 0; leftMs = endsAt - Date.now()) {
       progress(Math.floor(100 * (1 - leftMs / durationMs)), `${Math.ceil(leftMs / 1_000)} s left`);

@@ -9,23 +9,33 @@ const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
 const Payload = Type.Object(
   {
     url: Type.String({
-      format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+([/?#]|$)', maxLength: 4_096,
+      format: 'uri',
+      pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+([/?#]|$)',
+      maxLength: 4_096,
       description: 'http or https, without credentials.',
     }),
     method: Type.Optional(
       Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'], { default: 'GET' }),
     ),
     headers: Type.Optional(
-      Type.Record(Type.String({ pattern: HEADER_NAME, maxLength: 128 }), Type.String({ pattern: '^[\\t\\x20-\\x7e]*$', maxLength: 8_192 }), {
-        maxProperties: 50,
-        additionalProperties: false,
-      }),
+      Type.Record(
+        Type.String({ pattern: HEADER_NAME, maxLength: 128 }),
+        Type.String({ pattern: '^[\\t\\x20-\\x7e]*$', maxLength: 8_192 }),
+        {
+          maxProperties: 50,
+          additionalProperties: false,
+        },
+      ),
     ),
-    body: Type.Optional(Type.String({ maxLength: 524_288, description: 'Sent as it is; set content-type yourself.' })),
+    body: Type.Optional(
+      Type.String({ maxLength: 524_288, description: 'Sent as it is; set content-type yourself.' }),
+    ),
     timeoutMs: Type.Optional(Type.Integer({ minimum: 100, maximum: 120_000, default: 15_000 })),
     expectStatus: Type.Optional(
       Type.Array(Type.Integer({ minimum: 100, maximum: 599 }), {
-        minItems: 1, maxItems: 20, description: 'Statuses that mean success; 200 to 299 if not given.',
+        minItems: 1,
+        maxItems: 20,
+        description: 'Statuses that mean success; 200 to 299 if not given.',
       }),
     ),
   },
@@ -39,13 +49,18 @@ const SECRET_NAME = /auth|cookie|token|secret|key|passw|signature|credential/i;
 const mask = (name: string, value: string) => (SECRET_NAME.test(name) ? MASK : value);
 
 const redactUrl = (url: string) =>
-  url.replaceAll(/([?&])([^=&#]+)=([^&#]*)/g, (_, before: string, name: string, value: string) => `${before}${name}=${mask(name, value)}`);
+  url.replaceAll(
+    /([?&])([^=&#]+)=([^&#]*)/g,
+    (_, before: string, name: string, value: string) => `${before}${name}=${mask(name, value)}`,
+  );
 
 const redact = (payload: Payload): Payload => ({
   ...payload,
   url: redactUrl(payload.url),
   ...(payload.headers && {
-    headers: Object.fromEntries(Object.entries(payload.headers).map(([name, value]) => [name, mask(name, value)])),
+    headers: Object.fromEntries(
+      Object.entries(payload.headers).map(([name, value]) => [name, mask(name, value)]),
+    ),
   }),
 });
 
@@ -53,7 +68,9 @@ const redact = (payload: Payload): Payload => ({
 const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504]);
 
 function judge(answer: OutboundAnswer, { expectStatus }: Payload): void {
-  const fine = expectStatus ? expectStatus.includes(answer.status) : answer.status >= 200 && answer.status < 300;
+  const fine = expectStatus
+    ? expectStatus.includes(answer.status)
+    : answer.status >= 200 && answer.status < 300;
   if (fine) return;
   throw new JobFailure('http_status', `The server answered ${answer.status}`, {
     retryable: TRANSIENT.has(answer.status),
@@ -74,12 +91,18 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
       const { url, method = 'GET', headers = {}, body, timeoutMs = 15_000 } = payload;
       try {
         const answer = await http.request({
-          url, method, timeoutMs, signal,
+          url,
+          method,
+          timeoutMs,
+          signal,
           // The same on every attempt, so that a receiver can tell a repetition.
           headers: { 'idempotency-key': jobId, ...headers },
           ...(body !== undefined && { body }),
         });
-        log('info', `${method} answered ${answer.status}`, { status: answer.status, durationMs: answer.durationMs });
+        log('info', `${method} answered ${answer.status}`, {
+          status: answer.status,
+          durationMs: answer.durationMs,
+        });
         judge(answer, payload);
         const { retryAfterMs: _, ...result } = answer;
         return result;

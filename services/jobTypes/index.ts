@@ -13,12 +13,26 @@ import { inventoryImport, type ImportDeps } from './inventoryImport.ts';
 import { scheduleBackfill, type BackfillDeps } from './scheduleBackfill.ts';
 import { webhookReplay, type ReplayDeps } from './webhookReplay.ts';
 
-type Deps = DeliverDeps & ReplayDeps & BackfillDeps & ImportDeps & ApplyDeps & BackupTypeDeps & RestoreTypeDeps & { http: GuardedHttp };
+type Deps = DeliverDeps &
+  ReplayDeps &
+  BackfillDeps &
+  ImportDeps &
+  ApplyDeps &
+  BackupTypeDeps &
+  RestoreTypeDeps & { http: GuardedHttp };
 
 /** Every job type. A new one is a file beside these and a line here. */
 export const allJobTypes = (deps: Deps): JobType[] => [
-  coreEcho, coreSleep, httpRequest(deps.http), webhookDeliver(deps), webhookReplay(deps), scheduleBackfill(deps), inventoryImport(deps), inventoryApply(deps),
-  backupCreate(deps), ...archiveTypes(deps),
+  coreEcho,
+  coreSleep,
+  httpRequest(deps.http),
+  webhookDeliver(deps),
+  webhookReplay(deps),
+  scheduleBackfill(deps),
+  inventoryImport(deps),
+  inventoryApply(deps),
+  backupCreate(deps),
+  ...archiveTypes(deps),
 ];
 
 /** What else ends with a job, by its type. */

@@ -16,10 +16,17 @@ export type ApplyDeps = { db: Knex; note: Note; applies: InventoryApplies };
 
 /** Makes changes of the inventory, all or none. For a request that was approved it makes what was approved, or nothing. */
 export function inventoryApply({ db, note, applies }: ApplyDeps): JobType<Payload> {
-  const requestOf = async ({ kind, id }: JobSource) => (kind === 'approval' && id !== null ? await Approval.query(db).findById(id).select('id', 'plan') : undefined);
+  const requestOf = async ({ kind, id }: JobSource) =>
+    kind === 'approval' && id !== null
+      ? await Approval.query(db).findById(id).select('id', 'plan')
+      : undefined;
 
   const keepDifference = ({ id }: Approval, { difference }: StalePlan) =>
-    note((on) => on('approvals').where({ id, execution: 'running' }).update({ difference: JSON.stringify(difference) }));
+    note((on) =>
+      on('approvals')
+        .where({ id, execution: 'running' })
+        .update({ difference: JSON.stringify(difference) }),
+    );
 
   return jobType<Payload>({
     name: APPLY,
@@ -47,9 +54,15 @@ export function inventoryApply({ db, note, applies }: ApplyDeps): JobType<Payloa
 
 /** What a write refuses is refused again the next time; only being overtaken is worth another try. */
 function failureOf(error: unknown): unknown {
-  if (error instanceof AttemptLost) return new JobFailure('attempt_lost', 'Another attempt has the job, or it has ended', { retryable: false });
+  if (error instanceof AttemptLost)
+    return new JobFailure('attempt_lost', 'Another attempt has the job, or it has ended', {
+      retryable: false,
+    });
   if (!(error instanceof AppError)) return error;
-  if (error.code === 'permission_denied') return new JobFailure('permission_lost', error.message, { retryable: false });
+  if (error.code === 'permission_denied')
+    return new JobFailure('permission_lost', error.message, { retryable: false });
   const overtaken = error.code === 'conflict' && error.extra.conflicts === undefined;
-  return new JobFailure(overtaken ? 'overtaken' : 'change_refused', error.message, { retryable: overtaken });
+  return new JobFailure(overtaken ? 'overtaken' : 'change_refused', error.message, {
+    retryable: overtaken,
+  });
 }

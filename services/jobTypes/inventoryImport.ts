@@ -29,7 +29,10 @@ export const inventoryImport = ({ db, imports }: ImportDeps): JobType<Payload> =
         signal.throwIfAborted();
         const { done } = record;
         record = await imports.step(importId);
-        if (record.done === done) throw new JobFailure('rows_missing', 'Rows of the file are not kept any more', { retryable: false });
+        if (record.done === done)
+          throw new JobFailure('rows_missing', 'Rows of the file are not kept any more', {
+            retryable: false,
+          });
         tell(record.done);
       }
       log('info', `${rows} rows are done`, { importId, dryRun });

@@ -9,7 +9,10 @@ import { jobWorkflowId, type FireResult } from '../../temporal/contracts.ts';
 import type { ScheduleFires } from '../scheduleFires.ts';
 
 const time = Type.String({ format: 'date-time' });
-const Payload = Type.Object({ scheduleId: Type.String(), since: time, until: time }, { additionalProperties: false });
+const Payload = Type.Object(
+  { scheduleId: Type.String(), since: time, until: time },
+  { additionalProperties: false },
+);
 type Payload = Static<typeof Payload>;
 
 export type BackfillDeps = { db: Knex; backfill: ScheduleFires['backfill'] };
@@ -26,12 +29,22 @@ export const scheduleBackfill = ({ db, backfill }: BackfillDeps): JobType<Payloa
     timeoutMs: 600_000,
     run: async ({ scheduleId, since, until }, { jobId, signal, log, progress }) => {
       const schedule = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
-      if (!schedule) throw new JobFailure('schedule_deleted', 'The schedule was deleted', { retryable: false });
-      const times = listDue(timingOf(schedule), new Date(Date.parse(since) - 1), new Date(until), MAX_BACKFILL);
+      if (!schedule)
+        throw new JobFailure('schedule_deleted', 'The schedule was deleted', { retryable: false });
+      const times = listDue(
+        timingOf(schedule),
+        new Date(Date.parse(since) - 1),
+        new Date(until),
+        MAX_BACKFILL,
+      );
       const counts: Partial<Record<FireResult['outcome'], number>> = {};
       for (const [at, dueAt] of times.entries()) {
         signal.throwIfAborted();
-        const { outcome } = await backfill(systemCaller(schedule.tenantId, jobWorkflowId(jobId)), scheduleId, dueAt);
+        const { outcome } = await backfill(
+          systemCaller(schedule.tenantId, jobWorkflowId(jobId)),
+          scheduleId,
+          dueAt,
+        );
         counts[outcome] = (counts[outcome] ?? 0) + 1;
         progress((100 * (at + 1)) / times.length, dueAt.toISOString());
       }

@@ -11,7 +11,11 @@ import { jobWorkflowId, type DispatchTask } from '../../temporal/contracts.ts';
 import { webhookSubject } from '../webhookTrail.ts';
 
 const Payload = Type.Object(
-  { webhookId: Type.String(), afterSequence: Type.Integer({ minimum: 0 }), upToSequence: Type.Integer({ minimum: 0 }) },
+  {
+    webhookId: Type.String(),
+    afterSequence: Type.Integer({ minimum: 0 }),
+    upToSequence: Type.Integer({ minimum: 0 }),
+  },
   { additionalProperties: false },
 );
 type Payload = Static<typeof Payload>;
@@ -28,10 +32,26 @@ export const webhookReplay = ({ db, commit, ids }: ReplayDeps): JobType<Payload>
     commit(systemCaller(tenantId, jobWorkflowId(jobId)), async (work) => {
       const trx = await work.trx();
       // Whoever disables the webhook waits, and finds these deliveries pending.
-      const webhook = await Webhook.query(trx).findById(payload.webhookId).forShare().throwIfNotFound();
-      if (!webhook.enabled) throw new JobFailure('webhook_disabled', 'The webhook is disabled or deleted', { retryable: false });
-      const done = await replayEvents(trx, { webhook, jobId, after, upTo: payload.upToSequence, limit, now: work.now, ids });
-      work.audit('webhook.replay', webhookSubject(webhook), { after: { jobId, afterSequence: after, upToSequence: done.sequence, deliveries: done.owed } });
+      const webhook = await Webhook.query(trx)
+        .findById(payload.webhookId)
+        .forShare()
+        .throwIfNotFound();
+      if (!webhook.enabled)
+        throw new JobFailure('webhook_disabled', 'The webhook is disabled or deleted', {
+          retryable: false,
+        });
+      const done = await replayEvents(trx, {
+        webhook,
+        jobId,
+        after,
+        upTo: payload.upToSequence,
+        limit,
+        now: work.now,
+        ids,
+      });
+      work.audit('webhook.replay', webhookSubject(webhook), {
+        after: { jobId, afterSequence: after, upToSequence: done.sequence, deliveries: done.owed },
+      });
       return done;
     });
 
@@ -50,8 +70,17 @@ export const webhookReplay = ({ db, commit, ids }: ReplayDeps): JobType<Payload>
         signal.throwIfAborted();
         const limit = Math.min(BATCH, MAX_REPLAY - looked);
         const done = await step(payload, after, limit, tenantId, jobId);
-        [after, deliveries, looked, more] = [done.sequence, deliveries + done.owed, looked + limit, done.more];
-        progress((100 * (after - payload.afterSequence)) / Math.max(1, payload.upToSequence - payload.afterSequence), `up to sequence ${after}`);
+        [after, deliveries, looked, more] = [
+          done.sequence,
+          deliveries + done.owed,
+          looked + limit,
+          done.more,
+        ];
+        progress(
+          (100 * (after - payload.afterSequence)) /
+            Math.max(1, payload.upToSequence - payload.afterSequence),
+          `up to sequence ${after}`,
+        );
       }
       log('info', `${deliveries} deliveries are to be made`, { lastSequence: after });
       return { deliveries, lastSequence: after, complete: !more };

@@ -6,8 +6,16 @@ import { oidcKind } from './oidc.ts';
 import { samlKind } from './saml.ts';
 
 const localKind: Kind = {
-  kind: 'local', secrets: [], destinations: [], config: Type.Object({}, { additionalProperties: false, title: 'LocalConfig' }),
+  kind: 'local',
+  secrets: [],
+  destinations: [],
+  config: Type.Object({}, { additionalProperties: false, title: 'LocalConfig' }),
 };
 
 /** Every kind of identity provider. */
-export const KINDS: Readonly<Record<ProviderKind, Kind>> = { local: localKind, ldap: ldapKind, oidc: oidcKind, saml: samlKind };
+export const KINDS: Readonly<Record<ProviderKind, Kind>> = {
+  local: localKind,
+  ldap: ldapKind,
+  oidc: oidcKind,
+  saml: samlKind,
+};

@@ -1,23 +1,46 @@
 import {
-  ActivityCancellationType, ActivityFailure, ApplicationFailure, CancellationScope, ChildWorkflowFailure, ParentClosePolicy, TimeoutFailure, executeChild, isCancellation,
-  proxyActivities, proxyLocalActivities, workflowInfo,
+  ActivityCancellationType,
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  ChildWorkflowFailure,
+  ParentClosePolicy,
+  TimeoutFailure,
+  executeChild,
+  isCancellation,
+  proxyActivities,
+  proxyLocalActivities,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { JobActivities } from '../../activities/jobs.ts';
 import { defineSearchAttributeKey } from '@temporalio/common';
-import { activityQueueOf, SEARCH_ATTRIBUTES, type JobStart, type RunAttributes } from '../contracts.ts';
+import {
+  activityQueueOf,
+  SEARCH_ATTRIBUTES,
+  type JobStart,
+  type RunAttributes,
+} from '../contracts.ts';
 import { attributesOf } from './attributes.ts';
 
 /**
  * Attempts are counted and spaced by the job's own policy: the activity names the next wait or says that there is
  * none. What is left to Temporal is what the activity cannot speak for: a lost worker, a database that is away.
  */
-const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '1 minute' } as const;
+const retry = {
+  initialInterval: '1 second',
+  backoffCoefficient: 2,
+  maximumInterval: '1 minute',
+} as const;
 const cancellationType = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
 
 /** Waits longer than this leave the worker and become timers. */
 const localRetryThreshold = '5 seconds';
 
-const { settleJob, beginJob, endJob } = proxyLocalActivities<JobActivities>({ startToCloseTimeout: '5 seconds', localRetryThreshold, retry });
+const { settleJob, beginJob, endJob } = proxyLocalActivities<JobActivities>({
+  startToCloseTimeout: '5 seconds',
+  localRetryThreshold,
+  retry,
+});
 
 /** Beyond the attempt's own limit there is time to write its outcome. */
 const INLINE_MARGIN_MS = 3_000;
@@ -40,8 +63,12 @@ async function inSteps({ jobId, timeoutMs, heartbeatMs }: JobStart): Promise<voi
   const run = await beginJob(jobId);
   if (!run) return;
   await executeChild(run.workflow, {
-    workflowId: run.workflowId, args: [{ ...run.input, timeoutMs, heartbeatMs }], staticSummary: run.summary, typedSearchAttributes: attributesOf({ ...ownAttributes(), record: run.record }),
-    workflowIdReusePolicy: 'REJECT_DUPLICATE', parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+    workflowId: run.workflowId,
+    args: [{ ...run.input, timeoutMs, heartbeatMs }],
+    staticSummary: run.summary,
+    typedSearchAttributes: attributesOf({ ...ownAttributes(), record: run.record }),
+    workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
   });
   await CancellationScope.nonCancellable(() => endJob(jobId));
 }
@@ -56,7 +83,10 @@ function ownAttributes(): Omit<RunAttributes, 'record'> {
 function attempts({ lane, timeoutMs, heartbeatMs }: JobStart) {
   if (lane === 'inline') {
     return proxyLocalActivities<JobActivities>({
-      startToCloseTimeout: timeoutMs + INLINE_MARGIN_MS, localRetryThreshold, retry, cancellationType,
+      startToCloseTimeout: timeoutMs + INLINE_MARGIN_MS,
+      localRetryThreshold,
+      retry,
+      cancellationType,
     });
   }
   return proxyActivities<JobActivities>({
@@ -74,7 +104,8 @@ function endOf(failure: unknown): { status: 'failed' | 'cancelled'; code: string
     return { status: 'cancelled', code: 'cancelled' };
   }
   let cause = failure;
-  while (cause instanceof ActivityFailure || cause instanceof ChildWorkflowFailure) ({ cause } = cause);
+  while (cause instanceof ActivityFailure || cause instanceof ChildWorkflowFailure)
+    ({ cause } = cause);
   if (cause instanceof TimeoutFailure) return { status: 'failed', code: 'timed_out' };
   const code = cause instanceof ApplicationFailure ? cause.type : undefined;
   return { status: 'failed', code: code ?? 'unexpected' };

@@ -25,9 +25,23 @@ const bytesOf = async (store: ArchiveStore, name: string) => {
   for await (const bytes of store.read(name)) found.push(bytes);
   return Buffer.concat(found);
 };
-const s3Store = () => createS3Store({ bucket: 'backups', prefix: 'unit/', region: 'us-east-1', endpoint: s3.env.HOLDFAST_BACKUP_S3_ENDPOINT, accessKeyId: 'test-access', secretAccessKey: 'test-secret-key' }, []);
+const s3Store = () =>
+  createS3Store(
+    {
+      bucket: 'backups',
+      prefix: 'unit/',
+      region: 'us-east-1',
+      endpoint: s3.env.HOLDFAST_BACKUP_S3_ENDPOINT,
+      accessKeyId: 'test-access',
+      secretAccessKey: 'test-secret-key',
+    },
+    [],
+  );
 
-describe.each([['folder', () => createFolderStore(archives.folder)], ['s3', s3Store]])('the store %s', (kind, make) => {
+describe.each([
+  ['folder', () => createFolderStore(archives.folder)],
+  ['s3', s3Store],
+])('the store %s', (kind, make) => {
   test('has an archive from its seal on, whole, and gives it up again', async () => {
     const store = make();
     expect(store.kind).toBe(kind);
@@ -59,19 +73,37 @@ describe.each([['folder', () => createFolderStore(archives.folder)], ['s3', s3St
     await given.abort();
     await left.finish();
     await store.remove('two.hfb');
-    expect([(await readdir(archives.folder)).filter((name) => name.startsWith('two')), await s3.uploads()]).toEqual([[], []]);
+    expect([
+      (await readdir(archives.folder)).filter((name) => name.startsWith('two')),
+      await s3.uploads(),
+    ]).toEqual([[], []]);
     store.close();
   });
 
   test('says so when a name is none, or leads elsewhere', async () => {
     const store = make();
-    for (const name of ['../x.hfb', 'a/b.hfb', '.hidden.hfb', '']) await expect(store.sizeOf(name).then(() => store.begin(name))).rejects.toMatchObject({ code: 'archive_missing' });
+    for (const name of ['../x.hfb', 'a/b.hfb', '.hidden.hfb', ''])
+      await expect(store.sizeOf(name).then(() => store.begin(name))).rejects.toMatchObject({
+        code: 'archive_missing',
+      });
     store.close();
   });
 });
 
 test('a link-local endpoint, where clouds keep credentials, is refused', () => {
-  expect(() => createS3Store({ bucket: 'b', prefix: '', region: 'r', endpoint: 'http://169.254.169.254', accessKeyId: 'a', secretAccessKey: 'b' }, [])).toThrow('not a public address');
+  expect(() =>
+    createS3Store(
+      {
+        bucket: 'b',
+        prefix: '',
+        region: 'r',
+        endpoint: 'http://169.254.169.254',
+        accessKeyId: 'a',
+        secretAccessKey: 'b',
+      },
+      [],
+    ),
+  ).toThrow('not a public address');
 });
 
 describe('backups in a bucket', () => {
@@ -86,13 +118,29 @@ describe('backups in a bucket', () => {
     const make = making(() => admin(app));
     const site = await make('sites', { name: 'ams1' });
     const backup = await take({ label: 's3' });
-    expect([backup.store, await s3.keys()]).toEqual(['s3', [`nightly/${backup.archive as string}`]]);
-    const proof = await admin(app).post('/api/jobs', { type: 'backup.verify', payload: { backupId: backup.id } }, { prefer: 'wait=50' });
+    expect([backup.store, await s3.keys()]).toEqual([
+      's3',
+      [`nightly/${backup.archive as string}`],
+    ]);
+    const proof = await admin(app).post(
+      '/api/jobs',
+      { type: 'backup.verify', payload: { backupId: backup.id } },
+      { prefer: 'wait=50' },
+    );
     expect([proof.body.status, proof.body.error]).toEqual(['succeeded', null]);
-    expect((await admin(app).get(`/api/backup/${backup.id as string}`)).body.provenAt).not.toBeNull();
+    expect(
+      (await admin(app).get(`/api/backup/${backup.id as string}`)).body.provenAt,
+    ).not.toBeNull();
     await admin(app).delete(`/api/inventory/sites/${site.id as string}`);
-    const restored = await admin(app).post('/api/backup/restore', { backupId: backup.id, safetyBackup: false }, { prefer: 'wait=50' });
-    expect([restored.body.status, (await admin(app).get(`/api/inventory/sites/${site.id as string}`)).body.name]).toEqual(['succeeded', 'ams1']);
+    const restored = await admin(app).post(
+      '/api/backup/restore',
+      { backupId: backup.id, safetyBackup: false },
+      { prefer: 'wait=50' },
+    );
+    expect([
+      restored.body.status,
+      (await admin(app).get(`/api/inventory/sites/${site.id as string}`)).body.name,
+    ]).toEqual(['succeeded', 'ams1']);
     expect((await admin(app).delete(`/api/backup/${backup.id as string}`)).status).toBe(204);
     expect(await s3.keys()).toEqual([]);
   });
@@ -104,10 +152,24 @@ describe('backups in a bucket', () => {
     expect(made.status).toBe(201);
     expect((await admin(app).delete(`/api/backup/${backup.id as string}`)).status).toBe(204);
     expect((await admin(app).get(`/api/backup/${backup.id as string}`)).status).toBe(404);
-    await eventually(async () => (await admin(app).get(`/api/jobs/${made.body.jobId as string}`)).body.logs.map((line: any) => line.message).join(' '), (text) => text.includes('store_unavailable'));
+    await eventually(
+      async () =>
+        (await admin(app).get(`/api/jobs/${made.body.jobId as string}`)).body.logs
+          .map((line: any) => line.message)
+          .join(' '),
+      (text) => text.includes('store_unavailable'),
+    );
     s3.startServer();
-    await eventually(async () => (await admin(app).get(`/api/backup/${made.body.id as string}`)).body.status, (status) => status === 'completed', { withinMs: 60_000 });
-    await eventually(() => s3.keys(), (keys) => keys.length === 1 && keys[0] === `nightly/${made.body.archive as string}`, { withinMs: 60_000 });
+    await eventually(
+      async () => (await admin(app).get(`/api/backup/${made.body.id as string}`)).body.status,
+      (status) => status === 'completed',
+      { withinMs: 60_000 },
+    );
+    await eventually(
+      () => s3.keys(),
+      (keys) => keys.length === 1 && keys[0] === `nightly/${made.body.archive as string}`,
+      { withinMs: 60_000 },
+    );
     expect(await s3.uploads()).toEqual([]);
   }, 120_000);
 });

@@ -17,8 +17,10 @@ let tenants = 0;
 const inTenant = (): TestClient => app.client.as({ tenant: `e${tenants++}` });
 const off = { endpointUrl: 'https://example.net/', eventTypes: ['job.failed'], enabled: false };
 /** Something that emits one event. */
-const happen = async (client: TestClient) => (await client.post('/api/webhooks', off)).body.id as string;
-const list = async (client: TestClient, query = '') => (await client.get(`/api/events${query}`)).body;
+const happen = async (client: TestClient) =>
+  (await client.post('/api/webhooks', off)).body.id as string;
+const list = async (client: TestClient, query = '') =>
+  (await client.get(`/api/events${query}`)).body;
 
 describe('the list', () => {
   test('has what was committed before, newest first, and pages', async () => {
@@ -28,9 +30,19 @@ describe('the list', () => {
     const all = await list(client);
     expect(all.items.map((event: any) => event.subject.id)).toEqual(ids);
     expect(all.items[0]).toEqual({
-      id: expect.stringMatching(/^evt_/), sequence: expect.any(Number), type: 'webhook.created', tenantId: expect.stringMatching(/^e\d/),
-      subject: { type: 'webhook', id: ids[0] }, actorId: 'alice', createdAt: expect.any(String),
-      data: { webhookId: ids[0], endpointOrigin: 'https://example.net', eventTypes: ['job.failed'], enabled: false },
+      id: expect.stringMatching(/^evt_/),
+      sequence: expect.any(Number),
+      type: 'webhook.created',
+      tenantId: expect.stringMatching(/^e\d/),
+      subject: { type: 'webhook', id: ids[0] },
+      actorId: 'alice',
+      createdAt: expect.any(String),
+      data: {
+        webhookId: ids[0],
+        endpointOrigin: 'https://example.net',
+        eventTypes: ['job.failed'],
+        enabled: false,
+      },
     });
     const first = await list(client, '?limit=2');
     const second = await list(client, `?limit=2&cursor=${first.nextCursor}`);
@@ -49,7 +61,9 @@ describe('the list', () => {
     const rest = await list(client, `?after=${page.lastSequence}&limit=2`);
     expect(rest.items.map((event: any) => event.subject.id)).toEqual(ids.slice(2));
     expect(rest.nextCursor).toBeNull();
-    expect((await list(client, `?after=${start}&limit=2&cursor=${page.nextCursor}`)).items).toEqual(rest.items);
+    expect((await list(client, `?after=${start}&limit=2&cursor=${page.nextCursor}`)).items).toEqual(
+      rest.items,
+    );
     // What the filter leaves out is behind a follower all the same.
     await happen(inTenant());
     const none = await list(client, `?after=${rest.items[0].sequence}`);
@@ -62,11 +76,15 @@ describe('the list', () => {
     const id = await happen(client);
     await client.put(`/api/webhooks/${id}`, { description: 'x' });
     await happen(client);
-    const types = async (query: string) => (await list(client, query)).items.map((event: any) => event.type);
+    const types = async (query: string) =>
+      (await list(client, query)).items.map((event: any) => event.type);
     expect(await types('?type=webhook.updated')).toEqual(['webhook.updated']);
     expect(await types('?type=webhook.updated&type=job.created')).toEqual(['webhook.updated']);
     expect(await types(`?subject=${id}`)).toEqual(['webhook.updated', 'webhook.created']);
-    expect(await types(`?subject=webhook:${id}&after=0`)).toEqual(['webhook.created', 'webhook.updated']);
+    expect(await types(`?subject=webhook:${id}&after=0`)).toEqual([
+      'webhook.created',
+      'webhook.updated',
+    ]);
     expect(await types(`?subject=job:${id}`)).toEqual([]);
     const [, middle] = (await list(client)).items;
     expect(await types(`?since=${middle.createdAt}`)).toHaveLength(2);
@@ -76,8 +94,12 @@ describe('the list', () => {
   });
 
   test.each([
-    ['an unknown type', '?type=job.exploded'], ['a bad sequence', '?after=-1'], ['a bad time', '?since=yesterday'], ['garbage as a cursor', '?cursor=xyz'],
-    ['a subject without an id', '?subject=job:'], ['an unknown parameter', '?kind=job'],
+    ['an unknown type', '?type=job.exploded'],
+    ['a bad sequence', '?after=-1'],
+    ['a bad time', '?since=yesterday'],
+    ['garbage as a cursor', '?cursor=xyz'],
+    ['a subject without an id', '?subject=job:'],
+    ['an unknown parameter', '?kind=job'],
   ])('refuses %s', async (_what, query) => {
     expect((await inTenant().get(`/api/events${query}`)).status).toBe(400);
   });
@@ -96,9 +118,15 @@ describe('the list', () => {
     const [event] = (await list(one)).items;
     expect((await list(other, `?subject=${id}`)).items).toEqual([]);
     expect((await other.get(`/api/events/${event.id}`)).status).toBe(404);
-    expect((await list(app.client.as({ tenant: 'platform' }), `?subject=${id}`)).items).toHaveLength(1);
-    expect((await app.client.as({ tenant: 'platform' }).get(`/api/events/${event.id}`)).body).toMatchObject({ id: event.id, deliveries: [] });
-    expect((await app.client.as({ tenant: 'e0', roles: 'nobody' }).get('/api/events')).status).toBe(403);
+    expect(
+      (await list(app.client.as({ tenant: 'platform' }), `?subject=${id}`)).items,
+    ).toHaveLength(1);
+    expect(
+      (await app.client.as({ tenant: 'platform' }).get(`/api/events/${event.id}`)).body,
+    ).toMatchObject({ id: event.id, deliveries: [] });
+    expect((await app.client.as({ tenant: 'e0', roles: 'nobody' }).get('/api/events')).status).toBe(
+      403,
+    );
   });
 });
 
@@ -110,7 +138,13 @@ test('who follows the log misses nothing, with many writers at once', async () =
   const WRITERS = 16;
   const EACH = 40;
   const database = await createDatabase();
-  const open = (): Knex => openDatabase({ url: database.url, poolSize: 10, statementTimeoutMs: 0, log: createLog('silent', false) });
+  const open = (): Knex =>
+    openDatabase({
+      url: database.url,
+      poolSize: 10,
+      statementTimeoutMs: 0,
+      log: createLog('silent', false),
+    });
   const pools = [open(), open(), open()];
   const [db, other, reading] = pools as [Knex, Knex, Knex];
   const ids = createIds();
@@ -120,13 +154,22 @@ test('who follows the log misses nothing, with many writers at once', async () =
   const writer = async (n: number) => {
     for (let i = 0; i < EACH; i++) {
       // The id, and with it the order within a batch, is older than the commit by anything.
-      await (n % 2 === 0 ? db : other).transaction(async (trx) => {
-        await trx('events').insert({
-          id: ids.next('evt'), type: 'job.created', tenant_id: 'x', subject_type: 'job', subject_id: `${n}-${i}`, actor_id: 'x', data: '{}', created_at: new Date(),
-        });
-        await pause(Math.random() * 8);
-        if (Math.random() < 0.1) await trx.rollback();
-      }).catch(() => undefined);
+      await (n % 2 === 0 ? db : other)
+        .transaction(async (trx) => {
+          await trx('events').insert({
+            id: ids.next('evt'),
+            type: 'job.created',
+            tenant_id: 'x',
+            subject_type: 'job',
+            subject_id: `${n}-${i}`,
+            actor_id: 'x',
+            data: '{}',
+            created_at: new Date(),
+          });
+          await pause(Math.random() * 8);
+          if (Math.random() < 0.1) await trx.rollback();
+        })
+        .catch(() => undefined);
     }
   };
   const publisher = async (on: Knex) => {
@@ -139,7 +182,10 @@ test('who follows the log misses nothing, with many writers at once', async () =
     const seen: string[] = [];
     let last = 0;
     for (let ended = false; ; ended = !writing) {
-      const rows: { id: string; sequence: number }[] = await reading('events').where('sequence', '>', last).orderBy('sequence').limit(10);
+      const rows: { id: string; sequence: number }[] = await reading('events')
+        .where('sequence', '>', last)
+        .orderBy('sequence')
+        .limit(10);
       seen.push(...rows.map((row) => row.id));
       last = rows.at(-1)?.sequence ?? last;
       if (ended && rows.length === 0) return seen;
@@ -154,8 +200,11 @@ test('who follows the log misses nothing, with many writers at once', async () =
   await Promise.all(publishing);
   const all = await db('events').orderBy('sequence');
   expect(all.length).toBeGreaterThan(WRITERS * EACH * 0.8);
-  expect(all.map((event: any) => event.sequence)).toEqual(all.map((_: unknown, i: number) => i + 1));
-  for (const seen of await Promise.all(following)) expect(seen).toEqual(all.map((event: any) => event.id));
+  expect(all.map((event: any) => event.sequence)).toEqual(
+    all.map((_: unknown, i: number) => i + 1),
+  );
+  for (const seen of await Promise.all(following))
+    expect(seen).toEqual(all.map((event: any) => event.id));
   await Promise.all(pools.map((pool) => pool.destroy()));
   await database.drop();
 });

@@ -29,7 +29,8 @@ function hang(path: string) {
   };
 }
 
-const jobsOf = async (webhookId: string) => (await db()('jobs').where({ source_id: webhookId })).length;
+const jobsOf = async (webhookId: string) =>
+  (await db()('jobs').where({ source_id: webhookId })).length;
 
 describe('an endpoint that hangs', () => {
   test('has fifty deliveries under way and the others wait for it, while another one is served', async () => {
@@ -39,15 +40,25 @@ describe('an endpoint that hangs', () => {
     await Promise.all(Array.from({ length: 70 }, () => echo(client)));
     await eventually(hanging.held, (held) => held === 50);
     // A webhook that comes behind all of them.
-    const quick = await register(client, '/beside', { eventTypes: ['job.cancelled', 'job.created'] });
+    const quick = await register(client, '/beside', {
+      eventTypes: ['job.cancelled', 'job.created'],
+    });
     const began = performance.now();
     await echo(client);
     await untilDeliveries(client, quick.id, ended(1));
     expect(performance.now() - began).toBeLessThan(3_000);
-    const waiting = await client.get(`/api/webhooks/${slow.id}/deliveries?limit=100&status=pending`);
+    const waiting = await client.get(
+      `/api/webhooks/${slow.id}/deliveries?limit=100&status=pending`,
+    );
     expect(waiting.body.items).toHaveLength(71);
     hanging.letGo();
-    await eventually(async () => (await client.get(`/api/webhooks/${slow.id}/deliveries?limit=100&status=succeeded`)).body.items.length, (count) => count === 71, { withinMs: 40_000 });
+    await eventually(
+      async () =>
+        (await client.get(`/api/webhooks/${slow.id}/deliveries?limit=100&status=succeeded`)).body
+          .items.length,
+      (count) => count === 71,
+      { withinMs: 40_000 },
+    );
     expect(hanging.most()).toBe(50);
   });
 
@@ -67,19 +78,44 @@ describe('an endpoint that hangs', () => {
   test('gets its retries in its places too, and redeliveries', async () => {
     const client = inTenant();
     bed.sink.behave('/hang-retries', (_got, response) => response.writeHead(500).end());
-    const made = await register(client, '/hang-retries', { retryPolicy: { maxIntervalSeconds: 2 } });
+    const made = await register(client, '/hang-retries', {
+      retryPolicy: { maxIntervalSeconds: 2 },
+    });
     await Promise.all(Array.from({ length: 12 }, () => echo(client)));
-    await untilDeliveries(client, made.id, (all) => all.length === 12 && all.every((d) => d.attempts.some((a: any) => a.httpStatus === 500)));
+    await untilDeliveries(
+      client,
+      made.id,
+      (all) =>
+        all.length === 12 && all.every((d) => d.attempts.some((a: any) => a.httpStatus === 500)),
+    );
     const hanging = hang('/hang-retries');
     const { body } = await client.get(`/api/webhooks/${made.id}`);
-    for (const delivery of body.deliveries.slice(0, 8)) await client.post(`/api/deliveries/${delivery.id}/redeliver`);
+    for (const delivery of body.deliveries.slice(0, 8))
+      await client.post(`/api/deliveries/${delivery.id}/redeliver`);
     await eventually(hanging.held, (held) => held === 5);
     // By now all twelve have been due, and eight asked for besides.
-    await eventually(() => db()('job_logs').whereLike('message', 'Attempt % started').whereIn('job_id', body.deliveries.map((d: any) => d.jobId)), (rows) => rows.length >= 12);
+    await eventually(
+      () =>
+        db()('job_logs')
+          .whereLike('message', 'Attempt % started')
+          .whereIn(
+            'job_id',
+            body.deliveries.map((d: any) => d.jobId),
+          ),
+      (rows) => rows.length >= 12,
+    );
     expect(hanging.held()).toBe(5);
-    expect((await db()('deliveries').where({ webhook_id: made.id, under_way: true, status: 'pending' })).length).toBe(5);
+    expect(
+      (await db()('deliveries').where({ webhook_id: made.id, under_way: true, status: 'pending' }))
+        .length,
+    ).toBe(5);
     hanging.letGo();
-    await eventually(async () => (await deliveriesOf(client, made.id)).filter((d) => d.status === 'succeeded').length, (count) => count === 12, { withinMs: 50_000 });
+    await eventually(
+      async () =>
+        (await deliveriesOf(client, made.id)).filter((d) => d.status === 'succeeded').length,
+      (count) => count === 12,
+      { withinMs: 50_000 },
+    );
   });
 
   test('disabled, what waits without a job is cancelled as well', async () => {
@@ -89,10 +125,16 @@ describe('an endpoint that hangs', () => {
     await Promise.all(Array.from({ length: 60 }, () => echo(client)));
     await eventually(hanging.held, (held) => held === 50);
     await client.put(`/api/webhooks/${made.id}`, { enabled: false });
-    const without = await eventually(() => db()('deliveries').where({ webhook_id: made.id, job_id: null, status: 'cancelled' }), (rows) => rows.length > 0);
+    const without = await eventually(
+      () => db()('deliveries').where({ webhook_id: made.id, job_id: null, status: 'cancelled' }),
+      (rows) => rows.length > 0,
+    );
     expect(new Set(without.map((row: any) => row.reason))).toEqual(new Set(['webhook_disabled']));
     hanging.letGo();
-    await eventually(() => db()('deliveries').where({ webhook_id: made.id, status: 'pending' }), (rows) => rows.length === 0);
+    await eventually(
+      () => db()('deliveries').where({ webhook_id: made.id, status: 'pending' }),
+      (rows) => rows.length === 0,
+    );
   });
 
   test('and drips is cut off after fifteen seconds, headers or not', async () => {
@@ -105,7 +147,11 @@ describe('an endpoint that hangs', () => {
     const made = await register(client, '/drip', { retryPolicy: { maxAttempts: 1 } });
     await echo(client);
     const [delivery] = await untilDeliveries(client, made.id, ended(1));
-    expect(delivery).toMatchObject({ status: 'failed', reason: 'timed_out', attempts: [{ httpStatus: null, error: { code: 'timed_out' } }] });
+    expect(delivery).toMatchObject({
+      status: 'failed',
+      reason: 'timed_out',
+      attempts: [{ httpStatus: null, error: { code: 'timed_out' } }],
+    });
     expect(delivery.attempts[0].durationMs).toBeGreaterThan(14_500);
     expect(delivery.attempts[0].durationMs).toBeLessThan(17_000);
   });
@@ -117,13 +163,30 @@ test('an attempt that was cut off is closed by the next, and one that succeeded 
   hang('/cut');
   const made = await register(client, '/cut');
   await echo(client);
-  const [{ id: deliveryId, jobId }] = await untilDeliveries(client, made.id, (all) => all[0]?.attemptCount === 1);
+  const [{ id: deliveryId, jobId }] = await untilDeliveries(
+    client,
+    made.id,
+    (all) => all[0]?.attemptCount === 1,
+  );
   const begin = (job: string) => beginAttempt(db(), { deliveryId, jobId: job, now: new Date() });
-  const end = (number: number, httpStatus: number) => endAttempt(db(), {
-    deliveryId, number, webhookId: made.id, blameless: false, now: new Date(),
-    outcome: { durationMs: 1, httpStatus, error: httpStatus < 300 ? null : { code: 'http_status', message: 'x' }, requestHeaders: {}, answer: '', answerTruncated: false },
-  });
-  const failingSince = async () => (await db()('webhooks').where({ id: made.id }).first()).failing_since;
+  const end = (number: number, httpStatus: number) =>
+    endAttempt(db(), {
+      deliveryId,
+      number,
+      webhookId: made.id,
+      blameless: false,
+      now: new Date(),
+      outcome: {
+        durationMs: 1,
+        httpStatus,
+        error: httpStatus < 300 ? null : { code: 'http_status', message: 'x' },
+        requestHeaders: {},
+        answer: '',
+        answerTruncated: false,
+      },
+    });
+  const failingSince = async () =>
+    (await db()('webhooks').where({ id: made.id }).first()).failing_since;
 
   expect(await begin('job_of_somebody_else')).toBeUndefined();
   expect(await begin(jobId)).toMatchObject({ number: 2 });

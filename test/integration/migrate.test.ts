@@ -9,7 +9,13 @@ let database: TestDatabase;
 let pools: Knex[];
 beforeAll(async () => {
   database = await createDatabase({ empty: true });
-  const open = () => openDatabase({ url: database.url, poolSize: 3, statementTimeoutMs: 0, log: createLog('silent', false) });
+  const open = () =>
+    openDatabase({
+      url: database.url,
+      poolSize: 3,
+      statementTimeoutMs: 0,
+      log: createLog('silent', false),
+    });
   pools = [open(), open(), open()];
 });
 afterAll(async () => {
@@ -19,7 +25,11 @@ afterAll(async () => {
 
 const first = () => pools[0] as Knex;
 const tables = async () =>
-  (await first().raw(`SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'schema_migrations%'`)).rows.length;
+  (
+    await first().raw(
+      `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'schema_migrations%'`,
+    )
+  ).rows.length;
 
 test('three processes at once migrate once', async () => {
   expect(await pendingMigrations(first())).toEqual(Object.keys(MIGRATIONS));
@@ -30,7 +40,8 @@ test('three processes at once migrate once', async () => {
 
 test('every migration can be taken back, one by one, and run again', async () => {
   const before = await tables();
-  for (const name of Object.keys(MIGRATIONS).toReversed()) expect(await migrateDown(first())).toEqual([name]);
+  for (const name of Object.keys(MIGRATIONS).toReversed())
+    expect(await migrateDown(first())).toEqual([name]);
   expect(await tables()).toBe(0);
   await migrateUp(first());
   expect(await tables()).toBe(before);

@@ -16,16 +16,25 @@ describe('commit', () => {
   test('leaves nothing when the use case fails at its end', async () => {
     const { db, commit } = app.deps;
     const failing = commit(caller(), async (work) => {
-      await (await work.trx())('audit_heads').insert({ tenant_id: 'half', position: 1, hash: Buffer.alloc(32) });
+      await (
+        await work.trx()
+      )('audit_heads').insert({ tenant_id: 'half', position: 1, hash: Buffer.alloc(32) });
       work.audit('thing.make', subject('half'));
-      work.emit('auth.user.created', subject('half'), { userId: 'half', providerId: 'local', tenantId: 'platform', enabled: true });
+      work.emit('auth.user.created', subject('half'), {
+        userId: 'half',
+        providerId: 'local',
+        tenantId: 'platform',
+        enabled: true,
+      });
       work.dispatch({ kind: 'cancel', workflowId: 'job:half' });
       throw new Error('at the very end');
     });
     await expect(failing).rejects.toThrow('at the very end');
     const left = await Promise.all([
-      db('audit_heads').where({ tenant_id: 'half' }), db('audit_entries').where({ subject_id: 'half' }),
-      db('events').where({ subject_id: 'half' }), db('outbox').where({ workflow_id: 'job:half' }),
+      db('audit_heads').where({ tenant_id: 'half' }),
+      db('audit_entries').where({ subject_id: 'half' }),
+      db('events').where({ subject_id: 'half' }),
+      db('outbox').where({ workflow_id: 'job:half' }),
     ]);
     expect(left).toEqual([[], [], [], []]);
   });
@@ -33,7 +42,9 @@ describe('commit', () => {
   test('of a caller without an audit entry is refused, and undone', async () => {
     const { db, commit } = app.deps;
     const silent = commit(caller(), async (work) => {
-      await (await work.trx())('audit_heads').insert({ tenant_id: 'silent', position: 1, hash: Buffer.alloc(32) });
+      await (
+        await work.trx()
+      )('audit_heads').insert({ tenant_id: 'silent', position: 1, hash: Buffer.alloc(32) });
     });
     await expect(silent).rejects.toThrow('must leave an audit entry');
     expect(await db('audit_heads').where({ tenant_id: 'silent' })).toEqual([]);
@@ -41,13 +52,28 @@ describe('commit', () => {
 
   test('whose COMMIT is refused fails and leaves nothing', async () => {
     const { db, commit } = app.deps;
-    const make = (id: string, regionId: string | null) => commit(caller(), async (work) => {
-      const now = work.now;
-      await (await work.trx())('sites').insert({ id, name: id, region_id: regionId, tenant_id: 'platform', created_at: now, updated_at: now });
-      work.audit('thing.make', subject(id));
-    });
+    const make = (id: string, regionId: string | null) =>
+      commit(caller(), async (work) => {
+        const now = work.now;
+        await (
+          await work.trx()
+        )('sites').insert({
+          id,
+          name: id,
+          region_id: regionId,
+          tenant_id: 'platform',
+          created_at: now,
+          updated_at: now,
+        });
+        work.audit('thing.make', subject(id));
+      });
     await expect(make('sit_deferred', 'reg_nowhere')).rejects.toMatchObject({ code: '23503' });
-    expect(await Promise.all([db('sites').where({ id: 'sit_deferred' }), db('audit_entries').where({ subject_id: 'sit_deferred' })])).toEqual([[], []]);
+    expect(
+      await Promise.all([
+        db('sites').where({ id: 'sit_deferred' }),
+        db('audit_entries').where({ subject_id: 'sit_deferred' }),
+      ]),
+    ).toEqual([[], []]);
     // The connection went back whole.
     await make('sit_deferred', null);
     expect(await db('sites').where({ id: 'sit_deferred' })).toHaveLength(1);
@@ -61,13 +87,21 @@ describe('the audit trail', () => {
       return Promise.resolve();
     });
   const sealed = (tenant: string) =>
-    eventually(async () => {
-      await app.deps.sealer.seal();
-      return app.deps.sealer.verify(tenant);
-    }, ({ unsealed }) => unsealed === 0);
+    eventually(
+      async () => {
+        await app.deps.sealer.seal();
+        return app.deps.sealer.verify(tenant);
+      },
+      ({ unsealed }) => unsealed === 0,
+    );
 
-  test.each(['UPDATE audit_entries SET actor_id = \'x\'', 'DELETE FROM audit_entries', 'TRUNCATE audit_entries',
-    'UPDATE audit_entries SET position = NULL, hash = NULL', 'UPDATE audit_entries SET position = position + 1'])('refuses %s', async (sql) => {
+  test.each([
+    "UPDATE audit_entries SET actor_id = 'x'",
+    'DELETE FROM audit_entries',
+    'TRUNCATE audit_entries',
+    'UPDATE audit_entries SET position = NULL, hash = NULL',
+    'UPDATE audit_entries SET position = position + 1',
+  ])('refuses %s', async (sql) => {
     await make('guarded', 'one');
     await sealed('guarded');
     await expect(app.deps.db.raw(sql)).rejects.toThrow('append-only');
@@ -79,7 +113,11 @@ describe('the audit trail', () => {
       ...Array.from({ length: 3 }, () => app.deps.sealer.seal()),
     ]);
     expect(await sealed('chain')).toEqual({ checked: 40, unsealed: 0, broken: null });
-    const positions = await app.deps.db('audit_entries').where({ tenant_id: 'chain' }).orderBy('position').pluck('position');
+    const positions = await app.deps
+      .db('audit_entries')
+      .where({ tenant_id: 'chain' })
+      .orderBy('position')
+      .pluck('position');
     expect(positions).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
   });
 
@@ -92,11 +130,23 @@ describe('the audit trail', () => {
     });
 
   test.each([
-    ['a changed entry', `UPDATE audit_entries SET after = '{"id":"forged"}' WHERE tenant_id = ? AND position = 3`, 3],
-    ['a changed time', `UPDATE audit_entries SET at = at + interval '1 ms' WHERE tenant_id = ? AND position = 2`, 2],
+    [
+      'a changed entry',
+      `UPDATE audit_entries SET after = '{"id":"forged"}' WHERE tenant_id = ? AND position = 3`,
+      3,
+    ],
+    [
+      'a changed time',
+      `UPDATE audit_entries SET at = at + interval '1 ms' WHERE tenant_id = ? AND position = 2`,
+      2,
+    ],
     ['a deleted entry', 'DELETE FROM audit_entries WHERE tenant_id = ? AND position = 4', 4],
     ['a cut end', 'DELETE FROM audit_entries WHERE tenant_id = ? AND position = 5', 5],
-    ['a moved entry', 'UPDATE audit_entries SET position = CASE position WHEN 2 THEN 1002 ELSE 2 END WHERE tenant_id = ? AND position = 2', 2],
+    [
+      'a moved entry',
+      'UPDATE audit_entries SET position = CASE position WHEN 2 THEN 1002 ELSE 2 END WHERE tenant_id = ? AND position = 2',
+      2,
+    ],
   ])('%s is found at its place', async (what, sql, position) => {
     const tenant = `tampered-${what.replaceAll(' ', '-')}`;
     for (let i = 1; i <= 5; i++) await make(tenant, `t${i}`);

@@ -20,13 +20,19 @@ afterAll(async () => {
   await archives.remove();
 });
 
-test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))('%s', async (name, scenario) => {
-  expect(await record(name, await play(app, scenario))).toContain(name);
-});
+test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
+  '%s',
+  async (name, scenario) => {
+    expect(await record(name, await play(app, scenario))).toContain(name);
+  },
+);
 
-test.each(DELIVERIES.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
-  expect(await record(name, await deliver(app, branch))).toContain(name);
-});
+test.each(DELIVERIES.map((branch) => [branch.name, branch] as const))(
+  '%s',
+  async (name, branch) => {
+    expect(await record(name, await deliver(app, branch))).toContain(name);
+  },
+);
 
 test.each(SCHEDULES.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
   expect(await record(name, await playSchedule(app, branch))).toContain(name);
@@ -38,7 +44,9 @@ test.each(APPROVALS.map((branch) => [branch.name, branch] as const))('%s', async
 
 test.each(BACKUPS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
   const workflowId = await branch.play(app);
-  const handle = await app.deps.link.call(10_000, (client) => Promise.resolve(client.workflow.getHandle(workflowId)));
+  const handle = await app.deps.link.call(10_000, (client) =>
+    Promise.resolve(client.workflow.getHandle(workflowId)),
+  );
   await handle.result().catch(() => undefined);
   expect(await record(name, handle)).toContain(name);
 });

@@ -23,7 +23,10 @@ export async function recordedHistories(): Promise<Recorded[]> {
 /** Records a run as `<branch>.<shape>.json`; one with the same sequence of events as before adds nothing. */
 export async function record(branch: string, handle: WorkflowHandle): Promise<string> {
   const history = await handle.fetchHistory();
-  const shape = createHash('sha256').update(JSON.stringify(history.events?.map((event) => event.eventType))).digest('hex').slice(0, 8);
+  const shape = createHash('sha256')
+    .update(JSON.stringify(history.events?.map((event) => event.eventType)))
+    .digest('hex')
+    .slice(0, 8);
   const file = `${branch}.${shape}.json`;
   const known = (await readdir(FOLDER)).includes(file);
   if (!known) await writeFile(path.join(FOLDER, file), `${scrub(historyToJSON(history))}\n`);

@@ -18,24 +18,53 @@ type Scenario = {
   act?(handle: WorkflowHandle, jobId: string, app: TestApp): Promise<unknown>;
 };
 
-const column = async (app: TestApp, id: string, name: string) => (await app.deps.db('jobs').where({ id }).first())[name];
-const cancelWhen = (name: string, isEnough: (value: any) => boolean) => async (handle: WorkflowHandle, id: string, app: TestApp) => {
-  await eventually(() => column(app, id, name), isEnough);
-  await handle.cancel();
-};
+const column = async (app: TestApp, id: string, name: string) =>
+  (await app.deps.db('jobs').where({ id }).first())[name];
+const cancelWhen =
+  (name: string, isEnough: (value: any) => boolean) =>
+  async (handle: WorkflowHandle, id: string, app: TestApp) => {
+    await eventually(() => column(app, id, name), isEnough);
+    await handle.cancel();
+  };
 
 const never = { initialIntervalSeconds: 600, maxIntervalSeconds: 600 };
 
 const branches: readonly Scenario[] = [
   { name: 'success', payload: { durationMs: 10 } },
-  { name: 'retry', payload: { durationMs: 1, failAttempts: 1 }, retry: { initialIntervalSeconds: 0.1 } },
+  {
+    name: 'retry',
+    payload: { durationMs: 1, failAttempts: 1 },
+    retry: { initialIntervalSeconds: 0.1 },
+  },
   // Longer than the worker waits by itself: the wait is a timer of the workflow.
-  { name: 'retry-later', payload: { durationMs: 1, failAttempts: 1 }, retry: { initialIntervalSeconds: 6 } },
+  {
+    name: 'retry-later',
+    payload: { durationMs: 1, failAttempts: 1 },
+    retry: { initialIntervalSeconds: 6 },
+  },
   { name: 'failure', payload: { durationMs: 1, failAttempts: 9 }, retry: { maxAttempts: 1 } },
-  { name: 'failure-after-retry', payload: { durationMs: 1, failAttempts: 9 }, retry: { maxAttempts: 2, initialIntervalSeconds: 0.1 } },
-  { name: 'cancel', payload: { durationMs: 60_000 }, act: cancelWhen('status', (status) => status === 'running') },
-  { name: 'cancel-between-attempts', payload: { durationMs: 1, failAttempts: 9 }, retry: never, act: cancelWhen('error', (error) => error !== null) },
-  { name: 'cancel-before-start', payload: { durationMs: 60_000 }, startDelayMs: 3_000, act: (handle) => handle.cancel() },
+  {
+    name: 'failure-after-retry',
+    payload: { durationMs: 1, failAttempts: 9 },
+    retry: { maxAttempts: 2, initialIntervalSeconds: 0.1 },
+  },
+  {
+    name: 'cancel',
+    payload: { durationMs: 60_000 },
+    act: cancelWhen('status', (status) => status === 'running'),
+  },
+  {
+    name: 'cancel-between-attempts',
+    payload: { durationMs: 1, failAttempts: 9 },
+    retry: never,
+    act: cancelWhen('error', (error) => error !== null),
+  },
+  {
+    name: 'cancel-before-start',
+    payload: { durationMs: 60_000 },
+    startDelayMs: 3_000,
+    act: (handle) => handle.cancel(),
+  },
   { name: 'nothing-to-do', payload: { durationMs: 1 }, ended: true },
 ];
 
@@ -45,13 +74,17 @@ export const SCENARIOS = (['inline', 'activity', 'delivery'] as const).flatMap((
 );
 
 /** Runs a scenario to its end and returns its handle. */
-export async function play(app: TestApp, scenario: Scenario & { lane: Lane }): Promise<WorkflowHandle> {
+export async function play(
+  app: TestApp,
+  scenario: Scenario & { lane: Lane },
+): Promise<WorkflowHandle> {
   const id = app.deps.ids.next('job');
   await insertJob(app, id, scenario);
   const { taskQueue } = app.deps.config;
   const handle = await app.deps.link.call(10_000, (client) =>
     client.workflow.start('job', {
-      workflowId: `job:${id}`, taskQueue,
+      workflowId: `job:${id}`,
+      taskQueue,
       args: [{ jobId: id, lane: scenario.lane, timeoutMs: 5_000, heartbeatMs: 1_000 }],
       ...(scenario.startDelayMs && { startDelay: scenario.startDelayMs }),
     }),
@@ -61,13 +94,26 @@ export async function play(app: TestApp, scenario: Scenario & { lane: Lane }): P
   return handle;
 }
 
-async function insertJob(app: TestApp, id: string, { payload, retry, ended }: Scenario): Promise<void> {
+async function insertJob(
+  app: TestApp,
+  id: string,
+  { payload, retry, ended }: Scenario,
+): Promise<void> {
   const now = new Date();
   const authority = authorityOf(systemCaller('platform', id));
   await app.deps.db('jobs').insert({
-    id, type: 'core.sleep', tenant_id: 'platform', payload: JSON.stringify(payload),
-    status: ended ? 'cancelled' : 'queued', finished_at: ended ? now : null,
-    retry_policy: JSON.stringify({ ...DEFAULT_RETRY, ...retry }), authority: JSON.stringify(authority),
-    created_by: 'recorder', source_kind: 'system', created_at: now, updated_at: now, checked_at: now,
+    id,
+    type: 'core.sleep',
+    tenant_id: 'platform',
+    payload: JSON.stringify(payload),
+    status: ended ? 'cancelled' : 'queued',
+    finished_at: ended ? now : null,
+    retry_policy: JSON.stringify({ ...DEFAULT_RETRY, ...retry }),
+    authority: JSON.stringify(authority),
+    created_by: 'recorder',
+    source_kind: 'system',
+    created_at: now,
+    updated_at: now,
+    checked_at: now,
   });
 }

@@ -10,21 +10,36 @@ const client = (app: TestApp) => app.client.as({ tenant: 'recorder' });
 const sleeping = { jobType: 'core.sleep', payload: { durationMs: 60_000 } };
 
 /** A schedule with a time due that Temporal has started a run for; returns both ids. */
-async function due(app: TestApp, more: object, before: (id: string) => Promise<unknown> = () => Promise.resolve()) {
+async function due(
+  app: TestApp,
+  more: object,
+  before: (id: string) => Promise<unknown> = () => Promise.resolve(),
+) {
   const { id } = await everyMinute(client(app), { catchupWindowSeconds: 600, ...more });
-  const handle = await app.deps.link.call(5_000, (temporal) => Promise.resolve(temporal.schedule.getHandle(`schedule:${id}`)));
+  const handle = await app.deps.link.call(5_000, (temporal) =>
+    Promise.resolve(temporal.schedule.getHandle(`schedule:${id}`)),
+  );
   await eventually(() => handle.describe().catch(() => null), Boolean);
   await neglect(app, id, minute(-2));
   await before(id);
-  await handle.backfill({ start: new Date(minute(-2).getTime() - 1), end: minute(-2), overlap: 'ALLOW_ALL' });
-  const { info } = await eventually(() => handle.describe(), (found) => found.info.recentActions.length > 0);
+  await handle.backfill({
+    start: new Date(minute(-2).getTime() - 1),
+    end: minute(-2),
+    overlap: 'ALLOW_ALL',
+  });
+  const { info } = await eventually(
+    () => handle.describe(),
+    (found) => found.info.recentActions.length > 0,
+  );
   await client(app).post(`/api/schedules/${id}/pause`, {});
   return { id, workflowId: info.recentActions[0]?.action.workflow.workflowId ?? '' };
 }
 
-const fired = async (app: TestApp, more: object, before?: (id: string) => Promise<unknown>) => (await due(app, more, before)).workflowId;
+const fired = async (app: TestApp, more: object, before?: (id: string) => Promise<unknown>) =>
+  (await due(app, more, before)).workflowId;
 
-const trigger = async (app: TestApp, id: string): Promise<string> => (await client(app).post(`/api/schedules/${id}/trigger`)).body.jobId;
+const trigger = async (app: TestApp, id: string): Promise<string> =>
+  (await client(app).post(`/api/schedules/${id}/trigger`)).body.jobId;
 
 /** A run that is buffered while a job of its schedule runs, and that job's id. */
 async function buffered(app: TestApp) {
@@ -37,11 +52,18 @@ async function buffered(app: TestApp) {
 export const SCHEDULES: readonly Branch[] = [
   { name: 'fireSchedule.fired', run: (app) => fired(app, {}) },
   { name: 'fireSchedule.overlap', run: (app) => fired(app, sleeping, (id) => trigger(app, id)) },
-  { name: 'fireSchedule.buffered', run: (app) => fired(app, { ...sleeping, overlapPolicy: 'bufferOne' }, (id) => trigger(app, id)) },
+  {
+    name: 'fireSchedule.buffered',
+    run: (app) => fired(app, { ...sleeping, overlapPolicy: 'bufferOne' }, (id) => trigger(app, id)),
+  },
   {
     name: 'fireSchedule.database-away',
     run: async (app) => {
-      const workflowId = await fired(app, {}, async () => void (await app.deps.db.raw('ALTER TABLE schedule_runs RENAME TO away')));
+      const workflowId = await fired(
+        app,
+        {},
+        async () => void (await app.deps.db.raw('ALTER TABLE schedule_runs RENAME TO away')),
+      );
       await app.deps.db.raw('SELECT pg_sleep(9)');
       await app.deps.db.raw('ALTER TABLE away RENAME TO schedule_runs');
       return workflowId;
@@ -52,7 +74,13 @@ export const SCHEDULES: readonly Branch[] = [
     run: async (app) => {
       const workflowId = `not-scheduled:${app.deps.ids.next('sch')}`;
       const { taskQueue } = app.deps.config;
-      await app.deps.link.call(5_000, (temporal) => temporal.workflow.start('fireSchedule', { workflowId, taskQueue, args: [{ scheduleId: 'none' }] }));
+      await app.deps.link.call(5_000, (temporal) =>
+        temporal.workflow.start('fireSchedule', {
+          workflowId,
+          taskQueue,
+          args: [{ scheduleId: 'none' }],
+        }),
+      );
       return workflowId;
     },
   },
@@ -61,7 +89,10 @@ export const SCHEDULES: readonly Branch[] = [
     run: async (app) => {
       const { id, jobId } = await buffered(app);
       await client(app).post(`/api/jobs/${jobId}/cancel`);
-      await eventually(() => app.deps.db('schedule_runs').where({ schedule_id: id, outcome: 'buffered' }), (rows) => rows.length === 0);
+      await eventually(
+        () => app.deps.db('schedule_runs').where({ schedule_id: id, outcome: 'buffered' }),
+        (rows) => rows.length === 0,
+      );
       return `schedule:${id}:after:${jobId}`;
     },
   },
@@ -70,7 +101,9 @@ export const SCHEDULES: readonly Branch[] = [
 /** Runs a branch to its end and returns the handle of its workflow. */
 export async function playSchedule(app: TestApp, { run }: Branch): Promise<WorkflowHandle> {
   const workflowId = await run(app);
-  const handle = await app.deps.link.call(5_000, (temporal) => Promise.resolve(temporal.workflow.getHandle(workflowId)));
+  const handle = await app.deps.link.call(5_000, (temporal) =>
+    Promise.resolve(temporal.workflow.getHandle(workflowId)),
+  );
   await handle.result().catch(() => undefined);
   return handle;
 }

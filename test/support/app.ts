@@ -20,7 +20,10 @@ export type TestApp = {
 };
 
 /** Environment of one test file's processes: its own database and task queue on the shared servers. */
-export function testEnv(databaseUrl: string, env: Record<string, string> = {}): Record<string, string> {
+export function testEnv(
+  databaseUrl: string,
+  env: Record<string, string> = {},
+): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
     TEMPORAL_ADDRESS: process.env.TEST_TEMPORAL_ADDRESS ?? '',
@@ -51,14 +54,19 @@ function prepareRuntime(log: Log): void {
 async function forgetSchedules({ db, link }: Deps): Promise<void> {
   const ids: string[] = await db('schedules').whereNull('deleted_at').pluck('id');
   if (ids.length === 0) return;
-  await link.call(20_000, (client) => Promise.allSettled(ids.map((id) => client.schedule.getHandle(`schedule:${id}`).delete())));
+  await link.call(20_000, (client) =>
+    Promise.allSettled(ids.map((id) => client.schedule.getHandle(`schedule:${id}`).delete())),
+  );
 }
 
 /**
  * The whole product in this process, against a database of its own. Every answer that a test gets is compared
  * with the schema that its route declares.
  */
-export async function startApp(env: Record<string, string> = {}, options: { idle?: boolean } = {}): Promise<TestApp> {
+export async function startApp(
+  env: Record<string, string> = {},
+  options: { idle?: boolean } = {},
+): Promise<TestApp> {
   const database = await createDatabase();
   const app = await startAppOn(database.url, env, options);
   return {
@@ -68,13 +76,20 @@ export async function startApp(env: Record<string, string> = {}, options: { idle
       await forgetSchedules(app.deps);
       await app.stop();
       await database.drop();
-      if (wrong.length > 0) throw new Error(`Events tell what their schema does not know: ${wrong.slice(0, 5).join('; ')}`);
+      if (wrong.length > 0)
+        throw new Error(
+          `Events tell what their schema does not know: ${wrong.slice(0, 5).join('; ')}`,
+        );
     },
   };
 }
 
 /** The same on a database that somebody else made. An `idle` one answers, and leaves what follows to other processes. */
-export async function startAppOn(databaseUrl: string, env: Record<string, string> = {}, { idle = false, moreJobTypes = [] }: { idle?: boolean; moreJobTypes?: readonly JobType[] } = {}): Promise<TestApp> {
+export async function startAppOn(
+  databaseUrl: string,
+  env: Record<string, string> = {},
+  { idle = false, moreJobTypes = [] }: { idle?: boolean; moreJobTypes?: readonly JobType[] } = {},
+): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);
   const log = createLog(config.logLevel, false);
@@ -84,7 +99,12 @@ export async function startAppOn(databaseUrl: string, env: Record<string, string
   const stopping = new AbortController();
   const version = 'test';
   const check = answerCheck(allRoutes(deps, version));
-  const app = createApp(deps, { version, stopping: stopping.signal, onAnswer: check, watchMs: 300 });
+  const app = createApp(deps, {
+    version,
+    stopping: stopping.signal,
+    onAnswer: check,
+    watchMs: 300,
+  });
   const server = await serve(app, config);
   if (!idle) deps.start();
   return {

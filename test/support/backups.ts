@@ -21,7 +21,11 @@ export async function archiveFolder() {
   };
 }
 
-type Backups = { app: TestApp; root: TestClient; archives: Awaited<ReturnType<typeof archiveFolder>> };
+type Backups = {
+  app: TestApp;
+  root: TestClient;
+  archives: Awaited<ReturnType<typeof archiveFolder>>;
+};
 
 /** The product with a folder of archives, for a test file, and somebody who may do everything; `made` is told when it is there. */
 export function withBackups(made: (there: Backups) => Promise<void> | void): void {
@@ -39,14 +43,22 @@ export function withBackups(made: (there: Backups) => Promise<void> | void): voi
 }
 
 /** A backup that must be completed. */
-export const backUp = (client: () => TestClient) => async (request: object = {}): Promise<any> => {
-  const { status, body } = await client().post('/api/backup/create', request, { prefer: 'wait=50' });
-  expect([status, body.status, body.error]).toEqual([201, 'completed', null]);
-  return body;
-};
+export const backUp =
+  (client: () => TestClient) =>
+  async (request: object = {}): Promise<any> => {
+    const { status, body } = await client().post('/api/backup/create', request, {
+      prefer: 'wait=50',
+    });
+    expect([status, body.status, body.error]).toEqual([201, 'completed', null]);
+    return body;
+  };
 
 /** Every row of these tables, as text, in the order of its key; what a restore leaves as it is (`own`) is left out. */
-export async function dump(url: string, names: readonly string[], where = 'true'): Promise<Record<string, string[]>> {
+export async function dump(
+  url: string,
+  names: readonly string[],
+  where = 'true',
+): Promise<Record<string, string[]>> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
@@ -54,9 +66,13 @@ export async function dump(url: string, names: readonly string[], where = 'true'
     const found: Record<string, string[]> = {};
     for (const name of names) {
       const table = TABLES.find((each) => each.name === name);
-      const columns = (await columnsOf(askOf(client), 'public', name)).map((column) => column.name).filter((column) => !table?.own.includes(column));
+      const columns = (await columnsOf(askOf(client), 'public', name))
+        .map((column) => column.name)
+        .filter((column) => !table?.own.includes(column));
       const text = `ROW(${columns.map((column) => quoted(column)).join(', ')})::text`;
-      const { rows } = await client.query<{ line: string }>(`SELECT ${text} AS line FROM public.${quoted(name)} AS t WHERE ${where} ORDER BY 1`);
+      const { rows } = await client.query<{ line: string }>(
+        `SELECT ${text} AS line FROM public.${quoted(name)} AS t WHERE ${where} ORDER BY 1`,
+      );
       found[name] = rows.map(({ line }) => line);
     }
     return found;

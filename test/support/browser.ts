@@ -18,45 +18,87 @@ export function createBrowser() {
   function keep(url: URL, headers: Headers): void {
     for (const line of headers.getSetCookie()) {
       const [pair = '', ...attributes] = line.split(';').map((part) => part.trim());
-      const attribute = (name: string) => attributes.find((a) => a.toLowerCase().startsWith(`${name}=`))?.slice(name.length + 1);
+      const attribute = (name: string) =>
+        attributes.find((a) => a.toLowerCase().startsWith(`${name}=`))?.slice(name.length + 1);
       const [name = '', ...value] = pair.split('=');
-      const gone = attribute('max-age') === '0' || new Date(attribute('expires') ?? '9999').getTime() < Date.now();
+      const gone =
+        attribute('max-age') === '0' ||
+        new Date(attribute('expires') ?? '9999').getTime() < Date.now();
       if (gone) jarOf(url.host).delete(name);
-      else jarOf(url.host).set(name, { value: value.join('='), path: attribute('path') ?? '/', sameSite: (attribute('samesite') ?? 'lax').toLowerCase() });
+      else
+        jarOf(url.host).set(name, {
+          value: value.join('='),
+          path: attribute('path') ?? '/',
+          sameSite: (attribute('samesite') ?? 'lax').toLowerCase(),
+        });
     }
   }
 
   /** `from` is where the page is that sends the request. */
-  async function send(target: string, { method = 'GET', headers = {}, body = '', from = '' } = {}): Promise<Seen> {
+  async function send(
+    target: string,
+    { method = 'GET', headers = {}, body = '', from = '' } = {},
+  ): Promise<Seen> {
     const url = new URL(target);
     const sameSite = from === '' || new URL(from).host === url.host;
-    const cookies = [...jarOf(url.host)].filter(([, { path, sameSite: rule }]) =>
-      url.pathname.startsWith(path) && (sameSite || rule === 'none' || (rule === 'lax' && method === 'GET')));
+    const cookies = [...jarOf(url.host)].filter(
+      ([, { path, sameSite: rule }]) =>
+        url.pathname.startsWith(path) &&
+        (sameSite || rule === 'none' || (rule === 'lax' && method === 'GET')),
+    );
     const answer = await fetch(url, {
-      method, redirect: 'manual', ...(body !== '' && { body }),
+      method,
+      redirect: 'manual',
+      ...(body !== '' && { body }),
       headers: {
-        accept: 'text/html', ...(method === 'POST' && { origin: from === '' ? url.origin : new URL(from).origin }),
-        ...headers, ...(cookies.length > 0 && { cookie: cookies.map(([name, { value }]) => `${name}=${value}`).join('; ') }),
+        accept: 'text/html',
+        ...(method === 'POST' && { origin: from === '' ? url.origin : new URL(from).origin }),
+        ...headers,
+        ...(cookies.length > 0 && {
+          cookie: cookies.map(([name, { value }]) => `${name}=${value}`).join('; '),
+        }),
       },
     });
     keep(url, answer.headers);
-    return { url: target, status: answer.status, headers: answer.headers, text: await answer.text() };
+    return {
+      url: target,
+      status: answer.status,
+      headers: answer.headers,
+      text: await answer.text(),
+    };
   }
 
   return {
     send,
-    post: (url: string, json: object) => send(url, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: JSON.stringify(json) }),
+    post: (url: string, json: object) =>
+      send(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'application/json' },
+        body: JSON.stringify(json),
+      }),
 
     /** Goes where an answer leads, up to a page or to the first address that `stop` knows. */
-    async follow(start: string, { from = '', stop = (_url: string): boolean => false } = {}): Promise<Seen[]> {
+    async follow(
+      start: string,
+      { from = '', stop = (_url: string): boolean => false } = {},
+    ): Promise<Seen[]> {
       const seen: Seen[] = [];
-      for (let next: string | undefined = start, page = from; next !== undefined && seen.length < 20; ) {
-        if (stop(next)) return [...seen, { url: next, status: 0, headers: new Headers(), text: '' }];
+      for (
+        let next: string | undefined = start, page = from;
+        next !== undefined && seen.length < 20;
+      ) {
+        if (stop(next))
+          return [...seen, { url: next, status: 0, headers: new Headers(), text: '' }];
         const answer: Seen = await send(next, { from: page });
         seen.push(answer);
         const location = answer.headers.get('location');
         // A chain of redirects that came from elsewhere stays one that came from elsewhere.
-        page = page === '' || new URL(page).host !== new URL(next).host ? (page === '' ? next : page) : page;
+        page =
+          page === '' || new URL(page).host !== new URL(next).host
+            ? page === ''
+              ? next
+              : page
+            : page;
         next = location === null ? undefined : new URL(location, next).href;
       }
       return seen;
@@ -65,12 +107,20 @@ export function createBrowser() {
     /** Sends the form of a page, as its script would. */
     submit(page: Seen, change: Record<string, string> = {}): Promise<Seen> {
       const action = /<form[^>]+action="([^"]+)"/.exec(page.text)?.[1] ?? '';
-      const fields = [...page.text.matchAll(/<input[^>]+name="([^"]+)"[^>]+value="([^"]*)"/g)].map(([, name = '', value = '']) => [name, unescape(value)] as const);
+      const fields = [...page.text.matchAll(/<input[^>]+name="([^"]+)"[^>]+value="([^"]*)"/g)].map(
+        ([, name = '', value = '']) => [name, unescape(value)] as const,
+      );
       const body = new URLSearchParams({ ...Object.fromEntries(fields), ...change }).toString();
-      return send(unescape(action), { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body, from: page.url });
+      return send(unescape(action), {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body,
+        from: page.url,
+      });
     },
 
-    cookie: (base: string, name: string): string | undefined => jarOf(new URL(base).host).get(name)?.value,
+    cookie: (base: string, name: string): string | undefined =>
+      jarOf(new URL(base).host).get(name)?.value,
     /** The same cookies as another browser has, where a test steals or swaps them. */
     forget: (base: string, name: string): void => void jarOf(new URL(base).host).delete(name),
   };
@@ -79,5 +129,11 @@ export function createBrowser() {
 export type Browser = ReturnType<typeof createBrowser>;
 
 const unescape = (text: string) =>
-  text.replaceAll(/&#(x?)([0-9a-f]+);/gi, (_, hex: string, code: string) => String.fromCharCode(Number.parseInt(code, hex === '' ? 10 : 16)))
-    .replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
+  text
+    .replaceAll(/&#(x?)([0-9a-f]+);/gi, (_, hex: string, code: string) =>
+      String.fromCharCode(Number.parseInt(code, hex === '' ? 10 : 16)),
+    )
+    .replaceAll('&quot;', '"')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&');

@@ -1,40 +1,88 @@
 import fc from 'fast-check';
 
 /** An expression with what its writer meant by each field, so that the model need not read it. */
-export type Sample = { text: string; minute: Set<number>; hour: Set<number>; dayOfMonth: Set<number>; month: Set<number>; dayOfWeek: Set<number>; either: boolean };
+export type Sample = {
+  text: string;
+  minute: Set<number>;
+  hour: Set<number>;
+  dayOfMonth: Set<number>;
+  month: Set<number>;
+  dayOfWeek: Set<number>;
+  either: boolean;
+};
 
 type Part = { text: string; values: number[] };
 
-const span = (from: number, to: number, step = 1) => Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
+const span = (from: number, to: number, step = 1) =>
+  Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
 
 const part = (min: number, max: number): fc.Arbitrary<Part> =>
   fc.oneof(
     fc.integer({ min, max }).map((value) => ({ text: String(value), values: [value] })),
-    fc.tuple(fc.integer({ min, max }), fc.integer({ min, max })).map(([a, b]) => ({ text: `${Math.min(a, b)}-${Math.max(a, b)}`, values: span(Math.min(a, b), Math.max(a, b)) })),
-    fc.tuple(fc.integer({ min, max }), fc.integer({ min, max }), fc.integer({ min: 2, max: max - min })).map(([a, b, step]) => ({
-      text: `${Math.min(a, b)}-${Math.max(a, b)}/${step}`, values: span(Math.min(a, b), Math.max(a, b), step),
-    })),
+    fc
+      .tuple(fc.integer({ min, max }), fc.integer({ min, max }))
+      .map(([a, b]) => ({
+        text: `${Math.min(a, b)}-${Math.max(a, b)}`,
+        values: span(Math.min(a, b), Math.max(a, b)),
+      })),
+    fc
+      .tuple(
+        fc.integer({ min, max }),
+        fc.integer({ min, max }),
+        fc.integer({ min: 2, max: max - min }),
+      )
+      .map(([a, b, step]) => ({
+        text: `${Math.min(a, b)}-${Math.max(a, b)}/${step}`,
+        values: span(Math.min(a, b), Math.max(a, b), step),
+      })),
   );
 
 const star = (min: number, max: number) => fc.constant({ text: '*', values: span(min, max) });
-const steppedStar = (min: number, max: number) => fc.integer({ min: 2, max: max - min }).map((step) => ({ text: `*/${step}`, values: span(min, max, step) }));
+const steppedStar = (min: number, max: number) =>
+  fc
+    .integer({ min: 2, max: max - min })
+    .map((step) => ({ text: `*/${step}`, values: span(min, max, step) }));
 const list = (min: number, max: number) =>
-  fc.array(part(min, max), { minLength: 1, maxLength: 3 }).map((parts) => ({ text: parts.map(({ text }) => text).join(','), values: parts.flatMap(({ values }) => values) }));
+  fc
+    .array(part(min, max), { minLength: 1, maxLength: 3 })
+    .map((parts) => ({
+      text: parts.map(({ text }) => text).join(','),
+      values: parts.flatMap(({ values }) => values),
+    }));
 
-const field = (min: number, max: number) => fc.oneof(star(min, max), steppedStar(min, max), list(min, max));
+const field = (min: number, max: number) =>
+  fc.oneof(star(min, max), steppedStar(min, max), list(min, max));
 
 /** Few minutes, so that ten years are no millions of times. */
-const minute = fc.oneof(fc.integer({ min: 0, max: 59 }), fc.constantFrom(0, 30)).chain((one) =>
-  fc.constantFrom({ text: String(one), values: [one] }, { text: `${one},15`, values: [one, 15] }, { text: '*/30', values: [0, 30] }, { text: '7-59/26', values: [7, 33, 59] }));
+const minute = fc
+  .oneof(fc.integer({ min: 0, max: 59 }), fc.constantFrom(0, 30))
+  .chain((one) =>
+    fc.constantFrom(
+      { text: String(one), values: [one] },
+      { text: `${one},15`, values: [one, 15] },
+      { text: '*/30', values: [0, 30] },
+      { text: '7-59/26', values: [7, 33, 59] },
+    ),
+  );
 
 /** Random expressions of five fields. */
 export const expression: fc.Arbitrary<Sample> = fc
-  .tuple(minute, field(0, 23), field(1, 31), field(1, 12), fc.oneof(star(0, 6), steppedStar(0, 6), list(0, 7)))
+  .tuple(
+    minute,
+    field(0, 23),
+    field(1, 31),
+    field(1, 12),
+    fc.oneof(star(0, 6), steppedStar(0, 6), list(0, 7)),
+  )
   .map((fields) => {
     const [minutes, hours, dayOfMonth, months, dayOfWeek] = fields;
     return {
-      text: fields.map(({ text }) => text).join(' '), minute: new Set(minutes.values), hour: new Set(hours.values), dayOfMonth: new Set(dayOfMonth.values),
-      month: new Set(months.values), dayOfWeek: new Set(dayOfWeek.values.map((day) => day % 7)),
+      text: fields.map(({ text }) => text).join(' '),
+      minute: new Set(minutes.values),
+      hour: new Set(hours.values),
+      dayOfMonth: new Set(dayOfMonth.values),
+      month: new Set(months.values),
+      dayOfWeek: new Set(dayOfWeek.values.map((day) => day % 7)),
       either: !dayOfMonth.text.startsWith('*') && !dayOfWeek.text.startsWith('*'),
     };
   });
@@ -43,19 +91,29 @@ const HALF_HOUR_MS = 1_800_000;
 
 /** The offset of each half hour in minutes, as the calendar of the runtime shows it. */
 export function offsetsOf(timeZone: string, from: Date, until: Date): Int16Array {
-  const clock = new Intl.DateTimeFormat('en-GB', { timeZone, year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const clock = new Intl.DateTimeFormat('en-GB', {
+    timeZone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  });
   const offsets = new Int16Array((until.getTime() - from.getTime()) / HALF_HOUR_MS);
   for (let i = 0; i < offsets.length; i++) {
     const ms = from.getTime() + i * HALF_HOUR_MS;
     // 25/10/2026, 01:30
     const text = clock.format(ms);
     const part = (start: number, length: number) => Number(text.slice(start, start + length));
-    offsets[i] = (Date.UTC(part(6, 4), part(3, 2) - 1, part(0, 2), part(12, 2), part(15, 2)) - ms) / 60_000;
+    offsets[i] =
+      (Date.UTC(part(6, 4), part(3, 2) - 1, part(0, 2), part(12, 2), part(15, 2)) - ms) / 60_000;
   }
   return offsets;
 }
 
-const flags = (values: ReadonlySet<number>, size: number) => Uint8Array.from({ length: size }, (_, value) => (values.has(value) ? 1 : 0));
+const flags = (values: ReadonlySet<number>, size: number) =>
+  Uint8Array.from({ length: size }, (_, value) => (values.has(value) ? 1 : 0));
 
 /** Looks at every minute: what does the clock on the wall show, and is that one of the times? */
 export function timesByHand(sample: Sample, offsets: Int16Array, from: Date): number[] {
@@ -65,8 +123,14 @@ export function timesByHand(sample: Sample, offsets: Int16Array, from: Date): nu
   const [minuteIs, hourIs] = [flags(sample.minute, 60), flags(sample.hour, 24)];
   let [dayNumber, dayIs] = [-1, false];
   const isDay = (date: Date): boolean => {
-    const [inMonth, inWeek] = [sample.dayOfMonth.has(date.getUTCDate()), sample.dayOfWeek.has(date.getUTCDay())];
-    return sample.month.has(date.getUTCMonth() + 1) && (sample.either ? inMonth || inWeek : inMonth && inWeek);
+    const [inMonth, inWeek] = [
+      sample.dayOfMonth.has(date.getUTCDate()),
+      sample.dayOfWeek.has(date.getUTCDay()),
+    ];
+    return (
+      sample.month.has(date.getUTCMonth() + 1) &&
+      (sample.either ? inMonth || inWeek : inMonth && inWeek)
+    );
   };
   const first = from.getTime() / 60_000;
   for (let i = 0; i < offsets.length * 30; i++) {

@@ -18,9 +18,12 @@ export type TestDatabase = { url: string; drop(): Promise<void> };
 /** A database of this file's own; a copy of the migrated template unless it is to be `empty`. */
 export async function createDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`;
-  await asOwner((client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${empty ? 'template0' : 'template'}`));
+  await asOwner((client) =>
+    client.query(`CREATE DATABASE ${name} TEMPLATE ${empty ? 'template0' : 'template'}`),
+  );
   return {
     url: `${serverUrl()}${name}`,
-    drop: () => asOwner(async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
+    drop: () =>
+      asOwner(async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
   };
 }

@@ -2,7 +2,9 @@ import { EVENT_DATA } from '../../domain/events.ts';
 import type { Knex } from '../../db/knex.ts';
 import { compileCheck, type Check } from '../../platform/schemaCheck.ts';
 
-const checks: Readonly<Record<string, Check>> = Object.fromEntries(Object.entries(EVENT_DATA).map(([type, data]) => [type, compileCheck(data)]));
+const checks: Readonly<Record<string, Check>> = Object.fromEntries(
+  Object.entries(EVENT_DATA).map(([type, data]) => [type, compileCheck(data)]),
+);
 
 /** What is wrong with the events of a test: a type that is not declared, or data that its schema does not allow. */
 export async function wrongEvents(db: Knex): Promise<string[]> {

@@ -17,19 +17,29 @@ export default async function globalSetup(): Promise<void> {
   const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'holdfast-test-')));
   await chmod(folder, 0o711);
   const postgres = await startPostgres({
-    dataDir: path.join(folder, 'postgres'), port: await freePort(0), logFile: path.join(folder, 'postgres.log'),
+    dataDir: path.join(folder, 'postgres'),
+    port: await freePort(0),
+    logFile: path.join(folder, 'postgres.log'),
     // Nothing here has to survive the machine.
     settings: { fsync: 'off', max_connections: '300' },
   });
   servers.add(folder, () => postgres.stop());
   await ensureDatabase(postgres, 'template');
-  const db = openDatabase({ url: postgres.url('template'), poolSize: 3, statementTimeoutMs: 0, log: createLog('silent', false) });
+  const db = openDatabase({
+    url: postgres.url('template'),
+    poolSize: 3,
+    statementTimeoutMs: 0,
+    log: createLog('silent', false),
+  });
   await migrateUp(db);
   await db.destroy();
 
   const binary = await temporalBinary(createSay());
   const temporal = await startTemporal({
-    binary, dbFile: path.join(folder, 'temporal.db'), port: await freePort(0), uiPort: await freePort(0),
+    binary,
+    dbFile: path.join(folder, 'temporal.db'),
+    port: await freePort(0),
+    uiPort: await freePort(0),
     logFile: path.join(folder, 'temporal.log'),
   });
   servers.add(folder, () => temporal.stop());

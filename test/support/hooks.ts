@@ -8,7 +8,10 @@ import { startSink, type Sink } from './sink.ts';
 export const quick = { retryPolicy: { maxAttempts: 3, maxIntervalSeconds: 0.05 } };
 
 /** True when a webhook has that many deliveries and all have ended. */
-export const ended = (count: number) => (deliveries: any[]): boolean => deliveries.length === count && deliveries.every((d) => d.status !== 'pending');
+export const ended =
+  (count: number) =>
+  (deliveries: any[]): boolean =>
+    deliveries.length === count && deliveries.every((d) => d.status !== 'pending');
 
 /** The product and an endpoint, for all tests of a file, and what they do with both. */
 export function withSink(env: Record<string, string> = {}) {
@@ -22,19 +25,26 @@ export function withSink(env: Record<string, string> = {}) {
   });
 
   let tenants = 0;
-  const deliveriesOf = async (client: TestClient, id: string) => (await client.get(`/api/webhooks/${id}`)).body.deliveries as any[];
+  const deliveriesOf = async (client: TestClient, id: string) =>
+    (await client.get(`/api/webhooks/${id}`)).body.deliveries as any[];
   return {
     bed,
     /** An operator of a tenant that no other test has. */
     inTenant: (): TestClient => bed.app.client.as({ tenant: `t${tenants++}` }),
     async register(client: TestClient, path: string, more: object = {}): Promise<any> {
-      const answer = await client.post('/api/webhooks', { endpointUrl: bed.sink.url(path), eventTypes: ['job.created'], ...more });
+      const answer = await client.post('/api/webhooks', {
+        endpointUrl: bed.sink.url(path),
+        eventTypes: ['job.created'],
+        ...more,
+      });
       if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
       return answer.body;
     },
     /** Something that happens: the job that was created. */
-    echo: async (client: TestClient): Promise<any> => (await client.post('/api/jobs', { type: 'core.echo', payload: {} })).body,
+    echo: async (client: TestClient): Promise<any> =>
+      (await client.post('/api/jobs', { type: 'core.echo', payload: {} })).body,
     deliveriesOf,
-    untilDeliveries: (client: TestClient, id: string, isEnough: (deliveries: any[]) => boolean) => eventually(() => deliveriesOf(client, id), isEnough),
+    untilDeliveries: (client: TestClient, id: string, isEnough: (deliveries: any[]) => boolean) =>
+      eventually(() => deliveriesOf(client, id), isEnough),
   };
 }

@@ -15,14 +15,24 @@ const COMPILED = path.join(ROOT, 'node_modules/.cache/holdfast/compiled');
 const running = new Set<ChildProcess>();
 
 /** Starts the product's own entry in a process of its own, which can be killed while it still starts. */
-export function launchProcess(env: Record<string, string>): { kill(): Promise<void>; ready: Promise<TestProcess> } {
+export function launchProcess(env: Record<string, string>): {
+  kill(): Promise<void>;
+  ready: Promise<TestProcess>;
+} {
   const child = spawn(process.execPath, ['api/main.ts'], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILED, ...env, HOLDFAST_LOG_LEVEL: 'info' },
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: COMPILED,
+      ...env,
+      HOLDFAST_LOG_LEVEL: 'info',
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve)).finally(() => running.delete(child));
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve)).finally(() =>
+    running.delete(child),
+  );
   const end = (signal: 'SIGKILL' | 'SIGTERM') => {
     child.kill(signal);
     return ended;
@@ -39,11 +49,19 @@ export function launchProcess(env: Record<string, string>): { kill(): Promise<vo
     child.stderr.on('data', see);
     void ended.then((code) => reject(new Error(`the process ended with ${code}:\n${output}`)));
   });
-  return { kill, ready: listening.then((port) => ({ base: `http://127.0.0.1:${port}`, kill, terminate: () => end('SIGTERM') })) };
+  return {
+    kill,
+    ready: listening.then((port) => ({
+      base: `http://127.0.0.1:${port}`,
+      kill,
+      terminate: () => end('SIGTERM'),
+    })),
+  };
 }
 
 /** The same, ready to answer. */
-export const startProcess = (env: Record<string, string>): Promise<TestProcess> => launchProcess(env).ready;
+export const startProcess = (env: Record<string, string>): Promise<TestProcess> =>
+  launchProcess(env).ready;
 
 /** For afterAll: nothing that a failed test started stays. */
 export async function killAll(): Promise<void> {

@@ -1,4 +1,9 @@
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** A request as an endpoint got it. */
@@ -7,9 +12,11 @@ export type Received = { path: string; headers: IncomingHttpHeaders; body: strin
 type Answering = (received: Received, response: ServerResponse, nth: number) => void;
 
 /** Answers each request with one status. */
-export const status = (code: number, headers: Record<string, string> = {}, body = ''): Answering => (_received, response) => {
-  response.writeHead(code, headers).end(body);
-};
+export const status =
+  (code: number, headers: Record<string, string> = {}, body = ''): Answering =>
+  (_received, response) => {
+    response.writeHead(code, headers).end(body);
+  };
 
 /**
  * An endpoint of somebody else on loopback, which keeps what it got. Each path answers as `behave` says, 204 at first.
@@ -25,7 +32,11 @@ export async function startSink() {
       const path = (request.url ?? '').split('?')[0] ?? '';
       const got = { path, headers: request.headers, body, at: Date.now() };
       received.push(got);
-      (behaviours.get(path) ?? status(204))(got, response, received.filter((each) => each.path === path).length);
+      (behaviours.get(path) ?? status(204))(
+        got,
+        response,
+        received.filter((each) => each.path === path).length,
+      );
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -36,7 +47,8 @@ export async function startSink() {
     behave: (path: string, answering: Answering): void => void behaviours.set(path, answering),
     at: (path: string): Received[] => received.filter((each) => each.path === path),
     /** Bodies that came to a path, parsed. */
-    bodies: (path: string): any[] => received.filter((each) => each.path === path).map(({ body }) => JSON.parse(body)),
+    bodies: (path: string): any[] =>
+      received.filter((each) => each.path === path).map(({ body }) => JSON.parse(body)),
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -34,9 +34,14 @@ access to * by users read by anonymous auth
 
 /** People of the directory; the password of each is `<uid>-secret`. */
 const PEOPLE = ['ada', 'bob', 'eve*', 'o(pen)'];
-const GROUPS: Record<string, string[]> = { 'net-admins': ['ada'], 'operators, east': ['ada', 'bob'], empty: [] };
+const GROUPS: Record<string, string[]> = {
+  'net-admins': ['ada'],
+  'operators, east': ['ada', 'bob'],
+  empty: [],
+};
 
-const personDn = (uid: string) => `uid=${uid.replace(/[(),*]/g, (c) => `\\${c.charCodeAt(0).toString(16)}`)},ou=people,${BASE}`;
+const personDn = (uid: string) =>
+  `uid=${uid.replace(/[(),*]/g, (c) => `\\${c.charCodeAt(0).toString(16)}`)},ou=people,${BASE}`;
 
 /** A real OpenLDAP server with a few people and groups, on loopback, under TLS. */
 export async function startSlapd() {
@@ -48,28 +53,61 @@ export async function startSlapd() {
   await mkdir(path.join(folder, 'data'));
   await Promise.all([
     writeFile(path.join(folder, 'slapd.conf'), configText(folder)),
-    writeFile(path.join(folder, 'cert.pem'), cert), writeFile(path.join(folder, 'key.pem'), key, { mode: 0o600 }),
+    writeFile(path.join(folder, 'cert.pem'), cert),
+    writeFile(path.join(folder, 'key.pem'), key, { mode: 0o600 }),
   ]);
   const [plain, secure] = [await freePort(0), await freePort(0)];
   const urls = { plain: `ldap://localhost:${plain}`, secure: `ldaps://localhost:${secure}` };
-  const server = spawn(SLAPD, ['-d', '0', '-f', path.join(folder, 'slapd.conf'), '-h', `ldap://127.0.0.1:${plain} ldaps://127.0.0.1:${secure}`], { stdio: 'ignore' });
+  const server = spawn(
+    SLAPD,
+    [
+      '-d',
+      '0',
+      '-f',
+      path.join(folder, 'slapd.conf'),
+      '-h',
+      `ldap://127.0.0.1:${plain} ldaps://127.0.0.1:${secure}`,
+    ],
+    { stdio: 'ignore' },
+  );
   const ended = new Promise((resolve) => server.once('exit', resolve));
   const manage = async (work: (client: Client) => Promise<unknown>) => {
     const client = new Client({ url: `ldap://127.0.0.1:${plain}` });
     await client.bind(MANAGER.dn, MANAGER.password);
     await work(client).finally(() => client.unbind());
   };
-  await eventually(() => manage(() => Promise.resolve()).then(() => true, () => false), Boolean);
+  await eventually(
+    () =>
+      manage(() => Promise.resolve()).then(
+        () => true,
+        () => false,
+      ),
+    Boolean,
+  );
   await manage(async (client) => {
-    await client.add(BASE, { objectClass: ['dcObject', 'organization'], o: 'example', dc: 'example' });
-    for (const ou of ['people', 'groups']) await client.add(`ou=${ou},${BASE}`, { objectClass: 'organizationalUnit', ou });
+    await client.add(BASE, {
+      objectClass: ['dcObject', 'organization'],
+      o: 'example',
+      dc: 'example',
+    });
+    for (const ou of ['people', 'groups'])
+      await client.add(`ou=${ou},${BASE}`, { objectClass: 'organizationalUnit', ou });
     for (const uid of PEOPLE) {
       await client.add(personDn(uid), {
-        objectClass: 'inetOrgPerson', uid, cn: `${uid} Person`, sn: 'Person', mail: `${uid.replace(/\W/g, '')}@example.net`, userPassword: `${uid}-secret`,
+        objectClass: 'inetOrgPerson',
+        uid,
+        cn: `${uid} Person`,
+        sn: 'Person',
+        mail: `${uid.replace(/\W/g, '')}@example.net`,
+        userPassword: `${uid}-secret`,
       });
     }
     for (const [cn, members] of Object.entries(GROUPS)) {
-      await client.add(`cn=${cn.replace(',', '\\,')},ou=groups,${BASE}`, { objectClass: 'groupOfNames', cn, member: members.length > 0 ? members.map(personDn) : [MANAGER.dn] });
+      await client.add(`cn=${cn.replace(',', '\\,')},ou=groups,${BASE}`, {
+        objectClass: 'groupOfNames',
+        cn,
+        member: members.length > 0 ? members.map(personDn) : [MANAGER.dn],
+      });
     }
   });
   return {
@@ -80,8 +118,13 @@ export async function startSlapd() {
     groupDn: (cn: string) => `cn=${cn.replace(',', '\\,')},ou=groups,${BASE}`,
     /** A configuration that works. */
     config: {
-      url: urls.secure, caCertificate: cert, allowPrivateNetwork: true, bindDn: MANAGER.dn, bindPassword: MANAGER.password,
-      userBaseDn: `ou=people,${BASE}`, groupBaseDn: `ou=groups,${BASE}`,
+      url: urls.secure,
+      caCertificate: cert,
+      allowPrivateNetwork: true,
+      bindDn: MANAGER.dn,
+      bindPassword: MANAGER.password,
+      userBaseDn: `ou=people,${BASE}`,
+      groupBaseDn: `ou=groups,${BASE}`,
     },
     async stop() {
       server.kill('SIGTERM');

@@ -8,17 +8,52 @@ const guarded = createGuardedHttp({ allow: [] });
 const local = createGuardedHttp({ allow: ['127.0.0.0/8'] });
 afterAll(() => Promise.all([guarded.close(), local.close()]));
 
-const get = (url: string, client = guarded, timeoutMs = 3_000) => client.request({ url, method: 'GET', headers: {}, timeoutMs });
+const get = (url: string, client = guarded, timeoutMs = 3_000) =>
+  client.request({ url, method: 'GET', headers: {}, timeoutMs });
 
 describe('addresses inside', () => {
   test.each([
-    'http://127.0.0.1/', 'http://127.1/', 'http://2130706433/', 'http://0x7f000001/', 'http://0177.0.0.1/', 'http://0/',
-    'http://0177.1/', 'http://127.0.1/', 'http://0x7f.1/', 'http://127.0.0.1./', 'http://①②⑦.0.0.1/', 'http://%31%32%37.0.0.1/', 'http://[0:0:0:0:0:ffff:127.0.0.1]/',
-    'http://[::ffff:a9fe:a9fe]/', 'http://[::ffff:0:127.0.0.1]/', 'http://[64:ff9b:1::1]/', 'http://[fec0::1]/', 'http://[100::1]/', 'http://[2001::1]/', 'http://0xa9fea9fe/', 'http://198.18.0.1/',
-    'http://10.0.0.1/', 'http://172.16.0.1/', 'http://192.168.1.1/', 'http://169.254.169.254/', 'http://100.64.0.1/',
-    'http://224.0.0.1/', 'http://255.255.255.255/', 'http://192.0.2.1/', 'http://[::1]/', 'http://[::]/', 'http://[fe80::1]/',
-    'http://[fc00::1]/', 'http://[::ffff:127.0.0.1]/', 'http://[::ffff:7f00:1]/', 'http://[64:ff9b::7f00:1]/',
-    'http://[2002:7f00:1::]/', 'http://[ff02::1]/', 'http://[::127.0.0.1]/', 'http://[4000::1]/', 'http://[2001:db8::1]/',
+    'http://127.0.0.1/',
+    'http://127.1/',
+    'http://2130706433/',
+    'http://0x7f000001/',
+    'http://0177.0.0.1/',
+    'http://0/',
+    'http://0177.1/',
+    'http://127.0.1/',
+    'http://0x7f.1/',
+    'http://127.0.0.1./',
+    'http://①②⑦.0.0.1/',
+    'http://%31%32%37.0.0.1/',
+    'http://[0:0:0:0:0:ffff:127.0.0.1]/',
+    'http://[::ffff:a9fe:a9fe]/',
+    'http://[::ffff:0:127.0.0.1]/',
+    'http://[64:ff9b:1::1]/',
+    'http://[fec0::1]/',
+    'http://[100::1]/',
+    'http://[2001::1]/',
+    'http://0xa9fea9fe/',
+    'http://198.18.0.1/',
+    'http://10.0.0.1/',
+    'http://172.16.0.1/',
+    'http://192.168.1.1/',
+    'http://169.254.169.254/',
+    'http://100.64.0.1/',
+    'http://224.0.0.1/',
+    'http://255.255.255.255/',
+    'http://192.0.2.1/',
+    'http://[::1]/',
+    'http://[::]/',
+    'http://[fe80::1]/',
+    'http://[fc00::1]/',
+    'http://[::ffff:127.0.0.1]/',
+    'http://[::ffff:7f00:1]/',
+    'http://[64:ff9b::7f00:1]/',
+    'http://[2002:7f00:1::]/',
+    'http://[ff02::1]/',
+    'http://[::127.0.0.1]/',
+    'http://[4000::1]/',
+    'http://[2001:db8::1]/',
   ])('%s is refused without a connection', async (url) => {
     await expect(get(url)).rejects.toMatchObject({ code: 'address_not_allowed', transient: false });
   });
@@ -28,30 +63,50 @@ describe('addresses inside', () => {
   });
 });
 
-test.each(['X-Service-Actor-Id', 'x-service-role-ids', 'X-SERVICE-TENANT-ID', 'x-forwarded-for', 'X-Forwarded-Host', 'Forwarded', 'x-real-ip', 'Host'])(
-  'the header %s is not sent: the receiver may believe it from us', async (name) => {
-    await expect(guarded.request({ url: 'http://1.1.1.1/', method: 'GET', headers: { [name]: 'x' }, timeoutMs: 1_000 })).rejects.toMatchObject({ code: 'url_not_allowed' });
-  },
-);
+test.each([
+  'X-Service-Actor-Id',
+  'x-service-role-ids',
+  'X-SERVICE-TENANT-ID',
+  'x-forwarded-for',
+  'X-Forwarded-Host',
+  'Forwarded',
+  'x-real-ip',
+  'Host',
+])('the header %s is not sent: the receiver may believe it from us', async (name) => {
+  await expect(
+    guarded.request({
+      url: 'http://1.1.1.1/',
+      method: 'GET',
+      headers: { [name]: 'x' },
+      timeoutMs: 1_000,
+    }),
+  ).rejects.toMatchObject({ code: 'url_not_allowed' });
+});
 
-test('a cloud\'s metadata address is refused even where its network is allowed', async () => {
+test("a cloud's metadata address is refused even where its network is allowed", async () => {
   const inside = createGuardedHttp({ allow: ['fc00::/7', '100.64.0.0/10'] });
-  for (const url of ['http://[fd00:ec2::254]/', 'http://100.100.100.200/']) await expect(get(url, inside)).rejects.toMatchObject({ code: 'address_not_allowed' });
+  for (const url of ['http://[fd00:ec2::254]/', 'http://100.100.100.200/'])
+    await expect(get(url, inside)).rejects.toMatchObject({ code: 'address_not_allowed' });
   await inside.close();
 });
 
-test.each(['ftp://1.1.1.1/', 'file:///etc/passwd', 'http://user@1.1.1.1/', 'http://user:pw@1.1.1.1/', 'nonsense'])(
-  '%s is no URL to send to', async (url) => {
-    await expect(get(url)).rejects.toMatchObject({ code: 'url_not_allowed' });
-  },
-);
+test.each([
+  'ftp://1.1.1.1/',
+  'file:///etc/passwd',
+  'http://user@1.1.1.1/',
+  'http://user:pw@1.1.1.1/',
+  'nonsense',
+])('%s is no URL to send to', async (url) => {
+  await expect(get(url)).rejects.toMatchObject({ code: 'url_not_allowed' });
+});
 
 describe('a server', () => {
   let server: Server;
   let base: string;
   beforeAll(async () => {
     server = createServer((req, res) => {
-      if (req.url === '/redirect') res.writeHead(302, { location: '/', 'set-cookie': 'secret=1' }).end();
+      if (req.url === '/redirect')
+        res.writeHead(302, { location: '/', 'set-cookie': 'secret=1' }).end();
       else if (req.url === '/busy') res.writeHead(503, { 'retry-after': '7' }).end();
       else if (req.url === '/large') res.end('x'.repeat(1_000_000));
       else if (req.url === '/drip') {
@@ -70,7 +125,11 @@ describe('a server', () => {
   });
 
   test('inside an exception is reached', async () => {
-    expect(await get(`${base}/`, local)).toMatchObject({ status: 200, body: 'fine', truncated: false });
+    expect(await get(`${base}/`, local)).toMatchObject({
+      status: 200,
+      body: 'fine',
+      truncated: false,
+    });
   });
 
   test('a redirect is an answer, not a way, and its cookies are left out', async () => {
@@ -90,19 +149,32 @@ describe('a server', () => {
 
   test('a slow drip ends at the limit of the whole exchange', async () => {
     const began = performance.now();
-    await expect(get(`${base}/drip`, local, 400)).rejects.toMatchObject({ code: 'timed_out', transient: true });
+    await expect(get(`${base}/drip`, local, 400)).rejects.toMatchObject({
+      code: 'timed_out',
+      transient: true,
+    });
     expect(performance.now() - began).toBeLessThan(1_500);
   });
 
   test('what is not HTTP and what does not listen are told apart', async () => {
     await expect(get(`${base}/broken`, local)).rejects.toMatchObject({ code: 'bad_answer' });
-    await expect(get('http://127.0.0.1:1/', local)).rejects.toMatchObject({ code: 'connect_failed' });
+    await expect(get('http://127.0.0.1:1/', local)).rejects.toMatchObject({
+      code: 'connect_failed',
+    });
   });
 
-  test.each(['Host', 'content-length', 'Transfer-Encoding'])('the header %s cannot be set', async (name) => {
-    const sent = local.request({ url: `${base}/`, method: 'GET', headers: { [name]: '1' }, timeoutMs: 1_000 });
-    await expect(sent).rejects.toMatchObject({ code: 'url_not_allowed' });
-  });
+  test.each(['Host', 'content-length', 'Transfer-Encoding'])(
+    'the header %s cannot be set',
+    async (name) => {
+      const sent = local.request({
+        url: `${base}/`,
+        method: 'GET',
+        headers: { [name]: '1' },
+        timeoutMs: 1_000,
+      });
+      await expect(sent).rejects.toMatchObject({ code: 'url_not_allowed' });
+    },
+  );
 });
 
 /**
@@ -119,7 +191,8 @@ describe('a name', () => {
   let port: number;
   const client = createGuardedHttp({
     allow: [`${PUBLIC}/32`],
-    resolve: (_hostname, _options, callback) => setTimeout(() => callback(null, answers(++looked)), 5),
+    resolve: (_hostname, _options, callback) =>
+      setTimeout(() => callback(null, answers(++looked)), 5),
   });
 
   beforeAll(async () => {
@@ -153,22 +226,40 @@ describe('a name', () => {
   });
 
   test.each([
-    ['the first', [v4('127.0.0.1'), v4(PUBLIC)]], ['the last', [v4(PUBLIC), v4('127.0.0.1')]],
-    ['an IPv6 one', [v4(PUBLIC), { address: '::1', family: 6 }]], ['a mapped one', [v4(PUBLIC), { address: '::ffff:10.0.0.1', family: 6 }]],
+    ['the first', [v4('127.0.0.1'), v4(PUBLIC)]],
+    ['the last', [v4(PUBLIC), v4('127.0.0.1')]],
+    ['an IPv6 one', [v4(PUBLIC), { address: '::1', family: 6 }]],
+    ['a mapped one', [v4(PUBLIC), { address: '::ffff:10.0.0.1', family: 6 }]],
     ['one with a zone', [v4(PUBLIC), { address: 'fe80::1%lo', family: 6 }]],
-  ])('that resolves to several addresses is refused when %s is inside', async (_which, addresses) => {
-    answers = () => addresses;
-    await expect(ask()).rejects.toMatchObject({ code: 'address_not_allowed' });
-    expect(reached).toEqual([]);
-  });
+  ])(
+    'that resolves to several addresses is refused when %s is inside',
+    async (_which, addresses) => {
+      answers = () => addresses;
+      await expect(ask()).rejects.toMatchObject({ code: 'address_not_allowed' });
+      expect(reached).toEqual([]);
+    },
+  );
 
   test('that is bound anew between two looks is only ever reached where it was checked', async () => {
     answers = (nth) => (nth % 2 === 1 ? [v4(PUBLIC)] : [v4('127.0.0.1')]);
     const outcomes = [];
-    for (let n = 0; n < 6; n++) outcomes.push(await ask().then(({ status }) => status, (error: unknown) => (error as { code: string }).code));
+    for (let n = 0; n < 6; n++)
+      outcomes.push(
+        await ask().then(
+          ({ status }) => status,
+          (error: unknown) => (error as { code: string }).code,
+        ),
+      );
     // One look for each connection: what it gave is what is connected to.
     expect(looked).toBe(6);
-    expect(outcomes).toEqual([200, 'address_not_allowed', 200, 'address_not_allowed', 200, 'address_not_allowed']);
+    expect(outcomes).toEqual([
+      200,
+      'address_not_allowed',
+      200,
+      'address_not_allowed',
+      200,
+      'address_not_allowed',
+    ]);
     expect(reached).toEqual([PUBLIC, PUBLIC, PUBLIC]);
   });
 
@@ -180,8 +271,15 @@ describe('a name', () => {
   });
 
   test('whose look-up fails is told so', async () => {
-    const failing = createGuardedHttp({ allow: [], resolve: (_hostname, _options, callback) => callback(Object.assign(new Error('x'), { code: 'ENOTFOUND' }), []) });
-    await expect(get('http://nowhere.example/', failing)).rejects.toMatchObject({ code: 'name_not_found', transient: true });
+    const failing = createGuardedHttp({
+      allow: [],
+      resolve: (_hostname, _options, callback) =>
+        callback(Object.assign(new Error('x'), { code: 'ENOTFOUND' }), []),
+    });
+    await expect(get('http://nowhere.example/', failing)).rejects.toMatchObject({
+      code: 'name_not_found',
+      transient: true,
+    });
     await failing.close();
   });
 
@@ -193,7 +291,9 @@ describe('a name', () => {
     });
     await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve));
     answers = () => [v4('127.0.0.1')];
-    await expect(get(`https://hooks.example:${(tls.address() as AddressInfo).port}/`, client)).rejects.toMatchObject({ code: 'address_not_allowed' });
+    await expect(
+      get(`https://hooks.example:${(tls.address() as AddressInfo).port}/`, client),
+    ).rejects.toMatchObject({ code: 'address_not_allowed' });
     expect(connections).toBe(0);
     await new Promise((resolve) => tls.close(resolve));
   });
@@ -209,7 +309,11 @@ test('a redirect to an address inside is an answer like any other', async () => 
   const target = `http://127.0.0.1:${(secret.address() as AddressInfo).port}/`;
   const open = createServer((_req, res) => res.writeHead(307, { location: target }).end());
   await new Promise<void>((resolve) => open.listen(0, '127.0.0.1', resolve));
-  expect((await get(`http://127.0.0.1:${(open.address() as AddressInfo).port}/`, local)).status).toBe(307);
+  expect(
+    (await get(`http://127.0.0.1:${(open.address() as AddressInfo).port}/`, local)).status,
+  ).toBe(307);
   expect(inside).toBe(0);
-  await Promise.all([secret, open].map((server) => new Promise((resolve) => server.close(resolve))));
+  await Promise.all(
+    [secret, open].map((server) => new Promise((resolve) => server.close(resolve))),
+  );
 });

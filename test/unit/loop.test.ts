@@ -12,7 +12,10 @@ test('goes on at once while there is more, and after a failure', async () => {
     if (rounds === 3) return Promise.reject(new Error('a bad round'));
     return Promise.resolve(rounds < 3);
   });
-  await eventually(() => rounds, (count) => count >= 5);
+  await eventually(
+    () => rounds,
+    (count) => count >= 5,
+  );
   await loop.stop();
 });
 
@@ -24,12 +27,21 @@ test('wakes early, and a wake during a round is not lost', async () => {
     if (rounds === 2) await new Promise<void>((resolve) => (go = resolve));
     return false;
   });
-  await eventually(() => rounds, (count) => count === 1);
+  await eventually(
+    () => rounds,
+    (count) => count === 1,
+  );
   loop.wake();
-  await eventually(() => rounds, (count) => count === 2);
+  await eventually(
+    () => rounds,
+    (count) => count === 2,
+  );
   loop.wake();
   go();
-  await eventually(() => rounds, (count) => count === 3);
+  await eventually(
+    () => rounds,
+    (count) => count === 3,
+  );
   await loop.stop();
   const after = rounds;
   loop.wake();
@@ -43,7 +55,10 @@ test('woken all the time, it still rests between rounds', async () => {
     return Promise.resolve(false);
   });
   const waking = setInterval(loop.wake, 1);
-  await eventually(() => began.length, (count) => count >= 5);
+  await eventually(
+    () => began.length,
+    (count) => count >= 5,
+  );
   clearInterval(waking);
   await loop.stop();
   const rests = began.slice(1).map((at, i) => at - (began[i] ?? 0));

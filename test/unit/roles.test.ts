@@ -3,15 +3,35 @@ import { PERMISSIONS, type Permission } from '../../domain/permissions.ts';
 import { BUILT_IN_ROLES } from '../../domain/roles.ts';
 import { covers, grantAtTenant, isNowhere, scopeOf } from '../../domain/scope.ts';
 
-const has = (role: string, permission: Permission) => BUILT_IN_ROLES.get(role)?.permissions.has(permission);
+const has = (role: string, permission: Permission) =>
+  BUILT_IN_ROLES.get(role)?.permissions.has(permission);
 
 test.each<[string, Permission[], Permission[]]>([
   ['platform-admin', [...PERMISSIONS], []],
-  ['operator', ['job:write', 'job:cancel', 'webhook:delete', 'inventory:write', 'backup:write'],
-    ['rbac:read', 'auth:write', 'user:read', 'audit:read', 'backup:restore', 'workflow:approve', 'job:impersonate']],
+  [
+    'operator',
+    ['job:write', 'job:cancel', 'webhook:delete', 'inventory:write', 'backup:write'],
+    [
+      'rbac:read',
+      'auth:write',
+      'user:read',
+      'audit:read',
+      'backup:restore',
+      'workflow:approve',
+      'job:impersonate',
+    ],
+  ],
   ['approver', ['job:read', 'workflow:approve'], ['job:write', 'workflow:write', 'rbac:read']],
-  ['auditor', ['audit:read', 'rbac:read', 'user:read', 'backup:read'], ['job:write', 'workflow:approve', 'backup:restore']],
-  ['viewer', ['job:read', 'inventory:read', 'event:read'], ['rbac:read', 'auth:read', 'user:read', 'audit:read', 'backup:read', 'job:write']],
+  [
+    'auditor',
+    ['audit:read', 'rbac:read', 'user:read', 'backup:read'],
+    ['job:write', 'workflow:approve', 'backup:restore'],
+  ],
+  [
+    'viewer',
+    ['job:read', 'inventory:read', 'event:read'],
+    ['rbac:read', 'auth:read', 'user:read', 'audit:read', 'backup:read', 'job:write'],
+  ],
 ])('%s', (role, given, denied) => {
   expect(given.filter((permission) => !has(role, permission))).toEqual([]);
   expect(denied.filter((permission) => has(role, permission))).toEqual([]);

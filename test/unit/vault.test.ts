@@ -6,11 +6,15 @@ const key = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill) });
 const vault = createVault([key('a', 1), key('b', 2)]);
 
 test('what was sealed opens, in its place and with any of the keys', () => {
-  fc.assert(fc.property(fc.string({ unit: 'binary' }), fc.string(), (text, context) => {
-    const wellFormed = text.toWellFormed();
-    expect(vault.open(vault.seal(wellFormed, context), context)).toBe(wellFormed);
-    expect(vault.open(createVault([key('b', 2)]).seal(wellFormed, context), context)).toBe(wellFormed);
-  }));
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.string(), (text, context) => {
+      const wellFormed = text.toWellFormed();
+      expect(vault.open(vault.seal(wellFormed, context), context)).toBe(wellFormed);
+      expect(vault.open(createVault([key('b', 2)]).seal(wellFormed, context), context)).toBe(
+        wellFormed,
+      );
+    }),
+  );
 });
 
 test('two seals of one text differ', () => {
@@ -28,6 +32,8 @@ test('nothing opens that was changed, moved, or sealed with another key', () => 
     const flipped = Buffer.from(bytes);
     flipped[i] = (flipped[i] ?? 0) ^ 1;
     expect(() => vault.open(`v1.a.${flipped.toString('base64url')}`, 'here')).toThrow();
-    expect(() => vault.open(`v1.a.${bytes.subarray(0, i).toString('base64url')}`, 'here')).toThrow();
+    expect(() =>
+      vault.open(`v1.a.${bytes.subarray(0, i).toString('base64url')}`, 'here'),
+    ).toThrow();
   }
 });

@@ -18,8 +18,13 @@ test('a worker is killed while it takes a file in, three times: every row is the
   const root = admin(api);
   const start = () => startProcess({ ...api.env, HOLDFAST_ROLE: 'worker' });
   let worker = await start();
-  const file = ['cidr', ...Array.from({ length: ROWS }, (_, i) => `10.${i >> 8}.${i & 255}.0/24`)].join('\n');
-  const { body: sent } = await root.post('/api/inventory/import?resource=prefixes', file, { 'content-type': 'text/csv' });
+  const file = [
+    'cidr',
+    ...Array.from({ length: ROWS }, (_, i) => `10.${i >> 8}.${i & 255}.0/24`),
+  ].join('\n');
+  const { body: sent } = await root.post('/api/inventory/import?resource=prefixes', file, {
+    'content-type': 'text/csv',
+  });
   const read = async () => (await root.get(`/api/inventory/imports/${sent.id as string}`)).body;
   for (let kills = 0; kills < 3; kills++) {
     const before = (await read()).done as number;
@@ -29,11 +34,22 @@ test('a worker is killed while it takes a file in, three times: every row is the
   }
   const done = await eventually(read, (now) => now.done === ROWS, { withinMs: 90_000 });
   expect(done.counts).toEqual({ created: ROWS, updated: 0, deleted: 0, invalid: 0, conflict: 0 });
-  const job = await eventually(async () => (await root.get(`/api/jobs/${sent.jobId as string}`)).body, ({ status }) => status === 'succeeded', { withinMs: 45_000 });
+  const job = await eventually(
+    async () => (await root.get(`/api/jobs/${sent.jobId as string}`)).body,
+    ({ status }) => status === 'succeeded',
+    { withinMs: 45_000 },
+  );
   expect(job.attempts).toBeGreaterThan(1);
   const { db } = api.deps;
-  const count = async (table: string, where: object = {}) => Number((await db(table).where(where).count('* as n'))[0]?.n);
-  expect([await count('prefixes'), await count('audit_entries', { action: 'inventory.prefix.create' }), await count('events', { type: 'inventory.prefix.created' })]).toEqual([ROWS, ROWS, ROWS]);
-  const { rows } = await db.raw('SELECT count(*) AS n FROM import_rows AS r JOIN prefixes AS p ON p.id = r.record_id');
+  const count = async (table: string, where: object = {}) =>
+    Number((await db(table).where(where).count('* as n'))[0]?.n);
+  expect([
+    await count('prefixes'),
+    await count('audit_entries', { action: 'inventory.prefix.create' }),
+    await count('events', { type: 'inventory.prefix.created' }),
+  ]).toEqual([ROWS, ROWS, ROWS]);
+  const { rows } = await db.raw(
+    'SELECT count(*) AS n FROM import_rows AS r JOIN prefixes AS p ON p.id = r.record_id',
+  );
   expect(rows[0].n).toBe(ROWS);
 }, 240_000);

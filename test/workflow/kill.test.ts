@@ -16,23 +16,38 @@ afterAll(() => api.stop());
 
 const startWorker = () => startProcess({ ...api.env, HOLDFAST_ROLE: 'worker' });
 const sleepJob = async (durationMs: number, maxAttempts = 3) =>
-  (await api.client.post('/api/jobs', {
-    type: 'core.sleep', payload: { durationMs }, retryPolicy: { maxAttempts, initialIntervalSeconds: 0.1 },
-  })).body;
+  (
+    await api.client.post('/api/jobs', {
+      type: 'core.sleep',
+      payload: { durationMs },
+      retryPolicy: { maxAttempts, initialIntervalSeconds: 0.1 },
+    })
+  ).body;
 const read = async (id: string) => (await api.client.get(`/api/jobs/${id}`)).body;
-const untilStatus = (id: string, status: string) => eventually(() => read(id), (job) => job.status === status, { withinMs: 45_000 });
+const untilStatus = (id: string, status: string) =>
+  eventually(
+    () => read(id),
+    (job) => job.status === status,
+    { withinMs: 45_000 },
+  );
 
 test('killed between commit and start: the next process starts the job, once', async () => {
   const database = await createDatabase();
   const env = testEnv(database.url);
-  const cut = await startProcess({ ...env, HOLDFAST_ROLE: 'api', TEMPORAL_ADDRESS: `127.0.0.1:${await freePort(0)}` });
+  const cut = await startProcess({
+    ...env,
+    HOLDFAST_ROLE: 'api',
+    TEMPORAL_ADDRESS: `127.0.0.1:${await freePort(0)}`,
+  });
   const client = createClient(cut.base);
   const made = await client.post('/api/jobs', { type: 'core.echo', payload: { kept: true } });
   expect(made.status).toBe(201);
   await cut.kill();
 
   const next = await startProcess(env);
-  const done = await createClient(next.base).get(`/api/jobs/${made.body.id}`, { prefer: 'wait=40' });
+  const done = await createClient(next.base).get(`/api/jobs/${made.body.id}`, {
+    prefer: 'wait=40',
+  });
   expect(done.body).toMatchObject({ status: 'succeeded', attempts: 1, result: { kept: true } });
   expect(await next.terminate()).toBe(0);
   await database.drop();
@@ -46,7 +61,9 @@ test('killed in the middle of an attempt: another worker takes the job up', asyn
   const other = await startWorker();
   const done = await untilStatus(job.id, 'succeeded');
   expect(done).toMatchObject({ attempts: 2, retryCount: 1 });
-  expect(done.logs.filter((l: any) => /started/.test(l.message)).map((l: any) => l.attempt)).toEqual([1, 2]);
+  expect(
+    done.logs.filter((l: any) => /started/.test(l.message)).map((l: any) => l.attempt),
+  ).toEqual([1, 2]);
   const ends = await api.deps.db('events').where({ subject_id: job.id, type: 'job.succeeded' });
   expect(ends).toHaveLength(1);
   await other.terminate();
@@ -80,7 +97,10 @@ test('a job cancelled while no worker is there is cancelled when one comes, with
   const cancelled = await api.client.post(`/api/jobs/${job.id}/cancel`);
   expect(cancelled.body).toMatchObject({ status: 'cancelled', attempts: 0 });
   const worker = await startWorker();
-  const state = await eventually(() => api.deps.inspect(job.workflowId), (s) => s.found && s.status !== 'running');
+  const state = await eventually(
+    () => api.deps.inspect(job.workflowId),
+    (s) => s.found && s.status !== 'running',
+  );
   expect(state.found && ['cancelled', 'completed']).toContain(state.found && state.status);
   expect(await read(job.id)).toMatchObject({ status: 'cancelled', attempts: 0, startedAt: null });
   await worker.terminate();

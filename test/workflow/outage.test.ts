@@ -14,8 +14,10 @@ let app: TestApp;
 
 const startServer = async () =>
   startTemporal({
-    binary: process.env.TEST_TEMPORAL_BINARY ?? '', ...ports,
-    dbFile: path.join(folder, 'temporal.db'), logFile: path.join(folder, 'temporal.log'),
+    binary: process.env.TEST_TEMPORAL_BINARY ?? '',
+    ...ports,
+    dbFile: path.join(folder, 'temporal.db'),
+    logFile: path.join(folder, 'temporal.log'),
   });
 
 beforeAll(async () => {
@@ -32,7 +34,9 @@ afterAll(async () => {
 
 test('fifty jobs created while Temporal is away are all taken, and run once when it is back', async () => {
   const echo = (n: number) => ({ type: 'core.echo', payload: { n } });
-  expect((await app.client.post('/api/jobs', echo(-1), { prefer: 'wait=20' })).body.status).toBe('succeeded');
+  expect((await app.client.post('/api/jobs', echo(-1), { prefer: 'wait=20' })).body.status).toBe(
+    'succeeded',
+  );
   await server.stop();
 
   const tookMs: number[] = [];
@@ -47,7 +51,10 @@ test('fifty jobs created while Temporal is away are all taken, and run once when
   expect(made.map((answer) => answer.status)).toEqual(Array(50).fill(201));
   expect(Math.max(...tookMs)).toBeLessThan(1_500);
   const ready = await fetch(`${app.client.base}/readyz`);
-  expect(await ready.json()).toMatchObject({ status: 'degraded', parts: { postgres: 'ready', temporal: 'away' } });
+  expect(await ready.json()).toMatchObject({
+    status: 'degraded',
+    parts: { postgres: 'ready', temporal: 'away' },
+  });
   expect(ready.status).toBe(200);
 
   server = await startServer();
@@ -59,8 +66,14 @@ test('fifty jobs created while Temporal is away are all taken, and run once when
   );
   const jobs = await app.deps.db('jobs').whereIn('id', ids);
   expect(jobs.map((job: any) => job.attempts)).toEqual(Array(50).fill(1));
-  const ends = await app.deps.db('events').whereIn('subject_id', ids).where({ type: 'job.succeeded' });
+  const ends = await app.deps
+    .db('events')
+    .whereIn('subject_id', ids)
+    .where({ type: 'job.succeeded' });
   expect(new Set(ends.map((event: any) => event.subject_id)).size).toBe(50);
   expect(ends).toHaveLength(50);
-  await eventually(() => app.deps.db('outbox'), (rows) => rows.length === 0);
+  await eventually(
+    () => app.deps.db('outbox'),
+    (rows) => rows.length === 0,
+  );
 });

@@ -4,12 +4,33 @@ import { addressRules, rangeRules } from './addresses.ts';
 import { customFieldRules, tagRules } from './customFields.ts';
 import { cableRules, deviceRules, interfaceRules } from './machines.ts';
 import { vlanGroupRules, vlanRules, vrfRules } from './networks.ts';
-import { deviceTypeRules, locationRules, rackRules, regionRules, siteRules, tenantRules } from './places.ts';
+import {
+  deviceTypeRules,
+  locationRules,
+  rackRules,
+  regionRules,
+  siteRules,
+  tenantRules,
+} from './places.ts';
 import { prefixRules } from './prefixes.ts';
 
 /** What holds for a resource beside its schema, its references and its unique fields. */
 export const RULES: Readonly<Partial<Record<ResourceName, Rules>>> = {
-  tenants: tenantRules, regions: regionRules, sites: siteRules, locations: locationRules, racks: rackRules, 'device-types': deviceTypeRules,
-  devices: deviceRules, interfaces: interfaceRules, cables: cableRules, vrfs: vrfRules, 'vlan-groups': vlanGroupRules, vlans: vlanRules,
-  prefixes: prefixRules, 'ip-ranges': rangeRules, 'ip-addresses': addressRules, tags: tagRules, 'custom-fields': customFieldRules,
+  tenants: tenantRules,
+  regions: regionRules,
+  sites: siteRules,
+  locations: locationRules,
+  racks: rackRules,
+  'device-types': deviceTypeRules,
+  devices: deviceRules,
+  interfaces: interfaceRules,
+  cables: cableRules,
+  vrfs: vrfRules,
+  'vlan-groups': vlanGroupRules,
+  vlans: vlanRules,
+  prefixes: prefixRules,
+  'ip-ranges': rangeRules,
+  'ip-addresses': addressRules,
+  tags: tagRules,
+  'custom-fields': customFieldRules,
 };

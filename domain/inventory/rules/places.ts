@@ -7,7 +7,12 @@ import { PLATFORM } from '../../scope.ts';
 import { gathering } from '../world.ts';
 
 /** An error when a record that this one names stands at another site. */
-export function mustBeAtSite(draft: Draft, field: string, resource: ResourceName, siteId: unknown): void {
+export function mustBeAtSite(
+  draft: Draft,
+  field: string,
+  resource: ResourceName,
+  siteId: unknown,
+): void {
   const { after, world } = draft;
   if (!draft.sound(field, 'siteId') || typeof after[field] !== 'string') return;
   const other = world.get(resource, after[field]);
@@ -15,17 +20,25 @@ export function mustBeAtSite(draft: Draft, field: string, resource: ResourceName
 }
 
 /** A conflict for each record that refers to this one, when a field that they rely on would change. */
-function mustBeUnused(draft: Draft, users: readonly { resource: ResourceName; field: string }[], because: string): void {
+function mustBeUnused(
+  draft: Draft,
+  users: readonly { resource: ResourceName; field: string }[],
+  because: string,
+): void {
   for (const { resource, field } of users) {
     for (const row of draft.world.where(resource, [field], [draft.after.id]).slice(0, 10)) {
-      draft.conflict('in_use', `${because}: ${resource} ${labelOf(RESOURCES[resource], row)}`, { resource, row });
+      draft.conflict('in_use', `${because}: ${resource} ${labelOf(RESOURCES[resource], row)}`, {
+        resource,
+        row,
+      });
     }
   }
 }
 
 function checkCircle(draft: Draft, resource: 'regions' | 'locations'): void {
   const { after, world } = draft;
-  if (!draft.changes('parentId') || !draft.sound('parentId') || typeof after.parentId !== 'string') return;
+  if (!draft.changes('parentId') || !draft.sound('parentId') || typeof after.parentId !== 'string')
+    return;
   world.fact(resource === 'regions' ? 'regionsAbove' : 'locationsAbove', after.parentId);
   let above: string | null = after.parentId;
   while (above !== null) {
@@ -44,7 +57,15 @@ export const locationRules: Rules = {
     checkCircle(draft, 'locations');
     mustBeAtSite(draft, 'parentId', 'locations', draft.after.siteId);
     if (draft.before && draft.changes('siteId')) {
-      mustBeUnused(draft, [{ resource: 'locations', field: 'parentId' }, { resource: 'racks', field: 'locationId' }, { resource: 'devices', field: 'locationId' }], 'stands at the same site');
+      mustBeUnused(
+        draft,
+        [
+          { resource: 'locations', field: 'parentId' },
+          { resource: 'racks', field: 'locationId' },
+          { resource: 'devices', field: 'locationId' },
+        ],
+        'stands at the same site',
+      );
     }
   },
 };
@@ -53,15 +74,31 @@ export const locationRules: Rules = {
 type Mount = { low: number; high: number; front: boolean; rear: boolean };
 
 function mountOf(device: Row, type: Row): Mount {
-  const [low, height, full] = [Number(device.position), Number(type.uHeight), type.fullDepth === true];
-  return { low, high: low + height - 1, front: full || device.face === 'front', rear: full || device.face === 'rear' };
+  const [low, height, full] = [
+    Number(device.position),
+    Number(type.uHeight),
+    type.fullDepth === true,
+  ];
+  return {
+    low,
+    high: low + height - 1,
+    front: full || device.face === 'front',
+    rear: full || device.face === 'rear',
+  };
 }
 
 const collide = (one: Mount, other: Mount): boolean =>
-  one.low <= other.high && other.low <= one.high && ((one.front && other.front) || (one.rear && other.rear));
+  one.low <= other.high &&
+  other.low <= one.high &&
+  ((one.front && other.front) || (one.rear && other.rear));
 
 /** The mounted devices of a rack that are in the way of one. */
-function inTheWay({ world }: Draft, device: Row, mount: Mount, typeOf: (row: Row) => Row | undefined): Row[] {
+function inTheWay(
+  { world }: Draft,
+  device: Row,
+  mount: Mount,
+  typeOf: (row: Row) => Row | undefined,
+): Row[] {
   const found: Row[] = [];
   gathering(world.where('devices', ['rackId'], [device.rackId]), (other) => {
     if (other.id === device.id || typeof other.position !== 'number') return;
@@ -78,7 +115,12 @@ export function checkMount(draft: Draft): void {
   if (after.position === null) return;
   if (after.rackId === null) draft.error('position', 'without_rack', 'needs a rack');
   if (after.face === null) draft.error('face', 'required', 'is required where there is a position');
-  if (after.rackId === null || after.face === null || !draft.changes('rackId', 'position', 'face', 'deviceTypeId')) return;
+  if (
+    after.rackId === null ||
+    after.face === null ||
+    !draft.changes('rackId', 'position', 'face', 'deviceTypeId')
+  )
+    return;
   const rack = typeof after.rackId === 'string' ? world.get('racks', after.rackId) : undefined;
   const type = world.get('device-types', String(after.deviceTypeId));
   if (!rack || !type) return;
@@ -88,11 +130,22 @@ export function checkMount(draft: Draft): void {
   }
   const mount = mountOf(after, type);
   if (mount.high > Number(rack.uHeight)) {
-    draft.error('position', 'too_high', `units ${mount.low} to ${mount.high} do not fit a rack of ${String(rack.uHeight)}`);
+    draft.error(
+      'position',
+      'too_high',
+      `units ${mount.low} to ${mount.high} do not fit a rack of ${String(rack.uHeight)}`,
+    );
     return;
   }
-  for (const other of inTheWay(draft, after, mount, (row) => world.get('device-types', String(row.deviceTypeId)))) {
-    draft.conflict('units_taken', `device ${String(other.name)} takes units that this one would`, { resource: 'devices', row: other }, 'position');
+  for (const other of inTheWay(draft, after, mount, (row) =>
+    world.get('device-types', String(row.deviceTypeId)),
+  )) {
+    draft.conflict(
+      'units_taken',
+      `device ${String(other.name)} takes units that this one would`,
+      { resource: 'devices', row: other },
+      'position',
+    );
   }
 }
 
@@ -101,12 +154,26 @@ export const rackRules: Rules = {
     const { before, after, world } = draft;
     mustBeAtSite(draft, 'locationId', 'locations', after.siteId);
     if (!before) return;
-    if (draft.changes('siteId')) mustBeUnused(draft, [{ resource: 'devices', field: 'rackId' }], 'stands in the rack');
-    if (!draft.changes('uHeight') || !draft.sound('uHeight') || Number(after.uHeight) >= Number(before.uHeight)) return;
+    if (draft.changes('siteId'))
+      mustBeUnused(draft, [{ resource: 'devices', field: 'rackId' }], 'stands in the rack');
+    if (
+      !draft.changes('uHeight') ||
+      !draft.sound('uHeight') ||
+      Number(after.uHeight) >= Number(before.uHeight)
+    )
+      return;
     gathering(world.where('devices', ['rackId'], [after.id]), (device) => {
-      const type = typeof device.position === 'number' ? world.get('device-types', String(device.deviceTypeId)) : undefined;
+      const type =
+        typeof device.position === 'number'
+          ? world.get('device-types', String(device.deviceTypeId))
+          : undefined;
       if (type && mountOf(device, type).high > Number(after.uHeight)) {
-        draft.conflict('in_use', `device ${String(device.name)} takes units above`, { resource: 'devices', row: device }, 'uHeight');
+        draft.conflict(
+          'in_use',
+          `device ${String(device.name)} takes units above`,
+          { resource: 'devices', row: device },
+          'uHeight',
+        );
       }
     });
   },
@@ -115,22 +182,37 @@ export const rackRules: Rules = {
 export const deviceTypeRules: Rules = {
   write(draft) {
     const { before, after, world } = draft;
-    if (!before || !draft.changes('uHeight', 'fullDepth') || !draft.sound('uHeight', 'fullDepth')) return;
+    if (!before || !draft.changes('uHeight', 'fullDepth') || !draft.sound('uHeight', 'fullDepth'))
+      return;
     gathering(world.where('devices', ['deviceTypeId'], [after.id]), (device) => {
       if (typeof device.position !== 'number') return;
       const mount = mountOf(device, after);
       const rack = world.get('racks', String(device.rackId));
-      const typeOf = (row: Row) => (row.deviceTypeId === after.id ? after : world.get('device-types', String(row.deviceTypeId)));
-      const fits = after.uHeight !== 0 && mount.high <= Number(rack?.uHeight) && inTheWay(draft, device, mount, typeOf).length === 0;
-      if (!fits) draft.conflict('in_use', `device ${String(device.name)} would not fit its rack any more`, { resource: 'devices', row: device });
+      const typeOf = (row: Row) =>
+        row.deviceTypeId === after.id ? after : world.get('device-types', String(row.deviceTypeId));
+      const fits =
+        after.uHeight !== 0 &&
+        mount.high <= Number(rack?.uHeight) &&
+        inTheWay(draft, device, mount, typeOf).length === 0;
+      if (!fits)
+        draft.conflict('in_use', `device ${String(device.name)} would not fit its rack any more`, {
+          resource: 'devices',
+          row: device,
+        });
     });
   },
 };
 
 /** Rights and accounts that stand at a place, as conflicts. */
 function mustHaveNoOutsiders(draft: Draft, { name }: Resource): void {
-  for (const { resource, id, label } of draft.world.factNow('outsiders', `${name}/${draft.after.id}`)) {
-    draft.conflict('in_use', `is used by ${resource} ${label}`, { resource, row: { id, version: 0 } });
+  for (const { resource, id, label } of draft.world.factNow(
+    'outsiders',
+    `${name}/${draft.after.id}`,
+  )) {
+    draft.conflict('in_use', `is used by ${resource} ${label}`, {
+      resource,
+      row: { id, version: 0 },
+    });
   }
 }
 
