@@ -1,5 +1,5 @@
 import type { Log } from '../platform/log.ts';
-import type { ApprovalRuns } from '../services/approvalRuns.ts';
+import type { ApprovalRuns } from '../services/approvals/execution.ts';
 import type { ApprovalStep } from '../temporal/contracts.ts';
 import { beating, withoutData } from './withoutData.ts';
 

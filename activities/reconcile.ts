@@ -1,7 +1,7 @@
 import type { Log } from '../platform/log.ts';
 import type { ApprovalReconcile } from '../services/approvalReconcile.ts';
 import type { BackupReconcile } from '../services/backups/reconcile.ts';
-import type { Reconcile } from '../services/reconcile.ts';
+import type { Reconcile } from '../services/jobs/reconcile.ts';
 import { beating } from './withoutData.ts';
 
 export type ReconcileActivities = ReturnType<typeof createReconcileActivities>;

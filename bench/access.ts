@@ -1,13 +1,13 @@
 import { Agent, request } from 'undici';
-import { openDatabase, type Knex } from '../db/knex.ts';
-import { emptyTrail, writeTrail } from '../db/trail.ts';
+import { openDatabase, type Knex } from '../db/core/knex.ts';
+import { emptyTrail, writeTrail } from '../db/core/unitOfWork.ts';
 import { Job } from '../db/models/Job.ts';
-import { sealAudit } from '../db/auditChain.ts';
-import { DEFAULT_RETRY } from '../domain/retry.ts';
+import { sealAudit } from '../db/audit/chain.ts';
+import { DEFAULT_RETRY } from '../domain/jobs/retry.ts';
 import { createIds } from '../platform/ids.ts';
 import { createLog } from '../platform/log.ts';
-import { createPasswords } from '../services/passwords.ts';
-import { startBed, startProgram } from './bed.ts';
+import { createPasswords } from '../services/auth/passwords.ts';
+import { startBed, startProgram } from './fixture.ts';
 import { load } from './load.ts';
 import { ms, perSecond, quantile, type Result } from './report.ts';
 

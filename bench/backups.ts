@@ -4,11 +4,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { openDatabase } from '../db/knex.ts';
-import { migrateUp } from '../db/migrate.ts';
+import { openDatabase } from '../db/core/knex.ts';
+import { migrateUp } from '../db/core/migrate.ts';
 import { freePort } from '../dev/freePort.ts';
 import { createLog } from '../platform/log.ts';
-import { ROOT, startBed, startProgram, type BenchProcess } from './bed.ts';
+import { ROOT, startBed, startProgram, type BenchProcess } from './fixture.ts';
 import type { Result } from './report.ts';
 
 const run = promisify(execFile);

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { startBed, startProgram } from './bed.ts';
+import { startBed, startProgram } from './fixture.ts';
 import { load, type Load } from './load.ts';
 import { ms, perSecond, quantile, type Result } from './report.ts';
 

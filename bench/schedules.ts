@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { startBed, startProgram } from './bed.ts';
+import { startBed, startProgram } from './fixture.ts';
 import { load } from './load.ts';
 import { ms, quantile, type Result } from './report.ts';
 

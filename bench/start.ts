@@ -4,7 +4,7 @@ import path from 'node:path';
 import { request } from 'undici';
 import packageJson from '../package.json' with { type: 'json' };
 import { freePort } from '../dev/freePort.ts';
-import { startProgram } from './bed.ts';
+import { startProgram } from './fixture.ts';
 import { load } from './load.ts';
 import { quantile, type Result } from './report.ts';
 

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import path from 'node:path';
 import { compose, type Deps } from '../composition.ts';
-import { demoData } from '../dev/demoData.ts';
-import { runningStack } from '../dev/running.ts';
-import { systemCaller } from '../domain/caller.ts';
-import { PLATFORM } from '../domain/scope.ts';
+import { demoData } from '../processes/cli/demoEstate.ts';
+import { runningStack } from '../dev/runningStack.ts';
+import { systemCaller } from '../domain/shared/caller.ts';
+import { PLATFORM } from '../domain/access/scope.ts';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
 

@@ -1,11 +1,11 @@
 import { transaction, type Model, type Transaction } from 'objection';
-import type { Knex } from './knex.ts';
-import type { Caller, IdempotencyClaim } from '../domain/caller.ts';
-import { AppError } from '../domain/errors.ts';
-import type { EventData, EventType } from '../domain/events.ts';
+import type { Knex } from './core/knex.ts';
+import type { Caller, IdempotencyClaim } from '../domain/shared/caller.ts';
+import { AppError } from '../domain/shared/errors.ts';
+import type { EventData, EventType } from '../domain/events/events.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
-import { fulfilKey } from './idempotency.ts';
+import { fulfilKey } from './core/idempotency.ts';
 import {
   NOTHING_CHANGED,
   OUTBOX_TOPIC,
@@ -17,7 +17,7 @@ import {
   type OwedTask,
   type Subject,
   type Trail,
-} from './trail.ts';
+} from './core/unitOfWork.ts';
 
 /** `tenantId`: whose trail it is, where that is not the caller's. */
 type AuditDetail = { before?: object; after?: object; outcome?: AuditOutcome; tenantId?: string };

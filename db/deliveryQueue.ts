@@ -1,5 +1,5 @@
-import type { Knex } from './knex.ts';
-import type { DeliveryRetryPolicy } from '../domain/webhooks.ts';
+import type { Knex } from './core/knex.ts';
+import type { DeliveryRetryPolicy } from '../domain/webhooks/webhooks.ts';
 
 /** Names the lock under which jobs are made for deliveries: one process at a time, so that room is counted right. */
 const QUEUE_LOCK = 7_203_116;

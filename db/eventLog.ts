@@ -1,8 +1,8 @@
-import type { Knex } from './knex.ts';
-import { cutPage, whereGiven, type Page } from './keyset.ts';
+import type { Knex } from './core/knex.ts';
+import { cutPage, whereGiven, type Page } from './core/keyset.ts';
 import { Event } from './models/Event.ts';
-import { whereInScope } from './scopeSql.ts';
-import type { Scope } from '../domain/scope.ts';
+import { whereInScope } from './core/scopeSql.ts';
+import type { Scope } from '../domain/access/scope.ts';
 
 export type EventFilter = {
   type?: readonly string[];

@@ -1,6 +1,6 @@
-import type { Knex } from './knex.ts';
-import { EVERY_EVENT } from '../domain/events.ts';
-import { PLATFORM } from '../domain/scope.ts';
+import type { Knex } from './core/knex.ts';
+import { EVERY_EVENT } from '../domain/events/events.ts';
+import { PLATFORM } from '../domain/access/scope.ts';
 import type { Ids } from '../platform/ids.ts';
 
 type Replay = {

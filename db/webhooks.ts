@@ -1,4 +1,4 @@
-import type { Knex } from './knex.ts';
+import type { Knex } from './core/knex.ts';
 
 /** Whoever adds a webhook to a tenant is alone there until the transaction ends, so that they can be counted. */
 export const lockWebhooks = async (trx: Knex, tenantId: string): Promise<void> =>

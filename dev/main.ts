@@ -1,14 +1,14 @@
 import path from 'node:path';
 import { startProcess } from '../api/process.ts';
-import { stopOnSignals } from '../api/stopOnSignals.ts';
+import { stopOnSignals } from '../processes/shutdown.ts';
 import { installRuntime } from '../composition.ts';
-import { openDatabase } from '../db/knex.ts';
-import { migrateUp } from '../db/migrate.ts';
+import { openDatabase } from '../db/core/knex.ts';
+import { migrateUp } from '../db/core/migrate.ts';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
 import { freePort } from './freePort.ts';
 import { masterKeys } from './masterKeys.ts';
-import { endLeftovers } from './leftovers.ts';
+import { endLeftovers } from './orphanProcesses.ts';
 import { FolderInUse, lockFolder } from './lock.ts';
 import { createSay } from './say.ts';
 import { dataFolder, notesIn, startStack } from './stack.ts';

@@ -1,7 +1,7 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { freePort } from './freePort.ts';
-import { endLeftovers, forgetParts, noteParts, type Part } from './leftovers.ts';
+import { endLeftovers, forgetParts, noteParts, type Part } from './orphanProcesses.ts';
 import { ensureDatabase, startPostgres } from './postgres.ts';
 import type { Say } from './say.ts';
 import { startTemporal } from './temporal.ts';

@@ -1,5 +1,5 @@
-import { PLATFORM } from './scope.ts';
-import type { Permission } from './permissions.ts';
+import { PLATFORM } from './access/scope.ts';
+import type { Permission } from './access/permissions.ts';
 
 /** What a backup is made of, in the order in which it is restored: what is referred to comes first. */
 export const SECTIONS = [

@@ -1,8 +1,8 @@
 import type { TObject } from 'typebox';
-import type { Caller } from './caller.ts';
-import type { JobSource, LogLevel } from './jobs.ts';
-import type { Permission } from './permissions.ts';
-import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
+import type { Caller } from './shared/caller.ts';
+import type { JobSource, LogLevel } from './jobs/jobs.ts';
+import type { Permission } from './access/permissions.ts';
+import { DEFAULT_RETRY, type RetryPolicy } from './jobs/retry.ts';
 
 /**
  * Where an attempt runs. `inline`: short work without a network, one round trip to Temporal.

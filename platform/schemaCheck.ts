@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
-import type { FieldError } from '../domain/errors.ts';
+import type { FieldError } from '../domain/shared/errors.ts';
 
 export type SchemaError = Omit<FieldError, 'in'>;
 

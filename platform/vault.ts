@@ -1,4 +1,4 @@
-import { AppError } from '../domain/errors.ts';
+import { AppError } from '../domain/shared/errors.ts';
 import { openBytes, sealBytes, type NamedKey } from './aesGcm.ts';
 
 export type Vault = ReturnType<typeof createVault>;

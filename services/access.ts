@@ -1,7 +1,7 @@
-import type { Caller } from '../domain/caller.ts';
-import { AppError } from '../domain/errors.ts';
-import type { Permission } from '../domain/permissions.ts';
-import type { Role } from '../domain/roles.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { AppError } from '../domain/shared/errors.ts';
+import type { Permission } from '../domain/access/permissions.ts';
+import type { Role } from '../domain/access/roles.ts';
 import {
   covers,
   isNowhere,
@@ -10,10 +10,10 @@ import {
   type Place,
   type Rights,
   type Scope,
-} from '../domain/scope.ts';
-import type { Knex } from '../db/knex.ts';
+} from '../domain/access/scope.ts';
+import type { Knex } from '../db/core/knex.ts';
 import type { Audit } from './audit.ts';
-import type { UserRights } from './rights.ts';
+import type { UserRights } from './access/rights.ts';
 
 export type Access = ReturnType<typeof createAccess>;
 

@@ -1,9 +1,9 @@
-import { findReasons, findStanding, principalsOf, type Reason } from '../db/access.ts';
-import type { Knex } from '../db/knex.ts';
-import type { Caller } from '../domain/caller.ts';
-import { notFound } from '../domain/errors.ts';
-import { PERMISSIONS, type Permission } from '../domain/permissions.ts';
-import { covers, isNowhere, scopeOf, type Place } from '../domain/scope.ts';
+import { findReasons, findStanding, principalsOf, type Reason } from '../db/access/access.ts';
+import type { Knex } from '../db/core/knex.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { notFound } from '../domain/shared/errors.ts';
+import { PERMISSIONS, type Permission } from '../domain/access/permissions.ts';
+import { covers, isNowhere, scopeOf, type Place } from '../domain/access/scope.ts';
 import type { Access } from './access.ts';
 import { resolveTarget, type TargetRequest } from './target.ts';
 

@@ -1,16 +1,16 @@
-import { decisionsOf } from '../db/approvals.ts';
-import type { Knex } from '../db/knex.ts';
+import { decisionsOf } from '../db/approvals/approvals.ts';
+import type { Knex } from '../db/core/knex.ts';
 import type { Approval } from '../db/models/Approval.ts';
-import { APPLY, contentHash, STALE_PLAN } from '../domain/approvals.ts';
-import { AppError } from '../domain/errors.ts';
+import { APPLY, contentHash, STALE_PLAN } from '../domain/approvals/approvals.ts';
+import { AppError } from '../domain/shared/errors.ts';
 import { permissionsFor } from '../domain/jobType.ts';
 import { planDifference } from '../domain/inventory/frozenPlan.ts';
-import type { Rights } from '../domain/scope.ts';
+import type { Rights } from '../domain/access/scope.ts';
 import type { Access } from './access.ts';
-import { asRequester, boundPayload, type ExecutionEnd } from './approvalTrail.ts';
+import { asRequester, boundPayload, type ExecutionEnd } from './approvals/approvalAudit.ts';
 import type { InventoryWrites } from './inventory/writes.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
-import type { UserRights } from './rights.ts';
+import type { UserRights } from './access/rights.ts';
 
 export type ApprovalChecks = ReturnType<typeof createApprovalChecks>;
 

@@ -1,8 +1,8 @@
-import { takeUnsettledApprovals } from '../db/approvals.ts';
+import { takeUnsettledApprovals } from '../db/approvals/approvals.ts';
 import type { Commit } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import type { Approval } from '../db/models/Approval.ts';
-import { systemCaller } from '../domain/caller.ts';
+import { systemCaller } from '../domain/shared/caller.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import {
@@ -12,8 +12,8 @@ import {
   type DispatchTask,
   type InspectWorkflow,
 } from '../temporal/contracts.ts';
-import type { ApprovalRuns } from './approvalRuns.ts';
-import { approvalSubject } from './approvalTrail.ts';
+import type { ApprovalRuns } from './approvals/execution.ts';
+import { approvalSubject } from './approvals/approvalAudit.ts';
 import { inRounds } from './inRounds.ts';
 
 export type ApprovalReconcile = ReturnType<typeof createApprovalReconcile>;

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { findHolders, findRoles } from '../db/access.ts';
-import { namesOf } from '../db/approvals.ts';
+import { findHolders, findRoles } from '../db/access/access.ts';
+import { namesOf } from '../db/approvals/approvals.ts';
 import type { Commit } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Approval, ApprovalAssignee } from '../db/models/Approval.ts';
 import {
   APPLY,
@@ -13,21 +13,21 @@ import {
   MAX_PLANNED_EFFECTS,
   normalName,
   type ApprovalContent,
-} from '../domain/approvals.ts';
-import type { Caller } from '../domain/caller.ts';
-import { AppError, invalidField, invalidFields, type FieldError } from '../domain/errors.ts';
+} from '../domain/approvals/approvals.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { AppError, invalidField, invalidFields, type FieldError } from '../domain/shared/errors.ts';
 import { freeze, type FrozenPlan } from '../domain/inventory/frozenPlan.ts';
 import { isValid, type Mutation, type Planned } from '../domain/inventory/planning.ts';
 import { permissionsFor } from '../domain/jobType.ts';
-import { contains, PLATFORM, type Place } from '../domain/scope.ts';
+import { contains, PLATFORM, type Place } from '../domain/access/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import { startApproval, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
-import { approvalEvent, approvalSubject, approvalView } from './approvalTrail.ts';
+import { approvalEvent, approvalSubject, approvalView } from './approvals/approvalAudit.ts';
 import type { InventoryWrites } from './inventory/writes.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
-import { authorityOf } from './rights.ts';
+import { authorityOf } from './access/rights.ts';
 import { resolveTarget } from './target.ts';
 
 export type ApprovalRequests = ReturnType<typeof createApprovalRequests>;

@@ -10,11 +10,11 @@ import {
   type ApprovalFilter,
   type Assignees,
   type Reader,
-} from '../db/approvals.ts';
-import type { Changes } from '../db/changes.ts';
+} from '../db/approvals/approvals.ts';
+import type { Changes } from '../db/core/notifications.ts';
 import type { Commit, Work } from '../db/commit.ts';
-import type { Page, PageRequest } from '../db/keyset.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Page, PageRequest } from '../db/core/keyset.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Approval, ApprovalComment, ApprovalDecision } from '../db/models/Approval.ts';
 import {
   MAX_COMMENTS,
@@ -22,10 +22,10 @@ import {
   type ApprovalStatus,
   type DecisionOutcome,
   type DecisionRefusal,
-} from '../domain/approvals.ts';
-import type { Caller } from '../domain/caller.ts';
-import { AppError, checkVersion, notFound } from '../domain/errors.ts';
-import { covers, placeInWords, PLATFORM, scopeOfRole } from '../domain/scope.ts';
+} from '../domain/approvals/approvals.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { AppError, checkVersion, notFound } from '../domain/shared/errors.ts';
+import { covers, placeInWords, PLATFORM, scopeOfRole } from '../domain/access/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import { wakeApproval, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
@@ -38,12 +38,12 @@ import {
   placeOfApproval,
   tellClosed,
   type Closing,
-} from './approvalTrail.ts';
+} from './approvals/approvalAudit.ts';
 import type { Audit } from './audit.ts';
 import { createWaitForEnd, type WaitLimits } from './waitForEnd.ts';
 
 export type Approvals = ReturnType<typeof createApprovals>;
-export type { ApprovalFilter } from '../db/approvals.ts';
+export type { ApprovalFilter } from '../db/approvals/approvals.ts';
 
 /** A request as somebody sees it: who may decide about it, whether they may, whether they have, and whether it is their own. */
 export type Seen = {

@@ -1,6 +1,6 @@
 import type { Commit } from '../db/commit.ts';
-import type { Subject } from '../db/trail.ts';
-import type { Caller } from '../domain/caller.ts';
+import type { Subject } from '../db/core/unitOfWork.ts';
+import type { Caller } from '../domain/shared/caller.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { networkOf } from '../platform/network.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';

@@ -12,12 +12,12 @@ import {
   takePlace,
   type OwedDelivery,
 } from '../db/deliveryQueue.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Job } from '../db/models/Job.ts';
-import { systemCaller } from '../domain/caller.ts';
-import { isFinal } from '../domain/jobs.ts';
-import { PLATFORM } from '../domain/scope.ts';
-import { DELIVER, EXCHANGE_MS, retryPolicyOf } from '../domain/webhooks.ts';
+import { systemCaller } from '../domain/shared/caller.ts';
+import { isFinal } from '../domain/jobs/jobs.ts';
+import { PLATFORM } from '../domain/access/scope.ts';
+import { DELIVER, EXCHANGE_MS, retryPolicyOf } from '../domain/webhooks/webhooks.ts';
 import type { Log } from '../platform/log.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { JobEnds } from './jobEnds.ts';

@@ -1,6 +1,6 @@
-import { isLockTimeout } from '../db/constraints.ts';
-import type { Knex } from '../db/knex.ts';
-import { hasUnpublished, publishEvents } from '../db/publish.ts';
+import { isLockTimeout } from '../db/core/constraints.ts';
+import type { Knex } from '../db/core/knex.ts';
+import { hasUnpublished, publishEvents } from '../db/events/publish.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { Log } from '../platform/log.ts';

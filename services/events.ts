@@ -1,15 +1,15 @@
-import { deliveriesOf, type DeliveryView } from '../db/deliveryViews.ts';
+import { deliveriesOf, type DeliveryView } from '../db/webhooks/deliveryViews.ts';
 import {
   pageOfEvents,
   type EventFilter,
   type EventLogPage,
   type EventPage,
 } from '../db/eventLog.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Event } from '../db/models/Event.ts';
-import { whereInScope } from '../db/scopeSql.ts';
-import type { Caller } from '../domain/caller.ts';
-import { notFound } from '../domain/errors.ts';
+import { whereInScope } from '../db/core/scopeSql.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { notFound } from '../domain/shared/errors.ts';
 import type { Access } from './access.ts';
 import type { EventRelay } from './eventRelay.ts';
 

@@ -1,4 +1,4 @@
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Provider } from '../db/models/Provider.ts';
 import {
   findWaitingLogin,
@@ -6,20 +6,20 @@ import {
   keepOutcome,
   takeLogin,
   type LoginRow,
-} from '../db/providers.ts';
-import { AppError, notFound } from '../domain/errors.ts';
-import { SignInRefused, type Profile } from '../domain/providers.ts';
+} from '../db/auth/providers.ts';
+import { AppError, notFound } from '../domain/shared/errors.ts';
+import { SignInRefused, type Profile } from '../domain/auth/providers.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { Log } from '../platform/log.ts';
 import type { Vault } from '../platform/vault.ts';
-import type { Admission } from './admission.ts';
-import type { createOidc, OidcConfig, OidcPending } from './providerKinds/oidc.ts';
-import type { createSaml, SamlConfig, SamlPending } from './providerKinds/saml.ts';
-import type { Providers } from './providers.ts';
-import type { RequestSource, SessionTokens } from './sessions.ts';
+import type { Admission } from './auth/loginSession.ts';
+import type { createOidc, OidcConfig, OidcPending } from './auth/providers/kinds/oidc.ts';
+import type { createSaml, SamlConfig, SamlPending } from './auth/providers/kinds/saml.ts';
+import type { Providers } from './auth/providers/providers.ts';
+import type { RequestSource, SessionTokens } from './auth/sessions.ts';
 import type { Throttle } from './throttle.ts';
-import { newToken, tokenHash } from './tokens.ts';
+import { newToken, tokenHash } from './auth/tokens.ts';
 
 export type Federation = ReturnType<typeof createFederation>;
 

@@ -1,5 +1,5 @@
-import { withOutboxRow } from '../db/jobs.ts';
-import type { Knex } from '../db/knex.ts';
+import { withOutboxRow } from '../db/jobs/jobs.ts';
+import type { Knex } from '../db/core/knex.ts';
 import type { Log } from '../platform/log.ts';
 import { inTurns } from './inTurns.ts';
 

@@ -1,13 +1,13 @@
 import type { Work } from '../db/commit.ts';
-import { lockApproval } from '../db/approvals.ts';
-import { jobChange } from '../db/jobs.ts';
+import { lockApproval } from '../db/approvals/approvals.ts';
+import { jobChange } from '../db/jobs/jobs.ts';
 import type { Job } from '../db/models/Job.ts';
-import type { FinalJobStatus } from '../domain/jobs.ts';
-import { bufferedRun, lockScheduleOf } from '../db/schedules.ts';
+import type { FinalJobStatus } from '../domain/jobs/jobs.ts';
+import { bufferedRun, lockScheduleOf } from '../db/schedules/schedules.ts';
 import { cancelJob, releaseSchedule, type DispatchTask } from '../temporal/contracts.ts';
-import { endExecution, endOfJob } from './approvalTrail.ts';
+import { endExecution, endOfJob } from './approvals/approvalAudit.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
-import { eventData, jobEnded, jobLogged, subject, type JobView } from './jobTrail.ts';
+import { eventData, jobEnded, jobLogged, subject, type JobView } from './jobs/jobAudit.ts';
 
 export type JobEnds = ReturnType<typeof createJobEnds>;
 

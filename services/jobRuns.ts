@@ -1,23 +1,23 @@
 import { unlessNothing, type Commit, type Note } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
-import { claimAttempt, jobChange, noteJobChange, type JobGuard } from '../db/jobs.ts';
+import type { Knex } from '../db/core/knex.ts';
+import { claimAttempt, jobChange, noteJobChange, type JobGuard } from '../db/jobs/jobs.ts';
 import { Job } from '../db/models/Job.ts';
-import { systemCaller, type Caller } from '../domain/caller.ts';
-import { isFinal, MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../domain/jobs.ts';
+import { systemCaller, type Caller } from '../domain/shared/caller.ts';
+import { isFinal, MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../domain/jobs/jobs.ts';
 import { JobFailure, permissionsToRun, type JobType, type Lane } from '../domain/jobType.ts';
-import { mayRetry, retryDelayMs } from '../domain/retry.ts';
-import type { Rights } from '../domain/scope.ts';
+import { mayRetry, retryDelayMs } from '../domain/jobs/retry.ts';
+import type { Rights } from '../domain/access/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { jobWorkflowId, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
-import { createRunLog, type RunLog, type Taken } from './jobRunLog.ts';
+import { createRunLog, type RunLog, type Taken } from './jobs/runLog.ts';
 import type { JobEnds } from './jobEnds.ts';
-import { auditView, jobEnded, jobLogged, subject } from './jobTrail.ts';
+import { auditView, jobEnded, jobLogged, subject } from './jobs/jobAudit.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 import { persistently } from './persistently.ts';
-import type { UserRights } from './rights.ts';
+import type { UserRights } from './access/rights.ts';
 
 export type JobRuns = ReturnType<typeof createJobRuns>;
 

@@ -1,11 +1,11 @@
 import type { Work } from '../db/commit.ts';
 import { Job } from '../db/models/Job.ts';
-import type { Caller } from '../domain/caller.ts';
+import type { Caller } from '../domain/shared/caller.ts';
 import type { JobType } from '../domain/jobType.ts';
 import type { Ids } from '../platform/ids.ts';
 import { startJob, type DispatchTask, type JobRun } from '../temporal/contracts.ts';
-import { auditView, eventData, subject } from './jobTrail.ts';
-import { newJob, type JobOrigin, type JobRequest } from './newJob.ts';
+import { auditView, eventData, subject } from './jobs/jobAudit.ts';
+import { newJob, type JobOrigin, type JobRequest } from './jobs/newJob.ts';
 
 export type JobStarts = ReturnType<typeof createJobStarts>;
 

@@ -1,14 +1,14 @@
 import type { Note } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
-import { claimSteps, jobChange, noteJobChange } from '../db/jobs.ts';
+import type { Knex } from '../db/core/knex.ts';
+import { claimSteps, jobChange, noteJobChange } from '../db/jobs/jobs.ts';
 import { Job } from '../db/models/Job.ts';
-import type { LogLevel } from '../domain/jobs.ts';
+import type { LogLevel } from '../domain/jobs/jobs.ts';
 import { JobFailure, type SteppedRun, type StepsOf } from '../domain/jobType.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { createRunLog, type RunLog } from './jobRunLog.ts';
+import { createRunLog, type RunLog } from './jobs/runLog.ts';
 import { AttemptFailed, resultText, toJobFailure, type JobRuns, type RunOf } from './jobRuns.ts';
-import { jobLogged } from './jobTrail.ts';
+import { jobLogged } from './jobs/jobAudit.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
 import { persistently } from './persistently.ts';
 

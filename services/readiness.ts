@@ -1,5 +1,5 @@
-import { pendingMigrations } from '../db/migrate.ts';
-import type { Knex } from '../db/knex.ts';
+import { pendingMigrations } from '../db/core/migrate.ts';
+import type { Knex } from '../db/core/knex.ts';
 
 export type Readiness = ReturnType<typeof createReadiness>;
 

@@ -1,10 +1,10 @@
 import type { Work } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import type { Schedule } from '../db/models/Schedule.ts';
-import { skipTimes, timesWithRun, type SkippedTime } from '../db/schedules.ts';
-import { listDue } from '../domain/dueTimes.ts';
-import { AppError } from '../domain/errors.ts';
-import { isMissed, timingOf, type RunReason } from '../domain/schedules.ts';
+import { skipTimes, timesWithRun, type SkippedTime } from '../db/schedules/schedules.ts';
+import { listDue } from '../domain/schedules/occurrences.ts';
+import { AppError } from '../domain/shared/errors.ts';
+import { isMissed, timingOf, type RunReason } from '../domain/schedules/schedules.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import { tellSkipped } from './scheduleTrail.ts';

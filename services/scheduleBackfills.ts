@@ -1,9 +1,9 @@
 import type { Commit } from '../db/commit.ts';
 import type { Job } from '../db/models/Job.ts';
-import type { Caller } from '../domain/caller.ts';
-import { listDue } from '../domain/dueTimes.ts';
-import { invalidField } from '../domain/errors.ts';
-import { BACKFILL, MAX_BACKFILL, timingOf } from '../domain/schedules.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { listDue } from '../domain/schedules/occurrences.ts';
+import { invalidField } from '../domain/shared/errors.ts';
+import { BACKFILL, MAX_BACKFILL, timingOf } from '../domain/schedules/schedules.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { JobStarts } from './jobStarts.ts';
 import type { JobTypes } from './jobTypes/registry.ts';

@@ -1,12 +1,12 @@
 import { NothingChanged, unlessNothing, type Commit, type Work } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Schedule } from '../db/models/Schedule.ts';
 import { ScheduleRun } from '../db/models/ScheduleRun.ts';
-import { bufferedRun, lockSchedule, unfinishedJobs } from '../db/schedules.ts';
-import type { Caller } from '../domain/caller.ts';
-import { isDue } from '../domain/dueTimes.ts';
-import { AppError, notFound } from '../domain/errors.ts';
-import type { Rights } from '../domain/scope.ts';
+import { bufferedRun, lockSchedule, unfinishedJobs } from '../db/schedules/schedules.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { isDue } from '../domain/schedules/occurrences.ts';
+import { AppError, notFound } from '../domain/shared/errors.ts';
+import type { Rights } from '../domain/access/scope.ts';
 import {
   isAhead,
   isCaughtUp,
@@ -15,10 +15,10 @@ import {
   timingOf,
   type RunKind,
   type RunReason,
-} from '../domain/schedules.ts';
+} from '../domain/schedules/schedules.ts';
 import type { Ids } from '../platform/ids.ts';
 import { mirrorSchedule, type DispatchTask, type FireResult } from '../temporal/contracts.ts';
-import type { UserRights } from './rights.ts';
+import type { UserRights } from './access/rights.ts';
 import type { Schedules } from './schedules.ts';
 import { closeTimes } from './scheduleAccounts.ts';
 import { runSubject, scheduleSubject, tellRun } from './scheduleTrail.ts';

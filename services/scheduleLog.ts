@@ -1,10 +1,10 @@
-import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
-import type { Knex } from '../db/knex.ts';
+import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/core/keyset.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { ScheduleRun } from '../db/models/ScheduleRun.ts';
-import { whereInScope } from '../db/scopeSql.ts';
-import type { Caller } from '../domain/caller.ts';
-import { notFound } from '../domain/errors.ts';
-import type { RunKind, RunOutcome, RunReason } from '../domain/schedules.ts';
+import { whereInScope } from '../db/core/scopeSql.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { notFound } from '../domain/shared/errors.ts';
+import type { RunKind, RunOutcome, RunReason } from '../domain/schedules/schedules.ts';
 import { firstIdAt } from '../platform/ids.ts';
 import type { Access } from './access.ts';
 

@@ -1,10 +1,10 @@
 import type { Commit } from '../db/commit.ts';
-import { withOutboxRow } from '../db/jobs.ts';
-import type { Knex } from '../db/knex.ts';
+import { withOutboxRow } from '../db/jobs/jobs.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Schedule } from '../db/models/Schedule.ts';
-import { listMirrored, takeUnchecked } from '../db/schedules.ts';
-import { systemCaller } from '../domain/caller.ts';
-import { PLATFORM } from '../domain/scope.ts';
+import { listMirrored, takeUnchecked } from '../db/schedules/schedules.ts';
+import { systemCaller } from '../domain/shared/caller.ts';
+import { PLATFORM } from '../domain/access/scope.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import {

@@ -1,5 +1,5 @@
 import { unlessNothing, NothingChanged, type Commit, type Note } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Schedule } from '../db/models/Schedule.ts';
 import {
   findReleasable,
@@ -7,9 +7,9 @@ import {
   SCHEDULE_SUMMARY_COLUMNS,
   skipTimes,
   timesWithRun,
-} from '../db/schedules.ts';
-import { systemCaller } from '../domain/caller.ts';
-import { isMissed, nextDueOf, SETTLE_SECONDS } from '../domain/schedules.ts';
+} from '../db/schedules/schedules.ts';
+import { systemCaller } from '../domain/shared/caller.ts';
+import { isMissed, nextDueOf, SETTLE_SECONDS } from '../domain/schedules/schedules.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { Log } from '../platform/log.ts';

@@ -1,8 +1,8 @@
 import type { Work } from '../db/commit.ts';
 import type { Schedule } from '../db/models/Schedule.ts';
 import type { ScheduleRun } from '../db/models/ScheduleRun.ts';
-import type { EventData } from '../domain/events.ts';
-import type { RunReason } from '../domain/schedules.ts';
+import type { EventData } from '../domain/events/events.ts';
+import type { RunReason } from '../domain/schedules/schedules.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 
 /** A schedule as the subject of audit entries and events. */

@@ -1,13 +1,13 @@
 import type { Work } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Job } from '../db/models/Job.ts';
 import type { Schedule } from '../db/models/Schedule.ts';
 import { ScheduleRun } from '../db/models/ScheduleRun.ts';
-import { bufferedRun, unfinishedJobs } from '../db/schedules.ts';
-import { systemCaller, type Caller } from '../domain/caller.ts';
+import { bufferedRun, unfinishedJobs } from '../db/schedules/schedules.ts';
+import { systemCaller, type Caller } from '../domain/shared/caller.ts';
 import { permissionsFor } from '../domain/jobType.ts';
-import type { Rights } from '../domain/scope.ts';
-import { RUN_KINDS, type RunKind, type RunReason } from '../domain/schedules.ts';
+import type { Rights } from '../domain/access/scope.ts';
+import { RUN_KINDS, type RunKind, type RunReason } from '../domain/schedules/schedules.ts';
 import { temporalScheduleId, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
 import type { JobEnds } from './jobEnds.ts';

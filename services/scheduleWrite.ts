@@ -1,8 +1,8 @@
 import type { Work } from '../db/commit.ts';
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Schedule } from '../db/models/Schedule.ts';
-import { isDue } from '../domain/dueTimes.ts';
-import { nextDueOf, timingOf } from '../domain/schedules.ts';
+import { isDue } from '../domain/schedules/occurrences.ts';
+import { nextDueOf, timingOf } from '../domain/schedules/schedules.ts';
 import type { Ids } from '../platform/ids.ts';
 import { mirrorSchedule, type DispatchTask } from '../temporal/contracts.ts';
 import { closeTimes, MAX_CLOSED, openTimes } from './scheduleAccounts.ts';

@@ -1,29 +1,29 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Commit, Work } from '../db/commit.ts';
-import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
-import type { Knex } from '../db/knex.ts';
+import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/core/keyset.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Schedule } from '../db/models/Schedule.ts';
 import { ScheduleRun } from '../db/models/ScheduleRun.ts';
-import { lockSchedule, SCHEDULE_SUMMARY_COLUMNS } from '../db/schedules.ts';
-import { whereInScope } from '../db/scopeSql.ts';
+import { lockSchedule, SCHEDULE_SUMMARY_COLUMNS } from '../db/schedules/schedules.ts';
+import { whereInScope } from '../db/core/scopeSql.ts';
 import { BACKUP_CATCHUP_SECONDS, BACKUP_JOB, VERIFY_JOB } from '../domain/backups.ts';
-import type { Caller } from '../domain/caller.ts';
+import type { Caller } from '../domain/shared/caller.ts';
 import {
   checkVersion,
   invalidField,
   invalidFields,
   notFound,
   staleVersion,
-} from '../domain/errors.ts';
+} from '../domain/shared/errors.ts';
 import { permissionsFor } from '../domain/jobType.ts';
-import type { Permission } from '../domain/permissions.ts';
-import { DEFAULT_CATCHUP_SECONDS, nextDueOf, type OverlapPolicy } from '../domain/schedules.ts';
+import type { Permission } from '../domain/access/permissions.ts';
+import { DEFAULT_CATCHUP_SECONDS, nextDueOf, type OverlapPolicy } from '../domain/schedules/schedules.ts';
 import type { Ids } from '../platform/ids.ts';
 import { mirrorSchedule, type DispatchTask } from '../temporal/contracts.ts';
 import type { Access } from './access.ts';
 import type { BackupRequest } from './backups/backups.ts';
 import type { JobTypes } from './jobTypes/registry.ts';
-import { authorityOf } from './rights.ts';
+import { authorityOf } from './access/rights.ts';
 import { closeTimes } from './scheduleAccounts.ts';
 import {
   checkComes,
@@ -31,7 +31,7 @@ import {
   checkTiming,
   samePayload,
   type ScheduleFields,
-} from './scheduleFields.ts';
+} from './schedules/fields.ts';
 import { scheduleEvent, scheduleSubject, scheduleView } from './scheduleTrail.ts';
 import type { ScheduleVerdicts } from './scheduleVerdicts.ts';
 import { createScheduleWrite } from './scheduleWrite.ts';

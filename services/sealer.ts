@@ -1,5 +1,5 @@
-import { auditTenants, sealAudit, verifyAudit, type ChainCheck } from '../db/auditChain.ts';
-import type { Knex } from '../db/knex.ts';
+import { auditTenants, sealAudit, verifyAudit, type ChainCheck } from '../db/audit/chain.ts';
+import type { Knex } from '../db/core/knex.ts';
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 

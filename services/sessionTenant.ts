@@ -1,8 +1,8 @@
-import { findReachedTenants, principalsOf } from '../db/access.ts';
-import type { Knex } from '../db/knex.ts';
+import { findReachedTenants, principalsOf } from '../db/access/access.ts';
+import type { Knex } from '../db/core/knex.ts';
 import type { User } from '../db/models/User.ts';
-import { invalidField } from '../domain/errors.ts';
-import { PLATFORM } from '../domain/scope.ts';
+import { invalidField } from '../domain/shared/errors.ts';
+import { PLATFORM } from '../domain/access/scope.ts';
 
 /**
  * Where new records of a user's session stand: the tenant asked for, when it is the user's own or anything is held

@@ -1,14 +1,14 @@
-import type { Knex } from '../db/knex.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Provider } from '../db/models/Provider.ts';
 import { findLocalUser } from '../db/models/User.ts';
-import { AppError } from '../domain/errors.ts';
-import { LOCAL_PROVIDER, SignInRefused } from '../domain/providers.ts';
+import { AppError } from '../domain/shared/errors.ts';
+import { LOCAL_PROVIDER, SignInRefused } from '../domain/auth/providers.ts';
 import type { Log } from '../platform/log.ts';
-import type { Admission } from './admission.ts';
-import type { Passwords } from './passwords.ts';
-import type { createLdap, LdapConfig } from './providerKinds/ldap.ts';
-import type { Providers } from './providers.ts';
-import type { RequestSource, SessionTokens } from './sessions.ts';
+import type { Admission } from './auth/loginSession.ts';
+import type { Passwords } from './auth/passwords.ts';
+import type { createLdap, LdapConfig } from './auth/providers/kinds/ldap.ts';
+import type { Providers } from './auth/providers/providers.ts';
+import type { RequestSource, SessionTokens } from './auth/sessions.ts';
 import { localAccount, type Throttle } from './throttle.ts';
 
 export type SignIn = ReturnType<typeof createSignIn>;

@@ -1,7 +1,7 @@
-import { findPlace } from '../db/access.ts';
-import type { Knex } from '../db/knex.ts';
-import { invalidField, type FieldPlace } from '../domain/errors.ts';
-import { covers, PLATFORM, type Level, type Place, type Scope } from '../domain/scope.ts';
+import { findPlace } from '../db/access/access.ts';
+import type { Knex } from '../db/core/knex.ts';
+import { invalidField, type FieldPlace } from '../domain/shared/errors.ts';
+import { covers, PLATFORM, type Level, type Place, type Scope } from '../domain/access/scope.ts';
 
 /** Where a role is given or asked about: the narrowest of the three counts, none (or the tenant `platform`) is the platform. */
 export type TargetRequest = { tenantId?: string; siteId?: string; deviceId?: string };

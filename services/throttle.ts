@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
-import type { Knex } from '../db/knex.ts';
-import { AppError } from '../domain/errors.ts';
+import type { Knex } from '../db/core/knex.ts';
+import { AppError } from '../domain/shared/errors.ts';
 import { networkOf } from '../platform/network.ts';
 
 export type Throttle = ReturnType<typeof createThrottle>;

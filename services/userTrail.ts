@@ -1,5 +1,5 @@
 import type { User } from '../db/models/User.ts';
-import type { EventData } from '../domain/events.ts';
+import type { EventData } from '../domain/events/events.ts';
 
 /** A user as the subject of audit entries and events. */
 export const userSubject = ({ id }: { id: string }) => ({ type: 'user', id });

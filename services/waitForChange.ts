@@ -1,4 +1,4 @@
-import type { Changes } from '../db/changes.ts';
+import type { Changes } from '../db/core/notifications.ts';
 
 /** A notification can be lost with its connection; after this long whoever waits looks for itself. */
 const LOOK_AGAIN_MS = 2_000;

@@ -1,4 +1,4 @@
-import type { Changes } from '../db/changes.ts';
+import type { Changes } from '../db/core/notifications.ts';
 import type { Clock } from '../platform/clock.ts';
 import { waitForChange } from './waitForChange.ts';
 

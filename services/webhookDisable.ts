@@ -1,7 +1,7 @@
 import { NothingChanged, unlessNothing, type Commit } from '../db/commit.ts';
 import { Webhook } from '../db/models/Webhook.ts';
-import { systemCaller } from '../domain/caller.ts';
-import { FAILING_LIMIT_MS, type DisabledReason } from '../domain/webhooks.ts';
+import { systemCaller } from '../domain/shared/caller.ts';
+import { FAILING_LIMIT_MS, type DisabledReason } from '../domain/webhooks/webhooks.ts';
 import type { Log } from '../platform/log.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import { webhookEvent, webhookSubject, webhookView } from './webhookTrail.ts';

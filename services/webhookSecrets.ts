@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { invalidField } from '../domain/errors.ts';
+import { invalidField } from '../domain/shared/errors.ts';
 import { MASK } from '../domain/mask.ts';
 import { chosenSecret, secretOf } from '../domain/signing.ts';
 import type { Vault } from '../platform/vault.ts';

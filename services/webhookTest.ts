@@ -1,11 +1,11 @@
 import type { Commit } from '../db/commit.ts';
-import type { Caller } from '../domain/caller.ts';
-import { AppError } from '../domain/errors.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { AppError } from '../domain/shared/errors.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Ids } from '../platform/ids.ts';
 import type { DispatchTask } from '../temporal/contracts.ts';
 import type { WebhookSecrets } from './webhookSecrets.ts';
-import type { Exchange, WebhookSend } from './webhookSend.ts';
+import type { Exchange, WebhookSend } from './webhooks/sender.ts';
 import { webhookSubject } from './webhookTrail.ts';
 import type { Webhooks } from './webhooks.ts';
 

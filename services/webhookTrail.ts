@@ -1,6 +1,6 @@
 import type { Webhook } from '../db/models/Webhook.ts';
-import type { EventData } from '../domain/events.ts';
-import { originOf } from '../domain/webhooks.ts';
+import type { EventData } from '../domain/events/events.ts';
+import { originOf } from '../domain/webhooks/webhooks.ts';
 
 /** A webhook as the subject of audit entries and events. */
 export const webhookSubject = ({ id }: { id: string }) => ({ type: 'webhook', id });

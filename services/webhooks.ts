@@ -1,20 +1,20 @@
 import type { Commit, Work } from '../db/commit.ts';
-import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/keyset.ts';
-import type { Knex } from '../db/knex.ts';
+import { keysetPage, whereGiven, type Page, type PageRequest } from '../db/core/keyset.ts';
+import type { Knex } from '../db/core/knex.ts';
 import { Webhook } from '../db/models/Webhook.ts';
-import { whereInScope } from '../db/scopeSql.ts';
+import { whereInScope } from '../db/core/scopeSql.ts';
 import { lockWebhooks } from '../db/webhooks.ts';
-import type { Caller } from '../domain/caller.ts';
-import { AppError, checkVersion, invalidField, notFound } from '../domain/errors.ts';
-import { EVERY_EVENT } from '../domain/events.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { AppError, checkVersion, invalidField, notFound } from '../domain/shared/errors.ts';
+import { EVERY_EVENT } from '../domain/events/events.ts';
 import { MASK } from '../domain/mask.ts';
-import type { Permission } from '../domain/permissions.ts';
+import type { Permission } from '../domain/access/permissions.ts';
 import {
   DEFAULT_DELIVERY_RETRY,
   MAX_WEBHOOKS,
   ROTATION_MS,
   type DeliveryRetryPolicy,
-} from '../domain/webhooks.ts';
+} from '../domain/webhooks/webhooks.ts';
 import { OutboundError } from '../platform/addressGuard.ts';
 import type { GuardedHttp } from '../platform/guardedHttp.ts';
 import type { Ids } from '../platform/ids.ts';

@@ -5,17 +5,17 @@ import {
   deleteOutbox,
   postponeOutbox,
   type ClaimedTask,
-} from '../db/outbox.ts';
-import type { Changes } from '../db/changes.ts';
-import type { Knex } from '../db/knex.ts';
-import { OUTBOX_TOPIC, type OutboxRow } from '../db/trail.ts';
+} from '../db/core/outbox.ts';
+import type { Changes } from '../db/core/notifications.ts';
+import type { Knex } from '../db/core/knex.ts';
+import { OUTBOX_TOPIC, type OutboxRow } from '../db/core/unitOfWork.ts';
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { DispatchTask } from './contracts.ts';
-import type { TemporalLink } from './link.ts';
-import { isTransient, perform } from './perform.ts';
-import { mirrorTo } from './scheduleMirror.ts';
+import type { TemporalLink } from './connection.ts';
+import { isTransient, perform } from './executeTask.ts';
+import { mirrorTo } from './scheduleSync.ts';
 
 type Deps = {
   db: Knex;

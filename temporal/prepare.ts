@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { SEARCH_ATTRIBUTES, systemScheduleId } from './contracts.ts';
-import type { TemporalLink } from './link.ts';
+import type { TemporalLink } from './connection.ts';
 
 const DEADLINE_MS = 10_000;
 const KEYWORD = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../platform/log.ts';
 import { workflowBundle } from './bundle.ts';
 import { activityQueueOf } from './contracts.ts';
-import type { TemporalLink } from './link.ts';
+import type { TemporalLink } from './connection.ts';
 import { prepareNamespace } from './prepare.ts';
 
 type Deps = {

@@ -1,4 +1,4 @@
-import { AppError, invalidField } from '../../domain/errors.ts';
+import { AppError, invalidField } from '../../domain/shared/errors.ts';
 
 /**
  * The strong entity tag (RFC 9110, 8.8.3) of a record. `part` is added where the representation has parts that

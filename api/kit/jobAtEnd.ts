@@ -1,7 +1,7 @@
-import type { Caller } from '../../domain/caller.ts';
-import { AppError } from '../../domain/errors.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError } from '../../domain/shared/errors.ts';
 import type { Jobs, JobWithLogs } from '../../services/jobs.ts';
-import type { Preferences } from './prefer.ts';
+import type { Preferences } from '../http/prefer.ts';
 
 type Waiting = { caller: Caller; prefer: Preferences; signal: AbortSignal };
 

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { AppError, type ErrorCode } from '../../domain/errors.ts';
+import { AppError, type ErrorCode } from '../../domain/shared/errors.ts';
 
 /** The one table from code to HTTP status and title. */
 export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: string }>> = {

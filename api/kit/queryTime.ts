@@ -1,4 +1,4 @@
-import { invalidField, type FieldPlace } from '../../domain/errors.ts';
+import { invalidField, type FieldPlace } from '../../domain/shared/errors.ts';
 
 /** A time from the query, or from elsewhere. A leap second is valid RFC 3339, and no time that PostgreSQL or JavaScript knows. */
 export function dateOf(name: string, text: string, place: FieldPlace = 'query'): Date {

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { Static, TObject, TSchema } from 'typebox';
-import type { Caller } from '../../domain/caller.ts';
-import type { Permission } from '../../domain/permissions.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { Answer } from './answer.ts';
-import type { Preferences } from './prefer.ts';
+import type { Preferences } from '../http/prefer.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 

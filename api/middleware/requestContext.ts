@@ -2,7 +2,7 @@ import type { Middleware } from 'koa';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { problemPage } from '../kit/page.ts';
+import { problemPage } from '../http/page.ts';
 import { PROBLEM_TYPE, toAppError, toProblem } from '../kit/problem.ts';
 
 type Deps = { ids: Ids; log: Log; metrics: Metrics };

@@ -1,4 +1,4 @@
-import { APPLY } from '../../domain/approvals.ts';
+import { APPLY } from '../../domain/approvals/approvals.ts';
 import type { FrozenEffect, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import { NOT_LOOKED_AT, type ApprovalPage } from '../../services/approvalPage.ts';
 import { mayStop, type Seen } from '../../services/approvals.ts';
@@ -8,8 +8,8 @@ import type {
   ApprovalSummary,
   DifferenceView,
   EffectView,
-} from '../schemas/approvals.ts';
-import { time } from './jobs.ts';
+} from '../approvals/schemas.ts';
+import { time } from '../jobs/presenter.ts';
 
 type Approval = Seen['approval'];
 

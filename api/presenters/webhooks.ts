@@ -1,9 +1,9 @@
 import { MASK } from '../../domain/mask.ts';
-import type { Deliveries } from '../../services/deliveries.ts';
+import type { Deliveries } from '../../services/webhooks/deliveries.ts';
 import type { EventWithDeliveries } from '../../services/events.ts';
 import type { WebhookWithSecret } from '../../services/webhooks.ts';
-import type { DeliveryRecord, EventRecord, WebhookRecord } from '../schemas/webhooks.ts';
-import { time, workflowIdOf } from './jobs.ts';
+import type { DeliveryRecord, EventRecord, WebhookRecord } from '../webhooks/schemas.ts';
+import { time, workflowIdOf } from '../jobs/presenter.ts';
 
 type Webhook = WebhookWithSecret['webhook'];
 type Event = EventWithDeliveries['event'];

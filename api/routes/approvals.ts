@@ -1,20 +1,20 @@
 import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
-import type { Caller } from '../../domain/caller.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { ApprovalPages } from '../../services/approvalPage.ts';
 import type { ApprovalRequest, ApprovalRequests } from '../../services/approvalRequests.ts';
 import type { Approvals, Seen } from '../../services/approvals.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { created, ok, type Answer } from '../kit/answer.ts';
 import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { readMutations } from '../readMutations.ts';
-import { pageOf } from '../kit/pagination.ts';
-import type { Preferences } from '../kit/prefer.ts';
+import { readMutations } from '../inventory/mutations.ts';
+import { pageOf } from '../http/pagination.ts';
+import type { Preferences } from '../http/prefer.ts';
 import { Problem } from '../kit/problem.ts';
 import { dateOf } from '../kit/queryTime.ts';
 import { route, type Route } from '../kit/route.ts';
 import { approvalPresenter } from '../presenters/approvals.ts';
-import { validationView } from '../presenters/inventory.ts';
+import { validationView } from '../inventory/presenter.ts';
 import {
   ApprovalBody,
   ApprovalList,
@@ -23,9 +23,9 @@ import {
   CancelBody,
   CommentBody,
   DecisionBody,
-} from '../schemas/approvals.ts';
-import { Id } from '../schemas/common.ts';
-import { ValidationResult, ValidationResults } from '../schemas/inventory.ts';
+} from '../approvals/schemas.ts';
+import { Id } from '../http/schemas.ts';
+import { ValidationResult, ValidationResults } from '../inventory/schemas.ts';
 
 const area = 'Workflows';
 const OneApproval = Type.Object({ id: Id('apr') }, { additionalProperties: false });

@@ -1,15 +1,15 @@
 import { Type, type Static } from 'typebox';
-import { invalidField } from '../../domain/errors.ts';
-import { SUPPORTED_EVENT_TYPES } from '../../domain/events.ts';
+import { invalidField } from '../../domain/shared/errors.ts';
+import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
 import type { EventFilter, EventPage, Events } from '../../services/events.ts';
 import { ok } from '../kit/answer.ts';
-import { decodeCursor, encodeCursor, listOf, pageQuery } from '../kit/pagination.ts';
+import { decodeCursor, encodeCursor, listOf, pageQuery } from '../http/pagination.ts';
 import { dateOf } from '../kit/queryTime.ts';
 import { route, type Route } from '../kit/route.ts';
 import { deliveryRecord, eventRecord } from '../presenters/webhooks.ts';
-import { TenantId } from '../schemas/access.ts';
-import { Id, Name, Timestamp } from '../schemas/common.ts';
-import { EventRecord, EventWithDeliveries } from '../schemas/webhooks.ts';
+import { TenantId } from '../access/schemas.ts';
+import { Id, Name, Timestamp } from '../http/schemas.ts';
+import { EventRecord, EventWithDeliveries } from '../webhooks/schemas.ts';
 
 const area = 'Events';
 const closed = { additionalProperties: false };

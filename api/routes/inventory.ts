@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { AppError, invalidField } from '../../domain/errors.ts';
+import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import {
   bitsOf,
   blockAt,
@@ -23,12 +23,12 @@ import type { InventoryRecords, RecordFilter } from '../../services/inventory/re
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
 import { created, noContent, ok, type Answer } from '../kit/answer.ts';
 import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { listAnswer, listOf, pageQuery } from '../kit/pagination.ts';
+import { listAnswer, listOf, pageQuery } from '../http/pagination.ts';
 import { dateOf } from '../kit/queryTime.ts';
-import { decodeRecordKey, encodeRecordKey } from '../kit/recordCursor.ts';
+import { decodeRecordKey, encodeRecordKey } from '../inventory/recordCursor.ts';
 import { route, type Route } from '../kit/route.ts';
-import { ChangeView, filtersOf, listQuery } from '../schemas/inventory.ts';
-import { Timestamp } from '../schemas/common.ts';
+import { ChangeView, filtersOf, listQuery } from '../inventory/schemas.ts';
+import { Timestamp } from '../http/schemas.ts';
 
 const area = 'Inventory';
 const closed = { additionalProperties: false };

@@ -3,20 +3,20 @@ import { Type } from 'typebox';
 import type { Jobs, JobWithLogs } from '../../services/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { ScheduleBackfills } from '../../services/scheduleBackfills.ts';
-import { preview, type ScheduleFields } from '../../services/scheduleFields.ts';
+import { preview, type ScheduleFields } from '../../services/schedules/fields.ts';
 import type { ScheduleFires } from '../../services/scheduleFires.ts';
 import type { RunFilter, ScheduleLog } from '../../services/scheduleLog.ts';
 import type { Schedules, ScheduleWithRun } from '../../services/schedules.ts';
 import { accepted, created, noContent, ok, type Answer } from '../kit/answer.ts';
 import { etagOf, expectedVersion } from '../kit/etag.ts';
 import { jobAtEnd } from '../kit/jobAtEnd.ts';
-import { listAnswer, listOf } from '../kit/pagination.ts';
+import { listAnswer, listOf } from '../http/pagination.ts';
 import { dateOf } from '../kit/queryTime.ts';
 import { route, type Route } from '../kit/route.ts';
-import { jobPresenter } from '../presenters/jobs.ts';
-import { previewRecord, runRecord, schedulePresenter } from '../presenters/schedules.ts';
-import { Id } from '../schemas/common.ts';
-import { JobRecord } from '../schemas/jobs.ts';
+import { jobPresenter } from '../jobs/presenter.ts';
+import { previewRecord, runRecord, schedulePresenter } from '../schedules/presenter.ts';
+import { Id } from '../http/schemas.ts';
+import { JobRecord } from '../jobs/schemas.ts';
 import {
   BackfillRequest,
   BackupScheduleRequest,
@@ -30,7 +30,7 @@ import {
   ScheduleRecord,
   ScheduleRequest,
   ScheduleSummary,
-} from '../schemas/schedules.ts';
+} from '../schedules/schemas.ts';
 
 const area = 'Schedules';
 const closed = { additionalProperties: false };

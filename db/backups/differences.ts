@@ -1,6 +1,6 @@
 import { SECTIONS, type Section } from '../../domain/backups.ts';
 import type { ArchivedTable } from '../../platform/archive/index.ts';
-import type { Knex } from '../knex.ts';
+import type { Knex } from '../core/knex.ts';
 import {
   columnsOf,
   quoted,

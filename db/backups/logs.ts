@@ -1,6 +1,6 @@
-import type { Scope } from '../../domain/scope.ts';
-import type { Knex } from '../knex.ts';
-import { scopeCondition } from '../scopeSql.ts';
+import type { Scope } from '../../domain/access/scope.ts';
+import type { Knex } from '../core/knex.ts';
+import { scopeCondition } from '../core/scopeSql.ts';
 
 /** A line that a job of backups has logged. */
 export type BackupLog = {

@@ -9,7 +9,7 @@ import {
   type ArchiveManifest,
   type ArchivePart,
 } from '../../platform/archive/index.ts';
-import type { Knex } from '../knex.ts';
+import type { Knex } from '../core/knex.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 import { columnsOf, quoted, tablesOf } from './catalog.ts';
 import { askOf, copyOut, JSON_LINES } from './snapshot.ts';

@@ -1,7 +1,7 @@
 import { escapeLiteral } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { BackupEngine } from '../../domain/backups.ts';
-import { PLATFORM } from '../../domain/scope.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
 import { columnsOf, quoted, type Ask } from './catalog.ts';
 import { withSession, type Session } from './session.ts';
 import type { BackedUpTable } from './tables.ts';

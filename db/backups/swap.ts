@@ -1,4 +1,4 @@
-import type { Knex } from '../knex.ts';
+import type { Knex } from '../core/knex.ts';
 import { quoted, type Ask } from './catalog.ts';
 import {
   askIn,

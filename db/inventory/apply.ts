@@ -1,12 +1,12 @@
-import type { Knex } from '../knex.ts';
-import { prepared } from '../prepared.ts';
-import type { Change as StatementPart } from '../trail.ts';
-import { Raced } from '../constraints.ts';
+import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
+import type { Change as StatementPart } from '../core/unitOfWork.ts';
+import { Raced } from '../core/constraints.ts';
 import { isSame } from '../../domain/inventory/difference.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { Change } from '../../domain/inventory/world.ts';
+import type { Change } from '../../domain/inventory/planSnapshot.ts';
 import { columnOf, storedColumns, storedForm, tableOf } from './tables.ts';
 
 /** Gives planned steps the versions and times that they get, one version a step. */

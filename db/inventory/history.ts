@@ -1,6 +1,6 @@
 import { AuditEntry } from '../models/AuditEntry.ts';
-import { keysetPage, type Page, type PageRequest } from '../keyset.ts';
-import type { Knex } from '../knex.ts';
+import { keysetPage, type Page, type PageRequest } from '../core/keyset.ts';
+import type { Knex } from '../core/knex.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 
 const entriesOf = (db: Knex, { kind }: Resource, id: string) =>

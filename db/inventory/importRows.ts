@@ -1,4 +1,4 @@
-import type { Knex } from '../knex.ts';
+import type { Knex } from '../core/knex.ts';
 import { firstIdAt } from '../../platform/ids.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 

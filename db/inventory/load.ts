@@ -1,11 +1,11 @@
-import type { Knex } from '../knex.ts';
-import { prepared } from '../prepared.ts';
+import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { RESOURCE_NAMES, type ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { labelOf } from '../../domain/inventory/standing.ts';
-import type { FactName, Need, User, World } from '../../domain/inventory/world.ts';
-import { AppError } from '../../domain/errors.ts';
+import type { FactName, Need, User, World } from '../../domain/inventory/planSnapshot.ts';
+import { AppError } from '../../domain/shared/errors.ts';
 import { columnOf, columnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
 
 /** Rows that one round of a plan may look up. */

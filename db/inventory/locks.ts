@@ -1,5 +1,5 @@
-import type { Knex } from '../knex.ts';
-import { prepared } from '../prepared.ts';
+import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { tableOf } from './tables.ts';

@@ -1,11 +1,11 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
-import { cutPage, type Page } from '../keyset.ts';
-import type { Knex } from '../knex.ts';
-import { whereInScope } from '../scopeSql.ts';
+import { cutPage, type Page } from '../core/keyset.ts';
+import type { Knex } from '../core/knex.ts';
+import { whereInScope } from '../core/scopeSql.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { Scope } from '../../domain/scope.ts';
+import type { Scope } from '../../domain/access/scope.ts';
 import { columnOf, columnsOf, placeColumnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
 
 /** What a list is narrowed to: values of fields, and the ways of asking that are no field. */

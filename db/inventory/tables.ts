@@ -8,7 +8,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Standing } from '../../domain/inventory/resource.ts';
-import type { PlaceColumns } from '../scopeSql.ts';
+import type { PlaceColumns } from '../core/scopeSql.ts';
 
 export const columnOf = (field: string): string =>
   field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

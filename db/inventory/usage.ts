@@ -1,4 +1,4 @@
-import type { Knex } from '../knex.ts';
+import type { Knex } from '../core/knex.ts';
 
 /** How many addresses a prefix has and how many of them are taken, exact for both families. */
 export type Usage = {

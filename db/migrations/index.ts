@@ -1,14 +1,14 @@
 import type { Knex } from 'knex';
 import * as jobs from './0001_jobs.ts';
-import * as trail from './0002_trail.ts';
+import * as trail from './0002_audit.ts';
 import * as access from './0003_access.ts';
 import * as webhooks from './0004_webhooks.ts';
 import * as schedules from './0005_schedules.ts';
 import * as inventory from './0006_inventory.ts';
 import * as inventoryRules from './0007_inventory_rules.ts';
 import * as imports from './0008_imports.ts';
-import * as approvals from './0009_approvals.ts';
-import * as backups from './0010_backups.ts';
+import * as approvals from './0007_approvals.ts';
+import * as backups from './0008_backups.ts';
 
 /** In the order in which they run. A migration that has landed is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {

@@ -1,9 +1,9 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { ApprovalStatus, DecisionOutcome, Execution } from '../../domain/approvals.ts';
-import type { Authority } from '../../domain/caller.ts';
+import type { ApprovalStatus, DecisionOutcome, Execution } from '../../domain/approvals/approvals.ts';
+import type { Authority } from '../../domain/shared/caller.ts';
 import type { FrozenPlan, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
-import type { JobError } from '../../domain/jobs.ts';
+import type { JobError } from '../../domain/jobs/jobs.ts';
 
 /** A row of `approvals`: a request that waits for a decision, and what became of it. */
 export class Approval extends Model {

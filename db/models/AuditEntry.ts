@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { AuditOutcome } from '../trail.ts';
+import type { AuditOutcome } from '../core/unitOfWork.ts';
 
 /** A row of `audit_entries`. `position` and `hash` are its place in its tenant's chain, once it is sealed. */
 export class AuditEntry extends Model {

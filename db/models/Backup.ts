@@ -8,7 +8,7 @@ import type {
   RestoreReport,
   Section,
 } from '../../domain/backups.ts';
-import type { JobError } from '../../domain/jobs.ts';
+import type { JobError } from '../../domain/jobs/jobs.ts';
 import type { ArchiveManifest } from '../../platform/archive/format.ts';
 import type { Pending, StoreKind } from '../../platform/stores/store.ts';
 

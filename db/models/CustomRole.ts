@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { Permission } from '../../domain/permissions.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 
 /** A row of `roles`. Built-in roles are in the code. */
 export class CustomRole extends Model {

@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { DeliveryStatus } from '../../domain/webhooks.ts';
+import type { DeliveryStatus } from '../../domain/webhooks/webhooks.ts';
 
 /** A row of `deliveries`: one event for one webhook. */
 export class Delivery extends Model {

@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { Level } from '../../domain/scope.ts';
+import type { Level } from '../../domain/access/scope.ts';
 
 /** A row of `grants`: a role given to a user (assignment) or to a group at a provider (mapping). */
 export class GrantRecord extends Model {

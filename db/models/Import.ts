@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { Authority } from '../../domain/caller.ts';
+import type { Authority } from '../../domain/shared/caller.ts';
 
 /** A row of `imports`: a file that is being taken in. Its rows are in `import_rows`. */
 export class Import extends Model {

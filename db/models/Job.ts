@@ -1,7 +1,7 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { Authority } from '../../domain/caller.ts';
-import type { JobError, JobProgress, JobSource, JobStatus } from '../../domain/jobs.ts';
-import type { RetryPolicy } from '../../domain/retry.ts';
+import type { Authority } from '../../domain/shared/caller.ts';
+import type { JobError, JobProgress, JobSource, JobStatus } from '../../domain/jobs/jobs.ts';
+import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 
 /** A row of `jobs`. */
 export class Job extends Model {

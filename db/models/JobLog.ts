@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { LogLevel } from '../../domain/jobs.ts';
+import type { LogLevel } from '../../domain/jobs/jobs.ts';
 
 /** A row of `job_logs`; `line` counts from 1 without gaps within a job. */
 export class JobLog extends Model {

@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { ProviderKind } from '../../domain/providers.ts';
+import type { ProviderKind } from '../../domain/auth/providers.ts';
 
 /** A row of `providers`. */
 export class Provider extends Model {

@@ -1,7 +1,7 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { Authority } from '../../domain/caller.ts';
-import type { RetryPolicy } from '../../domain/retry.ts';
-import type { OverlapPolicy } from '../../domain/schedules.ts';
+import type { Authority } from '../../domain/shared/caller.ts';
+import type { RetryPolicy } from '../../domain/jobs/retry.ts';
+import type { OverlapPolicy } from '../../domain/schedules/schedules.ts';
 
 /** A row of `schedules`. */
 export class Schedule extends Model {

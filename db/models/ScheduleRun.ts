@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { RunKind, RunOutcome, RunReason } from '../../domain/schedules.ts';
+import type { RunKind, RunOutcome, RunReason } from '../../domain/schedules/schedules.ts';
 
 /** A row of `schedule_runs`: what became of a time due, or of a run that was asked for. */
 export class ScheduleRun extends Model {

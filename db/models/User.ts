@@ -1,6 +1,6 @@
 import { Model, snakeCaseMappers } from 'objection';
-import { LOCAL_PROVIDER } from '../../domain/providers.ts';
-import type { Knex } from '../knex.ts';
+import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
+import type { Knex } from '../core/knex.ts';
 
 /** A row of `users`: a person with a local account, or one that an identity provider vouches for. */
 export class User extends Model {

@@ -1,5 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { DeliveryRetryPolicy, DisabledReason } from '../../domain/webhooks.ts';
+import type { DeliveryRetryPolicy, DisabledReason } from '../../domain/webhooks/webhooks.ts';
 
 /** A row of `webhooks`. */
 export class Webhook extends Model {

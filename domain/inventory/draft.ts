@@ -10,9 +10,9 @@ import {
 import type { ResourceName } from './names.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-import type { Space } from './space.ts';
+import type { Space } from './prefixTree.ts';
 import { labelOf } from './standing.ts';
-import type { World } from './world.ts';
+import type { World } from './planSnapshot.ts';
 
 type Companion = {
   resource: ResourceName;

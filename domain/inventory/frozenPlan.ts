@@ -1,4 +1,4 @@
-import type { Place } from '../scope.ts';
+import type { Place } from '../access/scope.ts';
 import { differences, isSame, type FieldChange } from './difference.ts';
 import { MAX_MUTATIONS } from './mutations.ts';
 import type { ResourceName } from './names.ts';
@@ -14,7 +14,7 @@ import {
 import type { Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 import { labelOf, placeOf, placesOf } from './standing.ts';
-import type { Change } from './world.ts';
+import type { Change } from './planSnapshot.ts';
 
 /**
  * A record that a plan changes, as it is kept to be compared with a later plan. The id of one that is not there yet is

@@ -1,6 +1,6 @@
-import { PLATFORM } from '../scope.ts';
+import { PLATFORM } from '../access/scope.ts';
 import { openDraft, type OpenDraft } from './draft.ts';
-import { isPlainId, lookedUpBy } from './hints.ts';
+import { isPlainId, lookedUpBy } from './prefetch.ts';
 import {
   isValid,
   OPERATIONS,
@@ -15,9 +15,9 @@ import { writable, type Resource, type Row } from './resource.ts';
 import { REFERRERS, RESOURCES } from './resources/index.ts';
 import { checkCustomFields, checkTags } from './rules/customFields.ts';
 import { RULES } from './rules/index.ts';
-import type { Space } from './space.ts';
+import type { Space } from './prefixTree.ts';
 import { labelOf, placesOf } from './standing.ts';
-import { gathering, Missing, Unwritten, type Need, type World } from './world.ts';
+import { gathering, Missing, Unwritten, type Need, type World } from './planSnapshot.ts';
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,9 +1,9 @@
 import type { ResourceName } from './names.ts';
 import type { Resource, Row } from './resource.ts';
 import type { FieldChange } from './difference.ts';
-import type { Place } from '../scope.ts';
-import type { Space } from './space.ts';
-import type { World } from './world.ts';
+import type { Place } from '../access/scope.ts';
+import type { Space } from './prefixTree.ts';
+import type { World } from './planSnapshot.ts';
 
 export const OPERATIONS = ['create', 'update', 'delete'] as const;
 export type Operation = (typeof OPERATIONS)[number];

@@ -1,4 +1,4 @@
-import { covers, PLATFORM, type Place, type Scope } from '../scope.ts';
+import { covers, PLATFORM, type Place, type Scope } from '../access/scope.ts';
 import type { Planned } from './planning.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { SchemaNewer, ScratchBusy } from '../../db/backups/scratch.ts';
 import type { Backup } from '../../db/models/Backup.ts';
-import { AppError } from '../../domain/errors.ts';
+import { AppError } from '../../domain/shared/errors.ts';
 import { JobFailure } from '../../domain/jobType.ts';
 import {
   ArchiveError,

@@ -1,9 +1,9 @@
 import { NothingChanged, unlessNothing, type Commit, type Note } from '../../db/commit.ts';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Backup } from '../../db/models/Backup.ts';
-import { notifying } from '../../db/trail.ts';
+import { notifying } from '../../db/core/unitOfWork.ts';
 import { isOpen, kept } from '../../domain/backups.ts';
-import { systemCaller } from '../../domain/caller.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
 import {
   backupWorkflowId,
   removalWorkflowId,

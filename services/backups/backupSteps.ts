@@ -3,7 +3,7 @@ import { referredSections, tablesOf } from '../../db/backups/catalog.ts';
 import { extentAt, withSnapshot, type Snapshot } from '../../db/backups/snapshot.ts';
 import type { BackedUpTable } from '../../db/backups/tables.ts';
 import type { Note } from '../../db/commit.ts';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Backup } from '../../db/models/Backup.ts';
 import { isOpen, type Section } from '../../domain/backups.ts';
 import { JobFailure } from '../../domain/jobType.ts';

@@ -2,13 +2,13 @@ import type { TransactionOrKnex } from 'objection';
 import { askIn } from '../../db/backups/differences.ts';
 import { referredSections } from '../../db/backups/catalog.ts';
 import { backupLogs, type BackupLog } from '../../db/backups/logs.ts';
-import type { Changes } from '../../db/changes.ts';
+import type { Changes } from '../../db/core/notifications.ts';
 import type { Commit, Work } from '../../db/commit.ts';
-import { keysetPage, whereGiven, type Page, type PageRequest } from '../../db/keyset.ts';
-import type { Knex } from '../../db/knex.ts';
+import { keysetPage, whereGiven, type Page, type PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
-import { whereInScope } from '../../db/scopeSql.ts';
+import { whereInScope } from '../../db/core/scopeSql.ts';
 import {
   BACKUP_JOB,
   DEFAULT_ENGINE,
@@ -21,18 +21,18 @@ import {
   type LoadPurpose,
   type Section,
 } from '../../domain/backups.ts';
-import type { Caller } from '../../domain/caller.ts';
-import { AppError, checkVersion, invalidField, notFound } from '../../domain/errors.ts';
-import { isFinal, type JobError } from '../../domain/jobs.ts';
-import type { Permission } from '../../domain/permissions.ts';
-import { PLATFORM } from '../../domain/scope.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, checkVersion, invalidField, notFound } from '../../domain/shared/errors.ts';
+import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { archiveName } from '../../platform/stores/store.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { removeBackup, type DispatchTask } from '../../temporal/contracts.ts';
 import type { Access } from '../access.ts';
 import type { JobStarts } from '../jobStarts.ts';
-import { jobEnded } from '../jobTrail.ts';
+import { jobEnded } from '../jobs/jobAudit.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { createWaitForEnd, type WaitLimits } from '../waitForEnd.ts';
 import type { Archives } from './archives.ts';

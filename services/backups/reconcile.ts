@@ -4,11 +4,11 @@ import {
   goingArchives,
   openRestores,
   takeUnsettledBackups,
-} from '../../db/backups/unsettled.ts';
+} from '../../db/backups/unfinished.ts';
 import type { Commit } from '../../db/commit.ts';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import type { Backup } from '../../db/models/Backup.ts';
-import { systemCaller } from '../../domain/caller.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
@@ -23,7 +23,7 @@ import { inRounds } from '../inRounds.ts';
 import { inTurns } from '../inTurns.ts';
 import type { Archives } from './archives.ts';
 import type { BackupEnds } from './backupEnds.ts';
-import type { RestoreEnds } from './restoreEnds.ts';
+import type { RestoreEnds } from './restoreCompletion.ts';
 import { backupSubject } from './trail.ts';
 
 export type BackupReconcile = ReturnType<typeof createBackupReconcile>;

@@ -10,11 +10,11 @@ import {
 import { withSession } from '../../db/backups/session.ts';
 import { TABLES } from '../../db/backups/tables.ts';
 import type { Commit } from '../../db/commit.ts';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Backup } from '../../db/models/Backup.ts';
 import { SECTIONS, isSection } from '../../domain/backups.ts';
-import { systemCaller } from '../../domain/caller.ts';
-import { PLATFORM } from '../../domain/scope.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
 import type { ArchiveHeader, ArchiveManifest, ArchivePart } from '../../platform/archive/index.ts';
 import { archiveName, type ArchiveStore, type StoredArchive } from '../../platform/stores/store.ts';
 import type { DispatchTask } from '../../temporal/contracts.ts';

@@ -20,7 +20,7 @@ import {
   type TableCounts,
 } from '../../domain/backups.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
-import type { Permission } from '../../domain/permissions.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 
 const CONFLICTS: Readonly<Record<Conflict['code'], (conflict: Conflict) => string>> = {
   still_referred: ({ table, key, other }) =>

@@ -16,10 +16,10 @@ import {
 import { extentAt } from '../../db/backups/snapshot.ts';
 import { withSession } from '../../db/backups/session.ts';
 import type { Note } from '../../db/commit.ts';
-import { isBusy, isRaced } from '../../db/constraints.ts';
-import type { Knex } from '../../db/knex.ts';
+import { isBusy, isRaced } from '../../db/core/constraints.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
-import { notifying } from '../../db/trail.ts';
+import { notifying } from '../../db/core/unitOfWork.ts';
 import {
   isSection,
   permissionsToRestore,
@@ -30,7 +30,7 @@ import { JobFailure } from '../../domain/jobType.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
 import type { Access } from '../access.ts';
 import type { StepTools } from '../jobSteps.ts';
-import { jobEnded } from '../jobTrail.ts';
+import { jobEnded } from '../jobs/jobAudit.ts';
 import type { Archives } from './archives.ts';
 import { reportOn, type Look } from './restoreReport.ts';
 import type { Room } from './room.ts';

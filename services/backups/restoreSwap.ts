@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { applyDifferences, lockForSwap } from '../../db/backups/swap.ts';
 import type { Commit } from '../../db/commit.ts';
-import { isBusy } from '../../db/constraints.ts';
-import { hasAttempt } from '../../db/jobs.ts';
-import type { Knex } from '../../db/knex.ts';
+import { isBusy } from '../../db/core/constraints.ts';
+import { hasAttempt } from '../../db/jobs/jobs.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { Section } from '../../domain/backups.ts';
-import type { EventData } from '../../domain/events.ts';
+import type { EventData } from '../../domain/events/events.ts';
 import { JobFailure } from '../../domain/jobType.ts';
 import { mirrorSchedule, type DispatchTask } from '../../temporal/contracts.ts';
 import type { StepTools } from '../jobSteps.ts';

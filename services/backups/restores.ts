@@ -1,6 +1,6 @@
-import type { Changes } from '../../db/changes.ts';
+import type { Changes } from '../../db/core/notifications.ts';
 import type { Commit } from '../../db/commit.ts';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
 import { knowsSchema } from '../../db/backups/scratch.ts';
@@ -11,16 +11,16 @@ import {
   type LoadPurpose,
   type Section,
 } from '../../domain/backups.ts';
-import type { Caller } from '../../domain/caller.ts';
-import { AppError, invalidField } from '../../domain/errors.ts';
-import { isFinal } from '../../domain/jobs.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure } from '../../domain/jobType.ts';
-import type { Permission } from '../../domain/permissions.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { DispatchTask } from '../../temporal/contracts.ts';
 import type { Access } from '../access.ts';
 import type { JobStarts } from '../jobStarts.ts';
-import { jobEnded } from '../jobTrail.ts';
+import { jobEnded } from '../jobs/jobAudit.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { createWaitForEnd, type WaitLimits } from '../waitForEnd.ts';
 import type { Backups } from './backups.ts';

@@ -1,7 +1,7 @@
 import type { Transaction } from 'objection';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
-import { nextDueOf } from '../../domain/schedules.ts';
+import { nextDueOf } from '../../domain/schedules/schedules.ts';
 
 /** Schedules that came back are due from now on; what lay between is past. */
 export async function resumeSchedules(

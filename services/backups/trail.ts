@@ -1,5 +1,5 @@
 import type { Backup } from '../../db/models/Backup.ts';
-import type { EventData } from '../../domain/events.ts';
+import type { EventData } from '../../domain/events/events.ts';
 
 /** The topic on which the removal of an archive is told. */
 export const removed = (backupId: string): string => `backup:${backupId}`;

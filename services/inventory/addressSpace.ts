@@ -1,10 +1,10 @@
-import { findFree, keepHint, listTaken } from '../../db/inventory/free.ts';
+import { findFree, keepHint, listTaken } from '../../db/inventory/freeSpace.ts';
 import { prepareToWrite } from '../../db/inventory/locks.ts';
 import { listRecords, readRecord } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
-import type { Knex } from '../../db/knex.ts';
-import type { Caller } from '../../domain/caller.ts';
-import { AppError, invalidField, notFound } from '../../domain/errors.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
 import {
   bitsOf,
   blocksOf,
@@ -17,13 +17,13 @@ import {
 } from '../../domain/inventory/cidr.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { blockOf } from '../../domain/inventory/space.ts';
+import { blockOf } from '../../domain/inventory/prefixTree.ts';
 import { placeOf } from '../../domain/inventory/standing.ts';
-import { vrfKeyOf } from '../../domain/inventory/world.ts';
-import { covers } from '../../domain/scope.ts';
+import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
+import { covers } from '../../domain/access/scope.ts';
 import type { Access } from '../access.ts';
 import type { InventoryRecords } from './records.ts';
-import { refusalOf } from './refusal.ts';
+import { refusalOf } from './conflictError.ts';
 import type { InventoryWrites } from './writes.ts';
 
 export type { Usage } from '../../db/inventory/usage.ts';

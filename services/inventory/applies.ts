@@ -1,7 +1,7 @@
-import { hasAttempt } from '../../db/jobs.ts';
-import type { Knex } from '../../db/knex.ts';
-import type { Caller } from '../../domain/caller.ts';
-import { AppError } from '../../domain/errors.ts';
+import { hasAttempt } from '../../db/jobs/jobs.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError } from '../../domain/shared/errors.ts';
 import {
   invalidNow,
   numbersOf,
@@ -12,11 +12,11 @@ import {
 import type { Mutation, Operation, Planned } from '../../domain/inventory/planning.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isSeen } from '../../domain/inventory/standing.ts';
-import type { Scope } from '../../domain/scope.ts';
+import type { Scope } from '../../domain/access/scope.ts';
 import type { Access } from '../access.ts';
 import type { Outcome } from './planner.ts';
 import type { InventoryWrites } from './writes.ts';
-import { refusalOf } from './refusal.ts';
+import { refusalOf } from './conflictError.ts';
 
 export type InventoryApplies = ReturnType<typeof createInventoryApplies>;
 

@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
-import type { Caller } from '../../domain/caller.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';

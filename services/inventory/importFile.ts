@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { CsvError, parse, type Info } from 'csv-parse';
 import type { FileRow } from '../../db/inventory/importRows.ts';
-import { AppError, invalidField } from '../../domain/errors.ts';
+import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { mutationOfRecord, recordOfRow, unknownColumns } from '../../domain/inventory/imports.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';

@@ -11,13 +11,13 @@ import {
   type ReportedRow,
   type RowOutcome,
 } from '../../db/inventory/importRows.ts';
-import { keysetPage, type Page, type PageRequest } from '../../db/keyset.ts';
-import type { Knex } from '../../db/knex.ts';
+import { keysetPage, type Page, type PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Import } from '../../db/models/Import.ts';
 import { Job } from '../../db/models/Job.ts';
-import { scopeCondition } from '../../db/scopeSql.ts';
-import { systemCaller, type Caller } from '../../domain/caller.ts';
-import { AppError, invalidField, notFound } from '../../domain/errors.ts';
+import { scopeCondition } from '../../db/core/scopeSql.ts';
+import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
 import { IMPORT, MAX_DRY_ROWS, MAX_IMPORT_ROWS } from '../../domain/inventory/imports.ts';
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
@@ -27,7 +27,7 @@ import { jobWorkflowId, type DispatchTask } from '../../temporal/contracts.ts';
 import type { Access } from '../access.ts';
 import type { JobStarts } from '../jobStarts.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { authorityOf, type UserRights } from '../rights.ts';
+import { authorityOf, type UserRights } from '../access/rights.ts';
 import { readCsv, readNdjson } from './importFile.ts';
 import { outcomeOf, type InventoryWrites } from './writes.ts';
 

@@ -6,11 +6,11 @@ import {
   type RecordKey,
   type RecordSort,
 } from '../../db/inventory/records.ts';
-import type { Page, PageRequest } from '../../db/keyset.ts';
-import type { Knex } from '../../db/knex.ts';
+import type { Page, PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import type { AuditEntry } from '../../db/models/AuditEntry.ts';
-import type { Caller } from '../../domain/caller.ts';
-import { notFound } from '../../domain/errors.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { notFound } from '../../domain/shared/errors.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';

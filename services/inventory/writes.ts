@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NothingChanged, unlessNothing, type Commit, type Work } from '../../db/commit.ts';
-import { isRaced } from '../../db/constraints.ts';
-import type { Knex } from '../../db/knex.ts';
-import type { Caller } from '../../domain/caller.ts';
-import { AppError } from '../../domain/errors.ts';
+import { isRaced } from '../../db/core/constraints.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError } from '../../domain/shared/errors.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
@@ -12,8 +12,8 @@ import type { Clock } from '../../platform/clock.ts';
 import type { DispatchTask } from '../../temporal/contracts.ts';
 import type { Access } from '../access.ts';
 import type { Outcome, Planner } from './planner.ts';
-import { allValid, refusalOf, refusalOfOne } from './refusal.ts';
-import { noteChange } from './trail.ts';
+import { allValid, refusalOf, refusalOfOne } from './conflictError.ts';
+import { noteChange } from './inventoryAudit.ts';
 
 export type InventoryWrites = ReturnType<typeof createInventoryWrites>;
 

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { RestoreRun } from '../../db/models/Backup.ts';
 import {
   RESTORE_JOB,
@@ -13,7 +13,7 @@ import { restoreWorkflowId } from '../../temporal/contracts.ts';
 import { asJobFailure } from '../backups/archives.ts';
 import type { Restores } from '../backups/restores.ts';
 import type { RestorePayload } from '../backups/restoreSteps.ts';
-import { LABEL, STEP_LIMIT_MS, STEP_RETRY } from './backupCreate.ts';
+import { LABEL, STEP_LIMIT_MS, STEP_RETRY } from './backups/create.ts';
 
 const closed = { additionalProperties: false };
 const looked = {

@@ -1,17 +1,17 @@
 import type { JobType } from '../../domain/jobType.ts';
-import { DELIVER } from '../../domain/webhooks.ts';
+import { DELIVER } from '../../domain/webhooks/webhooks.ts';
 import type { GuardedHttp } from '../../platform/guardedHttp.ts';
 import type { JobEnding } from '../jobEnds.ts';
-import { backupCreate, type BackupTypeDeps } from './backupCreate.ts';
+import { backupCreate, type BackupTypeDeps } from './backups/create.ts';
 import { archiveTypes, type RestoreTypeDeps } from './backupRestore.ts';
-import { coreEcho } from './coreEcho.ts';
-import { coreSleep } from './coreSleep.ts';
-import { httpRequest } from './httpRequest.ts';
+import { coreEcho } from './core/echo.ts';
+import { coreSleep } from './core/sleep.ts';
+import { httpRequest } from './http/request.ts';
 import { deliveryEnding, webhookDeliver, type DeliverDeps } from './webhookDeliver.ts';
 import { inventoryApply, type ApplyDeps } from './inventoryApply.ts';
 import { inventoryImport, type ImportDeps } from './inventoryImport.ts';
 import { scheduleBackfill, type BackfillDeps } from './scheduleBackfill.ts';
-import { webhookReplay, type ReplayDeps } from './webhookReplay.ts';
+import { webhookReplay, type ReplayDeps } from './webhooks/replay.ts';
 
 type Deps = DeliverDeps &
   ReplayDeps &

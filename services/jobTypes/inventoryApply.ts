@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import type { Note } from '../../db/commit.ts';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Approval } from '../../db/models/Approval.ts';
-import { APPLY, STALE_PLAN } from '../../domain/approvals.ts';
-import { AppError } from '../../domain/errors.ts';
+import { APPLY, STALE_PLAN } from '../../domain/approvals/approvals.ts';
+import { AppError } from '../../domain/shared/errors.ts';
 import { Mutations } from '../../domain/inventory/mutations.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
-import type { JobSource } from '../../domain/jobs.ts';
+import type { JobSource } from '../../domain/jobs/jobs.ts';
 import { JobFailure, jobType, type JobType } from '../../domain/jobType.ts';
 import { AttemptLost, StalePlan, type InventoryApplies } from '../inventory/applies.ts';
 

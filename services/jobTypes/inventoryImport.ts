@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Import } from '../../db/models/Import.ts';
 import { IMPORT } from '../../domain/inventory/imports.ts';
 import { JobFailure, jobType, type JobType } from '../../domain/jobType.ts';

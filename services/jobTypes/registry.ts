@@ -1,4 +1,4 @@
-import { invalidField, invalidFields, type FieldError } from '../../domain/errors.ts';
+import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
 import type { JobType } from '../../domain/jobType.ts';
 import { compileCheck, type Check } from '../../platform/schemaCheck.ts';
 

@@ -1,10 +1,10 @@
 import { Type, type Static } from 'typebox';
-import type { Knex } from '../../db/knex.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
-import { systemCaller } from '../../domain/caller.ts';
-import { listDue } from '../../domain/dueTimes.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import { listDue } from '../../domain/schedules/occurrences.ts';
 import { JobFailure, jobType, type JobType } from '../../domain/jobType.ts';
-import { BACKFILL, MAX_BACKFILL, timingOf } from '../../domain/schedules.ts';
+import { BACKFILL, MAX_BACKFILL, timingOf } from '../../domain/schedules/schedules.ts';
 import { jobWorkflowId, type FireResult } from '../../temporal/contracts.ts';
 import type { ScheduleFires } from '../scheduleFires.ts';
 

@@ -5,7 +5,7 @@ import {
   deliveryEnded,
   endAttempt,
   type BegunAttempt,
-} from '../../db/deliveryAttempts.ts';
+} from '../../db/webhooks/deliveryAttempts.ts';
 import { JobFailure, jobType, type JobTools, type JobType } from '../../domain/jobType.ts';
 import {
   DEFAULT_DELIVERY_RETRY,
@@ -13,7 +13,7 @@ import {
   EXCHANGE_MS,
   GONE,
   retryPolicyOf,
-} from '../../domain/webhooks.ts';
+} from '../../domain/webhooks/webhooks.ts';
 import { jobWorkflowId } from '../../temporal/contracts.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
@@ -21,7 +21,7 @@ import type { Metrics } from '../../platform/metrics.ts';
 import { persistently } from '../persistently.ts';
 import type { JobEnding } from '../jobEnds.ts';
 import { failsForLong, type WebhookDisable } from '../webhookDisable.ts';
-import { unanswered, type Exchange, type WebhookSend } from '../webhookSend.ts';
+import { unanswered, type Exchange, type WebhookSend } from '../webhooks/sender.ts';
 import type { WebhookSecrets } from '../webhookSecrets.ts';
 
 const Payload = Type.Object({ deliveryId: Type.String() }, { additionalProperties: false });

@@ -21,7 +21,7 @@ import {
   type JobRun,
 } from '../contracts.ts';
 import { attributesOf } from './attributes.ts';
-import { STEP } from './steps.ts';
+import { STEP } from './shared/stepOptions.ts';
 
 const { lookAtApproval, remindOfApproval, expireApproval, closeApproval } =
   proxyLocalActivities<ApprovalActivities>(STEP);

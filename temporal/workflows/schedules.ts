@@ -7,7 +7,7 @@ import {
 import { defineSearchAttributeKey } from '@temporalio/common';
 import type { ScheduleActivities } from '../../activities/schedules.ts';
 import { activityQueueOf, type FireResult, type ScheduleFire } from '../contracts.ts';
-import { STEP } from './steps.ts';
+import { STEP } from './shared/stepOptions.ts';
 
 const { fireDue, releaseBuffered } = proxyLocalActivities<ScheduleActivities>(STEP);
 

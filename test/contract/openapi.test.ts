@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { PROBLEMS } from '../../api/kit/problem.ts';
 import type { Route } from '../../api/kit/route.ts';
 import { allRoutes } from '../../api/app.ts';
-import { EVENT_DATA } from '../../domain/events.ts';
+import { EVENT_DATA } from '../../domain/events/events.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 
 let app: TestApp;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { freeze } from '../../domain/inventory/frozenPlan.ts';
-import { systemCaller } from '../../domain/caller.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
 import { StalePlan, AttemptLost } from '../../services/inventory/applies.ts';
 import { withApprovals } from '../support/approvals.ts';
 import { eventually } from '../support/eventually.ts';

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { approve, byRole, cancel, reject, request, withApprovals } from '../support/approvals.ts';
 import type { TestClient } from '../support/client.ts';
-import { admin, person, place, type Person } from '../support/people.ts';
+import { admin, person, place, type Person } from '../support/users.ts';
 
 const { bed } = withApprovals({}, { idle: true });
 const TENANTS = ['la', 'lb'];

@@ -13,7 +13,7 @@ import {
   withApprovals,
 } from '../support/approvals.ts';
 import type { TestClient } from '../support/client.ts';
-import { admin, person, place } from '../support/people.ts';
+import { admin, person, place } from '../support/users.ts';
 
 const { bed, people } = withApprovals();
 const refused = async (answer: Promise<{ status: number; body: any }>) => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { archiveFolder, backUp, dump, HISTORY, STATE } from '../support/backups.ts';
 import { furnish, seeded, shake } from '../support/estate.ts';
-import { admin } from '../support/people.ts';
+import { admin } from '../support/users.ts';
 
 let archives: Awaited<ReturnType<typeof archiveFolder>>;
 let app: TestApp;

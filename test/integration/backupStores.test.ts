@@ -8,7 +8,7 @@ import { startApp, type TestApp } from '../support/app.ts';
 import { archiveFolder, backUp } from '../support/backups.ts';
 import { eventually } from '../support/eventually.ts';
 import { making } from '../support/inventory.ts';
-import { admin } from '../support/people.ts';
+import { admin } from '../support/users.ts';
 import { startVersitygw } from '../support/versitygw.ts';
 
 let s3: Awaited<ReturnType<typeof startVersitygw>>;

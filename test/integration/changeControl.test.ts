@@ -13,7 +13,7 @@ import {
 } from '../support/approvals.ts';
 import type { TestClient } from '../support/client.ts';
 import { making } from '../support/inventory.ts';
-import { admin } from '../support/people.ts';
+import { admin } from '../support/users.ts';
 
 const { bed, people } = withApprovals();
 let root: TestClient;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
-import { beginAttempt, endAttempt } from '../../db/deliveryAttempts.ts';
+import { beginAttempt, endAttempt } from '../../db/webhooks/deliveryAttempts.ts';
 import { eventually } from '../support/eventually.ts';
 import { ended, withSink } from '../support/hooks.ts';
 

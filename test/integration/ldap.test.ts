@@ -3,7 +3,7 @@ import { Attribute, Change } from 'ldapts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { selfSigned } from '../support/certificate.ts';
-import { admin } from '../support/people.ts';
+import { admin } from '../support/users.ts';
 import { startSlapd } from '../support/slapd.ts';
 
 let app: TestApp;

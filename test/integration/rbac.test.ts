@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { admin, person, place } from '../support/people.ts';
+import { admin, person, place } from '../support/users.ts';
 
 let app: TestApp;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startApp, startAppOn, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { archiveFolder } from '../support/backups.ts';
-import { admin, person } from '../support/people.ts';
+import { admin, person } from '../support/users.ts';
 import type { TestClient } from '../support/client.ts';
 
 let app: TestApp;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { SUPPORTED_EVENT_TYPES } from '../../domain/events.ts';
+import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { ended, quick, withSink } from '../support/hooks.ts';
-import { admin, person } from '../support/people.ts';
+import { admin, person } from '../support/users.ts';
 
 const { bed, inTenant, register, echo, deliveriesOf, untilDeliveries } = withSink();
 

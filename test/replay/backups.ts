@@ -1,6 +1,6 @@
 import type { TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { admin } from '../support/people.ts';
+import { admin } from '../support/users.ts';
 
 /** One branch of the workflows of backups: what is done, and whose histories it leaves. */
 type Branch = { name: string; play(app: TestApp): Promise<string> };

@@ -1,7 +1,7 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import { authorityOf } from '../../services/rights.ts';
-import { systemCaller } from '../../domain/caller.ts';
-import { DEFAULT_RETRY, type RetryPolicy } from '../../domain/retry.ts';
+import { authorityOf } from '../../services/access/rights.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import { DEFAULT_RETRY, type RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { Lane } from '../../domain/jobType.ts';
 import type { TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';

@@ -8,7 +8,7 @@ import { askOf } from '../../db/backups/snapshot.ts';
 import { TABLES } from '../../db/backups/tables.ts';
 import { startApp, type TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
-import { admin } from './people.ts';
+import { admin } from './users.ts';
 
 /** A folder for archives, of one test file. */
 export async function archiveFolder() {

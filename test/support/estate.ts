@@ -3,7 +3,7 @@ import { columnsOf, quoted, type Column } from '../../db/backups/catalog.ts';
 import { askOf } from '../../db/backups/snapshot.ts';
 import type { TestApp } from './app.ts';
 import { STATE } from './backups.ts';
-import { admin, PASSWORD } from './people.ts';
+import { admin, PASSWORD } from './users.ts';
 
 /** What belongs to no tenant. */
 const SHARED: ReadonlySet<string> = new Set([

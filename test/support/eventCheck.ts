@@ -1,5 +1,5 @@
-import { EVENT_DATA } from '../../domain/events.ts';
-import type { Knex } from '../../db/knex.ts';
+import { EVENT_DATA } from '../../domain/events/events.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { compileCheck, type Check } from '../../platform/schemaCheck.ts';
 
 const checks: Readonly<Record<string, Check>> = Object.fromEntries(

@@ -1,8 +1,8 @@
 import { mkdtemp, chmod, realpath } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { openDatabase } from '../../db/knex.ts';
-import { migrateUp } from '../../db/migrate.ts';
+import { openDatabase } from '../../db/core/knex.ts';
+import { migrateUp } from '../../db/core/migrate.ts';
 import { freePort } from '../../dev/freePort.ts';
 import { ensureDatabase, startPostgres } from '../../dev/postgres.ts';
 import { createSay } from '../../dev/say.ts';

@@ -14,7 +14,7 @@ import { startApp, testEnv, type TestApp } from '../support/app.ts';
 import { createClient, type TestClient } from '../support/client.ts';
 import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { startMortals } from '../support/mortals.ts';
+import { startMortals } from '../support/crashingWorkers.ts';
 import { killAll, startProcess } from '../support/processes.ts';
 
 /** The API in this process, workers in processes of their own that can be killed. */

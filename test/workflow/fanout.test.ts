@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { startMortals } from '../support/mortals.ts';
+import { startMortals } from '../support/crashingWorkers.ts';
 import { killAll } from '../support/processes.ts';
 import { startSink, type Sink } from '../support/sink.ts';
 

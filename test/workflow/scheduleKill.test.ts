@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { startMortals } from '../support/mortals.ts';
+import { startMortals } from '../support/crashingWorkers.ts';
 import { killAll } from '../support/processes.ts';
 import { everyMinute, minute, neglect } from '../support/schedules.ts';
 

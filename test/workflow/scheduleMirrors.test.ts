@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
-import { admin } from '../support/people.ts';
+import { admin } from '../support/users.ts';
 import { everyMinute, patience, withSchedules } from '../support/schedules.ts';
 
 const { bed, inTenant, schedule, untilMirrored } = withSchedules();

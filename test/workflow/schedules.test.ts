@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { startAppOn } from '../support/app.ts';
 import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { admin, person } from '../support/people.ts';
+import { admin, person } from '../support/users.ts';
 import {
   clockTime,
   everyMinute,

@@ -8,9 +8,9 @@ import {
   platforms,
   tags,
 } from './catalogues.ts';
-import { cables, devices, interfaces } from './machines.ts';
+import { cables, devices, interfaces } from './devices.ts';
 import { ipAddresses, ipRanges, prefixes, vlanGroups, vlans, vrfs } from './networks.ts';
-import { locations, racks, regions, sites, tenants } from './places.ts';
+import { locations, racks, regions, sites, tenants } from './facilities.ts';
 
 /** Every resource of the inventory. */
 export const RESOURCES: Readonly<Record<ResourceName, Resource>> = {

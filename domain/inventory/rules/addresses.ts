@@ -12,8 +12,8 @@ import {
 import type { Draft, Rules } from '../planning.ts';
 import { SHARED_ROLES } from '../resources/networks.ts';
 import type { Row } from '../resource.ts';
-import { spanOf, type Placed } from '../space.ts';
-import { vrfKeyOf } from '../world.ts';
+import { spanOf, type Placed } from '../prefixTree.ts';
+import { vrfKeyOf } from '../planSnapshot.ts';
 import { isUniqueIn, warnWhenFull } from './prefixes.ts';
 
 const isShared = ({ role }: Row): boolean =>

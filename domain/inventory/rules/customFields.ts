@@ -1,7 +1,7 @@
-import { PLATFORM } from '../../scope.ts';
+import { PLATFORM } from '../../access/scope.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
-import { gathering } from '../world.ts';
+import { gathering } from '../planSnapshot.ts';
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 const MAX_TEXT = 2_000;

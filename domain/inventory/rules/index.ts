@@ -11,7 +11,7 @@ import {
   regionRules,
   siteRules,
   tenantRules,
-} from './places.ts';
+} from './facilities.ts';
 import { prefixRules } from './prefixes.ts';
 
 /** What holds for a resource beside its schema, its references and its unique fields. */

@@ -2,8 +2,8 @@ import type { Draft, Rules } from '../planning.ts';
 import { RESOURCES } from '../resources/index.ts';
 import { labelOf } from '../standing.ts';
 import type { Row } from '../resource.ts';
-import { spanOf } from '../space.ts';
-import { checkMount, mustBeAtSite, placeRemoval } from './places.ts';
+import { spanOf } from '../prefixTree.ts';
+import { checkMount, mustBeAtSite, placeRemoval } from './facilities.ts';
 
 function checkPrimary(draft: Draft, field: 'primaryIp4Id' | 'primaryIp6Id', family: 4 | 6): void {
   const { after, world } = draft;

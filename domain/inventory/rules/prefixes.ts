@@ -1,8 +1,8 @@
 import { contains, formatBlock, sizeOfLength, type Block } from '../cidr.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
-import { blockOf, type Placed } from '../space.ts';
-import { Unwritten, vrfKeyOf, type User } from '../world.ts';
+import { blockOf, type Placed } from '../prefixTree.ts';
+import { Unwritten, vrfKeyOf, type User } from '../planSnapshot.ts';
 
 /** A prefix is called full from here on, in percent. */
 const FULL_PERCENT = 80n;

@@ -14,7 +14,7 @@ import {
   backup as backupToday,
   removeBackup as removeToday,
   restore as restoreToday,
-} from '../../../temporal/workflows/backup.ts';
+} from '../../../temporal/workflows/backups.ts';
 import { job as jobToday } from '../../../temporal/workflows/job.ts';
 import {
   fireSchedule as fireToday,

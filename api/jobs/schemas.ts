@@ -1,0 +1,78 @@
+import { Type, type Static } from 'typebox';
+import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
+import { RetryPolicy } from '../../domain/jobs/retry.ts';
+import { Id, Nullable, Timestamp } from '../http/schemas.ts';
+
+export const LogRecord = Type.Object(
+  {
+    line: Type.Integer({ description: 'Counts from 1 without gaps.' }),
+    attempt: Type.Integer({ description: 'The attempt that wrote it; 0 before the first.' }),
+    level: Type.Enum([...LOG_LEVELS]),
+    message: Type.String(),
+    data: Nullable(Type.Object({}, { additionalProperties: true })),
+    at: Timestamp,
+  },
+  { title: 'LogLine', additionalProperties: false },
+);
+export type LogRecord = Static<typeof LogRecord>;
+
+const summary = {
+  id: Id('job'),
+  type: Type.String(),
+  tenantId: Type.String(),
+  status: Type.Enum([...JOB_STATUSES]),
+  retryCount: Type.Integer({ description: 'Attempts after the first.' }),
+  attempts: Type.Integer(),
+  progress: Nullable(Type.Object({ percent: Type.Number(), message: Nullable(Type.String()) })),
+  error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
+  retryPolicy: RetryPolicy,
+  createdBy: Type.String(),
+  source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) }),
+  retryOf: Nullable(Type.String({ description: 'The job that this one runs again.' })),
+  workflowId: Type.String({ description: 'The workflow in Temporal.' }),
+  cancelRequestedAt: Nullable(Timestamp),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+  startedAt: Nullable(Timestamp),
+  finishedAt: Nullable(Timestamp),
+  version: Type.Integer(),
+};
+
+export const JobSummary = Type.Object(summary, {
+  title: 'JobSummary',
+  additionalProperties: false,
+});
+export type JobSummary = Static<typeof JobSummary>;
+
+export const JobRecord = Type.Object(
+  {
+    ...summary,
+    payload: Type.Object({}, { additionalProperties: true, description: 'Secrets masked.' }),
+    result: Nullable(Type.Object({}, { additionalProperties: true })),
+    logs: Type.Array(LogRecord, { description: 'The last 200 lines, oldest first.' }),
+  },
+  { title: 'Job', additionalProperties: false },
+);
+export type JobRecord = Static<typeof JobRecord>;
+
+export const JobTypeRecord = Type.Object(
+  {
+    name: Type.String(),
+    summary: Type.String(),
+    payloadSchema: Type.Object(
+      {},
+      { additionalProperties: true, description: 'JSON Schema 2020-12.' },
+    ),
+    permission: Nullable(Type.String({ description: 'Needed beside job:write.' })),
+    onlyThrough: Nullable(
+      Type.String({
+        description: 'The operation that makes such jobs; null where POST /api/jobs does.',
+      }),
+    ),
+    lane: Type.Enum(['inline', 'activity', 'delivery', 'steps']),
+    retryPolicy: RetryPolicy,
+    timeoutMs: Type.Integer({ description: 'Limit of one attempt.' }),
+  },
+  { title: 'JobType', additionalProperties: false },
+);
+export type JobTypeRecord = Static<typeof JobTypeRecord>;

@@ -1,0 +1,81 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { openDatabase } from '../db/core/knex.ts';
+import { migrateUp } from '../db/core/migrate.ts';
+import { ensureDatabase } from '../dev/postgres.ts';
+import { createSay } from '../dev/say.ts';
+import { startStack, type Stack } from '../dev/stack.ts';
+import { createLog } from '../platform/log.ts';
+
+export const ROOT = path.resolve(import.meta.dirname, '..');
+
+/** The servers of the embedded stack, as `npm start` runs them, in a folder that is thrown away. */
+export async function startBed(): Promise<
+  Stack & { folder: string; database(name: string): Promise<string> }
+> {
+  const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-')));
+  await chmod(folder, 0o711);
+  const stack = await startStack({ folder, env: {}, say: createSay() });
+  await migrate(stack.databaseUrl);
+  const url = (name: string) => stack.databaseUrl.replace(/[^/]+$/, name);
+  return {
+    ...stack,
+    folder,
+    /** Another database on the same server, with the schema. */
+    async database(name) {
+      await ensureDatabase({ url }, name);
+      await migrate(url(name));
+      return url(name);
+    },
+    async stop() {
+      await stack.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function migrate(url: string): Promise<void> {
+  const db = openDatabase({
+    url,
+    poolSize: 3,
+    statementTimeoutMs: 0,
+    log: createLog('silent', false),
+  });
+  await migrateUp(db);
+  await db.destroy();
+}
+
+export type BenchProcess = { child: ChildProcess; ready: string; stop(): Promise<void> };
+
+/** Starts a program and waits until it prints a line that matches `ready`; gives the first group. */
+export async function startProgram(
+  args: readonly string[],
+  env: Record<string, string>,
+  ready: RegExp,
+): Promise<BenchProcess> {
+  const child = spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const found = await new Promise<string>((resolve, reject) => {
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      const match = ready.exec(output);
+      if (match) resolve(match[1] ?? '');
+    });
+    void ended.then(() => reject(new Error(`${args.join(' ')} ended:\n${output}`)));
+  });
+  return {
+    child,
+    ready: found,
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}

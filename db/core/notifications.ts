@@ -1,0 +1,74 @@
+import pg from 'pg';
+import type { Log } from '../../platform/log.ts';
+import { LISTEN_TO_CHANGES } from './unitOfWork.ts';
+
+/** Tells listeners in this process about topics that any process notified. */
+export type Changes = {
+  start(): void;
+  /** Calls `listener` after each change of `topic`; returns how to stop that. A change may be missed: poll too. */
+  on(topic: string, listener: () => void): () => void;
+  stop(): Promise<void>;
+};
+
+const RECONNECT_MS = 1_000;
+
+/** Listens on one connection of its own and connects again when it is lost. */
+export function createChanges(url: string, log: Log): Changes {
+  const listeners = new Map<string, Set<() => void>>();
+  let client: pg.Client | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  const wakeAll = () => listeners.forEach((set) => set.forEach((listener) => listener()));
+
+  function reconnectLater() {
+    if (stopped || timer) return;
+    timer = setTimeout(() => {
+      timer = undefined;
+      void connect();
+    }, RECONNECT_MS);
+  }
+
+  async function connect() {
+    const next = new pg.Client({
+      connectionString: url,
+      application_name: 'holdfast-changes',
+      connectionTimeoutMillis: 3_000,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+    });
+    next.on('notification', ({ payload }) =>
+      listeners.get(payload ?? '')?.forEach((listener) => listener()),
+    );
+    next.on('error', () => undefined);
+    next.on('end', reconnectLater);
+    try {
+      client = next;
+      await next.connect();
+      await next.query(LISTEN_TO_CHANGES);
+      // Whatever happened while nobody listened is found by looking.
+      wakeAll();
+    } catch (error) {
+      log.debug({ err: error }, 'cannot listen for changes, will try again');
+      next.end().catch(() => undefined);
+      reconnectLater();
+    }
+  }
+
+  return {
+    start: () => void connect(),
+    on(topic, listener) {
+      const set = listeners.get(topic) ?? new Set();
+      listeners.set(topic, set.add(listener));
+      return () => {
+        set.delete(listener);
+        if (set.size === 0 && listeners.get(topic) === set) listeners.delete(topic);
+      };
+    },
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await client?.end().catch(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,243 @@
+import { Type, type Static, type TObject, type TSchema } from 'typebox';
+import { APPROVAL_STATUSES, DECISIONS, EXECUTIONS } from '../approvals/approvals.ts';
+import { ENGINES, MODES, SECTIONS } from '../backups.ts';
+import { JOB_SOURCES, JOB_STATUSES } from '../jobs/jobs.ts';
+import { PERMISSIONS } from '../access/permissions.ts';
+import { PROVIDER_KINDS } from '../auth/providers.ts';
+import { RUN_KINDS, RUN_REASONS } from '../schedules/schedules.ts';
+import { LEVELS } from '../access/scope.ts';
+import { DISABLED_REASONS } from '../webhooks/webhooks.ts';
+
+const closed = { additionalProperties: false };
+const nullable = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
+const data = <P extends Record<string, TSchema>>(properties: P): TObject<P> =>
+  Type.Object(properties, closed);
+
+const Job = data({
+  jobId: Type.String(),
+  type: Type.String(),
+  status: Type.Enum([...JOB_STATUSES]),
+  attempts: Type.Integer(),
+  source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: nullable(Type.String()) }, closed),
+  error: nullable(Type.String({ description: 'The code of the failure.' })),
+});
+
+const webhook = {
+  webhookId: Type.String(),
+  endpointOrigin: Type.String({
+    description: 'Scheme, host and port: path and query may hold secrets.',
+  }),
+  eventTypes: Type.Array(Type.String()),
+  enabled: Type.Boolean(),
+};
+const Webhook = data(webhook);
+const WebhookDisabled = data({
+  ...webhook,
+  reason: Type.Enum(DISABLED_REASONS.filter((reason) => reason !== 'request')),
+});
+
+const place = {
+  roleId: Type.String(),
+  level: Type.Enum([...LEVELS]),
+  tenantId: Type.String(),
+  siteId: nullable(Type.String()),
+  deviceId: nullable(Type.String()),
+};
+const Assignment = data({ assignmentId: Type.String(), userId: Type.String(), ...place });
+const Mapping = data({
+  mappingId: Type.String(),
+  providerId: Type.String(),
+  externalGroup: Type.String(),
+  ...place,
+});
+const Role = data({
+  roleId: Type.String(),
+  name: Type.String(),
+  permissions: Type.Array(Type.Enum([...PERMISSIONS])),
+});
+const Provider = data({
+  providerId: Type.String(),
+  kind: Type.Enum([...PROVIDER_KINDS]),
+  name: Type.String(),
+  enabled: Type.Boolean(),
+});
+/** Whoever reads events need not be allowed to read users: ids only, no names and addresses. */
+const User = data({
+  userId: Type.String(),
+  providerId: Type.String(),
+  tenantId: Type.String(),
+  enabled: Type.Boolean(),
+});
+
+const schedule = { scheduleId: Type.String(), name: Type.String(), jobType: Type.String() };
+const Schedule = data({
+  ...schedule,
+  cronExpression: Type.String(),
+  timezone: Type.String(),
+  enabled: Type.Boolean(),
+});
+const run = {
+  ...schedule,
+  kind: Type.Enum([...RUN_KINDS]),
+  dueAt: Type.String({ format: 'date-time' }),
+};
+const ScheduleFired = data({ ...run, runId: Type.String(), jobId: Type.String() });
+const ScheduleSkipped = data({
+  ...run,
+  outcome: Type.Enum(['skipped', 'failed']),
+  reason: Type.Enum([...RUN_REASONS]),
+  times: Type.Integer({ description: 'How many times due this is about; dueAt is the first.' }),
+  lastDueAt: Type.String({ format: 'date-time' }),
+});
+
+const workflow = {
+  approvalId: Type.String(),
+  type: Type.String(),
+  title: Type.String(),
+  siteId: nullable(Type.String()),
+  deviceId: nullable(Type.String()),
+  status: Type.Enum([...APPROVAL_STATUSES]),
+  execution: Type.Enum([...EXECUTIONS]),
+  requestedBy: Type.String(),
+  requiredApprovals: Type.Integer(),
+  approvals: Type.Integer({ description: 'How many have approved.' }),
+  jobType: nullable(Type.String()),
+  jobId: nullable(Type.String()),
+  error: nullable(Type.String({ description: 'The code of the failure.' })),
+  expiresAt: Type.String({ format: 'date-time' }),
+  executeAt: nullable(Type.String({ format: 'date-time' })),
+};
+const assigned = {
+  assignedUserIds: Type.Array(Type.String()),
+  assignedRoleIds: Type.Array(Type.String()),
+};
+const Workflow = data(workflow);
+const WorkflowWaits = data({ ...workflow, ...assigned });
+const WorkflowDecision = data({
+  ...workflow,
+  decision: Type.Enum([...DECISIONS]),
+  decidedBy: Type.String(),
+});
+const WorkflowComment = data({
+  ...workflow,
+  number: Type.Integer({ description: 'Of the comment; its text is in the request.' }),
+  commentedBy: Type.String(),
+});
+
+const Backup = data({
+  backupId: Type.String(),
+  mode: Type.Enum([...MODES]),
+  sections: Type.Array(Type.Enum([...SECTIONS])),
+  engine: Type.Enum([...ENGINES]),
+  label: Type.String(),
+  status: Type.String(),
+  sizeBytes: nullable(Type.Integer()),
+  rows: nullable(Type.Integer()),
+  jobId: nullable(Type.String()),
+  error: nullable(Type.String({ description: 'The code of the failure.' })),
+});
+const Restore = data({
+  backupId: Type.String(),
+  jobId: Type.String(),
+  sections: Type.Array(Type.Enum([...SECTIONS])),
+  safetyBackupId: nullable(Type.String()),
+  created: Type.Integer(),
+  changed: Type.Integer(),
+  deleted: Type.Integer(),
+  error: nullable(Type.String({ description: 'The code of the failure.' })),
+});
+
+/** The singulars of the resources of the inventory. */
+const INVENTORY = [
+  'tenant',
+  'region',
+  'site',
+  'location',
+  'rack',
+  'manufacturer',
+  'device-type',
+  'device-role',
+  'platform',
+  'device',
+  'interface',
+  'cable',
+  'vrf',
+  'vlan-group',
+  'vlan',
+  'prefix',
+  'ip-range',
+  'ip-address',
+  'tag',
+  'custom-field',
+] as const;
+const InventoryRecord = data({
+  recordId: Type.String(),
+  label: Type.String({ description: 'What people call the record.' }),
+  siteId: nullable(Type.String()),
+  version: Type.Integer(),
+  changed: Type.Array(Type.String(), { description: 'The fields that have another value now.' }),
+});
+type InventoryEvent =
+  `inventory.${(typeof INVENTORY)[number]}.${'created' | 'updated' | 'deleted'}`;
+const INVENTORY_DATA = Object.fromEntries(
+  INVENTORY.flatMap((resource) =>
+    ['created', 'updated', 'deleted'].map((verb) => [
+      `inventory.${resource}.${verb}`,
+      InventoryRecord,
+    ]),
+  ),
+) as Record<InventoryEvent, typeof InventoryRecord>;
+
+/** What each type of event tells, as a JSON Schema. Events go to whoever subscribes: never a secret. */
+export const EVENT_DATA = {
+  'webhook.created': Webhook,
+  'webhook.updated': Webhook,
+  'webhook.deleted': Webhook,
+  'webhook.disabled': WebhookDisabled,
+  'job.created': Job,
+  'job.succeeded': Job,
+  'job.failed': Job,
+  'job.cancelled': Job,
+  'rbac.assignment.created': Assignment,
+  'rbac.assignment.deleted': Assignment,
+  'rbac.mapping.created': Mapping,
+  'rbac.mapping.deleted': Mapping,
+  'rbac.role.created': Role,
+  'rbac.role.updated': Role,
+  'rbac.role.deleted': Role,
+  'auth.provider.created': Provider,
+  'auth.provider.updated': Provider,
+  'auth.provider.deleted': Provider,
+  'auth.user.created': User,
+  'auth.user.updated': User,
+  'schedule.created': Schedule,
+  'schedule.updated': Schedule,
+  'schedule.deleted': Schedule,
+  'schedule.fired': ScheduleFired,
+  'schedule.skipped': ScheduleSkipped,
+  'workflow.created': WorkflowWaits,
+  'workflow.approved': Workflow,
+  'workflow.rejected': Workflow,
+  'workflow.expired': Workflow,
+  'workflow.cancelled': Workflow,
+  'workflow.executed': Workflow,
+  'workflow.reminder': WorkflowWaits,
+  'workflow.decision.created': WorkflowDecision,
+  'workflow.comment.created': WorkflowComment,
+  'backup.created': Backup,
+  'backup.completed': Backup,
+  'backup.failed': Backup,
+  'backup.deleted': Backup,
+  'restore.completed': Restore,
+  'restore.failed': Restore,
+  ...INVENTORY_DATA,
+} as const satisfies Record<string, TObject>;
+
+export type EventType = keyof typeof EVENT_DATA;
+export type EventData<T extends EventType> = Static<(typeof EVENT_DATA)[T]>;
+
+/** Types that a webhook can subscribe to and a list of events can be filtered by. */
+export const SUPPORTED_EVENT_TYPES: readonly string[] = Object.keys(EVENT_DATA).sort();
+
+/** Subscribes to every type. */
+export const EVERY_EVENT = '*';

@@ -1,0 +1,20 @@
+import { Type, type Static } from 'typebox';
+import { jobType } from '../../../domain/jobType.ts';
+
+const Payload = Type.Object(
+  {},
+  { additionalProperties: true, description: 'Any JSON object; it comes back as the result.' },
+);
+
+/** Answers with its payload: to try the engine, and to see that it works. */
+export const coreEcho = jobType<Static<typeof Payload>>({
+  name: 'core.echo',
+  summary: 'Returns its payload',
+  payload: Payload,
+  lane: 'inline',
+  timeoutMs: 5_000,
+  run: (payload, { log }) => {
+    log('info', 'Echoed the payload', { keys: Object.keys(payload).slice(0, 50) });
+    return Promise.resolve({ ...payload });
+  },
+});

@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Type, type Static } from 'typebox';
+import { JobFailure, jobType } from '../../../domain/jobType.ts';
+
+const Payload = Type.Object(
+  {
+    durationMs: Type.Integer({
+      minimum: 0,
+      maximum: 3_600_000,
+      description: 'How long to sleep, in milliseconds.',
+    }),
+    failAttempts: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 100,
+        description: 'Fail this many attempts first, with sleep_failed.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** Steps in which progress is told. */
+const STEPS = 20;
+
+/**
+ * Sleeps, with progress: to try cancel, retry and what a killed worker leaves. The time counts from the first
+ * attempt, so that a later one sleeps only what is left.
+ */
+export const coreSleep = jobType<Static<typeof Payload>>({
+  name: 'core.sleep',
+  summary: 'Sleeps for a while, with progress',
+  payload: Payload,
+  lane: 'activity',
+  timeoutMs: 3_700_000,
+  run: async ({ durationMs, failAttempts = 0 }, { attempt, startedAt, signal, log, progress }) => {
+    if (attempt <= failAttempts)
+      throw new JobFailure('sleep_failed', `Asked to fail ${failAttempts} attempts`);
+    const endsAt = startedAt.getTime() + durationMs;
+    for (let leftMs = endsAt - Date.now(); leftMs > 0; leftMs = endsAt - Date.now()) {
+      progress(Math.floor(100 * (1 - leftMs / durationMs)), `${Math.ceil(leftMs / 1_000)} s left`);
+      await sleep(Math.min(leftMs, Math.max(durationMs / STEPS, 20)), undefined, { signal });
+    }
+    log('info', 'Slept', { durationMs });
+    return { sleptMs: durationMs };
+  },
+});

@@ -1,0 +1,470 @@
+import { generateKeyPair, decodeJwt } from 'jose';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { startApp, type TestApp } from '../../support/app.ts';
+import { createBrowser, type Browser, type Seen } from '../../support/browser.ts';
+import { startOidcPeer } from '../../support/oidcPeer.ts';
+import { admin } from '../../support/users.ts';
+
+let app: TestApp;
+let peer: Awaited<ReturnType<typeof startOidcPeer>>;
+let providerId: string;
+const CALLBACK = '/api/auth/oidc/callback';
+
+beforeAll(async () => {
+  app = await startApp({ HOLDFAST_ROLE: 'api', HOLDFAST_OUTBOUND_ALLOW: '' });
+  peer = await startOidcPeer([app.client.base + CALLBACK]);
+  providerId = (await provider('Main')).body.id;
+});
+afterAll(() => Promise.all([app.stop(), peer.stop()]));
+beforeEach(() => {
+  peer.claims = {
+    sub: 'ada-1',
+    preferred_username: 'ada',
+    name: 'Ada L.',
+    email: 'ada@example.net',
+    groups: ['net-admins', 'everybody'],
+  };
+});
+afterEach(() => {
+  peer.tamper = undefined;
+});
+
+const provider = (name: string, change: object = {}) =>
+  admin(app).post('/api/auth/providers', {
+    kind: 'oidc',
+    name,
+    config: {
+      issuer: peer.issuer,
+      clientId: 'holdfast',
+      clientSecret: 'holdfast-secret-of-the-client',
+      scopes: ['openid', 'profile', 'email', 'groups'],
+      allowPrivateNetwork: true,
+      allowHttp: true,
+      ...change,
+    },
+  });
+const start = (browser: Browser, body: object = {}) =>
+  browser.post(`${app.client.base}/api/auth/login/oidc/start`, { providerId, ...body });
+const isCallback = (url: string) => url.startsWith(app.client.base + CALLBACK);
+
+/** Up to the redirect that brings the browser back, which is not followed. */
+async function answered(browser: Browser, body: object = {}): Promise<URL> {
+  const begun = await start(browser, body);
+  const seen = await browser.follow(JSON.parse(begun.text).redirectUrl, { stop: isCallback });
+  return new URL(seen.at(-1)?.url ?? '');
+}
+const come = (browser: Browser, url: URL | string) =>
+  browser.send(String(url), { from: peer.issuer });
+const isIn = (browser: Browser) =>
+  browser.cookie(app.client.base, 'holdfast_refresh') !== undefined;
+
+function expectRefused(browser: Browser, seen: Seen) {
+  expect([seen.status, isIn(browser)]).toEqual([401, false]);
+  expect(seen.headers.get('content-type')).toContain('text/html');
+  expect(seen.text).toContain('login_failed');
+}
+
+describe('a sign-in', () => {
+  test('goes out with PKCE, state and nonce, and comes back with a session in cookies', async () => {
+    const browser = createBrowser();
+    const begun = await start(browser, { returnTo: '/somewhere?x=1#part' });
+    expect(begun.headers.get('set-cookie')).toMatch(
+      /^holdfast_login=hfb_[^;]+; Max-Age=600; Path=\/api\/auth; HttpOnly; SameSite=Lax$/,
+    );
+    const url = new URL(JSON.parse(begun.text).redirectUrl);
+    expect(url.origin).toBe(peer.issuer);
+    expect(Object.fromEntries(url.searchParams)).toMatchObject({
+      response_type: 'code',
+      client_id: 'holdfast',
+      code_challenge_method: 'S256',
+      redirect_uri: app.client.base + CALLBACK,
+      state: expect.stringMatching(/^hfs_.{43}$/),
+      nonce: expect.any(String),
+      code_challenge: expect.any(String),
+    });
+    const seen = await browser.follow(url.href, {
+      stop: (at) => at.startsWith(`${app.client.base}/somewhere`),
+    });
+    expect(seen.at(-1)?.url).toBe(`${app.client.base}/somewhere?x=1#part`);
+    const back = seen.at(-2);
+    expect([back?.status, back?.headers.get('location')]).toEqual([303, '/somewhere?x=1#part']);
+    expect(back?.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^holdfast_refresh=hfr_.*HttpOnly; SameSite=Strict$/),
+      expect.stringContaining('holdfast_login=; Max-Age=0'),
+    ]);
+    const { accessToken } = JSON.parse(
+      (await browser.post(`${app.client.base}/api/auth/refresh`, {})).text,
+    );
+    const session = await app.client.as({ token: accessToken }).get('/api/auth/session');
+    expect(session.body.user).toMatchObject({
+      username: 'ada',
+      displayName: 'Ada L.',
+      email: 'ada@example.net',
+      groups: ['everybody', 'net-admins'],
+      providerId,
+    });
+  });
+
+  test('ends on a plain page that says who is signed in, when nothing else is asked for', async () => {
+    const browser = createBrowser();
+    const seen = await browser.follow(JSON.parse((await start(browser)).text).redirectUrl);
+    expect(seen.at(-1)).toMatchObject({
+      url: `${app.client.base}/api/auth/signed-in`,
+      status: 200,
+      text: expect.stringContaining('signed-in.js'),
+    });
+    const script = await browser.send(`${app.client.base}/api/auth/signed-in.js`);
+    expect(script.headers.get('content-type')).toContain('javascript');
+  });
+
+  test('is the same user whatever the names become, and another one for another sub with the same e-mail', async () => {
+    const signIn = async () => {
+      const browser = createBrowser();
+      await come(browser, await answered(browser));
+      return JSON.parse((await browser.post(`${app.client.base}/api/auth/refresh`, {})).text).user;
+    };
+    const first = await signIn();
+    peer.claims = {
+      ...peer.claims,
+      preferred_username: 'ada.lovelace',
+      email: 'new@example.net',
+      groups: 'single',
+    };
+    const second = await signIn();
+    expect(second).toMatchObject({ id: first.id, username: 'ada.lovelace', groups: ['single'] });
+    peer.claims = { ...peer.claims, sub: 'mallory-1' };
+    expect((await signIn()).id).not.toBe(first.id);
+    const twice = await Promise.all(
+      [1, 2, 3].map(async () => {
+        peer.claims = { ...peer.claims, sub: 'new-person' };
+        return signIn();
+      }),
+    );
+    expect(new Set(twice.map((user) => user.id)).size).toBe(1);
+  });
+
+  test('gives the roles that are mapped to the groups', async () => {
+    await admin(app).post('/api/rbac/provider-mappings', {
+      providerId,
+      externalGroup: 'net-admins',
+      roleId: 'operator',
+      tenantId: 'red',
+    });
+    const browser = createBrowser();
+    await come(browser, await answered(browser));
+    const { accessToken } = JSON.parse(
+      (await browser.post(`${app.client.base}/api/auth/refresh`, {})).text,
+    );
+    const { body } = await app.client.as({ token: accessToken }).get('/api/rbac/summary');
+    expect(body.permissions['job:write'].tenantIds).toEqual(['red']);
+  });
+});
+
+describe('the way back is refused', () => {
+  test('when the code is replayed', async () => {
+    const browser = createBrowser();
+    const url = await answered(browser);
+    const copy = await come(browser, url);
+    expect(copy.status).toBe(303);
+    browser.forget(app.client.base, 'holdfast_refresh');
+    expectRefused(browser, await come(browser, url));
+  });
+
+  test('in another browser than the one that began', async () => {
+    const [mine, theirs] = [createBrowser(), createBrowser()];
+    const url = await answered(mine);
+    await start(theirs);
+    expectRefused(theirs, await come(theirs, url));
+    expectRefused(createBrowser(), await come(createBrowser(), url));
+    // It is not spent by that.
+    expect((await come(mine, url)).status).toBe(303);
+  });
+
+  test('when the states of two sign-ins are swapped', async () => {
+    const [one, two] = [createBrowser(), createBrowser()];
+    const [first, second] = [await answered(one), await answered(two)];
+    const swapped = new URL(first);
+    swapped.searchParams.set('state', second.searchParams.get('state') ?? '');
+    expectRefused(one, await come(one, swapped));
+    // The attacker's code in the victim's own sign-in: PKCE and nonce do not fit.
+    const injected = new URL(first);
+    injected.searchParams.set('code', second.searchParams.get('code') ?? '');
+    expectRefused(one, await come(one, injected));
+  });
+
+  test.each([
+    ['no state', (url: URL) => url.searchParams.delete('state')],
+    ['an empty state', (url: URL) => url.searchParams.set('state', '')],
+    ['a made-up state', (url: URL) => url.searchParams.set('state', 'hfs_made-up')],
+    ['a made-up code', (url: URL) => url.searchParams.set('code', 'made-up')],
+    ['another issuer', (url: URL) => url.searchParams.set('iss', 'https://evil.example')],
+    [
+      'an error of the provider',
+      (url: URL) => {
+        url.searchParams.delete('code');
+        url.searchParams.set('error', 'access_denied');
+      },
+    ],
+  ])('with %s', async (_what, change) => {
+    const browser = createBrowser();
+    const url = await answered(browser);
+    change(url);
+    expectRefused(browser, await come(browser, url));
+  });
+
+  test('when it comes to the callback of another provider: what one was given is not handed to another', async () => {
+    const second = (await provider('Another')).body;
+    expect(second.config.ownCallback).toBe(true);
+    const begun = await start(createBrowser(), { providerId: second.id });
+    expect(new URL(JSON.parse(begun.text).redirectUrl).searchParams.get('redirect_uri')).toBe(
+      `${app.client.base}${CALLBACK}/${second.id}`,
+    );
+    const browser = createBrowser();
+    const url = await answered(browser);
+    url.pathname = `${CALLBACK}/${second.id}`;
+    expectRefused(browser, await come(browser, url));
+    const clash = await admin(app).put(`/api/auth/providers/${second.id}`, {
+      config: { ownCallback: false },
+    });
+    expect([clash.status, clash.body.errors[0].pointer]).toEqual([400, '/config/ownCallback']);
+    await admin(app).delete(`/api/auth/providers/${second.id}`);
+  });
+
+  test('after its time', async () => {
+    const browser = createBrowser();
+    const url = await answered(browser);
+    await app.deps.db('logins').update({ expires_at: new Date(Date.now() - 1) });
+    expectRefused(browser, await come(browser, url));
+  });
+
+  test('only for what is wrong: a token that was signed anew without a change is taken', async () => {
+    peer.tamper = async (t) => ({ ...t, id_token: await peer.resign(t.id_token, {}) });
+    const browser = createBrowser();
+    expect((await come(browser, await answered(browser))).status).toBe(303);
+  });
+
+  test.each<
+    [string, (tokens: Record<string, unknown>) => Promise<Record<string, unknown>>, RegExp]
+  >([
+    [
+      'the nonce is another one',
+      async (t) => ({ ...t, id_token: await peer.resign(t.id_token, { nonce: 'other' }) }),
+      /nonce/,
+    ],
+    [
+      'the nonce is missing',
+      async (t) => ({ ...t, id_token: await peer.resign(t.id_token, { nonce: undefined }) }),
+      /nonce/,
+    ],
+    [
+      'the audience is another client',
+      async (t) => ({ ...t, id_token: await peer.resign(t.id_token, { aud: 'other' }) }),
+      /aud/,
+    ],
+    [
+      'the audience is a list with strangers and no azp',
+      async (t) => ({
+        ...t,
+        id_token: await peer.resign(t.id_token, { aud: ['holdfast', 'other'] }),
+      }),
+      /untrusted audiences/,
+    ],
+    [
+      'the issuer is another one',
+      async (t) => ({
+        ...t,
+        id_token: await peer.resign(t.id_token, { iss: 'https://evil.example' }),
+      }),
+      /iss/,
+    ],
+    [
+      'it has expired',
+      async (t) => ({
+        ...t,
+        id_token: await peer.resign(t.id_token, { exp: Math.floor(Date.now() / 1_000) - 3_600 }),
+      }),
+      /exp|timestamp/,
+    ],
+    [
+      'it is from the future',
+      async (t) => ({
+        ...t,
+        id_token: await peer.resign(t.id_token, { nbf: Math.floor(Date.now() / 1_000) + 3_600 }),
+      }),
+      /nbf|timestamp/,
+    ],
+    [
+      'the sub is not the one of UserInfo',
+      async (t) => ({ ...t, id_token: await peer.resign(t.id_token, { sub: 'victim' }) }),
+      /sub/,
+    ],
+    [
+      'another key signed it',
+      async (t) => ({
+        ...t,
+        id_token: await peer.resign(
+          t.id_token,
+          {},
+          { alg: 'RS256', kid: 'peer' },
+          (await generateKeyPair('RS256')).privateKey,
+        ),
+      }),
+      /signature/i,
+    ],
+    [
+      'it is signed with alg none',
+      (t) => Promise.resolve({ ...t, id_token: unsigned(t.id_token, 'none') }),
+      /alg|unsupported/i,
+    ],
+    [
+      'it is signed with alg None',
+      (t) => Promise.resolve({ ...t, id_token: unsigned(t.id_token, 'None') }),
+      /alg|unsupported/i,
+    ],
+    [
+      'it has no signature',
+      (t) =>
+        Promise.resolve({
+          ...t,
+          id_token: `${String(t.id_token).split('.').slice(0, 2).join('.')}.`,
+        }),
+      /signature/i,
+    ],
+    ['it is missing', ({ id_token: _, ...t }) => Promise.resolve(t), /id_token|ID Token/i],
+  ])('when of the ID token %s', async (_what, tamper, reason) => {
+    peer.tamper = tamper;
+    const browser = createBrowser();
+    expectRefused(browser, await come(browser, await answered(browser)));
+    const entry = await app.deps
+      .db('audit_entries')
+      .where({ action: 'login.failed' })
+      .orderBy('id', 'desc')
+      .first();
+    expect(entry.after.reason).toMatch(reason);
+  });
+
+  test('the answer is JSON for whoever asks for it, and says nothing about the reason, which the audit trail has', async () => {
+    peer.tamper = async (t) => ({
+      ...t,
+      id_token: await peer.resign(t.id_token, { nonce: 'other' }),
+    });
+    const browser = createBrowser();
+    const url = await answered(browser);
+    const { text } = await browser.send(url.href, { headers: { accept: 'application/json' } });
+    const problem = JSON.parse(text);
+    expect(problem).toMatchObject({ code: 'login_failed', detail: 'Signing in failed.' });
+    const { body } = await admin(app).get(`/api/audit?requestId=${problem.requestId}`);
+    expect(body.items[0]).toMatchObject({
+      action: 'login.failed',
+      outcome: 'denied',
+      after: { providerId, reason: expect.stringContaining('nonce') },
+    });
+    expect(JSON.stringify(body)).not.toContain(url.searchParams.get('code'));
+  });
+});
+
+function unsigned(idToken: unknown, alg: string): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg, typ: 'JWT' })}.${part(decodeJwt(String(idToken)))}.`;
+}
+
+describe('the start', () => {
+  test.each([
+    'https://evil.example/',
+    '//evil.example',
+    '/\\evil.example',
+    '\\\\evil.example',
+    '/\t/evil.example',
+    'javascript:alert(1)',
+    'relative',
+    '/\n/evil.example',
+    '',
+    '/.//evil.example/x',
+    '/a/..//evil.example',
+    '/%2e//evil.example',
+  ])('refuses to lead back to %j', async (returnTo) => {
+    const answer = await start(createBrowser(), { returnTo });
+    expect([answer.status, JSON.parse(answer.text).errors[0].pointer]).toEqual([400, '/returnTo']);
+  });
+
+  test('names itself as configured, whatever the Host header says', async () => {
+    const answer = await app.client
+      .as({ token: null })
+      .post(
+        '/api/auth/login/oidc/start',
+        { providerId },
+        { host: 'evil.example', 'x-forwarded-host': 'evil.example' },
+      );
+    expect(new URL(answer.body.redirectUrl).searchParams.get('redirect_uri')).toBe(
+      app.client.base + CALLBACK,
+    );
+  });
+
+  test('needs the provider named when there is more than one, and says so when there is none', async () => {
+    const other = await provider('Second');
+    const unnamed = await app.client.as({ token: null }).post('/api/auth/login/oidc/start', {});
+    expect([unnamed.status, unnamed.body.errors[0].pointer]).toEqual([400, '/providerId']);
+    await admin(app).delete(`/api/auth/providers/${other.body.id}`);
+    expect(
+      (await app.client.as({ token: null }).post('/api/auth/login/oidc/start', {})).status,
+    ).toBe(200);
+    expect(
+      (await app.client.as({ token: null }).post('/api/auth/login/saml/start', {})).status,
+    ).toBe(400);
+  });
+
+  test('is not possible with http, unless that is allowed', async () => {
+    const made = await provider('Plain', { allowHttp: false });
+    expect([made.status, made.body.errors[0].pointer]).toEqual([400, '/config/issuer']);
+  });
+
+  test.each<[string, object]>([
+    ['a private address is not allowed', { allowPrivateNetwork: false }],
+    ['the issuer in the document is another one', { issuer: 'swapped' }],
+  ])('is 502 when %s', async (_what, change) => {
+    const issuer = peer.issuer.replace('127.0.0.1', 'localhost');
+    const made = await provider(
+      `Broken ${Object.keys(change)[0]}`,
+      'issuer' in change ? { issuer } : change,
+    );
+    const answer = await app.client
+      .as({ token: null })
+      .post('/api/auth/login/oidc/start', { providerId: made.body.id });
+    expect([answer.status, answer.body.code]).toEqual([502, 'provider_unavailable']);
+    await admin(app).delete(`/api/auth/providers/${made.body.id}`);
+  });
+});
+
+describe('the test of a provider', () => {
+  const run = (id: string, body: object = {}) =>
+    admin(app).post(`/api/auth/providers/${id}/test`, body);
+
+  test('names its steps and previews roles of sample claims, nested ones too', async () => {
+    const { body } = await run(providerId, { sampleClaims: { groups: ['net-admins'] } });
+    expect(body.steps.map((step: any) => `${step.name} ${step.status}`)).toEqual([
+      'resolve passed',
+      'connect passed',
+      'answer passed',
+      'discovery passed',
+      'keys passed',
+      'clock passed',
+    ]);
+    expect([body.ok, body.roles.map((role: any) => role.roleId)]).toEqual([true, ['operator']]);
+    const nested = await provider('Nested', { groupsClaim: 'realm_access.roles' });
+    expect(
+      (await run(nested.body.id, { sampleClaims: { realm_access: { roles: ['a', 'b'] } } })).body
+        .groups,
+    ).toEqual(['a', 'b']);
+    await admin(app).delete(`/api/auth/providers/${nested.body.id}`);
+  });
+
+  test('stops at what is wrong', async () => {
+    const made = await provider('Gone', { issuer: 'http://127.0.0.1:1' });
+    const { body } = await run(made.body.id);
+    expect([body.ok, body.steps.map((step: any) => step.status)]).toEqual([
+      false,
+      ['passed', 'failed', 'skipped', 'skipped', 'skipped', 'skipped'],
+    ]);
+    await admin(app).delete(`/api/auth/providers/${made.body.id}`);
+  });
+});

@@ -1,0 +1,411 @@
+import { inflateRawSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { startApp, type TestApp } from '../../support/app.ts';
+import { createBrowser, type Browser, type Seen } from '../../support/browser.ts';
+import { admin } from '../../support/users.ts';
+import { GROUPS, IDP, startSamlPeer } from '../../support/samlPeer.ts';
+
+let app: TestApp;
+let peer: Awaited<ReturnType<typeof startSamlPeer>>;
+let providerId: string;
+const CALLBACK = '/api/auth/saml/callback';
+
+beforeAll(async () => {
+  app = await startApp({ HOLDFAST_ROLE: 'api', HOLDFAST_OUTBOUND_ALLOW: '' });
+  peer = await startSamlPeer(app.client.base + CALLBACK);
+  providerId = (await provider('Main')).body.id;
+});
+afterAll(() => Promise.all([app.stop(), peer.stop()]));
+const ADA = 'ada@example.net';
+beforeEach(() => {
+  peer.user = { ...peer.user, id: ADA, groups: ['net-admins', 'everybody'] };
+});
+afterEach(() => {
+  peer.options = {};
+});
+
+const provider = (name: string, change: object = {}) =>
+  admin(app).post('/api/auth/providers', {
+    kind: 'saml',
+    name,
+    config: {
+      entryPoint: peer.entryPoint,
+      idpEntityId: IDP,
+      idpCertificates: [peer.cert],
+      groupsAttribute: GROUPS,
+      displayNameAttribute: 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims/name',
+      emailAttribute: 'http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress',
+      ...change,
+    },
+  });
+const start = (browser: Browser, body: object = {}) =>
+  browser.post(`${app.client.base}/api/auth/login/saml/start`, { providerId, ...body });
+
+/** Up to the page of the provider whose form leads back here. */
+async function formOf(browser: Browser, body: object = {}): Promise<Seen> {
+  const begun = JSON.parse((await start(browser, body)).text);
+  const seen = await browser.follow(begun.redirectUrl);
+  return seen.at(-1) as Seen;
+}
+const responseIn = (form: Seen) =>
+  Buffer.from(
+    /name="SAMLResponse"[^>]*value="([^"]+)"/
+      .exec(form.text)?.[1]
+      ?.replaceAll(/&#x?[0-9a-f]+;/gi, (e) =>
+        String.fromCharCode(
+          e.startsWith('&#x') ? Number.parseInt(e.slice(3), 16) : Number(e.slice(2, -1)),
+        ),
+      ) ?? '',
+    'base64',
+  ).toString('utf8');
+const encoded = (xml: string) => Buffer.from(xml).toString('base64');
+
+/** Sends the form and follows to the end. */
+async function finish(
+  browser: Browser,
+  form: Seen,
+  change: Record<string, string> = {},
+): Promise<Seen> {
+  const posted = await browser.submit(form, change);
+  const location = posted.headers.get('location');
+  if (posted.status !== 303 || location === null) return posted;
+  const seen = await browser.follow(new URL(location, app.client.base).href, {
+    from: form.url,
+    stop: (url) => !url.includes('/saml/finish'),
+  });
+  return seen.find((each) => each.url.includes('/saml/finish')) ?? posted;
+}
+const isIn = (browser: Browser) =>
+  browser.cookie(app.client.base, 'holdfast_refresh') !== undefined;
+const userOf = async (browser: Browser) =>
+  JSON.parse((await browser.post(`${app.client.base}/api/auth/refresh`, {})).text).user;
+
+async function expectRefused(browser: Browser, seen: Seen, reason?: RegExp) {
+  expect([seen.status, isIn(browser)]).toEqual([401, false]);
+  expect(seen.text).toContain('login_failed');
+  if (!reason) return;
+  const entry = await app.deps
+    .db('audit_entries')
+    .where({ action: 'login.failed' })
+    .orderBy('id', 'desc')
+    .first();
+  expect(entry.after.reason).toMatch(reason);
+}
+
+describe('a sign-in', () => {
+  test('is asked for by a request of ours and comes back with a session', async () => {
+    const browser = createBrowser();
+    const begun = JSON.parse((await start(browser, { returnTo: '/devices' })).text);
+    const url = new URL(begun.redirectUrl);
+    const request = inflateRawSync(
+      Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64'),
+    ).toString();
+    expect(request).toContain(`AssertionConsumerServiceURL="${app.client.base}${CALLBACK}"`);
+    expect(request).toContain(`/api/auth/saml/metadata/${providerId}`);
+    const form = (await browser.follow(begun.redirectUrl)).at(-1) as Seen;
+    const done = await finish(browser, form);
+    expect([done.status, done.headers.get('location')]).toEqual([303, '/devices']);
+    expect(await userOf(browser)).toMatchObject({
+      username: ADA,
+      displayName: 'Ada L.',
+      email: ADA,
+      groups: ['everybody', 'net-admins'],
+      providerId,
+    });
+  });
+
+  test('works with a second certificate, a signed response and signed requests', async () => {
+    const made = await provider('Signed', {
+      idpCertificates: [peer.stranger.cert, peer.cert],
+      wantResponseSigned: true,
+      spPrivateKey: peer.stranger.key,
+      spEntityId: 'urn:holdfast:test',
+    });
+    expect(made.body.config.spPrivateKey).toBe('********');
+    peer.options = { signResponse: true };
+    const browser = createBrowser();
+    const begun = JSON.parse((await start(browser, { providerId: made.body.id })).text);
+    expect(new URL(begun.redirectUrl).searchParams.get('Signature')).not.toBeNull();
+    const done = await finish(browser, (await browser.follow(begun.redirectUrl)).at(-1) as Seen);
+    expect(done.status).toBe(303);
+    peer.options = {};
+    const other = createBrowser();
+    await expectRefused(
+      other,
+      await finish(other, await formOf(other, { providerId: made.body.id })),
+      /signature/i,
+    );
+  });
+
+  test('tells the provider what it must know of us', async () => {
+    const answer = await app.client
+      .as({ token: null })
+      .get(`/api/auth/saml/metadata/${providerId}`);
+    expect(answer.status).toBe(200);
+    expect(String(answer.body)).toContain(`Location="${app.client.base}${CALLBACK}"`);
+    const signing = await provider('With a key', { spPrivateKey: peer.stranger.key });
+    expect(
+      (await app.client.as({ token: null }).get(`/api/auth/saml/metadata/${signing.body.id}`))
+        .status,
+    ).toBe(200);
+    await admin(app).delete(`/api/auth/providers/${signing.body.id}`);
+    expect(
+      (await app.client.as({ token: null }).get(`/api/auth/saml/metadata/idp_${'0'.repeat(26)}`))
+        .status,
+    ).toBe(404);
+  });
+});
+
+describe('a response is refused', () => {
+  const wrong: [string, Record<string, unknown>, RegExp][] = [
+    ['when the audience is another one', { audience: 'urn:other' }, /audience/i],
+    ['when the recipient is another one', { recipient: 'https://other.example/acs' }, /recipient/],
+    ['when there is no recipient', { recipient: undefined }, /recipient/],
+    ['when the issuer is another one', { issuer: 'urn:evil' }, /issuer/],
+    ['when it answers another request', { inResponseTo: '_other' }, /InResponseTo/],
+    ['when the assertion is not signed', { signAssertion: false }, /signature/i],
+    [
+      'when only the response is signed',
+      { signAssertion: false, signResponse: true },
+      /signature/i,
+    ],
+    ['when it has expired', { lifetimeInSeconds: -120 }, /expired|subject confirmation/i],
+  ];
+  test.each(wrong)('%s', async (_what, options, reason) => {
+    peer.options = options;
+    const browser = createBrowser();
+    await expectRefused(browser, await finish(browser, await formOf(browser)), reason);
+  });
+
+  test('when a stranger signed it', async () => {
+    peer.options = { cert: peer.stranger.cert, key: peer.stranger.key };
+    const browser = createBrowser();
+    await expectRefused(browser, await finish(browser, await formOf(browser)), /signature/i);
+  });
+
+  const ASSERTION = /<saml:Assertion.*<\/saml:Assertion>/s;
+  const assertionOf = (xml: string) => ASSERTION.exec(xml)?.[0] ?? '';
+  /** The assertion of somebody else, without a signature, under another id. */
+  const forged = (xml: string) =>
+    assertionOf(xml)
+      .replace(/<Signature.*<\/Signature>/s, '')
+      .replaceAll(ADA, 'root@example.net')
+      .replace(/ID="[^"]+"/, 'ID="_forged"');
+
+  const mangled: [string, (xml: string) => string][] = [
+    ['another name', (xml) => xml.replaceAll(ADA, 'root@example.net')],
+    ['another group', (xml) => xml.replace('everybody', 'root-admins')],
+    ['no signature', (xml) => xml.replace(/<Signature.*<\/Signature>/s, '')],
+    [
+      'a forged assertion before the signed one',
+      (xml) => xml.replace(ASSERTION, (good) => forged(xml) + good),
+    ],
+    [
+      'a forged assertion behind the signed one',
+      (xml) => xml.replace(ASSERTION, (good) => good + forged(xml)),
+    ],
+    [
+      'the signed assertion wrapped into a forged one',
+      (xml) =>
+        xml.replace(ASSERTION, (good) =>
+          forged(xml).replace('</saml:Assertion>', `${good}</saml:Assertion>`),
+        ),
+    ],
+    [
+      'the signed assertion in an extension, a forged one in its place',
+      (xml) =>
+        xml.replace(
+          ASSERTION,
+          (good) => `<samlp:Extensions>${good}</samlp:Extensions>${forged(xml)}`,
+        ),
+    ],
+    [
+      'the signature moved to a forged assertion around',
+      (xml) => {
+        const good = assertionOf(xml);
+        const signature = /<Signature.*<\/Signature>/s.exec(good)?.[0] ?? '';
+        const inner = good.replace(signature, '');
+        const outer = forged(xml).replace(
+          '<saml:Subject>',
+          `${signature.replace('</Signature>', `<Object>${inner}</Object></Signature>`)}<saml:Subject>`,
+        );
+        return xml.replace(ASSERTION, () => outer);
+      },
+    ],
+    [
+      'a response in a response',
+      (xml) =>
+        xml
+          .replace(/(<samlp:Response[^>]*>)/, (open: string) => `${open}<samlp:Response>`)
+          .replace('</samlp:Response>', '</samlp:Response></samlp:Response>'),
+    ],
+    [
+      'an external entity',
+      (xml) =>
+        `<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>${xml.replace(/<\?xml[^>]*\?>/, '')}`,
+    ],
+    ['no XML', () => 'not xml at all'],
+    [
+      'nothing inside',
+      () => '<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"/>',
+    ],
+  ];
+  test.each(mangled)('with %s', async (_what, mangle) => {
+    const browser = createBrowser();
+    const form = await formOf(browser);
+    const xml = responseIn(form);
+    expect(assertionOf(xml)).toContain(ADA);
+    expect(mangle(xml)).not.toBe(xml);
+    await expectRefused(
+      browser,
+      await finish(browser, form, { SAMLResponse: encoded(mangle(xml)) }),
+    );
+  });
+
+  test('with a comment in the name it is taken for the whole name, or not at all', async () => {
+    peer.user = { ...peer.user, id: 'root@example.net.evil.example' };
+    const browser = createBrowser();
+    const form = await formOf(browser);
+    const split = responseIn(form).replace(
+      '>root@example.net.evil.example<',
+      '>root@example.net<!-- -->.evil.example<',
+    );
+    expect(split).toContain('<!-- -->');
+    const done = await finish(browser, form, { SAMLResponse: encoded(split) });
+    if (done.status === 303)
+      expect((await userOf(browser)).username).toBe('root@example.net.evil.example');
+    else await expectRefused(browser, done);
+    expect(await app.deps.db('users').where({ external_id: 'root@example.net' })).toEqual([]);
+  });
+
+  test('when it is replayed, by the same browser or another one', async () => {
+    const browser = createBrowser();
+    const form = await formOf(browser);
+    expect((await finish(browser, form)).status).toBe(303);
+    browser.forget(app.client.base, 'holdfast_refresh');
+    await expectRefused(browser, await finish(browser, form));
+    const thief = createBrowser();
+    const own = await formOf(thief);
+    await expectRefused(
+      thief,
+      await finish(thief, own, { SAMLResponse: encoded(responseIn(form)) }),
+      /InResponseTo/,
+    );
+  });
+
+  test('when two come for one sign-in at once, one is taken', async () => {
+    const browser = createBrowser();
+    const form = await formOf(browser);
+    const answers = await Promise.all(Array.from({ length: 6 }, () => browser.submit(form)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 401, 401, 401, 401, 401]);
+  });
+
+  test('is finished once, also when the browser asks for it several times at once', async () => {
+    const browser = createBrowser();
+    const posted = await browser.submit(await formOf(browser));
+    const url = new URL(posted.headers.get('location') ?? '', app.client.base).href;
+    const answers = await Promise.all(Array.from({ length: 5 }, () => browser.send(url)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 401, 401, 401, 401]);
+  });
+
+  test('in another browser than the one that began: the attacker cannot sign a victim in as himself', async () => {
+    const attacker = createBrowser();
+    const form = await formOf(attacker);
+    const victim = createBrowser();
+    await start(victim);
+    await expectRefused(victim, await finish(victim, form), /this browser/);
+  });
+
+  test('after five answers that did not do, and when it is too large to look at', async () => {
+    const browser = createBrowser();
+    const form = await formOf(browser);
+    const bad = encoded(responseIn(form).replaceAll(ADA, 'root@example.net'));
+    for (let i = 0; i < 5; i++)
+      await expectRefused(browser, await finish(browser, form, { SAMLResponse: bad }));
+    await expectRefused(browser, await finish(browser, form), /this browser/);
+    expect((await browser.submit(form, { SAMLResponse: 'A'.repeat(200_001) })).status).toBe(400);
+  });
+
+  test('that nobody asked for', async () => {
+    const browser = createBrowser();
+    const form = await formOf(browser);
+    await expectRefused(
+      browser,
+      await finish(browser, form, { RelayState: 'hfs_made-up' }),
+      /this browser/,
+    );
+    const posted = await browser.submit(form, { RelayState: '' });
+    expect(posted.status).toBe(400);
+  });
+
+  test('an assertion without InResponseTo is not taken for an answer by what stands around it', async () => {
+    peer.options = { audience: `${app.client.base}/api/auth/saml/metadata/${providerId}` };
+    const browser = createBrowser();
+    const url = new URL(JSON.parse((await start(browser)).text).redirectUrl);
+    const request = inflateRawSync(
+      Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64'),
+    ).toString();
+    const id = / ID="([^"]+)"/.exec(request)?.[1] ?? '';
+    // What a provider sends by itself, for nobody's request; only the response around it is made to name ours.
+    const form = await browser.send(
+      `${peer.entryPoint}?RelayState=${url.searchParams.get('RelayState')}`,
+    );
+    const dressed = responseIn(form).replace(
+      '<samlp:Response ',
+      `<samlp:Response InResponseTo="${id}" `,
+    );
+    expect(assertionOf(dressed)).not.toContain('InResponseTo');
+    await expectRefused(
+      browser,
+      await finish(browser, form, { SAMLResponse: encoded(dressed) }),
+      /another request/,
+    );
+  });
+});
+
+test('the test of a provider looks at certificates, metadata and clock', async () => {
+  const run = async (change: object) => {
+    const made = await provider(`Test ${JSON.stringify(change).slice(0, 200)}`, change);
+    return (
+      await admin(app).post(`/api/auth/providers/${made.body.id}/test`, {
+        sampleClaims: { [GROUPS]: ['a'] },
+      })
+    ).body;
+  };
+  const names = (body: any) => body.steps.map((step: any) => `${step.name} ${step.status}`);
+  expect(names(await run({}))).toEqual([
+    'certificates passed',
+    'resolve failed',
+    'connect skipped',
+    'answer skipped',
+    'metadata skipped',
+    'clock skipped',
+  ]);
+  const inside = { allowPrivateNetwork: true };
+  expect(names(await run(inside))).toEqual([
+    'certificates passed',
+    'resolve passed',
+    'connect passed',
+    'answer passed',
+    'metadata skipped',
+    'clock passed',
+  ]);
+  const full = await run({ ...inside, metadataUrl: peer.metadataUrl });
+  expect([full.ok, names(full)[4], full.groups]).toEqual([true, 'metadata passed', ['a']]);
+  const strange = [
+    { idpCertificates: [peer.stranger.cert] },
+    { idpEntityId: 'urn:other' },
+    { metadataUrl: `${app.client.base}/livez` },
+  ];
+  const answers = await Promise.all(
+    strange.map((change) => run({ ...inside, metadataUrl: peer.metadataUrl, ...change })),
+  );
+  // What a page inside says otherwise is not to be found out by asking.
+  expect(
+    new Set(answers.map((body) => body.steps.find((step: any) => step.name === 'metadata').message))
+      .size,
+  ).toBe(1);
+  expect(answers.every((body) => !body.ok)).toBe(true);
+  const bad = await provider('Bad', { idpCertificates: [peer.cert, 'no certificate'] });
+  expect([bad.status, bad.body.errors[0].pointer]).toEqual([400, '/config/idpCertificates/1']);
+});

@@ -1,0 +1,503 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { making } from '../../support/inventory.ts';
+import { admin, person } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  root = admin(app);
+});
+afterAll(() => app.stop());
+const make = making(() => root);
+const names = ({ body }: { body: any }) =>
+  body.items.map((each: any) => each.name ?? each.cidr ?? each.address);
+
+async function everything(path: string, client = root): Promise<string[]> {
+  const found: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const { status, body } = await client.get(
+      `${path}${cursor === null ? '' : `&cursor=${cursor}`}`,
+    );
+    expect([status, body]).toEqual([200, body]);
+    found.push(...names({ body }));
+    cursor = body.nextCursor;
+  } while (cursor !== null);
+  return found;
+}
+
+describe('lists', () => {
+  test('are sorted either way, page by page, without a gap or a double', async () => {
+    const made = ['b', 'a', 'a b', 'Z', 'é', 'c'];
+    for (const name of made) await make('regions', { name });
+    const byName = await everything('/api/inventory/regions?sort=name&limit=2');
+    expect([...byName].sort()).toEqual([...made].sort());
+    expect(await everything('/api/inventory/regions?sort=-name&limit=2')).toEqual(
+      [...byName].reverse(),
+    );
+    expect(await everything('/api/inventory/regions?limit=4')).toEqual([...made].reverse());
+    const networks = [
+      '10.0.0.0/8',
+      '10.0.0.0/16',
+      '9.0.0.0/8',
+      '10.0.1.0/24',
+      '2001:db8::/32',
+      '10.2.0.0/16',
+    ];
+    for (const cidr of networks) await make('prefixes', { cidr });
+    expect(await everything('/api/inventory/prefixes?sort=cidr&limit=1')).toEqual([
+      '9.0.0.0/8',
+      '10.0.0.0/8',
+      '10.0.0.0/16',
+      '10.0.1.0/24',
+      '10.2.0.0/16',
+      '2001:db8::/32',
+    ]);
+    for (const [query, found] of [
+      ['within=10.0.0.0/16', ['10.0.0.0/16', '10.0.1.0/24']],
+      ['contains=10.0.1.7', ['10.0.0.0/8', '10.0.0.0/16', '10.0.1.0/24']],
+      ['contains=10.2.0.0/15', ['10.0.0.0/8']],
+      ['q=10.0', ['10.0.0.0/8', '10.0.0.0/16', '10.0.1.0/24']],
+      ['parentPrefixId=none', ['9.0.0.0/8', '10.0.0.0/8', '2001:db8::/32']],
+      ['vrfId=global&cidr=2001:DB8::/32', ['2001:db8::/32']],
+    ] as const) {
+      expect([query, await everything(`/api/inventory/prefixes?sort=cidr&${query}`)]).toEqual([
+        query,
+        found,
+      ]);
+    }
+  });
+  test('addresses are found whatever length they are kept with', async () => {
+    for (const address of ['10.120.0.1/24', '10.120.0.2/16', '10.120.0.3'])
+      await make('ip-addresses', { address });
+    expect(
+      [...(await everything('/api/inventory/ip-addresses?within=10.120.0.0/25'))].sort(),
+    ).toEqual(['10.120.0.1/24', '10.120.0.2/16', '10.120.0.3']);
+    expect(await everything('/api/inventory/ip-addresses?within=10.120.0.2/32')).toEqual([
+      '10.120.0.2/16',
+    ]);
+    expect([
+      names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1')),
+      names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1/24')),
+      names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1/25')),
+    ]).toEqual([['10.120.0.1/24'], ['10.120.0.1/24'], []]);
+  });
+  test('VLANs by number, and by what is part of a name, whatever characters', async () => {
+    for (const [vid, name] of [
+      [10, 'a_bc'],
+      [9, 'axbc'],
+      [100, '50%'],
+    ] as const)
+      await make('vlans', { vid, name });
+    expect(await everything('/api/inventory/vlans?sort=vid&limit=1')).toEqual([
+      'axbc',
+      'a_bc',
+      '50%',
+    ]);
+    expect([
+      names(await root.get('/api/inventory/vlans?q=A_b')),
+      names(await root.get('/api/inventory/vlans?q=50%25')),
+      names(await root.get('/api/inventory/vlans?vid=9')),
+    ]).toEqual([['a_bc'], ['50%'], ['axbc']]);
+  });
+  test.each([
+    'sort=colour',
+    'limit=0',
+    'cursor=x',
+    'q=ab',
+    'nothing=1',
+    'within=10.0.0.1/8',
+    'contains=zebra',
+    `cursor=${Buffer.from(JSON.stringify(['inventory:prefixes:cidr', '["zebra","pfx_x"]'])).toString('base64url')}&sort=cidr`,
+  ])('%s is 400', async (query) => {
+    expect((await root.get(`/api/inventory/prefixes?${query}`)).status).toBe(400);
+  });
+  test('every resource answers its list, its export and its first page in every order', async () => {
+    for (const { name, sorts } of Object.values(RESOURCES)) {
+      for (const sort of sorts)
+        for (const order of [sort, `-${sort}`])
+          expect([name, (await root.get(`/api/inventory/${name}?sort=${order}`)).status]).toEqual([
+            name,
+            200,
+          ]);
+      expect([name, (await root.get(`/api/inventory/${name}/export`)).status]).toEqual([name, 200]);
+      expect([name, (await root.get(`/api/inventory/${name}/none`)).status]).toEqual([name, 404]);
+    }
+  });
+});
+
+describe('scopes', () => {
+  let site: any;
+  let other: any;
+  beforeAll(async () => {
+    await make('tenants', { id: 'acme', name: 'Acme' });
+    site = await make('sites', { name: 'acme1', tenantId: 'acme' });
+    other = await make('sites', { name: 'plat1' });
+    await make('manufacturers', { name: 'Maker' });
+    await make('device-types', { manufacturerId: { name: 'Maker' }, model: 'x' });
+    for (const [name, siteId] of [
+      ['in', site.id],
+      ['out', other.id],
+    ])
+      await make('devices', {
+        name,
+        siteId,
+        deviceTypeId: { model: 'x' },
+        tenantId: name === 'in' ? 'acme' : 'platform',
+      });
+  });
+  test('a tenant reads its own and the catalogues, and writes neither elsewhere nor in the catalogues', async () => {
+    const acme = app.client.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
+    expect([
+      names(await acme.get('/api/inventory/sites')),
+      names(await acme.get('/api/inventory/devices')),
+      names(await acme.get('/api/inventory/manufacturers')),
+      names(await acme.get('/api/inventory/tenants')),
+    ]).toEqual([['acme1'], ['in'], ['Maker'], ['Acme']]);
+    expect((await acme.get(`/api/inventory/sites/${other.id as string}`)).status).toBe(404);
+    expect(
+      (await acme.put(`/api/inventory/sites/${other.id as string}`, { description: 'x' })).status,
+    ).toBe(404);
+    expect((await acme.delete(`/api/inventory/sites/${other.id as string}`)).status).toBe(404);
+    expect((await acme.post('/api/inventory/manufacturers', { name: 'Mine' })).status).toBe(403);
+    expect((await acme.post('/api/inventory/tenants', { id: 'acme2', name: 'Mine' })).status).toBe(
+      403,
+    );
+    for (const tenantId of ['platform', 'unknown'])
+      expect(
+        (await acme.post('/api/inventory/sites', { name: 'theirs', tenantId })).body.errors,
+      ).toMatchObject([{ pointer: '/tenantId', code: 'not_found' }]);
+    expect(
+      (await root.post('/api/inventory/sites', { name: 'nowhere', tenantId: 'unknown' })).body
+        .errors,
+    ).toMatchObject([{ pointer: '/tenantId', code: 'not_found' }]);
+    expect((await acme.post('/api/inventory/sites', { name: 'mine' })).body.tenantId).toBe('acme');
+    expect(
+      (await acme.put(`/api/inventory/sites/${site.id as string}`, { tenantId: 'platform' }))
+        .status,
+    ).toBe(400);
+  });
+  test('a conflict with what the caller may not read does not name it', async () => {
+    await make('prefixes', { cidr: '203.0.113.0/24', description: 'secret' });
+    const acme = app.client.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
+    const { status, body } = await acme.post('/api/inventory/prefixes', { cidr: '203.0.113.0/24' });
+    expect([status, body.conflicts]).toEqual([
+      409,
+      [
+        {
+          pointer: '/cidr',
+          code: 'duplicate',
+          message: 'a record that you may not read stands against it',
+          resource: null,
+          id: null,
+        },
+      ],
+    ]);
+    const above = await acme.post('/api/validation/inventory', {
+      resource: 'prefixes',
+      operation: 'create',
+      record: { cidr: '203.0.112.0/23' },
+    });
+    expect(above.body.effects).toHaveLength(1);
+  });
+  test('a right at a site reaches its racks and devices, one at a device its interfaces, and no more', async () => {
+    const atSite = await person(app, { roleId: 'operator', siteId: site.id });
+    const [device] = (await root.get('/api/inventory/devices?name=in')).body.items;
+    const atDevice = await person(app, { roleId: 'operator', deviceId: device.id });
+    expect([
+      names(await atSite.client.get('/api/inventory/devices')),
+      names(await atDevice.client.get('/api/inventory/devices')),
+      names(await atDevice.client.get('/api/inventory/sites')),
+    ]).toEqual([['in'], ['in'], []]);
+    const rack = await atSite.client.post('/api/inventory/racks', {
+      name: 'r',
+      siteId: site.id,
+      tenantId: 'acme',
+    });
+    expect([rack.status, rack.body.tenantId]).toEqual([201, 'acme']);
+    expect(
+      (
+        await atSite.client.post('/api/inventory/racks', {
+          name: 'r',
+          siteId: other.id,
+          tenantId: 'acme',
+        })
+      ).status,
+    ).toBe(400);
+    expect(
+      (
+        await atDevice.client.post('/api/inventory/interfaces', {
+          deviceId: device.id,
+          name: 'eth0',
+        })
+      ).status,
+    ).toBe(201);
+    expect(
+      (
+        await atDevice.client.post('/api/inventory/racks', {
+          name: 'q',
+          siteId: site.id,
+          tenantId: 'acme',
+        })
+      ).status,
+    ).toBe(400);
+    expect(names(await atSite.client.get('/api/inventory/interfaces'))).toEqual(['eth0']);
+  });
+  test('a viewer validates and does not write; a stranger does neither', async () => {
+    const viewer = app.client.as({ actor: 'vic', roles: 'viewer' });
+    expect(
+      (
+        await viewer.post('/api/validation/inventory', {
+          resource: 'regions',
+          operation: 'create',
+          record: { name: 'ci' },
+        })
+      ).status,
+    ).toBe(200);
+    for (const path of ['regions', 'bulk', 'import?resource=regions'])
+      expect((await viewer.post(`/api/inventory/${path}`, { name: 'x' })).status).toBe(403);
+    const nobody = app.client.as({ actor: 'n', roles: 'unknown' });
+    expect(
+      (
+        await nobody.post('/api/validation/inventory', {
+          resource: 'regions',
+          operation: 'create',
+          record: {},
+        })
+      ).status,
+    ).toBe(403);
+  });
+});
+
+describe('names', () => {
+  test('of several alike the one at the same tenant or site is meant', async () => {
+    const [ours, theirs] = [
+      await make('sites', { name: 'par1' }),
+      await make('sites', { name: 'par1', tenantId: 'acme' }),
+    ];
+    const rack = await make('racks', { name: 'row1', siteId: { name: 'par1' } });
+    const other = await make('racks', { name: 'row1', siteId: { name: 'par1' }, tenantId: 'acme' });
+    expect([rack.siteId, other.siteId]).toEqual([ours.id, theirs.id]);
+    const device = await make('devices', {
+      name: 'named',
+      siteId: theirs.id,
+      rackId: { name: 'row1' },
+      deviceTypeId: { model: 'x' },
+      tenantId: 'acme',
+    });
+    expect(device.rackId).toBe(other.id);
+  });
+});
+
+test('a change that changes nothing makes no version, no entry and no event', async () => {
+  const region = await make('regions', { name: 'still', tags: [] });
+  const again = await root.put(`/api/inventory/regions/${region.id as string}`, {
+    name: 'still',
+    description: '',
+  });
+  expect([again.status, again.body]).toEqual([200, region]);
+  expect(
+    (await root.get(`/api/inventory/regions/${region.id as string}/changes`)).body.items,
+  ).toHaveLength(1);
+  const bulk = await root.post('/api/inventory/bulk', {
+    mutations: [
+      { resource: 'regions', operation: 'update', record: { id: region.id, name: 'still' } },
+    ],
+  });
+  expect(bulk.body.results).toMatchObject([{ outcome: 'updated', id: region.id, version: 1 }]);
+});
+
+test('what is asked for is not chosen by the one who asks', async () => {
+  const pool = await make('prefixes', { cidr: '10.199.0.0/24', allocationMode: 'pool' });
+  const answer = await root.post(`/api/inventory/prefixes/${pool.id as string}/allocate`, {
+    kind: 'address',
+    record: { address: '10.199.0.9' },
+  });
+  expect([answer.status, answer.body.errors[0].pointer]).toEqual([400, '/record/address']);
+});
+
+describe('bulk', () => {
+  test('all or none, with every reason by its place', async () => {
+    const mutations = [
+      { resource: 'regions', operation: 'create', record: { name: 'bulk1' } },
+      { resource: 'regions', operation: 'create', record: { name: 'bulk1' } },
+      { resource: 'regions', operation: 'create', record: { parentId: 'reg_none' } },
+    ];
+    const refused = await root.post('/api/inventory/bulk', { mutations });
+    expect([refused.status, refused.body.errors.map(({ pointer }: any) => pointer)]).toEqual([
+      400,
+      ['/mutations/2/record/name', '/mutations/2/record/parentId'],
+    ]);
+    expect((await root.get('/api/inventory/regions?name=bulk1')).body.items).toEqual([]);
+    const conflicting = await root.post('/api/inventory/bulk', {
+      mutations: mutations.slice(0, 2),
+    });
+    expect([conflicting.status, conflicting.body.conflicts[0].pointer]).toEqual([
+      409,
+      '/mutations/1/record/name',
+    ]);
+    const each = await root.post('/api/inventory/bulk', { mode: 'each', mutations });
+    expect([
+      each.status,
+      each.body.counts,
+      each.body.results.map(({ outcome }: any) => outcome),
+    ]).toEqual([
+      200,
+      { created: 1, updated: 0, deleted: 0, invalid: 1, conflict: 1 },
+      ['created', 'conflict', 'invalid'],
+    ]);
+    expect(
+      (await root.post('/api/inventory/bulk', { mode: 'each', mutations: mutations.slice(1) })).body
+        .counts,
+    ).toMatchObject({ conflict: 1, invalid: 1 });
+  });
+  test('the same key answers the same, once', async () => {
+    const body = {
+      mutations: [{ resource: 'regions', operation: 'create', record: { name: 'once' } }],
+    };
+    const [first, again] = [
+      await root.post('/api/inventory/bulk', body, { 'idempotency-key': 'bulk-1' }),
+      await root.post('/api/inventory/bulk', body, { 'idempotency-key': 'bulk-1' }),
+    ];
+    expect([again.body, again.headers.get('idempotent-replayed')]).toEqual([first.body, 'true']);
+  });
+});
+
+describe('history', () => {
+  test('every change is listed with what it changed, and ?at= shows the record as it was', async () => {
+    const made = await make('vlan-groups', { name: 'h1' });
+    const path = `/api/inventory/vlan-groups/${made.id as string}`;
+    const changed = (await root.put(path, { name: 'h2', minVid: 5 })).body;
+    await root.delete(path);
+    const {
+      body: { items },
+    } = await root.get(`${path}/changes`);
+    expect(
+      items.map(({ action, version, changes, actorId }: any) => [
+        action,
+        version,
+        actorId,
+        changes.length,
+      ]),
+    ).toEqual([
+      ['delete', 2, 'root', 7],
+      ['update', 2, 'root', 2],
+      ['create', 1, 'root', 7],
+    ]);
+    expect(items[1].changes).toEqual([
+      { field: 'name', before: 'h1', after: 'h2' },
+      { field: 'minVid', before: 1, after: 5 },
+    ]);
+    const at = (time: string) => root.get(`${path}?at=${time}`);
+    expect((await at(made.createdAt)).body).toEqual(made);
+    expect((await at(changed.updatedAt)).body).toEqual(changed);
+    expect([
+      (await at('2020-01-01T00:00:00Z')).status,
+      (await at('2099-01-01T00:00:00Z')).status,
+      (await root.get(path)).status,
+    ]).toEqual([404, 404, 404]);
+    const events = (
+      await root
+        .as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' })
+        .get(`/api/events?subject=${made.id as string}`)
+    ).body.items;
+    expect(events.map(({ type, data }: any) => [type, data.version, data.changed])).toEqual([
+      ['inventory.vlan-group.deleted', 2, []],
+      ['inventory.vlan-group.updated', 2, ['name', 'minVid']],
+      ['inventory.vlan-group.created', 1, []],
+    ]);
+  });
+  test('whoever may not read a record, or could not then, is not told of its past', async () => {
+    const made = await make('regions', { name: 'past' });
+    const acme = app.client.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
+    const path = `/api/inventory/regions/${made.id as string}`;
+    for (const query of ['', `?at=${made.createdAt as string}`, '/changes'])
+      expect((await acme.get(`${path}${query}`)).status).toBe(404);
+    const moved = (await root.put(path, { tenantId: 'acme' })).body;
+    expect([
+      (await acme.get(`${path}?at=${made.createdAt as string}`)).status,
+      (await acme.get(`${path}?at=${moved.updatedAt as string}`)).status,
+    ]).toEqual([404, 200]);
+    expect((await acme.get(`${path}/changes`)).body.items).toEqual([]);
+  });
+});
+
+describe('space', () => {
+  test('usage and tree: children, and the free networks between, page by page', async () => {
+    const top = await make('prefixes', { cidr: '172.16.0.0/16' });
+    for (const cidr of ['172.16.0.0/24', '172.16.1.0/24', '172.16.128.0/17'])
+      await make('prefixes', { cidr });
+    await make('ip-addresses', { address: '172.16.9.9' });
+    await make('ip-ranges', { startAddress: '172.16.1.250', endAddress: '172.16.2.3' });
+    const path = `/api/inventory/prefixes/${top.id as string}`;
+    expect((await root.get(`${path}/usage`)).body).toEqual({
+      size: '65536',
+      used: '33285',
+      free: '32251',
+      percent: 50.78,
+      children: 3,
+      addresses: 1,
+      ranges: 1,
+    });
+    const whole = (await root.get(`${path}/tree`)).body;
+    expect([whole.prefix.id, whole.children.map(({ cidr }: any) => cidr), whole.free]).toEqual([
+      top.id,
+      ['172.16.0.0/24', '172.16.1.0/24', '172.16.128.0/17'],
+      expect.any(Array),
+    ]);
+    // What neither a child nor the range nor the address takes, in the fewest networks.
+    expect(whole.free).toEqual([
+      '172.16.2.4/30',
+      '172.16.2.8/29',
+      '172.16.2.16/28',
+      '172.16.2.32/27',
+      '172.16.2.64/26',
+      '172.16.2.128/25',
+      '172.16.3.0/24',
+      '172.16.4.0/22',
+      '172.16.8.0/24',
+      '172.16.9.0/29',
+      '172.16.9.8/32',
+      '172.16.9.10/31',
+      '172.16.9.12/30',
+      '172.16.9.16/28',
+      '172.16.9.32/27',
+      '172.16.9.64/26',
+      '172.16.9.128/25',
+      '172.16.10.0/23',
+      '172.16.12.0/22',
+      '172.16.16.0/20',
+      '172.16.32.0/19',
+      '172.16.64.0/18',
+    ]);
+    expect(whole.exact).toBe(true);
+    const pages = [];
+    for (let cursor: string | null = ''; cursor !== null; cursor = pages.at(-1).nextCursor)
+      pages.push(
+        (await root.get(`${path}/tree?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body,
+      );
+    expect([pages.length, pages.flatMap(({ free }) => free)]).toEqual([3, whole.free]);
+    const wide = await make('prefixes', { cidr: '2001:db8:1::/48' });
+    await make('prefixes', { cidr: '2001:db8:1::/50' });
+    expect(
+      (await root.get(`/api/inventory/prefixes/${wide.id as string}/usage`)).body,
+    ).toMatchObject({ size: (2n ** 80n).toString(), used: (2n ** 78n).toString(), percent: 25 });
+  });
+});
+
+test('where If-Match is required, a change without it is 428', async () => {
+  const strict = await startApp({ HOLDFAST_REQUIRE_IF_MATCH: 'true' }, { idle: true });
+  const client = admin(strict);
+  const { body } = await client.post('/api/inventory/regions', { name: 'r' });
+  const path = `/api/inventory/regions/${body.id as string}`;
+  expect([
+    (await client.put(path, {})).status,
+    (await client.delete(path)).status,
+    (await client.put(path, {}, { 'if-match': '"1"' })).status,
+  ]).toEqual([428, 428, 200]);
+  await strict.stop();
+});

@@ -1,0 +1,283 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { bindingOf, hashOf, nonceOf, writeFrameHead } from '../../../platform/archive/format.ts';
+import {
+  ArchiveError,
+  createArchiveWriter,
+  readArchive,
+  type ArchiveHeader,
+} from '../../../platform/archive/index.ts';
+import { createVault } from '../../../platform/vault.ts';
+import { unsealWith } from '../../../services/backups/archives.ts';
+
+const vault = createVault([{ id: 'test', key: Buffer.alloc(32, 7) }]);
+const unseal = unsealWith(vault);
+const keyOf = (backupId: string, key: Buffer) => ({
+  id: 'test',
+  sealed: vault.seal(key.toString('base64'), `backup:${backupId}`),
+});
+
+const stream = (bytes: Buffer, size: number): Readable =>
+  Readable.from(
+    Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
+      bytes.subarray(i * size, (i + 1) * size),
+    ),
+  );
+
+type Tables = Record<string, Buffer>;
+
+async function write(tables: Tables, backupId = 'bkp_1', key = randomBytes(32)): Promise<Buffer> {
+  const header: ArchiveHeader = {
+    backupId,
+    tenantId: 'platform',
+    engine: 'snapshot',
+    schemaVersion: '0010_backups',
+    appVersion: '1',
+    createdAt: '2026-11-22T00:00:00.000Z',
+    mode: 'full',
+    sections: ['jobs'],
+    includes: [],
+    tables: Object.keys(tables).map((name) => ({ section: 'jobs', name, columns: ['id'] })),
+    key: keyOf(backupId, key),
+  };
+  const written: Buffer[] = [];
+  const writer = await createArchiveWriter(header, key, {
+    write: (bytes) => Promise.resolve(void written.push(bytes)),
+  });
+  for (const bytes of Object.values(tables)) await writer.rows(stream(bytes, 70_000));
+  await writer.finish();
+  return Buffer.concat(written);
+}
+
+async function read(archive: Buffer, size = 60_000): Promise<Tables> {
+  const found: Record<string, Buffer[]> = {};
+  let names: string[] = [];
+  let complete = false;
+  for await (const part of readArchive(stream(archive, size), unseal)) {
+    if (part.kind === 'header') names = part.header.tables.map(({ name }) => name);
+    else if (part.kind === 'rows') (found[names[part.table] ?? ''] ??= []).push(part.bytes);
+    else complete = true;
+  }
+  expect(complete).toBe(true);
+  return Object.fromEntries(names.map((name) => [name, Buffer.concat(found[name] ?? [])]));
+}
+
+const lines = (seed: number, count: number): Buffer =>
+  Buffer.from(
+    Array.from(
+      { length: count },
+      (_, i) => `${seed}\t${(i * 2_654_435_761 + seed) % 1_000_003}\tsome words\n`,
+    ).join(''),
+  );
+/** Several frames of one table, one of another, none of a third. */
+const TABLES = { jobs: lines(1, 160_000), nothing: Buffer.alloc(0), job_logs: lines(2, 500) };
+
+/** Where the frames of an archive begin and end, the manifest last. */
+function framesOf(archive: Buffer): [number, number][] {
+  const frames: [number, number][] = [];
+  for (let at = 14 + archive.readUInt32BE(10); at < archive.length;) {
+    const end = at + 11 + archive.readUInt32BE(at + 7);
+    frames.push([at, end]);
+    at = end;
+  }
+  return frames;
+}
+
+describe('an archive', () => {
+  test('gives back what was written, whatever it is and in whatever pieces it comes', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.dictionary(
+          fc.stringMatching(/^[a-z][a-z_]{0,9}$/),
+          fc.uint8Array({ maxLength: 5_000 }),
+          { maxKeys: 6 },
+        ),
+        fc.integer({ min: 1, max: 3_000 }),
+        async (tables, size) => {
+          const asked = Object.fromEntries(
+            Object.entries(tables).map(([name, bytes]) => [name, Buffer.from(bytes)]),
+          );
+          expect(await read(await write(asked), size)).toEqual(asked);
+        },
+      ),
+      { numRuns: 100 },
+    );
+    const large = await read(await write(TABLES));
+    expect(Object.entries(TABLES).every(([name, bytes]) => large[name]?.equals(bytes))).toBe(true);
+    expect(framesOf(await write(TABLES)).length).toBeGreaterThan(4);
+  }, 60_000);
+
+  test('keeps many frames apart that are compressed at once', async () => {
+    const jobs = randomBytes(20 << 20);
+    expect((await read(await write({ jobs }))).jobs?.equals(jobs)).toBe(true);
+  });
+
+  test('holds nothing of its rows in the clear, and never the same bytes twice', async () => {
+    const [one, other] = [
+      await write({ jobs: Buffer.from('secret-word\n'.repeat(50)) }),
+      await write({ jobs: Buffer.from('secret-word\n'.repeat(50)) }),
+    ];
+    expect(one.includes('secret-word')).toBe(false);
+    expect(one.equals(other)).toBe(false);
+  });
+
+  test('opens with its own key only, and says which is missing', async () => {
+    const archive = await write({ jobs: lines(3, 10) });
+    const other = unsealWith(createVault([{ id: 'other', key: Buffer.alloc(32, 8) }]));
+    const all = async () => {
+      for await (const _ of readArchive(stream(archive, 1_000), other));
+    };
+    await expect(all()).rejects.toMatchObject({
+      code: 'master_key_missing',
+      message: expect.stringContaining('test'),
+    });
+    const renamed = unsealWith(createVault([{ id: 'test', key: Buffer.alloc(32, 8) }]));
+    const again = async () => {
+      for await (const _ of readArchive(stream(archive, 1_000), renamed));
+    };
+    await expect(again()).rejects.toMatchObject({
+      code: 'master_key_missing',
+      message: expect.stringContaining('another key of this name'),
+    });
+  });
+
+  test('of a newer format, or of something else, is refused by name', async () => {
+    const archive = await write({ jobs: lines(3, 10) });
+    const newer = Buffer.from(archive);
+    newer.writeUInt16BE(2, 8);
+    await expect(read(newer)).rejects.toMatchObject({ code: 'format_newer' });
+    await expect(
+      read(Buffer.from('PGDMP and so on, which is another format')),
+    ).rejects.toMatchObject({ code: 'not_an_archive' });
+    await expect(read(Buffer.alloc(0))).rejects.toMatchObject({ code: 'archive_cut_off' });
+  });
+});
+
+describe('what is read', () => {
+  test('is of the table for which it was written, or is not given out at all', async () => {
+    const archive = await write({ jobs: lines(1, 5), job_logs: lines(2, 5) });
+    const [first] = framesOf(archive);
+    const moved = Buffer.from(archive);
+    moved.writeUInt16BE(1, (first?.[0] ?? 0) + 1);
+    const given: string[] = [];
+    const all = async () => {
+      for await (const part of readArchive(stream(moved, 500), unseal)) given.push(part.kind);
+    };
+    await expect(all()).rejects.toMatchObject({ code: 'archive_damaged' });
+    expect(given).toEqual(['header']);
+  });
+
+  test('is what the manifest says, whoever has sealed that', async () => {
+    const key = randomBytes(32);
+    const archive = await write({ jobs: lines(1, 5) }, 'bkp_1', key);
+    const [from = 0, to = 0] = framesOf(archive).at(-1) ?? [];
+    const bound = hashOf(archive.subarray(0, framesOf(archive)[0]?.[0]));
+    const [head, sealed] = [archive.subarray(from, from + 11), archive.subarray(from + 11, to)];
+    const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(1))
+      .setAAD(bindingOf(bound, head))
+      .setAuthTag(sealed.subarray(-16));
+    const text = zstdDecompressSync(
+      Buffer.concat([decipher.update(sealed.subarray(0, -16)), decipher.final()]),
+    ).toString('utf8');
+    expect(text).toContain('"rows":5');
+    const lying = zstdCompressSync(Buffer.from(text.replaceAll('"rows":5', '"rows":6')));
+    const newHead = writeFrameHead({
+      kind: 'manifest',
+      table: 0,
+      number: 1,
+      sealedBytes: lying.length + 16,
+    });
+    const cipher = createCipheriv('aes-256-gcm', key, nonceOf(1)).setAAD(bindingOf(bound, newHead));
+    const forged = Buffer.concat([
+      archive.subarray(0, from),
+      newHead,
+      cipher.update(lying),
+      cipher.final(),
+      cipher.getAuthTag(),
+    ]);
+    await expect(read(forged)).rejects.toMatchObject({
+      code: 'archive_damaged',
+      message: expect.stringContaining('manifest'),
+    });
+  });
+});
+
+describe('a damaged archive', () => {
+  const refused = async (archive: Buffer): Promise<void> => {
+    const error: unknown = await read(archive).then(
+      () => new Error('it was read'),
+      (failure: unknown) => failure,
+    );
+    expect(error).toBeInstanceOf(ArchiveError);
+  };
+
+  test('is refused whichever byte is flipped, cut, put in, swapped or repeated', async () => {
+    const archive = await write({
+      jobs: lines(1, 400),
+      nothing: Buffer.alloc(0),
+      job_logs: lines(2, 300),
+    });
+    const at = fc.nat(archive.length - 1);
+    const damage = fc
+      .oneof(
+        fc.tuple(at, fc.integer({ min: 1, max: 255 })).map(([where, bits]) => {
+          const copy = Buffer.from(archive);
+          copy[where] = (copy[where] ?? 0) ^ bits;
+          return copy;
+        }),
+        at.map((length) => archive.subarray(0, length)),
+        fc
+          .tuple(at, fc.integer({ min: 1, max: 64 }))
+          .filter(([where, count]) => where + count < archive.length)
+          .map(([where, count]) =>
+            Buffer.concat([archive.subarray(0, where), archive.subarray(where + count)]),
+          ),
+        fc
+          .tuple(fc.nat(archive.length), fc.uint8Array({ minLength: 1, maxLength: 40 }))
+          .map(([where, bytes]) =>
+            Buffer.concat([archive.subarray(0, where), bytes, archive.subarray(where)]),
+          ),
+        fc
+          .tuple(at, fc.integer({ min: 1, max: 200 }))
+          .map(([where, count]) =>
+            Buffer.concat([archive.subarray(0, where + count), archive.subarray(where)]),
+          ),
+        fc.tuple(at, at, fc.integer({ min: 1, max: 64 })).map(([one, other, count]) => {
+          const copy = Buffer.from(archive);
+          archive.copy(copy, one, other, other + count);
+          archive.copy(copy, other, one, one + count);
+          return copy;
+        }),
+      )
+      .filter((copy) => !copy.equals(archive));
+    await fc.assert(fc.asyncProperty(damage, refused), { numRuns: 6_000 });
+  }, 120_000);
+
+  test('is refused whichever frame is left out, repeated, moved, or taken from another archive with the same tables', async () => {
+    const [archive, other] = [await write(TABLES, 'bkp_1'), await write(TABLES, 'bkp_2')];
+    const [frames, foreign] = [framesOf(archive), framesOf(other)];
+    const head = archive.subarray(0, frames[0]?.[0]);
+    const parts = frames.map(([from, to]) => archive.subarray(from, to));
+    const build = (chosen: readonly Buffer[]) => Buffer.concat([head, ...chosen]);
+    const cases: Buffer[] = [
+      build([...parts, parts.at(-1) ?? head]),
+      build(parts.toReversed()),
+      build([...parts.slice(0, -1)]),
+      Buffer.concat([archive, archive]),
+    ];
+    for (let i = 0; i < parts.length; i++) {
+      cases.push(
+        build(parts.toSpliced(i, 1)),
+        build(parts.toSpliced(i, 0, parts[i] ?? head)),
+        build(parts.toSpliced(i, 1, other.subarray(...(foreign[i] ?? [0, 0])))),
+      );
+      for (let j = i + 1; j < parts.length; j++)
+        cases.push(build(parts.with(i, parts[j] ?? head).with(j, parts[i] ?? head)));
+    }
+    expect(build(parts).equals(archive)).toBe(true);
+    for (const each of cases) await refused(each);
+  }, 60_000);
+});

@@ -1,0 +1,86 @@
+import { expect, test } from '@jest/globals';
+import { ConfigError, readConfig } from '../../../platform/config.ts';
+
+const DATABASE_URL = 'postgres://localhost/holdfast';
+
+test('every bad variable is named at once, and no secret is shown', () => {
+  const read = () =>
+    readConfig({
+      HOLDFAST_PORT: 'http',
+      HOLDFAST_ROLE: 'queen',
+      HOLDFAST_TRUSTED_GATEWAYS: '10.0.0.0/8, *',
+      HOLDFAST_LOG_LEVEL: 'loud',
+      HOLDFAST_TEMPORAL_CODEC_KEYS: 'k1:c2hvcnQtc2VjcmV0',
+      TEMPORAL_TLS: 'perhaps',
+      TEMPORAL_TLS_CLIENT_CERT_PATH: '/no/such/file',
+    });
+  expect(read).toThrow(ConfigError);
+  let message = '';
+  try {
+    read();
+  } catch (error) {
+    message = String(error);
+  }
+  for (const name of [
+    'DATABASE_URL',
+    'HOLDFAST_PORT',
+    'HOLDFAST_ROLE',
+    'HOLDFAST_TRUSTED_GATEWAYS',
+    'HOLDFAST_LOG_LEVEL',
+    'HOLDFAST_TEMPORAL_CODEC_KEYS',
+    'TEMPORAL_TLS',
+    'TEMPORAL_TLS_CLIENT_CERT_PATH',
+  ])
+    expect(message).toContain(name);
+  expect(message).not.toContain('c2hvcnQtc2VjcmV0');
+});
+
+test.each([
+  '0.0.0.0/0',
+  '0.0.0.0/00',
+  '0.0.0.0/1,128.0.0.0/1',
+  '::/0',
+  '2000::/3',
+  '*',
+  '10.0.0.1',
+])('%s is no trusted gateway', (cidr) => {
+  expect(() => readConfig({ DATABASE_URL, HOLDFAST_TRUSTED_GATEWAYS: cidr })).toThrow(
+    'HOLDFAST_TRUSTED_GATEWAYS',
+  );
+});
+
+test.each(['HOLDFAST_MASTER_KEYS', 'HOLDFAST_TEMPORAL_CODEC_KEYS'])(
+  '%s must not name two keys alike',
+  (name) => {
+    const key = (fill: number) => Buffer.alloc(32, fill).toString('base64');
+    expect(() => readConfig({ DATABASE_URL, [name]: `a:${key(1)},a:${key(2)}` })).toThrow(
+      'two keys with one id',
+    );
+    expect(readConfig({ DATABASE_URL, [name]: `a:${key(1)},b:${key(2)}` })).toBeDefined();
+  },
+);
+
+test.each([
+  'holdfast.example.net',
+  'https://x.example/path',
+  'https://x.example?y',
+  'ftp://x.example',
+  'https://user@x.example',
+])('%s is no public URL', (url) => {
+  expect(() => readConfig({ DATABASE_URL, HOLDFAST_PUBLIC_URL: url })).toThrow(
+    'HOLDFAST_PUBLIC_URL',
+  );
+});
+
+test('nobody is trusted unless somebody says so; an API key is never sent without TLS', () => {
+  const config = readConfig({ DATABASE_URL, TEMPORAL_API_KEY: 'k' });
+  expect(config.trustedGateways).toEqual([]);
+  expect(config.temporal.tls).toEqual({});
+  expect(readConfig({ DATABASE_URL }).temporal.tls).toBeNull();
+});
+
+test('a variable with our prefix that means nothing is reported', () => {
+  expect(readConfig({ DATABASE_URL, HOLDFAST_TRUSTED_GATEWAY: 'typo' }).unknownVariables).toEqual([
+    'HOLDFAST_TRUSTED_GATEWAY',
+  ]);
+});

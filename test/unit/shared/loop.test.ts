@@ -1,0 +1,67 @@
+import { expect, test } from '@jest/globals';
+import { createLog } from '../../../platform/log.ts';
+import { startLoop } from '../../../platform/loop.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const log = createLog('silent', false);
+
+test('goes on at once while there is more, and after a failure', async () => {
+  let rounds = 0;
+  const loop = startLoop({ name: 'test', everyMs: 5, log }, () => {
+    rounds += 1;
+    if (rounds === 3) return Promise.reject(new Error('a bad round'));
+    return Promise.resolve(rounds < 3);
+  });
+  await eventually(
+    () => rounds,
+    (count) => count >= 5,
+  );
+  await loop.stop();
+});
+
+test('wakes early, and a wake during a round is not lost', async () => {
+  let rounds = 0;
+  let go: () => void = () => undefined;
+  const loop = startLoop({ name: 'test', everyMs: 3_600_000, log }, async () => {
+    rounds += 1;
+    if (rounds === 2) await new Promise<void>((resolve) => (go = resolve));
+    return false;
+  });
+  await eventually(
+    () => rounds,
+    (count) => count === 1,
+  );
+  loop.wake();
+  await eventually(
+    () => rounds,
+    (count) => count === 2,
+  );
+  loop.wake();
+  go();
+  await eventually(
+    () => rounds,
+    (count) => count === 3,
+  );
+  await loop.stop();
+  const after = rounds;
+  loop.wake();
+  expect(rounds).toBe(after);
+});
+
+test('woken all the time, it still rests between rounds', async () => {
+  const began: number[] = [];
+  const loop = startLoop({ name: 'test', everyMs: 3_600_000, atLeastMs: 50, log }, () => {
+    began.push(performance.now());
+    return Promise.resolve(false);
+  });
+  const waking = setInterval(loop.wake, 1);
+  await eventually(
+    () => began.length,
+    (count) => count >= 5,
+  );
+  clearInterval(waking);
+  await loop.stop();
+  const rests = began.slice(1).map((at, i) => at - (began[i] ?? 0));
+  expect(Math.min(...rests)).toBeGreaterThanOrEqual(45);
+  expect(Math.max(...rests)).toBeLessThan(1_000);
+});
