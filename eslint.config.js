@@ -1,5 +1,7 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
+import { functionSize } from './dev/functionSize.js';
+import { noModels } from './dev/noModels.js';
 
 export default tseslint.config(
   { ignores: ['node_modules/', '.holdfast/', 'coverage/'] },
@@ -10,7 +12,9 @@ export default tseslint.config(
     languageOptions: {
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
     },
+    plugins: { holdfast: { rules: { 'function-size': functionSize, 'no-models': noModels } } },
     rules: {
+      'holdfast/function-size': ['error', 60],
       '@typescript-eslint/consistent-type-definitions': ['error', 'type'],
       '@typescript-eslint/restrict-template-expressions': [
         'error',
@@ -36,19 +40,18 @@ export default tseslint.config(
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
       '@typescript-eslint/only-throw-error': 'off',
       '@typescript-eslint/prefer-promise-reject-errors': 'off',
-      // Functions here are closures; nothing uses `this`.
+      // Functions here are closures; hardly any uses `this`.
       '@typescript-eslint/unbound-method': 'off',
-      // A flag that another function sets meanwhile looks constant to it.
+      // A flag that another function sets during an await seems constant to this rule.
       '@typescript-eslint/no-unnecessary-condition': 'off',
       '@typescript-eslint/no-invalid-void-type': ['error', { allowInGenericTypeArguments: true }],
       'no-console': 'error',
-      'max-lines': ['error', { max: 400 }],
-      'max-lines-per-function': ['error', { max: 130, skipBlankLines: true, skipComments: true }],
+      'max-lines': ['error', { max: 600 }],
     },
   },
   {
     // Rows and JSON come untyped from the driver; their shape is stated where they are read.
-    files: ['db/**', 'platform/schemaCheck.ts'],
+    files: ['db/**', 'platform/schemaCheck.ts', 'test/**'],
     rules: {
       '@typescript-eslint/no-unsafe-assignment': 'off',
       '@typescript-eslint/no-unsafe-member-access': 'off',
@@ -58,22 +61,27 @@ export default tseslint.config(
     },
   },
   {
-    // Answers are looked into as they come.
     files: ['test/**'],
     rules: {
-      'max-lines-per-function': 'off',
-      '@typescript-eslint/no-explicit-any': 'off',
+      'holdfast/function-size': 'off',
       '@typescript-eslint/non-nullable-type-assertion-style': 'off',
-      '@typescript-eslint/no-unsafe-assignment': 'off',
-      '@typescript-eslint/no-unsafe-member-access': 'off',
-      '@typescript-eslint/no-unsafe-argument': 'off',
-      '@typescript-eslint/no-unsafe-call': 'off',
-      '@typescript-eslint/no-unsafe-return': 'off',
     },
   },
+  { files: ['api/**/*.ts'], rules: { 'holdfast/no-models': 'error' } },
+  {
+    files: ['{activities,api,domain,platform,services,temporal}/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        { selector: "CallExpression[callee.property.name='raw']", message: 'SQL belongs to db/.' },
+      ],
+    },
+  },
+  // A migration is SQL in a function.
+  { files: ['db/migrations/**'], rules: { 'holdfast/function-size': 'off' } },
   { files: ['**/*.js', '**/*.cjs'], ...tseslint.configs.disableTypeChecked },
   {
-    files: ['api/pages/*.js'],
+    files: ['api/auth/pages/*.js'],
     languageOptions: { globals: { document: 'readonly', fetch: 'readonly' } },
   },
   { files: ['jest.config.js'], languageOptions: { globals: { process: 'readonly' } } },

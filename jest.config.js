@@ -1,27 +1,39 @@
-/** Real PostgreSQL, one real Temporal server for all files, a database and a task queue for each. */
-export default {
-  // `npm run record-histories` runs the recorder, which writes files, instead of the tests.
-  testMatch: [
-    process.env.RECORD_HISTORIES === '1'
-      ? '<rootDir>/test/replay/*.record.ts'
-      : '<rootDir>/test/**/*.test.ts',
-  ],
+/**
+ * Two groups of tests. `unit` needs no server and runs in seconds (`npm run test:unit`); `servers` shares one real
+ * PostgreSQL and one real Temporal server, which the global setup starts when a test of the group is to run.
+ * Node runs the TypeScript as it is, in tests as in the product.
+ */
+const SHARED = {
+  runner: '<rootDir>/test/support/jest/runner.ts',
+  setupFiles: ['<rootDir>/test/support/jest/setup.ts'],
   extensionsToTreatAsEsm: ['.ts'],
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      {
-        jsc: { target: 'esnext', parser: { syntax: 'typescript' } },
-        module: { type: 'es6' },
-        sourceMaps: 'inline',
-      },
-    ],
-  },
+  transform: {},
+  modulePathIgnorePatterns: ['<rootDir>/.holdfast'],
+};
+
+// `npm run record-histories` runs the recorder, which writes files, instead of the tests.
+const recording = process.env.RECORD_HISTORIES === '1';
+
+const UNIT = {
+  ...SHARED,
+  displayName: 'unit',
+  testMatch: ['<rootDir>/test/unit/**/*.test.ts'],
+};
+
+const SERVERS = {
+  ...SHARED,
+  displayName: 'servers',
+  testMatch: recording
+    ? ['<rootDir>/test/replay/*.record.ts']
+    : ['<rootDir>/test/{contract,integration,replay,workflow}/**/*.test.ts'],
   globalSetup: '<rootDir>/test/support/globalSetup.ts',
   globalTeardown: '<rootDir>/test/support/globalTeardown.ts',
-  testTimeout: 60_000,
-  maxWorkers: 2,
-  // A worker keeps what its files loaded, and collects it again and again: with 2 GB it is several times as slow.
-  workerIdleMemoryLimit: '900MB',
-  modulePathIgnorePatterns: ['<rootDir>/.holdfast'],
+};
+
+export default {
+  projects: recording ? [SERVERS] : [UNIT, SERVERS],
+  reporters: ['default', '<rootDir>/test/support/jest/durationReporter.ts'],
+  testSequencer: '<rootDir>/test/support/jest/longestFirst.ts',
+  // More than the cores of a small machine: the longest files mostly wait.
+  maxWorkers: 3,
 };
