@@ -5,12 +5,14 @@ import ipaddr from 'ipaddr.js';
 export type OutboundErrorCode =
   | 'url_not_allowed'
   | 'address_not_allowed'
-  | 'name_not_found'
-  | 'connect_failed'
+  | 'host_not_found'
+  | 'connection_failed'
   | 'timed_out'
-  | 'bad_answer';
+  | 'invalid_response';
 
-/** `transient`: the same request may succeed later. The message holds no path, query or credentials. */
+/**
+ * `transient`: the same request may succeed later. The message has no path, query or credentials.
+ */
 export class OutboundError extends Error {
   readonly code: OutboundErrorCode;
   readonly transient: boolean;
@@ -25,7 +27,7 @@ export class OutboundError extends Error {
 
 export type AddressGuard = ReturnType<typeof createAddressGuard>;
 
-/** Where directories and identity providers of an organisation usually live. Link-local addresses are not among them. */
+/** Private networks, where organisations run directories and identity providers; not link-local. */
 export const PRIVATE_NETWORKS = [
   '10.0.0.0/8',
   '172.16.0.0/12',
@@ -36,78 +38,88 @@ export const PRIVATE_NETWORKS = [
   'fc00::/7',
 ] as const;
 
-/** Where clouds tell a machine its credentials, in networks that are private ones otherwise. */
-const METADATA = [ipaddr.parseCIDR('fd00:ec2::/32'), ipaddr.parseCIDR('100.100.100.200/32')];
+/** Metadata services, from which cloud machines read credentials; inside private networks. */
+const METADATA_NETWORKS = [
+  ipaddr.parseCIDR('fd00:ec2::/32'),
+  ipaddr.parseCIDR('100.100.100.200/32'),
+];
 
 const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
 
-/** The address without an IPv4-mapped wrapping, so that ::ffff:127.0.0.1 is judged as 127.0.0.1. */
-const unwrap = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
+/** Parses an address. An IPv4-mapped one becomes IPv4: ::ffff:127.0.0.1 is 127.0.0.1. */
+const parseAddress = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
 
-/** The host of a URL as sockets and `net.isIP` take it: an IPv6 address without its brackets. */
+/** Returns the host of a URL as `net.isIP` expects it: an IPv6 address without brackets. */
 export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
 
-export const notAllowed = (host: string): OutboundError =>
+export const addressNotAllowed = (host: string): OutboundError =>
   new OutboundError(
     'address_not_allowed',
     `${host} is not a public address, and no exception is configured for it`,
     false,
   );
 
-/** Finds the addresses of a name, as `dns.lookup` with `all` does. */
+/** Resolves a name to addresses, as `dns.lookup` with `all` does. */
 export type Resolve = (
   hostname: string,
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-type Waiting = Parameters<Resolve>[2];
+type LookupCallback = Parameters<Resolve>[2];
 
 /**
- * Connections to one name that begin while it is looked up share the answer. A look-up takes one of the few threads
- * that the process has for them: a name server that does not answer shall not take them all.
+ * Shares the result of a lookup in progress with every connection to the same name. Each lookup
+ * occupies one of the few threads of the pool: a name server that does not answer must not block
+ * all.
  */
-function shared(resolve: Resolve): Resolve {
-  const underWay = new Map<string, Waiting[]>();
+function shareLookups(resolve: Resolve): Resolve {
+  const pendingLookups = new Map<string, LookupCallback[]>();
   return (hostname, options, callback) => {
     const key = JSON.stringify([hostname, options.family ?? 0, options.hints ?? 0]);
-    const waiting = underWay.get(key);
-    if (waiting) return void waiting.push(callback);
+    const pending = pendingLookups.get(key);
+    if (pending) return void pending.push(callback);
     const callbacks = [callback];
-    underWay.set(key, callbacks);
+    pendingLookups.set(key, callbacks);
     resolve(hostname, options, (error, addresses) => {
-      underWay.delete(key);
+      pendingLookups.delete(key);
       for (const each of callbacks) each(error, addresses);
     });
   };
 }
 
 /**
- * Decides which addresses may be connected to: global unicast, and what is inside `allow` (CIDRs). `resolve` is how
- * names are looked up.
+ * Decides which addresses may be connected to: global unicast, and the networks in `allow` (CIDRs),
+ * but never metadata services. `resolve` replaces `dns.lookup`.
  */
 export function createAddressGuard(allow: readonly string[], resolve: Resolve = dnsLookup) {
-  const look = shared(resolve);
+  const resolveShared = shareLookups(resolve);
   const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
 
   function permits(address: string): boolean {
-    const parsed = unwrap(address);
-    if (METADATA.some(([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits)))
+    const parsed = parseAddress(address);
+    if (
+      METADATA_NETWORKS.some(
+        ([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits),
+      )
+    )
       return false;
-    const exempt = allowed.some(
+    const isExempt = allowed.some(
       ([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits),
     );
-    // Of IPv6 only 2000::/3 is handed out as global unicast (IANA); the library calls everything unknown unicast.
-    const global = parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST_6);
-    return exempt || (global && parsed.range() === 'unicast');
+    // IANA assigns global unicast addresses from 2000::/3 only; the library is less strict.
+    const isGlobal = parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST_6);
+    return isExempt || (isGlobal && parsed.range() === 'unicast');
   }
 
-  /** Resolves a name for the connection itself, and hands on only addresses that are permitted. */
+  /**
+   * Resolves a name for a connection. Error: `address_not_allowed` if any address is not permitted.
+   */
   const lookup: LookupFunction = (hostname, options, callback) => {
-    look(hostname, { ...options, all: true }, (error, addresses) => {
+    resolveShared(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
       if (!addresses.every(({ address }) => permits(address)))
-        return callback(notAllowed(hostname), []);
+        return callback(addressNotAllowed(hostname), []);
       if (options.all) return callback(null, addresses);
       const [first] = addresses;
       return first

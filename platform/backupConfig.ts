@@ -1,8 +1,8 @@
-import type { Reader } from './envReader.ts';
+import type { EnvReader } from './envReader.ts';
 import type { S3Settings } from './stores/s3.ts';
 import type { StoreKind } from './stores/store.ts';
 
-/** Where archives of backups are kept; `store` is where new ones go, undefined where there is no place for them. */
+/** Configured stores of archives. `store` is the one for new archives; undefined without any. */
 export type BackupConfig = {
   folder: string | undefined;
   s3: S3Settings | undefined;
@@ -11,7 +11,7 @@ export type BackupConfig = {
 
 const S3 = 'HOLDFAST_BACKUP_S3_';
 
-function endpoint(read: Reader): string | undefined {
+function endpoint(read: EnvReader): string | undefined {
   const value = read.text(`${S3}ENDPOINT`);
   if (value === undefined) return undefined;
   const url = URL.parse(value);
@@ -21,15 +21,15 @@ function endpoint(read: Reader): string | undefined {
     url.username !== '' ||
     url.href !== `${url.origin}/`
   ) {
-    read.bad(
+    read.addProblem(
       `${S3}ENDPOINT`,
-      'must be http or https with a host and nothing after it, such as https://s3.example.net',
+      'must be an http or https origin without a path, such as https://s3.example.net',
     );
   }
   return url?.origin;
 }
 
-function s3(read: Reader): S3Settings | undefined {
+function s3(read: EnvReader): S3Settings | undefined {
   const bucket = read.text(`${S3}BUCKET`);
   const rest = {
     prefix: read.text(`${S3}PREFIX`) ?? '',
@@ -40,16 +40,22 @@ function s3(read: Reader): S3Settings | undefined {
   };
   if (bucket === undefined) return undefined;
   if (!/^[a-z0-9][a-z0-9.-]{1,62}$/.test(bucket))
-    read.bad(`${S3}BUCKET`, 'must be the name of a bucket');
+    read.addProblem(`${S3}BUCKET`, 'must be a valid bucket name');
   if (!/^[A-Za-z0-9/_.-]*$/.test(rest.prefix) || rest.prefix.startsWith('/'))
-    read.bad(`${S3}PREFIX`, 'may have letters, digits, / _ . and -, and must not begin with /');
+    read.addProblem(
+      `${S3}PREFIX`,
+      'must consist of letters, digits, / _ . and -, and must not start with /',
+    );
   if (rest.accessKeyId === '' || rest.secretAccessKey === '')
-    read.bad(`${S3}ACCESS_KEY_ID`, `and ${S3}SECRET_ACCESS_KEY must be given with ${S3}BUCKET`);
+    read.addProblem(
+      `${S3}ACCESS_KEY_ID`,
+      `and ${S3}SECRET_ACCESS_KEY are required with ${S3}BUCKET`,
+    );
   return { bucket, ...rest };
 }
 
-/** Reads what is said about backups. */
-export function readBackups(read: Reader): BackupConfig {
+/** Reads the variables of backup storage. */
+export function readBackupConfig(read: EnvReader): BackupConfig {
   const found = { folder: read.text('HOLDFAST_BACKUP_DIR'), s3: s3(read) };
   const store = read.oneOf<StoreKind | 'auto'>(
     'HOLDFAST_BACKUP_STORE',
@@ -57,7 +63,7 @@ export function readBackups(read: Reader): BackupConfig {
     'auto',
   );
   if (store !== 'auto' && !found[store])
-    read.bad('HOLDFAST_BACKUP_STORE', `names ${store}, which is not configured`);
+    read.addProblem('HOLDFAST_BACKUP_STORE', `names ${store}, which is not configured`);
   return {
     ...found,
     store:

@@ -1,10 +1,10 @@
 import ipaddr from 'ipaddr.js';
 import type { NamedKey } from './aesGcm.ts';
-import { readBackups } from './backupConfig.ts';
-import { reader, type Env, type Reader } from './envReader.ts';
+import { readBackupConfig } from './backupConfig.ts';
+import { createEnvReader, type Env, type EnvReader } from './envReader.ts';
 import type { LogLevelName } from './log.ts';
 
-export type Role = 'all' | 'api' | 'worker';
+export type ProcessRole = 'all' | 'api' | 'worker';
 
 export type TemporalSettings = {
   address: string;
@@ -15,7 +15,7 @@ export type TemporalSettings = {
     serverRootCACertificate?: Buffer;
     clientCertPair?: { crt: Buffer; key: Buffer };
   } | null;
-  /** AES-256 keys of the payload codec, the first one encrypts. */
+  /** AES-256 keys of the payload codec. The first one encrypts; all decrypt. */
   codecKeys: readonly NamedKey[];
 };
 
@@ -33,57 +33,57 @@ const LOG_LEVELS: readonly LogLevelName[] = [
   'trace',
 ];
 
-function databaseUrl(read: Reader): string {
+function readDatabaseUrl(read: EnvReader): string {
   const value = read.required('DATABASE_URL');
   if (value !== '' && !/^postgres(ql)?:\/\//.test(value))
-    read.bad('DATABASE_URL', 'must begin with postgres://');
+    read.addProblem('DATABASE_URL', 'must start with postgres://');
   return value;
 }
 
-function keys(read: Reader, name: string): NamedKey[] {
+function readKeys(read: EnvReader, name: string): NamedKey[] {
   const entries = (read.text(name) ?? '').split(',').filter((entry) => entry.trim() !== '');
   const keys = entries.map((entry) => {
     const [id = '', encoded = ''] = entry.trim().split(':', 2);
     const key = Buffer.from(encoded, 'base64');
     if (!/^[A-Za-z0-9_-]{1,32}$/.test(id) || key.length !== 32) {
-      // The value is a secret: say what is wrong without showing it.
-      read.bad(
+      // The value is a secret, so the message does not show it.
+      read.addProblem(
         name,
-        'each entry must be id:key, the id of letters, digits, - and _, the key 32 bytes in base64',
+        'each entry must be id:key, the id made of letters, digits, - and _, the key 32 bytes in base64',
       );
     }
     return { id, key };
   });
-  // Sealed under one and opened with the other, every new secret would be lost.
+  // Secrets are encrypted with one of the two and decrypted with the other, which fails.
   if (new Set(keys.map(({ id }) => id)).size < keys.length)
-    read.bad(name, 'names two keys with one id');
+    read.addProblem(name, 'has two keys with the same id');
   return keys;
 }
 
-/** The origin under which browsers and identity providers reach the API. */
-function publicUrl(read: Reader): string | undefined {
+/** Reads the origin under which browsers and identity providers reach the API. */
+function readPublicUrl(read: EnvReader): string | undefined {
   const value = read.text('HOLDFAST_PUBLIC_URL');
   if (value === undefined) return undefined;
   const url = URL.parse(value);
   if (!url || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`) {
-    read.bad(
+    read.addProblem(
       'HOLDFAST_PUBLIC_URL',
-      'must be http or https with a host and nothing after it, such as https://holdfast.example.net',
+      'must be an http or https origin without a path, such as https://holdfast.example.net',
     );
   }
   return url?.origin;
 }
 
-function temporalTls(read: Reader): TemporalSettings['tls'] {
+function readTemporalTls(read: EnvReader): TemporalSettings['tls'] {
   const enabled = read.flag('TEMPORAL_TLS', false);
   const ca = read.file('TEMPORAL_TLS_SERVER_CA_CERT_PATH');
   const crt = read.file('TEMPORAL_TLS_CLIENT_CERT_PATH');
   const key = read.file('TEMPORAL_TLS_CLIENT_KEY_PATH');
   const serverName = read.text('TEMPORAL_TLS_SERVER_NAME');
   if ((crt === undefined) !== (key === undefined)) {
-    read.bad(
+    read.addProblem(
       'TEMPORAL_TLS_CLIENT_CERT_PATH',
-      'and TEMPORAL_TLS_CLIENT_KEY_PATH must be given together',
+      'requires TEMPORAL_TLS_CLIENT_KEY_PATH, and vice versa',
     );
   }
   if (!enabled && !ca && !crt && !serverName) return null;
@@ -94,86 +94,87 @@ function temporalTls(read: Reader): TemporalSettings['tls'] {
   };
 }
 
-function temporal(read: Reader): TemporalSettings {
+function readTemporal(read: EnvReader): TemporalSettings {
   const apiKey = read.text('TEMPORAL_API_KEY');
-  const tls = temporalTls(read);
+  const tls = readTemporalTls(read);
   return {
     address: read.text('TEMPORAL_ADDRESS') ?? '127.0.0.1:7233',
     namespace: read.text('TEMPORAL_NAMESPACE') ?? 'default',
     apiKey,
-    // An API key over plain text would be readable on the way.
+    // An API key is never sent without encryption.
     tls: tls ?? (apiKey ? {} : null),
-    codecKeys: keys(read, 'HOLDFAST_TEMPORAL_CODEC_KEYS'),
+    codecKeys: readKeys(read, 'HOLDFAST_TEMPORAL_CODEC_KEYS'),
   };
 }
 
-const MIN_PREFIX = { ipv4: 8, ipv6: 16 } as const;
+const MIN_TRUSTED_PREFIX = { ipv4: 8, ipv6: 16 } as const;
 
 function isTooWide(cidr: string): boolean {
   const [network, length] = ipaddr.parseCIDR(cidr);
-  return length < MIN_PREFIX[network.kind()];
+  return length < MIN_TRUSTED_PREFIX[network.kind()];
 }
 
 /**
- * What is needed to read archives where there is no server. Throws `ConfigError`.
+ * Reads the configuration that commands need to read archives without a database. Error:
+ * `ConfigError`.
  */
 export function readArchiveConfig(env: Env) {
-  const read = reader(env);
+  const read = createEnvReader(env);
   const config = {
-    masterKeys: keys(read, 'HOLDFAST_MASTER_KEYS'),
+    masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),
     outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
-    backups: readBackups(read),
+    backups: readBackupConfig(read),
   };
-  if (read.problems.length > 0) throw unusable(read.problems);
+  if (read.problems.length > 0) throw configError(read.problems);
   return config;
 }
 
-const unusable = (problems: readonly string[]) =>
-  new ConfigError(`The configuration is not usable:\n${problems.map((p) => `  ${p}`).join('\n')}`);
+const configError = (problems: readonly string[]) =>
+  new ConfigError(`Invalid configuration:\n${problems.map((p) => `  ${p}`).join('\n')}`);
 
 /**
- * The configuration of one process, from environment variables (docs/configuration.md).
- * Throws `ConfigError`, which names every bad variable and never shows a secret.
+ * Reads the configuration of a process from environment variables (docs/configuration.md).
+ * Error: `ConfigError`, which names every invalid variable and never shows a secret.
  */
 export function readConfig(env: Env) {
-  const read = reader(env);
+  const read = createEnvReader(env);
   const config = {
-    role: read.oneOf<Role>('HOLDFAST_ROLE', ['all', 'api', 'worker'], 'all'),
+    role: read.oneOf<ProcessRole>('HOLDFAST_ROLE', ['all', 'api', 'worker'], 'all'),
     host: read.text('HOLDFAST_HOST') ?? '127.0.0.1',
     port: read.integer('HOLDFAST_PORT', 8080, [0, 65_535]),
     metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
     logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
-    databaseUrl: databaseUrl(read),
+    databaseUrl: readDatabaseUrl(read),
     databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
     outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
     requireIfMatch: read.flag('HOLDFAST_REQUIRE_IF_MATCH', false),
-    publicUrl: publicUrl(read),
-    masterKeys: keys(read, 'HOLDFAST_MASTER_KEYS'),
+    publicUrl: readPublicUrl(read),
+    masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),
     accessTokenSeconds: read.integer('HOLDFAST_ACCESS_TOKEN_SECONDS', 900, [1, 86_400]),
     sessionIdleSeconds: read.integer('HOLDFAST_SESSION_IDLE_SECONDS', 28_800, [1, 31_536_000]),
     sessionMaxSeconds: read.integer('HOLDFAST_SESSION_MAX_SECONDS', 604_800, [1, 31_536_000]),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),
     reconcileSeconds: read.integer('HOLDFAST_RECONCILE_SECONDS', 60, [1, 86_400]),
-    sweepSeconds: read.integer('HOLDFAST_SWEEP_SECONDS', 5, [1, 86_400]),
+    catchUpSeconds: read.integer('HOLDFAST_CATCH_UP_SECONDS', 5, [1, 86_400]),
     dispatchGraceMs: read.integer('HOLDFAST_DISPATCH_GRACE_MS', 6_000, [100, 60_000]),
     maxInlineRuns: read.integer('HOLDFAST_MAX_INLINE_RUNS', 100, [1, 1_000]),
     maxActivityRuns: read.integer('HOLDFAST_MAX_ACTIVITY_RUNS', 100, [1, 1_000]),
     maxDeliveryRuns: read.integer('HOLDFAST_MAX_DELIVERY_RUNS', 500, [1, 5_000]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
-    backups: readBackups(read),
-    temporal: temporal(read),
+    backups: readBackupConfig(read),
+    temporal: readTemporal(read),
   };
-  // To trust half the internet is the same as to have no gateway at all.
+  // Trusting such a network would let most clients forge identity headers.
   if (config.trustedGateways.filter((cidr) => ipaddr.isValidCIDR(cidr)).some(isTooWide)) {
-    read.bad(
+    read.addProblem(
       'HOLDFAST_TRUSTED_GATEWAYS',
-      `must not trust networks wider than /${MIN_PREFIX.ipv4} (IPv4) or /${MIN_PREFIX.ipv6} (IPv6)`,
+      `must not trust networks wider than /${MIN_TRUSTED_PREFIX.ipv4} (IPv4) or /${MIN_TRUSTED_PREFIX.ipv6} (IPv6)`,
     );
   }
-  if (read.problems.length > 0) throw unusable(read.problems);
+  if (read.problems.length > 0) throw configError(read.problems);
   const unknown = Object.keys(env).filter(
     (name) => name.startsWith('HOLDFAST_') && !read.known.has(name),
   );

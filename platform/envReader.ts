@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Reads variables one by one and gathers what is wrong with them. */
-export function reader(env: Env) {
+/** Reads variables, and collects a problem for each invalid one instead of throwing. */
+export function createEnvReader(env: Env) {
   const problems: string[] = [];
   const known = new Set<string>();
   const raw = (name: string) => {
@@ -12,15 +12,15 @@ export function reader(env: Env) {
     const value = env[name]?.trim();
     return value === '' ? undefined : value;
   };
-  const bad = (name: string, what: string) => void problems.push(`${name}: ${what}`);
+  const addProblem = (name: string, what: string) => void problems.push(`${name}: ${what}`);
   return {
     problems,
     known,
-    bad,
+    addProblem,
     text: (name: string) => raw(name),
     required(name: string) {
       const value = raw(name);
-      if (value === undefined) bad(name, 'is required');
+      if (value === undefined) addProblem(name, 'is required');
       return value ?? '';
     },
     integer(name: string, fallback: number, [min, max]: readonly [number, number]) {
@@ -28,21 +28,22 @@ export function reader(env: Env) {
       if (value === undefined) return fallback;
       const number = Number(value);
       if (Number.isInteger(number) && number >= min && number <= max) return number;
-      bad(name, `must be a whole number from ${min} to ${max}, not "${value}"`);
+      addProblem(name, `must be a whole number from ${min} to ${max}, not "${value}"`);
       return fallback;
     },
     oneOf<T extends string>(name: string, allowed: readonly T[], fallback: T) {
       const value = raw(name);
       const found = allowed.find((each) => each === value);
       if (value !== undefined && found === undefined)
-        bad(name, `must be one of ${allowed.join(', ')}, not "${value}"`);
+        addProblem(name, `must be one of ${allowed.join(', ')}, not "${value}"`);
       return found ?? fallback;
     },
     flag(name: string, fallback: boolean) {
       const value = raw(name);
       if (value === undefined) return fallback;
       if (value === 'true' || value === '1') return true;
-      if (value !== 'false' && value !== '0') bad(name, `must be true or false, not "${value}"`);
+      if (value !== 'false' && value !== '0')
+        addProblem(name, `must be true or false, not "${value}"`);
       return false;
     },
     cidrs(name: string) {
@@ -52,7 +53,7 @@ export function reader(env: Env) {
         .filter((part) => part !== '');
       for (const part of parts) {
         if (!ipaddr.isValidCIDR(part))
-          bad(name, `"${part}" is not a CIDR such as 10.0.0.0/8 or ::1/128`);
+          addProblem(name, `"${part}" is not a CIDR such as 10.0.0.0/8 or ::1/128`);
       }
       return parts;
     },
@@ -62,7 +63,7 @@ export function reader(env: Env) {
       try {
         return readFileSync(path);
       } catch (error) {
-        bad(
+        addProblem(
           name,
           `cannot read the file (${error instanceof Error ? error.message : String(error)})`,
         );
@@ -72,4 +73,4 @@ export function reader(env: Env) {
   };
 }
 
-export type Reader = ReturnType<typeof reader>;
+export type EnvReader = ReturnType<typeof createEnvReader>;

@@ -3,7 +3,7 @@ import { Agent, request as send } from 'undici';
 import {
   createAddressGuard,
   hostOf,
-  notAllowed,
+  addressNotAllowed,
   OutboundError,
   type Resolve,
 } from './addressGuard.ts';
@@ -13,21 +13,21 @@ export type OutboundRequest = {
   method: string;
   headers: Readonly<Record<string, string>>;
   body?: string;
-  /** Limit of the whole exchange, connecting and reading included. */
+  /** Time limit of the whole exchange, including connecting and reading. */
   timeoutMs: number;
-  /** How much of the answer is read; `MAX_BODY_BYTES` unless given. */
+  /** Maximum size of the body that is read; `MAX_BODY_BYTES` by default. */
   maxBodyBytes?: number;
   signal?: AbortSignal;
 };
 
-export type OutboundAnswer = {
+export type OutboundResponse = {
   status: number;
   headers: Record<string, string>;
-  /** The first `maxBodyBytes` of the answer, as text. */
+  /** The first `maxBodyBytes` of the body, as text. */
   body: string;
   truncated: boolean;
   durationMs: number;
-  /** From `Retry-After`, when the answer has one. */
+  /** From `Retry-After`, if the response has it. */
   retryAfterMs?: number;
 };
 
@@ -37,7 +37,7 @@ const MAX_BODY_BYTES = 65_536;
 
 const FETCH_TIMEOUT_MS = 10_000;
 
-/** Headers that belong to the connection or would let a caller speak for the server's name. */
+/** Headers that the HTTP client controls. */
 const FORBIDDEN_HEADERS = new Set([
   'host',
   'connection',
@@ -48,15 +48,15 @@ const FORBIDDEN_HEADERS = new Set([
 ]);
 
 /**
- * Headers with which a gateway says who asks and from where. A worker may be at an address that an API believes, this
- * one included, and nobody shall speak through it as somebody else.
+ * Headers with which gateways state the identity and address of a caller. A worker may have an
+ * address that an API trusts, so a request from it must not carry headers that a user has chosen.
  */
 const GATEWAY_HEADERS = /^(x-service-|x-forwarded-|forwarded$|x-real-ip$)/i;
 
 /**
- * The one client for everything that Holdfast sends out. Only http and https, no credentials in the URL, no
- * redirects; the address that is really connected to must be global unicast or inside `allow` (CIDRs), and it
- * is checked after the name was resolved, at the time of the connection, so that rebinding leads nowhere.
+ * Creates the HTTP client for all outbound requests: http and https only, no credentials in URLs,
+ * no redirects. The connected address must be global unicast or inside `allow` (CIDRs). It is
+ * checked when the connection is made, after name resolution, which defeats DNS rebinding.
  */
 export function createGuardedHttp({
   allow,
@@ -71,7 +71,7 @@ export function createGuardedHttp({
     connect: { lookup, timeout: 10_000 },
     maxRedirections: 0,
     pipelining: 0,
-    // Many share a host: who waits for one endpoint there must not hold up the others.
+    // Many endpoints may share a host: a slow one must not block the others.
     connections: 512,
     keepAliveTimeout: 4_000,
     maxHeaderSize: 32_768,
@@ -89,18 +89,18 @@ export function createGuardedHttp({
     if (url.username !== '' || url.password !== '') {
       throw new OutboundError('url_not_allowed', 'A URL must not contain credentials', false);
     }
-    // A literal never reaches the lookup above. URL has already brought every notation to the usual one.
+    // A literal address is never passed to `lookup`. `URL` has normalised its notation.
     const host = hostOf(url);
-    if (isIP(host) && !permits(host)) throw notAllowed(host);
+    if (isIP(host) && !permits(host)) throw addressNotAllowed(host);
     return url;
   }
 
   const client = {
-    /** Error: `OutboundError` for a URL that no request will ever be sent to. */
+    /** Parses a URL. Error: `OutboundError` if requests to it are never allowed. */
     checkUrl,
 
     /** Sends one request. Errors: `OutboundError`; the abort reason of `signal`. */
-    async request(outbound: OutboundRequest): Promise<OutboundAnswer> {
+    async request(outbound: OutboundRequest): Promise<OutboundResponse> {
       const url = checkUrl(outbound.url);
       for (const name of Object.keys(outbound.headers)) {
         if (FORBIDDEN_HEADERS.has(name.toLowerCase()) || GATEWAY_HEADERS.test(name)) {
@@ -109,29 +109,29 @@ export function createGuardedHttp({
       }
       const timeout = AbortSignal.timeout(outbound.timeoutMs);
       const signal = outbound.signal ? AbortSignal.any([outbound.signal, timeout]) : timeout;
-      const began = performance.now();
+      const startedAt = performance.now();
       try {
-        const answer = await send(url, {
+        const response = await send(url, {
           method: outbound.method as 'GET',
           headers: outbound.headers,
           body: outbound.body ?? null,
           dispatcher: agent,
           signal,
-          // The overall limit above is the only one.
+          // `timeoutMs` is the only limit.
           headersTimeout: 0,
           bodyTimeout: 0,
         });
-        const { text, truncated } = await readStart(
-          answer.body,
+        const { text, truncated } = await readLimited(
+          response.body,
           outbound.maxBodyBytes ?? MAX_BODY_BYTES,
         );
-        const retryAfterMs = parseRetryAfter(flat(answer.headers['retry-after']));
+        const retryAfterMs = parseRetryAfter(joinHeader(response.headers['retry-after']));
         return {
-          status: answer.statusCode,
-          headers: pickHeaders(answer.headers),
+          status: response.statusCode,
+          headers: pickHeaders(response.headers),
           body: text,
           truncated,
-          durationMs: Math.round(performance.now() - began),
+          durationMs: Math.round(performance.now() - startedAt),
           ...(retryAfterMs !== undefined && { retryAfterMs }),
         };
       } catch (error) {
@@ -139,7 +139,7 @@ export function createGuardedHttp({
         if (timeout.aborted) {
           throw new OutboundError(
             'timed_out',
-            `No complete answer within ${outbound.timeoutMs} ms`,
+            `No complete response within ${outbound.timeoutMs} ms`,
             true,
           );
         }
@@ -148,30 +148,30 @@ export function createGuardedHttp({
     },
 
     /**
-     * The same in the shape of the Fetch standard, for libraries that bring their own protocol. An answer of more
-     * than `MAX_BODY_BYTES` is an error.
+     * The client as a `fetch` function, for protocol libraries. Error: `invalid_response` if the
+     * body is larger than `MAX_BODY_BYTES`.
      */
     async fetch(url: string, { method, headers, body, signal }: FetchOptions): Promise<Response> {
-      const text =
+      const bodyOption =
         typeof body === 'string' || body instanceof URLSearchParams ? { body: String(body) } : {};
-      const answer = await client.request({
+      const response = await client.request({
         url,
         method,
         headers,
-        ...text,
+        ...bodyOption,
         timeoutMs: FETCH_TIMEOUT_MS,
         ...(signal && { signal }),
       });
-      if (answer.truncated)
+      if (response.truncated)
         throw new OutboundError(
-          'bad_answer',
-          `The answer has more than ${MAX_BODY_BYTES} bytes`,
+          'invalid_response',
+          `The response is larger than ${MAX_BODY_BYTES} bytes`,
           false,
         );
-      const withoutBody = [101, 204, 205, 304].includes(answer.status);
-      return new Response(withoutBody ? null : answer.body, {
-        status: answer.status,
-        headers: answer.headers,
+      const isBodyless = [101, 204, 205, 304].includes(response.status);
+      return new Response(isBodyless ? null : response.body, {
+        status: response.status,
+        headers: response.headers,
       });
     },
 
@@ -187,11 +187,11 @@ type FetchOptions = {
   signal?: AbortSignal;
 };
 
-const flat = (value: string | string[] | undefined) =>
+const joinHeader = (value: string | string[] | undefined) =>
   Array.isArray(value) ? value.join(', ') : value;
 
-/** Answer headers that help to understand an answer; the rest may hold secrets. */
-const KEPT_HEADERS = [
+/** Response headers that are recorded; others may have secrets. */
+const RECORDED_HEADERS = [
   'content-type',
   'content-length',
   'date',
@@ -203,13 +203,13 @@ const KEPT_HEADERS = [
 
 const pickHeaders = (headers: Record<string, string | string[] | undefined>) =>
   Object.fromEntries(
-    KEPT_HEADERS.flatMap((name) => {
-      const value = flat(headers[name]);
+    RECORDED_HEADERS.flatMap((name) => {
+      const value = joinHeader(headers[name]);
       return value === undefined ? [] : [[name, value]];
     }),
   );
 
-async function readStart(
+async function readLimited(
   body: AsyncIterable<Buffer> & { destroy(): void; on(event: 'error', f: () => void): unknown },
   maxBytes: number,
 ) {
@@ -228,7 +228,7 @@ async function readStart(
   return { text: Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8'), truncated };
 }
 
-/** `Retry-After` (RFC 9110, 10.2.3) in milliseconds: a number of seconds or a date. */
+/** Parses `Retry-After` (RFC 9110, 10.2.3), seconds or a date, to milliseconds. */
 function parseRetryAfter(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now();
@@ -242,26 +242,26 @@ function toOutboundError(error: unknown, host: string): OutboundError {
   if (cause) return cause;
   const { name, code = '' } = error as { name?: string; code?: string };
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return new OutboundError('name_not_found', `The name ${host} does not resolve`, true);
+    return new OutboundError('host_not_found', `The name ${host} does not resolve`, true);
   }
   if (code === 'UND_ERR_INVALID_ARG') {
-    return new OutboundError(
-      'url_not_allowed',
-      'A header or the URL cannot be sent as it is',
-      false,
-    );
+    return new OutboundError('url_not_allowed', 'The URL or a header is not valid', false);
   }
   if (name === 'HTTPParserError' || code === 'UND_ERR_HEADERS_OVERFLOW') {
-    return new OutboundError('bad_answer', `${host} did not answer with valid HTTP`, true);
+    return new OutboundError(
+      'invalid_response',
+      `${host} did not send a valid HTTP response`,
+      true,
+    );
   }
   if (code === 'UND_ERR_SOCKET')
     return new OutboundError(
-      'bad_answer',
-      `${host} closed the connection before it had answered`,
+      'invalid_response',
+      `${host} closed the connection before it responded`,
       true,
     );
   return new OutboundError(
-    'connect_failed',
+    'connection_failed',
     `Cannot reach ${host}${code === '' ? '' : ` (${code})`}`,
     true,
   );

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { TypeID, typeidUnboxed } from 'typeid-js';
 
-/** The prefixes in use. */
+/** Kinds of records, used as prefixes of their ids. */
 export type IdKind =
   | 'job'
   | 'evt'
@@ -13,6 +13,7 @@ export type IdKind =
   | 'sch'
   | 'run'
   | 'apr'
+  | 'dec'
   | 'bkp'
   | 'imp'
   | 'reg'
@@ -41,19 +42,19 @@ export type IdKind =
   | 'asg'
   | 'map';
 
-/** Makes ids: a prefix and a UUIDv7 in base 32, so that they sort by the time they were made. */
+/** Creates ids: a prefix and a UUIDv7 in base 32, which sort by time of creation. */
 export type Ids = {
   next(kind: IdKind): string;
-  /** An id that sorts by another time than now: when something is due. */
+  /** Creates an id that sorts as if it had been created at `time`. */
   at(kind: IdKind, time: Date): string;
 };
 
-/** UUIDv7 (RFC 9562, 5.7): 48 bits of milliseconds first. `rest` is 20 hexadecimal digits. */
-function idAt(kind: IdKind, time: Date, rest: string): string {
+/** UUIDv7 (RFC 9562, 5.7): 48 bits of milliseconds, then `suffix`, 20 hexadecimal digits. */
+function idAt(kind: IdKind, time: Date, suffix: string): string {
   const ms = Math.min(Math.max(time.getTime(), 0), 2 ** 48 - 1)
     .toString(16)
     .padStart(12, '0');
-  const digits = ms + rest;
+  const digits = ms + suffix;
   const uuid = [
     digits.slice(0, 8),
     digits.slice(8, 12),
@@ -64,14 +65,14 @@ function idAt(kind: IdKind, time: Date, rest: string): string {
   return TypeID.fromUUID(kind, uuid).toString();
 }
 
-/** The first id that could be made at `time`: a bound for ids as `createdAfter` is one for times. */
-export const firstIdAt = (kind: IdKind, time: Date): string => idAt(kind, time, '0'.repeat(20));
+/** Returns the smallest id of `time`, to filter ids by time of creation. */
+export const minIdAt = (kind: IdKind, time: Date): string => idAt(kind, time, '0'.repeat(20));
 
-/** Version 7 and its variant, and 74 bits of chance. */
-const chance = (): string =>
+/** Version and variant of a UUIDv7, and 74 random bits. */
+const randomSuffix = (): string =>
   `7${randomBytes(2).toString('hex').slice(1)}8${randomBytes(8).toString('hex').slice(1)}`;
 
 export const createIds = (): Ids => ({
   next: (kind) => typeidUnboxed(kind),
-  at: (kind, time) => idAt(kind, time, chance()),
+  at: (kind, time) => idAt(kind, time, randomSuffix()),
 });

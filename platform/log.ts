@@ -4,17 +4,25 @@ import pretty from 'pino-pretty';
 export type Log = Logger;
 export type LogLevelName = 'silent' | 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
 
-/** Header and field names whose values never reach a log. */
-const SECRETS = ['authorization', 'cookie', 'password', 'secret', 'token', 'apiKey', 'payload'];
+/** Names of fields whose values are replaced in log lines. */
+const REDACTED_FIELDS = [
+  'authorization',
+  'cookie',
+  'password',
+  'secret',
+  'token',
+  'apiKey',
+  'payload',
+];
 
-/** A logger that writes JSON lines, or readable ones when standard output is a terminal. */
+/** Creates a logger that writes JSON lines, or readable ones if standard output is a terminal. */
 export function createLog(level: LogLevelName, readable = process.stdout.isTTY): Log {
   const options = {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-    redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`]), censor: '********' },
+    redact: { paths: REDACTED_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '********' },
   };
   return readable
     ? pino(options, pretty({ colorize: true, sync: true, ignore: 'requestId' }))

@@ -1,33 +1,34 @@
 import type { Log } from './log.ts';
 
-/** A round that is repeated until it is stopped. */
+/** A function that is called repeatedly in the background. */
 export type Loop = {
-  /** Begins the next round now, or right after the one that runs. */
+  /** Starts the next round immediately, or directly after the running one. */
   wake(): void;
-  /** Resolves when the round that runs has ended; none follows. */
+  /** Starts no further round. Resolves when the running one has ended. */
   stop(): Promise<void>;
 };
 
-/** `atLeastMs`: from the begin of a round that found nothing more to the next, however often it is woken. */
-type Options = { name: string; everyMs: number; atLeastMs?: number; log: Log };
+/** `minIntervalMs`: minimum time between the starts of two rounds that find no more work. */
+type LoopOptions = { name: string; everyMs: number; minIntervalMs?: number; log: Log };
 
 /**
- * Runs `round` again and again, `everyMs` apart, sooner when it returns how many milliseconds to wait, or at once while
- * it returns true ("there is more"). A failed round is logged and waits like any other.
+ * Calls `round` repeatedly. The pause until the next round depends on the result: none for true
+ * (there is more work), `everyMs` for false, else that number of milliseconds. A failed round is
+ * logged.
  */
 export function startLoop(
-  { name, everyMs, atLeastMs = 0, log }: Options,
+  { name, everyMs, minIntervalMs = 0, log }: LoopOptions,
   round: () => Promise<boolean | number>,
 ): Loop {
   let stopped = false;
   let woken = false;
-  let resting = false;
-  let endPause: (() => void) | undefined;
+  let inCooldown = false;
+  let interruptPause: (() => void) | undefined;
 
   const pause = (ms: number) =>
     new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
-      endPause = () => {
+      interruptPause = () => {
         clearTimeout(timer);
         resolve();
       };
@@ -36,30 +37,30 @@ export function startLoop(
   async function run() {
     while (!stopped) {
       woken = false;
-      const began = performance.now();
-      const more = await round().catch((error: unknown) => {
+      const startedAt = performance.now();
+      const result = await round().catch((error: unknown) => {
         log.warn({ err: error, loop: name }, 'a background round failed and will be repeated');
         return false;
       });
-      if (stopped || more === true) continue;
-      const leftMs = atLeastMs - (performance.now() - began);
-      resting = leftMs > 0;
-      if (resting) await pause(leftMs);
-      resting = false;
-      if (!stopped && !woken) await pause(more === false ? everyMs : more);
+      if (stopped || result === true) continue;
+      const remainingMs = minIntervalMs - (performance.now() - startedAt);
+      inCooldown = remainingMs > 0;
+      if (inCooldown) await pause(remainingMs);
+      inCooldown = false;
+      if (!stopped && !woken) await pause(result === false ? everyMs : result);
     }
   }
 
   const ended = run();
   const wake = () => {
     woken = true;
-    if (!resting) endPause?.();
+    if (!inCooldown) interruptPause?.();
   };
   return {
     wake,
     stop() {
       stopped = true;
-      endPause?.();
+      interruptPause?.();
       return ended;
     },
   };

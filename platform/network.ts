@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 
-/** What one client can change at will counts as one: an IPv4 address, of IPv6 the /64. */
+/** Returns the network that rate limits count as one client: an IPv4 address, or an IPv6 /64. */
 export function networkOf(address: string | null): string {
   if (address === null || !ipaddr.isValid(address.replace(/%.*$/, ''))) return 'unknown';
   const parsed = ipaddr.process(address.replace(/%.*$/, ''));

@@ -3,12 +3,12 @@ import { createGuardedHttp, type GuardedHttp } from './guardedHttp.ts';
 
 export type ProviderOutbound = ReturnType<typeof createProviderOutbound>;
 
-/** What a provider's configuration says about where it is. */
-type Located = { allowPrivateNetwork: boolean };
+/** The network settings of a provider's configuration. */
+type ProviderNetwork = { allowPrivateNetwork: boolean };
 
 /**
- * The way to identity providers: public addresses and those in `allow` (CIDRs); private networks as well where the
- * configuration of the provider says so, since directories live there.
+ * Outbound connections to identity providers: to public addresses and the CIDRs in `allow`, and to
+ * private networks if the provider's configuration allows it.
  */
 export function createProviderOutbound(allow: readonly string[]) {
   const withPrivate = [...allow, ...PRIVATE_NETWORKS];
@@ -17,10 +17,11 @@ export function createProviderOutbound(allow: readonly string[]) {
     strict: createGuardedHttp({ allow }),
     relaxed: createGuardedHttp({ allow: withPrivate }),
   };
-  const kindOf = ({ allowPrivateNetwork }: Located) => (allowPrivateNetwork ? 'relaxed' : 'strict');
+  const modeOf = ({ allowPrivateNetwork }: ProviderNetwork) =>
+    allowPrivateNetwork ? 'relaxed' : 'strict';
   return {
-    guardFor: (config: Located): AddressGuard => guards[kindOf(config)],
-    httpFor: (config: Located): GuardedHttp => clients[kindOf(config)],
+    guardFor: (config: ProviderNetwork): AddressGuard => guards[modeOf(config)],
+    httpFor: (config: ProviderNetwork): GuardedHttp => clients[modeOf(config)],
     close: async (): Promise<void> =>
       void (await Promise.all([clients.strict.close(), clients.relaxed.close()])),
   };

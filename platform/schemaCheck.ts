@@ -5,19 +5,19 @@ import type { FieldError } from '../domain/shared/errors.ts';
 
 export type SchemaError = Omit<FieldError, 'in'>;
 
-/** Checks a value in place and returns every error, or an empty array. */
-export type Check = (value: unknown) => SchemaError[];
+/** Checks a value, sets defaults in place, and returns all errors; none if it is valid. */
+export type SchemaCheck = (value: unknown) => SchemaError[];
 
-/** Past this many a caller has seen enough. */
+/** Maximum number of errors that are reported. */
 const MAX_ERRORS = 50;
 
-/** More allowed values than these are not listed in a message. */
+/** Maximum number of allowed values that a message lists. */
 const MAX_LISTED = 30;
 
-/** Keyword of a schema that says in words what its `pattern` wants. */
-const RULE = 'x-rule';
+/** Schema keyword with a description of `pattern` for error messages. */
+const RULE_KEYWORD = 'x-rule';
 
-const build = (coerceTypes: boolean | 'array') => {
+const createAjv = (coerceTypes: boolean | 'array') => {
   const ajv = new Ajv2020({
     allErrors: true,
     strict: true,
@@ -26,17 +26,17 @@ const build = (coerceTypes: boolean | 'array') => {
     allowUnionTypes: true,
     verbose: true,
   });
-  ajv.addKeyword({ keyword: RULE, schemaType: 'string' });
+  ajv.addKeyword({ keyword: RULE_KEYWORD, schemaType: 'string' });
   // The plugin's types describe its CommonJS shape.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
   return ajv;
 };
 
-const strictAjv = build(false);
-const coercingAjv = build('array');
+const strictAjv = createAjv(false);
+const coercingAjv = createAjv('array');
 
-/** A name as a step of a JSON Pointer (RFC 6901, 3). */
-export const pointerStep = (name: string): string =>
+/** Escapes a name as a token of a JSON Pointer (RFC 6901, 3). */
+export const escapePointer = (name: string): string =>
   name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 function toSchemaError({
@@ -48,7 +48,7 @@ function toSchemaError({
 }: ErrorObject): SchemaError {
   if (keyword === 'required') {
     return {
-      pointer: `${instancePath}/${pointerStep(params.missingProperty)}`,
+      pointer: `${instancePath}/${escapePointer(params.missingProperty)}`,
       code: 'required',
       message: 'is required',
     };
@@ -56,7 +56,7 @@ function toSchemaError({
   if (keyword === 'additionalProperties') {
     const name: string = params.additionalProperty;
     return {
-      pointer: `${instancePath}/${pointerStep(name)}`,
+      pointer: `${instancePath}/${escapePointer(name)}`,
       code: 'unknown_field',
       message: 'is not a known field',
     };
@@ -65,23 +65,23 @@ function toSchemaError({
     const allowed = params.allowedValues as unknown[];
     const listed =
       allowed.length > MAX_LISTED
-        ? `the ${allowed.length} values that are listed in the API reference`
+        ? `the ${allowed.length} values listed in the API reference`
         : allowed.join(', ');
     return { pointer: instancePath, code: 'enum', message: `must be one of ${listed}` };
   }
-  if (keyword === 'pattern' && typeof parentSchema?.[RULE] === 'string')
-    return { pointer: instancePath, code: 'pattern', message: parentSchema[RULE] };
+  if (keyword === 'pattern' && typeof parentSchema?.[RULE_KEYWORD] === 'string')
+    return { pointer: instancePath, code: 'pattern', message: parentSchema[RULE_KEYWORD] };
   return { pointer: instancePath, code: keyword, message: message ?? 'is not valid' };
 }
 
-function compile(ajv: Ajv2020, schema: TSchema): Check {
+function compile(ajv: Ajv2020, schema: TSchema): SchemaCheck {
   const validate = ajv.compile(schema);
   return (value) =>
     validate(value) ? [] : (validate.errors ?? []).slice(0, MAX_ERRORS).map(toSchemaError);
 }
 
-/** A check of JSON values as they are. Fills in the schema's defaults. */
-export const compileCheck = (schema: TSchema): Check => compile(strictAjv, schema);
+/** Compiles a check of JSON values. */
+export const compileCheck = (schema: TSchema): SchemaCheck => compile(strictAjv, schema);
 
-/** A check of strings from a query, turned into the schema's types in place. */
-export const compileCoercingCheck = (schema: TSchema): Check => compile(coercingAjv, schema);
+/** Compiles a check of query parameters, whose strings it converts to the types of the schema. */
+export const compileCoercingCheck = (schema: TSchema): SchemaCheck => compile(coercingAjv, schema);

@@ -6,8 +6,9 @@ export type Vault = ReturnType<typeof createVault>;
 const VERSION = 'v1';
 
 /**
- * Seals secrets for the database under the master key: `v1.<key id>.<base64url>`. The first key seals, every key
- * opens, so that a key can be replaced. `context` names where the value belongs: moved elsewhere, it does not open.
+ * Encrypts secrets for the database with the master keys: `v1.<key id>.<base64url>`. The first key
+ * encrypts and every key decrypts, so that keys can be rotated. `context` names the record and
+ * field of a secret: a value that is copied to another one does not decrypt.
  */
 export function createVault(keys: readonly NamedKey[]) {
   const [current] = keys;
@@ -15,17 +16,17 @@ export function createVault(keys: readonly NamedKey[]) {
   const keyIdOf = (sealed: string) => sealed.split('.')[1] ?? '';
 
   return {
-    /** Error: `master_key_missing`. */
+    /** Encrypts `text`. Error: `master_key_missing`. */
     seal(text: string, context: string): string {
       if (!current)
         throw new AppError(
           'master_key_missing',
-          'HOLDFAST_MASTER_KEYS is not set, so no secret can be kept.',
+          'Secrets cannot be stored: HOLDFAST_MASTER_KEYS is not set.',
         );
       return `${VERSION}.${current.id}.${sealBytes(current.key, Buffer.from(text), context).toString('base64url')}`;
     },
 
-    /** Errors: `master_key_missing` when its key is not there any more; an `Error` for a value that was changed. */
+    /** Decrypts a value. Errors: `master_key_missing`; an `Error` if it was modified. */
     open(sealed: string, context: string): string {
       const key = byId.get(keyIdOf(sealed));
       if (!key)
@@ -38,10 +39,10 @@ export function createVault(keys: readonly NamedKey[]) {
       );
     },
 
-    /** The name of the key that seals, if there is one. */
-    currentId: (): string | undefined => current?.id,
+    /** The id of the key that encrypts; undefined without keys. */
+    currentKeyId: (): string | undefined => current?.id,
 
-    /** True when a value is sealed under the first key. */
+    /** Returns true if a value is encrypted with the first key. */
     isCurrent: (sealed: string): boolean => keyIdOf(sealed) === current?.id,
   };
 }

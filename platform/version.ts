@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The version of the product, as its package names it. */
+/** The version in package.json. */
 export const APP_VERSION = (
   JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string;

@@ -1,4 +1,4 @@
-/** The closed list of permissions. A permission is `area:verb`. */
+/** All permissions. A permission is `area:verb`; the contract fixes the names. */
 export const PERMISSIONS = [
   'rbac:read',
   'rbac:write',

@@ -1,11 +1,13 @@
 import { PERMISSIONS, type Permission } from './permissions.ts';
 
+/** A named set of permissions, built-in or custom. */
 export type Role = { id: string; name: string; permissions: ReadonlySet<Permission> };
 
 const areaOf = (permission: Permission) => permission.slice(0, permission.indexOf(':'));
 const isRead = (permission: Permission) => permission.endsWith(':read');
 
-const allBut = (...denied: readonly (Permission | 'rbac' | 'auth' | 'user' | 'audit')[]) => {
+/** All permissions except the named ones and those of the named areas. */
+const allExcept = (...denied: readonly (Permission | 'rbac' | 'auth' | 'user' | 'audit')[]) => {
   const names = new Set<string>(denied);
   return PERMISSIONS.filter(
     (permission) => !names.has(permission) && !names.has(areaOf(permission)),
@@ -18,16 +20,17 @@ const role = (id: string, name: string, permissions: readonly Permission[]): Rol
   permissions: new Set(permissions),
 });
 
+/** Areas whose records viewers cannot read. */
 const NOT_FOR_VIEWERS = new Set(['rbac', 'auth', 'user', 'audit', 'backup']);
 
-/** The roles that every installation has. Custom roles are records. */
+/** Roles of every installation, by id. Custom roles are rows of the table `roles`. */
 export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
   [
     role('platform-admin', 'Platform administrator', PERMISSIONS),
     role(
       'operator',
       'Operator',
-      allBut(
+      allExcept(
         'rbac',
         'auth',
         'user',

@@ -1,28 +1,29 @@
 import type { Permission } from './permissions.ts';
 import type { Role } from './roles.ts';
 
-/** The tenant whose grants reach everywhere. */
+/** Id of the tenant that is the installation itself. A grant at it covers every record. */
 export const PLATFORM = 'platform';
 
-/** How far a grant reaches: platform ⊃ tenant ⊃ site ⊃ device. */
+/** Levels at which a role can be granted, from wide to narrow. */
 export const LEVELS = ['platform', 'tenant', 'site', 'device'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/** A role held at one tenant, site or device; at the platform it reaches everything. */
+/** A role held at the platform, a tenant, a site or a device. */
 export type Grant = { role: Role; level: Level; targetId: string };
 
 /**
- * Everything that somebody holds. `principals` is there when the grants are rows of the table `grants`: the
- * database can then look them up by itself, however many they are.
+ * Every grant of a caller. `principals` is set when the grants are rows of the table `grants`, so
+ * that a query can join that table instead of receiving a long list of ids.
  */
 export type Rights = { grants: readonly Grant[]; principals?: readonly string[] };
 
-/** Where a record stands. */
-export type Place = { tenantId: string; siteId?: string | null; deviceId?: string | null };
+/** The tenant, and the site and device if any, that a record belongs to. */
+export type ResourceScope = { tenantId: string; siteId?: string | null; deviceId?: string | null };
 
 /**
- * Where a permission is held. One expression with two readings: `covers` decides for one record here,
- * `db/scopeSql.ts` for a list. They must agree.
+ * Where a permission is held. `covers` evaluates it for one record, `db/core/scopeSql.ts` evaluates
+ * it in SQL for lists. A property test keeps the two equal
+ * (test/integration/access/scopes.test.ts).
  */
 export type Scope =
   | { kind: 'everywhere' }
@@ -31,68 +32,71 @@ export type Scope =
       tenantIds: ReadonlySet<string>;
       siteIds: ReadonlySet<string>;
       deviceIds: ReadonlySet<string>;
-      /** Where the database finds the same. */
+      /** The rows of `grants` that the ids come from. */
       stored?: { principals: readonly string[]; roleIds: readonly string[] };
     };
 
 export const NO_RIGHTS: Rights = { grants: [] };
 
-/** Rights are shared between the requests of one person; what was worked out for them is kept as long as they are. */
-const known = new WeakMap<Rights, Map<Permission, Scope>>();
+/** Requests of one user share a `Rights` object, so scopes are cached for as long as it lives. */
+const scopeCache = new WeakMap<Rights, Map<Permission, Scope>>();
 
-/** The scope in which `rights` give `permission`. */
+/** The scope in which `rights` include `permission`. */
 export function scopeOf(rights: Rights, permission: Permission): Scope {
-  const scopes = known.get(rights) ?? new Map<Permission, Scope>();
-  known.set(rights, scopes);
-  const scope = scopes.get(permission) ?? workOut(rights, permission);
+  const scopes = scopeCache.get(rights) ?? new Map<Permission, Scope>();
+  scopeCache.set(rights, scopes);
+  const scope = scopes.get(permission) ?? computeScope(rights, permission);
   scopes.set(permission, scope);
   return scope;
 }
 
-const workOut = (rights: Rights, permission: Permission): Scope =>
+const computeScope = (rights: Rights, permission: Permission): Scope =>
   scopeOfGrants(rights, ({ role }) => role.permissions.has(permission));
 
-/** Where `rights` give a role. */
+/** The scope in which `rights` include the role with the id `roleId`. */
 export const scopeOfRole = (rights: Rights, roleId: string): Scope =>
   scopeOfGrants(rights, ({ role }) => role.id === roleId);
 
-function scopeOfGrants({ grants, principals }: Rights, counts: (grant: Grant) => boolean): Scope {
-  const holding = grants.filter(counts);
-  if (holding.some((grant) => grant.level === 'platform')) return { kind: 'everywhere' };
+function scopeOfGrants(
+  { grants, principals }: Rights,
+  isRelevant: (grant: Grant) => boolean,
+): Scope {
+  const relevant = grants.filter(isRelevant);
+  if (relevant.some((grant) => grant.level === 'platform')) return { kind: 'everywhere' };
   const idsAt = (level: Level) =>
-    new Set(holding.filter((grant) => grant.level === level).map((grant) => grant.targetId));
+    new Set(relevant.filter((grant) => grant.level === level).map((grant) => grant.targetId));
   return {
     kind: 'within',
     tenantIds: idsAt('tenant'),
     siteIds: idsAt('site'),
     deviceIds: idsAt('device'),
     ...(principals && {
-      stored: { principals, roleIds: [...new Set(holding.map((grant) => grant.role.id))] },
+      stored: { principals, roleIds: [...new Set(relevant.map((grant) => grant.role.id))] },
     }),
   };
 }
 
-/** True when a record at `place` is inside `scope`. */
-export const covers = (scope: Scope, place: Place): boolean =>
+/** True when a record that belongs to `resourceScope` is inside `scope`. */
+export const covers = (scope: Scope, resourceScope: ResourceScope): boolean =>
   scope.kind === 'everywhere' ||
-  scope.tenantIds.has(place.tenantId) ||
-  (typeof place.siteId === 'string' && scope.siteIds.has(place.siteId)) ||
-  (typeof place.deviceId === 'string' && scope.deviceIds.has(place.deviceId));
+  scope.tenantIds.has(resourceScope.tenantId) ||
+  (typeof resourceScope.siteId === 'string' && scope.siteIds.has(resourceScope.siteId)) ||
+  (typeof resourceScope.deviceId === 'string' && scope.deviceIds.has(resourceScope.deviceId));
 
-/** True when whoever has a say at `place` has one about what stands at `other`. */
-export function contains(place: Place, other: Place): boolean {
-  if (typeof place.deviceId === 'string') return place.deviceId === other.deviceId;
-  if (typeof place.siteId === 'string') return place.siteId === other.siteId;
-  return place.tenantId === PLATFORM || place.tenantId === other.tenantId;
+/** True when `resourceScope` is the same as `other` or contains it. */
+export function contains(resourceScope: ResourceScope, other: ResourceScope): boolean {
+  if (typeof resourceScope.deviceId === 'string') return resourceScope.deviceId === other.deviceId;
+  if (typeof resourceScope.siteId === 'string') return resourceScope.siteId === other.siteId;
+  return resourceScope.tenantId === PLATFORM || resourceScope.tenantId === other.tenantId;
 }
 
-/** How many tenants, sites and devices a scope names. */
+/** Number of tenants, sites and devices in a scope; 0 for `everywhere`, which lists none. */
 export const sizeOf = (scope: Scope): number =>
   scope.kind === 'everywhere'
     ? 0
     : scope.tenantIds.size + scope.siteIds.size + scope.deviceIds.size;
 
-/** True when two scopes reach the same records. */
+/** True when two scopes have the same tenants, sites and devices. */
 export function sameScope(one: Scope, other: Scope): boolean {
   if (one.kind === 'everywhere' || other.kind === 'everywhere') return one.kind === other.kind;
   const same = (a: ReadonlySet<string>, b: ReadonlySet<string>) =>
@@ -104,22 +108,19 @@ export function sameScope(one: Scope, other: Scope): boolean {
   );
 }
 
-/** True when nothing can be inside `scope`. */
-export const isNowhere = (scope: Scope): boolean => scope.kind === 'within' && sizeOf(scope) === 0;
+/** True when no record can be inside `scope`: the permission is not held at all. */
+export const isEmpty = (scope: Scope): boolean => scope.kind === 'within' && sizeOf(scope) === 0;
 
-/** A grant at a tenant, as identity headers give it. */
+/** A grant of `role` at a tenant, or everywhere when the tenant is the platform. */
 export const grantAtTenant = (role: Role, tenantId: string): Grant => ({
   role,
   level: tenantId === PLATFORM ? 'platform' : 'tenant',
   targetId: tenantId,
 });
 
-/** A place in words, for messages. */
-export const placeInWords = ({ tenantId, siteId, deviceId }: Place): string =>
-  deviceId
-    ? `device ${deviceId}`
-    : siteId
-      ? `site ${siteId}`
-      : tenantId === PLATFORM
-        ? 'the platform'
-        : `tenant ${tenantId}`;
+/** Text for error messages, such as `site sit_1`. */
+export function describeResourceScope({ tenantId, siteId, deviceId }: ResourceScope): string {
+  if (deviceId) return `device ${deviceId}`;
+  if (siteId) return `site ${siteId}`;
+  return tenantId === PLATFORM ? 'the platform' : `tenant ${tenantId}`;
+}

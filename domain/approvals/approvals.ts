@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import type { Mutation } from '../inventory/planning.ts';
 import type { FrozenPlan } from '../inventory/frozenPlan.ts';
-import { scopeOfRole, scopeOf, covers, type Place, type Rights } from '../access/scope.ts';
+import { scopeOfRole, scopeOf, covers, type ResourceScope, type Rights } from '../access/scope.ts';
 
-/** The life of a request: `pending → approved | rejected | expired | cancelled`. */
+/** Statuses of a request: `pending → approved | rejected | expired | cancelled`. */
 export const APPROVAL_STATUSES = [
   'pending',
   'approved',
@@ -13,34 +13,43 @@ export const APPROVAL_STATUSES = [
 ] as const;
 export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
 
-/** What became of what was bound to it: `none → queued → running → succeeded | failed | stale`. */
+/**
+ * Execution of the bound job: `none → queued → running → succeeded | failed | stale`. `stale`: the
+ * job did not run, because it would no longer have done what was approved.
+ */
 export const EXECUTIONS = ['none', 'queued', 'running', 'succeeded', 'failed', 'stale'] as const;
 export type Execution = (typeof EXECUTIONS)[number];
 
 export const DECISIONS = ['approved', 'rejected'] as const;
 export type DecisionOutcome = (typeof DECISIONS)[number];
 
-/** The job that carries out a change of the inventory. */
-export const APPLY = 'inventory.apply';
+/**
+ * What a row of `approval_decisions` records. A cancellation is recorded like a decision, so that
+ * the signal to the workflow can name it.
+ */
+export type RecordedOutcome = DecisionOutcome | 'cancelled';
 
-/** Why a request is not carried out whose change would do something else than was approved. */
+/** The job type that applies a change of the inventory. */
+export const INVENTORY_APPLY = 'inventory.apply';
+
+/** Error code of an execution whose change would do something else than what was approved. */
 export const STALE_PLAN = 'stale_plan';
 
 export const MAX_REQUIRED_APPROVALS = 5;
 export const MAX_ASSIGNEES = 50;
 export const MAX_COMMENTS = 500;
-/** Records that one request may change: somebody has to read it. */
+/** Records that one request may change. An approver has to read all of them. */
 export const MAX_PLANNED_EFFECTS = 2_000;
 
 const DAY_MS = 86_400_000;
 export const DEFAULT_EXPIRY_MS = 14 * DAY_MS;
-/** How far ahead a request may expire or be carried out. */
+/** How far in the future `expiresAt` and `executeAt` may be. */
 export const MAX_AHEAD_MS = 366 * DAY_MS;
 
-/** Parts of the time between the request and its expiry after which those who may decide are reminded. */
-const REMINDERS_AFTER = [0.5, 0.9] as const;
+/** Reminders are sent after these fractions of the time between creation and expiry. */
+const REMINDER_FRACTIONS = [0.5, 0.9] as const;
 
-/** When reminders of a request are due, in order. */
+/** The times at which reminders of a request are sent, earliest first. */
 export const reminderTimes = ({
   createdAt,
   expiresAt,
@@ -48,21 +57,24 @@ export const reminderTimes = ({
   createdAt: Date;
   expiresAt: Date;
 }): Date[] =>
-  REMINDERS_AFTER.map(
-    (part) => new Date(createdAt.getTime() + part * (expiresAt.getTime() - createdAt.getTime())),
+  REMINDER_FRACTIONS.map(
+    (fraction) =>
+      new Date(createdAt.getTime() + fraction * (expiresAt.getTime() - createdAt.getTime())),
   );
 
 /**
- * Names by which somebody may be known: a session is a user's id, a gateway may say the user name or the e-mail address.
- * Whoever has one of them in common is taken for the same person.
+ * Normalizes a name of an actor for comparison. One person may appear under several names: a
+ * session is known by the user id, a gateway may send the user name or the e-mail address.
  */
-export const normalName = (name: string): string => name.normalize('NFKC').trim().toLowerCase();
+export const normalizeName = (name: string): string => name.normalize('NFKC').trim().toLowerCase();
+
+/** Two actors with a (normalized) name in common are treated as the same person. */
 export const isSamePerson = (names: readonly string[], others: readonly string[]): boolean =>
   names.some((name) => others.includes(name));
 
-/** What decides about who may decide. */
-type Decidable = {
-  place: Place;
+/** The parts of a request that determine who may decide on it. */
+type DecisionTarget = {
+  resourceScope: ResourceScope;
   requesterNames: readonly string[];
   userIds: readonly string[];
   roleIds: readonly string[];
@@ -71,22 +83,30 @@ type Decider = { actorId: string; names: readonly string[]; rights: Rights };
 
 export type DecisionRefusal = 'self_approval' | 'permission_denied' | 'not_assigned';
 
-/** True when somebody is named, or holds a named role where the request stands. */
+/** True when the actor is assigned by id, or holds an assigned role at the scope of the request. */
 export const isAssigned = (
-  { place, userIds, roleIds }: Pick<Decidable, 'place' | 'userIds' | 'roleIds'>,
+  {
+    resourceScope,
+    userIds,
+    roleIds,
+  }: Pick<DecisionTarget, 'resourceScope' | 'userIds' | 'roleIds'>,
   { actorId, rights }: Pick<Decider, 'actorId' | 'rights'>,
 ): boolean =>
-  userIds.includes(actorId) || roleIds.some((roleId) => covers(scopeOfRole(rights, roleId), place));
+  userIds.includes(actorId) ||
+  roleIds.some((roleId) => covers(scopeOfRole(rights, roleId), resourceScope));
 
-/** Why somebody may not decide about a request; null when they may. Nobody decides about what they asked for. */
-export function refusalToDecide(request: Decidable, decider: Decider): DecisionRefusal | null {
+/**
+ * Why an actor may not decide on a request; null when the actor may. Requesters never decide on
+ * their own requests.
+ */
+export function refusalToDecide(request: DecisionTarget, decider: Decider): DecisionRefusal | null {
   if (isSamePerson(request.requesterNames, decider.names)) return 'self_approval';
-  if (!covers(scopeOf(decider.rights, 'workflow:approve'), request.place))
+  if (!covers(scopeOf(decider.rights, 'workflow:approve'), request.resourceScope))
     return 'permission_denied';
   return isAssigned(request, decider) ? null : 'not_assigned';
 }
 
-/** What is approved, and so is what runs. */
+/** The content of a request: what is approved, and therefore what is executed. */
 export type ApprovalContent = {
   type: string;
   title: string;
@@ -103,7 +123,10 @@ export type ApprovalContent = {
   executeAt: Date | null;
 };
 
-/** The hash of what is approved: HMAC-SHA256 in hexadecimal, over its JSON in a fixed order of fields. */
+/**
+ * The hash of a request's content: HMAC-SHA256 in hexadecimal, over the JSON of its fields in a
+ * fixed order. `key` is in base64. A plain hash would let readers guess secrets in the payload.
+ */
 export function contentHash(key: string, content: ApprovalContent): string {
   const {
     type,
@@ -120,7 +143,7 @@ export function contentHash(key: string, content: ApprovalContent): string {
     requiredApprovals,
     executeAt,
   } = content;
-  const parts = [
+  const values = [
     type,
     title,
     payload,
@@ -136,6 +159,6 @@ export function contentHash(key: string, content: ApprovalContent): string {
     executeAt?.toISOString() ?? null,
   ];
   return createHmac('sha256', Buffer.from(key, 'base64'))
-    .update(JSON.stringify(parts))
+    .update(JSON.stringify(values))
     .digest('hex');
 }

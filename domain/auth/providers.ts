@@ -1,12 +1,13 @@
+/** Kinds of identity providers. */
 export const PROVIDER_KINDS = ['local', 'ldap', 'oidc', 'saml'] as const;
 export type ProviderKind = (typeof PROVIDER_KINDS)[number];
 
-/** The provider of accounts with a password here; every installation has it. */
+/** Id of the provider of local accounts, whose passwords Holdfast stores. It always exists. */
 export const LOCAL_PROVIDER = 'local';
 
-/** What an identity provider says of a person who has signed in there. */
+/** A person as an identity provider describes them after a successful login. */
 export type Profile = {
-  /** The person's key at the provider: an OIDC `sub`, a SAML NameID, a directory's UUID. */
+  /** Stable id of the person at the provider: OIDC `sub`, SAML NameID, LDAP `entryUUID`. */
   externalId: string;
   username: string;
   displayName: string;
@@ -14,13 +15,16 @@ export type Profile = {
   groups: string[];
 };
 
-/** Groups of one person that are kept; a mapping to a role needs one of them. */
+/** Groups stored for one person; further ones are ignored, so mappings of them have no effect. */
 export const MAX_GROUPS = 1_000;
 const MAX_GROUP_LENGTH = 255;
 const MAX_NAME_LENGTH = 255;
 
-/** Group names as a provider gives them: a list, one name, or something else, which is no group. */
-export function groupsFrom(value: unknown): string[] {
+/**
+ * Group names from a claim or attribute: a list of strings or one string. Other values, empty names
+ * and names over 255 characters are ignored. The result is sorted and has no duplicates.
+ */
+export function parseGroups(value: unknown): string[] {
   const names = Array.isArray(value) ? (value as unknown[]) : [value];
   const usable = names.filter(
     (name): name is string =>
@@ -29,7 +33,10 @@ export function groupsFrom(value: unknown): string[] {
   return [...new Set(usable)].slice(0, MAX_GROUPS).sort();
 }
 
-/** A claim by its name, or by a path with dots where there is none of that name (`realm_access.roles`). */
+/**
+ * The value of the claim `name`. If no claim has this name, dots separate the keys of nested
+ * objects: `realm_access.roles` (Keycloak). Undefined when there is no such claim.
+ */
 export function claimAt(claims: Readonly<Record<string, unknown>>, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   return name
@@ -43,28 +50,32 @@ export function claimAt(claims: Readonly<Record<string, unknown>>, name: string)
     );
 }
 
-/** The first of these that is a text, cut to what a record holds. */
-export const firstText = (...values: readonly unknown[]): string | undefined =>
+/** The first non-blank string, trimmed and truncated to 255 characters. */
+export const firstNonEmptyText = (...values: readonly unknown[]): string | undefined =>
   values
     .find((value): value is string => typeof value === 'string' && value.trim() !== '')
     ?.trim()
     .slice(0, MAX_NAME_LENGTH);
 
 /**
- * The key of a person, as it came: cut or trimmed, it could be somebody else's. Throws `SignInRefused` when there is
- * none, or one that no column holds.
+ * The provider's id of a person, unchanged: a truncated or trimmed id could belong to another
+ * person. Throws `SignInRefused` if the value is missing, empty or longer than 255 characters.
  */
-export function externalIdFrom(value: unknown): string {
-  if (typeof value !== 'string' || value === '') throw new SignInRefused('the person has no key');
+export function parseExternalId(value: unknown): string {
+  if (typeof value !== 'string' || value === '')
+    throw new SignInRefused('the provider sent no id of the person');
   if (value.length > MAX_NAME_LENGTH)
-    throw new SignInRefused(`the key of the person has more than ${MAX_NAME_LENGTH} characters`);
+    throw new SignInRefused(`the id of the person has more than ${MAX_NAME_LENGTH} characters`);
   return value;
 }
 
-/** Why a sign-in at a provider was refused: for the audit trail and the log, never for whoever tried. */
+/**
+ * The provider, or a check of its response, refused a login. The message goes to the audit log; the
+ * person who tried only sees that the login failed.
+ */
 export class SignInRefused extends Error {}
 
-/** One step of a provider's test. */
+/** Result of one step of a provider's connection test. */
 export type TestStep = {
   name: string;
   status: 'passed' | 'failed' | 'skipped';

@@ -1,6 +1,6 @@
 import { Type, type Static, type TObject, type TSchema } from 'typebox';
 import { APPROVAL_STATUSES, DECISIONS, EXECUTIONS } from '../approvals/approvals.ts';
-import { ENGINES, MODES, SECTIONS } from '../backups.ts';
+import { ENGINES, MODES, SECTIONS } from '../backups/backups.ts';
 import { JOB_SOURCES, JOB_STATUSES } from '../jobs/jobs.ts';
 import { PERMISSIONS } from '../access/permissions.ts';
 import { PROVIDER_KINDS } from '../auth/providers.ts';
@@ -19,13 +19,13 @@ const Job = data({
   status: Type.Enum([...JOB_STATUSES]),
   attempts: Type.Integer(),
   source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: nullable(Type.String()) }, closed),
-  error: nullable(Type.String({ description: 'The code of the failure.' })),
+  error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
 
 const webhook = {
   webhookId: Type.String(),
   endpointOrigin: Type.String({
-    description: 'Scheme, host and port: path and query may hold secrets.',
+    description: 'Scheme, host and port of the endpoint; path and query may contain secrets.',
   }),
   eventTypes: Type.Array(Type.String()),
   enabled: Type.Boolean(),
@@ -36,19 +36,19 @@ const WebhookDisabled = data({
   reason: Type.Enum(DISABLED_REASONS.filter((reason) => reason !== 'request')),
 });
 
-const place = {
+const assignmentScope = {
   roleId: Type.String(),
   level: Type.Enum([...LEVELS]),
   tenantId: Type.String(),
   siteId: nullable(Type.String()),
   deviceId: nullable(Type.String()),
 };
-const Assignment = data({ assignmentId: Type.String(), userId: Type.String(), ...place });
+const Assignment = data({ assignmentId: Type.String(), userId: Type.String(), ...assignmentScope });
 const Mapping = data({
   mappingId: Type.String(),
   providerId: Type.String(),
   externalGroup: Type.String(),
-  ...place,
+  ...assignmentScope,
 });
 const Role = data({
   roleId: Type.String(),
@@ -61,7 +61,7 @@ const Provider = data({
   name: Type.String(),
   enabled: Type.Boolean(),
 });
-/** Whoever reads events need not be allowed to read users: ids only, no names and addresses. */
+/** Ids only: callers who may read events may not be allowed to read names and addresses. */
 const User = data({
   userId: Type.String(),
   providerId: Type.String(),
@@ -84,10 +84,16 @@ const run = {
 const ScheduleFired = data({ ...run, runId: Type.String(), jobId: Type.String() });
 const ScheduleSkipped = data({
   ...run,
-  outcome: Type.Enum(['skipped', 'failed']),
   reason: Type.Enum([...RUN_REASONS]),
-  times: Type.Integer({ description: 'How many times due this is about; dueAt is the first.' }),
+  occurrences: Type.Integer({
+    description: 'The number of skipped occurrences, from dueAt to lastDueAt.',
+  }),
   lastDueAt: Type.String({ format: 'date-time' }),
+});
+const ScheduleFailed = data({
+  ...run,
+  runId: Type.String(),
+  reason: Type.Enum([...RUN_REASONS]),
 });
 
 const workflow = {
@@ -100,10 +106,10 @@ const workflow = {
   execution: Type.Enum([...EXECUTIONS]),
   requestedBy: Type.String(),
   requiredApprovals: Type.Integer(),
-  approvals: Type.Integer({ description: 'How many have approved.' }),
+  approvals: Type.Integer({ description: 'Number of approvals so far.' }),
   jobType: nullable(Type.String()),
   jobId: nullable(Type.String()),
-  error: nullable(Type.String({ description: 'The code of the failure.' })),
+  error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
   expiresAt: Type.String({ format: 'date-time' }),
   executeAt: nullable(Type.String({ format: 'date-time' })),
 };
@@ -112,7 +118,7 @@ const assigned = {
   assignedRoleIds: Type.Array(Type.String()),
 };
 const Workflow = data(workflow);
-const WorkflowWaits = data({ ...workflow, ...assigned });
+const WorkflowPending = data({ ...workflow, ...assigned });
 const WorkflowDecision = data({
   ...workflow,
   decision: Type.Enum([...DECISIONS]),
@@ -120,7 +126,9 @@ const WorkflowDecision = data({
 });
 const WorkflowComment = data({
   ...workflow,
-  number: Type.Integer({ description: 'Of the comment; its text is in the request.' }),
+  number: Type.Integer({
+    description: 'Number of the comment; its text is part of the approval request.',
+  }),
   commentedBy: Type.String(),
 });
 
@@ -134,20 +142,20 @@ const Backup = data({
   sizeBytes: nullable(Type.Integer()),
   rows: nullable(Type.Integer()),
   jobId: nullable(Type.String()),
-  error: nullable(Type.String({ description: 'The code of the failure.' })),
+  error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
 const Restore = data({
   backupId: Type.String(),
   jobId: Type.String(),
   sections: Type.Array(Type.Enum([...SECTIONS])),
-  safetyBackupId: nullable(Type.String()),
+  preRestoreBackupId: nullable(Type.String()),
   created: Type.Integer(),
   changed: Type.Integer(),
   deleted: Type.Integer(),
-  error: nullable(Type.String({ description: 'The code of the failure.' })),
+  error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
 
-/** The singulars of the resources of the inventory. */
+/** The inventory resources in the singular, as event types name them. */
 const INVENTORY = [
   'tenant',
   'region',
@@ -172,10 +180,10 @@ const INVENTORY = [
 ] as const;
 const InventoryRecord = data({
   recordId: Type.String(),
-  label: Type.String({ description: 'What people call the record.' }),
+  label: Type.String({ description: 'The name that the record is shown with.' }),
   siteId: nullable(Type.String()),
   version: Type.Integer(),
-  changed: Type.Array(Type.String(), { description: 'The fields that have another value now.' }),
+  changed: Type.Array(Type.String(), { description: 'Names of the fields that changed.' }),
 });
 type InventoryEvent =
   `inventory.${(typeof INVENTORY)[number]}.${'created' | 'updated' | 'deleted'}`;
@@ -188,7 +196,10 @@ const INVENTORY_DATA = Object.fromEntries(
   ),
 ) as Record<InventoryEvent, typeof InventoryRecord>;
 
-/** What each type of event tells, as a JSON Schema. Events go to whoever subscribes: never a secret. */
+/**
+ * The JSON Schema of the data of each event type. Data never contains secrets, because every
+ * webhook of the tenant may subscribe to every type.
+ */
 export const EVENT_DATA = {
   'webhook.created': Webhook,
   'webhook.updated': Webhook,
@@ -215,13 +226,14 @@ export const EVENT_DATA = {
   'schedule.deleted': Schedule,
   'schedule.fired': ScheduleFired,
   'schedule.skipped': ScheduleSkipped,
-  'workflow.created': WorkflowWaits,
+  'schedule.failed': ScheduleFailed,
+  'workflow.created': WorkflowPending,
   'workflow.approved': Workflow,
   'workflow.rejected': Workflow,
   'workflow.expired': Workflow,
   'workflow.cancelled': Workflow,
   'workflow.executed': Workflow,
-  'workflow.reminder': WorkflowWaits,
+  'workflow.reminder': WorkflowPending,
   'workflow.decision.created': WorkflowDecision,
   'workflow.comment.created': WorkflowComment,
   'backup.created': Backup,
@@ -236,8 +248,8 @@ export const EVENT_DATA = {
 export type EventType = keyof typeof EVENT_DATA;
 export type EventData<T extends EventType> = Static<(typeof EVENT_DATA)[T]>;
 
-/** Types that a webhook can subscribe to and a list of events can be filtered by. */
+/** Event types that webhooks can subscribe to and that lists of events can be filtered by. */
 export const SUPPORTED_EVENT_TYPES: readonly string[] = Object.keys(EVENT_DATA).sort();
 
-/** Subscribes to every type. */
-export const EVERY_EVENT = '*';
+/** Subscribes a webhook to every type, including types that are added later. */
+export const ALL_EVENT_TYPES = '*';

@@ -2,22 +2,22 @@ import ipaddr from 'ipaddr.js';
 
 export type Family = 4 | 6;
 
-/** Addresses from `first` to `last`, both included, of one family. Nothing here enumerates them. */
+/** The addresses from `first` to `last`, both included, of one family. */
 export type Span = { family: Family; first: bigint; last: bigint };
 
-/** A network: a span whose size is a power of two and which is aligned to it. */
+/** A network: a span whose size is a power of two and which starts at a multiple of it. */
 export type Block = Span & { length: number };
 
-/** Why a text is not what it should be. */
-export type Unparsable = { code: string; message: string };
+/** Why a text cannot be parsed. `code` and `message` go into a field error. */
+export type ParseError = { code: string; message: string };
 
-export const bitsOf = (family: Family): number => (family === 4 ? 32 : 128);
+export const addressBits = (family: Family): number => (family === 4 ? 32 : 128);
 
-/** Four decimal numbers without leading zeros: other forms are read differently by different programs. */
+/** Four decimal numbers without leading zeros. Programs disagree about all other forms. */
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 const LENGTH = /^(?:0|[1-9]\d{0,2})$/;
 
-/** An address without a length; undefined for anything else, a zone (RFC 4007) too. */
+/** Parses an address without a length. Undefined for anything else, also with a zone (RFC 4007). */
 export function parseHost(text: string): { family: Family; value: bigint } | undefined {
   if (IPV4.test(text))
     return {
@@ -32,7 +32,7 @@ export function parseHost(text: string): { family: Family; value: bigint } | und
 const valueOf = (bytes: readonly number[]): bigint =>
   BigInt(`0x${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`);
 
-/** An address in its canonical form (RFC 5952). */
+/** Formats an address in its canonical form (RFC 5952 for IPv6). */
 export function formatHost(family: Family, value: bigint): string {
   if (family === 4) {
     const number = Number(value);
@@ -44,18 +44,18 @@ export function formatHost(family: Family, value: bigint): string {
   ).toRFC5952String();
 }
 
-/** How many addresses a network of this length has. */
+/** The number of addresses in a network of this length. */
 export const sizeOfLength = (family: Family, length: number): bigint =>
-  1n << BigInt(bitsOf(family) - length);
+  1n << BigInt(addressBits(family) - length);
 
-/** The network of this length that `value` lies in. */
+/** The network of this length that contains the address `value`. */
 export function blockAt(family: Family, value: bigint, length: number): Block {
   const size = sizeOfLength(family, length);
   const first = (value / size) * size;
   return { family, first, last: first + size - 1n, length };
 }
 
-/** An address and a length, `10.0.0.5/24`. */
+/** Parses an address with a length, such as `10.0.0.5/24`. Undefined for anything else. */
 export function parseInterfaceAddress(
   text: string,
 ): { family: Family; value: bigint; length: number } | undefined {
@@ -63,15 +63,18 @@ export function parseInterfaceAddress(
   if (slash < 0) return undefined;
   const host = parseHost(text.slice(0, slash));
   const digits = text.slice(slash + 1);
-  if (!host || !LENGTH.test(digits) || Number(digits) > bitsOf(host.family)) return undefined;
+  if (!host || !LENGTH.test(digits) || Number(digits) > addressBits(host.family)) return undefined;
   return { ...host, length: Number(digits) };
 }
 
 export const formatBlock = ({ family, first, length }: Block): string =>
   `${formatHost(family, first)}/${length}`;
 
-/** A network as PostgreSQL or a caller writes it; host bits are an error that names the network meant. */
-export function parseBlock(text: string): Block | Unparsable {
+/**
+ * Parses a network in CIDR notation (RFC 4632). Error codes: `cidr`, `zero_length` and `host_bits`,
+ * which suggests the network without the host bits.
+ */
+export function parseBlock(text: string): Block | ParseError {
   const parsed = parseInterfaceAddress(text);
   if (!parsed)
     return { code: 'cidr', message: 'is not a network such as 10.0.0.0/8 or 2001:db8::/32' };
@@ -81,13 +84,13 @@ export function parseBlock(text: string): Block | Unparsable {
   if (block.first === parsed.value) return block;
   return {
     code: 'host_bits',
-    message: `has bits set behind its length; suggested: ${formatBlock(block)}`,
+    message: `has host bits set; suggested: ${formatBlock(block)}`,
   };
 }
 
-export const isBlock = (parsed: Block | Unparsable): parsed is Block => 'first' in parsed;
+export const isBlock = (parsed: Block | ParseError): parsed is Block => 'first' in parsed;
 
-/** True when every address of `inner` is in `outer`. */
+/** True when `outer` contains every address of `inner`. */
 export const contains = (outer: Span, inner: Span): boolean =>
   outer.family === inner.family && outer.first <= inner.first && inner.last <= outer.last;
 
@@ -97,28 +100,31 @@ export const overlaps = (one: Span, other: Span): boolean =>
 export const sameSpan = (one: Span, other: Span): boolean =>
   one.family === other.family && one.first === other.first && one.last === other.last;
 
-/** The network and the broadcast address of an IPv4 network shorter than /31 are no hosts (RFC 3021 frees /31). */
+/**
+ * True for the network and the broadcast address of an IPv4 network shorter than /31. RFC 3021
+ * allows hosts at both addresses of a /31.
+ */
 export const isReserved = (block: Block, value: bigint): boolean =>
   block.family === 4 && block.length < 31 && (value === block.first || value === block.last);
 
-/** A span as a list of the fewest networks. */
-export function blocksOf({ family, first, last }: Span): Block[] {
+/** The fewest networks that together are a span, in order. */
+export function coveringBlocks({ family, first, last }: Span): Block[] {
   const blocks: Block[] = [];
-  for (let at = first; at <= last;) {
-    let length = bitsOf(family);
+  for (let next = first; next <= last;) {
+    let length = addressBits(family);
     while (length > 0) {
-      const wider = blockAt(family, at, length - 1);
-      if (wider.first !== at || wider.last > last) break;
+      const wider = blockAt(family, next, length - 1);
+      if (wider.first !== next || wider.last > last) break;
       length--;
     }
-    const block = blockAt(family, at, length);
+    const block = blockAt(family, next, length);
     blocks.push(block);
-    at = block.last + 1n;
+    next = block.last + 1n;
   }
   return blocks;
 }
 
-/** Spans merged where they touch or overlap, in order; all of one family. */
+/** Merges spans of one family that touch or overlap. Returns them in order. */
 export function mergeSpans(spans: readonly Span[]): Span[] {
   const merged: Span[] = [];
   for (const span of [...spans].sort((a, b) =>
@@ -132,15 +138,15 @@ export function mergeSpans(spans: readonly Span[]): Span[] {
   return merged;
 }
 
-/** What of `whole` none of `taken` covers; `taken` as `mergeSpans` gives it. */
-export function gapsIn(whole: Span, taken: readonly Span[]): Span[] {
+/** The parts of `whole` outside `occupied`, which must be merged and in order (`mergeSpans`). */
+export function gapsIn(whole: Span, occupied: readonly Span[]): Span[] {
   const gaps: Span[] = [];
-  let at = whole.first;
-  for (const span of taken) {
+  let next = whole.first;
+  for (const span of occupied) {
     if (span.first > whole.last) break;
-    if (span.first > at) gaps.push({ family: whole.family, first: at, last: span.first - 1n });
-    if (span.last >= at) at = span.last + 1n;
+    if (span.first > next) gaps.push({ family: whole.family, first: next, last: span.first - 1n });
+    if (span.last >= next) next = span.last + 1n;
   }
-  if (at <= whole.last) gaps.push({ family: whole.family, first: at, last: whole.last });
+  if (next <= whole.last) gaps.push({ family: whole.family, first: next, last: whole.last });
   return gaps;
 }

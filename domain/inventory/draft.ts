@@ -1,214 +1,224 @@
 import { differences, isSame } from './difference.ts';
+import { labelOf } from './ownership.ts';
 import {
   MAX_EFFECTS,
   type Draft,
   type Effect,
+  type EffectReason,
   type Operation,
+  type OtherRecord,
+  type PlanContext,
   type Planned,
   type Viewer,
 } from './planning.ts';
 import type { ResourceName } from './names.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-import type { Space } from './prefixTree.ts';
-import { labelOf } from './standing.ts';
-import type { World } from './planSnapshot.ts';
 
-type Companion = {
+type CascadedChange = {
   resource: ResourceName;
   id: string;
   before: Row;
   after: Row | null;
-  reason: Effect['reason'];
+  reason: EffectReason;
 };
 
-/** Most findings of one kind that a plan lists. */
+/** The number of errors, and of conflicts, that a plan lists. */
 const MAX_FINDINGS = 100;
 
-/** A draft with what rules say of it, and the changes that come with it. */
+/** A draft with its plan so far. */
 export type OpenDraft = Draft & {
   planned: Planned;
-  /** The fields of the request that can be read. */
-  request: Readonly<Record<string, unknown>>;
-  /** Another record that goes with this one. */
-  alsoRemove(resource: ResourceName, row: Row, reason: Effect['reason']): void;
-  /** True when the record goes with this one. */
-  isGoing(resource: ResourceName, id: string): boolean;
-  /** Says in the plan what goes along. */
-  settle(): void;
-  /** Puts everything into the world. */
-  accept(): void;
+  /** Deletes another record together with this one. */
+  cascadeDelete(resource: ResourceName, row: Row, reason: EffectReason): void;
+  /** True when this mutation deletes the record. */
+  isDeleted(resource: ResourceName, id: string): boolean;
+  /** Lists in the plan the other records for which the caller needs permission. */
+  listCascaded(): void;
+  /** Applies all changes of the mutation to the snapshot and lists them as effects. */
+  applyToSnapshot(): void;
 };
 
-const effectOf = (
-  action: Operation,
-  {
-    resource,
-    id,
-    before,
-    after,
-    reason,
-  }: {
-    resource: ResourceName;
-    id: string;
-    before: Row | null;
-    after: Row | null;
-    reason: Effect['reason'];
-  },
-): Effect => ({
-  action,
-  resource,
-  id,
-  reason,
-  label: labelOf(RESOURCES[resource], after ?? before ?? { id, version: 0 }),
-  changes: before && after ? differences(before, after) : [],
-});
-
-type Opening = {
-  world: World;
-  space: Space;
-  viewer: Viewer;
+type DraftInput = PlanContext & {
   resource: Resource;
   operation: Operation;
   before: Row | null;
   after: Row;
+  /** The fields of the request. */
   request: Readonly<Record<string, unknown>>;
 };
 
-export function openDraft({
-  world,
-  space,
-  viewer,
-  resource,
-  operation,
-  before,
-  after,
-  request,
-}: Opening): OpenDraft {
-  const companions = new Map<string, Companion>();
-  const thens: (() => void)[] = [];
-  const wrong = new Set<string>();
-  const planned: Planned = {
-    companions: [],
-    resource: resource.name,
-    operation,
-    candidateRecord: after,
-    errors: [],
-    conflicts: [],
-    warnings: [],
-    effects: [],
-    subject: {
-      resource: resource.name,
-      id: after.id,
-      before,
-      after: operation === 'delete' ? null : after,
-    },
-  };
-
-  function accompany(
-    of: ResourceName,
-    row: Row,
-    change: object | null,
-    reason: Effect['reason'],
-  ): void {
-    const key = `${of}/${row.id}`;
-    const known = companions.get(key);
-    const current = known?.after ?? row;
-    companions.set(key, {
-      resource: of,
-      id: row.id,
-      before: known?.before ?? row,
-      after: change && { ...current, ...change },
-      reason: known?.reason ?? reason,
-    });
-    if (companions.size === MAX_EFFECTS + 1) {
-      planned.conflicts.push({
-        pointer: null,
-        code: 'too_many_effects',
-        message: `would change more than ${MAX_EFFECTS} other records at once`,
-        resource: null,
-        id: null,
-      });
-    }
-  }
-
+/** Starts the plan of one mutation. */
+export function createDraft(input: DraftInput): OpenDraft {
+  const { snapshot, prefixTree, viewer, resource, operation, before, after, request } = input;
+  const planned = emptyPlan(input);
+  const cascades = createCascades(planned);
+  const acceptCallbacks: (() => void)[] = [];
   return {
-    world,
-    space,
+    snapshot,
+    prefixTree,
     resource,
     operation,
     before,
     after,
     planned,
-    request,
-    given: (field) => Object.hasOwn(request, field),
-    changes: (...fields) =>
+    ...createFindings(planned, viewer),
+    isProvided: (field) => Object.hasOwn(request, field),
+    hasChanged: (...fields) =>
       before === null || fields.some((field) => !isSame(before[field], after[field])),
-    sound: (...fields) => fields.every((field) => !wrong.has(field)),
+    cascadeUpdate: cascades.add,
+    cascadeDelete: (of, row, reason) => cascades.add(of, row, null, reason),
+    isDeleted: (of, id) =>
+      (of === resource.name && id === after.id && operation === 'delete') ||
+      cascades.deletes(of, id),
+    onAccept: (callback) => void acceptCallbacks.push(callback),
+    listCascaded() {
+      // A child prefix needs no permission of its own when only its parent changes.
+      planned.cascaded = cascades
+        .list()
+        .filter(({ reason }) => reason !== 'reparented')
+        .map(({ resource: of, before: row }) => ({ resource: of, row }));
+    },
+    applyToSnapshot() {
+      const cascaded = cascades.list();
+      if (isUnchanged(input, cascaded)) return;
+      if (operation === 'delete') snapshot.remove(resource.name, after.id);
+      else snapshot.put(resource.name, after);
+      planned.effects = [requestedEffect(input)];
+      for (const each of cascaded) {
+        if (each.after) snapshot.put(each.resource, each.after);
+        else snapshot.remove(each.resource, each.id);
+        if (viewer.canRead(RESOURCES[each.resource], each.before))
+          planned.effects.push(effectOf(each.after ? 'update' : 'delete', each));
+      }
+      for (const callback of acceptCallbacks) callback();
+    },
+  };
+}
+
+const emptyPlan = ({ resource, operation, before, after }: DraftInput): Planned => ({
+  cascaded: [],
+  resource: resource.name,
+  operation,
+  candidateRecord: after,
+  errors: [],
+  conflicts: [],
+  warnings: [],
+  effects: [],
+  subject: {
+    resource: resource.name,
+    id: after.id,
+    before,
+    after: operation === 'delete' ? null : after,
+  },
+});
+
+/** An update without differences makes no new version, no history and no event. */
+const isUnchanged = (
+  { before, after, operation }: DraftInput,
+  cascaded: readonly CascadedChange[],
+): boolean =>
+  before !== null &&
+  operation === 'update' &&
+  cascaded.length === 0 &&
+  differences(before, after).length === 0;
+
+const requestedEffect = ({ resource, operation, before, after }: DraftInput): Effect =>
+  effectOf(operation, {
+    resource: resource.name,
+    id: after.id,
+    before,
+    after: operation === 'delete' ? null : after,
+    reason: 'requested',
+  });
+
+type EffectSource = {
+  resource: ResourceName;
+  id: string;
+  before: Row | null;
+  after: Row | null;
+  reason: EffectReason;
+};
+
+const effectOf = (
+  action: Operation,
+  { resource, id, before, after, reason }: EffectSource,
+): Effect => {
+  const row = after ?? before;
+  return {
+    action,
+    resource,
+    id,
+    reason,
+    label: row ? labelOf(RESOURCES[resource], row) : id,
+    changes: before && after ? differences(before, after) : [],
+  };
+};
+
+/** Adds errors, conflicts and warnings to a plan, without what the viewer may not read. */
+function createFindings(
+  planned: Planned,
+  viewer: Viewer,
+): Pick<Draft, 'isValid' | 'error' | 'conflict' | 'warn'> {
+  const invalidFields = new Set<string>();
+  const pointerTo = (field: string | undefined) => (field === undefined ? null : `/${field}`);
+  const isReadable = ({ resource, row }: OtherRecord): boolean =>
+    row === undefined ||
+    !Object.hasOwn(RESOURCES, resource) ||
+    viewer.canRead(RESOURCES[resource as ResourceName], row);
+  return {
+    isValid: (...fields) => fields.every((field) => !invalidFields.has(field)),
     error(field, code, message) {
-      wrong.add(field.split('/')[0] ?? field);
+      const [name = field] = field.split('/');
+      invalidFields.add(name);
       if (planned.errors.length < MAX_FINDINGS)
         planned.errors.push({ pointer: field === '' ? '' : `/${field}`, code, message });
     },
     conflict(code, message, other = null, field) {
       if (planned.conflicts.length >= MAX_FINDINGS) return;
-      const declared = other
-        ? (RESOURCES as Readonly<Record<string, Resource | undefined>>)[other.resource]
-        : undefined;
-      const seen = other !== null && (declared === undefined || viewer.sees(declared, other.row));
+      const named = other !== null && isReadable(other) ? other : null;
       planned.conflicts.push({
-        pointer: field === undefined ? null : `/${field}`,
+        pointer: pointerTo(field),
         code,
-        message:
-          other === null || seen ? message : 'a record that you may not read stands against it',
-        resource: seen ? other.resource : null,
-        id: seen ? other.row.id : null,
+        message: other && !named ? 'conflicts with a record that you may not read' : message,
+        resource: named?.resource ?? null,
+        id: named?.row?.id ?? named?.id ?? null,
       });
     },
     warn(code, message, field, about) {
-      if (about && !viewer.sees(RESOURCES[about.resource], about.row)) return;
-      planned.warnings.push({ pointer: field === undefined ? null : `/${field}`, code, message });
+      if (about && !isReadable(about)) return;
+      planned.warnings.push({ pointer: pointerTo(field), code, message });
     },
-    also: accompany,
-    alsoRemove: (of, row, reason) => accompany(of, row, null, reason),
-    isGoing: (of, id) =>
-      (of === resource.name && id === after.id && operation === 'delete') ||
-      companions.get(`${of}/${id}`)?.after === null,
-    accepted: (then) => void thens.push(then),
-    settle() {
-      // A prefix that gets another parent is the same to whoever has it.
-      planned.companions = [...companions.values()]
-        .filter(({ reason }) => reason !== 'reparented')
-        .map(({ resource: of, before: row }) => ({ resource: of, row }));
-    },
-    accept() {
-      // What changes nothing is no change: its version, its history and its readers stay as they are.
-      if (
-        before &&
-        operation === 'update' &&
-        companions.size === 0 &&
-        differences(before, after).length === 0
-      )
-        return;
-      if (operation === 'delete') world.remove(resource.name, after.id);
-      else world.put(resource.name, after);
-      planned.effects = [
-        effectOf(operation, {
-          resource: resource.name,
-          id: after.id,
-          before,
-          after: operation === 'delete' ? null : after,
-          reason: 'requested',
-        }),
-      ];
-      for (const each of companions.values()) {
-        if (each.after) world.put(each.resource, each.after);
-        else world.remove(each.resource, each.id);
-        // Whoever may not read a record is not told of it.
-        if (viewer.sees(RESOURCES[each.resource], each.before))
-          planned.effects.push(effectOf(each.after ? 'update' : 'delete', each));
+  };
+}
+
+/** Collects the changes of other records, one for each record. */
+function createCascades(planned: Planned) {
+  const changes = new Map<string, CascadedChange>();
+  return {
+    list: (): CascadedChange[] => [...changes.values()],
+    deletes: (resource: ResourceName, id: string): boolean =>
+      changes.get(`${resource}/${id}`)?.after === null,
+    add(resource: ResourceName, row: Row, change: object | null, reason: EffectReason): void {
+      const key = `${resource}/${row.id}`;
+      const known = changes.get(key);
+      const current = known?.after ?? row;
+      changes.set(key, {
+        resource,
+        id: row.id,
+        before: known?.before ?? row,
+        after: change && { ...current, ...change },
+        reason: known?.reason ?? reason,
+      });
+      if (changes.size === MAX_EFFECTS + 1) {
+        planned.conflicts.push({
+          pointer: null,
+          code: 'too_many_effects',
+          message: `would change more than ${MAX_EFFECTS} other records`,
+          resource: null,
+          id: null,
+        });
       }
-      for (const then of thens) then();
     },
   };
 }

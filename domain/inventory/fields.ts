@@ -6,11 +6,11 @@ import {
   parseBlock,
   parseHost,
   parseInterfaceAddress,
-  type Unparsable,
+  type ParseError,
 } from './cidr.ts';
 import type { ResourceName } from './names.ts';
 
-/** What a field holds; it decides how a list filters and sorts by it. */
+/** The kind of value of a field. It decides how lists filter and sort by the field. */
 export type FieldType =
   | 'text'
   | 'integer'
@@ -22,72 +22,72 @@ export type FieldType =
   | 'texts'
   | 'object';
 
-/** A field of a record, in every respect. */
+/** The definition of a field of a resource. */
 export type Field = {
   type: FieldType;
-  /** Of a value as it comes in, without null. */
+  /** The schema of a value in a request, without null. */
   schema: TSchema;
   required: boolean;
   nullable: boolean;
   default: unknown;
-  /** Set when the record is made, and never again. */
-  fixed: boolean;
-  /** Worked out from other records: answered, never taken. */
+  /** Set when the record is created and never changed. */
+  immutable: boolean;
+  /** Computed from other records: present in responses, never in requests. */
   derived: boolean;
   reference?: ResourceName;
-  /** Brings a value into its one form, or says why it has none. */
-  canonical?: (value: string) => string | Unparsable;
+  /** Converts a value to its canonical form, or explains why it has none. */
+  canonical?: (value: string) => string | ParseError;
 };
 
 type Options = {
   required?: true;
   default?: unknown;
-  fixed?: true;
+  immutable?: true;
   derived?: true;
   description?: string;
 };
 
-/** A field without a default that is not required may be null. */
+/** Defines a field. A field that is not required and has no default may be null. */
 function field(
   type: FieldType,
   schema: TSchema,
   options: Options,
-  more: Partial<Field> = {},
+  extra: Partial<Field> = {},
 ): Field {
-  const { required = false, fixed = false, derived = false, description } = options;
+  const { required = false, immutable = false, derived = false, description } = options;
   const fallback = options.default ?? null;
   return {
     type,
     schema: description === undefined ? schema : { ...schema, description },
     required,
-    fixed,
+    immutable,
     derived,
     default: fallback,
     nullable: !required && fallback === null,
-    ...more,
+    ...extra,
   };
 }
 
-const NEVER = '\\u0000-\\u001f\\u007f\\ud800-\\udfff';
+const FORBIDDEN_CHARACTERS = '\\u0000-\\u001f\\u007f\\ud800-\\udfff';
 const NO_NUL = '^[^\\u0000\\ud800-\\udfff]*$';
 
-/** One line: no control characters, no blank at an end. */
+/** One line of text, without control characters and without a blank at either end. */
 export const line = (max: number) =>
   Type.String({
     minLength: 1,
     maxLength: max,
-    pattern: `^[^${NEVER} ](?:[^${NEVER}]*[^${NEVER} ])?$`,
+    pattern: `^[^${FORBIDDEN_CHARACTERS} ](?:[^${FORBIDDEN_CHARACTERS}]*[^${FORBIDDEN_CHARACTERS} ])?$`,
     'x-rule': 'must be one line of text without a blank at either end',
   });
 
 export const text = ({ max = 100, ...options }: Options & { max?: number } = {}): Field =>
   field('text', line(max), options);
 
-/** Several lines; empty unless given. */
+/** Text of several lines; empty by default. */
 export const prose = (max: number): Field =>
   field('text', Type.String({ maxLength: max, pattern: NO_NUL }), { default: '' });
 
-/** A readable id that the caller chooses. */
+/** A readable id that callers choose. */
 export const SLUG = '^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$';
 export const slug = (): TSchema =>
   Type.String({
@@ -112,8 +112,8 @@ export const flag = (fallback: boolean, options: Options = {}): Field =>
   field('boolean', Type.Boolean(), { ...options, default: fallback });
 
 /**
- * Another record: its id, or an object that names it by one of its own fields, `{ "name": "ams1" }`, as people and
- * files do.
+ * A reference to another record: its id, or an object with one of its lookup fields, such as
+ * `{ "name": "ams1" }`.
  */
 export const reference = (to: ResourceName, options: Options = {}): Field =>
   field(
@@ -145,7 +145,7 @@ export const network = (options: Options = {}): Field =>
     },
   });
 
-/** A single address; `withLength` allows the length of its network behind it. */
+/** A single address. `withLength` also allows the prefix length of its network after it. */
 export const address = ({
   withLength = false,
   ...options
@@ -154,7 +154,7 @@ export const address = ({
     canonical: (value) => canonicalAddress(value, withLength),
   });
 
-function canonicalAddress(value: string, withLength: boolean): string | Unparsable {
+function canonicalAddress(value: string, withLength: boolean): string | ParseError {
   const host = parseHost(value);
   if (host) return formatHost(host.family, host.value);
   const parsed = withLength ? parseInterfaceAddress(value) : undefined;
@@ -177,8 +177,8 @@ export const TAGS: Field = field(
   { default: [] },
 );
 
-/** Values of custom fields by name; which there are is a matter of records. */
-export const CUSTOM: Field = field(
+/** Values of custom fields by name. Records of the resource `custom-fields` define them. */
+export const CUSTOM_FIELDS: Field = field(
   'object',
   Type.Object(
     {},
@@ -191,6 +191,6 @@ export const CUSTOM: Field = field(
   { default: {} },
 );
 
-/** Texts that a definition lists. */
+/** The values that a custom field of the type choice or choices allows. */
 export const choices = (): Field =>
   field('texts', Type.Array(line(100), { maxItems: 200, uniqueItems: true }), { default: [] });

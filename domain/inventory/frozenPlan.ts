@@ -1,4 +1,5 @@
-import type { Place } from '../access/scope.ts';
+import type { ResourceScope } from '../access/scope.ts';
+import { assertDefined } from '../shared/assert.ts';
 import { differences, isSame, type FieldChange } from './difference.ts';
 import { MAX_MUTATIONS } from './mutations.ts';
 import type { ResourceName } from './names.ts';
@@ -13,12 +14,12 @@ import {
 } from './planning.ts';
 import type { Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-import { labelOf, placeOf, placesOf } from './standing.ts';
-import type { Change } from './planSnapshot.ts';
+import { labelOf, resourceScopeOf, requiredScopesOf } from './ownership.ts';
+import type { PlannedChange } from './planSnapshot.ts';
 
 /**
- * A record that a plan changes, as it is kept to be compared with a later plan. The id of one that is not there yet is
- * `new:` and its number in the plan; `version` is null for it.
+ * A record that a plan changes, stored for the comparison with a later plan. A record that does not
+ * exist yet has `new:` and a number as its id, and null as its `version`.
  */
 export type FrozenEffect = {
   action: Operation;
@@ -27,132 +28,163 @@ export type FrozenEffect = {
   label: string;
   reason: Effect['reason'];
   version: number | null;
-  /** When it was made: a readable id can be given again. Null for one that is not there yet. */
-  madeAt: string | null;
-  /** Where the record stands: whoever may not read it there is not told of it. */
-  place: Place;
-  /** Every field that differs; of a new record all that it gets, of one that goes all that it had. */
+  /** Distinguishes records that had the same readable id one after the other. Null if new. */
+  createdAt: string | null;
+  /** Readers without `inventory:read` at this scope do not see the effect. */
+  resourceScope: ResourceScope;
+  /** The fields that differ: of a new record all that are set, of a deleted one all that were. */
   changes: FieldChange[];
 };
 
 /**
- * Everything that a plan changes, seen by nobody in particular, and what it advised. `places` is where whoever makes it needs
- * `inventory:write`.
+ * All effects and warnings of a plan, for no particular reader. Applying the plan requires
+ * `inventory:write` at each of `requiredScopes`.
  */
-export type FrozenPlan = { effects: FrozenEffect[]; warnings: PlanWarning[]; places: Place[] };
+export type FrozenPlan = {
+  effects: FrozenEffect[];
+  warnings: PlanWarning[];
+  requiredScopes: ResourceScope[];
+};
 
-type Outcome = { planned: readonly Planned[]; changes: readonly Change[] };
+type PlannedChanges = { planned: readonly Planned[]; changes: readonly PlannedChange[] };
 
-/** Where a finding lies: in which mutation, and there in the record. */
-const at = (i: number, pointer: string | null): string =>
+/** The JSON Pointer of a finding: the mutation, and the field of its record. */
+const pointerIn = (i: number, pointer: string | null): string =>
   `/mutations/${i}${pointer === null ? '' : `/record${pointer}`}`;
 
 const keyOf = ({ resource, id }: { resource: string; id: string }): string => `${resource}/${id}`;
 
-/** Records that get an id when they are written, by the number that stands for it until then. */
-export function numbersOf({ planned, changes }: Outcome): ReadonlyMap<string, string> {
-  const asked = planned.flatMap(({ subject }) => (subject ? [keyOf(subject)] : []));
-  const made = new Map(
+/** The placeholders (`new:1`, `new:2`, …) of the records that a plan creates, by their ids. */
+export function placeholderIds({ planned, changes }: PlannedChanges): ReadonlyMap<string, string> {
+  const requestedKeys = planned.flatMap(({ subject }) => (subject ? [keyOf(subject)] : []));
+  const createdIds = new Map(
     changes
-      .filter(({ before, resource }) => before === null && RESOURCES[resource].ids !== null)
+      .filter(({ before, resource }) => before === null && RESOURCES[resource].idPrefix !== null)
       .map((change) => [keyOf(change), change.id]),
   );
-  const inOrder = [...new Set([...asked.filter((key) => made.has(key)), ...made.keys()])];
-  return new Map(inOrder.map((key, i) => [made.get(key) ?? '', `new:${i + 1}`]));
+  const orderedKeys = [
+    ...new Set([...requestedKeys.filter((key) => createdIds.has(key)), ...createdIds.keys()]),
+  ];
+  return new Map(
+    orderedKeys.map((key, i) => [
+      assertDefined(createdIds.get(key), `id of ${key}`),
+      `new:${i + 1}`,
+    ]),
+  );
 }
 
-function reasonOf({ before, after }: Change, told: Effect['reason'] | undefined): Effect['reason'] {
-  if (told) return told;
-  // What whoever asked may not read, the plan does not tell them.
+function reasonOf(
+  { before, after }: PlannedChange,
+  declaredReason: Effect['reason'] | undefined,
+): Effect['reason'] {
+  if (declaredReason) return declaredReason;
+  // The plan does not declare effects on records that the requester may not read.
   if (after === null) return 'cascade';
-  return before && !isSame(before.parentPrefixId, after.parentPrefixId) ? 'reparented' : 'freed';
+  return before && !isSame(before.parentPrefixId, after.parentPrefixId)
+    ? 'reparented'
+    : 'reference_cleared';
 }
 
-const recordOf = ({ before, after }: Change): Row => after ?? before ?? { id: '', version: 0 };
+const currentRow = ({ before, after, id }: PlannedChange): Row =>
+  assertDefined(after ?? before, `row of ${id}`);
 
-/** What a valid plan changes, in an order of its own: two plans that do the same are frozen alike. */
-export function freeze(outcome: Outcome): FrozenPlan {
+/**
+ * Freezes a valid plan. Two plans that do the same result in equal frozen plans: new ids are
+ * replaced by placeholders, and effects are sorted.
+ */
+export function freezePlan(outcome: PlannedChanges): FrozenPlan {
   const { planned, changes } = outcome;
-  const numbers = numbersOf(outcome);
-  const numbered = <T>(value: T): T =>
+  const placeholders = placeholderIds(outcome);
+  const withPlaceholders = <T>(value: T): T =>
     JSON.parse(JSON.stringify(value), (_, each: unknown) =>
-      typeof each === 'string' ? (numbers.get(each) ?? each) : each,
+      typeof each === 'string' ? (placeholders.get(each) ?? each) : each,
     ) as T;
-  // What was asked for comes as it was asked for, then what follows from it.
-  const asked = new Map(
+  // Requested changes come first, in the order of the request, then cascades.
+  const requestOrder = new Map(
     planned.flatMap(({ subject }, i) => (subject ? [[keyOf(subject), i] as const] : [])).reverse(),
   );
-  const rankOf = (change: Change) =>
-    `${String(asked.get(keyOf(change)) ?? MAX_MUTATIONS).padStart(6, '0')} ${keyOf(change)}`;
+  const sortKey = (change: PlannedChange) =>
+    `${String(requestOrder.get(keyOf(change)) ?? MAX_MUTATIONS).padStart(6, '0')} ${keyOf(change)}`;
   const reasons = new Map(
     planned.flatMap(({ effects }) => effects.map((effect) => [keyOf(effect), effect.reason])),
   );
-  const inOrder = [...changes].sort((one, other) => (rankOf(one) < rankOf(other) ? -1 : 1));
+  const inOrder = [...changes].sort((one, other) => (sortKey(one) < sortKey(other) ? -1 : 1));
   const effects = inOrder.map((change): FrozenEffect => {
     const { resource, id, before, after } = change;
-    const declared = RESOURCES[resource];
+    const definition = RESOURCES[resource];
     return {
       action: after ? (before ? 'update' : 'create') : 'delete',
       resource,
-      id: numbers.get(id) ?? id,
-      label: numbered(labelOf(declared, recordOf(change))),
+      id: placeholders.get(id) ?? id,
+      label: withPlaceholders(labelOf(definition, currentRow(change))),
       reason: reasonOf(change, reasons.get(keyOf(change))),
       version: before?.version ?? null,
-      madeAt: numbered(before?.createdAt ?? null) as string | null,
-      place: numbered(placeOf(declared, before ?? recordOf(change))),
-      changes: numbered(differences(before, after)),
+      createdAt: withPlaceholders(before?.createdAt ?? null) as string | null,
+      resourceScope: withPlaceholders(resourceScopeOf(definition, before ?? currentRow(change))),
+      changes: withPlaceholders(differences(before, after)),
     };
   });
-  const places = new Map(
-    planned.flatMap(placesOf).map((place) => [JSON.stringify(place), numbered(place)]),
+  const scopes = new Map(
+    planned
+      .flatMap(requiredScopesOf)
+      .map((scope) => [JSON.stringify(scope), withPlaceholders(scope)]),
   );
   return {
     effects,
     warnings: planned.flatMap(({ warnings }, i) =>
-      warnings.map((warning) => ({ ...warning, pointer: at(i, warning.pointer) })),
+      warnings.map((warning) => ({ ...warning, pointer: pointerIn(i, warning.pointer) })),
     ),
-    places: [...places.values()],
+    requiredScopes: [...scopes.values()],
   };
 }
 
-/** An effect that was approved and what it would be now; null where it was or is none. */
+/** An effect as approved and as it would be now. Null if there was or is none. */
 export type EffectDifference = { approved: FrozenEffect | null; now: FrozenEffect | null };
 
-/** How a plan differs from the one that was approved. With errors or conflicts there is no plan now. */
+/**
+ * How a plan differs from the approved one. With errors or conflicts there is no current plan.
+ */
 export type PlanDifference = {
   errors: PlanError[];
   conflicts: PlanConflict[];
   effects: EffectDifference[];
 };
 
-const sameEffect = (one: FrozenEffect, other: FrozenEffect): boolean =>
+const isSameEffect = (one: FrozenEffect, other: FrozenEffect): boolean =>
   one.action === other.action &&
   one.version === other.version &&
-  one.madeAt === other.madeAt &&
+  one.createdAt === other.createdAt &&
   isSame(one.changes, other.changes);
 
-/** How what would happen now differs from what was approved; null when it is the same. */
-export function planDifference(approved: FrozenPlan, now: Outcome): PlanDifference | null {
-  if (!now.planned.every(isValid)) return invalidNow(now.planned);
-  const then = new Map(approved.effects.map((effect) => [keyOf(effect), effect]));
-  const current = new Map(freeze(now).effects.map((effect) => [keyOf(effect), effect]));
-  const effects = [...new Set([...then.keys(), ...current.keys()])].flatMap(
+/** Compares the approved plan with a current one. Returns null if they do the same. */
+export function planDifference(
+  approved: FrozenPlan,
+  outcome: PlannedChanges,
+): PlanDifference | null {
+  if (!outcome.planned.every(isValid)) return invalidPlanDifference(outcome.planned);
+  const approvedByKey = new Map(approved.effects.map((effect) => [keyOf(effect), effect]));
+  const currentByKey = new Map(
+    freezePlan(outcome).effects.map((effect) => [keyOf(effect), effect]),
+  );
+  const effects = [...new Set([...approvedByKey.keys(), ...currentByKey.keys()])].flatMap(
     (key): EffectDifference[] => {
-      const [before, after] = [then.get(key) ?? null, current.get(key) ?? null];
-      return before && after && sameEffect(before, after) ? [] : [{ approved: before, now: after }];
+      const [before, after] = [approvedByKey.get(key) ?? null, currentByKey.get(key) ?? null];
+      return before && after && isSameEffect(before, after)
+        ? []
+        : [{ approved: before, now: after }];
     },
   );
   return effects.length === 0 ? null : { errors: [], conflicts: [], effects };
 }
 
-/** The errors and conflicts of several mutations, each with a pointer that says which one. */
-export function invalidNow(planned: readonly Planned[]): PlanDifference {
+/** The difference of a plan that is no longer valid: its errors and conflicts, with pointers. */
+export function invalidPlanDifference(planned: readonly Planned[]): PlanDifference {
   return {
     errors: planned.flatMap(({ errors }, i) =>
-      errors.map((error) => ({ ...error, pointer: at(i, error.pointer) })),
+      errors.map((error) => ({ ...error, pointer: pointerIn(i, error.pointer) })),
     ),
     conflicts: planned.flatMap(({ conflicts }, i) =>
-      conflicts.map((conflict) => ({ ...conflict, pointer: at(i, conflict.pointer) })),
+      conflicts.map((conflict) => ({ ...conflict, pointer: pointerIn(i, conflict.pointer) })),
     ),
     effects: [],
   };

@@ -2,41 +2,41 @@ import type { Mutation } from './planning.ts';
 import type { Resource } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 
-export const IMPORT = 'inventory.import';
+export const IMPORT_JOB_TYPE = 'inventory.import';
 
-/** What a file may have. */
+/** The size of a file, and the number of its rows. */
 export const MAX_IMPORT_BYTES = 32 * 1_048_576;
 export const MAX_IMPORT_ROWS = 200_000;
-/** Rows that a dry run looks at: it is one transaction. */
-export const MAX_DRY_ROWS = 50_000;
+/** The number of rows of a dry run. It is lower, because a dry run is one transaction. */
+export const MAX_DRY_RUN_ROWS = 50_000;
 
-/** What an export writes that an import does not take: it is worked out. */
-const isOwnBusiness = (resource: Resource, name: string): boolean =>
+/** True for columns that an export writes and an import ignores, because they are computed. */
+const isReadOnlyColumn = (resource: Resource, name: string): boolean =>
   name === 'createdAt' ||
   name === 'updatedAt' ||
   name === 'version' ||
   resource.fields[name]?.derived === true;
 
-/** The field of a column, and the field by which a reference is named: `siteId.name`. */
-function columnOf(
+/** Splits a column such as `siteId.name` into a field and a lookup field of its reference. */
+function parseColumn(
   resource: Resource,
   column: string,
 ): { name: string; by: string | null } | undefined {
   const [name = '', by = null] = column.split('.', 2);
   const field = Object.hasOwn(resource.fields, name) ? resource.fields[name] : undefined;
   if (by !== null)
-    return field?.reference !== undefined && RESOURCES[field.reference].names.includes(by)
+    return field?.reference !== undefined && RESOURCES[field.reference].lookupFields.includes(by)
       ? { name, by }
       : undefined;
-  return field || name === 'id' || isOwnBusiness(resource, name) ? { name, by } : undefined;
+  return field || name === 'id' || isReadOnlyColumn(resource, name) ? { name, by } : undefined;
 }
 
-/** Columns of a table that the resource does not have. */
+/** The columns of a file that match no field of the resource. */
 export const unknownColumns = (resource: Resource, columns: readonly string[]): string[] =>
-  columns.filter((column) => columnOf(resource, column) === undefined);
+  columns.filter((column) => parseColumn(resource, column) === undefined);
 
-/** A cell as a value of its field; what does not fit is left for the schema to refuse. */
-function valueOf(type: string | undefined, cell: string): unknown {
+/** Converts a cell to a value of its field. The schema rejects a cell that cannot be converted. */
+function parseCell(type: string | undefined, cell: string): unknown {
   if (type === 'boolean' && /^(?:true|false)$/i.test(cell)) return cell.toLowerCase() === 'true';
   if ((type === 'integer' || type === 'number') && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(cell))
     return Number(cell);
@@ -53,18 +53,21 @@ function valueOf(type: string | undefined, cell: string): unknown {
   }
 }
 
-/** A row of a table as a record. An empty cell is no value: what a field has unless it is given one. */
-export function recordOfRow(
+/**
+ * Converts a row of a CSV file to a record. In a new record an empty cell is ignored; in an
+ * existing record it resets the field to its default.
+ */
+export function recordFromRow(
   resource: Resource,
   row: Readonly<Record<string, string>>,
 ): Record<string, unknown> {
   const isNew = (row.id ?? '') === '';
   const record: Record<string, unknown> = {};
   for (const [column, cell] of Object.entries(row)) {
-    const found = columnOf(resource, column);
+    const found = parseColumn(resource, column);
     if (
       !found ||
-      isOwnBusiness(resource, found.name) ||
+      isReadOnlyColumn(resource, found.name) ||
       (cell === '' && (isNew || found.name === 'id'))
     )
       continue;
@@ -73,19 +76,22 @@ export function recordOfRow(
         ? cell
         : cell === ''
           ? (resource.fields[found.name]?.default ?? null)
-          : valueOf(resource.fields[found.name]?.type, cell);
+          : parseCell(resource.fields[found.name]?.type, cell);
     record[found.name] = found.by === null || value === null ? value : { [found.by]: value };
   }
   return record;
 }
 
-/** What a record of a file asks for: a change where it has an id, else a new record. Readable ids are looked up. */
-export function mutationOfRecord(
+/**
+ * The mutation that a record of a file requests: an update when it has an id, else a create. For
+ * records with readable ids the import checks later whether they exist.
+ */
+export function mutationFromRecord(
   resource: Resource,
   record: Readonly<Record<string, unknown>>,
 ): Mutation {
   const fields = Object.fromEntries(
-    Object.entries(record).filter(([name]) => !isOwnBusiness(resource, name)),
+    Object.entries(record).filter(([name]) => !isReadOnlyColumn(resource, name)),
   );
   return {
     resource: resource.name,

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 
-/** Changes that one request may ask for. */
+/** The number of mutations in one request. */
 export const MAX_MUTATIONS = 1_000;
 
-/** A change as it is asked for; what its record may hold, the planner checks. */
+/** The schema of a requested mutation. The planner validates its record. */
 export const MutationBody = Type.Object(
   {
     resource: Type.String({ examples: ['prefixes'] }),

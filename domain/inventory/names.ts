@@ -1,4 +1,4 @@
-/** The resources of the inventory, as paths name them. */
+/** The resources of the inventory by their names in paths. */
 export const RESOURCE_NAMES = [
   'tenants',
   'regions',

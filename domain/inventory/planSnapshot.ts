@@ -1,108 +1,138 @@
 import type { ResourceName } from './names.ts';
 import type { Row } from './resource.ts';
 
-/** Rows of a resource whose fields have these values. */
+/** The rows of a resource in which `fields` have `values`. */
 export type Lookup = {
   resource: ResourceName;
   fields: readonly string[];
   values: readonly unknown[];
-  /** How many are looked up at most, where it is enough to know that there are several. */
-  most?: number;
+  /** The number of rows to load, when it is enough to know that there are several. */
+  limit?: number;
 };
 
-/** What a plan has to know. `around`: the networks that contain one, and the outermost ones inside it. */
-export type Need =
+/**
+ * Data that a plan needs. `neighbours`: the prefixes that contain a network and the outermost
+ * prefixes inside it. `ranges`: the IP ranges that overlap an interval.
+ */
+export type DataNeed =
   | { kind: 'row'; resource: ResourceName; id: string }
   | ({ kind: 'rows' } & Lookup)
-  | { kind: 'around'; vrf: string; cidr: string }
+  | { kind: 'neighbours'; vrf: string; cidr: string }
   | { kind: 'ranges'; vrf: string; first: string; last: string }
   | { kind: 'fact'; name: FactName; id: string };
 
 /**
- * Answers of the database that are no rows. `usage`: addresses of a prefix that are taken. `direct`: what lies in a
- * prefix and in none of its children. `tagUsers`, `fieldUsers`, `outsiders`: who uses a record in ways that are no
- * reference. `duplicates`: what a VRF has twice. `ancestors`: loads the rows above, and says nothing.
+ * What the database computes for a plan.
+ *
+ * - `usage`: the number of addresses in a prefix that are in use; id of the prefix
+ * - `contents`: addresses and ranges in a prefix and in none of its children; `[vrf, network,
+ *   excluded network or null]` as JSON
+ * - `tagReferrers`: records with a tag; id of the tag
+ * - `customFieldReferrers`: records with a value; `[tenant, resource, field name]` as JSON
+ * - `externalReferrers`: grants, users, webhooks and schedules that belong to a tenant, site or
+ *   device; `<resource>/<id>`
+ * - `duplicates`: prefixes and addresses that a VRF has more than once; key of the VRF
+ * - `regionAncestors`, `locationAncestors`: no value, but the rows above a record are loaded; id
  */
 export type FactName =
   | 'usage'
-  | 'direct'
-  | 'tagUsers'
-  | 'fieldUsers'
-  | 'outsiders'
+  | 'contents'
+  | 'tagReferrers'
+  | 'customFieldReferrers'
+  | 'externalReferrers'
   | 'duplicates'
-  | 'regionsAbove'
-  | 'locationsAbove';
+  | 'regionAncestors'
+  | 'locationAncestors';
 
-export type User = { resource: string; id: string; label: string; row?: Row };
+/** A record that refers to another; `row` is absent for records outside the inventory. */
+export type Referrer = { resource: string; id: string; label: string; row?: Row };
+/** The type of each fact. */
 export type Facts = {
   usage: bigint;
-  direct: User[];
-  tagUsers: User[];
-  fieldUsers: User[];
-  outsiders: User[];
-  duplicates: User[];
-  regionsAbove: true;
-  locationsAbove: true;
+  contents: Referrer[];
+  tagReferrers: Referrer[];
+  customFieldReferrers: Referrer[];
+  externalReferrers: Referrer[];
+  duplicates: Referrer[];
+  regionAncestors: true;
+  locationAncestors: true;
 };
 
-/** The plan needs to know more; it is made again when that was looked up. */
-export class Missing extends Error {
-  readonly needs: readonly Need[];
-  constructor(needs: readonly Need[]) {
+/** The snapshot lacks data. The plan is made again when the data is loaded. */
+export class MissingData extends Error {
+  readonly needs: readonly DataNeed[];
+  constructor(needs: readonly DataNeed[]) {
     super(JSON.stringify(needs[0]));
     this.needs = needs;
   }
 }
 
-/** Does the same for each item; what they miss is said of all of them at once. */
-export function gathering<T>(items: Iterable<T>, each: (item: T) => void): void {
-  const needs: Need[] = [];
+/**
+ * Calls `each` for every item and then throws one `MissingData` with the needs of all items, so
+ * that they are loaded in one round trip.
+ */
+export function collectMissing<T>(items: Iterable<T>, each: (item: T) => void): void {
+  const needs: DataNeed[] = [];
   for (const item of items) {
     try {
       each(item);
     } catch (error) {
-      if (!(error instanceof Missing)) throw error;
+      if (!(error instanceof MissingData)) throw error;
       needs.push(...error.needs);
     }
   }
-  if (needs.length > 0) throw new Missing(needs);
+  if (needs.length > 0) throw new MissingData(needs);
 }
 
-/** The answer depends on changes planned before this one: they must be written before it can be looked up. */
-export class Unwritten extends Error {}
+/** Data depends on earlier changes of the plan, which must be written before it can be loaded. */
+export class UnwrittenDependency extends Error {}
 
-/** What a record was and will be; null where there is none. */
-export type Change = { resource: ResourceName; id: string; before: Row | null; after: Row | null };
+/** A record before and after a change; null where it does not exist. */
+export type PlannedChange = {
+  resource: ResourceName;
+  id: string;
+  before: Row | null;
+  after: Row | null;
+};
 
-/** Fields that are worked out from a row, to look it up by. */
-const COMPUTED: Readonly<Record<string, (row: Row) => unknown>> = {
+/** Fields for lookups that are computed from a row. They equal generated columns of its table. */
+const COMPUTED_FIELDS: Readonly<Record<string, (row: Row) => unknown>> = {
   vrfKey: (row) => vrfKeyOf(row),
   host: (row) => String(row.address).split('/')[0],
 };
 
+/** The key of the global table, which has no VRF record. */
 export const GLOBAL_VRF = 'global';
+
+/** The VRF of a prefix, range or address as the column `vrf_key` has it. */
 export const vrfKeyOf = (row: Row): string => (row.vrfId as string | null) ?? GLOBAL_VRF;
 
-/** Addresses and ranges that come, change or go, and prefixes that move or go, change what lies where. */
-const movesSpace = ({ resource, before, after }: Change): boolean =>
+/** True for changes that can change the contents of a prefix. */
+const changesAddressSpace = ({ resource, before, after }: PlannedChange): boolean =>
   resource === 'ip-addresses' ||
   resource === 'ip-ranges' ||
   (resource === 'prefixes' &&
     before !== null &&
     (before.cidr !== after?.cidr || before.vrfId !== after?.vrfId));
 
-const either = ({ before, after }: Change, holds: (row: Row) => boolean): boolean =>
-  (before !== null && holds(before)) || (after !== null && holds(after));
+const beforeOrAfter = ({ before, after }: PlannedChange, matches: (row: Row) => boolean): boolean =>
+  (before !== null && matches(before)) || (after !== null && matches(after));
 
-/** Which planned changes a fact about `id` does not know of. Rights and accounts are none of the inventory's. */
-const DEPENDS: Readonly<Partial<Record<FactName, (id: string, step: Change) => boolean>>> = {
-  direct: (_, step) => movesSpace(step),
-  tagUsers: (id, step) => either(step, ({ tags }) => Array.isArray(tags) && tags.includes(id)),
-  fieldUsers(id, step) {
+/**
+ * Which planned changes make a stored fact about `id` out of date. Facts that are absent here do
+ * not depend on inventory records.
+ */
+const FACT_DEPENDENCIES: Readonly<
+  Partial<Record<FactName, (id: string, step: PlannedChange) => boolean>>
+> = {
+  contents: (_, step) => changesAddressSpace(step),
+  tagReferrers: (id, step) =>
+    beforeOrAfter(step, ({ tags }) => Array.isArray(tags) && tags.includes(id)),
+  customFieldReferrers(id, step) {
     const [, resource, name] = JSON.parse(id) as [string, string, string];
     return (
       step.resource === resource &&
-      either(
+      beforeOrAfter(
         step,
         ({ customFields }) =>
           typeof customFields === 'object' &&
@@ -113,54 +143,55 @@ const DEPENDS: Readonly<Partial<Record<FactName, (id: string, step: Change) => b
   },
   duplicates: (id, step) =>
     (step.resource === 'prefixes' || step.resource === 'ip-addresses') &&
-    either(step, (row) => vrfKeyOf(row) === id),
+    beforeOrAfter(step, (row) => vrfKeyOf(row) === id),
 };
 
-const needKey = (need: Need): string => JSON.stringify(need);
+const needKey = (need: DataNeed): string => JSON.stringify(need);
 
 /**
- * What a plan sees: rows and facts that were loaded, with the changes planned so far on top. It knows what it does
- * not know, and says so with `Missing`.
+ * The data that a plan is made from: loaded rows and facts, with the changes planned so far applied
+ * to the rows. Reading data that is not loaded throws `MissingData`.
  */
-export class World {
-  private readonly known = new Set<string>();
-  private readonly stored = new Map<ResourceName, Map<string, Row>>();
+export class PlanSnapshot {
+  private readonly loaded = new Set<string>();
+  private readonly loadedRows = new Map<ResourceName, Map<string, Row>>();
   private readonly facts = new Map<string, unknown>();
   private rows = new Map<ResourceName, Map<string, Row>>();
   private indexes = new Map<string, Map<string, Set<string>>>();
-  private changed = new Map<string, Change>();
-  private steps: Change[] = [];
+  private netChanges = new Map<string, PlannedChange>();
+  private steps: PlannedChange[] = [];
   private readonly lockedOnly: boolean;
 
-  /** `lockedOnly`: a row that is asked for by its id must have been looked up by it, which locks it. */
+  /** With `lockedOnly`, `get` requires that a row was loaded by its id, which locks it. */
   constructor({ lockedOnly = false }: { lockedOnly?: boolean } = {}) {
     this.lockedOnly = lockedOnly;
   }
 
-  private readonly listeners: { reset(): void; changed(change: Change): void }[] = [];
+  private readonly listeners: { reset(): void; changed(change: PlannedChange): void }[] = [];
 
-  /** Told of every row that comes, changes or goes, and when the planned changes are forgotten. */
-  listen(listener: { reset(): void; changed(change: Change): void }): void {
+  /** Registers a listener for every row that is added, changed or removed, and for `reset`. */
+  subscribe(listener: { reset(): void; changed(change: PlannedChange): void }): void {
     this.listeners.push(listener);
   }
 
-  /** A need was looked up; a fact is what was found, rows are told with `learnRows`. */
-  learn(need: Need, fact?: unknown): void {
-    this.known.add(needKey(need));
+  /** Marks a need as loaded; `fact` is its value. Rows are added with `addLoadedRows`. */
+  markLoaded(need: DataNeed, fact?: unknown): void {
+    this.loaded.add(needKey(need));
     if (need.kind === 'fact') this.facts.set(needKey(need), fact);
   }
 
-  learnRows(rows: readonly { resource: ResourceName; row: Row }[]): void {
-    for (const { resource, row } of rows) this.storedOf(resource).set(row.id, row);
+  /** Adds loaded rows. They become visible with the next `reset`. */
+  addLoadedRows(rows: readonly { resource: ResourceName; row: Row }[]): void {
+    for (const { resource, row } of rows) this.loadedRowsOf(resource).set(row.id, row);
   }
 
-  knows = (need: Need): boolean => this.known.has(needKey(need));
+  isLoaded = (need: DataNeed): boolean => this.loaded.has(needKey(need));
 
-  /** Forgets the planned changes. */
+  /** Drops the planned changes. */
   reset(): void {
-    this.rows = new Map([...this.stored].map(([resource, rows]) => [resource, new Map(rows)]));
+    this.rows = new Map([...this.loadedRows].map(([resource, rows]) => [resource, new Map(rows)]));
     this.indexes = new Map();
-    this.changed = new Map();
+    this.netChanges = new Map();
     this.steps = [];
     for (const listener of this.listeners) listener.reset();
     for (const [resource, rows] of this.rows) {
@@ -170,78 +201,90 @@ export class World {
     }
   }
 
-  require(need: Need): void {
-    if (!this.knows(need)) throw new Missing([need]);
+  /** Throws `MissingData` unless a need is loaded. */
+  require(need: DataNeed): void {
+    if (!this.isLoaded(need)) throw new MissingData([need]);
   }
 
+  /** A row by its id; undefined when it does not exist. */
   get(resource: ResourceName, id: string): Row | undefined {
     const row = this.rowsOf(resource).get(id);
-    if ((row === undefined || this.lockedOnly) && !this.changed.has(`${resource}/${id}`))
+    if ((row === undefined || this.lockedOnly) && !this.netChanges.has(`${resource}/${id}`))
       this.require({ kind: 'row', resource, id });
     return row;
   }
 
-  /** A row that was looked up with others: it is not locked, a constraint must stand behind what is made of it. */
+  /**
+   * A row that was loaded together with others, and is not locked. A rule that relies on it needs
+   * a constraint in the database as well.
+   */
   peek(resource: ResourceName, id: string): Row | undefined {
     return this.rowsOf(resource).get(id);
   }
 
-  /** Rows of a resource with these values, planned changes included. */
+  /** The rows of a resource in which `fields` have `values`, planned changes included. */
   where(
     resource: ResourceName,
     fields: readonly string[],
     values: readonly unknown[],
-    most?: number,
+    limit?: number,
   ): Row[] {
-    this.require({ kind: 'rows', resource, fields, values, ...(most !== undefined && { most }) });
+    this.require({ kind: 'rows', resource, fields, values, ...(limit !== undefined && { limit }) });
     const ids = this.indexOf(resource, fields).get(JSON.stringify(values)) ?? new Set();
     return [...ids].flatMap((id) => this.rowsOf(resource).get(id) ?? []);
   }
 
-  /** Every row of a resource that is loaded or planned; say with `require` what must be. */
+  /** Every loaded or planned row of a resource. `require` ensures that the relevant ones are. */
   all(resource: ResourceName): Iterable<Row> {
     return this.rowsOf(resource).values();
   }
 
+  /** The value of a fact as stored, without the planned changes. */
   fact<N extends FactName>(name: N, id: string): Facts[N] {
-    const need: Need = { kind: 'fact', name, id };
+    const need: DataNeed = { kind: 'fact', name, id };
     this.require(need);
     return this.facts.get(needKey(need)) as Facts[N];
   }
 
-  /** The same for a fact that says nothing of planned changes: with changes that it depends on it cannot be known. */
-  factNow<N extends FactName>(name: N, id: string): Facts[N] {
-    if (this.steps.some((step) => DEPENDS[name]?.(id, step))) throw new Unwritten();
+  /**
+   * The value of a fact. Throws `UnwrittenDependency` when planned changes affect it, because the
+   * stored value is out of date then.
+   */
+  factIfUnaffected<N extends FactName>(name: N, id: string): Facts[N] {
+    if (this.steps.some((step) => FACT_DEPENDENCIES[name]?.(id, step)))
+      throw new UnwrittenDependency();
     return this.fact(name, id);
   }
 
-  /** Up to `most` records that refer to one by a field. */
-  users(resource: ResourceName, field: string, id: string, most: number): Row[] {
+  /** Up to `limit` records that refer to a record by `field`. */
+  referrers(resource: ResourceName, field: string, id: string, limit: number): Row[] {
     if (this.steps.some((step) => step.resource === resource && step.before?.[field] === id))
-      throw new Unwritten();
-    return this.where(resource, [field], [id], most);
+      throw new UnwrittenDependency();
+    return this.where(resource, [field], [id], limit);
   }
 
+  /** Plans to create or update a row. */
   put(resource: ResourceName, row: Row): void {
-    this.change(resource, row.id, row);
+    this.applyChange(resource, row.id, row);
   }
 
+  /** Plans to delete a row. */
   remove(resource: ResourceName, id: string): void {
-    this.change(resource, id, null);
+    this.applyChange(resource, id, null);
   }
 
-  /** What has been planned, step by step. */
-  inOrder(): readonly Change[] {
+  /** The planned changes in order. */
+  plannedSteps(): readonly PlannedChange[] {
     return this.steps;
   }
 
-  /** True when this record was made by a change that is planned and not written. */
+  /** True when a planned change that is not written yet creates this record. */
   isNew(resource: ResourceName, id: string): boolean {
-    const change = this.changed.get(`${resource}/${id}`);
+    const change = this.netChanges.get(`${resource}/${id}`);
     return change?.before === null;
   }
 
-  private change(resource: ResourceName, id: string, after: Row | null): void {
+  private applyChange(resource: ResourceName, id: string, after: Row | null): void {
     const rows = this.rowsOf(resource);
     const before = rows.get(id) ?? null;
     for (const [key, index] of this.indexes) {
@@ -253,11 +296,11 @@ export class World {
     if (after) rows.set(id, after);
     else rows.delete(id);
     this.steps.push({ resource, id, before, after });
-    const earlier = this.changed.get(`${resource}/${id}`);
-    this.changed.set(`${resource}/${id}`, {
+    const previous = this.netChanges.get(`${resource}/${id}`);
+    this.netChanges.set(`${resource}/${id}`, {
       resource,
       id,
-      before: earlier ? earlier.before : before,
+      before: previous ? previous.before : before,
       after,
     });
     for (const listener of this.listeners) listener.changed({ resource, id, before, after });
@@ -273,9 +316,9 @@ export class World {
     return index;
   }
 
-  private storedOf(resource: ResourceName): Map<string, Row> {
-    const rows = this.stored.get(resource) ?? new Map<string, Row>();
-    this.stored.set(resource, rows);
+  private loadedRowsOf(resource: ResourceName): Map<string, Row> {
+    const rows = this.loadedRows.get(resource) ?? new Map<string, Row>();
+    this.loadedRows.set(resource, rows);
     return rows;
   }
 
@@ -287,7 +330,7 @@ export class World {
 }
 
 const valuesKey = (row: Row, fields: readonly string[]): string =>
-  JSON.stringify(fields.map((field) => COMPUTED[field]?.(row) ?? row[field] ?? null));
+  JSON.stringify(fields.map((field) => COMPUTED_FIELDS[field]?.(row) ?? row[field] ?? null));
 
 function addTo(index: Map<string, Set<string>>, key: string, id: string): void {
   const ids = index.get(key);

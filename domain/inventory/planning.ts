@@ -1,20 +1,26 @@
 import type { ResourceName } from './names.ts';
 import type { Resource, Row } from './resource.ts';
 import type { FieldChange } from './difference.ts';
-import type { Place } from '../access/scope.ts';
-import type { Space } from './prefixTree.ts';
-import type { World } from './planSnapshot.ts';
+import type { ResourceScope } from '../access/scope.ts';
+import type { PrefixTree } from './prefixTree.ts';
+import type { PlanSnapshot } from './planSnapshot.ts';
 
 export const OPERATIONS = ['create', 'update', 'delete'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** A change that somebody asks for, as it came in. */
+/** A requested change, as received: nothing of it has been checked. */
 export type Mutation = { resource: string; operation: string; record: unknown };
 
-/** A field that is wrong whatever else there is. `pointer` is a JSON Pointer into the record. */
+/**
+ * An invalid field. It is invalid whatever other records exist. `pointer` is a JSON Pointer
+ * (RFC 6901) into the record.
+ */
 export type PlanError = { pointer: string; code: string; message: string };
 
-/** What stands against the change; `resource` and `id` name it where the caller may see it. */
+/**
+ * A conflict with another record. `resource` and `id` name that record; both are null when the
+ * caller may not read it.
+ */
 export type PlanConflict = {
   pointer: string | null;
   code: string;
@@ -23,93 +29,104 @@ export type PlanConflict = {
   id: string | null;
 };
 
+/** Something the caller may want to know; it does not prevent the change. */
 export type PlanWarning = { pointer: string | null; code: string; message: string };
 
-export const EFFECT_REASONS = ['requested', 'reparented', 'freed', 'cascade'] as const;
+/**
+ * Why a record changes: the mutation names it, its parent prefix changes, a reference to a deleted
+ * record is set to null, or it is deleted or updated together with another record.
+ */
+export const EFFECT_REASONS = ['requested', 'reparented', 'reference_cleared', 'cascade'] as const;
+export type EffectReason = (typeof EFFECT_REASONS)[number];
 
-/** A record that would change, and how. */
+/** One record that a mutation would change, and the fields that change. */
 export type Effect = {
   action: Operation;
   resource: ResourceName;
   id: string;
   label: string;
-  reason: (typeof EFFECT_REASONS)[number];
+  reason: EffectReason;
   changes: FieldChange[];
 };
 
-/** What would come of a mutation. It is valid when there are neither errors nor conflicts. */
+/** The plan of one mutation. It is valid when it has neither errors nor conflicts. */
 export type Planned = {
   resource: string;
   operation: string;
-  /** The record in its canonical form, with defaults; as it came where it cannot be read. */
+  /** The record in canonical form with defaults; as received when it cannot be read. */
   candidateRecord: object;
   errors: PlanError[];
   conflicts: PlanConflict[];
   warnings: PlanWarning[];
   effects: Effect[];
-  /** The record that it is about; null where there is none. */
+  /** The record that the mutation names; null when there is none. */
   subject: { resource: ResourceName; id: string; before: Row | null; after: Row | null } | null;
-  /** Records that go or are freed with it: whoever asks must be allowed to change them, too. */
-  companions: { resource: ResourceName; row: Row }[];
+  /** Other records that the caller also needs `inventory:write` for. */
+  cascaded: { resource: ResourceName; row: Row }[];
 };
 
+/** True when a plan has neither errors nor conflicts. */
 export const isValid = ({ errors, conflicts }: Pick<Planned, 'errors' | 'conflicts'>): boolean =>
   errors.length === 0 && conflicts.length === 0;
 
-/** Who asks, as far as a plan depends on it. */
+/** The caller, as far as a plan depends on it. */
 export type Viewer = {
-  /** Where new records stand. */
+  /** The tenant that new records belong to by default. */
   tenantId: string;
   /** True when the caller may read the record. */
-  sees(resource: Resource, row: Row): boolean;
-  /** True when the caller may give records to a tenant. */
-  seesTenant(id: string): boolean;
-  /** True when a right at this very tenant says that it is there. */
-  knowsTenant(id: string): boolean;
-  /** The id that a new record gets; the same each time for the same request. */
+  canRead(resource: Resource, row: Row): boolean;
+  /** True when the caller may assign records to a tenant. */
+  canUseTenant(id: string): boolean;
+  /** True when the caller has a grant at exactly this tenant, which proves that it exists. */
+  hasGrantAtTenant(id: string): boolean;
+  /** The id for a new record; the same id for the same request object. */
   newId(resource: Resource, record: object): string;
-  /** True when the caller may write at a place; not asked where nothing is written. */
-  mayWrite?(place: Place): boolean;
-  /** What is wrong with the fields of a request by their schema. */
-  check(resource: Resource, operation: 'create' | 'update', record: object): PlanError[];
+  /** True when the caller may write in a scope. Absent when permissions are checked elsewhere. */
+  canWrite?(scope: ResourceScope): boolean;
+  /** Validates the fields of a request against the schema of the resource. */
+  checkSchema(resource: Resource, operation: 'create' | 'update', record: object): PlanError[];
 };
 
-/** A mutation while it is being planned, as rules see it. */
+/** What a plan is made from. */
+export type PlanContext = { snapshot: PlanSnapshot; prefixTree: PrefixTree; viewer: Viewer };
+
+/** A record that a conflict names; one outside the inventory has no row. */
+export type OtherRecord = { resource: string; id?: string; row?: Row };
+
+/** A mutation while it is planned, as the rules of its resource see it. */
 export type Draft = {
-  world: World;
-  space: Space;
+  snapshot: PlanSnapshot;
+  prefixTree: PrefixTree;
   resource: Resource;
   operation: Operation;
   before: Row | null;
-  /** What the record will be; rules fill in derived fields. Of a delete, what it was. */
+  /** The future record, in which rules set derived fields; for a delete, the present record. */
   after: Record<string, unknown> & Row;
-  /** True when the request gives this field a value. */
-  given(field: string): boolean;
-  /** True when one of the fields will have another value than before. */
-  changes(...fields: string[]): boolean;
-  /** True when nothing is wrong with these fields. */
-  sound(...fields: string[]): boolean;
+  /** True when the request has this field. */
+  isProvided(field: string): boolean;
+  /** True for a create, and when the value of one of the fields changes. */
+  hasChanged(...fields: string[]): boolean;
+  /** True when none of these fields has an error. */
+  isValid(...fields: string[]): boolean;
+  /** Adds an error. `field` is a path below the record, empty for the record as a whole. */
   error(field: string, code: string, message: string): void;
-  conflict(
-    code: string,
-    message: string,
-    other?: { resource: string; row: Row } | null,
-    field?: string,
-  ): void;
-  /** What is said of another record is said to whoever may read it. */
+  /** Adds a conflict. The other record is named only when the caller may read it. */
+  conflict(code: string, message: string, other?: OtherRecord | null, field?: string): void;
+  /** Adds a warning. A warning about another record is left out when the caller may not read it. */
   warn(
     code: string,
     message: string,
     field?: string,
     about?: { resource: ResourceName; row: Row },
   ): void;
-  /** Another record that changes with this one. */
-  also(resource: ResourceName, row: Row, change: object, reason: Effect['reason']): void;
-  /** Runs when the mutation is valid. */
-  accepted(then: () => void): void;
+  /** Updates another record together with this one. */
+  cascadeUpdate(resource: ResourceName, row: Row, change: object, reason: EffectReason): void;
+  /** Registers a callback for the case that the mutation is valid. */
+  onAccept(callback: () => void): void;
 };
 
+/** The rules of a resource: for creates and updates, and for deletes. */
 export type Rules = { write?(draft: Draft): void; remove?(draft: Draft): void };
 
-/** Most records that one mutation may change besides its own. */
+/** The number of other records that one mutation may change. */
 export const MAX_EFFECTS = 10_000;

@@ -1,5 +1,5 @@
 import {
-  bitsOf,
+  addressBits,
   blockAt,
   contains,
   formatBlock,
@@ -10,84 +10,94 @@ import {
   type Span,
 } from './cidr.ts';
 import type { Row } from './resource.ts';
-import { vrfKeyOf, type Change, type World } from './planSnapshot.ts';
+import { vrfKeyOf, type PlannedChange, type PlanSnapshot } from './planSnapshot.ts';
 
-/** A prefix that is there or planned. */
-export type Placed = { row: Row; block: Block };
+/** A stored or planned prefix. */
+export type PrefixNode = { row: Row; block: Block };
 
-/** A network out of a row, which has been checked when it was made. */
+/** The network of a prefix. Stored networks are valid, so anything else is a bug. */
 export function blockOf(row: Row): Block {
   const block = parseBlock(String(row.cidr));
-  if (!isBlock(block)) throw new Error(`${row.id} is stored with a network that is none`);
+  if (!isBlock(block)) throw new Error(`${row.id} has an invalid network`);
   return block;
 }
 
-/** The addresses of a range or of an address. */
+/** The span of an IP range or of a single address. */
 export function spanOf(row: Row): Span {
   const first = parseHost(String(row.startAddress ?? row.address).split('/')[0] ?? '');
   const last = parseHost(String(row.endAddress ?? row.address).split('/')[0] ?? '');
-  if (!first || !last) throw new Error(`${row.id} is stored with an address that is none`);
+  if (!first || !last) throw new Error(`${row.id} has an invalid address`);
   return { family: first.family, first: first.value, last: last.value };
 }
 
-const keyOf = (vrf: string, block: Block): string =>
+const networkKey = (vrf: string, block: Block): string =>
   `${vrf}|${block.family}|${block.first.toString(36)}|${block.length}`;
 
-/** The tree of networks of each VRF, as far as it is loaded, with planned changes. */
-export class Space {
-  private byNetwork = new Map<string, Placed[]>();
-  private byParent = new Map<string, Map<string, Placed>>();
-  private placed = new Map<string, Placed>();
-  /** Addresses that planned changes took or freed, by the prefix that they are in. */
+/** The prefixes of each VRF by containment, as far as loaded, with the planned changes. */
+export class PrefixTree {
+  private byNetwork = new Map<string, PrefixNode[]>();
+  private byParent = new Map<string, Map<string, PrefixNode>>();
+  private nodes = new Map<string, PrefixNode>();
+  /** The number of addresses that planned changes use, by the id of their prefix. */
   private readonly usage = new Map<string, bigint>();
-  private readonly world: World;
+  private readonly snapshot: PlanSnapshot;
 
-  constructor(world: World) {
-    this.world = world;
-    world.listen({ reset: () => this.reset(), changed: (change) => this.changed(change) });
+  constructor(snapshot: PlanSnapshot) {
+    this.snapshot = snapshot;
+    snapshot.subscribe({
+      reset: () => this.reset(),
+      changed: (change) => this.applyChange(change),
+    });
   }
 
-  /** Networks equal to `block`. */
-  equal(vrf: string, block: Block): Placed[] {
-    this.world.require({ kind: 'around', vrf, cidr: formatBlock(block) });
-    return this.byNetwork.get(keyOf(vrf, block)) ?? [];
+  /** The prefixes whose network is `block`. */
+  equalTo(vrf: string, block: Block): PrefixNode[] {
+    this.snapshot.require({ kind: 'neighbours', vrf, cidr: formatBlock(block) });
+    return this.byNetwork.get(networkKey(vrf, block)) ?? [];
   }
 
-  /** The smallest networks that contain all of `span` and more, or exactly it where `orEqual`; several only when it is there twice. */
-  closest(
+  /**
+   * The smallest prefixes that strictly contain `block`, or equal it with `orEqual`. There are
+   * several only when a VRF has the same network more than once.
+   */
+  smallestContaining(
     vrf: string,
     block: Block,
-    { orEqual = false, but }: { orEqual?: boolean; but?: string } = {},
-  ): Placed[] {
-    this.world.require({ kind: 'around', vrf, cidr: formatBlock(block) });
+    { orEqual = false, exclude }: { orEqual?: boolean; exclude?: string } = {},
+  ): PrefixNode[] {
+    this.snapshot.require({ kind: 'neighbours', vrf, cidr: formatBlock(block) });
     for (let length = block.length - (orEqual ? 0 : 1); length > 0; length--) {
       const found = this.byNetwork
-        .get(keyOf(vrf, blockAt(block.family, block.first, length)))
-        ?.filter(({ row }) => row.id !== but);
+        .get(networkKey(vrf, blockAt(block.family, block.first, length)))
+        ?.filter(({ row }) => row.id !== exclude);
       if (found && found.length > 0) return found;
     }
     return [];
   }
 
-  /** The closest network around one address. */
-  around(vrf: string, host: Span): Placed | undefined {
-    return this.closest(vrf, { ...host, length: bitsOf(host.family) }, { orEqual: true })[0];
+  /** The smallest prefix that contains an address. */
+  parentOf(vrf: string, host: Span): PrefixNode | undefined {
+    return this.smallestContaining(
+      vrf,
+      { ...host, length: addressBits(host.family) },
+      { orEqual: true },
+    )[0];
   }
 
-  /** The outermost networks inside `block`: those below `parents`, the closest around it. */
-  within(vrf: string, block: Block, parents: readonly Placed[]): Placed[] {
-    this.world.require({ kind: 'around', vrf, cidr: formatBlock(block) });
+  /** The outermost prefixes inside `block`: children of `parents`, its smallest containers. */
+  outermostInside(vrf: string, block: Block, parents: readonly PrefixNode[]): PrefixNode[] {
+    this.snapshot.require({ kind: 'neighbours', vrf, cidr: formatBlock(block) });
     const siblings = (parents.length === 0 ? [''] : parents.map(({ row }) => row.id)).flatMap(
       (id) => [...(this.byParent.get(`${vrf}|${id}`)?.values() ?? [])],
     );
     return siblings.filter(
-      (placed) => placed.block.length > block.length && contains(block, placed.block),
+      (node) => node.block.length > block.length && contains(block, node.block),
     );
   }
 
-  /** The prefixes right below one. */
-  children(prefix: Row): Placed[] {
-    this.world.require({
+  /** The children of a prefix. */
+  children(prefix: Row): PrefixNode[] {
+    this.snapshot.require({
       kind: 'rows',
       resource: 'prefixes',
       fields: ['parentPrefixId'],
@@ -96,55 +106,55 @@ export class Space {
     return [...(this.byParent.get(`${vrfKeyOf(prefix)}|${prefix.id}`)?.values() ?? [])];
   }
 
-  /** Addresses of a prefix that its children and its addresses take; see the fact `usage`. */
+  /** The number of used addresses in a prefix: the fact `usage` plus planned changes. */
   used(prefix: Row): bigint {
-    const planned = this.usage.get(prefix.id) ?? 0n;
-    return this.world.isNew('prefixes', prefix.id)
-      ? planned
-      : this.world.fact('usage', prefix.id) + planned;
+    const plannedUsage = this.usage.get(prefix.id) ?? 0n;
+    return this.snapshot.isNew('prefixes', prefix.id)
+      ? plannedUsage
+      : this.snapshot.fact('usage', prefix.id) + plannedUsage;
   }
 
-  /** Counts what a planned change takes of a prefix. */
-  take(prefixId: string, addresses: bigint): void {
+  /** Adds addresses that a planned change uses. */
+  addUsage(prefixId: string, addresses: bigint): void {
     this.usage.set(prefixId, (this.usage.get(prefixId) ?? 0n) + addresses);
   }
 
   private reset(): void {
     this.byNetwork = new Map();
     this.byParent = new Map();
-    this.placed = new Map();
+    this.nodes = new Map();
     this.usage.clear();
   }
 
-  private changed({ resource, id, after }: Change): void {
+  private applyChange({ resource, id, after }: PlannedChange): void {
     if (resource !== 'prefixes') return;
-    const known = this.placed.get(id);
-    if (known) this.forget(known);
+    const previous = this.nodes.get(id);
+    if (previous) this.remove(previous);
     if (after)
-      this.add({
+      this.insert({
         row: after,
-        block: known && known.row.cidr === after.cidr ? known.block : blockOf(after),
+        block: previous && previous.row.cidr === after.cidr ? previous.block : blockOf(after),
       });
   }
 
-  private add(placed: Placed): void {
-    const { row, block } = placed;
+  private insert(node: PrefixNode): void {
+    const { row, block } = node;
     const vrf = vrfKeyOf(row);
-    this.placed.set(row.id, placed);
-    const key = keyOf(vrf, block);
+    this.nodes.set(row.id, node);
+    const key = networkKey(vrf, block);
     this.byNetwork.set(
       key,
-      [...(this.byNetwork.get(key) ?? []), placed].sort((a, b) => (a.row.id < b.row.id ? -1 : 1)),
+      [...(this.byNetwork.get(key) ?? []), node].sort((a, b) => (a.row.id < b.row.id ? -1 : 1)),
     );
     const parent = `${vrf}|${(row.parentPrefixId as string | null) ?? ''}`;
-    const siblings = this.byParent.get(parent) ?? new Map<string, Placed>();
-    this.byParent.set(parent, siblings.set(row.id, placed));
+    const siblings = this.byParent.get(parent) ?? new Map<string, PrefixNode>();
+    this.byParent.set(parent, siblings.set(row.id, node));
   }
 
-  private forget({ row, block }: Placed): void {
+  private remove({ row, block }: PrefixNode): void {
     const vrf = vrfKeyOf(row);
-    this.placed.delete(row.id);
-    const key = keyOf(vrf, block);
+    this.nodes.delete(row.id);
+    const key = networkKey(vrf, block);
     this.byNetwork.set(
       key,
       (this.byNetwork.get(key) ?? []).filter((other) => other.row.id !== row.id),

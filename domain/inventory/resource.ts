@@ -1,8 +1,8 @@
 import { Type, type TObject, type TSchema } from 'typebox';
-import { CUSTOM, prose, reference, slug, TAGS, type Field } from './fields.ts';
+import { CUSTOM_FIELDS, prose, reference, slug, TAGS, type Field } from './fields.ts';
 import type { ResourceName } from './names.ts';
 
-/** A record of any resource, as the API shows it. */
+/** A record of any resource in the form of API responses. */
 export type Row = {
   readonly id: string;
   readonly version: number;
@@ -10,121 +10,125 @@ export type Row = {
 };
 
 /**
- * Where its records stand, for rights: at a tenant; at a site too; they are a tenant, a site or a device; they are on
- * a device; or they belong to the platform and are for all who may read inventory.
+ * How the records of a resource get their resource scope. They belong to a tenant; to a tenant and
+ * a site; they are a tenant, a site or a device themselves; they belong to a device; or they are a
+ * catalogue of the platform, which every caller with access to the inventory may read.
  */
-export type Standing =
+export type ScopeKind =
   'tenant' | 'site' | 'isTenant' | 'isSite' | 'isDevice' | 'onDevice' | 'catalogue';
 
-/** Fields whose values together are one record's only; rows in which one of them is null are free of it. */
-export type Unique = readonly string[];
+/** Fields whose values together are unique. Records in which one of them is null are exempt. */
+export type UniqueKey = readonly string[];
 
 export type Resource = {
   name: ResourceName;
-  /** The singular: in events, in the audit trail, in messages. */
+  /** The name of one record in events, in the audit log and in messages. */
   kind: string;
-  /** Prefix of its ids; null where callers choose readable ones. */
-  ids: string | null;
-  standing: Standing;
+  /** The prefix of ids; null when callers choose readable ids. */
+  idPrefix: string | null;
+  scopeKind: ScopeKind;
   fields: Readonly<Record<string, Field>>;
-  unique: readonly Unique[];
-  /** The field that people call a record by. */
-  label: string;
-  /** Fields that a list sorts by, besides the time of creation. */
-  sorts: readonly string[];
-  /** Fields that `q` looks into. */
-  search: readonly string[];
-  /** Fields by which a reference may name a record, besides its id. */
-  names: readonly string[];
-  /** What goes when a record goes. */
+  uniqueKeys: readonly UniqueKey[];
+  /** The field with the display name of a record. */
+  labelField: string;
+  /** The fields that lists sort by, besides the time of creation. */
+  sortFields: readonly string[];
+  /** The fields that the query parameter `q` searches. */
+  searchFields: readonly string[];
+  /** The fields by which a reference can name a record, besides its id. */
+  lookupFields: readonly string[];
+  /** References whose records are deleted together with a record. */
   cascades: readonly { resource: ResourceName; field: string }[];
-  /** References that are emptied when a record goes, with the fields that follow from them. */
-  frees: readonly { resource: ResourceName; field: string; following?: readonly string[] }[];
-  /** References that the rules of the resource see to when a record goes. */
-  handsOn: readonly { resource: ResourceName; field: string }[];
+  /** References that are set to null when a record is deleted, with dependent fields. */
+  setNullOn: readonly { resource: ResourceName; field: string; alsoClears?: readonly string[] }[];
+  /** References that the rules of the resource change when a record is deleted. */
+  reparents: readonly { resource: ResourceName; field: string }[];
 };
 
-type Spec = Pick<Resource, 'name' | 'kind' | 'ids' | 'fields'> & Partial<Resource>;
+type ResourceSpec = Pick<Resource, 'name' | 'kind' | 'idPrefix' | 'fields'> & Partial<Resource>;
 
-/** Declares a resource. Every record has a description, tags, custom fields and, outside catalogues, a tenant. */
-export function resource(spec: Spec): Resource {
-  const standing = spec.standing ?? 'tenant';
+/**
+ * Defines a resource. Every record has a description, tags and custom fields. Records outside
+ * catalogues also have a tenant.
+ */
+export function defineResource(spec: ResourceSpec): Resource {
+  const scopeKind = spec.scopeKind ?? 'tenant';
   const tenant =
-    standing === 'catalogue' || standing === 'isTenant' || standing === 'onDevice'
+    scopeKind === 'catalogue' || scopeKind === 'isTenant' || scopeKind === 'onDevice'
       ? {}
       : { tenantId: reference('tenants') };
   return {
-    unique: [],
-    label: 'name',
-    sorts: ['name'],
-    search: ['name', 'description'],
-    names: ['name'],
+    uniqueKeys: [],
+    labelField: 'name',
+    sortFields: ['name'],
+    searchFields: ['name', 'description'],
+    lookupFields: ['name'],
     cascades: [],
-    frees: [],
-    handsOn: [],
+    setNullOn: [],
+    reparents: [],
     ...spec,
-    standing,
+    scopeKind,
     fields: {
       ...tenant,
       ...spec.fields,
       description: prose(2_000),
       tags: TAGS,
-      customFields: CUSTOM,
+      customFields: CUSTOM_FIELDS,
     },
   };
 }
 
-/** The path of a field's reference that a caller can set. */
-export const writable = ({ fields }: Resource): [string, Field][] =>
+/** The fields that callers can set. */
+export const writableFields = ({ fields }: Resource): [string, Field][] =>
   Object.entries(fields).filter(([, field]) => !field.derived);
 
 const orNull = (schema: TSchema, { nullable }: Field): TSchema =>
   nullable ? Type.Union([schema, Type.Null()]) : schema;
 
-const closed = (properties: Record<string, TSchema>, title: string): TObject =>
+const strictObject = (properties: Record<string, TSchema>, title: string): TObject =>
   Type.Object(properties, { additionalProperties: false, title });
 
 export const titleOf = ({ kind }: Resource): string =>
   kind.replaceAll(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-/** The body of a create: what is left out gets its default. */
+/** The schema of a create request. Missing fields get their defaults. */
 export function createSchema(declared: Resource): TObject {
-  const fields = writable(declared).map(([name, field]) => {
+  const fields = writableFields(declared).map(([name, field]) => {
     const schema = orNull(field.schema, field);
     return [name, field.required ? schema : Type.Optional(schema)];
   });
-  const id = declared.ids === null ? { id: slug() } : {};
-  return closed(
+  const id = declared.idPrefix === null ? { id: slug() } : {};
+  return strictObject(
     { ...id, ...Object.fromEntries(fields) } as Record<string, TSchema>,
     `${titleOf(declared)}Request`,
   );
 }
 
-/** The body of an update: any subset; what is left out stays. */
+/** The schema of an update request: any subset of the fields. Missing fields keep their values. */
 export function updateSchema(declared: Resource): TObject {
-  const fields = writable(declared).map(([name, field]) => [
+  const fields = writableFields(declared).map(([name, field]) => [
     name,
     Type.Optional(orNull(field.schema, field)),
   ]);
-  return closed(
+  return strictObject(
     Object.fromEntries(fields) as Record<string, TSchema>,
     `${titleOf(declared)}Change`,
   );
 }
 
-const answered = ({ type, schema, reference: to }: Field): TSchema => {
+const responseSchema = ({ type, schema, reference: to }: Field): TSchema => {
   if (to !== undefined) return Type.String({ description: `The id of one of ${to}.` });
   return type === 'network' || type === 'address' ? Type.String() : schema;
 };
 
-/** A record as it is answered. */
+/** The schema of a record in a response. */
 export function recordSchema(declared: Resource): TObject {
   const fields = Object.entries(declared.fields).map(([name, field]) => [
     name,
-    orNull(answered(field), field),
+    orNull(responseSchema(field), field),
   ]);
   const time = Type.String({ format: 'date-time' });
-  return closed(
+  return strictObject(
     {
       id: Type.String(),
       ...Object.fromEntries(fields),

@@ -1,9 +1,9 @@
-/** The life of a job: `queued → running → succeeded | failed | cancelled`. */
+/** The statuses of a job: `queued → running → succeeded | failed | cancelled`. */
 export const JOB_STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
 export type FinalJobStatus = 'succeeded' | 'failed' | 'cancelled';
 
-/** What asked for a job. */
+/** What created a job; `id` is the schedule, approval request or webhook. */
 export const JOB_SOURCES = ['api', 'schedule', 'approval', 'webhook', 'system'] as const;
 export type JobSource = { kind: (typeof JOB_SOURCES)[number]; id: string | null };
 
@@ -18,8 +18,11 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export const isFinal = (status: JobStatus): status is FinalJobStatus =>
   status !== 'queued' && status !== 'running';
 
-/** Lines a job type may write in one job; what comes after is left out, and the log says so. */
+/**
+ * Most log lines that a job type can write in one job. Later lines are dropped, and the log says
+ * so.
+ */
 export const MAX_LOG_LINES = 10_000;
 
-/** Bytes of JSON that a result may have. */
+/** Largest result, in bytes of JSON. */
 export const MAX_RESULT_BYTES = 1_048_576;

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 
-/** How often and how soon a failed attempt is tried again. Everything is bounded. */
+/** How often and after which delays a failed attempt is retried. */
 export const RetryPolicy = Type.Object(
   {
     maxAttempts: Type.Integer({
@@ -22,14 +22,16 @@ export const RetryPolicy = Type.Object(
       Type.Array(Type.Number({ minimum: 0.05, maximum: 86_400 }), {
         minItems: 1,
         maxItems: 100,
-        description: 'The waits one by one, the last for all that follow, instead of growing ones.',
+        description:
+          'Delays between attempts, in order; the last one repeats. Replaces the exponential delays.',
       }),
     ),
     jitter: Type.Optional(
       Type.Number({
         minimum: 0,
         maximum: 1,
-        description: 'Up to this part of a wait is added to it at random.',
+        description:
+          'Largest random part that is added to each delay; 0.1 adds up to ten per cent.',
       }),
     ),
   },
@@ -45,21 +47,27 @@ export const DEFAULT_RETRY: RetryPolicy = {
   nonRetryableCodes: [],
 };
 
-/** Milliseconds to wait after attempt number `attempt` (1 is the first) has failed. `chance` is from 0 to 1. */
+/**
+ * Milliseconds between the failure of attempt number `attempt` (1 is the first) and the next
+ * attempt. `random` is from 0 to 1 and scales the jitter.
+ */
 export function retryDelayMs(
   policy: RetryPolicy,
   attempt: number,
-  chance: number = Math.random(),
+  random: number = Math.random(),
 ): number {
   const { intervalsSeconds, jitter = 0 } = policy;
-  const grown = policy.initialIntervalSeconds * policy.backoffCoefficient ** (attempt - 1);
+  const exponentialSeconds =
+    policy.initialIntervalSeconds * policy.backoffCoefficient ** (attempt - 1);
   const seconds = Math.min(
-    intervalsSeconds?.[Math.min(attempt, intervalsSeconds.length) - 1] ?? grown,
+    intervalsSeconds?.[Math.min(attempt, intervalsSeconds.length) - 1] ?? exponentialSeconds,
     policy.maxIntervalSeconds,
   );
-  return Math.round(seconds * (1 + jitter * chance) * 1_000);
+  return Math.round(seconds * (1 + jitter * random) * 1_000);
 }
 
-/** True when another attempt may follow the failure `code` of attempt number `attempt`. */
+/**
+ * True when the policy allows another attempt after attempt number `attempt` failed with `code`.
+ */
 export const mayRetry = (policy: RetryPolicy, attempt: number, code: string): boolean =>
   attempt < policy.maxAttempts && !policy.nonRetryableCodes.includes(code);

@@ -1,29 +1,31 @@
-/** The five fields of a cron expression, in their order. */
+import { assertDefined } from '../shared/assert.ts';
+
+/** The five fields of a cron expression, in order. */
 export const CRON_FIELDS = ['minute', 'hour', 'dayOfMonth', 'month', 'dayOfWeek'] as const;
 export type CronField = (typeof CRON_FIELDS)[number];
 
 /** The values of each field, sorted. Days of the week are 0 (Sunday) to 6. */
 export type Cron = Readonly<Record<CronField, readonly number[]>> & {
-  /** How the two day fields go together, by the rule of Vixie cron: see `daysTogether`. */
+  /** Whether a day must match one of the two day fields or both: see `dayFieldRule`. */
   days: 'either' | 'both';
 };
 
-/** One bad field; `expression` is about the whole. */
+/** An invalid field, or `expression` for an error of the whole expression. */
 export type CronError = { field: CronField | 'expression'; message: string };
 
-type Range = { first: number; last: number; step: number };
-type FieldRule = { min: number; max: number; names: readonly string[]; words: string };
+type ValueRange = { first: number; last: number; step: number };
+type FieldRule = { min: number; max: number; names: readonly string[]; label: string };
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const WEEKDAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
 
-/** `names[i]` stands for `min + i`. */
+/** `names[i]` is the name of the value `min + i`. */
 const RULES: Readonly<Record<CronField, FieldRule>> = {
-  minute: { min: 0, max: 59, names: [], words: 'minute' },
-  hour: { min: 0, max: 23, names: [], words: 'hour' },
-  dayOfMonth: { min: 1, max: 31, names: [], words: 'day of month' },
-  month: { min: 1, max: 12, names: MONTHS, words: 'month' },
-  dayOfWeek: { min: 0, max: 7, names: WEEKDAYS, words: 'day of week' },
+  minute: { min: 0, max: 59, names: [], label: 'minute' },
+  hour: { min: 0, max: 23, names: [], label: 'hour' },
+  dayOfMonth: { min: 1, max: 31, names: [], label: 'day of month' },
+  month: { min: 1, max: 12, names: MONTHS, label: 'month' },
+  dayOfWeek: { min: 0, max: 7, names: WEEKDAYS, label: 'day of week' },
 };
 
 const NICKNAMES: Readonly<Record<string, string>> = {
@@ -36,39 +38,41 @@ const NICKNAMES: Readonly<Record<string, string>> = {
   '@hourly': '0 * * * *',
 };
 
+const KNOWN = Object.keys(NICKNAMES).join(', ');
+
 const MAX_LENGTH = 255;
 
 /** Days that each month can have, from January. */
-const LONGEST = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const MAX_DAYS_IN_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**
- * Reads a cron expression of five fields, or a nickname such as `@daily`: numbers, names, `*`, ranges, steps and lists,
- * as in crontab(5) of Vixie cron; `a/n` stands for a range from `a` to the end of the field, and 7 for Sunday. Returns
- * every bad field.
+ * Parses a cron expression of five fields, or a nickname such as `@daily`, as in crontab(5) of
+ * Vixie cron: numbers, names, `*`, ranges, steps and lists. In addition, `a/n` is a range from `a`
+ * to the end of the field; 7 is Sunday, like 0. Returns all invalid fields, not only the first.
  */
 export function parseCron(text: string): { cron: Cron } | { errors: CronError[] } {
   const expression = text.trim();
   if (expression.length > MAX_LENGTH)
-    return wrong(`must not be longer than ${MAX_LENGTH} characters`);
+    return invalidExpression(`must not be longer than ${MAX_LENGTH} characters`);
   if (expression.startsWith('@')) {
     const fields = NICKNAMES[expression.toLowerCase()];
     return fields === undefined
-      ? wrong(`knows no ${quoted(expression)}, only ${Object.keys(NICKNAMES).join(', ')}`)
+      ? invalidExpression(`has the unknown nickname ${quoted(expression)}; known are ${KNOWN}`)
       : parseFields(fields.split(' '));
   }
   if (/^(CRON_)?TZ=/i.test(expression))
-    return wrong('must not name a time zone: it has a field of its own');
+    return invalidExpression('must not name a time zone; use the field timezone');
   const fields = expression.split(/[ \t]+/);
   if (expression === '' || fields.length !== CRON_FIELDS.length) {
     const count = expression === '' ? 0 : fields.length;
-    return wrong(
+    return invalidExpression(
       `must have five fields (minute, hour, day of month, month, day of week), and has ${count}`,
     );
   }
   return parseFields(fields);
 }
 
-const wrong = (message: string): { errors: CronError[] } => ({
+const invalidExpression = (message: string): { errors: CronError[] } => ({
   errors: [{ field: 'expression', message }],
 });
 
@@ -76,62 +80,59 @@ const quoted = (text: string): string => JSON.stringify(text.slice(0, 40));
 
 function parseFields(texts: readonly string[]): { cron: Cron } | { errors: CronError[] } {
   const errors: CronError[] = [];
+  const textOf = (field: CronField): string =>
+    assertDefined(texts[CRON_FIELDS.indexOf(field)], field);
   const valuesOf = (field: CronField): number[] => {
     try {
-      return valuesIn(RULES[field], texts[CRON_FIELDS.indexOf(field)] ?? '');
+      return parseField(RULES[field], textOf(field));
     } catch (error) {
-      if (!(error instanceof BadField)) throw error;
+      if (!(error instanceof CronFieldError)) throw error;
       errors.push({ field, message: error.message });
       return [];
     }
   };
-  const [minute, hour, dayOfMonth, month, weekdays] = [
-    valuesOf('minute'),
-    valuesOf('hour'),
-    valuesOf('dayOfMonth'),
-    valuesOf('month'),
-    valuesOf('dayOfWeek'),
-  ];
-  if (errors.length > 0) return { errors };
   const cron: Cron = {
-    minute,
-    hour,
-    dayOfMonth,
-    month,
-    dayOfWeek: sorted(weekdays.map((day) => day % 7)),
-    days: daysTogether(texts[2] ?? '', texts[4] ?? ''),
+    minute: valuesOf('minute'),
+    hour: valuesOf('hour'),
+    dayOfMonth: valuesOf('dayOfMonth'),
+    month: valuesOf('month'),
+    dayOfWeek: sorted(valuesOf('dayOfWeek').map((day) => day % 7)),
+    days: dayFieldRule(textOf('dayOfMonth'), textOf('dayOfWeek')),
   };
-  return comesEver(cron)
+  if (errors.length > 0) return { errors };
+  return canEverOccur(cron)
     ? { cron }
     : {
         errors: [
-          { field: 'dayOfMonth', message: `has no day that ${monthsInWords(month)} ever has` },
+          { field: 'dayOfMonth', message: `has no day that exists in ${monthNames(cron.month)}` },
         ],
       };
 }
 
 /**
- * "Both" when a day field begins with a star, so that a field without restriction restricts nothing; "either" when
- * both are restricted (crontab(5); Vixie cron looks at the first character, so that a stepped star counts as one).
+ * `both` when a day field starts with a star, `either` when both fields are restricted
+ * (crontab(5)). Like Vixie cron, this checks only the first character, so that `*` and `*` with a
+ * step are the same.
  */
-const daysTogether = (dayOfMonth: string, dayOfWeek: string): Cron['days'] =>
+const dayFieldRule = (dayOfMonth: string, dayOfWeek: string): Cron['days'] =>
   dayOfMonth.startsWith('*') || dayOfWeek.startsWith('*') ? 'both' : 'either';
 
 const sorted = (values: readonly number[]): number[] => [...new Set(values)].sort((a, b) => a - b);
 
-/** Every month and day comes at some time on every weekday, but for days that the months do not have. */
-const comesEver = ({ dayOfMonth, month, days }: Cron): boolean =>
-  days === 'either' || month.some((m) => dayOfMonth.some((d) => d <= (LONGEST[m - 1] ?? 31)));
+/** False when no selected month has any of the selected days, as for 30 February. */
+const canEverOccur = ({ dayOfMonth, month, days }: Cron): boolean =>
+  days === 'either' ||
+  month.some((m) => dayOfMonth.some((d) => d <= assertDefined(MAX_DAYS_IN_MONTH[m - 1], 'month')));
 
-const monthsInWords = (months: readonly number[]): string =>
-  months.map((m) => (MONTHS[m - 1] ?? '').toUpperCase()).join(', ');
+const monthNames = (months: readonly number[]): string =>
+  months.map((m) => assertDefined(MONTHS[m - 1], 'month').toUpperCase()).join(', ');
 
-/** What is wrong with a field, in words that follow its name. */
-class BadField extends Error {}
+/** The message says what is wrong with a field; it follows the name of the field. */
+class CronFieldError extends Error {}
 
-function valuesIn(rule: FieldRule, text: string): number[] {
-  const values = text.split(',').flatMap((part) => {
-    const { first, last, step } = rangeIn(rule, part);
+function parseField(rule: FieldRule, text: string): number[] {
+  const values = text.split(',').flatMap((item) => {
+    const { first, last, step } = parseRange(rule, item);
     return Array.from(
       { length: Math.floor((last - first) / step) + 1 },
       (_, i) => first + i * step,
@@ -140,57 +141,66 @@ function valuesIn(rule: FieldRule, text: string): number[] {
   return sorted(values);
 }
 
-function rangeIn(rule: FieldRule, part: string): Range {
+function parseRange(rule: FieldRule, item: string): ValueRange {
   const { min, max } = rule;
-  const [range = '', stepText, ...tooMany] = part.split('/');
-  if (part === '' || tooMany.length > 0)
-    throw new BadField(part === '' ? 'has an empty part' : `has two steps in ${quoted(part)}`);
-  const step = stepText === undefined ? 1 : stepIn(rule, stepText, part);
-  // A star on days of the week is 0 to 6: 7 would be Sunday once more.
-  const end = rule.names === WEEKDAYS ? 6 : max;
-  if (range === '*') return { first: min, last: end, step };
+  const [range = '', stepText, ...tooMany] = item.split('/');
+  if (item === '' || tooMany.length > 0)
+    throw new CronFieldError(
+      item === '' ? 'has an empty part' : `has two steps in ${quoted(item)}`,
+    );
+  const step = stepText === undefined ? 1 : parseStep(rule, stepText, item);
+  // A star on the day of the week is 0 to 6: 7 would repeat Sunday.
+  const fieldEnd = rule.names === WEEKDAYS ? 6 : max;
+  if (range === '*') return { first: min, last: fieldEnd, step };
   const [from = '', to, ...more] = range.split('-');
-  if (more.length > 0) throw new BadField(`has ${quoted(range)}, which is no range`);
-  const given = valueIn(rule, from, part);
+  if (more.length > 0) throw new CronFieldError(`has ${quoted(range)}, which is not a range`);
+  const start = parseValue(rule, from, item);
   if (to === undefined)
-    return { first: given, last: stepText === undefined ? given : Math.max(given, end), step };
-  const last = lastDay(rule, given, valueIn(rule, to, part));
-  const first = firstDay(rule, given, last);
+    return { first: start, last: stepText === undefined ? start : Math.max(start, fieldEnd), step };
+  const last = sundayAsLast(rule, start, parseValue(rule, to, item));
+  const first = sundayAsFirst(rule, start, last);
   if (last < first)
-    throw new BadField(
-      `has the range ${quoted(range)}, which ends before it begins; write its two parts, as in ${span(first, end)},${span(min, last)}`,
+    throw new CronFieldError(
+      `has the range ${quoted(range)}, which ends before it starts; ` +
+        `write it as two ranges, as in ${formatRange(first, fieldEnd)},${formatRange(min, last)}`,
     );
   return { first, last, step };
 }
 
-const span = (first: number, last: number): string =>
+const formatRange = (first: number, last: number): string =>
   first === last ? String(first) : `${first}-${last}`;
 
-/** Sunday begins a week as 0 or 7. */
-const firstDay = ({ names }: FieldRule, first: number, last: number): number =>
+/** Sunday as the start of a range may be 0 or 7: `7-2` is `0-2`. */
+const sundayAsFirst = ({ names }: FieldRule, first: number, last: number): number =>
   names === WEEKDAYS && first === 7 && last < 7 ? 0 : first;
 
-/** Sunday ends a week, too: `sat-sun`. */
-const lastDay = ({ names }: FieldRule, first: number, last: number): number =>
+/** Sunday may also end a range: `sat-sun` is `6-7`. */
+const sundayAsLast = ({ names }: FieldRule, first: number, last: number): number =>
   names === WEEKDAYS && last === 0 && first > 0 ? 7 : last;
 
-/** A step beyond the field would be a way to write the first value, and is a mistake more likely: minutes end at 59. */
-function stepIn({ min, max }: FieldRule, text: string, part: string): number {
-  const most = max - min;
-  if (/^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= most) return Number(text);
-  throw new BadField(
-    `has the step ${quoted(text)} in ${quoted(part)}; a step is 1 to ${most} here`,
+/**
+ * A step larger than the field would select the first value only. It is rejected, since it is more
+ * likely a mistake, such as a step of 60 minutes.
+ */
+function parseStep({ min, max }: FieldRule, text: string, item: string): number {
+  const maxStep = max - min;
+  if (/^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= maxStep) return Number(text);
+  throw new CronFieldError(
+    `has the step ${quoted(text)} in ${quoted(item)}; a step is 1 to ${maxStep} here`,
   );
 }
 
-function valueIn({ min, max, names, words }: FieldRule, text: string, part: string): number {
-  const named = names.indexOf(text.toLowerCase());
-  if (named >= 0) return min + named;
-  const allowed = `${words === 'hour' ? 'an' : 'a'} ${words} is ${min} to ${max}${names.length > 0 ? `, or ${names.join(', ')}` : ''}`;
+function parseValue({ min, max, names, label }: FieldRule, text: string, item: string): number {
+  const nameIndex = names.indexOf(text.toLowerCase());
+  if (nameIndex >= 0) return min + nameIndex;
+  const article = label === 'hour' ? 'an' : 'a';
+  const orNames = names.length > 0 ? `, or ${names.join(', ')}` : '';
+  const allowed = `${article} ${label} is ${min} to ${max}${orNames}`;
   if (!/^\d{1,3}$/.test(text))
-    throw new BadField(`has ${quoted(text)} in ${quoted(part)}; ${allowed}`);
+    throw new CronFieldError(`has ${quoted(text)} in ${quoted(item)}; ${allowed}`);
   const value = Number(text);
-  if (value < min || value > max) throw new BadField(`has ${value} in ${quoted(part)}; ${allowed}`);
+  if (value < min || value > max)
+    throw new CronFieldError(`has ${value} in ${quoted(item)}; ${allowed}`);
   return value;
 }
 
@@ -198,7 +208,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** True when the wall clock time is one of the expression's. Times of the wall clock are milliseconds as if it were UTC. */
+/** True when a wall clock time matches. `wallMs` is in milliseconds as if the zone were UTC. */
 export function matchesCron(cron: Cron, wallMs: number): boolean {
   if (wallMs % MINUTE_MS !== 0) return false;
   const wall = new Date(wallMs);
@@ -211,14 +221,17 @@ export function matchesCron(cron: Cron, wallMs: number): boolean {
 
 function matchesDay({ month, dayOfMonth, dayOfWeek, days }: Cron, wall: Date): boolean {
   if (!month.includes(wall.getUTCMonth() + 1)) return false;
-  const [inMonth, inWeek] = [
-    dayOfMonth.includes(wall.getUTCDate()),
-    dayOfWeek.includes(wall.getUTCDay()),
-  ];
-  return days === 'either' ? inMonth || inWeek : inMonth && inWeek;
+  const matchesDayOfMonth = dayOfMonth.includes(wall.getUTCDate());
+  const matchesDayOfWeek = dayOfWeek.includes(wall.getUTCDay());
+  return days === 'either'
+    ? matchesDayOfMonth || matchesDayOfWeek
+    : matchesDayOfMonth && matchesDayOfWeek;
 }
 
-/** Wall clock times of the expression from `fromMs` up to, not including, `toMs`, in their order. */
+/**
+ * Yields the wall clock times that match from `fromMs` (inclusive) to `toMs` (exclusive), in order,
+ * in milliseconds as if the zone were UTC.
+ */
 export function* wallTimes(cron: Cron, fromMs: number, toMs: number): Generator<number> {
   for (
     let dayMs = Math.floor(fromMs / DAY_MS) * DAY_MS;
@@ -238,7 +251,7 @@ export function* wallTimes(cron: Cron, fromMs: number, toMs: number): Generator<
   }
 }
 
-/** The next day that is worth a look: months without any are leapt over. */
+/** The start of the next day, or of the next month when the month of that day does not match. */
 function nextDay({ month }: Cron, dayMs: number): number {
   const next = new Date(dayMs + DAY_MS);
   if (month.includes(next.getUTCMonth() + 1)) return next.getTime();

@@ -1,23 +1,28 @@
 import { LRUCache } from 'lru-cache';
 import { parseCron, type Cron } from './cron.ts';
-import { nextDue, type Timing } from './occurrences.ts';
+import {
+  nextOccurrence,
+  upcomingOccurrences,
+  type Timing,
+  type UpcomingOccurrence,
+} from './occurrences.ts';
 
-/** What happens to a time due while a job of the schedule has not ended. */
+/** What happens to an occurrence while a job of the schedule is unfinished. */
 export const OVERLAP_POLICIES = ['skip', 'bufferOne', 'allowAll', 'cancelOther'] as const;
 export type OverlapPolicy = (typeof OVERLAP_POLICIES)[number];
 
-/** What a run is for: a time due, somebody's wish, or a time of the past that was asked for. */
-export const RUN_KINDS = ['due', 'trigger', 'backfill'] as const;
+/** What a run is for: an occurrence, a request to run now, or a requested past occurrence. */
+export const RUN_KINDS = ['scheduled', 'trigger', 'backfill'] as const;
 export type RunKind = (typeof RUN_KINDS)[number];
 
-/** What became of a run; one that is buffered waits for a job of the schedule to end. */
+/** The outcome of a run. A `buffered` run waits for a job of the schedule to end. */
 export const RUN_OUTCOMES = ['fired', 'skipped', 'failed', 'buffered'] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
-/** Why a run made no job. */
+/** Why a run created no job. */
 export const RUN_REASONS = [
   'overlap',
-  'disabled',
+  'paused',
   'missed',
   'changed',
   'deleted',
@@ -30,16 +35,16 @@ export type RunReason = (typeof RUN_REASONS)[number];
 
 export const DEFAULT_CATCHUP_SECONDS = 60;
 
-/** Temporal takes no shorter window. */
+/** The shortest catch-up window that Temporal accepts. */
 export const MIN_CATCHUP_SECONDS = 10;
 export const MAX_CATCHUP_SECONDS = 31_536_000;
 export const MAX_JITTER_SECONDS = 86_400;
 export const MAX_BACKFILL = 1_000;
 
 /** The job type of a backfill. */
-export const BACKFILL = 'schedule.backfill';
+export const BACKFILL_JOB = 'schedule.backfill';
 
-/** What says when a schedule is due. */
+/** The fields of a schedule that determine its occurrences. Both bounds are inclusive. */
 export type TimingFields = {
   cronExpression: string;
   timezone: string;
@@ -47,58 +52,83 @@ export type TimingFields = {
   endAt: Date | null;
 };
 
-const crons = new LRUCache<string, Cron>({ max: 5_000 });
+const cronCache = new LRUCache<string, Cron>({ max: 5_000 });
 
-/** When a schedule that was checked before it was saved is due. */
+/**
+ * The parsed timing of a saved schedule. The expression was validated before it was saved, so an
+ * expression that cannot be parsed throws.
+ */
 export function timingOf({ cronExpression, timezone, startAt, endAt }: TimingFields): Timing {
-  const known = crons.get(cronExpression);
-  if (known) return { cron: known, timezone, startAt, endAt };
+  const cached = cronCache.get(cronExpression);
+  if (cached) return { cron: cached, timezone, startAt, endAt };
   const parsed = parseCron(cronExpression);
   if ('errors' in parsed)
     throw new Error(`A saved cron expression cannot be read: ${cronExpression}`);
-  crons.set(cronExpression, parsed.cron);
+  cronCache.set(cronExpression, parsed.cron);
   return { cron: parsed.cron, timezone, startAt, endAt };
 }
 
-type Counted = { maxRuns: number | null; runCount: number };
+type RunLimit = { maxRuns: number | null; runCount: number };
 
-/** The first time due after `after`; null for a schedule that has made as many jobs as it may, or has ended. */
-export const nextDueOf = (
-  schedule: TimingFields & Counted,
+/**
+ * The first occurrence after `after`, exclusive. Null when `runCount` has reached `maxRuns`, or
+ * when the expression yields none before `endAt`.
+ */
+export const nextOccurrenceOf = (
+  schedule: TimingFields & RunLimit,
   after: Date,
   runCount: number = schedule.runCount,
 ): Date | null =>
   schedule.maxRuns !== null && runCount >= schedule.maxRuns
     ? null
-    : nextDue(timingOf(schedule), after);
+    : nextOccurrence(timingOf(schedule), after);
 
-type Window = { catchupWindowSeconds: number; jitterSeconds: number };
+/**
+ * The next `count` occurrences of a schedule after `now`, together with the wall clock times that a
+ * clock change skips between them. None for a schedule that is paused or has ended.
+ */
+export function upcomingOf(
+  schedule: TimingFields & RunLimit & { enabled: boolean; nextDueAt: Date | null },
+  now: Date,
+  count: number,
+): UpcomingOccurrence[] {
+  if (!schedule.enabled || schedule.nextDueAt === null) return [];
+  const remaining =
+    schedule.maxRuns === null ? count : Math.min(count, schedule.maxRuns - schedule.runCount);
+  return remaining > 0 ? upcomingOccurrences(timingOf(schedule), now, remaining) : [];
+}
 
-/** True when it is too late for a time due: what comes then is not caught up. */
+type CatchUpWindow = { catchupWindowSeconds: number; jitterSeconds: number };
+
+/**
+ * True when `dueAt` is older than catch-up window and jitter together: it must not run any more.
+ */
 export const isMissed = (
-  { catchupWindowSeconds, jitterSeconds }: Window,
+  { catchupWindowSeconds, jitterSeconds }: CatchUpWindow,
   dueAt: Date,
   now: Date,
 ): boolean => now.getTime() - dueAt.getTime() > (catchupWindowSeconds + jitterSeconds) * 1_000;
 
-/** How much the clocks of Temporal and of a worker may differ; what is due later than that is not due yet. */
+/** How much the clocks of Temporal and of a worker may differ. */
 const CLOCK_SKEW_MS = 5_000;
 
-export const isAhead = (dueAt: Date, now: Date): boolean =>
+/** True when `dueAt` is in the future, even with clocks that differ. */
+export const isInFuture = (dueAt: Date, now: Date): boolean =>
   dueAt.getTime() > now.getTime() + CLOCK_SKEW_MS;
 
-/** What is later than this beyond its jitter was caught up: no process, or no Temporal, was there in time. */
-const PUNCTUAL_MS = 10_000;
+/** A run decided later than this after its scheduled time and jitter counts as caught up. */
+const CAUGHT_UP_AFTER_MS = 10_000;
 
+/** True when no process, or no Temporal, was available at the scheduled time of a run. */
 export const isCaughtUp = (jitterSeconds: number, dueAt: Date, decidedAt: Date): boolean =>
-  decidedAt.getTime() - dueAt.getTime() > jitterSeconds * 1_000 + PUNCTUAL_MS;
+  decidedAt.getTime() - dueAt.getTime() > jitterSeconds * 1_000 + CAUGHT_UP_AFTER_MS;
 
-/** Seconds that Temporal has to fire, after which whoever looks at the record does it. */
-export const SETTLE_SECONDS = 5;
+/** Seconds that Temporal has to start a run, after which catch-up runs it from the record. */
+export const CATCH_UP_DELAY_SECONDS = 5;
 
 export type ScheduleState = 'active' | 'paused' | 'ended';
 
-/** A schedule that has no time due any more has ended. */
+/** The state of a schedule; one without a next occurrence has ended. */
 export const stateOf = ({
   enabled,
   nextDueAt,

@@ -1,34 +1,36 @@
 import { BUILT_IN_ROLES } from '../access/roles.ts';
 import { grantAtTenant, NO_RIGHTS, PLATFORM, type Rights } from '../access/scope.ts';
 
-/** A claimed `Idempotency-Key`; the commit of the request marks it as done in its own transaction. */
+/**
+ * A claimed `Idempotency-Key`. The commit of the request marks it as done, in the same transaction.
+ */
 export type IdempotencyClaim = {
   actorId: string;
   tenantId: string;
   key: string;
-  /** Until when the claim holds; it also tells this claim from a later one of the same key. */
+  /** When the claim expires. It also distinguishes this claim from a later one of the same key. */
   leaseUntil: Date;
 };
 
-/** Someone who asks for something, and through what. */
+/** The sender of a request, and how it was authenticated. */
 export type Caller = {
   kind: 'gateway' | 'session' | 'anonymous' | 'system';
-  /** A user's id, or what the gateway says. */
+  /** The id of a user, or the actor id from the gateway. */
   actorId: string;
-  /** Where new records of this caller stand. */
+  /** The tenant of records that this caller creates. */
   tenantId: string;
   rights: Rights;
-  /** The session of a caller who has one. */
+  /** The session, if the caller signed in. */
   session?: { id: string; mustChangePassword: boolean };
   requestId: string;
-  /** Address of the peer, for the audit trail. */
+  /** Network address of the client, for the audit log. */
   address: string | null;
   idempotency?: IdempotencyClaim;
 };
 
 /**
- * Who a job acts for. Of a user the id is enough: what they may do is looked up when the job runs. A gateway's
- * word holds for the job as it was given.
+ * The principal that a job acts for. The rights of a user are read when the job runs. For callers
+ * authenticated by a gateway, the roles sent with the original request are kept.
  */
 export type Authority =
   | { actorId: string; userId: string }
@@ -37,7 +39,9 @@ export type Authority =
 const adminRole = BUILT_IN_ROLES.get('platform-admin');
 const SYSTEM_RIGHTS: Rights = { grants: adminRole ? [grantAtTenant(adminRole, PLATFORM)] : [] };
 
-/** The platform itself, for what no person asked for: a workflow's own steps, the reconciler. */
+/**
+ * The platform itself, for changes that no person requested: workflow steps and the reconcilers.
+ */
 export const systemCaller = (tenantId: string, requestId: string): Caller => ({
   kind: 'system',
   actorId: 'system',
@@ -47,7 +51,7 @@ export const systemCaller = (tenantId: string, requestId: string): Caller => ({
   address: null,
 });
 
-/** Somebody of whom nothing is known but where the request came from. */
+/** An unauthenticated caller. */
 export const anonymousCaller = ({
   requestId,
   address,

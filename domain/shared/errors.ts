@@ -1,4 +1,4 @@
-/** Every way in which a request can fail, as a caller sees it. The HTTP status of each is in `api/kit/problem.ts`. */
+/** Every error code of the API. `api/http/problem.ts` has the HTTP status of each. */
 export type ErrorCode =
   | 'invalid_request'
   | 'identity_required'
@@ -10,29 +10,29 @@ export type ErrorCode =
   | 'method_not_allowed'
   | 'conflict'
   | 'in_use'
-  | 'no_room'
+  | 'prefix_exhausted'
   | 'allocation_refused'
   | 'limit_reached'
   | 'webhook_disabled'
   | 'delivery_pending'
   | 'built_in'
   | 'last_administrator'
-  | 'not_local'
+  | 'external_account'
   | 'own_account'
-  | 'version_stale'
-  | 'version_required'
-  | 'job_finished'
-  | 'job_not_finished'
+  | 'version_conflict'
+  | 'if_match_required'
+  | 'job_already_finished'
+  | 'job_still_running'
   | 'job_not_retryable'
   | 'schedule_busy'
-  | 'schedule_cannot_run'
+  | 'schedule_not_runnable'
   | 'self_approval'
   | 'not_assigned'
   | 'not_requester'
   | 'already_decided'
   | 'approval_closed'
-  | 'content_changed'
-  | 'execution_begun'
+  | 'content_mismatch'
+  | 'execution_started'
   | 'backup_busy'
   | 'backup_not_ready'
   | 'restore_invalid'
@@ -48,14 +48,17 @@ export type ErrorCode =
   | 'unavailable'
   | 'internal';
 
-/** Where the bad value stood. */
-export type FieldPlace = 'body' | 'query' | 'path' | 'header';
+/** The part of the request that has the invalid value. */
+export type FieldLocation = 'body' | 'query' | 'path' | 'header';
 
 /** One bad field: `pointer` is a JSON Pointer (RFC 6901) inside `in`. */
-export type FieldError = { in: FieldPlace; pointer: string; code: string; message: string };
+export type FieldError = { in: FieldLocation; pointer: string; code: string; message: string };
 
-/** A record that stands against a change, where the caller may see it. */
-export type Conflict = {
+/**
+ * A conflict of a change with another record. `id` is null when the caller must not see that
+ * record.
+ */
+export type RecordConflict = {
   pointer: string | null;
   code: string;
   message: string;
@@ -63,9 +66,9 @@ export type Conflict = {
   id: string | null;
 };
 
-type ErrorExtra = {
+type ErrorDetails = {
   errors?: readonly FieldError[];
-  conflicts?: readonly Conflict[];
+  conflicts?: readonly RecordConflict[];
   retryAfterSeconds?: number;
   allow?: readonly string[];
   report?: object;
@@ -74,9 +77,9 @@ type ErrorExtra = {
 /** An expected failure. `message` is shown to the caller, so it never holds a secret. */
 export class AppError extends Error {
   readonly code: ErrorCode;
-  readonly extra: ErrorExtra;
+  readonly extra: ErrorDetails;
 
-  constructor(code: ErrorCode, detail: string, extra: ErrorExtra = {}) {
+  constructor(code: ErrorCode, detail: string, extra: ErrorDetails = {}) {
     super(detail);
     this.name = 'AppError';
     this.code = code;
@@ -84,13 +87,13 @@ export class AppError extends Error {
   }
 }
 
-/** `invalid_request` for one field; several at once go through `invalidFields`. */
+/** `invalid_request` for one field. */
 export const invalidField = (
-  place: FieldPlace,
+  location: FieldLocation,
   pointer: string,
   code: string,
   message: string,
-): AppError => invalidFields([{ in: place, pointer, code, message }]);
+): AppError => invalidFields([{ in: location, pointer, code, message }]);
 
 /** `invalid_request` that names every bad field. */
 export const invalidFields = (errors: readonly FieldError[]): AppError =>
@@ -109,14 +112,14 @@ export const invalidFields = (errors: readonly FieldError[]): AppError =>
 export const notFound = (what: string, id: string): AppError =>
   new AppError('not_found', `No ${what} with id ${id}.`);
 
-/** `version_stale`: `If-Match` named another version than the record has. */
-export const staleVersion = (version: number): AppError =>
+/** `version_conflict`: `If-Match` named another version than the record has. */
+export const versionConflict = (version: number): AppError =>
   new AppError(
-    'version_stale',
+    'version_conflict',
     `The record has changed since it was read; its version is now ${version}.`,
   );
 
-/** Throws `version_stale` when a version was asked for and it is not the record's. */
+/** Throws `version_conflict` when a version was asked for and it is not the record's. */
 export function checkVersion(record: { version: number }, expected: number | undefined): void {
-  if (expected !== undefined && expected !== record.version) throw staleVersion(record.version);
+  if (expected !== undefined && expected !== record.version) throw versionConflict(record.version);
 }

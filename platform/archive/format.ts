@@ -1,50 +1,52 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The archive of a backup, format 1 (docs/archive-format.md). A preamble in the clear says how to read the rest; after it
- * come frames, each compressed with zstd (RFC 8878) and sealed with AES-256-GCM under a key of this archive alone. The
- * last frame is the manifest. The nonce of a frame is its number, and its head and the hash of the preamble go into
- * the seal: a frame that is changed, moved, repeated, left out or of another archive does not open.
+ * The archive of a backup, format 1 (docs/archive-format.md). An unencrypted preamble describes the
+ * rest. The frames after it are compressed with zstd (RFC 8878) and encrypted with AES-256-GCM,
+ * with a key that only this archive uses. The last frame is the manifest. The nonce of a frame is
+ * its number; its head and the hash of the preamble are authenticated. So a frame that was
+ * modified, moved, repeated, omitted or taken from another archive does not decrypt.
  */
 export const MAGIC = Buffer.from('HOLDFAST');
 export const FORMAT = 1;
 
-/** Bytes of rows in a frame, before they are compressed. */
+/** Maximum size of the rows in a frame, before compression. */
 export const FRAME_BYTES = 1 << 20;
-/** What is longer was not written by us, and is not read into memory. */
+/** Maximum size of an encrypted frame. A larger one is rejected before it is read. */
 export const MAX_SEALED_BYTES = 2 * FRAME_BYTES;
 export const MAX_HEADER_BYTES = 1 << 20;
 
 /** Magic, format version, length of the header. */
 export const PREAMBLE_BYTES = MAGIC.length + 2 + 4;
-/** Kind, table, number, length of what is sealed. */
+/** Kind, table, number, length of the encrypted part. */
 export const FRAME_HEAD_BYTES = 1 + 2 + 4 + 4;
 export const TAG_BYTES = 16;
 
 export type FrameKind = 'rows' | 'manifest';
 const KINDS: readonly FrameKind[] = ['rows', 'manifest'];
 
-/** How rows are written: PostgreSQL's COPY text, or one JSON object a line. */
+/** Format of rows: `snapshot` is PostgreSQL's COPY text, `portable` one JSON object per line. */
 export type Engine = 'snapshot' | 'portable';
 
-/** A table in an archive; columns that PostgreSQL works out are not among its columns. */
+/** A table in an archive. Generated columns are not among `columns`. */
 export type ArchivedTable = { section: string; name: string; columns: string[] };
 
-/** In the clear, so that it can be read without the key; it holds nothing of the records. */
+/** The unencrypted description of an archive. It has no data of records. */
 export type ArchiveHeader = {
   backupId: string;
   tenantId: string;
   engine: Engine;
-  /** The last migration of the schema from which the rows come. */
+  /** Name of the last migration of the database that was backed up. */
   schemaVersion: string;
   appVersion: string;
   createdAt: string;
   mode: 'full' | 'partial';
-  /** The sections that were asked for, and those that came along because they are referred to. */
+  /** The requested sections. */
   sections: string[];
+  /** Sections that are included because the requested ones refer to them. */
   includes: string[];
   tables: ArchivedTable[];
-  /** The key of the frames, sealed under the master key `id`. */
+  /** The key of the frames, encrypted with the master key `id`. */
   key: { id: string; sealed: string };
 };
 
@@ -56,18 +58,22 @@ export type TableSummary = {
   sha256: string;
 };
 
-/** What is in the archive, known when all of it is written. */
+/** Contents of an archive, written at its end. */
 export type ArchiveManifest = {
   backupId: string;
   tables: TableSummary[];
   sections: { name: string; rows: number; sha256: string }[];
   rows: number;
-  /** Frames before this one. */
+  /** Number of frames before the manifest. */
   frames: number;
 };
 
 export type ArchiveErrorCode =
-  'not_an_archive' | 'format_newer' | 'archive_damaged' | 'archive_cut_off' | 'master_key_missing';
+  | 'not_an_archive'
+  | 'format_too_new'
+  | 'archive_damaged'
+  | 'archive_truncated'
+  | 'master_key_missing';
 
 /** Why an archive cannot be read. */
 export class ArchiveError extends Error {
@@ -80,7 +86,7 @@ export class ArchiveError extends Error {
   }
 }
 
-/** The first bytes of an archive. */
+/** Returns the preamble: magic, format, length of the header, header. */
 export function writePreamble(header: ArchiveHeader): Buffer {
   const json = Buffer.from(JSON.stringify(header));
   const fixed = Buffer.alloc(PREAMBLE_BYTES);
@@ -90,14 +96,14 @@ export function writePreamble(header: ArchiveHeader): Buffer {
   return Buffer.concat([fixed, json]);
 }
 
-/** The length of the header, from the fixed part of a preamble. Errors: `ArchiveError`. */
-export function headerBytes(fixed: Buffer): number {
+/** Returns the length of the header, from the fixed part of the preamble. Error: `ArchiveError`. */
+export function headerLength(fixed: Buffer): number {
   if (!fixed.subarray(0, MAGIC.length).equals(MAGIC))
-    throw new ArchiveError('not_an_archive', 'This is not an archive of Holdfast.');
+    throw new ArchiveError('not_an_archive', 'This is not a Holdfast archive.');
   const format = fixed.readUInt16BE(MAGIC.length);
   if (format > FORMAT)
     throw new ArchiveError(
-      'format_newer',
+      'format_too_new',
       `The archive has format ${format}; this version reads up to ${FORMAT}.`,
     );
   const length = fixed.readUInt32BE(MAGIC.length + 2);
@@ -108,6 +114,7 @@ export function headerBytes(fixed: Buffer): number {
 
 export type FrameHead = { kind: FrameKind; table: number; number: number; sealedBytes: number };
 
+/** Returns the head of a frame. */
 export function writeFrameHead({ kind, table, number, sealedBytes }: FrameHead): Buffer {
   const head = Buffer.alloc(FRAME_HEAD_BYTES);
   head.writeUInt8(KINDS.indexOf(kind) + 1, 0);
@@ -117,7 +124,7 @@ export function writeFrameHead({ kind, table, number, sealedBytes }: FrameHead):
   return head;
 }
 
-/** Error: `archive_damaged`. */
+/** Parses the head of a frame. Error: `archive_damaged`. */
 export function readFrameHead(head: Buffer): FrameHead {
   const kind = KINDS[head.readUInt8(0) - 1];
   const frame = {
@@ -130,29 +137,30 @@ export function readFrameHead(head: Buffer): FrameHead {
   return { kind, ...frame };
 }
 
-/** The nonce of a frame: no key seals two frames of one number. */
-export function nonceOf(number: number): Buffer {
+/** Returns the nonce of a frame. A key never encrypts two frames with the same number. */
+export function frameNonce(number: number): Buffer {
   const nonce = Buffer.alloc(12);
   nonce.writeUInt32BE(number, 8);
   return nonce;
 }
 
-/** What a frame is bound to: its archive and its place in it. */
-export const bindingOf = (preambleHash: Buffer, head: Buffer): Buffer =>
+/** Returns the data that is authenticated with a frame: its archive and its head. */
+export const additionalDataOf = (preambleHash: Buffer, head: Buffer): Buffer =>
   Buffer.concat([preambleHash, head]);
 
 const NEWLINE = 0x0a;
 
-/** How many rows there are in a piece of a table, a line each. */
+/** Counts the rows in a part of a table, one per line. */
 export function countLines(bytes: Buffer): number {
   let lines = 0;
   for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) lines += 1;
   return lines;
 }
 
+/** SHA-256. */
 export const hashOf = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest();
 
-/** The hash of a section: of the names and hashes of its tables, in their order. */
+/** Returns the hash of a section: SHA-256 of the names and hashes of its tables, in order. */
 export const sectionHash = (tables: readonly TableSummary[]): string =>
   createHash('sha256')
     .update(tables.map(({ name, sha256 }) => `${name} ${sha256}\n`).join(''))

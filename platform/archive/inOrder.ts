@@ -1,22 +1,22 @@
-/** Maps a stream, `atOnce` items at a time; what comes out has the order of what went in. */
-export async function* inOrder<A, B>(
+/** Maps the items of a stream, `concurrency` of them concurrently. The results keep the order. */
+export async function* mapInOrder<A, B>(
   source: AsyncIterable<A>,
-  atOnce: number,
+  concurrency: number,
   map: (item: A) => Promise<B>,
 ): AsyncGenerator<B> {
-  const underWay: Promise<B>[] = [];
+  const inFlight: Promise<B>[] = [];
   try {
     for await (const item of source) {
       const mapped = map(item);
-      // Its failure is met when its turn comes.
+      // The failure is thrown when the result is awaited below.
       mapped.catch(() => undefined);
-      underWay.push(mapped);
-      const next = underWay.length >= atOnce ? underWay.shift() : undefined;
+      inFlight.push(mapped);
+      const next = inFlight.length >= concurrency ? inFlight.shift() : undefined;
       if (next) yield await next;
     }
-    for (let next = underWay.shift(); next; next = underWay.shift()) yield await next;
+    for (let next = inFlight.shift(); next; next = inFlight.shift()) yield await next;
   } finally {
-    // Whoever stops early does not ask for the rest.
-    await Promise.allSettled(underWay);
+    // If the consumer stops early, the remaining results are not awaited anywhere else.
+    await Promise.allSettled(inFlight);
   }
 }

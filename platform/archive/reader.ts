@@ -3,13 +3,13 @@ import { promisify } from 'node:util';
 import { constants, zstdDecompress } from 'node:zlib';
 import {
   ArchiveError,
-  bindingOf,
+  additionalDataOf,
   countLines,
   FRAME_BYTES,
   FRAME_HEAD_BYTES,
   hashOf,
-  headerBytes,
-  nonceOf,
+  headerLength,
+  frameNonce,
   PREAMBLE_BYTES,
   readFrameHead,
   sectionHash,
@@ -19,109 +19,119 @@ import {
   type FrameHead,
   type TableSummary,
 } from './format.ts';
-import { inOrder } from './inOrder.ts';
+import { mapInOrder } from './inOrder.ts';
 
 const decompress = promisify(zstdDecompress);
-const AT_ONCE = 4;
+const CONCURRENCY = 4;
 
-/** Gives the key of an archive's frames. Error: `ArchiveError` with `master_key_missing` or `archive_damaged`. */
+/**
+ * Decrypts the key of the frames. Error: `ArchiveError` (`master_key_missing`, `archive_damaged`).
+ */
 export type Unseal = (header: ArchiveHeader) => Buffer;
 
 /**
- * What reading an archive gives, in this order: its header; its rows, which have been authenticated, piece by piece and table
- * by table; its manifest, when all of it was there and is what was written.
+ * The parts of an archive in the order in which they are read: the header; the authenticated rows,
+ * table by table, in chunks; the manifest, once the archive is known to be complete.
  */
 export type ArchivePart =
   | { kind: 'header'; header: ArchiveHeader }
   | { kind: 'rows'; table: number; bytes: Buffer }
   | { kind: 'manifest'; manifest: ArchiveManifest };
 
-const damaged = (what: string) =>
+const damagedError = (what: string) =>
   new ArchiveError('archive_damaged', `The archive is damaged: ${what}.`);
 
-/** Takes a stream in pieces of the sizes that are asked for. */
-function puller(source: AsyncIterable<Uint8Array>) {
+/** Reads a stream in chunks of requested sizes. */
+function createByteReader(source: AsyncIterable<Uint8Array>) {
   const iterator = source[Symbol.asyncIterator]();
-  let [held, heldBytes]: [Buffer[], number] = [[], 0];
+  let [chunks, bufferedBytes]: [Buffer[], number] = [[], 0];
 
   async function fill(bytes: number): Promise<void> {
-    while (heldBytes < bytes) {
+    while (bufferedBytes < bytes) {
       const next = await iterator.next();
       if (next.done) return;
-      held.push(Buffer.from(next.value));
-      heldBytes += next.value.length;
+      chunks.push(Buffer.from(next.value));
+      bufferedBytes += next.value.length;
     }
   }
 
   return {
-    /** Exactly so many bytes. Error: `archive_cut_off`. */
-    async take(bytes: number): Promise<Buffer> {
+    /** Reads exactly `bytes` bytes. Error: `archive_truncated`. */
+    async read(bytes: number): Promise<Buffer> {
       await fill(bytes);
-      if (heldBytes < bytes)
-        throw new ArchiveError('archive_cut_off', 'The archive ends too early.');
-      const all = held.length === 1 && held[0] ? held[0] : Buffer.concat(held);
-      [held, heldBytes] = [[all.subarray(bytes)], heldBytes - bytes];
+      if (bufferedBytes < bytes)
+        throw new ArchiveError('archive_truncated', 'The archive ends too early.');
+      const all = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
+      [chunks, bufferedBytes] = [[all.subarray(bytes)], bufferedBytes - bytes];
       return all.subarray(0, bytes);
     },
-    /** True when there is nothing more. */
-    async ended(): Promise<boolean> {
+    /** Resolves to true if the stream has no more bytes. */
+    async isAtEnd(): Promise<boolean> {
       await fill(1);
-      return heldBytes === 0;
+      return bufferedBytes === 0;
     },
     close: async (): Promise<void> => void (await iterator.return?.()),
   };
 }
 
-type Puller = ReturnType<typeof puller>;
-type Sealed = { head: FrameHead; headBytes: Buffer; sealed: Buffer };
+type ByteReader = ReturnType<typeof createByteReader>;
+type SealedFrame = { head: FrameHead; headBytes: Buffer; sealed: Buffer };
 
-/** The frames up to the manifest, as they lie in the archive. */
-async function* sealedFrames(pull: Puller): AsyncGenerator<Sealed> {
+/**
+ * Reads the encrypted frames up to the manifest. Errors: `archive_damaged`, `archive_truncated`.
+ */
+async function* sealedFrames(reader: ByteReader): AsyncGenerator<SealedFrame> {
   for (let number = 0; ; number++) {
-    const headBytes = await pull.take(FRAME_HEAD_BYTES);
+    const headBytes = await reader.read(FRAME_HEAD_BYTES);
     const head = readFrameHead(headBytes);
     if (head.number !== number)
-      throw damaged(`frame ${head.number} stands where frame ${number} belongs`);
-    yield { head, headBytes, sealed: await pull.take(head.sealedBytes) };
+      throw damagedError(`it has frame ${head.number} in the position of frame ${number}`);
+    yield { head, headBytes, sealed: await reader.read(head.sealedBytes) };
     if (head.kind === 'manifest') return;
   }
 }
 
-/** Rows are seldom more than so many times as long as compressed; what does not fit takes another round through the thread pool. */
-const RATIO = 16;
-const roomFor = ({ length }: Buffer): number =>
-  Math.min(FRAME_BYTES, Math.max(constants.Z_DEFAULT_CHUNK, RATIO * length));
+/**
+ * Typical upper bound of the compression ratio. It sizes the output buffer: each further buffer
+ * costs a round trip to the thread pool.
+ */
+const EXPANSION_RATIO = 16;
+const outputChunkSize = ({ length }: Buffer): number =>
+  Math.min(FRAME_BYTES, Math.max(constants.Z_DEFAULT_CHUNK, EXPANSION_RATIO * length));
 
-async function openFrame(
+async function decryptFrame(
   key: Buffer,
   preambleHash: Buffer,
-  { head, headBytes, sealed }: Sealed,
+  { head, headBytes, sealed }: SealedFrame,
 ): Promise<{ head: FrameHead; bytes: Buffer }> {
-  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(head.number), {
+  const decipher = createDecipheriv('aes-256-gcm', key, frameNonce(head.number), {
     authTagLength: TAG_BYTES,
   });
-  decipher.setAAD(bindingOf(preambleHash, headBytes)).setAuthTag(sealed.subarray(-TAG_BYTES));
+  decipher
+    .setAAD(additionalDataOf(preambleHash, headBytes))
+    .setAuthTag(sealed.subarray(-TAG_BYTES));
   let compressed: Buffer;
   try {
     compressed = Buffer.concat([decipher.update(sealed.subarray(0, -TAG_BYTES)), decipher.final()]);
   } catch {
-    throw damaged(`frame ${head.number} does not open`);
+    throw damagedError(`frame ${head.number} cannot be decrypted`);
   }
-  // Authenticated, so it is what was written; the bound is for what a holder of the key may have made.
+  // The data is authentic; the limit guards against archives that a holder of the key has forged.
   const bytes = await decompress(compressed, {
     maxOutputLength: FRAME_BYTES,
-    chunkSize: roomFor(compressed),
+    chunkSize: outputChunkSize(compressed),
   }).catch(() => {
-    throw damaged(`frame ${head.number} cannot be decompressed`);
+    throw damagedError(`frame ${head.number} cannot be decompressed`);
   });
   return { head, bytes };
 }
 
-const isText = (value: unknown): value is string => typeof value === 'string';
-const areTexts = (value: unknown): value is string[] => Array.isArray(value) && value.every(isText);
+const isString = (value: unknown): value is string => typeof value === 'string';
+const areStrings = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every(isString);
 
-/** An identifier that may stand in SQL; names of tables and columns come from the archive. */
-const NAME = /^[a-z][a-z0-9_]{0,62}$/;
+/** Names of tables and columns, which become part of SQL statements. */
+const IDENTIFIER = /^[a-z][a-z0-9_]{0,62}$/;
 
 function isHeader(value: unknown): value is ArchiveHeader {
   if (typeof value !== 'object' || value === null) return false;
@@ -139,23 +149,23 @@ function isHeader(value: unknown): value is ArchiveHeader {
     key,
   } = value as Record<string, unknown>;
   if (
-    ![backupId, tenantId, schemaVersion, appVersion, createdAt].every(isText) ||
-    !areTexts(sections) ||
-    !areTexts(includes)
+    ![backupId, tenantId, schemaVersion, appVersion, createdAt].every(isString) ||
+    !areStrings(sections) ||
+    !areStrings(includes)
   )
     return false;
   if ((engine !== 'snapshot' && engine !== 'portable') || (mode !== 'full' && mode !== 'partial'))
     return false;
   const { id, sealed } = (key ?? {}) as Record<string, unknown>;
-  if (!isText(id) || !isText(sealed) || !Array.isArray(tables)) return false;
+  if (!isString(id) || !isString(sealed) || !Array.isArray(tables)) return false;
   return tables.every((table: unknown) => {
     const { section, name, columns } = (table ?? {}) as Record<string, unknown>;
     return (
-      isText(section) &&
-      isText(name) &&
-      NAME.test(name) &&
-      areTexts(columns) &&
-      columns.every((column) => NAME.test(column))
+      isString(section) &&
+      isString(name) &&
+      IDENTIFIER.test(name) &&
+      areStrings(columns) &&
+      columns.every((column) => IDENTIFIER.test(column))
     );
   });
 }
@@ -165,23 +175,23 @@ function parseHeader(bytes: Buffer): ArchiveHeader {
   try {
     value = JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw damaged('its header is no JSON');
+    throw damagedError('its header is not JSON');
   }
-  if (!isHeader(value)) throw damaged('its header is not complete');
+  if (!isHeader(value)) throw damagedError('its header is not complete');
   return value;
 }
 
-/** Counts and hashes what is read, to be compared with the manifest. */
+/** Counts and hashes the rows that are read, to be compared with the manifest. */
 function createTally(header: ArchiveHeader) {
-  const seen: { rows: number; bytes: number; hash: Hash }[] = header.tables.map(() => ({
+  const totals: { rows: number; bytes: number; hash: Hash }[] = header.tables.map(() => ({
     rows: 0,
     bytes: 0,
     hash: createHash('sha256'),
   }));
   return {
     add(table: number, bytes: Buffer): void {
-      const entry = seen[table];
-      if (!entry) throw damaged(`there is no table ${table}`);
+      const entry = totals[table];
+      if (!entry) throw damagedError(`its header has no table ${table}`);
       entry.rows += countLines(bytes);
       entry.bytes += bytes.length;
       entry.hash.update(bytes);
@@ -190,9 +200,9 @@ function createTally(header: ArchiveHeader) {
       header.tables.map(({ section, name }, at) => ({
         section,
         name,
-        rows: seen[at]?.rows ?? 0,
-        bytes: seen[at]?.bytes ?? 0,
-        sha256: seen[at]?.hash.digest('hex') ?? '',
+        rows: totals[at]?.rows ?? 0,
+        bytes: totals[at]?.bytes ?? 0,
+        sha256: totals[at]?.hash.digest('hex') ?? '',
       })),
   };
 }
@@ -203,61 +213,62 @@ function checkManifest(
   found: readonly TableSummary[],
   frames: number,
 ): void {
-  if (manifest.backupId !== header.backupId) throw damaged('its manifest is of another archive');
+  if (manifest.backupId !== header.backupId)
+    throw damagedError('its manifest belongs to another archive');
   if (manifest.frames !== frames)
-    throw damaged(`its manifest speaks of ${manifest.frames} frames, there are ${frames}`);
+    throw damagedError(`its manifest lists ${manifest.frames} frames, but it has ${frames}`);
   if (JSON.stringify(manifest.tables) !== JSON.stringify(found))
-    throw damaged('its rows are not those of its manifest');
+    throw damagedError('its rows do not match its manifest');
   for (const { name, sha256 } of manifest.sections) {
     if (sectionHash(found.filter(({ section }) => section === name)) !== sha256)
-      throw damaged(`section ${name} is not that of its manifest`);
+      throw damagedError(`section ${name} does not match its manifest`);
   }
 }
 
 /**
- * Reads an archive from its first byte to its last. What it yields is authentic; that it is complete is known when the manifest
- * comes. Errors: `ArchiveError`, whatever the bytes are.
+ * Reads a whole archive. Every part is authentic when it is yielded; the archive is complete when
+ * the manifest is yielded. Error: `ArchiveError`, for any input.
  */
 export async function* readArchive(
   source: AsyncIterable<Uint8Array>,
   unseal: Unseal,
 ): AsyncGenerator<ArchivePart> {
-  const pull = puller(source);
+  const reader = createByteReader(source);
   try {
-    const fixed = await pull.take(PREAMBLE_BYTES);
-    const headerText = await pull.take(headerBytes(fixed));
+    const fixed = await reader.read(PREAMBLE_BYTES);
+    const headerText = await reader.read(headerLength(fixed));
     const header = parseHeader(headerText);
     const key = unseal(header);
     yield { kind: 'header', header };
     const preambleHash = hashOf(Buffer.concat([fixed, headerText]));
     const tally = createTally(header);
     let [frames, table] = [0, 0];
-    for await (const { head, bytes } of inOrder(sealedFrames(pull), AT_ONCE, (frame) =>
-      openFrame(key, preambleHash, frame),
+    for await (const { head, bytes } of mapInOrder(sealedFrames(reader), CONCURRENCY, (frame) =>
+      decryptFrame(key, preambleHash, frame),
     )) {
       if (head.kind === 'manifest') {
-        if (!(await pull.ended())) throw damaged('there is something behind its end');
+        if (!(await reader.isAtEnd())) throw damagedError('there is something behind its end');
         const manifest = JSON.parse(bytes.toString('utf8')) as ArchiveManifest;
         checkManifest(manifest, header, tally.summaries(), frames);
         yield { kind: 'manifest', manifest };
         return;
       }
-      if (head.table < table) throw damaged('its tables are out of order');
+      if (head.table < table) throw damagedError('its tables are out of order');
       [table, frames] = [head.table, frames + 1];
       tally.add(table, bytes);
       yield { kind: 'rows', table, bytes };
     }
   } finally {
-    await pull.close();
+    await reader.close();
   }
 }
 
 /** The header of an archive, which needs no key. Errors: `ArchiveError`. */
 export async function readHeader(source: AsyncIterable<Uint8Array>): Promise<ArchiveHeader> {
-  const pull = puller(source);
+  const reader = createByteReader(source);
   try {
-    return parseHeader(await pull.take(headerBytes(await pull.take(PREAMBLE_BYTES))));
+    return parseHeader(await reader.read(headerLength(await reader.read(PREAMBLE_BYTES))));
   } finally {
-    await pull.close();
+    await reader.close();
   }
 }

@@ -2,39 +2,41 @@ import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { ARCHIVE_SUFFIX, safeName, StoreError, type ArchiveStore, type Pending } from './store.ts';
+import {
+  ARCHIVE_SUFFIX,
+  checkedName,
+  StoreError,
+  type ArchiveStore,
+  type PendingUpload,
+} from './store.ts';
 
-/** Unfinished files: the name of the archive, then this and something by chance. */
-const PART = '.part-';
+/** Name of an unfinished upload: name of the archive, this marker, and a random suffix. */
+const PART_MARKER = '.part-';
 
 const codeOf = (error: unknown): string => {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : '';
 };
 
-/** Errors of the file system in our words; paths of the machine stay out of them. */
+/** Converts file system errors, whose messages have paths, to `StoreError`. */
 function toStoreError(error: unknown): unknown {
   const code = codeOf(error);
   if (code === 'ENOENT')
-    return new StoreError('archive_missing', 'The archive is not in the folder of backups.', false);
+    return new StoreError('archive_missing', 'The archive is not in the backup folder.', false);
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG')
-    return new StoreError('store_full', 'There is no room in the folder of backups.', true);
+    return new StoreError('store_full', 'The backup folder is full.', true);
   if (['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR'].includes(code))
-    return new StoreError(
-      'store_refused',
-      `The folder of backups cannot be used (${code}).`,
-      false,
-    );
+    return new StoreError('store_refused', `The backup folder cannot be used (${code}).`, false);
   if (code.startsWith('E'))
     return new StoreError(
       'store_unavailable',
-      `The folder of backups cannot be used now (${code}).`,
+      `The backup folder is temporarily unavailable (${code}).`,
       true,
     );
   return error;
 }
 
-async function told<T>(step: () => Promise<T>): Promise<T> {
+async function withStoreErrors<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (error) {
@@ -42,7 +44,7 @@ async function told<T>(step: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What a rename did survives a crash when the folder was written out. */
+/** Makes a rename or removal in the folder durable. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -52,55 +54,55 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Archives in a folder of this machine, or one that machines share. */
+/** Stores archives in a local or shared folder. */
 export function createFolderStore(folder: string): ArchiveStore {
-  const at = (name: string) => path.join(folder, safeName(name));
+  const pathOf = (name: string) => path.join(folder, checkedName(name));
 
-  async function clear(name: string): Promise<void> {
-    for (const file of (await readdir(folder).catch(noFolder)).filter((each) =>
-      each.startsWith(`${safeName(name)}${PART}`),
+  async function abortUploads(name: string): Promise<void> {
+    for (const file of (await readdir(folder).catch(emptyIfMissing)).filter((each) =>
+      each.startsWith(`${checkedName(name)}${PART_MARKER}`),
     ))
-      await rm(at(file), { force: true });
+      await rm(pathOf(file), { force: true });
   }
 
   return {
     kind: 'folder',
 
-    begin: (name) =>
-      told(async () => {
+    startUpload: (name) =>
+      withStoreErrors(async () => {
         await mkdir(folder, { recursive: true, mode: 0o700 });
-        const part = `${safeName(name)}${PART}${randomBytes(6).toString('hex')}`;
-        const handle = await open(at(part), 'wx', 0o600);
+        const part = `${checkedName(name)}${PART_MARKER}${randomBytes(6).toString('hex')}`;
+        const handle = await open(pathOf(part), 'wx', 0o600);
         let sizeBytes = 0;
         return {
           write: (bytes) =>
-            told(async () => {
+            withStoreErrors(async () => {
               for (let written = 0; written < bytes.length;)
                 written += (await handle.write(bytes, written)).bytesWritten;
               sizeBytes += bytes.length;
             }),
           finish: () =>
-            told(async (): Promise<Pending> => {
+            withStoreErrors(async (): Promise<PendingUpload> => {
               await handle.sync();
               await handle.close();
               return { kind: 'folder', part, sizeBytes };
             }),
           async abort() {
             await handle.close().catch(() => undefined);
-            await rm(at(part), { force: true });
+            await rm(pathOf(part), { force: true });
           },
         };
       }),
 
-    seal: (name, pending) =>
-      told(async () => {
+    finalize: (name, pending) =>
+      withStoreErrors(async () => {
         if (pending.kind !== 'folder')
-          throw new StoreError('store_refused', 'The archive was begun in another store.', false);
+          throw new StoreError('store_refused', 'The upload was started in another store.', false);
         try {
-          await rename(at(pending.part), at(name));
+          await rename(pathOf(pending.part), pathOf(name));
         } catch (error) {
-          // Done before, by an attempt that could not say so.
-          if (codeOf(error) !== 'ENOENT' || (await stat(at(name))).size !== pending.sizeBytes)
+          // An earlier attempt has renamed the file, but its result was lost.
+          if (codeOf(error) !== 'ENOENT' || (await stat(pathOf(name))).size !== pending.sizeBytes)
             throw error;
         }
         await syncFolder(folder);
@@ -108,14 +110,14 @@ export function createFolderStore(folder: string): ArchiveStore {
 
     async *read(name) {
       try {
-        yield* createReadStream(at(name), { highWaterMark: 1 << 18 }) as AsyncIterable<Buffer>;
+        yield* createReadStream(pathOf(name), { highWaterMark: 1 << 18 }) as AsyncIterable<Buffer>;
       } catch (error) {
         throw toStoreError(error);
       }
     },
 
     sizeOf: async (name) =>
-      stat(at(name)).then(
+      stat(pathOf(name)).then(
         ({ size }) => size,
         (error: unknown) => {
           if (codeOf(error) === 'ENOENT') return null;
@@ -123,36 +125,36 @@ export function createFolderStore(folder: string): ArchiveStore {
         },
       ),
 
-    // What is begun goes first: nothing can become an archive any more when that is removed.
-    // A folder that is not there is one that is not mounted: what it has is not gone.
+    // Uploads are removed first: otherwise one could be finalized after the removal.
+    // A missing folder is probably not mounted, so its archives still exist.
     remove: (name) =>
-      told(async () => {
+      withStoreErrors(async () => {
         await stat(folder).catch((error: unknown) => {
           throw codeOf(error) === 'ENOENT'
-            ? new StoreError('store_unavailable', 'The folder of backups is not there.', true)
+            ? new StoreError('store_unavailable', 'The backup folder does not exist.', true)
             : error;
         });
-        await clear(name);
-        await rm(at(name), { force: true });
+        await abortUploads(name);
+        await rm(pathOf(name), { force: true });
         await syncFolder(folder);
       }),
 
-    clear: (name) => told(() => clear(name)),
+    abortUploads: (name) => withStoreErrors(() => abortUploads(name)),
 
-    unfinished: () =>
-      told(async () => [
+    listUnfinished: () =>
+      withStoreErrors(async () => [
         ...new Set(
-          (await readdir(folder).catch(noFolder))
-            .filter((file) => file.includes(PART))
-            .map((file) => file.slice(0, file.indexOf(PART))),
+          (await readdir(folder).catch(emptyIfMissing))
+            .filter((file) => file.includes(PART_MARKER))
+            .map((file) => file.slice(0, file.indexOf(PART_MARKER))),
         ),
       ]),
 
     async *list() {
-      for (const name of (await readdir(folder).catch(noFolder))
+      for (const name of (await readdir(folder).catch(emptyIfMissing))
         .filter((file) => file.endsWith(ARCHIVE_SUFFIX))
         .sort()) {
-        const found = await stat(at(name)).catch(() => undefined);
+        const found = await stat(pathOf(name)).catch(() => undefined);
         if (found?.isFile()) yield { name, sizeBytes: found.size, modifiedAt: found.mtime };
       }
     },
@@ -161,7 +163,7 @@ export function createFolderStore(folder: string): ArchiveStore {
   };
 }
 
-function noFolder(error: unknown): string[] {
+function emptyIfMissing(error: unknown): string[] {
   if (codeOf(error) === 'ENOENT') return [];
   throw toStoreError(error);
 }

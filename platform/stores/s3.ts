@@ -19,20 +19,20 @@ import type { Readable } from 'node:stream';
 import {
   createAddressGuard,
   hostOf,
-  notAllowed,
+  addressNotAllowed,
   OutboundError,
   PRIVATE_NETWORKS,
 } from '../addressGuard.ts';
 import {
   ARCHIVE_SUFFIX,
-  safeName,
+  checkedName,
   StoreError,
   type ArchiveStore,
   type ArchiveUpload,
-  type Pending,
+  type PendingUpload,
 } from './store.ts';
 
-/** `endpoint` is left out for AWS itself. `prefix` goes before every name. */
+/** `endpoint` is undefined for AWS. `prefix` is put in front of every name. */
 export type S3Settings = {
   bucket: string;
   prefix: string;
@@ -43,14 +43,14 @@ export type S3Settings = {
 };
 
 const CONNECT_MS = 5_000;
-/** A part, or a read that stalls, may take so long. */
+/** Time limit of one part, and of a read without progress. */
 const REQUEST_MS = 120_000;
-const TRIES = 3;
+const MAX_ATTEMPTS = 3;
 
 const MIB = 1 << 20;
 const MAX_PARTS = 10_000;
 
-/** Parts grow with the archive, since there may be 10,000 of them; two are in memory at once. */
+/** Parts grow with the archive, since S3 allows 10,000 of them. Two are in memory concurrently. */
 const partBytes = (number: number): number =>
   8 * MIB * 2 ** Math.min(3, Math.floor(number / 1_000));
 
@@ -61,7 +61,7 @@ const isMissing = (error: unknown): boolean =>
     error.$metadata.httpStatusCode === 404 &&
     nameOf(error) !== 'NoSuchBucket');
 
-/** Errors of the SDK in our words: they may quote requests with their headers. */
+/** Converts errors of the SDK, whose messages may have request headers, to `StoreError`. */
 function toStoreError(error: unknown): unknown {
   if (error instanceof StoreError) return error;
   if (isMissing(error))
@@ -71,7 +71,7 @@ function toStoreError(error: unknown): unknown {
     const refused = status >= 400 && status < 500 && ![408, 409, 429].includes(status);
     return new StoreError(
       refused ? 'store_refused' : 'store_unavailable',
-      `The object store answers ${error.name} (${status}).`,
+      `The object store returned ${error.name} (${status}).`,
       !refused,
     );
   }
@@ -86,7 +86,7 @@ function toStoreError(error: unknown): unknown {
   );
 }
 
-async function told<T>(step: () => Promise<T>): Promise<T> {
+async function withStoreErrors<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (error) {
@@ -95,8 +95,9 @@ async function told<T>(step: () => Promise<T>): Promise<T> {
 }
 
 /**
- * A client whose connections go to public and private addresses, never to link-local ones, and to `allow` (CIDRs). Checksums
- * beyond those of the protocol are left out, since not every server knows them: an archive is read again before it counts.
+ * Creates a client that connects to public and private addresses and to `allow` (CIDRs), but not to
+ * link-local addresses. Optional checksums are off, since not every server supports them: archives
+ * are verified after the upload.
  */
 function createClient(
   { region, endpoint, accessKeyId, secretAccessKey }: S3Settings,
@@ -104,13 +105,13 @@ function createClient(
 ): S3Client {
   const guard = createAddressGuard([...allow, ...PRIVATE_NETWORKS]);
   const host = endpoint === undefined ? '' : hostOf(new URL(endpoint));
-  if (isIP(host) !== 0 && !guard.permits(host)) throw notAllowed(host);
+  if (isIP(host) !== 0 && !guard.permits(host)) throw addressNotAllowed(host);
   const agent = { keepAlive: true, maxSockets: 16, lookup: guard.lookup };
   return new S3Client({
     region,
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
     credentials: { accessKeyId, secretAccessKey },
-    maxAttempts: TRIES,
+    maxAttempts: MAX_ATTEMPTS,
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -123,43 +124,47 @@ function createClient(
   });
 }
 
-/** Sends parts as they fill, one while the next fills. */
+/** Sends a part while the next one is collected. */
 function createUpload(
   client: S3Client,
   target: { Bucket: string; Key: string },
   uploadId: string,
 ): ArchiveUpload {
   const etags: string[] = [];
-  let [held, heldBytes, sizeBytes]: [Buffer[], number, number] = [[], 0, 0];
+  let [chunks, bufferedBytes, sizeBytes]: [Buffer[], number, number] = [[], 0, 0];
   let sending: Promise<void> = Promise.resolve();
 
-  async function send(): Promise<void> {
+  async function sendPart(): Promise<void> {
     await sending;
     const number = etags.length + 1;
     if (number > MAX_PARTS)
-      throw new StoreError('store_full', 'The archive is larger than an object can be.', false);
-    const body = Buffer.concat(held);
-    [held, heldBytes] = [[], 0];
+      throw new StoreError(
+        'store_full',
+        'The archive exceeds the maximum size of an object.',
+        false,
+      );
+    const body = Buffer.concat(chunks);
+    [chunks, bufferedBytes] = [[], 0];
     sending = client
       .send(
         new UploadPartCommand({ ...target, UploadId: uploadId, PartNumber: number, Body: body }),
       )
       .then(({ ETag }) => void etags.push(ETag ?? ''));
-    // Its failure is met when it is waited for.
+    // The failure is thrown when `sending` is awaited.
     sending.catch(() => undefined);
   }
 
   return {
     write: (bytes) =>
-      told(async () => {
-        held.push(bytes);
-        heldBytes += bytes.length;
+      withStoreErrors(async () => {
+        chunks.push(bytes);
+        bufferedBytes += bytes.length;
         sizeBytes += bytes.length;
-        if (heldBytes >= partBytes(etags.length)) await send();
+        if (bufferedBytes >= partBytes(etags.length)) await sendPart();
       }),
     finish: () =>
-      told(async (): Promise<Pending> => {
-        await send();
+      withStoreErrors(async (): Promise<PendingUpload> => {
+        await sendPart();
         await sending;
         return { kind: 's3', uploadId, etags, sizeBytes };
       }),
@@ -172,11 +177,11 @@ function createUpload(
   };
 }
 
-/** Archives in a bucket of an S3-compatible object store. `allow` (CIDRs) are addresses beyond the usual ones. */
+/** Stores archives in a bucket of an S3-compatible object store. `allow`: see `createClient`. */
 export function createS3Store(settings: S3Settings, allow: readonly string[]): ArchiveStore {
   const client = createClient(settings, allow);
   const { bucket: Bucket, prefix } = settings;
-  const target = (name: string) => ({ Bucket, Key: `${prefix}${safeName(name)}` });
+  const target = (name: string) => ({ Bucket, Key: `${prefix}${checkedName(name)}` });
 
   const sizeOf = async (name: string): Promise<number | null> =>
     client.send(new HeadObjectCommand(target(name))).then(
@@ -187,8 +192,10 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
       },
     );
 
-  /** Uploads that were begun and neither completed nor aborted. */
-  async function uploads(Prefix: string): Promise<{ Key: string; UploadId: string | undefined }[]> {
+  /** Lists uploads that were neither completed nor aborted. */
+  async function listUploads(
+    Prefix: string,
+  ): Promise<{ Key: string; UploadId: string | undefined }[]> {
     const found: { Key: string; UploadId: string | undefined }[] = [];
     let markers: { KeyMarker?: string; UploadIdMarker?: string } | undefined = {};
     while (markers) {
@@ -203,9 +210,9 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
     return found;
   }
 
-  async function clear(name: string): Promise<void> {
+  async function abortUploads(name: string): Promise<void> {
     const { Key } = target(name);
-    for (const upload of await uploads(Key))
+    for (const upload of await listUploads(Key))
       if (upload.Key === Key)
         await client.send(new AbortMultipartUploadCommand({ Bucket, ...upload }));
   }
@@ -213,8 +220,8 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
   return {
     kind: 's3',
 
-    begin: (name) =>
-      told(async () => {
+    startUpload: (name) =>
+      withStoreErrors(async () => {
         const { UploadId } = await client.send(
           new CreateMultipartUploadCommand({
             ...target(name),
@@ -224,10 +231,10 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
         return createUpload(client, target(name), UploadId ?? '');
       }),
 
-    seal: (name, pending) =>
-      told(async () => {
+    finalize: (name, pending) =>
+      withStoreErrors(async () => {
         if (pending.kind !== 's3')
-          throw new StoreError('store_refused', 'The archive was begun in another store.', false);
+          throw new StoreError('store_refused', 'The upload was started in another store.', false);
         const Parts = pending.etags.map((ETag, at) => ({ ETag, PartNumber: at + 1 }));
         await client
           .send(
@@ -238,7 +245,7 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
             }),
           )
           .catch(async (error: unknown) => {
-            // Done before, by an attempt that could not say so.
+            // An earlier attempt has completed the upload, but its result was lost.
             if (nameOf(error) !== 'NoSuchUpload' || (await sizeOf(name)) !== pending.sizeBytes)
               throw error;
           });
@@ -256,17 +263,17 @@ export function createS3Store(settings: S3Settings, allow: readonly string[]): A
     sizeOf,
 
     remove: (name) =>
-      told(async () => {
-        // What is begun goes first: nothing can become an archive any more when that is removed.
-        await clear(name);
+      withStoreErrors(async () => {
+        // Uploads are removed first: otherwise one could be finalized after the removal.
+        await abortUploads(name);
         await client.send(new DeleteObjectCommand(target(name)));
       }),
 
-    clear: (name) => told(() => clear(name)),
+    abortUploads: (name) => withStoreErrors(() => abortUploads(name)),
 
-    unfinished: () =>
-      told(async () => [
-        ...new Set((await uploads(prefix)).map(({ Key }) => Key.slice(prefix.length))),
+    listUnfinished: () =>
+      withStoreErrors(async () => [
+        ...new Set((await listUploads(prefix)).map(({ Key }) => Key.slice(prefix.length))),
       ]),
 
     async *list() {

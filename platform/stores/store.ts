@@ -1,47 +1,51 @@
-/** An archive that is written and not yet there; what a store needs to make it one. Kept in the record of the backup. */
-export type Pending =
+/**
+ * A complete upload that is not an archive yet; `finalize` needs it. The backup record has a copy.
+ */
+export type PendingUpload =
   | { kind: 'folder'; part: string; sizeBytes: number }
   | { kind: 's3'; uploadId: string; etags: string[]; sizeBytes: number };
 
-export type StoreKind = Pending['kind'];
+export type StoreKind = PendingUpload['kind'];
 
 export type ArchiveUpload = {
-  /** Resolves when there is room for more. */
+  /** Resolves when the store accepts more data. */
   write(bytes: Buffer): Promise<void>;
-  /** All is written and will survive a crash; it is no archive yet. */
-  finish(): Promise<Pending>;
-  /** Forgets what was written. */
+  /** Makes the upload durable. It is not an archive until `finalize`. */
+  finish(): Promise<PendingUpload>;
+  /** Discards the upload. */
   abort(): Promise<void>;
 };
 
 export type StoredArchive = { name: string; sizeBytes: number; modifiedAt: Date };
 
-/** Where archives are kept. A name is an archive from `seal` on, and never half of one. Errors: `StoreError`. */
+/**
+ * A store of archives. An archive appears under its name when it is complete. Error: `StoreError`.
+ */
 export type ArchiveStore = {
   kind: StoreKind;
-  begin(name: string): Promise<ArchiveUpload>;
-  /** Makes an archive of what was written. Done twice it is the same as once. */
-  seal(name: string, pending: Pending): Promise<void>;
-  /** The bytes of an archive. Error: `archive_missing`. */
+  startUpload(name: string): Promise<ArchiveUpload>;
+  /** Turns an upload into an archive. Idempotent. */
+  finalize(name: string, pending: PendingUpload): Promise<void>;
+  /** Reads an archive. Error: `archive_missing`. */
   read(name: string): AsyncIterable<Uint8Array>;
-  /** Bytes of an archive, or null when there is none. */
+  /** Size of an archive in bytes; null if it does not exist. */
   sizeOf(name: string): Promise<number | null>;
-  /** Removes an archive, and whatever was begun under its name. What is gone already is no error. */
+  /** Removes an archive and the uploads of its name, if they exist. */
   remove(name: string): Promise<void>;
-  /** Removes what was begun under a name and is no archive. */
-  clear(name: string): Promise<void>;
-  /** Names under which something was begun. */
-  unfinished(): Promise<string[]>;
-  /** Archives that are there, by name. */
+  /** Removes the uploads of a name that were not finalized. */
+  abortUploads(name: string): Promise<void>;
+  /** Names of uploads that were not finalized. */
+  listUnfinished(): Promise<string[]>;
+  /** Lists the archives. */
   list(): AsyncIterable<StoredArchive>;
-  /** Ends connections. */
+  /** Closes connections. */
   close(): void;
 };
 
 export type StoreErrorCode =
   'archive_missing' | 'store_unavailable' | 'store_refused' | 'store_full';
 
-/** Why a store could not do it. `transient`: the same may succeed later. */
+/** A failed operation of a store. `transient`: it may succeed later. */
 export class StoreError extends Error {
   readonly code: StoreErrorCode;
   readonly transient: boolean;
@@ -54,14 +58,14 @@ export class StoreError extends Error {
   }
 }
 
-/** How names of archives end. */
+/** File extension of archives. */
 export const ARCHIVE_SUFFIX = '.hfb';
 export const archiveName = (backupId: string): string => `${backupId}${ARCHIVE_SUFFIX}`;
 
 const SAFE_NAME = /^[A-Za-z0-9_.-]{1,200}$/;
 
-/** A name that leads nowhere else than into the store. */
-export function safeName(name: string): string {
+/** Returns `name` if it cannot escape the store, such as by `..`. Error: `archive_missing`. */
+export function checkedName(name: string): string {
   if (SAFE_NAME.test(name) && !name.startsWith('.')) return name;
-  throw new StoreError('archive_missing', 'There is no archive of that name.', false);
+  throw new StoreError('archive_missing', 'No archive has this name.', false);
 }

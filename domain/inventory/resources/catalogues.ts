@@ -1,62 +1,62 @@
 import { choice, choices, flag, integer, matching, number, reference, text } from '../fields.ts';
 import { RESOURCE_NAMES } from '../names.ts';
-import { resource } from '../resource.ts';
+import { defineResource } from '../resource.ts';
 
 const COLOR = '^#[0-9a-f]{6}$';
 const color = matching(COLOR, 'must be a colour such as #00a1ff');
 
-export const manufacturers = resource({
+export const manufacturers = defineResource({
   name: 'manufacturers',
   kind: 'manufacturer',
-  ids: 'mfr',
-  standing: 'catalogue',
+  idPrefix: 'mfr',
+  scopeKind: 'catalogue',
   fields: { name: text({ required: true }) },
-  unique: [['name']],
+  uniqueKeys: [['name']],
 });
 
-export const deviceTypes = resource({
+export const deviceTypes = defineResource({
   name: 'device-types',
   kind: 'device-type',
-  ids: 'dty',
-  standing: 'catalogue',
+  idPrefix: 'dty',
+  scopeKind: 'catalogue',
   fields: {
     manufacturerId: reference('manufacturers', { required: true }),
     model: text({ required: true }),
     uHeight: integer(0, 100, { default: 1, description: 'Rack units; 0 for what takes none.' }),
     fullDepth: flag(true, { description: 'Takes the units on both faces of a rack.' }),
   },
-  unique: [['manufacturerId', 'model']],
-  label: 'model',
-  sorts: ['model'],
-  search: ['model', 'description'],
-  names: ['model'],
+  uniqueKeys: [['manufacturerId', 'model']],
+  labelField: 'model',
+  sortFields: ['model'],
+  searchFields: ['model', 'description'],
+  lookupFields: ['model'],
 });
 
-export const deviceRoles = resource({
+export const deviceRoles = defineResource({
   name: 'device-roles',
   kind: 'device-role',
-  ids: 'drl',
-  standing: 'catalogue',
+  idPrefix: 'drl',
+  scopeKind: 'catalogue',
   fields: { name: text({ required: true }), color },
-  unique: [['name']],
+  uniqueKeys: [['name']],
 });
 
-export const platforms = resource({
+export const platforms = defineResource({
   name: 'platforms',
   kind: 'platform',
-  ids: 'plt',
-  standing: 'catalogue',
+  idPrefix: 'plt',
+  scopeKind: 'catalogue',
   fields: { name: text({ required: true }), manufacturerId: reference('manufacturers') },
-  unique: [['name']],
+  uniqueKeys: [['name']],
 });
 
-export const tags = resource({
+export const tags = defineResource({
   name: 'tags',
   kind: 'tag',
-  ids: null,
-  standing: 'catalogue',
+  idPrefix: null,
+  scopeKind: 'catalogue',
   fields: { name: text({ required: true }), color },
-  search: ['id', 'name', 'description'],
+  searchFields: ['id', 'name', 'description'],
 });
 
 export const CUSTOM_TYPES = [
@@ -71,22 +71,22 @@ export const CUSTOM_TYPES = [
 ] as const;
 
 /** Definitions of the platform hold for all tenants, those of a tenant for its own records. */
-export const customFields = resource({
+export const customFields = defineResource({
   name: 'custom-fields',
   kind: 'custom-field',
-  ids: 'cfd',
+  idPrefix: 'cfd',
   fields: {
-    resource: choice(RESOURCE_NAMES, { required: true, fixed: true }),
+    resource: choice(RESOURCE_NAMES, { required: true, immutable: true }),
     name: matching(
       '^[a-z][a-z0-9_]{0,49}$',
       'must be a lower-case letter, then lower-case letters, digits or _, at most 50',
-      { required: true, fixed: true },
+      { required: true, immutable: true },
     ),
-    type: choice(CUSTOM_TYPES, { required: true, fixed: true }),
+    type: choice(CUSTOM_TYPES, { required: true, immutable: true }),
     required: flag(false),
     choices: choices(),
     minimum: number(-1e15, 1e15),
     maximum: number(-1e15, 1e15),
   },
-  unique: [['tenantId', 'resource', 'name']],
+  uniqueKeys: [['tenantId', 'resource', 'name']],
 });

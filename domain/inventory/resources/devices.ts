@@ -1,11 +1,11 @@
 import { choice, flag, integer, matching, reference, text } from '../fields.ts';
-import { resource } from '../resource.ts';
+import { defineResource } from '../resource.ts';
 
-export const devices = resource({
+export const devices = defineResource({
   name: 'devices',
   kind: 'device',
-  ids: 'dev',
-  standing: 'isDevice',
+  idPrefix: 'dev',
+  scopeKind: 'isDevice',
   fields: {
     name: text({ required: true }),
     status: choice(['planned', 'staged', 'active', 'offline', 'failed', 'retired'], {
@@ -26,21 +26,21 @@ export const devices = resource({
     primaryIp4Id: reference('ip-addresses'),
     primaryIp6Id: reference('ip-addresses'),
   },
-  unique: [
+  uniqueKeys: [
     ['siteId', 'name'],
     ['tenantId', 'assetTag'],
   ],
-  search: ['name', 'serial', 'assetTag', 'description'],
+  searchFields: ['name', 'serial', 'assetTag', 'description'],
   cascades: [{ resource: 'interfaces', field: 'deviceId' }],
 });
 
-export const interfaces = resource({
+export const interfaces = defineResource({
   name: 'interfaces',
   kind: 'interface',
-  ids: 'int',
-  standing: 'onDevice',
+  idPrefix: 'int',
+  scopeKind: 'onDevice',
   fields: {
-    deviceId: reference('devices', { required: true, fixed: true }),
+    deviceId: reference('devices', { required: true, immutable: true }),
     name: text({ required: true }),
     kind: choice(['copper', 'fiber', 'wireless', 'lag', 'bridge', 'loopback', 'virtual'], {
       default: 'copper',
@@ -60,23 +60,23 @@ export const interfaces = resource({
     tenantId: reference('tenants', { derived: true }),
     siteId: reference('sites', { derived: true }),
   },
-  unique: [['deviceId', 'name']],
-  search: ['name', 'macAddress', 'description'],
-  names: ['name', 'macAddress'],
+  uniqueKeys: [['deviceId', 'name']],
+  searchFields: ['name', 'macAddress', 'description'],
+  lookupFields: ['name', 'macAddress'],
   cascades: [
     { resource: 'cables', field: 'aInterfaceId' },
     { resource: 'cables', field: 'bInterfaceId' },
   ],
-  frees: [
-    { resource: 'ip-addresses', field: 'interfaceId', following: ['deviceId'] },
+  setNullOn: [
+    { resource: 'ip-addresses', field: 'interfaceId', alsoClears: ['deviceId'] },
     { resource: 'interfaces', field: 'lagId' },
   ],
 });
 
-export const cables = resource({
+export const cables = defineResource({
   name: 'cables',
   kind: 'cable',
-  ids: 'cab',
+  idPrefix: 'cab',
   fields: {
     aInterfaceId: reference('interfaces', { required: true }),
     bInterfaceId: reference('interfaces', { required: true }),
@@ -87,8 +87,8 @@ export const cables = resource({
     status: choice(['planned', 'connected', 'retired'], { default: 'connected' }),
     lengthMeters: integer(0, 1_000_000),
   },
-  label: 'label',
-  sorts: [],
-  search: ['label', 'description'],
-  names: ['label'],
+  labelField: 'label',
+  sortFields: [],
+  searchFields: ['label', 'description'],
+  lookupFields: ['label'],
 });

@@ -1,69 +1,69 @@
 import { choice, integer, number, reference, text } from '../fields.ts';
-import { resource } from '../resource.ts';
+import { defineResource } from '../resource.ts';
 
-export const tenants = resource({
+export const tenants = defineResource({
   name: 'tenants',
   kind: 'tenant',
-  ids: null,
-  standing: 'isTenant',
+  idPrefix: null,
+  scopeKind: 'isTenant',
   fields: { name: text({ required: true }) },
-  search: ['id', 'name', 'description'],
+  searchFields: ['id', 'name', 'description'],
 });
 
-export const regions = resource({
+export const regions = defineResource({
   name: 'regions',
   kind: 'region',
-  ids: 'reg',
+  idPrefix: 'reg',
   fields: { name: text({ required: true }), parentId: reference('regions') },
-  unique: [['tenantId', 'name']],
+  uniqueKeys: [['tenantId', 'name']],
 });
 
-const PLACE_STATUSES = ['planned', 'active', 'retired'];
+const FACILITY_STATUSES = ['planned', 'active', 'retired'];
 
-export const sites = resource({
+export const sites = defineResource({
   name: 'sites',
   kind: 'site',
-  ids: 'sit',
-  standing: 'isSite',
+  idPrefix: 'sit',
+  scopeKind: 'isSite',
   fields: {
     name: text({ required: true }),
-    status: choice(PLACE_STATUSES, { default: 'active' }),
+    status: choice(FACILITY_STATUSES, { default: 'active' }),
     regionId: reference('regions'),
     address: text({ max: 255 }),
     latitude: number(-90, 90),
     longitude: number(-180, 180),
   },
-  unique: [['tenantId', 'name']],
-  search: ['name', 'address', 'description'],
+  uniqueKeys: [['tenantId', 'name']],
+  searchFields: ['name', 'address', 'description'],
 });
 
-export const locations = resource({
+export const locations = defineResource({
   name: 'locations',
   kind: 'location',
-  ids: 'loc',
-  standing: 'site',
+  idPrefix: 'loc',
+  scopeKind: 'site',
   fields: {
     name: text({ required: true }),
-    status: choice(PLACE_STATUSES, { default: 'active' }),
+    status: choice(FACILITY_STATUSES, { default: 'active' }),
     siteId: reference('sites', { required: true }),
     parentId: reference('locations'),
   },
-  unique: [['siteId', 'name']],
+  uniqueKeys: [['siteId', 'name']],
 });
 
-export const racks = resource({
+export const racks = defineResource({
   name: 'racks',
   kind: 'rack',
-  ids: 'rck',
-  standing: 'site',
+  idPrefix: 'rck',
+  scopeKind: 'site',
   fields: {
     name: text({ required: true }),
-    status: choice(PLACE_STATUSES, { default: 'active' }),
+    status: choice(FACILITY_STATUSES, { default: 'active' }),
     siteId: reference('sites', { required: true }),
     locationId: reference('locations'),
     uHeight: integer(1, 100, { default: 42, description: 'Rack units.' }),
     serial: text(),
   },
-  unique: [['siteId', 'name']],
-  search: ['name', 'serial', 'description'],
+  uniqueKeys: [['siteId', 'name']],
+  searchFields: ['name', 'serial', 'description'],
 });

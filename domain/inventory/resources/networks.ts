@@ -1,42 +1,42 @@
 import { address, choice, flag, integer, matching, network, reference, text } from '../fields.ts';
-import { resource } from '../resource.ts';
+import { defineResource } from '../resource.ts';
 
-export const vrfs = resource({
+export const vrfs = defineResource({
   name: 'vrfs',
   kind: 'vrf',
-  ids: 'vrf',
+  idPrefix: 'vrf',
   fields: {
     name: text({ required: true }),
     rd: matching('^[0-9.]{1,15}:[0-9]{1,10}$', 'must be a route distinguisher such as 65000:100'),
     enforceUnique: flag(true, { description: 'Each prefix and each address may be there once.' }),
   },
-  unique: [['tenantId', 'name'], ['rd']],
-  search: ['name', 'rd', 'description'],
+  uniqueKeys: [['tenantId', 'name'], ['rd']],
+  searchFields: ['name', 'rd', 'description'],
 });
 
 const vid = (more: object) => integer(1, 4_094, more);
 
-export const vlanGroups = resource({
+export const vlanGroups = defineResource({
   name: 'vlan-groups',
   kind: 'vlan-group',
-  ids: 'vlg',
-  standing: 'site',
+  idPrefix: 'vlg',
+  scopeKind: 'site',
   fields: {
     name: text({ required: true }),
     siteId: reference('sites'),
     minVid: vid({ default: 1 }),
     maxVid: vid({ default: 4_094 }),
   },
-  unique: [['tenantId', 'name']],
+  uniqueKeys: [['tenantId', 'name']],
 });
 
 const STATUSES = ['active', 'reserved', 'deprecated'];
 
-export const vlans = resource({
+export const vlans = defineResource({
   name: 'vlans',
   kind: 'vlan',
-  ids: 'vln',
-  standing: 'site',
+  idPrefix: 'vln',
+  scopeKind: 'site',
   fields: {
     vid: vid({ required: true }),
     name: text({ required: true }),
@@ -44,49 +44,51 @@ export const vlans = resource({
     siteId: reference('sites'),
     status: choice(STATUSES, { default: 'active' }),
   },
-  unique: [
+  uniqueKeys: [
     ['groupId', 'vid'],
     ['groupId', 'name'],
   ],
-  sorts: ['name', 'vid'],
+  sortFields: ['name', 'vid'],
 });
 
-export const prefixes = resource({
+export const prefixes = defineResource({
   name: 'prefixes',
   kind: 'prefix',
-  ids: 'pfx',
-  standing: 'site',
+  idPrefix: 'pfx',
+  scopeKind: 'site',
   fields: {
     cidr: network({ required: true }),
     vrfId: reference('vrfs', { description: 'null is the global table.' }),
-    parentPrefixId: reference('prefixes', { description: 'Worked out when none is given.' }),
+    parentPrefixId: reference('prefixes', {
+      description: 'Computed by default: the smallest prefix that contains this one.',
+    }),
     status: choice(['container', ...STATUSES], { default: 'active' }),
     allocationMode: choice(['static', 'pool', 'dynamic'], { default: 'static' }),
     siteId: reference('sites'),
     vlanId: reference('vlans'),
     roleId: reference('device-roles'),
   },
-  handsOn: [{ resource: 'prefixes', field: 'parentPrefixId' }],
-  label: 'cidr',
-  sorts: ['cidr'],
-  search: ['cidr', 'description'],
-  names: ['cidr'],
+  reparents: [{ resource: 'prefixes', field: 'parentPrefixId' }],
+  labelField: 'cidr',
+  sortFields: ['cidr'],
+  searchFields: ['cidr', 'description'],
+  lookupFields: ['cidr'],
 });
 
-export const ipRanges = resource({
+export const ipRanges = defineResource({
   name: 'ip-ranges',
   kind: 'ip-range',
-  ids: 'rng',
+  idPrefix: 'rng',
   fields: {
     startAddress: address({ required: true }),
     endAddress: address({ required: true }),
     vrfId: reference('vrfs'),
     status: choice(STATUSES, { default: 'active' }),
   },
-  label: 'startAddress',
-  sorts: ['startAddress'],
-  search: ['startAddress', 'endAddress', 'description'],
-  names: ['startAddress'],
+  labelField: 'startAddress',
+  sortFields: ['startAddress'],
+  searchFields: ['startAddress', 'endAddress', 'description'],
+  lookupFields: ['startAddress'],
 });
 
 /** Roles that let several interfaces have one address. */
@@ -100,10 +102,10 @@ export const SHARED_ROLES: readonly string[] = [
   'secondary',
 ];
 
-export const ipAddresses = resource({
+export const ipAddresses = defineResource({
   name: 'ip-addresses',
   kind: 'ip-address',
-  ids: 'ipa',
+  idPrefix: 'ipa',
   fields: {
     address: address({ required: true, withLength: true }),
     vrfId: reference('vrfs'),
@@ -113,8 +115,8 @@ export const ipAddresses = resource({
     deviceId: reference('devices', { derived: true }),
     dnsName: text({ max: 255 }),
   },
-  label: 'address',
-  sorts: ['address'],
-  search: ['address', 'dnsName', 'description'],
-  names: ['address', 'dnsName'],
+  labelField: 'address',
+  sortFields: ['address'],
+  searchFields: ['address', 'dnsName', 'description'],
+  lookupFields: ['address', 'dnsName'],
 });

@@ -12,46 +12,46 @@ import {
 import type { Draft, Rules } from '../planning.ts';
 import { SHARED_ROLES } from '../resources/networks.ts';
 import type { Row } from '../resource.ts';
-import { spanOf, type Placed } from '../prefixTree.ts';
+import { spanOf, type PrefixNode } from '../prefixTree.ts';
 import { vrfKeyOf } from '../planSnapshot.ts';
-import { isUniqueIn, warnWhenFull } from './prefixes.ts';
+import { enforcesUniqueness, warnWhenFull } from './prefixes.ts';
 
 const isShared = ({ role }: Row): boolean =>
   typeof role === 'string' && SHARED_ROLES.includes(role);
 
 function writeAddress(draft: Draft): void {
-  const { after, world } = draft;
+  const { after, snapshot } = draft;
   after.deviceId =
-    draft.sound('interfaceId') && typeof after.interfaceId === 'string'
-      ? (world.get('interfaces', after.interfaceId)?.deviceId ?? null)
+    draft.isValid('interfaceId') && typeof after.interfaceId === 'string'
+      ? (snapshot.get('interfaces', after.interfaceId)?.deviceId ?? null)
       : null;
-  if (!draft.sound('address', 'vrfId')) return;
+  if (!draft.isValid('address', 'vrfId')) return;
   const host = spanOf(after);
-  if (draft.sound('role')) checkTaken(draft, host);
-  if (draft.changes('address', 'vrfId')) checkPlace(draft, host);
+  if (draft.isValid('role')) checkDuplicate(draft, host);
+  if (draft.hasChanged('address', 'vrfId')) checkContainingPrefix(draft, host);
   checkPrimary(draft, host);
 }
 
-function checkTaken(draft: Draft, host: Span): void {
-  const { after, world } = draft;
-  if (!draft.changes('address', 'vrfId', 'role') || !isUniqueIn(draft, after)) return;
+function checkDuplicate(draft: Draft, host: Span): void {
+  const { after, snapshot } = draft;
+  if (!draft.hasChanged('address', 'vrfId', 'role') || !enforcesUniqueness(draft, after)) return;
   const text = formatHost(host.family, host.first);
-  const same = world
+  const same = snapshot
     .where('ip-addresses', ['vrfKey', 'host'], [vrfKeyOf(after), text])
     .filter(({ id }) => id !== after.id);
   const other = same.find((row) => !isShared(row) || !isShared(after));
   if (other)
     draft.conflict(
       'duplicate',
-      `${text} is there already, and not both have a shared role`,
+      `${text} exists, and not both addresses have a shared role`,
       { resource: 'ip-addresses', row: other },
       'address',
     );
 }
 
-/** Where it lies: the prefix around it decides. */
-function checkPlace(draft: Draft, host: Span): void {
-  const { after, space } = draft;
+/** Checks an address against the smallest prefix that contains it. */
+function checkContainingPrefix(draft: Draft, host: Span): void {
+  const { after, prefixTree } = draft;
   const text = formatHost(host.family, host.first);
   const own = parseInterfaceAddress(String(after.address));
   if (own && isReserved(blockAt(own.family, own.value, own.length), host.first)) {
@@ -61,60 +61,59 @@ function checkPlace(draft: Draft, host: Span): void {
       `is the network or broadcast address of its /${own.length}`,
     );
   }
-  const around = space.around(vrfKeyOf(after), host);
-  if (!around) {
+  const parent = prefixTree.parentOf(vrfKeyOf(after), host);
+  if (!parent) {
     draft.warn('no_prefix', `no prefix contains ${text}`, 'address');
     return;
   }
-  const name = formatBlock(around.block);
-  if (isReserved(around.block, host.first) && draft.sound('address'))
-    draft.error(
-      'address',
-      'reserved_address',
-      'is the network or broadcast address of the prefix that it is in',
-    );
-  if (around.row.allocationMode === 'dynamic') {
+  const name = formatBlock(parent.block);
+  if (isReserved(parent.block, host.first) && draft.isValid('address'))
+    draft.error('address', 'reserved_address', 'is the network or broadcast address of its prefix');
+  if (parent.row.allocationMode === 'dynamic') {
     draft.conflict(
       'dynamic_prefix',
-      `${name} is owned by DHCP: addresses are not given by hand`,
-      { resource: 'prefixes', row: around.row },
+      `${name} is managed by DHCP: addresses cannot be assigned manually`,
+      { resource: 'prefixes', row: parent.row },
       'address',
     );
   }
-  if (around.row.status === 'container')
+  if (parent.row.status === 'container')
     draft.warn('container_with_addresses', `${name} is a container`, 'address', {
       resource: 'prefixes',
-      row: around.row,
+      row: parent.row,
     });
-  warnOfGateway(draft, around, host);
+  warnOfGateway(draft, parent, host);
   const isFirst =
-    draft.world
+    draft.snapshot
       .where('ip-addresses', ['vrfKey', 'host'], [vrfKeyOf(after), text])
       .filter(({ id }) => id !== after.id).length === 0;
   if (isFirst) {
-    warnWhenFull(draft, around, 1n);
-    draft.accepted(() => space.take(around.row.id, 1n));
+    warnWhenFull(draft, parent, 1n);
+    draft.onAccept(() => prefixTree.addUsage(parent.row.id, 1n));
   }
 }
 
-/** The first address of a network is by custom its gateway's (in IPv6 by RFC 4291, 2.6.1, the routers'). */
-function warnOfGateway(draft: Draft, { block, row }: Placed, host: Span): void {
+/**
+ * Warns about the address that is usually the gateway's: the first host of an IPv4 network, and the
+ * subnet-router anycast address of an IPv6 network (RFC 4291, section 2.6.1).
+ */
+function warnOfGateway(draft: Draft, { block, row }: PrefixNode, host: Span): void {
   const gateway = block.family === 4 ? block.first + 1n : block.first;
   if (host.first !== gateway || block.length >= (block.family === 4 ? 31 : 127)) return;
   draft.warn(
     'gateway_address',
-    `the first address of ${formatBlock(block)} is by custom the gateway's`,
+    `the first address of ${formatBlock(block)} is usually the gateway's`,
     'address',
     { resource: 'prefixes', row },
   );
 }
 
-/** The primary address of a device stays on it, and in its family. */
+/** The primary address of a device keeps its device and its family. */
 function checkPrimary(draft: Draft, host: Span): void {
-  const { before, after, world } = draft;
+  const { before, after, snapshot } = draft;
   if (!before || typeof before.deviceId !== 'string') return;
   if (before.deviceId === after.deviceId && spanOf(before).family === host.family) return;
-  const device = world.get('devices', before.deviceId);
+  const device = snapshot.get('devices', before.deviceId);
   if (device?.primaryIp4Id !== after.id && device?.primaryIp6Id !== after.id) return;
   draft.conflict(
     'primary_address',
@@ -124,14 +123,14 @@ function checkPrimary(draft: Draft, host: Span): void {
   );
 }
 
-/** The same address may be there twice only for those who share it. */
+/** An address is unique in its VRF, unless all its records have a shared role. */
 export const addressRules: Rules = { write: writeAddress };
 
 function writeRange(draft: Draft): void {
-  const { after, world, space } = draft;
+  const { after, snapshot, prefixTree } = draft;
   if (
-    !draft.sound('startAddress', 'endAddress', 'vrfId') ||
-    !draft.changes('startAddress', 'endAddress', 'vrfId')
+    !draft.isValid('startAddress', 'endAddress', 'vrfId') ||
+    !draft.hasChanged('startAddress', 'endAddress', 'vrfId')
   )
     return;
   const span = spanOf(after);
@@ -145,25 +144,25 @@ function writeRange(draft: Draft): void {
     return;
   }
   const vrf = vrfKeyOf(after);
-  world.require({
+  snapshot.require({
     kind: 'ranges',
     vrf,
     first: String(after.startAddress),
     last: String(after.endAddress),
   });
-  for (const other of world.all('ip-ranges')) {
+  for (const other of snapshot.all('ip-ranges')) {
     if (other.id === after.id || vrfKeyOf(other) !== vrf) continue;
-    const theirs = spanOf(other);
-    if (!overlaps(span, theirs)) continue;
+    const otherSpan = spanOf(other);
+    if (!overlaps(span, otherSpan)) continue;
     const name = `${String(other.startAddress)}–${String(other.endAddress)}`;
-    if (sameSpan(span, theirs))
+    if (sameSpan(span, otherSpan))
       draft.conflict(
         'duplicate',
-        `${name} is there already`,
+        `${name} exists`,
         { resource: 'ip-ranges', row: other },
         'startAddress',
       );
-    else if (!contains(span, theirs) && !contains(theirs, span))
+    else if (!contains(span, otherSpan) && !contains(otherSpan, span))
       draft.conflict(
         'range_overlap',
         `partly overlaps ${name}`,
@@ -171,15 +170,15 @@ function writeRange(draft: Draft): void {
         'startAddress',
       );
   }
-  const around = space.around(vrf, { ...span, last: span.first });
-  if (!around)
+  const parent = prefixTree.parentOf(vrf, { ...span, last: span.first });
+  if (!parent)
     draft.warn('no_prefix', `no prefix contains ${String(after.startAddress)}`, 'startAddress');
-  else if (!contains(around.block, span))
-    draft.warn('crosses_prefix', `goes beyond ${formatBlock(around.block)}`, 'endAddress', {
+  else if (!contains(parent.block, span))
+    draft.warn('crosses_prefix', `goes beyond ${formatBlock(parent.block)}`, 'endAddress', {
       resource: 'prefixes',
-      row: around.row,
+      row: parent.row,
     });
 }
 
-/** Ranges lie apart or one in another. */
+/** Two ranges do not overlap, or one contains the other. */
 export const rangeRules: Rules = { write: writeRange };

@@ -1,7 +1,8 @@
 import { PLATFORM } from '../../access/scope.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
-import { gathering } from '../planSnapshot.ts';
+import { collectMissing } from '../planSnapshot.ts';
+import type { CUSTOM_TYPES } from '../resources/catalogues.ts';
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 const MAX_TEXT = 2_000;
@@ -12,64 +13,76 @@ const isText = (value: unknown): value is string =>
   !value.includes('\0') &&
   value.isWellFormed();
 
-/** Why a value does not fit a definition; undefined when it does. */
-function misfit(value: unknown, { type, choices, minimum, maximum }: Row): string | undefined {
-  const listed = choices as readonly unknown[];
-  switch (type) {
-    case 'integer':
-    case 'number': {
-      if (
-        typeof value !== 'number' ||
-        !Number.isFinite(value) ||
-        (type === 'integer' && !Number.isSafeInteger(value))
-      )
-        return `must be ${type === 'integer' ? 'an integer' : 'a number'}`;
-      if (typeof minimum === 'number' && value < minimum) return `must be at least ${minimum}`;
-      return typeof maximum === 'number' && value > maximum
-        ? `must be at most ${maximum}`
-        : undefined;
-    }
-    case 'boolean':
-      return typeof value === 'boolean' ? undefined : 'must be true or false';
-    case 'date':
-      return isText(value) &&
-        DATE.test(value) &&
-        !Number.isNaN(Date.parse(value)) &&
-        new Date(value).toISOString().startsWith(value)
-        ? undefined
-        : 'must be a date such as 2026-11-21';
-    case 'url':
-      return isText(value) && /^https?:$/.test(URL.parse(value)?.protocol ?? '')
-        ? undefined
-        : 'must be an http or https URL';
-    case 'choice':
-      return listed.includes(value) ? undefined : `must be one of ${listed.join(', ')}`;
-    case 'choices':
-      return Array.isArray(value) &&
-        new Set(value).size === value.length &&
-        value.every((each) => listed.includes(each))
-        ? undefined
-        : `must be a list of ${listed.join(', ')}, each once`;
-    default:
-      return isText(value) ? undefined : `must be a text of at most ${MAX_TEXT} characters`;
-  }
-}
+type ValueCheck = (value: unknown, definition: Row) => string | undefined;
 
-/** Which tenant's definitions hold for a record, beside the platform's. */
+const requirement =
+  (message: string, accepts: (value: unknown) => boolean): ValueCheck =>
+  (value) =>
+    accepts(value) ? undefined : message;
+
+/** Checks a number against the bounds of a definition. */
+const checkNumber =
+  (message: string, isNumber: (value: unknown) => boolean): ValueCheck =>
+  (value, { minimum, maximum }) => {
+    if (typeof value !== 'number' || !isNumber(value)) return message;
+    if (typeof minimum === 'number' && value < minimum) return `must be at least ${minimum}`;
+    if (typeof maximum === 'number' && value > maximum) return `must be at most ${maximum}`;
+    return undefined;
+  };
+
+const isDate = (value: unknown): boolean =>
+  isText(value) &&
+  DATE.test(value) &&
+  !Number.isNaN(Date.parse(value)) &&
+  new Date(value).toISOString().startsWith(value);
+
+const isWebUrl = (value: unknown): boolean =>
+  isText(value) && ['http:', 'https:'].includes(URL.parse(value)?.protocol ?? '');
+
+const choicesOf = ({ choices }: Row) => choices as readonly unknown[];
+
+const isSubset = (value: unknown, choices: readonly unknown[]): boolean =>
+  Array.isArray(value) &&
+  new Set(value).size === value.length &&
+  value.every((each) => choices.includes(each));
+
+/** The check of each type of custom field. It returns a message when the value is invalid. */
+const VALUE_CHECKS: Readonly<Record<(typeof CUSTOM_TYPES)[number], ValueCheck>> = {
+  text: requirement(`must be a text of at most ${MAX_TEXT} characters`, isText),
+  integer: checkNumber('must be an integer', Number.isSafeInteger),
+  number: checkNumber('must be a number', Number.isFinite),
+  boolean: requirement('must be true or false', (value) => typeof value === 'boolean'),
+  date: requirement('must be a date such as 2026-11-21', isDate),
+  url: requirement('must be an http or https URL', isWebUrl),
+  choice: (value, definition) =>
+    choicesOf(definition).includes(value)
+      ? undefined
+      : `must be one of ${choicesOf(definition).join(', ')}`,
+  choices: (value, definition) =>
+    isSubset(value, choicesOf(definition))
+      ? undefined
+      : `must be a list of ${choicesOf(definition).join(', ')}, each once`,
+};
+
+/** Why a value does not match its definition; undefined when it does. */
+const typeError: ValueCheck = (value, definition) =>
+  VALUE_CHECKS[definition.type as (typeof CUSTOM_TYPES)[number]](value, definition);
+
+/** The tenant whose definitions apply to a record, besides those of the platform. */
 const tenantOf = ({ resource, after }: Draft): unknown =>
-  resource.standing === 'isTenant' ? after.id : (after.tenantId ?? PLATFORM);
+  resource.scopeKind === 'isTenant' ? after.id : (after.tenantId ?? PLATFORM);
 
-/** Values of custom fields: known, of their type, and there where they must be. */
+/** Checks the values of custom fields: defined, of their type, and present when required. */
 export function checkCustomFields(draft: Draft): void {
-  const { after, resource, world, operation } = draft;
+  const { after, resource, snapshot, operation } = draft;
   const isNew = operation === 'create';
   if (
-    !draft.sound('customFields') ||
-    (!isNew && !draft.given('customFields') && !draft.changes('tenantId'))
+    !draft.isValid('customFields') ||
+    (!isNew && !draft.isProvided('customFields') && !draft.hasChanged('tenantId'))
   )
     return;
   const tenants = [PLATFORM, tenantOf(draft)];
-  const definitions = world
+  const definitions = snapshot
     .where('custom-fields', ['resource'], [resource.name])
     .filter(({ tenantId }) => tenants.includes(String(tenantId)));
   const values = Object.fromEntries(
@@ -80,11 +93,13 @@ export function checkCustomFields(draft: Draft): void {
   after.customFields = values;
   for (const [name, value] of Object.entries(values)) {
     const definition = definitions.find((each) => each.name === name);
-    const wrong = definition
-      ? misfit(value, definition)
-      : `no custom field of ${resource.name} has this name`;
-    if (wrong !== undefined)
-      draft.error(`customFields/${name}`, definition ? 'custom_field' : 'unknown_field', wrong);
+    const pointer = `customFields/${name}`;
+    if (definition) {
+      const message = typeError(value, definition);
+      if (message !== undefined) draft.error(pointer, 'custom_field', message);
+    } else {
+      draft.error(pointer, 'unknown_field', `no custom field of ${resource.name} has this name`);
+    }
   }
   for (const { name, required } of definitions) {
     if (required === true && !Object.hasOwn(values, String(name)))
@@ -92,70 +107,59 @@ export function checkCustomFields(draft: Draft): void {
   }
 }
 
-/** Tags that a record gets must be there. */
+/** Checks that added tags exist. */
 export function checkTags(draft: Draft): void {
-  const { before, after, world } = draft;
-  if (!draft.given('tags') || !draft.sound('tags')) return;
-  const had = new Set(before?.tags as string[] | undefined);
-  gathering((after.tags as string[]).entries(), ([i, id]) => {
-    if (!had.has(id) && !world.get('tags', id))
+  const { before, after, snapshot } = draft;
+  if (!draft.isProvided('tags') || !draft.isValid('tags')) return;
+  const present = new Set(before?.tags as string[] | undefined);
+  collectMissing((after.tags as string[]).entries(), ([i, id]) => {
+    if (!present.has(id) && !snapshot.get('tags', id))
       draft.error(`tags/${i}`, 'not_found', `there is no tag ${id}`);
   });
 }
 
+/** Checks that choices and bounds belong to the type of a definition. */
+function checkOptions(draft: Draft): void {
+  const { after } = draft;
+  const isChoice = after.type === 'choice' || after.type === 'choices';
+  const isNumeric = after.type === 'integer' || after.type === 'number';
+  const hasChoices = (after.choices as unknown[]).length > 0;
+  if (isChoice && !hasChoices) draft.error('choices', 'choices', 'is required for this type');
+  if (!isChoice && hasChoices)
+    draft.error('choices', 'choices', 'is for the types choice and choices');
+  if (!isNumeric && (after.minimum !== null || after.maximum !== null))
+    draft.error('minimum', 'bounds', 'is for numbers');
+}
+
+/** A definition of the platform and one of a tenant must not have the same name. */
+function checkName(draft: Draft): void {
+  const { after, snapshot } = draft;
+  const duplicate = snapshot
+    .where('custom-fields', ['resource', 'name'], [after.resource, after.name])
+    .filter(({ id }) => id !== after.id)
+    .find(({ tenantId }) => (tenantId === PLATFORM) !== (after.tenantId === PLATFORM));
+  if (!duplicate) return;
+  const other = { resource: 'custom-fields', row: duplicate };
+  draft.conflict('duplicate', 'the platform or a tenant uses this name', other, 'name');
+}
+
 export const customFieldRules: Rules = {
   write(draft) {
-    const { after, before, world } = draft;
-    if (!draft.sound('type', 'choices', 'minimum', 'maximum', 'name', 'resource')) return;
-    const [choosing, counting] = [
-      String(after.type).startsWith('choice'),
-      /^(?:integer|number)$/.test(String(after.type)),
-    ];
-    if (choosing !== (after.choices as unknown[]).length > 0)
-      draft.error(
-        'choices',
-        'choices',
-        choosing ? 'is required for this type' : 'is for the types choice and choices',
-      );
-    if (!counting && (after.minimum !== null || after.maximum !== null))
-      draft.error('minimum', 'bounds', 'is for numbers');
-    if (before && !draft.changes('tenantId')) return;
-    const twins = world
-      .where('custom-fields', ['resource', 'name'], [after.resource, after.name])
-      .filter(({ id }) => id !== after.id);
-    const twin = twins.find(
-      ({ tenantId }) =>
-        tenantId === PLATFORM || (after.tenantId === PLATFORM && tenantId !== PLATFORM),
-    );
-    if (twin && twin.tenantId !== after.tenantId)
-      draft.conflict(
-        'duplicate',
-        'the name is taken, by the platform or by a tenant',
-        { resource: 'custom-fields', row: twin },
-        'name',
-      );
+    const { before } = draft;
+    if (!draft.isValid('type', 'choices', 'minimum', 'maximum', 'name', 'resource')) return;
+    checkOptions(draft);
+    if (!before || draft.hasChanged('tenantId')) checkName(draft);
   },
-  remove(draft) {
-    const { tenantId, resource, name } = draft.after;
-    for (const { resource: of, id, label, row } of draft.world.factNow(
-      'fieldUsers',
-      JSON.stringify([tenantId, resource, name]),
-    )) {
-      draft.conflict('in_use', `${of} ${label} has a value`, {
-        resource: of,
-        row: row ?? { id, version: 0 },
-      });
-    }
+  remove({ after, snapshot, conflict }) {
+    const field = JSON.stringify([after.tenantId, after.resource, after.name]);
+    for (const referrer of snapshot.factIfUnaffected('customFieldReferrers', field))
+      conflict('in_use', `${referrer.resource} ${referrer.label} has a value`, referrer);
   },
 };
 
 export const tagRules: Rules = {
-  remove(draft) {
-    for (const { resource, id, label, row } of draft.world.factNow('tagUsers', draft.after.id)) {
-      draft.conflict('in_use', `${resource} ${label} has the tag`, {
-        resource,
-        row: row ?? { id, version: 0 },
-      });
-    }
+  remove({ after, snapshot, conflict }) {
+    for (const referrer of snapshot.factIfUnaffected('tagReferrers', after.id))
+      conflict('in_use', `${referrer.resource} ${referrer.label} has the tag`, referrer);
   },
 };

@@ -1,33 +1,33 @@
 import type { Draft, Rules } from '../planning.ts';
 import type { ResourceName } from '../names.ts';
-import type { Resource, Row } from '../resource.ts';
+import type { Row } from '../resource.ts';
 import { RESOURCES } from '../resources/index.ts';
-import { labelOf } from '../standing.ts';
+import { labelOf } from '../ownership.ts';
 import { PLATFORM } from '../../access/scope.ts';
-import { gathering } from '../planSnapshot.ts';
+import { collectMissing } from '../planSnapshot.ts';
 
-/** An error when a record that this one names stands at another site. */
-export function mustBeAtSite(
+/** Adds an error when the record that `field` refers to belongs to another site. */
+export function checkSameSite(
   draft: Draft,
   field: string,
   resource: ResourceName,
   siteId: unknown,
 ): void {
-  const { after, world } = draft;
-  if (!draft.sound(field, 'siteId') || typeof after[field] !== 'string') return;
-  const other = world.get(resource, after[field]);
-  if (other && other.siteId !== siteId) draft.error(field, 'other_site', 'stands at another site');
+  const { after, snapshot } = draft;
+  if (!draft.isValid(field, 'siteId') || typeof after[field] !== 'string') return;
+  const other = snapshot.get(resource, after[field]);
+  if (other && other.siteId !== siteId) draft.error(field, 'other_site', 'belongs to another site');
 }
 
-/** A conflict for each record that refers to this one, when a field that they rely on would change. */
-function mustBeUnused(
+/** Adds a conflict for each of the first ten referrers of the record, with `reason`. */
+function checkUnused(
   draft: Draft,
-  users: readonly { resource: ResourceName; field: string }[],
-  because: string,
+  referrers: readonly { resource: ResourceName; field: string }[],
+  reason: string,
 ): void {
-  for (const { resource, field } of users) {
-    for (const row of draft.world.where(resource, [field], [draft.after.id]).slice(0, 10)) {
-      draft.conflict('in_use', `${because}: ${resource} ${labelOf(RESOURCES[resource], row)}`, {
+  for (const { resource, field } of referrers) {
+    for (const row of draft.snapshot.where(resource, [field], [draft.after.id]).slice(0, 10)) {
+      draft.conflict('in_use', `${reason}: ${resource} ${labelOf(RESOURCES[resource], row)}`, {
         resource,
         row,
       });
@@ -35,114 +35,119 @@ function mustBeUnused(
   }
 }
 
-function checkCircle(draft: Draft, resource: 'regions' | 'locations'): void {
-  const { after, world } = draft;
-  if (!draft.changes('parentId') || !draft.sound('parentId') || typeof after.parentId !== 'string')
+function checkCycle(draft: Draft, resource: 'regions' | 'locations'): void {
+  const { after, snapshot } = draft;
+  if (
+    !draft.hasChanged('parentId') ||
+    !draft.isValid('parentId') ||
+    typeof after.parentId !== 'string'
+  )
     return;
-  world.fact(resource === 'regions' ? 'regionsAbove' : 'locationsAbove', after.parentId);
-  let above: string | null = after.parentId;
-  while (above !== null) {
-    if (above === after.id) {
-      draft.error('parentId', 'cycle', 'is the record itself or below it');
+  snapshot.fact(resource === 'regions' ? 'regionAncestors' : 'locationAncestors', after.parentId);
+  let ancestor: string | null = after.parentId;
+  while (ancestor !== null) {
+    if (ancestor === after.id) {
+      draft.error('parentId', 'cycle', 'is the record itself or one of its descendants');
       return;
     }
-    above = (world.peek(resource, above)?.parentId as string | null | undefined) ?? null;
+    ancestor = (snapshot.peek(resource, ancestor)?.parentId as string | null | undefined) ?? null;
   }
 }
 
-export const regionRules: Rules = { write: (draft) => checkCircle(draft, 'regions') };
+export const regionRules: Rules = { write: (draft) => checkCycle(draft, 'regions') };
 
 export const locationRules: Rules = {
   write(draft) {
-    checkCircle(draft, 'locations');
-    mustBeAtSite(draft, 'parentId', 'locations', draft.after.siteId);
-    if (draft.before && draft.changes('siteId')) {
-      mustBeUnused(
+    checkCycle(draft, 'locations');
+    checkSameSite(draft, 'parentId', 'locations', draft.after.siteId);
+    if (draft.before && draft.hasChanged('siteId')) {
+      checkUnused(
         draft,
         [
           { resource: 'locations', field: 'parentId' },
           { resource: 'racks', field: 'locationId' },
           { resource: 'devices', field: 'locationId' },
         ],
-        'stands at the same site',
+        'must belong to the same site',
       );
     }
   },
 };
 
-/** What a device takes of a rack: units from `low` to `high`, and which faces. */
+/** The part of a rack that a device occupies: units from `low` to `high`, and faces. */
 type Mount = { low: number; high: number; front: boolean; rear: boolean };
 
 function mountOf(device: Row, type: Row): Mount {
-  const [low, height, full] = [
-    Number(device.position),
-    Number(type.uHeight),
-    type.fullDepth === true,
-  ];
+  const low = Number(device.position);
+  const full = type.fullDepth === true;
   return {
     low,
-    high: low + height - 1,
+    high: low + Number(type.uHeight) - 1,
     front: full || device.face === 'front',
     rear: full || device.face === 'rear',
   };
 }
 
-const collide = (one: Mount, other: Mount): boolean =>
+const mountsOverlap = (one: Mount, other: Mount): boolean =>
   one.low <= other.high &&
   other.low <= one.high &&
   ((one.front && other.front) || (one.rear && other.rear));
 
-/** The mounted devices of a rack that are in the way of one. */
-function inTheWay(
-  { world }: Draft,
+/** The mounted devices of a rack that overlap a mount. */
+function blockingDevices(
+  { snapshot }: Draft,
   device: Row,
   mount: Mount,
   typeOf: (row: Row) => Row | undefined,
 ): Row[] {
   const found: Row[] = [];
-  gathering(world.where('devices', ['rackId'], [device.rackId]), (other) => {
+  collectMissing(snapshot.where('devices', ['rackId'], [device.rackId]), (other) => {
     if (other.id === device.id || typeof other.position !== 'number') return;
     const type = typeOf(other);
-    if (type && collide(mount, mountOf(other, type))) found.push(other);
+    if (type && mountsOverlap(mount, mountOf(other, type))) found.push(other);
   });
   return found;
 }
 
-/** A device fits its rack: height, face, free units. */
+/** Checks that a device fits its rack: height, face, free units. */
 export function checkMount(draft: Draft): void {
-  const { after, world } = draft;
-  if (!draft.sound('rackId', 'position', 'face', 'deviceTypeId')) return;
+  const { after, snapshot } = draft;
+  if (!draft.isValid('rackId', 'position', 'face', 'deviceTypeId')) return;
   if (after.position === null) return;
-  if (after.rackId === null) draft.error('position', 'without_rack', 'needs a rack');
-  if (after.face === null) draft.error('face', 'required', 'is required where there is a position');
+  if (after.rackId === null) draft.error('position', 'rack_required', 'needs a rack');
+  if (after.face === null) draft.error('face', 'required', 'is required with a position');
   if (
     after.rackId === null ||
     after.face === null ||
-    !draft.changes('rackId', 'position', 'face', 'deviceTypeId')
+    !draft.hasChanged('rackId', 'position', 'face', 'deviceTypeId')
   )
     return;
-  const rack = typeof after.rackId === 'string' ? world.get('racks', after.rackId) : undefined;
-  const type = world.get('device-types', String(after.deviceTypeId));
+  const rack = typeof after.rackId === 'string' ? snapshot.get('racks', after.rackId) : undefined;
+  const type = snapshot.get('device-types', String(after.deviceTypeId));
   if (!rack || !type) return;
   if (type.uHeight === 0) {
-    draft.error('position', 'no_units', 'is not possible for a device type that takes no units');
+    draft.error(
+      'position',
+      'not_rack_mountable',
+      'is not possible for a device type without rack units',
+    );
     return;
   }
   const mount = mountOf(after, type);
   if (mount.high > Number(rack.uHeight)) {
     draft.error(
       'position',
-      'too_high',
-      `units ${mount.low} to ${mount.high} do not fit a rack of ${String(rack.uHeight)}`,
+      'exceeds_rack_height',
+      `units ${mount.low} to ${mount.high} exceed the rack of ${String(rack.uHeight)} units`,
     );
     return;
   }
-  for (const other of inTheWay(draft, after, mount, (row) =>
-    world.get('device-types', String(row.deviceTypeId)),
+  for (const other of blockingDevices(draft, after, mount, (row) =>
+    snapshot.get('device-types', String(row.deviceTypeId)),
   )) {
     draft.conflict(
-      'units_taken',
-      `device ${String(other.name)} takes units that this one would`,
+      'rack_units_occupied',
+      `device ${String(other.name)} occupies these rack units`,
       { resource: 'devices', row: other },
       'position',
     );
@@ -151,26 +156,26 @@ export function checkMount(draft: Draft): void {
 
 export const rackRules: Rules = {
   write(draft) {
-    const { before, after, world } = draft;
-    mustBeAtSite(draft, 'locationId', 'locations', after.siteId);
+    const { before, after, snapshot } = draft;
+    checkSameSite(draft, 'locationId', 'locations', after.siteId);
     if (!before) return;
-    if (draft.changes('siteId'))
-      mustBeUnused(draft, [{ resource: 'devices', field: 'rackId' }], 'stands in the rack');
+    if (draft.hasChanged('siteId'))
+      checkUnused(draft, [{ resource: 'devices', field: 'rackId' }], 'is mounted in the rack');
     if (
-      !draft.changes('uHeight') ||
-      !draft.sound('uHeight') ||
+      !draft.hasChanged('uHeight') ||
+      !draft.isValid('uHeight') ||
       Number(after.uHeight) >= Number(before.uHeight)
     )
       return;
-    gathering(world.where('devices', ['rackId'], [after.id]), (device) => {
+    collectMissing(snapshot.where('devices', ['rackId'], [after.id]), (device) => {
       const type =
         typeof device.position === 'number'
-          ? world.get('device-types', String(device.deviceTypeId))
+          ? snapshot.get('device-types', String(device.deviceTypeId))
           : undefined;
       if (type && mountOf(device, type).high > Number(after.uHeight)) {
         draft.conflict(
           'in_use',
-          `device ${String(device.name)} takes units above`,
+          `device ${String(device.name)} occupies higher units`,
           { resource: 'devices', row: device },
           'uHeight',
         );
@@ -181,21 +186,27 @@ export const rackRules: Rules = {
 
 export const deviceTypeRules: Rules = {
   write(draft) {
-    const { before, after, world } = draft;
-    if (!before || !draft.changes('uHeight', 'fullDepth') || !draft.sound('uHeight', 'fullDepth'))
+    const { before, after, snapshot } = draft;
+    if (
+      !before ||
+      !draft.hasChanged('uHeight', 'fullDepth') ||
+      !draft.isValid('uHeight', 'fullDepth')
+    )
       return;
-    gathering(world.where('devices', ['deviceTypeId'], [after.id]), (device) => {
+    collectMissing(snapshot.where('devices', ['deviceTypeId'], [after.id]), (device) => {
       if (typeof device.position !== 'number') return;
       const mount = mountOf(device, after);
-      const rack = world.get('racks', String(device.rackId));
+      const rack = snapshot.get('racks', String(device.rackId));
       const typeOf = (row: Row) =>
-        row.deviceTypeId === after.id ? after : world.get('device-types', String(row.deviceTypeId));
+        row.deviceTypeId === after.id
+          ? after
+          : snapshot.get('device-types', String(row.deviceTypeId));
       const fits =
         after.uHeight !== 0 &&
         mount.high <= Number(rack?.uHeight) &&
-        inTheWay(draft, device, mount, typeOf).length === 0;
+        blockingDevices(draft, device, mount, typeOf).length === 0;
       if (!fits)
-        draft.conflict('in_use', `device ${String(device.name)} would not fit its rack any more`, {
+        draft.conflict('in_use', `device ${String(device.name)} would no longer fit its rack`, {
           resource: 'devices',
           row: device,
         });
@@ -203,26 +214,19 @@ export const deviceTypeRules: Rules = {
   },
 };
 
-/** Rights and accounts that stand at a place, as conflicts. */
-function mustHaveNoOutsiders(draft: Draft, { name }: Resource): void {
-  for (const { resource, id, label } of draft.world.factNow(
-    'outsiders',
-    `${name}/${draft.after.id}`,
-  )) {
-    draft.conflict('in_use', `is used by ${resource} ${label}`, {
-      resource,
-      row: { id, version: 0 },
-    });
+/** Adds a conflict for each grant, user, webhook or schedule that belongs to the record. */
+export function checkNoExternalReferrers({ snapshot, resource, after, conflict }: Draft): void {
+  const id = `${resource.name}/${after.id}`;
+  for (const referrer of snapshot.factIfUnaffected('externalReferrers', id)) {
+    conflict('in_use', `is used by ${referrer.resource} ${referrer.label}`, referrer);
   }
 }
 
-export const siteRules: Rules = { remove: (draft) => mustHaveNoOutsiders(draft, draft.resource) };
+export const siteRules: Rules = { remove: checkNoExternalReferrers };
 
 export const tenantRules: Rules = {
   remove(draft) {
-    if (draft.after.id === PLATFORM) draft.conflict('built_in', 'the platform is always there');
-    mustHaveNoOutsiders(draft, draft.resource);
+    if (draft.after.id === PLATFORM) draft.conflict('built_in', 'the platform cannot be deleted');
+    checkNoExternalReferrers(draft);
   },
 };
-
-export const placeRemoval = mustHaveNoOutsiders;

@@ -2,7 +2,7 @@ import type { Rules } from '../planning.ts';
 import type { ResourceName } from '../names.ts';
 import { addressRules, rangeRules } from './addresses.ts';
 import { customFieldRules, tagRules } from './customFields.ts';
-import { cableRules, deviceRules, interfaceRules } from './machines.ts';
+import { cableRules, deviceRules, interfaceRules } from './devices.ts';
 import { vlanGroupRules, vlanRules, vrfRules } from './networks.ts';
 import {
   deviceTypeRules,
@@ -14,7 +14,7 @@ import {
 } from './facilities.ts';
 import { prefixRules } from './prefixes.ts';
 
-/** What holds for a resource beside its schema, its references and its unique fields. */
+/** The rules of each resource, besides its schema, references and unique fields. */
 export const RULES: Readonly<Partial<Record<ResourceName, Rules>>> = {
   tenants: tenantRules,
   regions: regionRules,

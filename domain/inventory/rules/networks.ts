@@ -4,39 +4,35 @@ export const vrfRules: Rules = {
   write(draft) {
     const { before, after } = draft;
     if (!before || before.enforceUnique === true || after.enforceUnique !== true) return;
-    for (const { resource, id, label, row } of draft.world.factNow('duplicates', after.id)) {
-      draft.conflict(
-        'duplicate',
-        `${label} is there more than once`,
-        { resource, row: row ?? { id, version: 0 } },
-        'enforceUnique',
-      );
+    for (const duplicate of draft.snapshot.factIfUnaffected('duplicates', after.id)) {
+      const message = `${duplicate.label} exists more than once`;
+      draft.conflict('duplicate', message, duplicate, 'enforceUnique');
     }
   },
 };
 
 export const vlanGroupRules: Rules = {
   write(draft) {
-    const { before, after, world } = draft;
-    if (before && draft.changes('siteId') && after.siteId !== null) {
-      for (const vlan of world.where('vlans', ['groupId'], [after.id])) {
+    const { before, after, snapshot } = draft;
+    if (before && draft.hasChanged('siteId') && after.siteId !== null) {
+      for (const vlan of snapshot.where('vlans', ['groupId'], [after.id])) {
         if (vlan.siteId !== null && vlan.siteId !== after.siteId)
           draft.conflict(
             'in_use',
-            `VLAN ${String(vlan.vid)} stands at another site`,
+            `VLAN ${String(vlan.vid)} belongs to another site`,
             { resource: 'vlans', row: vlan },
             'siteId',
           );
       }
     }
-    if (!draft.sound('minVid', 'maxVid')) return;
+    if (!draft.isValid('minVid', 'maxVid')) return;
     if (Number(after.minVid) > Number(after.maxVid))
-      draft.error('maxVid', 'reversed', 'is lower than minVid');
-    if (!before || !draft.changes('minVid', 'maxVid')) return;
-    for (const vlan of world.where('vlans', ['groupId'], [after.id])) {
+      draft.error('maxVid', 'range_reversed', 'is lower than minVid');
+    if (!before || !draft.hasChanged('minVid', 'maxVid')) return;
+    for (const vlan of snapshot.where('vlans', ['groupId'], [after.id])) {
       if (Number(vlan.vid) >= Number(after.minVid) && Number(vlan.vid) <= Number(after.maxVid))
         continue;
-      draft.conflict('in_use', `VLAN ${String(vlan.vid)} would be outside`, {
+      draft.conflict('in_use', `VLAN ${String(vlan.vid)} would be outside the range of the group`, {
         resource: 'vlans',
         row: vlan,
       });
@@ -46,12 +42,12 @@ export const vlanGroupRules: Rules = {
 
 export const vlanRules: Rules = {
   write(draft) {
-    const { after, world } = draft;
-    if (!draft.sound('groupId', 'vid', 'siteId') || typeof after.groupId !== 'string') return;
-    const group = world.get('vlan-groups', after.groupId);
+    const { after, snapshot } = draft;
+    if (!draft.isValid('groupId', 'vid', 'siteId') || typeof after.groupId !== 'string') return;
+    const group = snapshot.get('vlan-groups', after.groupId);
     if (!group) return;
     if (
-      draft.changes('groupId', 'vid') &&
+      draft.hasChanged('groupId', 'vid') &&
       (Number(after.vid) < Number(group.minVid) || Number(after.vid) > Number(group.maxVid))
     ) {
       draft.error(

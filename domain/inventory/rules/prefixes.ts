@@ -1,19 +1,20 @@
 import { contains, formatBlock, sizeOfLength, type Block } from '../cidr.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
-import { blockOf, type Placed } from '../prefixTree.ts';
-import { Unwritten, vrfKeyOf, type User } from '../planSnapshot.ts';
+import { blockOf, type PrefixNode } from '../prefixTree.ts';
+import { UnwrittenDependency, vrfKeyOf, type Referrer } from '../planSnapshot.ts';
 
-/** A prefix is called full from here on, in percent. */
+/** The usage above which a prefix counts as full, in percent. */
 const FULL_PERCENT = 80n;
 
-export const isUniqueIn = ({ world }: Draft, row: Row): boolean =>
-  typeof row.vrfId !== 'string' || world.get('vrfs', row.vrfId)?.enforceUnique !== false;
+/** True when the VRF of a record allows each network and address once; so does the global table. */
+export const enforcesUniqueness = ({ snapshot }: Draft, row: Row): boolean =>
+  typeof row.vrfId !== 'string' || snapshot.get('vrfs', row.vrfId)?.enforceUnique !== false;
 
-/** Warns when `more` addresses make a prefix fuller than `FULL_PERCENT`. */
-export function warnWhenFull(draft: Draft, { row, block }: Placed, more: bigint): void {
+/** Warns when `added` addresses raise the usage of a prefix above `FULL_PERCENT`. */
+export function warnWhenFull(draft: Draft, { row, block }: PrefixNode, added: bigint): void {
   const size = sizeOfLength(block.family, block.length);
-  const used = draft.space.used(row) + more;
+  const used = draft.prefixTree.used(row) + added;
   if (used * 100n > size * FULL_PERCENT) {
     draft.warn(
       'parent_full',
@@ -24,165 +25,202 @@ export function warnWhenFull(draft: Draft, { row, block }: Placed, more: bigint)
   }
 }
 
-/** Addresses and ranges of `block` that no network inside it has, leaving out those in `but`. */
-function lyingIn(draft: Draft, vrf: string, block: Block, but: Block | null): User[] {
-  return draft.world.factNow(
-    'direct',
-    JSON.stringify([vrf, formatBlock(block), but && formatBlock(but)]),
+/** Addresses and ranges in `block` and in no smaller prefix, without those in `exclude`. */
+function contentsOf(draft: Draft, vrf: string, block: Block, exclude: Block | null): Referrer[] {
+  return draft.snapshot.factIfUnaffected(
+    'contents',
+    JSON.stringify([vrf, formatBlock(block), exclude && formatBlock(exclude)]),
   );
 }
 
-/** What is around a prefix when it is gone. */
-const stepParent = ({ space, before }: Draft): Placed | undefined =>
+/** The smallest prefix that contains the present network of a prefix, other than itself. */
+const interimParent = ({ prefixTree, before }: Draft): PrefixNode | undefined =>
   before
-    ? space.closest(vrfKeyOf(before), blockOf(before), { orEqual: true, but: before.id })[0]
+    ? prefixTree.smallestContaining(vrfKeyOf(before), blockOf(before), {
+        orEqual: true,
+        exclude: before.id,
+      })[0]
     : undefined;
 
 function write(draft: Draft): void {
-  const { before, after, space } = draft;
-  if (!draft.sound('cidr', 'vrfId')) return;
-  const [vrf, block] = [vrfKeyOf(after), blockOf(after)];
-  const moved = draft.changes('cidr', 'vrfId');
-  const around = space.closest(vrf, block, { but: after.id });
+  const { before, after, prefixTree } = draft;
+  if (!draft.isValid('cidr', 'vrfId')) return;
+  const vrf = vrfKeyOf(after);
+  const block = blockOf(after);
+  const moved = draft.hasChanged('cidr', 'vrfId');
+  const parents = prefixTree.smallestContaining(vrf, block, { exclude: after.id });
   if (moved) checkUnique(draft, vrf, block);
-  const parent = checkParent(draft, around, block);
-  if (draft.sound('parentPrefixId')) after.parentPrefixId = parent?.row.id ?? null;
-  const absorbed = moved ? [...adopt(draft, vrf, block, around), ...leave(draft, vrf, block)] : [];
+  const parent = checkParent(draft, parents, block);
+  if (draft.isValid('parentPrefixId')) after.parentPrefixId = parent?.row.id ?? null;
+  const absorbed = moved
+    ? [...adoptChildren(draft, vrf, block, parents), ...releaseChildren(draft, vrf, block)]
+    : [];
   if (moved && before) checkOrphans(draft, vrfKeyOf(before) === vrf ? block : null);
   warnOfContents(draft, vrf, block, absorbed);
-  if (moved) countSpace(draft, block, parent, absorbed);
+  if (moved) updateUsage(draft, block, parent, absorbed);
 }
 
 function checkUnique(draft: Draft, vrf: string, block: Block): void {
-  const twin = draft.space.equal(vrf, block).find(({ row }) => row.id !== draft.after.id);
-  if (twin && isUniqueIn(draft, draft.after)) {
+  const duplicate = draft.prefixTree
+    .equalTo(vrf, block)
+    .find(({ row }) => row.id !== draft.after.id);
+  if (duplicate && enforcesUniqueness(draft, draft.after)) {
     draft.conflict(
       'duplicate',
-      `${formatBlock(block)} is there already`,
-      { resource: 'prefixes', row: twin.row },
+      `${formatBlock(block)} exists`,
+      { resource: 'prefixes', row: duplicate.row },
       'cidr',
     );
   }
 }
 
-/** The closest network around; an error or a conflict when another parent was asked for. */
-function checkParent(draft: Draft, around: readonly Placed[], block: Block): Placed | undefined {
-  const { before, after, world } = draft;
-  const kept = around.find(({ row }) => row.id === before?.parentPrefixId) ?? around[0];
-  const asked =
-    draft.given('parentPrefixId') && draft.sound('parentPrefixId')
-      ? (after.parentPrefixId as string | null)
-      : null;
-  if (asked === null) return kept;
-  if (asked === after.id) {
+/**
+ * The parent of a network: the smallest of `parents`, or an equal one that the request names. Adds
+ * an error or a conflict when the request names any other prefix.
+ */
+function checkParent(
+  draft: Draft,
+  parents: readonly PrefixNode[],
+  block: Block,
+): PrefixNode | undefined {
+  const { before, after, snapshot } = draft;
+  const current = parents.find(({ row }) => row.id === before?.parentPrefixId) ?? parents[0];
+  if (!draft.isProvided('parentPrefixId') || !draft.isValid('parentPrefixId')) return current;
+  const requestedId = after.parentPrefixId as string | null;
+  if (requestedId === null) return current;
+  if (requestedId === after.id) {
     draft.error('parentPrefixId', 'parent_self', 'must not be the prefix itself');
-    return kept;
+    return current;
   }
-  const row = world.get('prefixes', asked);
-  if (!row) return kept;
-  const wanted = { row, block: blockOf(row) };
-  if (wanted.block.family !== block.family)
-    draft.error('parentPrefixId', 'parent_family', 'is a prefix of the other address family');
-  else if (vrfKeyOf(row) !== vrfKeyOf(after))
-    draft.error('parentPrefixId', 'parent_vrf', 'is a prefix of another VRF');
-  else if (!contains(wanted.block, block) || wanted.block.length === block.length) {
-    if (before && contains(blockOf(before), wanted.block))
-      draft.error('parentPrefixId', 'cycle', 'is inside the prefix itself');
-    else
-      draft.error(
-        'parentPrefixId',
-        'not_inside_parent',
-        `${formatBlock(block)} is not strictly inside ${formatBlock(wanted.block)}`,
-      );
-  } else if (kept && kept.block.length > wanted.block.length) {
-    draft.conflict(
-      'closer_parent',
-      `${formatBlock(kept.block)} is closer around ${formatBlock(block)}`,
-      { resource: 'prefixes', row: kept.row },
-      'parentPrefixId',
-    );
-  } else return around.find((placed) => placed.row.id === asked) ?? kept;
-  return kept;
+  const row = snapshot.get('prefixes', requestedId);
+  if (!row) return current;
+  const requested = { row, block: blockOf(row) };
+  const error = parentError(draft, requested, block);
+  if (error) {
+    draft.error('parentPrefixId', ...error);
+    return current;
+  }
+  if (current && current.block.length > requested.block.length) {
+    const message = `${formatBlock(current.block)} is a more specific parent`;
+    const other = { resource: 'prefixes', row: current.row };
+    draft.conflict('more_specific_parent', message, other, 'parentPrefixId');
+    return current;
+  }
+  return parents.find((node) => node.row.id === requestedId) ?? current;
 }
 
-/** The networks that come to lie inside: they get this one as their parent. */
-function adopt(draft: Draft, vrf: string, block: Block, around: readonly Placed[]): Placed[] {
-  const { after, space } = draft;
-  const twins = space.equal(vrf, block).some(({ row }) => row.id !== after.id);
-  // Where the network is there already, it keeps what is inside it.
-  const inside = twins
+/** Why a requested prefix cannot contain a network, as code and message. */
+function parentError(
+  { before, after }: Draft,
+  requested: PrefixNode,
+  block: Block,
+): [code: string, message: string] | undefined {
+  if (requested.block.family !== block.family)
+    return ['parent_family', 'is a prefix of the other address family'];
+  if (vrfKeyOf(requested.row) !== vrfKeyOf(after))
+    return ['parent_vrf', 'is a prefix of another VRF'];
+  if (contains(requested.block, block) && requested.block.length < block.length) return undefined;
+  if (before && contains(blockOf(before), requested.block))
+    return ['cycle', 'is inside the prefix itself'];
+  const message = `${formatBlock(block)} is not strictly inside ${formatBlock(requested.block)}`;
+  return ['not_inside_parent', message];
+}
+
+/** Makes the prefixes inside a network children of this prefix. Returns them. */
+function adoptChildren(
+  draft: Draft,
+  vrf: string,
+  block: Block,
+  parents: readonly PrefixNode[],
+): PrefixNode[] {
+  const { after, prefixTree } = draft;
+  const hasDuplicate = prefixTree.equalTo(vrf, block).some(({ row }) => row.id !== after.id);
+  // An existing prefix with the same network keeps its children.
+  const inside = hasDuplicate
     ? []
-    : space.within(vrf, block, around).filter(({ row }) => row.id !== after.id);
+    : prefixTree.outermostInside(vrf, block, parents).filter(({ row }) => row.id !== after.id);
   for (const { row } of inside)
-    draft.also('prefixes', row, { parentPrefixId: after.id }, 'reparented');
+    draft.cascadeUpdate('prefixes', row, { parentPrefixId: after.id }, 'reparented');
   if (inside.length > 0)
     draft.warn(
       'contains_siblings',
-      `${inside.length} prefixes inside it get it as their parent`,
+      `${inside.length} prefixes inside it become its children`,
       'cidr',
     );
   return inside;
 }
 
-/** The networks that a prefix leaves behind, or takes along where they are still inside. */
-function leave(draft: Draft, vrf: string, block: Block): Placed[] {
+/** Moves children that are outside the new network to another parent. Returns the remaining. */
+function releaseChildren(draft: Draft, vrf: string, block: Block): PrefixNode[] {
   const { before, after } = draft;
   if (!before) return [];
-  const step = stepParent(draft);
+  const interim = interimParent(draft);
   const sameVrf = vrfKeyOf(before) === vrf;
-  const kept: Placed[] = [];
-  for (const child of draft.space.children(before)) {
+  const kept: PrefixNode[] = [];
+  for (const child of draft.prefixTree.children(before)) {
     const inside = sameVrf && child.block.length > block.length && contains(block, child.block);
-    if (inside && (step?.block.length ?? 0) <= block.length) kept.push(child);
-    else draft.also('prefixes', child.row, { parentPrefixId: step?.row.id ?? null }, 'reparented');
+    if (inside && (interim?.block.length ?? 0) <= block.length) kept.push(child);
+    else
+      draft.cascadeUpdate(
+        'prefixes',
+        child.row,
+        { parentPrefixId: interim?.row.id ?? null },
+        'reparented',
+      );
   }
-  // A child that became the parent is in the chain above, no longer below.
+  // A former child can be the new parent.
   return kept.filter(({ row }) => row.id !== after.parentPrefixId);
 }
 
-function checkOrphans(draft: Draft, stillIn: Block | null): void {
+/** Adds a conflict for each address and range that would be in no prefix after the change. */
+function checkOrphans(draft: Draft, stillCovered: Block | null): void {
   const { before } = draft;
-  if (!before || stepParent(draft)) return;
+  if (!before || interimParent(draft)) return;
   const block = blockOf(before);
-  if (stillIn && contains(stillIn, block)) return;
-  if (draft.space.children(before).some(({ row }) => draft.world.isNew('prefixes', row.id)))
-    throw new Unwritten();
-  for (const { resource, id, label, row } of lyingIn(draft, vrfKeyOf(before), block, stillIn)) {
-    draft.conflict('orphan', `${label} would be in no prefix any more`, {
-      resource,
-      row: row ?? { id, version: 0 },
-    });
+  if (stillCovered && contains(stillCovered, block)) return;
+  if (draft.prefixTree.children(before).some(({ row }) => draft.snapshot.isNew('prefixes', row.id)))
+    throw new UnwrittenDependency();
+  for (const each of contentsOf(draft, vrfKeyOf(before), block, stillCovered)) {
+    const message = `${each.label} would no longer be in a prefix`;
+    draft.conflict('would_orphan_addresses', message, each);
   }
 }
 
+/** Warns when a container or a dynamic prefix has addresses outside its children. */
 function warnOfContents(
   draft: Draft,
   vrf: string,
   block: Block,
-  absorbed: readonly Placed[],
+  absorbed: readonly PrefixNode[],
 ): void {
-  const { after, world } = draft;
-  if (!draft.changes('cidr', 'vrfId', 'status', 'allocationMode')) return;
+  const { after, snapshot } = draft;
+  if (!draft.hasChanged('cidr', 'vrfId', 'status', 'allocationMode')) return;
   if (after.status !== 'container' && after.allocationMode !== 'dynamic') return;
-  if (absorbed.some(({ row }) => world.isNew('prefixes', row.id))) throw new Unwritten();
-  if (lyingIn(draft, vrf, block, null).length === 0) return;
+  if (absorbed.some(({ row }) => snapshot.isNew('prefixes', row.id)))
+    throw new UnwrittenDependency();
+  if (contentsOf(draft, vrf, block, null).length === 0) return;
   if (after.status === 'container')
-    draft.warn('container_with_addresses', 'a container has addresses of its own', 'status');
+    draft.warn(
+      'container_with_addresses',
+      'a container has addresses outside its child prefixes',
+      'status',
+    );
   if (after.allocationMode === 'dynamic')
     draft.warn(
       'dynamic_with_addresses',
-      'addresses that were given by hand are in a dynamic prefix',
+      'a dynamic prefix has manually assigned addresses',
       'allocationMode',
     );
 }
 
-function countSpace(
+/** Accounts for the addresses that a prefix uses of its parent, and its children of itself. */
+function updateUsage(
   draft: Draft,
   block: Block,
-  parent: Placed | undefined,
-  absorbed: readonly Placed[],
+  parent: PrefixNode | undefined,
+  absorbed: readonly PrefixNode[],
 ): void {
-  const { before, after, space } = draft;
+  const { before, after, prefixTree } = draft;
   const size = sizeOfLength(block.family, block.length);
   const inner = absorbed.reduce(
     (sum, { block: { family, length } }) => sum + sizeOfLength(family, length),
@@ -192,20 +230,20 @@ function countSpace(
     .filter(({ row }) => row.parentPrefixId === parent?.row.id)
     .reduce((sum, { block: { family, length } }) => sum + sizeOfLength(family, length), 0n);
   if (parent) warnWhenFull(draft, parent, size - siblings);
-  draft.accepted(() => {
-    if (parent) space.take(parent.row.id, size - siblings);
-    if (!before) space.take(after.id, inner);
+  draft.onAccept(() => {
+    if (parent) prefixTree.addUsage(parent.row.id, size - siblings);
+    if (!before) prefixTree.addUsage(after.id, inner);
   });
 }
 
 function remove(draft: Draft): void {
-  const { before, space } = draft;
+  const { before, prefixTree } = draft;
   if (!before) return;
-  const step = stepParent(draft);
-  for (const { row } of space.children(before))
-    draft.also('prefixes', row, { parentPrefixId: step?.row.id ?? null }, 'reparented');
+  const interim = interimParent(draft);
+  for (const { row } of prefixTree.children(before))
+    draft.cascadeUpdate('prefixes', row, { parentPrefixId: interim?.row.id ?? null }, 'reparented');
   checkOrphans(draft, null);
 }
 
-/** Prefixes form one tree in each VRF: each lies in the smallest that contains it. */
+/** Prefixes form one tree in each VRF: the parent is the smallest prefix that contains it. */
 export const prefixRules: Rules = { write, remove };

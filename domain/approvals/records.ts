@@ -1,0 +1,73 @@
+import type { FrozenPlan, PlanDifference } from '../inventory/frozenPlan.ts';
+import type { Mutation } from '../inventory/planning.ts';
+import type { JobError } from '../jobs/jobs.ts';
+import type { Authority } from '../shared/caller.ts';
+import type { ApprovalStatus, DecisionOutcome, Execution } from './approvals.ts';
+
+/** A request as it is stored: what is requested, its decisions and the execution of its job. */
+export type ApprovalData = {
+  id: string;
+  tenantId: string;
+  siteId: string | null;
+  deviceId: string | null;
+  type: string;
+  title: string;
+  payload: Record<string, unknown>;
+  status: ApprovalStatus;
+  execution: Execution;
+  requiredApprovals: number;
+  approvalCount: number;
+  /** The type of the bound job; null if the request asks for a decision only. */
+  jobType: string | null;
+  jobPayload: Record<string, unknown> | null;
+  /** The requested change of the inventory, and the plan of it. */
+  mutations: Mutation[] | null;
+  plan: FrozenPlan | null;
+  /** The key of `contentHash`. */
+  contentKey: string;
+  contentHash: string;
+  expiresAt: Date;
+  /** The bound job does not start before this time. */
+  executeAt: Date | null;
+  /** The number of reminders sent. Reminders that were missed count as one sent together. */
+  reminders: number;
+  jobId: string | null;
+  /** Why the execution was blocked or failed. */
+  error: JobError | null;
+  /** How the plan at execution differed from the approved plan; set if the execution is stale. */
+  difference: PlanDifference | null;
+  createdBy: string;
+  /** The names that the requester was known by, normalized. */
+  requesterNames: string[];
+  /** Whose rights the bound job runs with. */
+  authority: Authority;
+  closedBy: string | null;
+  closeComment: string | null;
+  closedAt: Date | null;
+  executedAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+  version: number;
+};
+
+/** The decision of one person on a request. */
+export type DecisionData = {
+  id: string;
+  approvalId: string;
+  actorId: string;
+  /** The names that the decider was known by, normalized. */
+  actorNames: string[];
+  outcome: DecisionOutcome;
+  comment: string | null;
+  /** The hash of the content that was decided on. */
+  contentHash: string;
+  decidedAt: Date;
+};
+
+/** A comment on a request. `number` starts at 1 within the request. */
+export type CommentData = {
+  number: number;
+  actorId: string;
+  text: string;
+  createdAt: Date;
+};

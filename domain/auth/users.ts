@@ -1,0 +1,32 @@
+/** A user, without the password hash. */
+export type UserDetails = {
+  id: string;
+  username: string;
+  displayName: string;
+  email: string | null;
+  /** `local`, or the id of the identity provider. */
+  providerId: string;
+  /** Groups at the identity provider, as of the last login. */
+  externalGroups: string[];
+  tenantId: string;
+  enabled: boolean;
+  mustChangePassword: boolean;
+  lastLoginAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+  version: number;
+};
+
+/** A session of a user, without its tokens. */
+export type SessionDetails = {
+  id: string;
+  userId: string;
+  /** The tenant that new records of the session belong to. */
+  tenantId: string;
+  address: string | null;
+  userAgent: string | null;
+  createdAt: Date;
+  refreshedAt: Date;
+  idleExpiresAt: Date;
+  absoluteExpiresAt: Date;
+};

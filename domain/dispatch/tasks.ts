@@ -1,0 +1,207 @@
+import type { Lane } from '../jobs/jobType.ts';
+import {
+  approvalWorkflowId,
+  jobWorkflowId,
+  removalWorkflowId,
+  temporalScheduleId,
+} from './workflowIds.ts';
+
+/** Inputs of the job workflow. The payload stays in PostgreSQL. */
+export type JobWorkflowInput = {
+  jobId: string;
+  lane: Lane;
+  timeoutMs: number;
+  heartbeatMs: number;
+};
+
+/** Input of the workflow that a Temporal Schedule starts. Temporal adds the scheduled time. */
+export type ScheduleWorkflowInput = { scheduleId: string };
+
+/**
+ * The outcome of one scheduled time. `not_due`: Temporal started a run for a time that is not an
+ * occurrence of the schedule record.
+ */
+export type ScheduleRunResult = {
+  outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'already_handled' | 'not_due';
+  reason?: string;
+  jobId?: string;
+};
+
+/** The input of the approval workflow. */
+export type ApprovalWorkflowInput = {
+  approvalId: string;
+  heartbeatMs: number;
+  /** From this many events on the run continues as a new one; by default when Temporal suggests it. */
+  maxHistoryEvents?: number;
+};
+
+/** The signals of the approval workflow. Each carries the id of a row of `approval_decisions`. */
+export type ApprovalSignal = 'approve' | 'reject' | 'cancel';
+
+/** A request as its workflow sees it. Durations count from the time at which it was read. */
+export type ApprovalState =
+  | {
+      phase: 'pending';
+      missingApprovals: number;
+      expiresAt: string;
+      expiresInMs: number;
+      /** Null when no reminder is left; 0 or less when one is due. */
+      reminderInMs: number | null;
+    }
+  /** Approved for later: its job is created at `executeAt`. */
+  | { phase: 'deferred'; executeAt: string; startsInMs: number }
+  /** Approved, and its job is to be created now. */
+  | { phase: 'queued' }
+  | { phase: 'running'; job: StartJobTask }
+  | { phase: 'finished'; result: ApprovalResult };
+export type ApprovalResult = { status: string; execution: string };
+
+/** Values of the search attributes of a run. */
+export type RunAttributes = { tenant: string; jobType: string; record: string };
+
+/** Limits of each step, in milliseconds. */
+export type StepLimits = { timeoutMs: number; heartbeatMs: number };
+
+/** Input of the workflow that makes a backup. Its steps write to the log of the job. */
+export type BackupWorkflowInput = { backupId: string; jobId: string } & StepLimits;
+
+/** Input of the workflow that loads an archive. */
+export type RestoreWorkflowInput = {
+  jobId: string;
+  purpose: 'validate' | 'restore' | 'verify';
+} & StepLimits;
+
+export type RemoveBackupWorkflowInput = { backupId: string };
+
+type StartTask<Workflow extends string, Input> = {
+  kind: 'start';
+  workflow: Workflow;
+  workflowId: string;
+  input: Input;
+  summary: string;
+  attributes: RunAttributes;
+};
+
+/** Starts the workflow of a job: as a call of its own, or as a child of another workflow. */
+export type StartJobTask = StartTask<'job', JobWorkflowInput>;
+
+/**
+ * A call to Temporal that a commit writes to the outbox. The dispatcher makes it at least once, so
+ * every task must be idempotent.
+ */
+export type OutboxTask =
+  | StartJobTask
+  | StartTask<'releaseBufferedRun', ScheduleWorkflowInput>
+  | StartTask<'approval', ApprovalWorkflowInput>
+  | StartTask<'removeBackup', RemoveBackupWorkflowInput>
+  | { kind: 'cancel'; workflowId: string }
+  | { kind: 'signal'; workflowId: string; signal: ApprovalSignal; args: [decisionId: string] }
+  /**
+   * Makes the Temporal Schedule equal to the schedule record as it is when the call is made.
+   * `workflowId` is the id of the Temporal Schedule; the reconcilers search the outbox by it.
+   */
+  | { kind: 'schedule'; workflowId: string; scheduleId: string };
+
+export const startJobTask = (
+  job: { id: string; type: string; tenantId: string },
+  settings: Omit<JobWorkflowInput, 'jobId'>,
+): StartJobTask => ({
+  kind: 'start',
+  workflow: 'job',
+  workflowId: jobWorkflowId(job.id),
+  input: { jobId: job.id, ...settings },
+  summary: job.type,
+  attributes: { tenant: job.tenantId, jobType: job.type, record: job.id },
+});
+
+/** Requests cancellation of a job's workflow. A workflow that does not exist counts as cancelled. */
+export const cancelJobTask = (jobId: string): OutboxTask => ({
+  kind: 'cancel',
+  workflowId: jobWorkflowId(jobId),
+});
+
+/** Starts the workflow that deletes the archive of a deleted backup. */
+export const removeBackupTask = ({
+  id,
+  tenantId,
+}: {
+  id: string;
+  tenantId: string;
+}): OutboxTask => ({
+  kind: 'start',
+  workflow: 'removeBackup',
+  workflowId: removalWorkflowId(id),
+  input: { backupId: id },
+  summary: 'delete a backup',
+  attributes: { tenant: tenantId, jobType: 'none', record: id },
+});
+
+/** Starts the workflow of an approval request. Title and payload of the request are not sent. */
+export const startApprovalTask = (
+  { id, tenantId, jobType }: { id: string; tenantId: string; jobType: string | null },
+  heartbeatMs: number,
+): OutboxTask => ({
+  kind: 'start',
+  workflow: 'approval',
+  workflowId: approvalWorkflowId(id),
+  input: { approvalId: id, heartbeatMs },
+  summary: jobType === null ? 'approval' : `approval of ${jobType}`,
+  attributes: { tenant: tenantId, jobType: jobType ?? 'none', record: id },
+});
+
+/**
+ * Announces a committed decision to the workflow of its request. A workflow that has ended ignores it,
+ * one that starts later reads the decision from the record.
+ */
+export const signalApprovalTask = (
+  approvalId: string,
+  signal: ApprovalSignal,
+  decisionId: string,
+): OutboxTask => ({
+  kind: 'signal',
+  workflowId: approvalWorkflowId(approvalId),
+  signal,
+  args: [decisionId],
+});
+
+/** Makes the Temporal Schedule of a schedule equal to its record. */
+export const syncSchedule = (scheduleId: string): OutboxTask => ({
+  kind: 'schedule',
+  workflowId: temporalScheduleId(scheduleId),
+  scheduleId,
+});
+
+/** Starts the run that a schedule has buffered. `endedJobId` is the job that the run waited for. */
+export const startBufferedRun = (
+  schedule: { id: string; tenantId: string; jobType: string },
+  endedJobId: string,
+): OutboxTask => ({
+  kind: 'start',
+  workflow: 'releaseBufferedRun',
+  workflowId: `${temporalScheduleId(schedule.id)}:after:${endedJobId}`,
+  input: { scheduleId: schedule.id },
+  summary: `buffered run of ${schedule.jobType}`,
+  attributes: { tenant: schedule.tenantId, jobType: schedule.jobType, record: schedule.id },
+});
+
+/** Describes how a schedule differs from its Temporal Schedule; null when they are equal. */
+export type CompareTemporalSchedule = (scheduleId: string) => Promise<string | null>;
+
+/** Most Temporal Schedules that one round of the temporal sync reads. */
+export const MAX_TEMPORAL_SCHEDULES = 50_000;
+
+/**
+ * Schedule ids that have a Temporal Schedule, and whether it is paused. The list is eventually
+ * consistent, as Temporal's visibility store is.
+ */
+export type ListTemporalSchedules = () => Promise<Map<string, { paused: boolean }>>;
+
+/** The state of a workflow in Temporal. */
+export type WorkflowState =
+  | { found: false }
+  | {
+      found: true;
+      status: 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timedOut';
+    };
+
+export type DescribeWorkflow = (workflowId: string) => Promise<WorkflowState>;

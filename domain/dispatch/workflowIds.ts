@@ -1,0 +1,42 @@
+/** Ids and names in Temporal that the API, the dispatcher, the workflows and the workers share. */
+
+/**
+ * The task queue for regular activities that run long or use the network. Workflows, local activities
+ * and webhook deliveries use the main queue: a worker that starts a delivery's workflow can then run
+ * its first attempt without another call to the server.
+ */
+export const activityTaskQueue = (mainQueue: string): string => `${mainQueue}-activity`;
+
+/** Search attributes of every workflow run, all of type Keyword. */
+export const SEARCH_ATTRIBUTES = {
+  tenant: 'HoldfastTenant',
+  jobType: 'HoldfastJobType',
+  record: 'HoldfastRecord',
+} as const;
+
+/**
+ * The Temporal Schedule that starts a reconciler. The task queue is part of the id, because
+ * installations that share a namespace have different task queues.
+ */
+export const systemScheduleId = (
+  taskQueue: string,
+  workflow: 'reconcile' | 'reconcileSchedules',
+): string => `system:${taskQueue}:${workflow}`;
+
+export const jobWorkflowId = (jobId: string): string => `job:${jobId}`;
+
+export const approvalWorkflowId = (approvalId: string): string => `approval:${approvalId}`;
+
+export const backupWorkflowId = (backupId: string): string => `backup:${backupId}`;
+
+/** The workflow that deletes the archive of a backup. */
+export const removalWorkflowId = (backupId: string): string => `backup:${backupId}:delete`;
+
+/** The workflow that loads an archive to validate, restore or verify it. */
+export const restoreWorkflowId = (
+  purpose: 'validate' | 'restore' | 'verify',
+  jobId: string,
+): string => `${purpose}:${jobId}`;
+
+/** The Temporal Schedule of a schedule record. Runs append the scheduled time to this id. */
+export const temporalScheduleId = (scheduleId: string): string => `schedule:${scheduleId}`;

@@ -1,0 +1,136 @@
+import { PLATFORM } from '../access/scope.ts';
+import type { OpenDraft } from './draft.ts';
+import type { ResourceName } from './names.ts';
+import type { Viewer } from './planning.ts';
+import { lookupFieldFor } from './prefetch.ts';
+import type { Resource, Row } from './resource.ts';
+import { RESOURCES } from './resources/index.ts';
+
+/** The number of records that a reference by name is compared with. */
+const MAX_MATCHES = 100;
+
+/**
+ * The order in which references are resolved. Site, VRF and device come first, because they decide
+ * between records of the same name. The tenant comes last, because it may follow from the site.
+ */
+function resolutionOrder(field: string): number {
+  if (field === 'siteId' || field === 'vrfId' || field === 'deviceId') return 0;
+  return field === 'tenantId' ? 2 : 1;
+}
+
+/** Replaces references by name with ids and checks that every referenced record exists. */
+export function resolveReferences(draft: OpenDraft, viewer: Viewer): void {
+  const { after, before, resource } = draft;
+  const references = Object.entries(resource.fields)
+    .filter(([, { reference, derived }]) => reference !== undefined && !derived)
+    .sort(([a], [b]) => resolutionOrder(a) - resolutionOrder(b));
+  for (const [name, { reference }] of references) {
+    const value = after[name];
+    const isNew = !before || draft.isProvided(name);
+    if (reference === undefined || !isNew || !draft.isValid(name)) continue;
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      resolveByField(draft, viewer, name, reference, Object.entries(value));
+    else if (typeof value === 'string') checkReference(draft, viewer, name, reference, value);
+  }
+}
+
+function checkReference(
+  draft: OpenDraft,
+  viewer: Viewer,
+  name: string,
+  to: ResourceName,
+  id: string,
+): void {
+  if (name === 'tenantId') return checkTenant(draft, viewer, id);
+  const row = draft.snapshot.get(to, id);
+  // An unchanged reference is kept even when the caller may not read its record.
+  const isAllowed = row && (viewer.canRead(RESOURCES[to], row) || draft.before?.[name] === id);
+  if (!isAllowed) draft.error(name, 'not_found', `there is no ${RESOURCES[to].kind} with id ${id}`);
+}
+
+/**
+ * Checks the tenant of a record. A tenant exists when it has a record, or when the caller has a
+ * grant there: gateways may name tenants that have no record.
+ */
+function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
+  if (id === draft.before?.tenantId) return;
+  const exists = () =>
+    id === PLATFORM ||
+    id === viewer.tenantId ||
+    viewer.hasGrantAtTenant(id) ||
+    draft.snapshot.get('tenants', id) !== undefined;
+  if (viewer.canUseTenant(id) && exists()) return;
+  // A caller with access to a site only may create records for the tenant of that site.
+  const site = siteOf(draft);
+  if (
+    site &&
+    viewer.canRead(RESOURCES.sites, site) &&
+    (site.tenantId === id || !draft.isProvided('tenantId'))
+  ) {
+    draft.after.tenantId = site.tenantId;
+    return;
+  }
+  draft.error('tenantId', 'not_found', `there is no tenant with id ${id}`);
+}
+
+function siteOf({ after, resource, snapshot }: OpenDraft): Row | undefined {
+  const { siteId } = after;
+  return typeof siteId === 'string' && resource.scopeKind !== 'isSite'
+    ? snapshot.get('sites', siteId)
+    : undefined;
+}
+
+/** Resolves a reference such as `{ "name": "ams1" }`, given as the entries of that object. */
+function resolveByField(
+  draft: OpenDraft,
+  viewer: Viewer,
+  name: string,
+  to: ResourceName,
+  entries: readonly [string, unknown][],
+): void {
+  const target = RESOURCES[to];
+  const [field = '', value] = entries[0] ?? [];
+  if (!target.lookupFields.includes(field)) {
+    const allowed = ['id', ...target.lookupFields].join(', ');
+    draft.error(name, 'reference', `a ${target.kind} can be named by ${allowed}`);
+    return;
+  }
+  const text = typeof value === 'string' ? value : '';
+  const found = findByField(draft, viewer, target, field, text);
+  const [row] = found;
+  if (!row) {
+    draft.error(name, 'not_found', `there is no ${target.kind} with the ${field} ${text}`);
+  } else if (found.length > 1) {
+    const ids = found.slice(0, 5).map(({ id }) => id);
+    const message = `${found.length} of ${to} have the ${field} ${text}: ${ids.join(', ')}`;
+    draft.error(name, 'ambiguous', message);
+  } else {
+    // Read by its id, because that locks the row.
+    draft.after[name] = draft.snapshot.get(to, row.id)?.id ?? row.id;
+  }
+}
+
+/** The readable records with this value that best match the record of the draft. */
+function findByField(
+  draft: OpenDraft,
+  viewer: Viewer,
+  target: Resource,
+  field: string,
+  text: string,
+): readonly Row[] {
+  const canonical = target.fields[field]?.canonical?.(text) ?? text;
+  if (typeof canonical !== 'string') return [];
+  const rows = draft.snapshot
+    .where(target.name, [lookupFieldFor(field, canonical)], [canonical], MAX_MATCHES)
+    .filter((row) => viewer.canRead(target, row));
+  return bestMatches(draft, rows);
+}
+
+/** Of several records: those with the same tenant, then site, VRF and device as the draft. */
+const bestMatches = ({ after }: OpenDraft, rows: readonly Row[]): readonly Row[] =>
+  ['tenantId', 'siteId', 'vrfId', 'deviceId'].reduce((remaining, field) => {
+    const better = remaining.filter(
+      (row) => typeof after[field] === 'string' && row[field] === after[field],
+    );
+    return remaining.length > 1 && better.length > 0 ? better : remaining;
+  }, rows);

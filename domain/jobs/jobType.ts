@@ -1,0 +1,142 @@
+import type { TObject } from 'typebox';
+import type { Caller } from '../shared/caller.ts';
+import type { JobSource, LogLevel } from './jobs.ts';
+import type { Permission } from '../access/permissions.ts';
+import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
+
+/**
+ * Where the work of a job runs. `inline`: inside the workflow task, for short work without network
+ * access. `activity`: an activity with heartbeats on its own task queue, for long or network work.
+ * `delivery`: an activity with its own concurrency limit, for many short requests to slow servers.
+ * `workflow`: a child workflow, whose steps are visible in Temporal.
+ */
+export type Lane = 'inline' | 'activity' | 'delivery' | 'workflow';
+
+/** What an attempt knows about itself, and how it reports. */
+export type JobTools = {
+  /** Number of this attempt; 1 is the first. */
+  attempt: number;
+  /** The workflow run of the attempt. Run and number together identify an attempt of the job. */
+  runId: string;
+  /** When the first attempt started. */
+  startedAt: Date;
+  jobId: string;
+  /** What created the job. */
+  source: JobSource;
+  /** The caller that the job acts for, at the job's tenant, with its rights as of this attempt. */
+  caller: Caller;
+  /** Aborted when the job is cancelled, times out or its worker stops. */
+  signal: AbortSignal;
+  log(level: LogLevel, message: string, data?: object): void;
+  progress(percent: number, message?: string): void;
+};
+
+/**
+ * The child workflow of a job of the lane `workflow`. `record` is the id of the record that it
+ * works on. The input has ids only.
+ */
+export type ChildWorkflowSpec = {
+  workflow: string;
+  workflowId: string;
+  input: object;
+  summary: string;
+  record: string;
+};
+
+/** The job of a step, and the caller that it acts for. */
+export type StepContext = Pick<JobTools, 'jobId' | 'caller' | 'source'> & { payload: object };
+
+type AttemptBasedType<P extends object> = {
+  lane: Exclude<Lane, 'workflow'>;
+  /**
+   * Does the work and returns the result, which must serialise to a JSON object. Error:
+   * `JobFailure`.
+   */
+  run(payload: P, tools: JobTools): Promise<object>;
+};
+
+type WorkflowBasedType<P extends object> = {
+  lane: 'workflow';
+  /** Creates the record of the work. It may run more than once. Error: `JobFailure`. */
+  prepare(payload: P, context: Omit<StepContext, 'payload'>): Promise<ChildWorkflowSpec>;
+  /** Returns the result after all steps have completed. */
+  result(jobId: string): Promise<object>;
+};
+
+export type JobType<P extends object = object> = JobTypeFields<P> &
+  (AttemptBasedType<P> | WorkflowBasedType<P>);
+
+type JobTypeFields<P extends object> = {
+  name: string;
+  summary: string;
+  payload: TObject;
+  /** Permission that creating such a job needs besides `job:write`. */
+  permission: Permission | null;
+  /** The operation that creates such jobs; null when `POST /api/jobs` does. */
+  createdOnlyBy: string | null;
+  /** False: jobs of this type emit no events. */
+  emitsEvents: boolean;
+  /** True: the type checks the rights of its caller itself, record by record. */
+  authorizesItself: boolean;
+  retry: RetryPolicy;
+  /** Limit of one attempt or step, in milliseconds. An inline attempt must end well within 10 s. */
+  timeoutMs: number;
+  /** The payload as callers see it: secrets are masked. */
+  redact(payload: P): P;
+};
+
+type DefaultedFields =
+  'permission' | 'redact' | 'createdOnlyBy' | 'emitsEvents' | 'authorizesItself';
+type JobTypeSpec<P extends object> = Omit<JobTypeFields<P>, DefaultedFields | 'retry'> &
+  Partial<Pick<JobTypeFields<P>, DefaultedFields>> & { retry?: Partial<RetryPolicy> } & (
+    AttemptBasedType<P> | WorkflowBasedType<P>
+  );
+
+/**
+ * Declares a job type. Payloads are checked against the schema `payload` before `run` gets them.
+ */
+export const defineJobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => ({
+  permission: null,
+  createdOnlyBy: null,
+  emitsEvents: true,
+  authorizesItself: false,
+  redact: (payload) => payload,
+  ...spec,
+  retry: { ...DEFAULT_RETRY, ...spec.retry },
+});
+
+/**
+ * Permissions that a caller needs at the job's tenant to create the job. Internal job types need no
+ * `job:write`: the operation that creates them has a permission of its own.
+ */
+export const permissionsToCreate = ({ createdOnlyBy, permission }: JobType): Permission[] => [
+  ...(createdOnlyBy === null ? ['job:write' as const] : []),
+  ...(permission ? [permission] : []),
+];
+
+/**
+ * Permissions that the caller must still hold when the job runs. Types of the lane `workflow` have
+ * operations besides `POST /api/jobs`, and these need the type's own permission only.
+ */
+export const permissionsToRun = (type: JobType): Permission[] =>
+  type.lane === 'workflow' ? (type.permission ? [type.permission] : []) : permissionsToCreate(type);
+
+/** An expected failure of a job type. The retry policy may exclude its `code` from retries. */
+export class JobFailure extends Error {
+  readonly code: string;
+  readonly retryable: boolean;
+  /** Delay before the retry that the other server requested, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    code: string,
+    message: string,
+    options: { retryable?: boolean; retryAfterMs?: number } = {},
+  ) {
+    super(message);
+    this.name = 'JobFailure';
+    this.code = code;
+    this.retryable = options.retryable ?? true;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}

@@ -1,0 +1,40 @@
+import type { JobError, JobProgress, JobSource, JobStatus, LogLevel } from './jobs.ts';
+import type { RetryPolicy } from './retry.ts';
+
+/** A job as lists show it: without payload and result, which may have a megabyte each. */
+export type JobSummaryData = {
+  id: string;
+  type: string;
+  tenantId: string;
+  status: JobStatus;
+  retryPolicy: RetryPolicy;
+  error: JobError | null;
+  progress: JobProgress | null;
+  attempts: number;
+  createdBy: string;
+  sourceKind: JobSource['kind'];
+  sourceId: string | null;
+  retryOf: string | null;
+  cancelRequestedAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+  startedAt: Date | null;
+  finishedAt: Date | null;
+  version: number;
+};
+
+/** A job as it is stored. */
+export type JobData = JobSummaryData & {
+  payload: Record<string, unknown>;
+  result: Record<string, unknown> | null;
+};
+
+/** A line of the log of a job; `line` counts from 1 without gaps. */
+export type JobLogData = {
+  line: number;
+  attempt: number;
+  level: LogLevel;
+  message: string;
+  data: object | null;
+  at: Date;
+};

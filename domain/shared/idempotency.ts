@@ -1,0 +1,5 @@
+/** How long an `Idempotency-Key` and its response are kept. */
+export const KEY_RETENTION_MS = 24 * 3_600_000;
+
+/** After this time, another request with the same key may take over an unfinished one. */
+export const KEY_LEASE_MS = 60_000;

@@ -1,0 +1,21 @@
+import type { DeliveryRetryPolicy, DisabledReason } from './webhooks.ts';
+
+/** A webhook as it is stored, without its secrets. */
+export type WebhookData = {
+  id: string;
+  tenantId: string;
+  endpointUrl: string;
+  description: string;
+  /** Event types, or `*` alone. */
+  eventTypes: string[];
+  enabled: boolean;
+  retryPolicy: DeliveryRetryPolicy;
+  /** Since when every attempt has failed; null after a success. */
+  failingSince: Date | null;
+  disabledAt: Date | null;
+  disabledReason: DisabledReason | null;
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+  version: number;
+};
