@@ -1,29 +1,30 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
-import type { Grant, Level, Place } from '../../domain/access/scope.ts';
+import type { Grant, Level, ResourceScope } from '../../domain/access/scope.ts';
 
 type RoleRow = { id: string; name: string; permissions: Permission[] };
 
-const roleOf = ({ id, name, permissions }: RoleRow): Role => ({
+const toRole = ({ id, name, permissions }: RoleRow): Role => ({
   id,
   name,
   permissions: new Set(permissions),
 });
 
-/** The custom roles with these ids. */
+/** Custom roles by id. */
 async function findCustomRoles(db: Knex, ids: readonly string[]): Promise<Role[]> {
   const { rows }: { rows: RoleRow[] } = await prepared(
     db,
     'SELECT id, name, permissions FROM roles WHERE id = ANY (?::text[])',
     [[...ids]],
   );
-  return rows.map(roleOf);
+  return rows.map(toRole);
 }
 
-/** Roles by id, built-in and custom; ids that no role has are left out. */
+/** Built-in and custom roles, keyed by id. Unknown ids are left out. */
 export async function findRoles(db: Knex, ids: Iterable<string>): Promise<Map<string, Role>> {
   const wanted = [...new Set(ids)];
   const custom = wanted.filter((id) => !BUILT_IN_ROLES.has(id));
@@ -32,8 +33,8 @@ export async function findRoles(db: Knex, ids: Iterable<string>): Promise<Map<st
   return new Map([...builtIn, ...found].map((role) => [role.id, role]));
 }
 
-/** A grant that is the reason for a right. */
-export type Reason = {
+/** A grant that includes a permission, as `GET /api/rbac/explain` shows it. */
+export type GrantReason = {
   id: string;
   kind: 'assignment' | 'mapping';
   roleId: string;
@@ -45,7 +46,7 @@ export type Reason = {
 
 type GrantRow = { role_id: string; level: Level; target_id: string };
 
-/** Every grant of these principals, each with its role. */
+/** Every grant of these principals, with its role. Grants of deleted roles are left out. */
 export async function findGrants(db: Knex, principals: readonly string[]): Promise<Grant[]> {
   const { rows }: { rows: GrantRow[] } = await prepared(
     db,
@@ -62,118 +63,145 @@ export async function findGrants(db: Knex, principals: readonly string[]): Promi
   });
 }
 
-/** Grants that are named as the reason for a right; one is enough. */
+/** Grants returned as reasons for a permission. One is enough to hold it. */
 const MAX_REASONS = 200;
 
-/** The grants of these principals that give `permission` at `place`, and so are the reason for it. */
-export async function findReasons(
-  db: Knex,
-  principals: readonly string[],
+/**
+ * SQL condition for grants that cover a resource scope and whose role includes a permission. A
+ * narrower grant does not cover a wider scope: without a site, no grant at a site matches.
+ */
+function coveringGrants(
+  alias: string,
   permission: Permission,
-  place: Place,
-): Promise<Reason[]> {
+  { tenantId, siteId, deviceId }: ResourceScope,
+): { sql: string; bindings: Knex.RawBinding[] } {
   const builtIn = [...BUILT_IN_ROLES.values()]
     .filter((role) => role.permissions.has(permission))
     .map(({ id }) => id);
-  const { rows }: { rows: Reason[] } = await db.raw(
-    `SELECT id, kind, role_id AS "roleId", level, tenant_id AS "tenantId", site_id AS "siteId", device_id AS "deviceId" FROM grants
-     WHERE principal = ANY (?::text[])
-       AND (level, target_id) IN (('platform', 'platform'), ('tenant', ?), ('site', ?), ('device', ?))
-       AND (role_id = ANY (?::text[]) OR role_id IN (SELECT id FROM roles WHERE ? = ANY (permissions)))
-     ORDER BY id LIMIT ?`,
-    [
-      [...principals],
-      place.tenantId,
-      place.siteId ?? '',
-      place.deviceId ?? '',
-      builtIn,
-      permission,
-      MAX_REASONS,
-    ],
+  return {
+    sql: `(${alias}.level, ${alias}.target_id)
+            IN (('platform', 'platform'), ('tenant', ?), ('site', ?), ('device', ?))
+         AND (${alias}.role_id = ANY (?::text[])
+           OR ${alias}.role_id IN (SELECT id FROM roles WHERE ? = ANY (permissions)))`,
+    bindings: [tenantId, siteId ?? null, deviceId ?? null, builtIn, permission],
+  };
+}
+
+/** Grants of these principals that include `permission` and cover `resourceScope`, oldest first. */
+export async function findGrantReasons(
+  db: Knex,
+  principals: readonly string[],
+  permission: Permission,
+  resourceScope: ResourceScope,
+): Promise<GrantReason[]> {
+  const covering = coveringGrants('g', permission, resourceScope);
+  const { rows }: { rows: GrantReason[] } = await db.raw(
+    `SELECT g.id, g.kind, g.role_id AS "roleId", g.level, g.tenant_id AS "tenantId",
+            g.site_id AS "siteId", g.device_id AS "deviceId"
+     FROM grants AS g WHERE g.principal = ANY (?::text[]) AND ${covering.sql}
+     ORDER BY g.id LIMIT ?`,
+    [[...principals], ...covering.bindings, MAX_REASONS],
   );
   return rows;
 }
 
-/** A user as far as rights go. */
-export type Standing = {
+/** What decides about a user's rights. `version` is that of all grants and roles. */
+export type UserAuthState = {
   enabled: boolean;
   providerId: string;
   externalGroups: string[];
   version: number;
 };
 
-/** Whether a user may act at all, their groups, and the version of what is granted. */
-export async function findStanding(db: Knex, userId: string): Promise<Standing | undefined> {
-  const { rows }: { rows: Standing[] } = await prepared(
+/**
+ * Whether a user may sign in (user and provider are enabled), their groups, and the current version
+ * of grants and roles. Undefined when the user does not exist.
+ */
+export async function findUserAuthState(
+  db: Knex,
+  userId: string,
+): Promise<UserAuthState | undefined> {
+  const { rows }: { rows: UserAuthState[] } = await prepared(
     db,
-    `SELECT u.enabled AND COALESCE(p.enabled, false) AS enabled, u.provider_id AS "providerId", u.external_groups AS "externalGroups",
-            (SELECT version FROM access_state) AS version
+    `SELECT u.enabled AND COALESCE(p.enabled, false) AS enabled, u.provider_id AS "providerId",
+            u.external_groups AS "externalGroups", (SELECT version FROM access_state) AS version
      FROM users AS u LEFT JOIN providers AS p ON p.id = u.provider_id WHERE u.id = ?`,
     [userId],
   );
   return rows[0];
 }
 
-/** Words for who holds a grant; the same as the generated column `grants.principal`. */
+/**
+ * Principals of a user: the user and each of their groups. The format must equal that of the
+ * generated column `grants.principal`.
+ */
 export const principalsOf = (
   userId: string,
   providerId: string,
   groups: readonly string[],
 ): string[] => [`user:${userId}`, ...groups.map((group) => `group:${providerId}:${group}`)];
 
-/** Where a device stands, or else a site: the narrower of the two counts. Undefined when there is no such record. */
-export const findPlace = (
+/**
+ * Resource scope of a device, or of a site if no device is given. Undefined if it does not exist.
+ */
+export async function findResourceScope(
   db: Knex,
-  { siteId, deviceId }: { siteId?: string; deviceId?: string },
-): Promise<Place | undefined> =>
-  (deviceId === undefined
-    ? db('sites')
-        .where({ id: siteId ?? '' })
-        .first({ tenantId: 'tenant_id', siteId: 'id' })
-    : db('devices')
-        .where({ id: deviceId })
-        .first({ tenantId: 'tenant_id', siteId: 'site_id', deviceId: 'id' })) as Promise<
-    Place | undefined
-  >;
-
-/** How many can sign in and do everything: enabled users, of enabled providers, with the role at the platform. */
-async function countAdministrators(trx: Knex): Promise<number> {
-  const { rows }: { rows: { count: number }[] } = await trx.raw(
-    `SELECT count(*) FROM grants AS g JOIN users AS u ON u.id = g.user_id JOIN providers AS p ON p.id = u.provider_id
-     WHERE g.level = 'platform' AND g.role_id = 'platform-admin' AND u.enabled AND p.enabled`,
-  );
-  return rows[0]?.count ?? 0;
+  { siteId, deviceId }: { siteId: string | undefined; deviceId: string | undefined },
+): Promise<ResourceScope | undefined> {
+  if (deviceId !== undefined) {
+    const columns = { tenantId: 'tenant_id', siteId: 'site_id', deviceId: 'id' };
+    return db('devices').where({ id: deviceId }).first<ResourceScope | undefined>(columns);
+  }
+  if (siteId === undefined) return undefined;
+  return db('sites')
+    .where({ id: siteId })
+    .first<ResourceScope | undefined>({ tenantId: 'tenant_id', siteId: 'id' });
 }
 
 /**
- * Grants, roles and who may sign in change one after another. Taken before any row: whoever locked a row first would
- * meet the triggers of `grants` and `roles` the other way round.
+ * Users who can sign in and have platform-admin at the platform by assignment. Mappings do not
+ * count: whether a group still has members is known at the provider only.
+ */
+async function countAdministrators(trx: Knex): Promise<number> {
+  const { rows }: { rows: { count: number }[] } = await trx.raw(
+    `SELECT count(*) FROM grants AS g
+     JOIN users AS u ON u.id = g.user_id JOIN providers AS p ON p.id = u.provider_id
+     WHERE g.level = 'platform' AND g.role_id = 'platform-admin' AND u.enabled AND p.enabled`,
+  );
+  return assertDefined(rows[0], 'row of count(*)').count;
+}
+
+/**
+ * Serializes changes of grants, roles, users and providers. Must be the first lock of a
+ * transaction: the triggers of `grants` and `roles` update this row too, so locking another row
+ * first can deadlock.
  */
 export const lockAccess = async (trx: Knex): Promise<void> =>
   void (await trx.raw('SELECT FROM access_state FOR UPDATE'));
 
 /**
- * Makes a change that may take the last administrator's right, one such change at a time. Errors: those of the
- * change; `last_administrator`, with which the transaction must not commit.
+ * Runs `change` under `lockAccess` and returns its result. Errors: those of `change`;
+ * `last_administrator` if no administrator would remain, after which the transaction must roll
+ * back.
  */
-export async function keepingAdministrator<T>(trx: Knex, change: () => Promise<T>): Promise<T> {
+export async function guardLastAdministrator<T>(trx: Knex, change: () => Promise<T>): Promise<T> {
   await lockAccess(trx);
   const before = await countAdministrators(trx);
   const result = await change();
   if (before > 0 && (await countAdministrators(trx)) === 0) {
     throw new AppError(
       'last_administrator',
-      'Nobody would be left who can sign in and is assigned platform-admin at the platform.',
+      'At least one enabled user must have platform-admin assigned at the platform.',
     );
   }
   return result;
 }
 
-/** Every grant of these principals as a role and the place where it is given. */
-export async function findGivings(
+/** Every distinct grant of these principals: the role and the scope at which it is granted. */
+export async function findRoleGrants(
   db: Knex,
   principals: readonly string[],
-): Promise<{ role: Role; place: Place }[]> {
+): Promise<{ role: Role; resourceScope: ResourceScope }[]> {
   const {
     rows,
   }: {
@@ -184,7 +212,8 @@ export async function findGivings(
       device_id: string | null;
     }[];
   } = await db.raw(
-    'SELECT DISTINCT role_id, tenant_id, site_id, device_id FROM grants WHERE principal = ANY (?::text[])',
+    `SELECT DISTINCT role_id, tenant_id, site_id, device_id FROM grants
+     WHERE principal = ANY (?::text[])`,
     [[...principals]],
   );
   const roles = await findRoles(
@@ -194,13 +223,16 @@ export async function findGivings(
   return rows.flatMap(({ role_id, tenant_id, site_id, device_id }) => {
     const role = roles.get(role_id);
     return role
-      ? [{ role, place: { tenantId: tenant_id, siteId: site_id, deviceId: device_id } }]
+      ? [{ role, resourceScope: { tenantId: tenant_id, siteId: site_id, deviceId: device_id } }]
       : [];
   });
 }
 
-/** Tenants in which these principals have a grant at any level; `platform` is among them for one that reaches everywhere. */
-export async function findReachedTenants(
+/**
+ * Ids of the tenants in which these principals have a grant at any level, sorted. `platform` is one
+ * of them when a grant covers everything.
+ */
+export async function findReachableTenants(
   db: Knex,
   principals: readonly string[],
 ): Promise<string[]> {
@@ -211,7 +243,7 @@ export async function findReachedTenants(
   return rows.map((row) => row.tenant_id);
 }
 
-/** A user, and whether they hold a permission at a place. */
+/** A user, and whether they hold a permission. `enabled` is false if the provider is disabled. */
 export type Holder = {
   id: string;
   username: string;
@@ -220,25 +252,27 @@ export type Holder = {
   holds: boolean;
 };
 
-/** The users with these ids, in no order; unknown ones are left out. */
+/**
+ * Users by id, in no order, each with whether they hold `permission` at `resourceScope`. Unknown
+ * ids are left out.
+ */
 export async function findHolders(
   db: Knex,
   userIds: readonly string[],
   permission: Permission,
-  place: Place,
+  resourceScope: ResourceScope,
 ): Promise<Holder[]> {
-  const builtIn = [...BUILT_IN_ROLES.values()]
-    .filter((role) => role.permissions.has(permission))
-    .map(({ id }) => id);
+  const covering = coveringGrants('g', permission, resourceScope);
   const { rows }: { rows: Holder[] } = await db.raw(
-    `SELECT u.id, u.username, u.display_name AS "displayName", u.enabled AND coalesce(p.enabled, false) AS enabled, EXISTS (
+    `SELECT u.id, u.username, u.display_name AS "displayName",
+            u.enabled AND coalesce(p.enabled, false) AS enabled, EXISTS (
        SELECT FROM grants AS g
-       WHERE g.principal = ANY (array_prepend('user:' || u.id, ARRAY(SELECT 'group:' || u.provider_id || ':' || name FROM unnest(u.external_groups) AS name)))
-         AND (g.level, g.target_id) IN (('platform', 'platform'), ('tenant', ?), ('site', ?), ('device', ?))
-         AND (g.role_id = ANY (?::text[]) OR g.role_id IN (SELECT id FROM roles WHERE ? = ANY (permissions)))
+       WHERE g.principal = ANY (array_prepend('user:' || u.id,
+           ARRAY(SELECT 'group:' || u.provider_id || ':' || name FROM unnest(u.external_groups) AS name)))
+         AND ${covering.sql}
      ) AS holds
      FROM users AS u LEFT JOIN providers AS p ON p.id = u.provider_id WHERE u.id = ANY (?::text[])`,
-    [place.tenantId, place.siteId ?? '', place.deviceId ?? '', builtIn, permission, [...userIds]],
+    [...covering.bindings, [...userIds]],
   );
   return rows;
 }

@@ -1,5 +1,5 @@
 import type { Knex } from '../core/knex.ts';
-import { cutPage, type Page, type PageRequest } from '../core/keyset.ts';
+import { cutPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import {
   Approval,
   ApprovalAssignee,
@@ -7,18 +7,25 @@ import {
   ApprovalDecision,
 } from '../models/Approval.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
-import type { Change } from '../core/unitOfWork.ts';
-import { normalName, type ApprovalStatus, type Execution } from '../../domain/approvals/approvals.ts';
+import type { RecordChange } from '../core/unitOfWork.ts';
+import {
+  DECISIONS,
+  normalizeName,
+  type ApprovalStatus,
+  type Execution,
+} from '../../domain/approvals/approvals.ts';
+import type { CommentData, DecisionData } from '../../domain/approvals/records.ts';
 import type { Scope } from '../../domain/access/scope.ts';
+import type { PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 
-/** Topic of `Changes` on which the news of a request go. */
-export const approvalChanged = (id: string): string => `approval:${id}`;
+/** Topic of `Notifications` on which changes of a request are announced. */
+export const approvalTopic = (id: string): string => `approval:${id}`;
 
 export type Assignees = { userIds: string[]; roleIds: string[] };
 
-const PLACE = { tenant: 'a.tenant_id', site: 'a.site_id', device: 'a.device_id' };
+const SCOPE_COLUMNS = { tenant: 'a.tenant_id', site: 'a.site_id', device: 'a.device_id' };
 
-/** What is read where the request itself is not needed: it may have a megabyte. */
+/** All columns but the content (`payload`, `mutations`, `plan`), which may be a megabyte. */
 export const APPROVAL_SUMMARY_COLUMNS = [
   'id',
   'tenant_id',
@@ -47,37 +54,57 @@ export const APPROVAL_SUMMARY_COLUMNS = [
   'version',
 ] as const;
 
-/** A request with its row locked until the transaction ends: whoever decides about it is alone. */
+/** Reads a request and locks its row until the transaction ends. Decisions are serialized by it. */
 export const lockApproval = async (trx: Knex, id: string): Promise<Approval | undefined> =>
   Approval.query(trx).findById(id).forUpdate();
 
-/** In which state a request must be for a change, by its columns; it may name how many reminders were sent. */
+/** The state that a request must be in for a change, by column. */
 export type ApprovalGuard = { status: ApprovalStatus; execution?: Execution; reminders?: number };
 
 /**
- * A change of a request in one state; in another it is left alone. Keys of `values` are column names. A reminder is no new
- * version (`newVersion`): the request is the same.
+ * An update of a request that applies only in the state that `guard` names; otherwise the commit
+ * fails with `NoChange`. Keys of `values` are column names. `newVersion: false` keeps the version:
+ * a reminder does not change what readers see.
  */
 export function approvalChange(
   id: string,
   guard: ApprovalGuard,
   values: Readonly<Record<string, Knex.RawBinding>>,
   { newVersion = true } = {},
-): Change {
+): RecordChange {
   const sets = [
     ...(newVersion ? ['version = version + 1'] : []),
     ...Object.keys(values).map((column) => `${column} = ?`),
   ];
   const conditions = ['id', ...Object.keys(guard)].map((column) => `${column} = ?`);
   return {
-    topics: [approvalChanged(id)],
+    topics: [approvalTopic(id)],
     sql: (name) =>
       `${name} AS (UPDATE approvals SET ${sets.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING 1)`,
     bindings: [...Object.values(values), id, ...Object.values(guard)],
   };
 }
 
-/** Who may decide about these requests. */
+/** The plan of a request that is executed; null if the request has no change. */
+export const findApprovedPlan = async (
+  db: Knex,
+  id: string,
+): Promise<Pick<Approval, 'id' | 'plan'> | undefined> =>
+  Approval.query(db).findById(id).select('id', 'plan');
+
+/** Stores how the plan at execution differs from the approved one, while the job runs. */
+export const storeDifferenceOf = (
+  db: Knex,
+  id: string,
+  difference: PlanDifference,
+): Promise<number> =>
+  db('approvals')
+    .where({ id, execution: 'running' })
+    .update({ difference: JSON.stringify(difference) });
+
+/**
+ * Loads the assignees of requests. Returns a function from the id of a request to its assignees.
+ */
 export async function assigneesOf(
   db: Knex,
   ids: readonly string[],
@@ -89,40 +116,78 @@ export async function assigneesOf(
           .whereIn('approval_id', [...ids])
           .orderBy(['approval_id', 'kind', 'assignee_id']);
   return (id) => {
-    const own = rows.filter(({ approvalId }) => approvalId === id);
+    const assignees = rows.filter(({ approvalId }) => approvalId === id);
     const ofKind = (kind: 'user' | 'role') =>
-      own.filter((row) => row.kind === kind).map(({ assigneeId }) => assigneeId);
+      assignees.filter((row) => row.kind === kind).map(({ assigneeId }) => assigneeId);
     return { userIds: ofKind('user'), roleIds: ofKind('role') };
   };
 }
 
-/** The decisions about a request, earliest first. */
-export const decisionsOf = async (db: Knex, id: string): Promise<ApprovalDecision[]> =>
-  ApprovalDecision.query(db).where({ approval_id: id }).orderBy(['decided_at', 'actor_id']);
+/** The decisions on a request, earliest first, without a cancellation. */
+export const decisionsOf = async (db: Knex, id: string): Promise<DecisionData[]> =>
+  (await ApprovalDecision.query(db)
+    .where({ approval_id: id })
+    .whereIn('outcome', [...DECISIONS])
+    .orderBy(['decided_at', 'id'])) as DecisionData[];
 
-/** The decisions about some requests by whoever has one of these names. */
+/** The row of `approval_decisions` with this id, if it belongs to the request. */
+export const findDecision = async (
+  db: Knex,
+  approvalId: string,
+  id: string,
+): Promise<ApprovalDecision | undefined> =>
+  ApprovalDecision.query(db).findOne({ id, approval_id: approvalId });
+
+/** The latest approval of a request: the one that a lost signal would have carried. */
+export const latestApproval = async (
+  db: Knex,
+  approvalId: string,
+): Promise<ApprovalDecision | undefined> =>
+  ApprovalDecision.query(db)
+    .where({ approval_id: approvalId, outcome: 'approved' })
+    .orderBy([
+      { column: 'decided_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .first();
+
+/** The decisions on these requests by an actor known by any of `names`, without cancellations. */
 export const decisionsBy = async (
   db: Knex,
   ids: readonly string[],
   names: readonly string[],
-): Promise<ApprovalDecision[]> =>
+): Promise<DecisionData[]> =>
   ids.length === 0
     ? []
-    : ApprovalDecision.query(db)
+    : ((await ApprovalDecision.query(db)
         .whereIn('approval_id', [...ids])
-        .whereRaw('jsonb_exists_any(actor_names, ?::text[])', [[...names]]);
+        .whereIn('outcome', [...DECISIONS])
+        .whereRaw('jsonb_exists_any(actor_names, ?::text[])', [[...names]])) as DecisionData[]);
 
-/** What was said about a request, earliest first. */
-export const commentsOf = async (db: Knex, id: string): Promise<ApprovalComment[]> =>
+/** The number of the last comment on a request; 0 without comments. */
+export async function lastCommentNumber(db: Knex, id: string): Promise<number> {
+  const last = await ApprovalComment.query(db)
+    .where({ approval_id: id })
+    .max('number as number')
+    .first();
+  return last?.number ?? 0;
+}
+
+/** The comments on a request, earliest first. */
+export const commentsOf = async (db: Knex, id: string): Promise<CommentData[]> =>
   ApprovalComment.query(db).where({ approval_id: id }).orderBy('number');
 
 /**
- * Whoever reads a list, as far as the list depends on it. `roles` are those that they hold, each with where. A request is
- * theirs to see when it is in `read`, is their own, or names them or a role of theirs inside `approve`.
+ * The reader of a list, as far as the list depends on it. `roles` are the held roles, each with the
+ * scope where it is held. A request is visible if it is in the scope `read`, was created by the
+ * reader, or is in the scope `approve` and assigned to the reader or to a held role.
  */
-export type Reader = {
+export type ApprovalReader = {
   actorId: string;
-  /** Where what they made is theirs: a gateway's word for who they are holds at its tenant. Undefined is everywhere. */
+  /**
+   * The tenant where requests created under `actorId` belong to the reader; undefined means every
+   * tenant. An actor id from a gateway identifies a person within the tenant of the gateway only.
+   */
   ownTenantId: string | undefined;
   names: readonly string[];
   read: Scope;
@@ -149,40 +214,47 @@ const all = (conditions: readonly Condition[]): Condition => ({
 const equal = (column: string, value: string | undefined): Condition[] =>
   value === undefined ? [] : [{ sql: `${column} = ?`, bindings: [value] }];
 
-/** Rows of `approvals AS a`, by one of the ways in which a request can be somebody's to see. */
-type Way = { from: string; where: Condition };
+/** Selects rows of `approvals AS a` that are visible for one reason. */
+type VisibilityBranch = { from: string; where: Condition };
 
 const ASSIGNED = 'approval_assignees AS s JOIN approvals AS a ON a.id = s.approval_id';
 
-function waysOf(
-  { actorId, ownTenantId, names, read, approve, roles }: Reader,
+function visibilityBranches(
+  { actorId, ownTenantId, names, read, approve, roles }: ApprovalReader,
   assignedToMe: boolean,
-): Way[] {
-  // Nobody decides about what they asked for.
-  const others: Condition = {
+): VisibilityBranch[] {
+  // Requesters never decide on their own requests.
+  const notRequester: Condition = {
     sql: 'NOT jsonb_exists_any(a.requester_names, ?::text[])',
     bindings: [[...names]],
   };
-  const mayApprove = scopeCondition(approve, PLACE);
-  const named = (kind: string, id: string, scope: readonly Condition[]): Way => ({
+  const isInApproveScope = scopeCondition(approve, SCOPE_COLUMNS);
+  const assignedTo = (kind: string, id: string, scope: readonly Condition[]): VisibilityBranch => ({
     from: ASSIGNED,
     where: all([
       { sql: 's.kind = ? AND s.assignee_id = ?', bindings: [kind, id] },
-      mayApprove,
-      others,
+      isInApproveScope,
+      notRequester,
       ...scope,
     ]),
   });
   const undecided: Condition = {
-    sql: "NOT (a.status = 'pending' AND EXISTS (SELECT FROM approval_decisions AS d WHERE d.approval_id = a.id AND jsonb_exists_any(d.actor_names, ?::text[])))",
+    sql: `NOT (a.status = 'pending' AND EXISTS (
+      SELECT FROM approval_decisions AS d
+      WHERE d.approval_id = a.id AND jsonb_exists_any(d.actor_names, ?::text[])))`,
     bindings: [[...names]],
   };
-  const mine = [
-    named('user', actorId, []),
-    ...roles.map(([roleId, scope]) => named('role', roleId, [scopeCondition(scope, PLACE)])),
+  const assigned = [
+    assignedTo('user', actorId, []),
+    ...roles.map(([roleId, scope]) =>
+      assignedTo('role', roleId, [scopeCondition(scope, SCOPE_COLUMNS)]),
+    ),
   ];
-  const readable: Way = { from: 'approvals AS a', where: scopeCondition(read, PLACE) };
-  const own: Way = {
+  const readable: VisibilityBranch = {
+    from: 'approvals AS a',
+    where: scopeCondition(read, SCOPE_COLUMNS),
+  };
+  const requested: VisibilityBranch = {
     from: 'approvals AS a',
     where: all([
       { sql: 'a.created_by = ?', bindings: [actorId] },
@@ -190,13 +262,13 @@ function waysOf(
     ]),
   };
   if (assignedToMe)
-    return mine.map(({ from, where }) => ({ from, where: all([where, undecided]) }));
-  return read.kind === 'everywhere' ? [readable] : [readable, own, ...mine];
+    return assigned.map(({ from, where }) => ({ from, where: all([where, undecided]) }));
+  return read.kind === 'everywhere' ? [readable] : [readable, requested, ...assigned];
 }
 
-const conditionsOf = (
+const filterConditions = (
   { type, tenantId, execution, requestedByMe }: ApprovalFilter,
-  { actorId, ownTenantId }: Reader,
+  { actorId, ownTenantId }: ApprovalReader,
 ): Condition[] => [
   ...equal('a.type', type),
   ...equal('a.tenant_id', tenantId),
@@ -206,30 +278,36 @@ const conditionsOf = (
     : []),
 ];
 
-/** Each way is read from its own index, as far as the page goes. */
-export async function pageOfApprovals(
+/**
+ * A page of the visible requests, newest first. Each reason for visibility reads its own index, up
+ * to the size of the page.
+ */
+export async function listApprovals(
   db: Knex,
-  reader: Reader,
+  reader: ApprovalReader,
   filter: ApprovalFilter,
   { limit, after }: PageRequest,
-): Promise<Page<Approval>> {
+): Promise<KeysetPage<Approval>> {
   const common = [
-    ...conditionsOf(filter, reader),
+    ...filterConditions(filter, reader),
     ...(filter.status
       ? [{ sql: 'a.status = ANY (?::text[])', bindings: [[...filter.status]] }]
       : []),
     ...(after === undefined ? [] : [{ sql: 'a.id < ?', bindings: [after] }]),
   ];
-  const parts = waysOf(reader, filter.assignedToMe ?? false).map(({ from, where }) => {
-    const { sql, bindings } = all([where, ...common]);
-    return {
-      sql: `(SELECT a.id FROM ${from} WHERE ${sql} ORDER BY a.id DESC LIMIT ?)`,
-      bindings: [...bindings, limit + 1],
-    };
-  });
+  const selects = visibilityBranches(reader, filter.assignedToMe ?? false).map(
+    ({ from, where }) => {
+      const { sql, bindings } = all([where, ...common]);
+      return {
+        sql: `(SELECT a.id FROM ${from} WHERE ${sql} ORDER BY a.id DESC LIMIT ?)`,
+        bindings: [...bindings, limit + 1],
+      };
+    },
+  );
   const { rows }: { rows: { id: string }[] } = await db.raw(
-    `SELECT id FROM (${parts.map(({ sql }) => sql).join(' UNION ')}) AS seen ORDER BY id DESC LIMIT ?`,
-    [...parts.flatMap(({ bindings }) => bindings), limit + 1],
+    `SELECT id FROM (${selects.map(({ sql }) => sql).join(' UNION ')}) AS visible
+     ORDER BY id DESC LIMIT ?`,
+    [...selects.flatMap(({ bindings }) => bindings), limit + 1],
   );
   const ids = rows.map(({ id }) => id);
   return cutPage(
@@ -242,34 +320,46 @@ export async function pageOfApprovals(
   );
 }
 
-/** How many requests of each status there are in a list, whatever status it is narrowed to. */
+/** The number of visible requests per status. The filter `status` is not applied. */
 export async function countApprovals(
   db: Knex,
-  reader: Reader,
+  reader: ApprovalReader,
   filter: ApprovalFilter,
 ): Promise<Partial<Record<ApprovalStatus, number>>> {
-  const common = conditionsOf(filter, reader);
-  const parts = waysOf(reader, filter.assignedToMe ?? false).map(({ from, where }) => {
-    const { sql, bindings } = all([where, ...common]);
-    return { sql: `SELECT a.id, a.status FROM ${from} WHERE ${sql}`, bindings };
-  });
+  const common = filterConditions(filter, reader);
+  const selects = visibilityBranches(reader, filter.assignedToMe ?? false).map(
+    ({ from, where }) => {
+      const { sql, bindings } = all([where, ...common]);
+      return { sql: `SELECT a.id, a.status FROM ${from} WHERE ${sql}`, bindings };
+    },
+  );
   const { rows }: { rows: { status: ApprovalStatus; count: number }[] } = await db.raw(
-    `SELECT status, count(*) AS count FROM (${parts.map(({ sql }) => sql).join(' UNION ')}) AS seen GROUP BY status`,
-    parts.flatMap(({ bindings }) => bindings),
+    `SELECT status, count(*) AS count
+     FROM (${selects.map(({ sql }) => sql).join(' UNION ')}) AS visible GROUP BY status`,
+    selects.flatMap(({ bindings }) => bindings),
   );
   return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
 }
 
-/** Requests that are not settled and that nobody has looked at for a while, the longest first; says when to look again. */
-export const takeUnsettledApprovals = (
+/**
+ * Claims up to `limit` unfinished requests whose `check_at` has passed, those that waited longest
+ * first. Sets their next check: a pending request at `nextPendingCheckAt` or at its expiry,
+ * whichever is earlier, any other at `nextCheckAt`.
+ */
+export const claimApprovalsToReconcile = (
   db: Knex,
-  { now, pending, begun, limit }: { now: Date; pending: Date; begun: Date; limit: number },
+  {
+    now,
+    nextPendingCheckAt,
+    nextCheckAt,
+    limit,
+  }: { now: Date; nextPendingCheckAt: Date; nextCheckAt: Date; limit: number },
 ): Promise<Approval[]> =>
   Approval.query(db)
     .patch({
       checkAt: Approval.raw(
         "CASE WHEN status = 'pending' AND expires_at > ? THEN LEAST(?, expires_at) ELSE ? END",
-        [now, pending, begun],
+        [now, nextPendingCheckAt, nextCheckAt],
       ),
     })
     .whereIn('id', (query) =>
@@ -287,19 +377,21 @@ export const takeUnsettledApprovals = (
     )
     .returning([...APPROVAL_SUMMARY_COLUMNS]) as unknown as Promise<Approval[]>;
 
-/** Whatever an account can be called by; a gateway may say any of it. */
-const CALLED = ['id', 'lower(username)', 'lower(email)', 'lower(external_id)'];
+/** The columns that identify an account. A gateway may send any of them as the actor id. */
+const ACCOUNT_NAME_COLUMNS = ['id', 'lower(username)', 'lower(email)', 'lower(external_id)'];
 
 /**
- * Names by which each of these actors may be known: what they are called, and every name of the accounts that are called so.
+ * The names that an actor may be known by: the actor id, and every name of the accounts that it
+ * identifies. Names are normalized. Returns a function from an actor id to its names.
  */
-export async function namesOf(
+export async function knownNamesOf(
   db: Knex,
   actorIds: readonly string[],
 ): Promise<(actorId: string) => string[]> {
   const ids = [...new Set(actorIds)];
-  const accounts = CALLED.map(
-    (called) => `SELECT id, username, email, external_id FROM users WHERE ${called} = asked.name`,
+  const accounts = ACCOUNT_NAME_COLUMNS.map(
+    (column) =>
+      `SELECT id, username, email, external_id FROM users WHERE ${column} = requested.name`,
   );
   const {
     rows,
@@ -312,13 +404,14 @@ export async function namesOf(
       external_id: string | null;
     }[];
   } = await db.raw(
-    `SELECT asked.actor, u.* FROM unnest(?::text[], ?::text[]) AS asked (actor, name) CROSS JOIN LATERAL (${accounts.join(' UNION ')}) AS u`,
-    [ids, ids.map(normalName)],
+    `SELECT requested.actor, u.* FROM unnest(?::text[], ?::text[]) AS requested (actor, name)
+     CROSS JOIN LATERAL (${accounts.join(' UNION ')}) AS u`,
+    [ids, ids.map(normalizeName)],
   );
-  const names = new Map(ids.map((id) => [id, new Set([normalName(id)])]));
+  const names = new Map(ids.map((id) => [id, new Set([normalizeName(id)])]));
   for (const { actor, id, username, email, external_id } of rows) {
     for (const name of [id, username, email, external_id])
-      if (name !== null && name !== '') names.get(actor)?.add(normalName(name));
+      if (name !== null && name !== '') names.get(actor)?.add(normalizeName(name));
   }
   return (actorId) => [...(names.get(actorId) ?? [])];
 }

@@ -1,6 +1,10 @@
 import type { Knex } from '../core/knex.ts';
+import { Provider } from '../models/Provider.ts';
 
-/** Every principal that signs in through a provider: its mapped groups, and its users who have grants of their own. */
+/**
+ * Principals with grants that sign in through a provider: its mapped groups, and its users who have
+ * role assignments.
+ */
 export async function findProviderPrincipals(db: Knex, providerId: string): Promise<string[]> {
   const { rows }: { rows: { principal: string }[] } = await db.raw(
     `SELECT DISTINCT principal FROM grants
@@ -10,6 +14,7 @@ export async function findProviderPrincipals(db: Knex, providerId: string): Prom
   return rows.map(({ principal }) => principal);
 }
 
+/** A role that a provider mapping grants. */
 export type MappedRole = {
   mappingId: string;
   externalGroup: string;
@@ -20,7 +25,7 @@ export type MappedRole = {
   deviceId: string | null;
 };
 
-/** The mappings that members of these groups profit from. */
+/** Up to 1,000 mappings of these groups, oldest first. */
 export async function findMappings(
   db: Knex,
   providerId: string,
@@ -42,58 +47,83 @@ export async function findMappings(
     });
 }
 
-export type LoginRow = {
+/**
+ * An OIDC or SAML login in progress. `sealed_request` is what the response is checked against,
+ * `sealed_profile` the verified profile of a SAML response until the browser collects it; both are
+ * encrypted.
+ */
+export type PendingLoginRow = {
   id: string;
   provider_id: string;
-  sealed: string;
+  sealed_request: string;
   return_to: string;
-  outcome: string | null;
+  sealed_profile: string | null;
 };
 
-type NewLogin = LoginRow & { state_hash: Buffer; browser_hash: Buffer; expires_at: Date };
+type NewPendingLogin = PendingLoginRow & {
+  state_hash: Buffer;
+  browser_hash: Buffer;
+  expires_at: Date;
+};
 
-/** Remembers a sign-in that a browser has begun. */
-export const insertLogin = async (db: Knex, login: NewLogin): Promise<void> =>
+/** Stores a login that a browser has started. */
+export const insertPendingLogin = async (db: Knex, login: NewPendingLogin): Promise<void> =>
   void (await db('logins').insert(login));
 
-/** Answers that may be tried for one sign-in: checking one costs a lot. */
-const MAX_ANSWERS = 5;
+/** SAML responses checked for one login, since checking a signature is expensive. */
+const MAX_RESPONSES = 5;
 
-/** A sign-in that waits for its answer, with no look at who asks; each call counts. */
-export async function findWaitingLogin(
+/**
+ * The login with this state that has no response yet, from any browser. Counts an attempt;
+ * undefined when there is none, it has expired, or it has had too many attempts.
+ */
+export async function findPendingLogin(
   db: Knex,
   stateHash: Buffer,
   now: Date,
-): Promise<LoginRow | undefined> {
-  const rows: LoginRow[] = await db('logins')
+): Promise<PendingLoginRow | undefined> {
+  const rows: PendingLoginRow[] = await db('logins')
     .where({ state_hash: stateHash })
     .whereNull('used_at')
-    .whereNull('outcome')
+    .whereNull('sealed_profile')
     .where('expires_at', '>', now)
-    .where('attempts', '<', MAX_ANSWERS)
+    .where('attempts', '<', MAX_RESPONSES)
     .increment('attempts', 1)
-    .returning(['id', 'provider_id', 'sealed', 'return_to', 'outcome']);
+    .returning(['id', 'provider_id', 'sealed_request', 'return_to', 'sealed_profile']);
   return rows[0];
 }
 
-/** Keeps what a provider answered until the browser that began comes for it; false when there is an answer already. */
-export const keepOutcome = async (db: Knex, id: string, outcome: string): Promise<boolean> =>
+/** Stores the profile of a response. Returns false when the login already has one or was used. */
+export const savePendingProfile = async (
+  db: Knex,
+  id: string,
+  sealedProfile: string,
+): Promise<boolean> =>
   (await db('logins')
     .where({ id })
     .whereNull('used_at')
-    .whereNull('outcome')
-    .update({ outcome })) === 1;
+    .whereNull('sealed_profile')
+    .update({ sealed_profile: sealedProfile })) === 1;
 
-/** Takes a sign-in, once, for the browser that began it. */
-export async function takeLogin(
+/** Marks a login as used and returns it, once, to the browser that started it. */
+export async function consumePendingLogin(
   db: Knex,
   { stateHash, browserHash, now }: { stateHash: Buffer; browserHash: Buffer; now: Date },
-): Promise<LoginRow | undefined> {
-  const rows: LoginRow[] = await db('logins')
+): Promise<PendingLoginRow | undefined> {
+  const rows: PendingLoginRow[] = await db('logins')
     .where({ state_hash: stateHash, browser_hash: browserHash })
     .whereNull('used_at')
     .where('expires_at', '>', now)
     .update({ used_at: now })
-    .returning(['id', 'provider_id', 'sealed', 'return_to', 'outcome']);
+    .returning(['id', 'provider_id', 'sealed_request', 'return_to', 'sealed_profile']);
   return rows[0];
 }
+
+/** Whether another OIDC provider uses the callback without an id, which only one may use. */
+export const isSharedCallbackTaken = async (db: Knex, exceptId = ''): Promise<boolean> =>
+  (await Provider.query(db)
+    .where({ kind: 'oidc' })
+    .whereNot({ id: exceptId })
+    .whereRaw(`config ->> 'ownCallback' IS DISTINCT FROM 'true'`)
+    .select('id')
+    .first()) !== undefined;

@@ -1,10 +1,10 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
-import type { EndReason } from '../models/Session.ts';
-import type { Standing } from '../access/access.ts';
+import type { SessionEndReason } from '../models/Session.ts';
+import type { UserAuthState } from '../access/access.ts';
 
-/** What an access token leads to. */
-export type SessionStanding = Standing & {
+/** The session of an access token, and what decides about its rights. */
+export type SessionAuthState = UserAuthState & {
   sessionId: string;
   userId: string;
   tenantId: string;
@@ -12,14 +12,15 @@ export type SessionStanding = Standing & {
   expiresAt: Date;
 };
 
-/** The live session of an access token, with everything that decides about its rights, in one look. */
+/** The session of an access token if it has not ended. Expiry is left to the caller to check. */
 export async function findByAccessToken(
   db: Knex,
   hash: Buffer,
-): Promise<SessionStanding | undefined> {
-  const { rows }: { rows: SessionStanding[] } = await prepared(
+): Promise<SessionAuthState | undefined> {
+  const { rows }: { rows: SessionAuthState[] } = await prepared(
     db,
-    `SELECT s.id AS "sessionId", s.user_id AS "userId", s.tenant_id AS "tenantId", t.expires_at AS "expiresAt",
+    `SELECT s.id AS "sessionId", s.user_id AS "userId", s.tenant_id AS "tenantId",
+            t.expires_at AS "expiresAt",
             u.must_change_password AS "mustChangePassword", u.enabled AND p.enabled AS enabled,
             u.provider_id AS "providerId", u.external_groups AS "externalGroups",
             (SELECT version FROM access_state) AS version
@@ -31,6 +32,7 @@ export async function findByAccessToken(
   return rows[0];
 }
 
+/** The session of a refresh token. `spent`: the token was used before. `live`: it can continue. */
 export type RefreshState = {
   sessionId: string;
   userId: string;
@@ -40,15 +42,17 @@ export type RefreshState = {
   absoluteExpiresAt: Date;
 };
 
-/** The session of a refresh token, locked: of two that come with the same token one is second. */
+/** Locks the session of a refresh token, so that concurrent uses of one token are serialized. */
 export async function lockByRefreshToken(
   trx: Knex.Transaction,
   hash: Buffer,
   now: Date,
 ): Promise<RefreshState | undefined> {
   const { rows }: { rows: RefreshState[] } = await trx.raw(
-    `SELECT s.id AS "sessionId", s.user_id AS "userId", s.tenant_id AS "tenantId", t.spent_at IS NOT NULL AS spent,
-            s.ended_at IS NULL AND s.idle_expires_at > ? AND s.absolute_expires_at > ? AND u.enabled AND p.enabled AS live,
+    `SELECT s.id AS "sessionId", s.user_id AS "userId", s.tenant_id AS "tenantId",
+            t.spent_at IS NOT NULL AS spent,
+            s.ended_at IS NULL AND s.idle_expires_at > ? AND s.absolute_expires_at > ?
+              AND u.enabled AND p.enabled AS live,
             s.absolute_expires_at AS "absoluteExpiresAt"
      FROM session_tokens AS t JOIN sessions AS s ON s.id = t.session_id
      JOIN users AS u ON u.id = s.user_id JOIN providers AS p ON p.id = u.provider_id
@@ -58,6 +62,7 @@ export async function lockByRefreshToken(
   return rows[0];
 }
 
+/** Hashes of a new token pair. */
 export type NewTokens = {
   sessionId: string;
   access: { hash: Buffer; expiresAt: Date };
@@ -74,12 +79,12 @@ export const addTokens = async (
     { hash: refresh.hash, session_id: sessionId, kind: 'refresh', expires_at: refresh.expiresAt },
   ]));
 
-/** Tokens that are kept of one session, spent ones included; older ones are just unknown. */
+/** Tokens stored for one session, spent ones included. Older ones are rejected as unknown. */
 const MAX_ACCESS_TOKENS = 20;
 const MAX_REFRESH_TOKENS = 500;
 
-/** Replaces a refresh token; the last access tokens of before work until they expire. */
-export async function rotate(
+/** Replaces a refresh token. Earlier access tokens stay valid until they expire. */
+export async function rotateTokens(
   trx: Knex.Transaction,
   spent: Buffer,
   tokens: NewTokens,
@@ -92,44 +97,52 @@ export async function rotate(
     .update({ refreshed_at: now, idle_expires_at: tokens.refresh.expiresAt });
   await trx.raw(
     `DELETE FROM session_tokens WHERE hash IN (
-       (SELECT hash FROM session_tokens WHERE session_id = :id AND kind = 'access' ORDER BY expires_at DESC OFFSET :access)
+       (SELECT hash FROM session_tokens WHERE session_id = :id AND kind = 'access'
+        ORDER BY expires_at DESC OFFSET :access)
        UNION ALL
-       (SELECT hash FROM session_tokens WHERE session_id = :id AND kind = 'refresh' ORDER BY spent_at DESC NULLS FIRST OFFSET :refresh))`,
+       (SELECT hash FROM session_tokens WHERE session_id = :id AND kind = 'refresh'
+        ORDER BY spent_at DESC NULLS FIRST OFFSET :refresh))`,
     { id: tokens.sessionId, access: MAX_ACCESS_TOKENS, refresh: MAX_REFRESH_TOKENS },
   );
 }
 
-/** Which sessions: one, all of a user but perhaps one, or all of everybody who signs in with a provider. */
-type Whose = { sessionId: string } | { userId: string; exceptId?: string } | { providerId: string };
+/**
+ * One session; all sessions of a user, except possibly one; or all sessions of a provider's users.
+ */
+type SessionSelector =
+  { sessionId: string } | { userId: string; exceptId?: string } | { providerId: string };
 
-/** Ends sessions at once. Returns how many were live. */
+/** Ends sessions. Returns the number of sessions ended. */
 export async function endSessions(
   trx: Knex,
-  { reason, now, ...whose }: Whose & { reason: EndReason; now: Date },
+  { reason, now, ...selector }: SessionSelector & { reason: SessionEndReason; now: Date },
 ): Promise<number> {
   const live = trx('sessions').whereNull('ended_at').update({ ended_at: now, end_reason: reason });
-  if ('sessionId' in whose) return live.where({ id: whose.sessionId });
-  if ('providerId' in whose)
+  if ('sessionId' in selector) return live.where({ id: selector.sessionId });
+  if ('providerId' in selector)
     return live.whereIn(
       'user_id',
-      trx('users').select('id').where({ provider_id: whose.providerId }),
+      trx('users').select('id').where({ provider_id: selector.providerId }),
     );
-  return whose.exceptId === undefined
-    ? live.where({ user_id: whose.userId })
-    : live.where({ user_id: whose.userId }).whereNot({ id: whose.exceptId });
+  return selector.exceptId === undefined
+    ? live.where({ user_id: selector.userId })
+    : live.where({ user_id: selector.userId }).whereNot({ id: selector.exceptId });
 }
 
-export type TokenOwner = { id: string; userId: string; homeTenantId: string; good: boolean };
+/** The session of a token. `usable`: the token itself is neither spent nor expired. */
+export type TokenOwner = { id: string; userId: string; homeTenantId: string; usable: boolean };
 
-/** The live session that a token of either kind belongs to; `good` when the token itself could still be used. */
+/** The live session that an access or refresh token belongs to. */
 export async function findSessionOfToken(
   db: Knex,
   hash: Buffer,
   now: Date,
 ): Promise<TokenOwner | undefined> {
   const { rows }: { rows: TokenOwner[] } = await db.raw(
-    `SELECT s.id, s.user_id AS "userId", u.tenant_id AS "homeTenantId", t.spent_at IS NULL AND t.expires_at > ? AS good
-     FROM session_tokens AS t JOIN sessions AS s ON s.id = t.session_id JOIN users AS u ON u.id = s.user_id
+    `SELECT s.id, s.user_id AS "userId", u.tenant_id AS "homeTenantId",
+            t.spent_at IS NULL AND t.expires_at > ? AS usable
+     FROM session_tokens AS t JOIN sessions AS s ON s.id = t.session_id
+     JOIN users AS u ON u.id = s.user_id
      WHERE t.hash = ? AND s.ended_at IS NULL`,
     [now, hash],
   );
@@ -137,5 +150,5 @@ export async function findSessionOfToken(
 }
 
 /** True while a session has not ended. */
-export const isLive = async (db: Knex, sessionId: string): Promise<boolean> =>
+export const isSessionLive = async (db: Knex, sessionId: string): Promise<boolean> =>
   (await db('sessions').where({ id: sessionId }).whereNull('ended_at').first('id')) !== undefined;

@@ -1,66 +1,79 @@
-import { sectionsAt, type Section } from '../../domain/backups.ts';
+import { sectionsForTenant, type Section } from '../../domain/backups/backups.ts';
 import { TABLES, type BackedUpTable } from './tables.ts';
 
+/** A column as PostgreSQL describes it; `type` is the name that `format_type` returns. */
 export type Column = { name: string; type: string; notNull: boolean };
 
-/** A reference between tables, as PostgreSQL keeps it. */
+/** A foreign key: table `child` refers to table `parent` by these pairs of columns. */
 export type Reference = {
   child: string;
-  childColumns: string[];
   parent: string;
-  parentColumns: string[];
+  columns: { child: string; parent: string }[];
 };
 
-/** Whatever can be asked: a session, or a transaction of the pool. */
-export type Ask = <Row extends object>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
+/** Runs a statement with numbered values (`$1`) on a connection or in a transaction. */
+export type RunQuery = <Row extends object>(
+  sql: string,
+  values?: readonly unknown[],
+) => Promise<Row[]>;
 
-export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+/** Quotes a name for use in SQL. */
+export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** The columns of a table in their order, without those that PostgreSQL works out. */
-export async function columnsOf(ask: Ask, schema: string, table: string): Promise<Column[]> {
-  return ask<Column>(
-    `SELECT a.attname::text AS name, format_type(a.atttypid, NULL) AS type, a.attnotnull AS "notNull"
-     FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum`,
+/** The columns of a table in their order, without generated columns. */
+export async function columnsOf(query: RunQuery, schema: string, table: string): Promise<Column[]> {
+  return query<Column>(
+    `SELECT a.attname::text AS name, format_type(a.atttypid, NULL) AS type,
+       a.attnotnull AS "notNull"
+     FROM pg_attribute AS a
+       JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+     WHERE n.nspname = $1 AND c.relname = $2
+       AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+     ORDER BY a.attnum`,
     [schema, table],
   );
 }
 
-/** All references between the tables of the product. */
-export async function references(ask: Ask): Promise<Reference[]> {
-  const names = (columns: string, table: string) =>
-    `ARRAY(SELECT a.attname::text FROM unnest(${columns}) WITH ORDINALITY AS k (num, at) JOIN pg_attribute AS a ON a.attrelid = ${table} AND a.attnum = k.num ORDER BY k.at)`;
-  return ask<Reference>(
-    `SELECT c.relname::text AS child, ${names('r.conkey', 'r.conrelid')} AS "childColumns",
-       p.relname::text AS parent, ${names('r.confkey', 'r.confrelid')} AS "parentColumns"
-     FROM pg_constraint AS r JOIN pg_class AS c ON c.oid = r.conrelid JOIN pg_class AS p ON p.oid = r.confrelid
-     WHERE r.contype = 'f' AND r.connamespace = 'public'::regnamespace ORDER BY c.relname, r.conname`,
+/** The foreign keys of all tables in the schema `public`. */
+export async function findReferences(query: RunQuery): Promise<Reference[]> {
+  return query<Reference>(
+    `SELECT c.relname::text AS child, p.relname::text AS parent,
+       (SELECT json_agg(json_build_object('child', ca.attname, 'parent', pa.attname) ORDER BY k.at)
+        FROM unnest(r.conkey, r.confkey) WITH ORDINALITY AS k (child, parent, at)
+          JOIN pg_attribute AS ca ON ca.attrelid = r.conrelid AND ca.attnum = k.child
+          JOIN pg_attribute AS pa ON pa.attrelid = r.confrelid AND pa.attnum = k.parent) AS columns
+     FROM pg_constraint AS r
+       JOIN pg_class AS c ON c.oid = r.conrelid JOIN pg_class AS p ON p.oid = r.confrelid
+     WHERE r.contype = 'f' AND r.connamespace = 'public'::regnamespace
+     ORDER BY c.relname, r.conname`,
   );
 }
 
-/** Sections that hold together without a reference: records name tags and custom fields. */
-const ALSO: Readonly<Partial<Record<Section, readonly Section[]>>> = { inventory: ['settings'] };
+/** Dependencies without a foreign key: inventory records name tags and custom fields. */
+const IMPLICIT_DEPENDENCIES: Readonly<Partial<Record<Section, readonly Section[]>>> = {
+  inventory: ['settings'],
+};
 
 /**
- * The sections to which others refer, directly or through more of them; without those themselves. Of the installation's own
- * sections nothing comes along with a tenant's.
+ * The sections that the requested ones refer to, directly or through others, without the requested
+ * ones. A tenant's backup includes only sections that are available to tenants.
  */
-export async function referredSections(
-  ask: Ask,
+export async function findReferencedSections(
+  query: RunQuery,
   tenantId: string,
-  asked: readonly Section[],
+  requested: readonly Section[],
 ): Promise<Section[]> {
-  const all = await references(ask);
+  const references = await findReferences(query);
   const sectionOf = new Map(TABLES.map(({ name, section }) => [name, section]));
-  const found = new Set(asked);
-  // A set hands out what is added while it is walked through.
+  const found = new Set(requested);
+  // Iterating over a set also visits the values that are added during the iteration.
   for (const section of found) {
-    for (const { child, parent } of all)
+    for (const { child, parent } of references)
       if (sectionOf.get(child) === section) found.add(sectionOf.get(parent) ?? section);
-    for (const other of ALSO[section] ?? []) found.add(other);
+    for (const other of IMPLICIT_DEPENDENCIES[section] ?? []) found.add(other);
   }
   return [...found].filter(
-    (section) => !asked.includes(section) && sectionsAt(tenantId).includes(section),
+    (section) => !requested.includes(section) && sectionsForTenant(tenantId).includes(section),
   );
 }
 

@@ -1,27 +1,19 @@
-import { MAX_FINDINGS } from '../../domain/backups.ts';
-import { quoted, type Ask, type Reference } from './catalog.ts';
-import { TABLES } from './tables.ts';
-import {
-  diffOf,
-  isWorkedOut,
-  list,
-  live,
-  loaded,
-  same,
-  type PlannedTable,
-  type RestorePlan,
-} from './differences.ts';
+import { MAX_FINDINGS } from '../../domain/backups/backups.ts';
+import { quoteIdentifier, type Reference, type RunQuery } from './catalog.ts';
+import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
+import { columnList, columnsEqual, diffTable, liveTable, refersTo, stagedTable } from './sql.ts';
+import { TABLES, type BackedUpTable } from './tables.ts';
 
-/** A record that stands against a restore. */
-export type Conflict = {
-  code: 'still_referred' | 'missing_reference' | 'elsewhere';
+/** A record that prevents a restore. `other` is the key of the record that it refers to. */
+export type RestoreConflict = {
+  code: 'still_referenced' | 'missing_reference' | 'owned_by_other_tenant';
   table: string;
   key: string;
   other: string;
 };
 
-/** What a restore takes along, or works out again, by itself. */
-const FOLLOWS: ReadonlySet<string> = new Set([
+/** Tables whose rows a restore deletes or recalculates together with the rows they refer to. */
+const CASCADING_TABLES: ReadonlySet<string> = new Set([
   'sessions',
   'session_tokens',
   'logins',
@@ -29,83 +21,99 @@ const FOLLOWS: ReadonlySet<string> = new Set([
   'free_hints',
 ]);
 
-const pairs = ({ childColumns, parentColumns }: Reference, child: string, parent: string): string =>
-  childColumns
-    .map(
-      (column, at) => `${child}.${quoted(column)} = ${parent}.${quoted(parentColumns[at] ?? '')}`,
-    )
-    .join(' AND ');
-const given = ({ childColumns }: Reference, alias: string): string =>
-  childColumns.map((column) => `${alias}.${quoted(column)} IS NOT NULL`).join(' AND ');
+/**
+ * Finds the current records that prevent a restore, at most 100 for each foreign key. Requires
+ * `findDifferences`.
+ */
+export async function findConflicts(
+  query: RunQuery,
+  plan: RestorePlan,
+): Promise<RestoreConflict[]> {
+  const byName = new Map(plan.tables.map((planned) => [planned.table.name, planned]));
+  const found: RestoreConflict[] = [];
+  for (const planned of plan.tables)
+    if (planned.role === 'state') found.push(...(await findOwnedByOtherTenant(query, planned)));
+  for (const reference of plan.references) {
+    const child = byName.get(reference.child);
+    const parent = byName.get(reference.parent);
+    // Derived references, such as the parent of a prefix, are recalculated after the restore.
+    if (child && reference.columns.some((pair) => isDerived(plan, child, pair.child))) continue;
+    if (parent) found.push(...(await findStillReferenced(query, reference, parent, child)));
+    if (child) found.push(...(await findMissingReferences(query, plan, reference, child, parent)));
+  }
+  return found;
+}
 
-/** Records that stay and refer to some that would be deleted. */
-async function stillReferred(
-  ask: Ask,
+/** Records that would remain and refer to records that would be deleted. */
+async function findStillReferenced(
+  query: RunQuery,
   reference: Reference,
   parent: PlannedTable,
   child: PlannedTable | undefined,
-): Promise<Conflict[]> {
-  if (parent.part !== 'state' || parent.table.tombstone !== null || FOLLOWS.has(reference.child))
-    return [];
-  const own = child
-    ? `AND NOT EXISTS (SELECT FROM ${diffOf(child.table)} AS x WHERE x.change <> 'created' AND ${same(child.table.key, 'x', 'c')})`
-    : '';
+): Promise<RestoreConflict[]> {
+  const rowsRemain = parent.role !== 'state' || parent.table.tombstone !== null;
+  if (rowsRemain || CASCADING_TABLES.has(reference.child)) return [];
+  const isUnchanged = child ? `AND ${isNotReplaced(child.table, 'c')}` : '';
   const known = TABLES.find(({ name }) => name === reference.child);
-  const key = known ? `concat_ws('/', ${list(known.key, 'c')})` : `''`;
-  return ask<Conflict>(
-    `SELECT 'still_referred' AS code, '${reference.child}' AS table, ${key} AS key, concat_ws('/', ${list(parent.table.key, 'd')}) AS other
-     FROM ${diffOf(parent.table)} AS d JOIN ${live(parent.table)} AS p ON ${same(parent.table.key, 'p', 'd')}
-       JOIN public.${quoted(reference.child)} AS c ON ${pairs(reference, 'c', 'p')}
-     WHERE d.change = 'deleted' ${own} LIMIT ${MAX_FINDINGS}`,
+  const key = known ? `concat_ws('/', ${columnList(known.key, 'c')})` : `''`;
+  return query<RestoreConflict>(
+    `SELECT 'still_referenced' AS code, '${reference.child}' AS table, ${key} AS key,
+       concat_ws('/', ${columnList(parent.table.key, 'd')}) AS other
+     FROM ${diffTable(parent.table)} AS d
+       JOIN ${liveTable(parent.table)} AS p ON ${columnsEqual(parent.table.key, 'p', 'd')}
+       JOIN public.${quoteIdentifier(reference.child)} AS c ON ${refersTo(reference, 'c', 'p')}
+     WHERE d.change = 'deleted' ${isUnchanged} LIMIT ${MAX_FINDINGS}`,
   );
 }
 
-/** Records that come back and refer to what would not be there. */
-async function missingReferences(
-  ask: Ask,
+/** Records that would be restored and refer to records that would not exist. */
+async function findMissingReferences(
+  query: RunQuery,
   { schema }: RestorePlan,
   reference: Reference,
   child: PlannedTable,
   parent: PlannedTable | undefined,
-): Promise<Conflict[]> {
-  const taken =
-    parent?.table.tombstone === null
-      ? `AND NOT EXISTS (SELECT FROM ${diffOf(parent.table)} AS x WHERE x.change <> 'created' AND ${same(parent.table.key, 'x', 'p')})`
-      : '';
-  const coming = parent
-    ? `AND NOT EXISTS (SELECT FROM ${loaded(schema, parent.table)} AS q JOIN ${diffOf(parent.table)} AS y ON ${same(parent.table.key, 'y', 'q')} AND y.change <> 'deleted' WHERE ${pairs(reference, 'c', 'q')})`
+): Promise<RestoreConflict[]> {
+  const childColumns = reference.columns.map((pair) => pair.child);
+  const isSet = childColumns.map((name) => `c.${quoteIdentifier(name)} IS NOT NULL`).join(' AND ');
+  const remains = parent?.table.tombstone === null ? `AND ${isNotReplaced(parent.table, 'p')}` : '';
+  const isNotRestored = parent
+    ? `AND NOT EXISTS (
+         SELECT FROM ${stagedTable(schema, parent.table)} AS q
+           JOIN ${diffTable(parent.table)} AS y
+             ON ${columnsEqual(parent.table.key, 'y', 'q')} AND y.change <> 'deleted'
+         WHERE ${refersTo(reference, 'c', 'q')})`
     : '';
-  return ask<Conflict>(
-    `SELECT 'missing_reference' AS code, '${reference.child}' AS table, concat_ws('/', ${list(child.table.key, 'c')}) AS key,
-       '${reference.parent} ' || concat_ws('/', ${list(reference.childColumns, 'c')}) AS other
-     FROM ${loaded(schema, child.table)} AS c JOIN ${diffOf(child.table)} AS d ON ${same(child.table.key, 'c', 'd')} AND d.change <> 'deleted'
-     WHERE ${given(reference, 'c')}
-       AND NOT EXISTS (SELECT FROM public.${quoted(reference.parent)} AS p WHERE ${pairs(reference, 'c', 'p')} ${taken}) ${coming}
+  return query<RestoreConflict>(
+    `SELECT 'missing_reference' AS code, '${reference.child}' AS table,
+       concat_ws('/', ${columnList(child.table.key, 'c')}) AS key,
+       '${reference.parent} ' || concat_ws('/', ${columnList(childColumns, 'c')}) AS other
+     FROM ${stagedTable(schema, child.table)} AS c
+       JOIN ${diffTable(child.table)} AS d
+         ON ${columnsEqual(child.table.key, 'c', 'd')} AND d.change <> 'deleted'
+     WHERE ${isSet}
+       AND NOT EXISTS (
+         SELECT FROM public.${quoteIdentifier(reference.parent)} AS p
+         WHERE ${refersTo(reference, 'c', 'p')} ${remains})
+       ${isNotRestored}
      LIMIT ${MAX_FINDINGS}`,
   );
 }
 
-/** Records of a tenant that are another's now. */
-const elsewhere = (ask: Ask, { table }: PlannedTable): Promise<Conflict[]> =>
-  ask<Conflict>(
-    `SELECT 'elsewhere' AS code, '${table.name}' AS table, concat_ws('/', ${list(table.key, 'd')}) AS key, '' AS other
-     FROM ${diffOf(table)} AS d JOIN ${live(table)} AS l ON ${same(table.key, 'l', 'd')} WHERE d.change = 'created' LIMIT ${MAX_FINDINGS}`,
+/** Records that another tenant owns now, although the backup holds them for the restored tenant. */
+const findOwnedByOtherTenant = (
+  query: RunQuery,
+  { table }: PlannedTable,
+): Promise<RestoreConflict[]> =>
+  query<RestoreConflict>(
+    `SELECT 'owned_by_other_tenant' AS code, '${table.name}' AS table,
+       concat_ws('/', ${columnList(table.key, 'd')}) AS key, '' AS other
+     FROM ${diffTable(table)} AS d
+       JOIN ${liveTable(table)} AS l ON ${columnsEqual(table.key, 'l', 'd')}
+     WHERE d.change = 'created' LIMIT ${MAX_FINDINGS}`,
   );
 
-/** What stands against a restore, in the records as they are. Differences must have been found. */
-export async function findConflicts(ask: Ask, plan: RestorePlan): Promise<Conflict[]> {
-  const byName = new Map(plan.tables.map((planned) => [planned.table.name, planned]));
-  const found: Conflict[] = [];
-  for (const planned of plan.tables)
-    if (planned.part === 'state') found.push(...(await elsewhere(ask, planned)));
-  for (const reference of plan.references) {
-    // The parent of a prefix is worked out again where others' prefixes lie around it.
-    const worked = byName.get(reference.child);
-    if (worked && reference.childColumns.some((column) => isWorkedOut(plan, worked, column)))
-      continue;
-    const [child, parent] = [byName.get(reference.child), byName.get(reference.parent)];
-    if (parent) found.push(...(await stillReferred(ask, reference, parent, child)));
-    if (child) found.push(...(await missingReferences(ask, plan, reference, child, parent)));
-  }
-  return found;
-}
+/** True when the restore neither deletes nor replaces the current row `alias`. */
+const isNotReplaced = (table: BackedUpTable, alias: string): string =>
+  `NOT EXISTS (SELECT FROM ${diffTable(table)} AS x
+     WHERE x.change <> 'created' AND ${columnsEqual(table.key, 'x', alias)})`;

@@ -1,24 +1,28 @@
 import { escapeLiteral } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import type { BackupEngine } from '../../domain/backups.ts';
+import type { BackupEngine } from '../../domain/backups/backups.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
-import { columnsOf, quoted, type Ask } from './catalog.ts';
-import { withSession, type Session } from './session.ts';
+import { withBackupConnection } from './backupConnection.ts';
+import { columnsOf, type RunQuery } from './catalog.ts';
+import { columnList, liveTable, queryOn } from './sql.ts';
 import type { BackedUpTable } from './tables.ts';
 
-/** What is not a whole installation's is a tenant's. */
-export type Extent = { tenantId: string | null };
-export const extentAt = (tenantId: string): Extent => ({
+/** What a backup covers: one tenant, or the whole installation when `tenantId` is null. */
+export type BackupScope = { tenantId: string | null };
+
+/** The scope of a backup that belongs to a tenant; the platform's covers the installation. */
+export const backupScope = (tenantId: string): BackupScope => ({
   tenantId: tenantId === PLATFORM ? null : tenantId,
 });
 
-/** The records of one moment. */
+/** The records of one instant, `at`. */
 export type Snapshot = {
   at: Date;
+  /** The name of the newest migration of the database. */
   schemaVersion: string;
-  ask: Ask;
+  query: RunQuery;
   columns(table: BackedUpTable): Promise<string[]>;
-  /** The rows of a table, a line each. */
+  /** The rows of a table in the format of the engine, one row a line. */
   rows(
     table: BackedUpTable,
     columns: readonly string[],
@@ -27,52 +31,56 @@ export type Snapshot = {
 };
 
 /**
- * Lines that COPY neither quotes nor escapes: JSON has no raw control characters but white space between its tokens,
- * which is made spaces.
+ * COPY options for lines of JSON, under which COPY neither quotes nor escapes: the delimiter and
+ * the quote are control characters, which JSON never contains unescaped.
  */
 export const JSON_LINES = `(FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01')`;
 
-/** The statement that gives the rows of a query as an archive holds them. */
-export const copyOut = (rows: string, engine: BackupEngine): string =>
+/**
+ * The COPY statement that returns the rows of a query in the format of an engine. White space
+ * between JSON tokens, the only unescaped control characters, is replaced by spaces.
+ */
+export const copyStatement = (rows: string, engine: BackupEngine): string =>
   engine === 'snapshot'
     ? `COPY (${rows}) TO STDOUT`
-    : `COPY (SELECT translate(row_to_json(r)::text, E'\\n\\r\\t', '   ') FROM (${rows}) AS r) TO STDOUT ${JSON_LINES}`;
+    : `COPY (SELECT translate(row_to_json(r)::text, E'\\n\\r\\t', '   ') FROM (${rows}) AS r)
+       TO STDOUT ${JSON_LINES}`;
 
-export const askOf =
-  (session: Session): Ask =>
-  async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
-    (await session.query<Row>(sql, [...values])).rows;
-
-/** SQL for the rows of a tenant, or of all; `t` is the table. */
-export const extentOf = ({ ofTenant }: BackedUpTable, { tenantId }: Extent): string =>
-  tenantId === null || ofTenant === null
+/** SQL condition on the alias `t` that selects the rows of a table inside a scope. */
+export const scopeFilter = ({ tenantFilter }: BackedUpTable, { tenantId }: BackupScope): string =>
+  tenantId === null || tenantFilter === null
     ? 'true'
-    : ofTenant.replaceAll(':tenant', escapeLiteral(tenantId));
+    : tenantFilter.replaceAll(':tenant', escapeLiteral(tenantId));
 
-/** Reads all tables as they are at one moment, whatever is written meanwhile. Others are not kept from anything. */
+/**
+ * Runs `use` with a consistent snapshot of all tables in `scope`. The snapshot is one read-only
+ * transaction on a connection of its own; it blocks no writers.
+ */
 export async function withSnapshot<T>(
   url: string,
-  extent: Extent,
+  scope: BackupScope,
   signal: AbortSignal,
   use: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
-  return withSession(url, signal, async (session) => {
-    const ask = askOf(session);
-    await session.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    // The first statement takes the snapshot.
-    const [state] = await ask<{ at: Date; version: string }>(
-      'SELECT clock_timestamp() AS at, (SELECT name FROM schema_migrations ORDER BY name DESC LIMIT 1) AS version',
+  return withBackupConnection(url, signal, async (connection) => {
+    const query = queryOn(connection);
+    await connection.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+    // The first statement of the transaction takes the snapshot.
+    const [state] = await query<{ at: Date; version: string }>(
+      `SELECT clock_timestamp() AS at,
+         (SELECT name FROM schema_migrations ORDER BY name DESC LIMIT 1) AS version`,
     );
     if (!state) throw new Error('The database has no schema');
     return use({
       at: state.at,
       schemaVersion: state.version,
-      ask,
+      query,
       columns: async ({ name }) =>
-        (await columnsOf(ask, 'public', name)).map((column) => column.name),
+        (await columnsOf(query, 'public', name)).map((column) => column.name),
       rows: (table, columns, engine) => {
-        const rows = `SELECT ${columns.map((column) => `t.${quoted(column)}`).join(', ')} FROM public.${quoted(table.name)} AS t WHERE ${extentOf(table, extent)}`;
-        return session.query(copyTo(copyOut(rows, engine))) as AsyncIterable<Buffer>;
+        const rows = `SELECT ${columnList(columns, 't')} FROM ${liveTable(table)} AS t
+          WHERE ${scopeFilter(table, scope)}`;
+        return connection.query(copyTo(copyStatement(rows, engine))) as AsyncIterable<Buffer>;
       },
     });
   });

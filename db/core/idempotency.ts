@@ -1,19 +1,19 @@
 import type { Knex } from './knex.ts';
 import type { IdempotencyClaim } from '../../domain/shared/caller.ts';
 
-export type StoredAnswer = {
+export type StoredResponse = {
   status: number;
   headers: Record<string, string | string[]>;
   body: unknown;
 };
 
-/** What is known of a key that somebody used before. */
+/** A key that an earlier request has used. */
 export type KnownKey = {
   fingerprint: Buffer;
   leaseUntil: Date;
-  /** The record that the first request committed, whether or not its answer was stored. */
+  /** The record that the first request committed, even if its response was not stored. */
   subjectId: string | null;
-  answer: StoredAnswer | null;
+  answer: StoredResponse | null;
 };
 
 const keyOf = (claim: IdempotencyClaim) => ({
@@ -22,18 +22,19 @@ const keyOf = (claim: IdempotencyClaim) => ({
   key: claim.key,
 });
 
-/** The key while it is still this claim's and no later one's. */
+/** Matches the key only while it belongs to this claim. */
 const heldBy = (claim: IdempotencyClaim) => ({ ...keyOf(claim), lease_until: claim.leaseUntil });
 
-type Claiming = { claim: IdempotencyClaim; fingerprint: Buffer; now: Date; keepMs: number };
+type ClaimInput = { claim: IdempotencyClaim; fingerprint: Buffer; now: Date; keepMs: number };
 
 /**
- * Claims a key for one request. Returns undefined when it is ours: it is new, it is too old to count, or whoever
- * had it died before anything was committed. Otherwise what is known of it.
+ * Claims a key for one request. Returns undefined when the claim succeeded: the key is new, it has
+ * expired, or the lease of an earlier request ended before that committed anything. Otherwise
+ * returns the key as stored.
  */
 export async function claimKey(
   db: Knex,
-  { claim, fingerprint, now, keepMs }: Claiming,
+  { claim, fingerprint, now, keepMs }: ClaimInput,
 ): Promise<KnownKey | undefined> {
   const outdated = new Date(now.getTime() - keepMs);
   const { rowCount } = await db.raw<{ rowCount: number }>(
@@ -58,10 +59,10 @@ export async function claimKey(
 }
 
 /**
- * Ties a key to the record of the transaction that commits it. Returns false when the claim ran out and another
- * request has the key: the transaction must not commit then.
+ * Stores the result of a request with its key, in the same transaction. Returns false when the
+ * claim has expired and another request has the key. The transaction must roll back then.
  */
-export async function fulfilKey(
+export async function completeKey(
   trx: Knex.Transaction,
   claim: IdempotencyClaim,
   subjectId: string,
@@ -70,11 +71,11 @@ export async function fulfilKey(
   return (await trx('idempotency_keys').where(held).update({ subject_id: subjectId })) === 1;
 }
 
-/** Keeps the answer for the next request with this key. */
-export const storeAnswer = async (
+/** Stores the response for repeated requests with this key. */
+export const storeResponse = async (
   db: Knex,
   claim: IdempotencyClaim,
-  answer: StoredAnswer,
+  answer: StoredResponse,
 ): Promise<void> =>
   void (await db('idempotency_keys')
     .where(heldBy(claim))
@@ -84,7 +85,7 @@ export const storeAnswer = async (
 export const releaseKey = async (db: Knex, claim: IdempotencyClaim): Promise<void> =>
   void (await db('idempotency_keys').where(heldBy(claim)).whereNull('subject_id').delete());
 
-/** Forgets keys older than `before`, at most `limit`. Returns how many. */
+/** Deletes keys created before `before`, at most `limit`. Returns the number of deleted keys. */
 export async function purgeKeys(db: Knex, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `DELETE FROM idempotency_keys WHERE ctid IN

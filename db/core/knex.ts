@@ -6,12 +6,12 @@ export type { Knex } from 'knex';
 
 type Settings = { url: string; poolSize: number; statementTimeoutMs: number; log: Log };
 
-/** `bigint` columns are counters far below 2^53; as numbers they stay numbers in JSON. */
+/** `bigint` columns are counters far below 2^53, so they are read as numbers. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /**
- * The connection pool. A statement may not outlive `statementTimeoutMs`, waiting for a connection is bounded,
- * and a server that is cut off is looked for after ten idle seconds.
+ * Opens the connection pool. `statementTimeoutMs` limits each statement, 0 means no limit. Waiting
+ * for a connection is limited, and TCP keep-alive detects a lost server after ten idle seconds.
  */
 export const openDatabase = ({ url, poolSize, statementTimeoutMs, log }: Settings): Knex =>
   knex({
@@ -34,3 +34,6 @@ export const openDatabase = ({ url, poolSize, statementTimeoutMs, log }: Setting
       deprecate: () => undefined,
     },
   });
+
+/** Resolves when the database answers. */
+export const ping = async (db: Knex): Promise<void> => void (await db.raw('SELECT 1'));

@@ -1,12 +1,11 @@
 import type { Knex } from 'knex';
+import { lockUntilCommit } from './advisoryLocks.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
-
-/** Any constant of our own: it names the lock under which migrations run. */
-const MIGRATION_LOCK = 7_203_114;
 
 const settings = {
   tableName: 'schema_migrations',
-  // Knex's own lock is a row that outlives a killed process; the advisory lock below ends with its connection.
+  // Knex's own lock is a row that a killed process leaves behind. An advisory lock ends with its
+  // connection.
   disableMigrationsLocking: true,
   migrationSource: {
     getMigrations: () => Promise.resolve(Object.keys(MIGRATIONS)),
@@ -20,27 +19,27 @@ const settings = {
   },
 } satisfies Knex.MigratorConfig & { disableMigrationsLocking: boolean };
 
-async function underLock<T>(db: Knex, work: () => Promise<T>): Promise<T> {
+async function withMigrationLock<T>(db: Knex, work: () => Promise<T>): Promise<T> {
   return db.transaction(async (lock) => {
     await lock.raw('SET LOCAL idle_in_transaction_session_timeout = 0');
     await lock.raw('SET LOCAL statement_timeout = 0');
-    await lock.raw('SELECT pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
+    await lockUntilCommit(lock, 'migration');
     return work();
   });
 }
 
-/** Brings the schema up to date, one process at a time. Returns the names of the migrations that ran. */
+/** Runs pending migrations, in one process at a time. Returns their names. */
 export async function migrateUp(db: Knex): Promise<string[]> {
   if ((await pendingMigrations(db)).length === 0) return [];
-  return underLock(db, async () => {
+  return withMigrationLock(db, async () => {
     const [, names] = (await db.migrate.latest(settings)) as [number, string[]];
     return names;
   });
 }
 
-/** Takes back the newest migration, or all of them. Returns their names. */
+/** Reverts the newest migration, or all of them. Returns their names. */
 export async function migrateDown(db: Knex, all = false): Promise<string[]> {
-  return underLock(db, async () => {
+  return withMigrationLock(db, async () => {
     const [, names] = (await (all
       ? db.migrate.rollback(settings, true)
       : db.migrate.down(settings))) as [number, string[]];
@@ -48,7 +47,7 @@ export async function migrateDown(db: Knex, all = false): Promise<string[]> {
   });
 }
 
-/** Names of the migrations that this code knows and the database has not run. */
+/** Names of the migrations that the database has not run yet. */
 export async function pendingMigrations(db: Knex): Promise<string[]> {
   const known = Object.keys(MIGRATIONS);
   const table = await db.raw<{ rows: { found: string | null }[] }>(

@@ -2,24 +2,27 @@ import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
 import { LISTEN_TO_CHANGES } from './unitOfWork.ts';
 
-/** Tells listeners in this process about topics that any process notified. */
-export type Changes = {
+/** Notifies listeners in this process about topics that any process has changed (LISTEN/NOTIFY). */
+export type Notifications = {
   start(): void;
-  /** Calls `listener` after each change of `topic`; returns how to stop that. A change may be missed: poll too. */
+  /**
+   * Calls `listener` after each change of `topic`. Returns the function that unsubscribes.
+   * Notifications can be lost, so callers must poll as well.
+   */
   on(topic: string, listener: () => void): () => void;
   stop(): Promise<void>;
 };
 
 const RECONNECT_MS = 1_000;
 
-/** Listens on one connection of its own and connects again when it is lost. */
-export function createChanges(url: string, log: Log): Changes {
+/** Listens on a dedicated connection, and reconnects when it is lost. */
+export function createNotifications(url: string, log: Log): Notifications {
   const listeners = new Map<string, Set<() => void>>();
   let client: pg.Client | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  const wakeAll = () => listeners.forEach((set) => set.forEach((listener) => listener()));
+  const notifyAll = () => listeners.forEach((set) => set.forEach((listener) => listener()));
 
   function reconnectLater() {
     if (stopped || timer) return;
@@ -46,8 +49,8 @@ export function createChanges(url: string, log: Log): Changes {
       client = next;
       await next.connect();
       await next.query(LISTEN_TO_CHANGES);
-      // Whatever happened while nobody listened is found by looking.
-      wakeAll();
+      // Changes may have happened without a connection, so all listeners check.
+      notifyAll();
     } catch (error) {
       log.debug({ err: error }, 'cannot listen for changes, will try again');
       next.end().catch(() => undefined);

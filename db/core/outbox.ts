@@ -1,15 +1,17 @@
 import type { Knex } from './knex.ts';
-import type { OwedTask } from './unitOfWork.ts';
+import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 
-export type ClaimedTask<Task extends OwedTask> = { id: string; task: Task; attempts: number };
+export type ClaimedTask = { id: string; task: OutboxTask; attempts: number };
 
-/** Takes due rows for `leaseMs`: whoever dies with them loses them to another relay after that. */
-export async function claimOutbox<Task extends OwedTask>(
+/**
+ * Claims due tasks for `leaseMs`. If the process dies, another relay claims them after that time.
+ */
+export async function claimOutbox(
   db: Knex,
   { now, leaseMs, limit }: { now: Date; leaseMs: number; limit: number },
-): Promise<ClaimedTask<Task>[]> {
+): Promise<ClaimedTask[]> {
   const leased = new Date(now.getTime() + leaseMs);
-  const result = await db.raw<{ rows: ClaimedTask<Task>[] }>(
+  const result = await db.raw<{ rows: ClaimedTask[] }>(
     `UPDATE outbox SET available_at = ?, attempts = attempts + 1
      WHERE id IN (SELECT id FROM outbox WHERE available_at <= ? ORDER BY available_at LIMIT ?
                   FOR UPDATE SKIP LOCKED)
@@ -19,13 +21,13 @@ export async function claimOutbox<Task extends OwedTask>(
   return result.rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Calls that were made are owed no more. */
+/** Deletes the tasks whose calls have succeeded. */
 export const deleteOutbox = async (db: Knex, ids: readonly string[]): Promise<void> =>
   void (await db('outbox')
     .whereIn('id', [...ids])
     .delete());
 
-/** Puts a call that failed back until `availableAt`. */
+/** Postpones a failed task until `availableAt`. */
 export const postponeOutbox = async (
   db: Knex,
   id: string,
@@ -36,7 +38,7 @@ export const postponeOutbox = async (
     .where({ id })
     .update({ available_at: availableAt, last_error: error.slice(0, 1_000) }));
 
-/** Counts rows that are due. */
+/** Counts the tasks that are due. */
 export async function countDueOutbox(db: Knex, now: Date): Promise<number> {
   const [row] = await db('outbox')
     .where('available_at', '<=', now)

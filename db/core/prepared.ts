@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from './knex.ts';
 
-/** Distinct statements that get a name; each costs a little memory in every connection of the server. */
+/** Most statements that get a name. Each uses memory in every connection of the server. */
 const MAX_NAMES = 200;
 const names = new Map<string, string>();
 
@@ -14,8 +14,8 @@ function nameOf(sql: string): string | undefined {
 }
 
 /**
- * Runs a statement that is run often as a prepared one: PostgreSQL parses and plans it once a connection. It must
- * name its columns: a `*` would fail in running processes when a migration adds a column.
+ * Runs a frequent statement as a prepared one, which PostgreSQL parses once per connection. The
+ * statement must name its columns: `*` fails in running processes when a migration adds a column.
  */
 export function prepared(db: Knex, sql: string, bindings: readonly Knex.RawBinding[]): Knex.Raw {
   const name = nameOf(sql);

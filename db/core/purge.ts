@@ -1,8 +1,9 @@
 import type { Knex } from './knex.ts';
 
 /**
- * Forgets what was kept only for a time, at most `limit` rows of each kind: sessions that ended or ran out before
- * `before`, sign-ins that were never finished, counts of attempts. Returns how many of the kind that had most.
+ * Deletes expired rows, at most `limit` of each kind: sessions that ended or expired before
+ * `before`, unfinished sign-ins, and rate limit counters. Returns the largest number of rows of one
+ * kind.
  */
 export async function purgeExpired(db: Knex, before: Date, limit: number): Promise<number> {
   const purge = async (table: string, key: string, column: string, bound: Date | number) => {

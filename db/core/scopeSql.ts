@@ -2,22 +2,26 @@ import type { Model, QueryBuilder } from 'objection';
 import type { Knex } from './knex.ts';
 import { sizeOf, type Level, type Scope } from '../../domain/access/scope.ts';
 
-/** The columns that say where a row stands, as SQL; a table without a site has none for it. */
-export type PlaceColumns = { tenant: string; site?: string; device?: string };
+/**
+ * SQL of the columns with the resource scope of a row. Tables without sites or devices omit theirs.
+ */
+export type ScopeColumns = { tenant: string; site?: string; device?: string };
 
-const TENANT_ONLY: PlaceColumns = { tenant: 'tenant_id' };
+const TENANT_ONLY: ScopeColumns = { tenant: 'tenant_id' };
 
-/** Up to this many ids travel with the query; more are looked up where they are stored, row by row. */
+/**
+ * Most ids that are sent as bindings. Larger scopes are read from the `grants` table, row by row.
+ */
 const MAX_IDS_SENT = 100;
 
-type Condition = { sql: string; bindings: Knex.RawBinding[] };
+type ScopeCondition = { sql: string; bindings: Knex.RawBinding[] };
 
-/** The SQL reading of `covers`: a condition that holds for the rows inside `scope`. */
+/** The SQL form of `covers`: a condition that is true for the rows inside `scope`. */
 export function scopeCondition(
   scope: Scope,
-  columns: PlaceColumns = TENANT_ONLY,
+  columns: ScopeColumns = TENANT_ONLY,
   maxIdsSent = MAX_IDS_SENT,
-): Condition {
+): ScopeCondition {
   if (scope.kind === 'everywhere') return { sql: 'TRUE', bindings: [] };
   const levels: [Level, string | undefined, ReadonlySet<string>][] = [
     ['tenant', columns.tenant, scope.tenantIds],
@@ -25,31 +29,33 @@ export function scopeCondition(
     ['device', columns.device, scope.deviceIds],
   ];
   const { stored } = scope;
-  const probing = stored !== undefined && sizeOf(scope) > maxIdsSent;
-  const parts = levels.flatMap(([level, column, ids]) => {
+  const usesLookup = stored !== undefined && sizeOf(scope) > maxIdsSent;
+  const conditions = levels.flatMap(([level, column, ids]) => {
     if (column === undefined || ids.size === 0) return [];
-    return [probing ? probe(level, column, stored) : listed(column, [...ids])];
+    return [usesLookup ? grantLookup(level, column, stored) : idCondition(column, [...ids])];
   });
-  if (parts.length === 0) return { sql: 'FALSE', bindings: [] };
+  if (conditions.length === 0) return { sql: 'FALSE', bindings: [] };
   return {
-    sql: `(${parts.map(({ sql }) => sql).join(' OR ')})`,
-    bindings: parts.flatMap(({ bindings }) => bindings),
+    sql: `(${conditions.map(({ sql }) => sql).join(' OR ')})`,
+    bindings: conditions.flatMap(({ bindings }) => bindings),
   };
 }
 
-const listed = (column: string, ids: readonly string[]): Condition =>
+const idCondition = (column: string, ids: readonly string[]): ScopeCondition =>
   ids.length === 1
-    ? // An equality lets the index on (tenant, key) serve the order too.
+    ? // With an equality, the index on (tenant, key) also provides the order.
       { sql: `${column} = ?`, bindings: [...ids] }
     : { sql: `${column} = ANY (?::text[])`, bindings: [[...ids]] };
 
-/** One look into the index of `grants` for each row that is considered, instead of ids by the thousand in the query. */
-const probe = (
+/**
+ * One index lookup in `grants` for each candidate row, instead of thousands of ids in the query.
+ */
+const grantLookup = (
   level: Level,
   column: string,
   { principals, roleIds }: { principals: readonly string[]; roleIds: readonly string[] },
-): Condition => ({
-  // OFFSET 0 keeps the planner from reading all grants beforehand, which would cost more than the page.
+): ScopeCondition => ({
+  // OFFSET 0 stops the planner from reading all grants first, which costs more than one page.
   sql: `EXISTS (SELECT FROM grants AS held WHERE held.level = '${level}' AND held.target_id = ${column}
           AND held.principal = ANY (?::text[]) AND held.role_id = ANY (?::text[]) OFFSET 0)`,
   bindings: [[...principals], [...roleIds]],
@@ -59,7 +65,7 @@ const probe = (
 export function whereInScope<M extends Model, R>(
   query: QueryBuilder<M, R>,
   scope: Scope,
-  columns?: PlaceColumns,
+  columns?: ScopeColumns,
 ): void {
   const { sql, bindings } = scopeCondition(scope, columns);
   void query.whereRaw(sql, bindings);

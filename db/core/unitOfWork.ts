@@ -1,6 +1,7 @@
 import type { Model } from 'objection';
 import type { Knex } from './knex.ts';
 import { prepared } from './prepared.ts';
+import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventType } from '../../domain/events/events.ts';
 
 export type Subject = { type: string; id: string };
@@ -30,44 +31,44 @@ export type EventRow = {
   data: object;
   at: Date;
 };
-/** A call that is owed; what it says is the business of `temporal/`. */
-export type OwedTask = { kind: string; workflowId: string };
-export type OutboxRow = { id: string; task: OwedTask; availableAt: Date; at: Date };
+export type OutboxRow = { id: string; task: OutboxTask; availableAt: Date; at: Date };
 
 /**
- * A change of one record as part of a larger statement. `sql(name)` is a list of common table expressions, the
- * one called `name` with a row when the record was in the state that the change is for.
+ * A change of one record, as part of a larger statement. `sql(name)` is a list of common table
+ * expressions. The one called `name` returns a row if the record had the required state.
  */
-export type Change = {
+export type RecordChange = {
   sql(name: string): string;
   bindings: readonly Knex.RawBinding[];
   topics: readonly string[];
-  /** The commit stands whether or not there was something to change. */
+  /** True: the commit succeeds even if there was nothing to change. */
   optional?: true;
 };
 
-/** What a commit writes. */
-export type Trail = {
-  changes: Change[];
+/** Everything that one commit writes. */
+export type UnitOfWork = {
+  changes: RecordChange[];
   inserts: Model[];
   audit: AuditRow[];
   events: EventRow[];
   outbox: OutboxRow[];
+  /** The record that the commit creates, for requests with an `Idempotency-Key`. */
+  resultId?: string;
   /** Topics to notify on `CHANGES_CHANNEL` when the transaction commits. */
   topics: Set<string>;
 };
 
-/** PostgreSQL channel on which processes tell each other that a record changed. */
+/** PostgreSQL channel for notifications about changed records. */
 const CHANGES_CHANNEL = 'holdfast_changes';
 export const LISTEN_TO_CHANGES = `LISTEN ${CHANGES_CHANNEL}`;
 
-/** Topic on which relays hear of rows that no quick way will take. */
+/** Topic for outbox tasks that are not dispatched inline. It wakes the relays. */
 export const OUTBOX_TOPIC = 'outbox';
 
-/** SQLSTATE of a change that found nothing to change; see `must_change` in the schema. */
-export const NOTHING_CHANGED = 'HF001';
+/** SQLSTATE that the function `must_change` of the schema raises for a change without effect. */
+export const NO_CHANGE = 'HF001';
 
-export const emptyTrail = (): Trail => ({
+export const emptyUnitOfWork = (): UnitOfWork => ({
   changes: [],
   inserts: [],
   audit: [],
@@ -76,41 +77,41 @@ export const emptyTrail = (): Trail => ({
   topics: new Set(),
 });
 
-/** The statement of a commit of many records is seldom seen twice. */
+/** Larger statements are not prepared: the same one rarely occurs twice. */
 const MAX_PREPARED_BINDINGS = 200;
 
-/** From this many rows on they travel as one JSON text: so many bindings cost more than the rows themselves. */
+/** From this number of rows, an insert sends one JSON text: bindings cost more than the rows. */
 const MANY_ROWS = 20;
 
-/** A value of a row: an object is one of a column of the type `json`. */
-type Value = string | number | boolean | Date | object | null;
+/** The value of a column. Objects are values of `json` columns. */
+type ColumnValue = string | number | boolean | Date | object | null;
 
-const bindingOf = (value: Value): Knex.RawBinding =>
+const bindingOf = (value: ColumnValue): Knex.RawBinding =>
   typeof value === 'object' && value !== null && !(value instanceof Date)
     ? JSON.stringify(value)
     : value;
 
-/** Part of a SELECT that notifies; `topics` are its bindings. */
-export const notifying = (
+/** SQL of a SELECT column that notifies about `topics`. */
+export const notifySql = (
   topics: Iterable<string>,
 ): { sql: string; bindings: Knex.RawBinding[] } => ({
   sql: '(SELECT count(pg_notify(?, topic)) FROM unnest(?::text[]) AS topic)',
   bindings: [CHANGES_CHANNEL, [...topics]],
 });
 
-/** Collects one statement's parts and bindings. */
-function statement() {
-  const parts: string[] = [];
+/** Collects the common table expressions and bindings of one statement. */
+function createStatement() {
+  const ctes: string[] = [];
   const bindings: Knex.RawBinding[] = [];
   return {
-    parts,
+    ctes,
     bindings,
-    insert(table: string, columns: string, rows: readonly (readonly Value[])[]) {
+    insert(table: string, columns: string, rows: readonly (readonly ColumnValue[])[]) {
       if (rows.length === 0) return;
       if (rows.length >= MANY_ROWS) {
         const names = columns.split(', ');
-        parts.push(
-          `i${parts.length} AS (INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json))`,
+        ctes.push(
+          `i${ctes.length} AS (INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, ?::json))`,
         );
         bindings.push(
           JSON.stringify(
@@ -120,38 +121,44 @@ function statement() {
         return;
       }
       const tuples = rows.map((row) => `(${row.map(() => '?').join(', ')})`).join(', ');
-      parts.push(`i${parts.length} AS (INSERT INTO ${table} (${columns}) VALUES ${tuples})`);
+      ctes.push(`i${ctes.length} AS (INSERT INTO ${table} (${columns}) VALUES ${tuples})`);
       bindings.push(...rows.flat().map(bindingOf));
     },
   };
 }
 
 /**
- * Writes a trail in one statement: without a transaction around it, it is one. Whatever a commit holds, it costs
- * one round trip. Errors: SQLSTATE `NOTHING_CHANGED`, with nothing written.
+ * Writes a unit of work in one statement, so in one round trip. Without a transaction around it,
+ * the statement is a transaction itself. Error: SQLSTATE `NO_CHANGE`, with nothing written.
  */
-export async function writeTrail(db: Knex, trail: Trail): Promise<void> {
-  const sql = statement();
-  const checks = trail.changes.flatMap((change, i) => {
-    sql.parts.push(change.sql(`c${i}`));
+export async function writeUnitOfWork(db: Knex, unitOfWork: UnitOfWork): Promise<void> {
+  const sql = createStatement();
+  const checks = unitOfWork.changes.flatMap((change, i) => {
+    sql.ctes.push(change.sql(`c${i}`));
     sql.bindings.push(...change.bindings);
     return change.optional ? [] : [`must_change((SELECT count(*) FROM c${i}))`];
   });
-  for (const record of trail.inserts) {
-    const row = record.$toDatabaseJson() as Record<string, Value>;
+  for (const record of unitOfWork.inserts) {
+    const row = record.$toDatabaseJson() as Record<string, ColumnValue>;
     const { tableName } = record.constructor as typeof Model;
     sql.insert(tableName, Object.keys(row).join(', '), [Object.values(row)]);
   }
-  insertTrail(sql, trail);
-  const notify = notifying([...trail.topics, ...trail.changes.flatMap((change) => change.topics)]);
-  const text = `WITH ${sql.parts.join(', ')} SELECT ${[...checks, notify.sql].join(', ')}`;
+  insertLogRows(sql, unitOfWork);
+  const notify = notifySql([
+    ...unitOfWork.topics,
+    ...unitOfWork.changes.flatMap((change) => change.topics),
+  ]);
+  const text = `WITH ${sql.ctes.join(', ')} SELECT ${[...checks, notify.sql].join(', ')}`;
   const bindings = [...sql.bindings, ...notify.bindings];
   await (bindings.length <= MAX_PREPARED_BINDINGS
     ? prepared(db, text, bindings)
     : db.raw(text, bindings));
 }
 
-function insertTrail(sql: ReturnType<typeof statement>, { audit, events, outbox }: Trail): void {
+function insertLogRows(
+  sql: ReturnType<typeof createStatement>,
+  { audit, events, outbox }: UnitOfWork,
+): void {
   sql.insert(
     'audit_entries',
     'id, tenant_id, actor_id, via, action, outcome, subject_type, subject_id, before, after, request_id, address, at',

@@ -1,37 +1,40 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
-import type { Change as StatementPart } from '../core/unitOfWork.ts';
-import { Raced } from '../core/constraints.ts';
+import type { RecordChange as StatementPart } from '../core/unitOfWork.ts';
+import { ConcurrencyError } from '../core/constraints.ts';
 import { isSame } from '../../domain/inventory/difference.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { Change } from '../../domain/inventory/planSnapshot.ts';
+import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import { columnOf, storedColumns, storedForm, tableOf } from './tables.ts';
 
-/** Gives planned steps the versions and times that they get, one version a step. */
-export function stamps(now: Date) {
+/** Assigns versions and timestamps to planned changes; each change makes one version. */
+export function createStamper(now: Date) {
   const latest = new Map<string, Row>();
   const at = now.toISOString();
   return {
-    all: (steps: readonly Change[]): Change[] =>
+    stamp: (steps: readonly PlannedChange[]): PlannedChange[] =>
       steps.map(({ resource, id, before, after }) => {
         const key = `${resource}/${id}`;
-        const was = before && (latest.get(key) ?? before);
-        const is = after && {
+        const previous = before && (latest.get(key) ?? before);
+        const next = after && {
           ...after,
-          version: was ? was.version + 1 : 1,
-          createdAt: was?.createdAt ?? at,
+          version: previous ? previous.version + 1 : 1,
+          createdAt: previous?.createdAt ?? at,
           updatedAt: at,
         };
-        if (is) latest.set(key, is);
-        return { resource, id, before: was, after: is };
+        if (next) latest.set(key, next);
+        return { resource, id, before: previous, after: next };
       }),
   };
 }
 
-/** Fields that no constraint and no trigger looks at but through the record they name: changes of them go together. */
-const TOGETHER: ReadonlySet<string> = new Set([
+/**
+ * Fields that no constraint compares between records, so that the order of their updates does not
+ * matter and one statement can update several records.
+ */
+const BATCHABLE_FIELDS: ReadonlySet<string> = new Set([
   'parentPrefixId',
   'interfaceId',
   'deviceId',
@@ -48,17 +51,18 @@ const TOGETHER: ReadonlySet<string> = new Set([
 const changedFields = (before: Row, after: Row): string[] =>
   Object.keys(after).filter((field) => !isSame(before[field], after[field]));
 
-const goTogether = ({ resource, before, after }: Change): boolean =>
+/** True for an update of batchable fields only. An interface follows its device in any order. */
+const isBatchable = ({ resource, before, after }: PlannedChange): boolean =>
   before !== null &&
   after !== null &&
   changedFields(before, after).every(
     (field) =>
-      TOGETHER.has(field) ||
+      BATCHABLE_FIELDS.has(field) ||
       (resource === 'interfaces' && (field === 'tenantId' || field === 'siteId')),
   );
 
-/** New records in the order in which triggers look at them: a device at its rack and type, a prefix at its VRF. */
-const FIRST: readonly ResourceName[] = [
+/** The order of inserts. Triggers read referenced records: a device its rack, a prefix its VRF. */
+const INSERT_ORDER: readonly ResourceName[] = [
   'tenants',
   'regions',
   'sites',
@@ -75,57 +79,67 @@ const FIRST: readonly ResourceName[] = [
   'interfaces',
 ];
 const rankOf = (name: ResourceName): number =>
-  FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length;
+  INSERT_ORDER.includes(name) ? INSERT_ORDER.indexOf(name) : INSERT_ORDER.length;
 
-/** Steps that can be written as what goes, what changes, what is new, in this order. */
+/** Changes that can be written in this order: all deletes, all updates, all creates. */
 type Phase = {
   touched: Set<string>;
-  gone: Map<ResourceName, Change[]>;
-  changed: Change[];
-  made: Map<ResourceName, Change[]>;
+  deleted: Map<ResourceName, PlannedChange[]>;
+  updated: PlannedChange[];
+  created: Map<ResourceName, PlannedChange[]>;
 };
 
 const emptyPhase = (): Phase => ({
   touched: new Set(),
-  gone: new Map(),
-  changed: [],
-  made: new Map(),
+  deleted: new Map(),
+  updated: [],
+  created: new Map(),
 });
 
-/** True when a change must see what the phase only makes at its end. */
-const mustSee = ({ resource }: Change, { made }: Phase): boolean =>
-  (
-    ({
-      prefixes: ['vrfs'],
-      'ip-addresses': ['vrfs'],
-      devices: ['racks', 'device-types'],
-    }) as Partial<Record<ResourceName, ResourceName[]>>
-  )[resource]?.some((name) => made.has(name)) ?? false;
+function addTo(groups: Map<ResourceName, PlannedChange[]>, step: PlannedChange): void {
+  const group = groups.get(step.resource);
+  if (group) group.push(step);
+  else groups.set(step.resource, [step]);
+}
+
+/** True when the trigger of an update may read a record that the phase creates. */
+const dependsOnCreated = ({ resource }: PlannedChange, { created }: Phase): boolean =>
+  READ_BY_TRIGGERS[resource]?.some((name) => created.has(name)) ?? false;
+
+const READ_BY_TRIGGERS: Readonly<Partial<Record<ResourceName, readonly ResourceName[]>>> = {
+  prefixes: ['vrfs'],
+  'ip-addresses': ['vrfs'],
+  devices: ['racks', 'device-types'],
+};
 
 /**
- * Writes planned steps as if one after the other: they are put together as long as the order makes no difference. A
- * record that another transaction has changed since it was read is `Raced`.
+ * Writes planned changes with the same result as one after another. Changes are grouped as long as
+ * their order makes no difference. Throws `ConcurrencyError` when another transaction has changed
+ * one of the records since it was read.
  */
-export async function writeSteps(trx: Knex, steps: readonly Change[]): Promise<void> {
+export async function writeSteps(trx: Knex, steps: readonly PlannedChange[]): Promise<void> {
   let phase = emptyPhase();
   for (const step of steps) {
     const key = `${step.resource}/${step.id}`;
-    if (phase.touched.has(key) || (step.before && step.after && mustSee(step, phase))) {
+    if (phase.touched.has(key) || (step.before && step.after && dependsOnCreated(step, phase))) {
       await writePhase(trx, phase);
       phase = emptyPhase();
     }
     phase.touched.add(key);
-    if (step.before && step.after) phase.changed.push(step);
+    if (step.before && step.after) phase.updated.push(step);
     else {
-      const group = step.after ? phase.made : phase.gone;
-      if (!group.get(step.resource)?.push(step)) group.set(step.resource, [step]);
+      const group = step.after ? phase.created : phase.deleted;
+      addTo(group, step);
     }
   }
   await writePhase(trx, phase);
 }
 
-/** Steps that only make records of one resource, as a part of the statement that ends a commit; null for others. */
-export function asOneInsert(steps: readonly Change[]): StatementPart | null {
+/**
+ * Creates of one resource as a part of the final statement of a commit, which saves a round trip.
+ * Null when the changes are anything else.
+ */
+export function asSingleInsert(steps: readonly PlannedChange[]): StatementPart | null {
   const [first] = steps;
   if (
     !first ||
@@ -139,26 +153,26 @@ export function asOneInsert(steps: readonly Change[]): StatementPart | null {
   return { sql: (name) => `${name} AS (${sql} RETURNING 1)`, bindings: [rows], topics: [] };
 }
 
-async function writePhase(trx: Knex, { gone, changed, made }: Phase): Promise<void> {
-  for (const [resource, steps] of gone) await remove(trx, resource, steps);
-  const together = new Map<ResourceName, Change[]>();
-  for (const step of changed) {
-    if (!goTogether(step)) await update(trx, step.resource, [step]);
-    else if (!together.get(step.resource)?.push(step)) together.set(step.resource, [step]);
+async function writePhase(trx: Knex, { deleted, updated, created }: Phase): Promise<void> {
+  for (const [resource, steps] of deleted) await remove(trx, resource, steps);
+  const batched = new Map<ResourceName, PlannedChange[]>();
+  for (const step of updated) {
+    if (!isBatchable(step)) await update(trx, step.resource, [step]);
+    else addTo(batched, step);
   }
-  for (const [resource, steps] of together) await update(trx, resource, steps);
-  for (const [resource, steps] of [...made].sort(([a], [b]) => rankOf(a) - rankOf(b)))
+  for (const [resource, steps] of batched) await update(trx, resource, steps);
+  for (const [resource, steps] of [...created].sort(([a], [b]) => rankOf(a) - rankOf(b)))
     await insert(trx, resource, steps);
 }
 
-const rowsOf = (resource: ResourceName, steps: readonly Change[]): string =>
+const rowsOf = (resource: ResourceName, steps: readonly PlannedChange[]): string =>
   JSON.stringify(
     steps.flatMap(({ after }) => (after ? [storedForm(RESOURCES[resource], after)] : [])),
   );
 
 function insertion(
   resource: ResourceName,
-  steps: readonly Change[],
+  steps: readonly PlannedChange[],
 ): { sql: string; rows: string } {
   const table = tableOf(RESOURCES[resource]);
   const columns = storedColumns(RESOURCES[resource]).join(', ');
@@ -168,25 +182,37 @@ function insertion(
   };
 }
 
-async function insert(trx: Knex, resource: ResourceName, steps: readonly Change[]): Promise<void> {
+async function insert(
+  trx: Knex,
+  resource: ResourceName,
+  steps: readonly PlannedChange[],
+): Promise<void> {
   const { sql, rows } = insertion(resource, steps);
   await prepared(trx, sql, [rows]);
 }
 
-function mustBeAll(count: number, steps: readonly Change[]): void {
-  if (count < steps.length) throw new Raced();
+function assertAllWritten(count: number, steps: readonly PlannedChange[]): void {
+  if (count < steps.length) throw new ConcurrencyError();
 }
 
-async function remove(trx: Knex, resource: ResourceName, steps: readonly Change[]): Promise<void> {
+async function remove(
+  trx: Knex,
+  resource: ResourceName,
+  steps: readonly PlannedChange[],
+): Promise<void> {
   const { rowCount } = await trx.raw<{ rowCount: number }>(
     `DELETE FROM ${tableOf(RESOURCES[resource])} WHERE (id, version) IN (SELECT * FROM unnest(?::text[], ?::integer[]))`,
     [steps.map(({ id }) => id), steps.map(({ before }) => before?.version ?? 0)],
   );
-  mustBeAll(rowCount, steps);
+  assertAllWritten(rowCount, steps);
 }
 
-/** Only the columns that change are written: triggers that look at others stay quiet. */
-async function update(trx: Knex, resource: ResourceName, steps: readonly Change[]): Promise<void> {
+/** Updates changed columns only, so that triggers on other columns do not fire. */
+async function update(
+  trx: Knex,
+  resource: ResourceName,
+  steps: readonly PlannedChange[],
+): Promise<void> {
   const table = tableOf(RESOURCES[resource]);
   const columns = [
     ...new Set(
@@ -198,5 +224,5 @@ async function update(trx: Knex, resource: ResourceName, steps: readonly Change[
      WHERE t.id = r.id AND t.version = r.version - 1`,
     [rowsOf(resource, steps)],
   );
-  mustBeAll(rowCount, steps);
+  assertAllWritten(rowCount, steps);
 }

@@ -1,7 +1,7 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import {
-  bitsOf,
+  addressBits,
   blockAt,
   formatBlock,
   formatHost,
@@ -14,34 +14,33 @@ import {
 import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 
-/** What is taken, in order; `until` is how far it is known. */
-type Taken = { spans: { first: bigint; last: bigint }[]; until: bigint };
+/** Occupied spans in order. Spans that start after `knownUntil` may be missing. */
+type Occupied = { spans: { first: bigint; last: bigint }[]; knownUntil: bigint };
 
-const FIRST_LOOK = 100;
-const LARGEST_LOOK = 50_000;
+/** The number of rows of each kind in the first query; later queries read more, up to a maximum. */
+const INITIAL_BATCH = 100;
+const MAX_BATCH = 50_000;
 
 const valueOf = (text: string): bigint => {
   const host = parseHost(text);
-  if (!host) throw new Error('PostgreSQL gave an address that is none');
+  if (!host) throw new Error('PostgreSQL returned an invalid address');
   return host.value;
 };
 
-/** Children, ranges and addresses from `from` on, at most `limit` of each. */
-async function lookAt(
+/** Loads the children, ranges and addresses from address `from`, up to `limit` of each kind. */
+async function loadOccupied(
   trx: Knex,
   prefix: Row,
-  twins: readonly string[],
+  equalPrefixIds: readonly string[],
   whole: Block,
   from: bigint,
   limit: number,
-): Promise<Taken> {
-  const [vrf, start, end] = [
-    vrfKeyOf(prefix),
-    formatHost(whole.family, from),
-    formatHost(whole.family, whole.last),
-  ];
-  // A network that begins before an address, and one that begins at it, sort before it.
-  const around = Array.from({ length: bitsOf(whole.family) - whole.length }, (_, i) =>
+): Promise<Occupied> {
+  const vrf = vrfKeyOf(prefix);
+  const start = formatHost(whole.family, from);
+  const end = formatHost(whole.family, whole.last);
+  // A child that contains `from` sorts before it, so it is found by all networks that it can be.
+  const containing = Array.from({ length: addressBits(whole.family) - whole.length }, (_, i) =>
     formatBlock(blockAt(whole.family, from, whole.length + 1 + i)),
   );
   const { rows } = (await prepared(
@@ -53,10 +52,10 @@ async function lookAt(
         WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
     [
       vrf,
-      [...twins],
-      around,
+      [...equalPrefixIds],
+      containing,
       vrf,
-      [...twins],
+      [...equalPrefixIds],
       start,
       limit,
       vrf,
@@ -74,24 +73,27 @@ async function lookAt(
     first: valueOf(first),
     last: valueOf(last),
   }));
-  // A kind that filled its limit says nothing of what is behind its last.
-  const ends = ['p', 'a', 'r'].flatMap((kind) => {
-    const some = spans.filter((span) => span.kind === kind);
-    return some.length === limit ? [some.at(-1)?.first ?? from] : [];
+  // A kind with as many rows as its limit may have more after the last.
+  const limits = ['p', 'a', 'r'].flatMap((kind) => {
+    const ofKind = spans.filter((span) => span.kind === kind);
+    return ofKind.length === limit ? [ofKind.at(-1)?.first ?? from] : [];
   });
-  const until = ends.reduce((lowest, each) => (each < lowest ? each : lowest), whole.last);
+  const knownUntil = limits.reduce((lowest, each) => (each < lowest ? each : lowest), whole.last);
   return {
     spans: spans.sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0)),
-    until,
+    knownUntil,
   };
 }
 
-/** The prefixes with the network of one, itself among them, and the hint below which it has no room for a block. */
-async function findTwins(
+/**
+ * The ids of all prefixes with the network of a prefix, itself included, and the address below
+ * which it has no free block of a length.
+ */
+async function findEqualPrefixes(
   trx: Knex,
   prefix: Row,
   length: number,
-): Promise<{ twins: string[]; hint: bigint | undefined }> {
+): Promise<{ equalPrefixIds: string[]; hint: bigint | undefined }> {
   const { rows } = (await prepared(
     trx,
     `SELECT p.id, host(h.next_free) AS next FROM prefixes AS p LEFT JOIN free_hints AS h ON h.prefix_id = p.id AND h.prefix_id = ? AND h.length = ?
@@ -100,45 +102,60 @@ async function findTwins(
   )) as { rows: { id: string; next: string | null }[] };
   const hint = rows.find(({ next }) => next !== null)?.next;
   return {
-    twins: rows.map(({ id }) => id),
+    equalPrefixIds: rows.map(({ id }) => id),
     hint: typeof hint === 'string' ? valueOf(hint) : undefined,
   };
 }
 
 /**
- * The lowest block of `length` in a prefix that touches no child, no range and no address; null when there is no room.
- * The caller holds the VRF. `whole` is the prefix; a block of one address is never a reserved one.
+ * Finds the lowest block of `length` in a prefix that overlaps no child, range or address. A single
+ * address is never the network or broadcast address. Null when there is no such block.
+ *
+ * The transaction must hold the lock of the VRF. `whole` is the network of the prefix.
  */
-export async function findFree(
+export async function findFreeBlock(
   trx: Knex,
   prefix: Row,
   whole: Block,
   length: number,
 ): Promise<Block | null> {
-  // Where the network is there twice, what is below either is taken.
-  const { twins, hint } = await findTwins(trx, prefix, length);
+  // The children of all prefixes with this network are occupied.
+  const { equalPrefixIds, hint } = await findEqualPrefixes(trx, prefix, length);
   const size = sizeOfLength(whole.family, length);
-  const single = length === bitsOf(whole.family);
-  const upTo = single && isReserved(whole, whole.last) ? whole.last - 1n : whole.last;
+  const single = length === addressBits(whole.family);
+  const lastUsable = single && isReserved(whole, whole.last) ? whole.last - 1n : whole.last;
   const aligned = (value: bigint): bigint => ((value + size - 1n) / size) * size;
-  let at = aligned(
-    hint ?? (single && whole.length < bitsOf(whole.family) - 1 ? whole.first + 1n : whole.first),
+  let candidate = aligned(
+    hint ??
+      (single && whole.length < addressBits(whole.family) - 1 ? whole.first + 1n : whole.first),
   );
-  for (let limit = FIRST_LOOK; at + size - 1n <= upTo; limit = Math.min(limit * 4, LARGEST_LOOK)) {
-    const { spans, until } = await lookAt(trx, prefix, twins, whole, at, limit);
+  for (
+    let limit = INITIAL_BATCH;
+    candidate + size - 1n <= lastUsable;
+    limit = Math.min(limit * 4, MAX_BATCH)
+  ) {
+    const { spans, knownUntil } = await loadOccupied(
+      trx,
+      prefix,
+      equalPrefixIds,
+      whole,
+      candidate,
+      limit,
+    );
     for (const { first, last } of spans) {
-      if (first > until || first > at + size - 1n) break;
-      if (last >= at) at = aligned(last + 1n);
+      if (first > knownUntil || first > candidate + size - 1n) break;
+      if (last >= candidate) candidate = aligned(last + 1n);
     }
-    if (at + size - 1n <= until && at + size - 1n <= upTo) return blockAt(whole.family, at, length);
-    if (until === whole.last) return null;
+    if (candidate + size - 1n <= knownUntil && candidate + size - 1n <= lastUsable)
+      return blockAt(whole.family, candidate, length);
+    if (knownUntil === whole.last) return null;
   }
   return null;
 }
 
-/** Remembers that below `block` there is no room for another of its length. */
-export async function keepHint(trx: Knex, prefix: Row, block: Block): Promise<void> {
-  if (block.last + 1n >= 1n << BigInt(bitsOf(block.family))) return;
+/** Stores that a prefix has no free block of this length below the end of `block`. */
+export async function saveFreeHint(trx: Knex, prefix: Row, block: Block): Promise<void> {
+  if (block.last + 1n >= 1n << BigInt(addressBits(block.family))) return;
   await prepared(
     trx,
     `INSERT INTO free_hints (prefix_id, length, vrf_key, cidr, next_free) VALUES (?, ?, ?, ?, ?)
@@ -153,16 +170,16 @@ export async function keepHint(trx: Knex, prefix: Row, block: Block): Promise<vo
   );
 }
 
-/** Ranges and addresses that are looked at to say what is free between children. */
-const MAX_TAKEN = 4_096;
+/** The number of ranges, and of addresses, that are read to find the free space. */
+const MAX_OCCUPIED = 4_096;
 
-/** Ranges and addresses in a part of a VRF; not exact where there are more than are looked at. */
-export async function listTaken(
+/** Lists the ranges and addresses of a VRF in a span. `exact` is false when there are more. */
+export async function listOccupied(
   db: Knex,
   vrf: string,
   { family, first, last }: Span,
 ): Promise<{ spans: Span[]; exact: boolean }> {
-  const bounds = [vrf, formatHost(family, first), formatHost(family, last), MAX_TAKEN + 1];
+  const bounds = [vrf, formatHost(family, first), formatHost(family, last), MAX_OCCUPIED + 1];
   const { rows } = await db.raw<{ rows: { first: string; last: string }[] }>(
     `(SELECT host(host) AS first, host(host) AS last FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
      UNION ALL (SELECT host(start_address), host(end_address) FROM ip_ranges WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') LIMIT ?)`,
@@ -170,6 +187,6 @@ export async function listTaken(
   );
   return {
     spans: rows.map((row) => ({ family, first: valueOf(row.first), last: valueOf(row.last) })),
-    exact: rows.length <= MAX_TAKEN,
+    exact: rows.length <= MAX_OCCUPIED,
   };
 }

@@ -1,5 +1,5 @@
 import { AuditEntry } from '../models/AuditEntry.ts';
-import { keysetPage, type Page, type PageRequest } from '../core/keyset.ts';
+import { keysetPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 
@@ -8,16 +8,19 @@ const entriesOf = (db: Knex, { kind }: Resource, id: string) =>
     .where({ subject_type: kind, subject_id: id, outcome: 'done' })
     .where('action', 'like', 'inventory.%');
 
-/** The changes of one record, newest first: its entries of the audit trail. */
+/** Lists the changes of a record, newest first: its entries of the audit log. */
 export const listChanges = (
   db: Knex,
   resource: Resource,
   id: string,
   page: PageRequest,
-): Promise<Page<AuditEntry>> => keysetPage(entriesOf(db, resource, id), page);
+): Promise<KeysetPage<AuditEntry>> => keysetPage(entriesOf(db, resource, id), page);
 
-/** What a record was at a time: null when it was not there, undefined when nothing is known of it up to then. */
-export async function findState(
+/**
+ * The state of a record at a time, or its last state. Null when it did not exist; undefined when the
+ * audit log has no entry of it until then.
+ */
+export async function findStateAt(
   db: Knex,
   resource: Resource,
   id: string,
@@ -29,17 +32,21 @@ export async function findState(
   return entry === undefined ? undefined : ((entry.after ?? null) as Row | null);
 }
 
-/** What a record was when it was deleted. */
-export async function findLast(db: Knex, resource: Resource, id: string): Promise<Row | undefined> {
+/** The last known state of a record, also of a deleted one. */
+export async function findLastState(
+  db: Knex,
+  resource: Resource,
+  id: string,
+): Promise<Row | undefined> {
   const [entry] = await entriesOf(db, resource, id).orderBy('id', 'desc').limit(1);
   return (entry?.after ?? entry?.before ?? undefined) as Row | undefined;
 }
 
-/** Most entries of one request that are given back. */
-const MAX_OF_REQUEST = 20_000;
+/** The number of entries of one request that are returned. */
+const MAX_REQUEST_ENTRIES = 20_000;
 
-/** Everything that the request did which changed a record last, if it was this actor's. */
-export async function listRequest(
+/** Lists all changes made by the request of this actor that last changed a record. */
+export async function listRequestEntries(
   db: Knex,
   subjectId: string,
   actorId: string,
@@ -54,5 +61,5 @@ export async function listRequest(
     .where({ request_id: entry.requestId, actor_id: actorId, outcome: 'done' })
     .where('action', 'like', 'inventory.%')
     .orderBy('id')
-    .limit(MAX_OF_REQUEST);
+    .limit(MAX_REQUEST_ENTRIES);
 }

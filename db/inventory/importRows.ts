@@ -1,11 +1,13 @@
 import type { Knex } from '../core/knex.ts';
-import { firstIdAt } from '../../platform/ids.ts';
+import { minIdAt } from '../../platform/ids.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 
+/** A row of an imported file. `line` counts from 1. */
 export type FileRow = { line: number; mutation: Mutation };
+/** The result of a row. `report` has its errors, conflicts and warnings. */
 export type RowOutcome = { line: number; outcome: string; recordId: string | null; report: object };
 
-/** Keeps rows of a file that is coming in. */
+/** Stores rows of a file while it is received. */
 export const addRows = async (
   db: Knex,
   importId: string,
@@ -16,7 +18,7 @@ export const addRows = async (
     [importId, JSON.stringify(rows)],
   ));
 
-/** The next rows that have no outcome. */
+/** Lists the next rows without an outcome, in the order of the file. */
 export const nextRows = (db: Knex, importId: string, limit: number): Promise<FileRow[]> =>
   db('import_rows')
     .where({ import_id: importId })
@@ -25,8 +27,8 @@ export const nextRows = (db: Knex, importId: string, limit: number): Promise<Fil
     .limit(limit)
     .select('line', 'mutation');
 
-/** Notes what came of rows, and how far the import is. */
-export async function endRows(
+/** Stores the outcomes of rows and adds them to the progress of the import. */
+export async function recordOutcomes(
   db: Knex,
   importId: string,
   outcomes: readonly RowOutcome[],
@@ -39,6 +41,7 @@ export async function endRows(
   );
 }
 
+/** Counts the rows of each import by outcome. */
 export async function countOutcomes(
   db: Knex,
   importIds: readonly string[],
@@ -61,6 +64,7 @@ export type ReportedRow = {
   report: object | null;
 };
 
+/** Lists the rows of an import after a line, optionally with one outcome. */
 export const listRows = (
   db: Knex,
   importId: string,
@@ -76,13 +80,20 @@ export const listRows = (
   return query;
 };
 
-/** Which of these readable ids are taken. */
-export const findTaken = (db: Knex, table: string, ids: readonly string[]): Promise<string[]> =>
+/** Returns those of the ids that exist in a table. */
+export const findExistingIds = (
+  db: Knex,
+  table: string,
+  ids: readonly string[],
+): Promise<string[]> =>
   db(table)
     .whereIn('id', [...ids])
     .pluck('id');
 
-/** Rows of imports from before `before` go, and those of files that never came in whole. Returns how many went. */
+/**
+ * Deletes up to `limit` rows of imports older than `before.kept`, and of files older than
+ * `before.abandoned` that were never received completely. Returns the number of deleted rows.
+ */
 export async function purgeImportRows(
   db: Knex,
   before: { kept: Date; abandoned: Date },
@@ -92,7 +103,7 @@ export async function purgeImportRows(
     `DELETE FROM import_rows WHERE (import_id, line) IN (
        SELECT import_id, line FROM import_rows AS r WHERE import_id < ? OR (import_id < ? AND NOT EXISTS (SELECT FROM imports WHERE id = r.import_id))
        ORDER BY import_id, line LIMIT ?)`,
-    [firstIdAt('imp', before.kept), firstIdAt('imp', before.abandoned), limit],
+    [minIdAt('imp', before.kept), minIdAt('imp', before.abandoned), limit],
   );
   return rowCount;
 }

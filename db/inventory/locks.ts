@@ -1,3 +1,4 @@
+import { lockKeySql } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
@@ -5,27 +6,28 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { tableOf } from './tables.ts';
 
 /**
- * Look-ups of a plan are many small ones by key, whatever the statistics of a table that has just been filled say: each
- * goes through an index.
+ * Planner settings of a transaction. A plan makes many small lookups by key. Each must use an index,
+ * whatever the statistics of a recently filled table say.
  */
-const BY_INDEX = [
+const FORCE_INDEX_SCANS = [
   ...['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'jit'].map(
     (name) => `set_config('${name}', 'off', true)`,
   ),
-  // To plan a look-up anew each time costs ten times what it does.
+  // Planning such a query takes ten times as long as running it.
   "set_config('plan_cache_mode', 'force_generic_plan', true)",
 ].join(', ');
 
+/** SQL: locks VRFs in one order, which prevents deadlocks. */
 const LOCK_VRFS = `(SELECT count(pg_advisory_xact_lock(key)) FROM (
-  SELECT DISTINCT hashtextextended('inventory:vrf:' || name, 0) AS key FROM unnest(?::text[]) AS name ORDER BY 1) AS keys)`;
+  SELECT DISTINCT ${lockKeySql('vrf', 'name')} AS key FROM unnest(?::text[]) AS name ORDER BY 1) AS keys)`;
 
-/** Prepares a transaction that only looks. */
-export const prepareToSee = async (trx: Knex): Promise<void> =>
-  void (await prepared(trx, `SELECT ${BY_INDEX}`, []));
+/** Prepares a transaction that plans without writing. */
+export const prepareToRead = async (trx: Knex): Promise<void> =>
+  void (await prepared(trx, `SELECT ${FORCE_INDEX_SCANS}`, []));
 
 /**
- * Prepares a transaction that is to write: the definitions of custom fields stay what they are, or are nobody else's
- * where it changes them, and the VRFs are held.
+ * Prepares a transaction that writes. It locks the address space of `vrfs`, and the definitions of
+ * custom fields: exclusively when it changes them (`definitions`), else shared.
  */
 export const prepareToWrite = async (
   trx: Knex,
@@ -33,15 +35,15 @@ export const prepareToWrite = async (
 ): Promise<void> =>
   void (await prepared(
     trx,
-    `SELECT ${BY_INDEX}, pg_advisory_xact_lock${definitions ? '' : '_shared'}(hashtextextended('inventory:custom-fields', 0)), ${LOCK_VRFS}`,
+    `SELECT ${FORCE_INDEX_SCANS}, pg_advisory_xact_lock${definitions ? '' : '_shared'}(${lockKeySql('customFields')}), ${LOCK_VRFS}`,
     [[...vrfs]],
   ));
 
-/** Holds the address space of VRFs until the transaction ends: whoever else plans a change in one of them waits. */
+/** Locks the address space of VRFs until the end of the transaction. */
 export const lockVrfs = async (trx: Knex, vrfs: ReadonlySet<string>): Promise<void> =>
   void (await trx.raw(`SELECT ${LOCK_VRFS}`, [[...vrfs]]));
 
-/** The VRFs in which records lie now. */
+/** The keys of the VRFs that records are in at present. */
 export async function findVrfs(
   trx: Knex,
   name: ResourceName,

@@ -1,32 +1,32 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
-import { cutPage, type Page } from '../core/keyset.ts';
+import { cutPage, type KeysetPage } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
 import { whereInScope } from '../core/scopeSql.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Scope } from '../../domain/access/scope.ts';
-import { columnOf, columnsOf, placeColumnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
+import { columnOf, columnsOf, scopeColumnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
 
-/** What a list is narrowed to: values of fields, and the ways of asking that are no field. */
+/** The filter of a list: values of fields, search text, tag and address space. */
 export type RecordFilter = {
   fields: Readonly<Record<string, string | number | boolean | null>>;
   q?: string | undefined;
   tag?: string | undefined;
   within?: string | undefined;
-  /** Every network that a network to be contained can lie in. */
+  /** All networks that can contain the requested network. */
   contains?: readonly string[] | undefined;
 };
 
-/** By which field; undefined is by time of creation, newest first. */
+/** The order of a list; undefined is by time of creation, newest first. */
 export type RecordSort = { field: string; descending: boolean } | undefined;
 
-/** Where a page begins: the value that is sorted by, and the id, of the last record of the page before. */
+/** The position of a page: the sort value and the id of the last record of the previous page. */
 export type RecordKey = { value: string | number | null; id: string };
 
 const models = new Map<ResourceName, ModelClass<Model>>();
 
-/** The model of a resource: its columns are those of its declaration. */
+/** The model of a resource, created on first use. */
 function modelOf(resource: Resource): ModelClass<Model> {
   const known = models.get(resource.name);
   if (known) return known;
@@ -42,16 +42,17 @@ type Query = QueryBuilder<Model, Model[]>;
 const rowsFrom = (resource: Resource, found: readonly Model[]): Row[] =>
   found.map((each) => rowOf(resource, each.toJSON()));
 
-/** Records inside `scope`. */
+/** A query for the records inside `scope`. */
 function visible(db: Knex, resource: Resource, scope: Scope): Query {
   const query = modelOf(resource)
     .query(db)
     .select(raw(columnsOf(resource)));
-  const columns = placeColumnsOf(resource);
+  const columns = scopeColumnsOf(resource);
   if (columns) whereInScope(query, scope, columns);
   return query;
 }
 
+/** Finds a record by id inside `scope`. */
 export async function findRecord(
   db: Knex,
   resource: Resource,
@@ -61,7 +62,7 @@ export async function findRecord(
   return rowsFrom(resource, await visible(db, resource, scope).where('id', id))[0];
 }
 
-/** Those of these records that are inside `scope`. */
+/** Finds the records with these ids that are inside `scope`. */
 export async function findReadable(
   db: Knex,
   resource: Resource,
@@ -74,7 +75,7 @@ export async function findReadable(
 const escapeLike = (text: string): string =>
   text.replaceAll(/[\\%_]/g, (character) => `\\${character}`);
 
-function narrow(
+function applyFilter(
   query: Query,
   resource: Resource,
   { fields, q, tag, within, contains }: RecordFilter,
@@ -82,7 +83,7 @@ function narrow(
   for (const [field, value] of Object.entries(fields)) {
     const column = columnOf(field);
     if (value === null) void query.whereNull(column);
-    // An address without a length is meant whatever length it is kept with.
+    // An address without a length matches any stored length.
     else if (
       resource.name === 'ip-addresses' &&
       field === 'address' &&
@@ -96,7 +97,7 @@ function narrow(
   const column =
     { prefixes: 'cidr', 'ip-ranges': 'start_address' }[resource.name as string] ?? 'host';
   if (within !== undefined) {
-    // Bounds on what is sorted by let an index serve it.
+    // Bounds on the sorted column allow an index scan.
     void query.whereRaw(
       `${column} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`,
       [within, within, within, within],
@@ -105,22 +106,22 @@ function narrow(
   if (contains !== undefined) void query.whereRaw('cidr = ANY (?::cidr[])', [contains]);
 }
 
-function order(
+function applySort(
   query: Query,
   resource: Resource,
   sort: RecordSort,
   after: RecordKey | undefined,
 ): void {
   const direction = sort && !sort.descending ? 'asc' : 'desc';
-  const than = direction === 'asc' ? '>' : '<';
+  const operator = direction === 'asc' ? '>' : '<';
   if (!sort) {
-    if (after) void query.where('id', than, after.id);
+    if (after) void query.where('id', operator, after.id);
     void query.orderBy('id', direction);
     return;
   }
   const column = columnOf(sort.field);
   if (after)
-    void query.whereRaw(`(${column}, id) ${than} (?::${sqlTypeOf(resource, sort.field)}, ?)`, [
+    void query.whereRaw(`(${column}, id) ${operator} (?::${sqlTypeOf(resource, sort.field)}, ?)`, [
       after.value,
       after.id,
     ]);
@@ -130,7 +131,7 @@ function order(
   ]);
 }
 
-/** One page of the records inside `scope`; the key of the next page when more may follow. */
+/** Lists one page of the records inside `scope`; `next` is the key of the next page, or null. */
 export async function listRecords(
   db: Knex,
   resource: Resource,
@@ -139,9 +140,9 @@ export async function listRecords(
   { sort, after, limit }: { sort: RecordSort; after: RecordKey | undefined; limit: number },
 ): Promise<{ items: Row[]; next: RecordKey | null }> {
   const query = visible(db, resource, scope);
-  narrow(query, resource, filter);
-  order(query, resource, sort, after);
-  const page: Page<Row> = cutPage(
+  applyFilter(query, resource, filter);
+  applySort(query, resource, sort, after);
+  const page: KeysetPage<Row> = cutPage(
     rowsFrom(resource, await query.limit(limit + 1)),
     limit,
     (row) => row.id,
@@ -154,7 +155,7 @@ export async function listRecords(
   return { items: page.items, next };
 }
 
-/** The row as it is, whoever asks. */
+/** Reads a record without a scope. With `lock`, locks it for update. */
 export async function readRecord(
   db: Knex,
   name: ResourceName,

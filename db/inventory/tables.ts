@@ -1,5 +1,5 @@
 import {
-  bitsOf,
+  addressBits,
   formatHost,
   parseInterfaceAddress,
   parseHost,
@@ -7,15 +7,17 @@ import {
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { Standing } from '../../domain/inventory/resource.ts';
-import type { PlaceColumns } from '../core/scopeSql.ts';
+import type { ScopeKind } from '../../domain/inventory/resource.ts';
+import type { ScopeColumns } from '../core/scopeSql.ts';
 
+/** The column of a field. */
 export const columnOf = (field: string): string =>
   field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+/** The table of a resource. */
 export const tableOf = ({ name }: Resource): string => name.replaceAll('-', '_');
 
-/** Every field of a row with its column, the common ones included. */
+/** All fields of a row, including the common ones. */
 const fieldsOf = ({ fields }: Resource): string[] => [
   'id',
   ...Object.keys(fields),
@@ -24,19 +26,19 @@ const fieldsOf = ({ fields }: Resource): string[] => [
   'version',
 ];
 
-const listed = (resource: Resource): string =>
+const selectList = (resource: Resource): string =>
   fieldsOf(resource)
     .map((field) => `${columnOf(field)} AS "${field}"`)
     .join(', ');
 
 const COLUMNS = new Map<ResourceName, string>(
-  Object.values(RESOURCES).map((resource) => [resource.name, listed(resource)]),
+  Object.values(RESOURCES).map((resource) => [resource.name, selectList(resource)]),
 );
 
-/** The columns of a resource, under the names of its fields. */
+/** SQL: the columns of a resource under the names of its fields. */
 export const columnsOf = ({ name }: Resource): string => COLUMNS.get(name) ?? '*';
 
-/** What a value of a field is to PostgreSQL. */
+/** The PostgreSQL type of a field. */
 export function sqlTypeOf({ fields }: Resource, field: string): string {
   if (field === 'host') return 'inet';
   const type = fields[field]?.type;
@@ -46,7 +48,7 @@ export function sqlTypeOf({ fields }: Resource, field: string): string {
   return type === 'address' ? 'inet' : 'text';
 }
 
-const PLACES: Readonly<Record<Standing, PlaceColumns | null>> = {
+const SCOPE_COLUMNS: Readonly<Record<ScopeKind, ScopeColumns | null>> = {
   tenant: { tenant: 'tenant_id' },
   site: { tenant: 'tenant_id', site: 'site_id' },
   isTenant: { tenant: 'id' },
@@ -56,10 +58,11 @@ const PLACES: Readonly<Record<Standing, PlaceColumns | null>> = {
   catalogue: null,
 };
 
-/** The columns that say where a row stands; null where all who may read inventory may read it. */
-export const placeColumnsOf = ({ standing }: Resource): PlaceColumns | null => PLACES[standing];
+/** The columns with the resource scope of a record; null for catalogues. */
+export const scopeColumnsOf = ({ scopeKind }: Resource): ScopeColumns | null =>
+  SCOPE_COLUMNS[scopeKind];
 
-/** A row as JSON of the database, brought into the form that planning and answers share. */
+/** Converts a row of the database to the form that plans and responses use. */
 export function rowOf(resource: Resource, stored: Record<string, unknown>): Row {
   const row = stored as Record<string, unknown> & Row;
   for (const field of ['createdAt', 'updatedAt'])
@@ -67,21 +70,21 @@ export function rowOf(resource: Resource, stored: Record<string, unknown>): Row 
   for (const [name, { type }] of Object.entries(resource.fields)) {
     if (type !== 'network' && type !== 'address') continue;
     const value = row[name];
-    if (typeof value === 'string' && value.includes(':')) row[name] = canonical6(value);
+    if (typeof value === 'string' && value.includes(':')) row[name] = canonicalIpv6(value);
   }
   return row;
 }
 
-/** PostgreSQL writes some IPv6 addresses with an IPv4 tail. */
-function canonical6(text: string): string {
+/** PostgreSQL formats some IPv6 addresses with an IPv4 suffix; RFC 5952 does not. */
+function canonicalIpv6(text: string): string {
   const host = parseHost(text);
   if (host) return formatHost(host.family, host.value);
   const parsed = parseInterfaceAddress(text);
   if (!parsed) return text;
-  return `${formatHost(parsed.family, parsed.value)}/${Math.min(parsed.length, bitsOf(parsed.family))}`;
+  return `${formatHost(parsed.family, parsed.value)}/${Math.min(parsed.length, addressBits(parsed.family))}`;
 }
 
-/** A row as a JSON object of its columns, for `json_populate_recordset`. */
+/** Converts a row to an object of its columns, for `json_populate_recordset`. */
 export const storedForm = (resource: Resource, row: Row): Record<string, unknown> =>
   Object.fromEntries(fieldsOf(resource).map((field) => [columnOf(field), row[field] ?? null]));
 

@@ -1,6 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 
-/** How many addresses a prefix has and how many of them are taken, exact for both families. */
+/** The size of a prefix and the number of used addresses, exact for both families. */
 export type Usage = {
   size: bigint;
   used: bigint;
@@ -10,8 +10,10 @@ export type Usage = {
 };
 
 /**
- * Taken is what lies in a child, in a range or is an address; what is several of these counts once. Children and
- * ranges may overlap in part: ranges are merged first, and their part in children is taken off.
+ * An address is used when it is in a child prefix, in a range, or a record of its own; it counts
+ * once. The steps: `c` counts the addresses of the children, `r` those of the ranges after merging
+ * overlapping ranges into islands, `both_of` those in islands and in children, and `a` the address
+ * records outside both. used = c + r - both_of + a.
  */
 const USAGE = `
   SELECT p.id, power(2::numeric, p.bits - masklen(p.cidr))::text AS size,
@@ -52,6 +54,7 @@ const USAGE = `
     FROM ip_addresses AS a WHERE a.vrf_key = p.vrf_key AND a.host BETWEEN p.first AND p.last
   ) AS a`;
 
+/** Reads the usage of prefixes by their ids. */
 export async function readUsage(db: Knex, ids: readonly string[]): Promise<Map<string, Usage>> {
   const { rows } = await db.raw<{
     rows: {

@@ -2,16 +2,17 @@ import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import { JobLog } from '../models/JobLog.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import { prepared } from '../core/prepared.ts';
-import { notifying, type Change } from '../core/unitOfWork.ts';
+import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 
 const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress, attempts, log_count, run_id,
   created_by, authority, source_kind, source_id, retry_of, cancel_requested_at, created_at, updated_at, started_at,
   finished_at, checked_at, version`;
 
-/** What is read where payload and result are not needed: they may have a megabyte each. */
+/** All columns but payload and result, which may have a megabyte each. */
 export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter(
   (column) => column !== 'payload' && column !== 'result',
 );
@@ -24,20 +25,26 @@ export type LogLine = {
   at: Date;
 };
 
-/** Column values that go with appended lines; keys are column names. */
+/** New column values; the keys are column names. */
 export type JobValues = Readonly<Record<string, Knex.RawBinding>>;
 
-/** Which state of the job the change is for: any other state is left alone. */
+/** The state that a job must be in for a change. In another state, nothing is changed. */
 export type JobGuard = {
   statuses: readonly string[];
-  /** Only while this attempt of this run has the job: a worker that was taken for dead may still write. */
+  /** The attempt must be the current one: a worker that Temporal considers lost may still write. */
   attempt?: { runId: string; number: number };
 };
 
+/** The guard of changes that the current attempt of a job makes. */
+export const attemptGuard = (job: Job): JobGuard => ({
+  statuses: ['running'],
+  attempt: { runId: assertDefined(job.runId, 'job.runId'), number: job.attempts },
+});
+
 /**
- * Changes a job and appends to its log. The row lock of the job makes the line numbers gapless and their order the
- * order of commits, so that a follower that has seen line n never misses n + 1. Lines and progress alone are no
- * new version (`newVersion`): `If-Match` is about what the job is, not how far.
+ * Changes a job and appends lines to its log. The row lock of the job makes line numbers gapless,
+ * in the order of commits, so a follower that has read line n never misses line n + 1. Changes of
+ * log and progress alone set `newVersion` to false: they must not invalidate an `If-Match`.
  */
 export function jobChange(
   jobId: string,
@@ -46,11 +53,11 @@ export function jobChange(
   lines: readonly LogLine[],
   topics: readonly string[],
   { newVersion = true } = {},
-): Change {
+): RecordChange {
   const columns = Object.keys(values);
   const counts = ['log_count = log_count + ?', ...(newVersion ? ['version = version + 1'] : [])];
   const sets = [...counts, ...columns.map((column) => `${column} = ?`)];
-  const byAttempt = guard.attempt ? [guard.attempt.runId, guard.attempt.number] : [];
+  const attemptBindings = guard.attempt ? [guard.attempt.runId, guard.attempt.number] : [];
   return {
     topics,
     sql: (name) => `${name} AS (
@@ -68,7 +75,7 @@ export function jobChange(
       ...Object.values(values),
       jobId,
       [...guard.statuses],
-      ...byAttempt,
+      ...attemptBindings,
       lines.length,
       lines.map((line) => line.attempt),
       lines.map((line) => line.level),
@@ -81,9 +88,12 @@ export function jobChange(
   };
 }
 
-/** Makes such a change by itself; nothing happens when the job is in another state. */
-export async function noteJobChange(db: Knex, { sql, bindings, topics }: Change): Promise<void> {
-  const notify = notifying(topics);
+/** Makes a job change in a statement of its own. Does nothing when the guard does not hold. */
+export async function writeJobChange(
+  db: Knex,
+  { sql, bindings, topics }: RecordChange,
+): Promise<void> {
+  const notify = notifySql(topics);
   await db.raw(`WITH ${sql('job')} SELECT ${notify.sql} FROM job`, [
     ...bindings,
     ...notify.bindings,
@@ -91,8 +101,8 @@ export async function noteJobChange(db: Knex, { sql, bindings, topics }: Change)
 }
 
 /**
- * Claims the next attempt for a run, and logs it: `queued → running`, or one more attempt of the run that has the job.
- * Returns the job as it is now, or undefined when this run has nothing to do.
+ * Claims and logs the next attempt: the first one of a queued job, or another one for the run that
+ * has the job. Returns the changed job, or undefined when this run has nothing to do.
  */
 export async function claimAttempt(
   db: Knex,
@@ -117,10 +127,10 @@ export async function claimAttempt(
 }
 
 /**
- * Claims a job for a run that does it in steps; its first attempt is its only one, however often a step is repeated. Returns
- * the job as it is now, or undefined when this run has nothing to do.
+ * Claims a multi-step job for a run. It has one attempt, however often its steps are retried.
+ * Returns the changed job, or undefined when this run has nothing to do.
  */
-export async function claimSteps(
+export async function claimMultiStep(
   db: Knex,
   { jobId, runId, now }: { jobId: string; runId: string; now: Date },
 ): Promise<Job | undefined> {
@@ -133,10 +143,11 @@ export async function claimSteps(
 }
 
 /**
- * Locks a job for an attempt that is about to change the world: true while the attempt has it. One that was taken for dead,
- * or whose job has ended, must change nothing any more; who wants to begin another waits until the transaction ends.
+ * Locks a job until the transaction ends, before its attempt changes other records. Returns false
+ * when the attempt is not the current one any more: it must not change anything then. The next
+ * attempt waits for the lock.
  */
-export async function hasAttempt(
+export async function lockIfCurrentAttempt(
   trx: Knex,
   { jobId, runId, attempt }: { jobId: string; runId: string; attempt: number },
 ): Promise<boolean> {
@@ -147,7 +158,7 @@ export async function hasAttempt(
   return rows.length > 0;
 }
 
-/** A job with the last `limit` lines of its log, oldest first, in one statement. */
+/** A job and the last `limit` lines of its log, oldest first, in one statement. */
 export async function findWithLogs(
   db: Knex,
   jobId: string,
@@ -166,37 +177,49 @@ export async function findWithLogs(
   );
   if (!rows[0]) return undefined;
   const { logs, ...row } = rows[0];
-  // Inside JSON a timestamp is text.
+  // Timestamps inside JSON are text.
   return {
     job: Job.fromDatabaseJson(row),
     logs: (logs ?? []).map((log) => JobLog.fromDatabaseJson({ ...log, at: new Date(log.at) })),
   };
 }
 
+/** Log lines after line number `line`, oldest first, at most `limit`. */
+export const logLinesAfter = async (
+  db: Knex,
+  jobId: string,
+  line: number,
+  limit: number,
+): Promise<JobLog[]> =>
+  JobLog.query(db).where({ job_id: jobId }).where('line', '>', line).orderBy('line').limit(limit);
+
 type JobLogRow = { at: string };
 
-/** Unsettled jobs that nobody has looked at since `before`, oldest look first; marks them as looked at. */
-export const takeUnsettled = (
+/**
+ * Claims unfinished jobs that were last checked before `before`, oldest check first, by setting
+ * their time of the last check to `now`.
+ */
+export const claimUnfinished = (
   db: Knex,
-  take: { before: Date; now: Date; limit: number },
+  options: { before: Date; now: Date; limit: number },
 ): Promise<Job[]> =>
   Job.query(db)
-    .patch({ checkedAt: take.now })
+    .patch({ checkedAt: options.now })
     .whereIn('id', (query) =>
       query
         .select('id')
         .from('jobs')
         .whereIn('status', ['queued', 'running'])
-        .where('checked_at', '<', take.before)
+        .where('checked_at', '<', options.before)
         .orderBy('checked_at')
-        .limit(take.limit)
+        .limit(options.limit)
         .forUpdate()
         .skipLocked(),
     )
     .returning(JOB_SUMMARY_COLUMNS) as unknown as Promise<Job[]>;
 
-/** Which of these runs still have a call waiting in the outbox. */
-export async function withOutboxRow(
+/** The workflow ids among these for which the outbox still has a task. */
+export async function withPendingTask(
   db: Knex,
   workflowIds: readonly string[],
 ): Promise<Set<string>> {

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 
 /**
- * Ids sort by the time they were made, in byte order, so every id column is `COLLATE "C"`: the primary key
- * is also the keyset of a list. Opaque JSON of a caller is `json`, not `jsonb`: it comes back as it was sent.
+ * Ids sort by creation time in byte order, so id columns are `COLLATE "C"` and lists are paged by
+ * primary key. JSON from callers is `json`, not `jsonb`, so that it is returned exactly as sent.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

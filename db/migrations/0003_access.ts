@@ -1,24 +1,25 @@
 import type { Knex } from 'knex';
 
 /**
- * Who may do what: users, sessions, identity providers, roles and grants; and the audit trail's last guard.
+ * Access control: users, sessions, identity providers, roles and grants; triggers that protect the
+ * heads of the audit chains.
  *
- * `grants` holds assignments (of a user) and provider mappings (of a group at a provider) alike. `principal` and
- * `target_id` say who and where in one word each, so that a list can look up a right in one index. The place columns
- * say where the grant itself stands; a site or device that moves takes its grants along.
+ * `grants` holds role assignments (of a user) and provider mappings (of a group at a provider).
+ * `principal` and `target_id` are generated, so that one index finds a grant by holder and target.
+ * `tenant_id`, `site_id` and `device_id` are the resource scope of the grant; triggers update them
+ * when a site or device moves to another tenant.
  *
- * `access_state.version` counts every change of grants and roles: what a process has worked out for an older version
- * is worked out again.
+ * `access_state.version` counts the changes of grants and roles. Processes cache rights by version.
  */
 export async function up(knex: Knex): Promise<void> {
-  await knex.raw(PLACES);
-  await knex.raw(PEOPLE);
+  await knex.raw(TENANTS_SITES_DEVICES);
+  await knex.raw(USERS_AND_PROVIDERS);
   await knex.raw(GRANTS);
   await knex.raw(SESSIONS);
   await knex.raw(AUDIT);
 }
 
-const PLACES = `
+const TENANTS_SITES_DEVICES = `
   CREATE TABLE tenants (
     id         text COLLATE "C" PRIMARY KEY,
     name       text NOT NULL,
@@ -51,7 +52,7 @@ const PLACES = `
   CREATE INDEX devices_site ON devices (site_id, id DESC);
 `;
 
-const PEOPLE = `
+const USERS_AND_PROVIDERS = `
   CREATE TABLE providers (
     id         text COLLATE "C" PRIMARY KEY,
     kind       text COLLATE "C" NOT NULL CHECK (kind IN ('local', 'ldap', 'oidc', 'saml')),
@@ -185,7 +186,8 @@ const SESSIONS = `
     absolute_expires_at timestamptz NOT NULL,
     ended_at            timestamptz,
     end_reason          text COLLATE "C"
-                        CHECK (end_reason IN ('logout', 'reuse', 'password_change', 'disabled', 'ended', 'provider')),
+                        CHECK (end_reason IN ('logout', 'token_reuse', 'password_change',
+                                              'disabled', 'revoked', 'provider_disabled')),
     CHECK ((ended_at IS NULL) = (end_reason IS NULL))
   );
   CREATE INDEX sessions_user ON sessions (user_id, id DESC);
@@ -202,16 +204,16 @@ const SESSIONS = `
   CREATE INDEX session_tokens_session ON session_tokens (session_id);
 
   CREATE TABLE logins (
-    id           text COLLATE "C" PRIMARY KEY,
-    provider_id  text COLLATE "C" NOT NULL REFERENCES providers (id) ON DELETE CASCADE,
-    state_hash   bytea NOT NULL UNIQUE,
-    browser_hash bytea NOT NULL,
-    sealed       text NOT NULL,
-    return_to    text NOT NULL,
-    outcome      text,
-    attempts     integer NOT NULL DEFAULT 0,
-    expires_at   timestamptz NOT NULL,
-    used_at      timestamptz
+    id             text COLLATE "C" PRIMARY KEY,
+    provider_id    text COLLATE "C" NOT NULL REFERENCES providers (id) ON DELETE CASCADE,
+    state_hash     bytea NOT NULL UNIQUE,
+    browser_hash   bytea NOT NULL,
+    sealed_request text NOT NULL,
+    return_to      text NOT NULL,
+    sealed_profile text,
+    attempts       integer NOT NULL DEFAULT 0,
+    expires_at     timestamptz NOT NULL,
+    used_at        timestamptz
   );
   CREATE INDEX logins_expires_at ON logins (expires_at);
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** Types of events that got the names of the areas to which they belong. */
+/** Prefixes of event types that get the prefix of their area. */
 const RENAMED: Readonly<Record<string, string>> = {
   assignment: 'rbac.assignment',
   mapping: 'rbac.mapping',
@@ -12,8 +12,8 @@ const RENAMED: Readonly<Record<string, string>> = {
 /**
  * Publishing of events, and webhooks with their deliveries.
  *
- * An event gets its `sequence` after its commit, from whoever holds the row of `event_head`: so sequences become
- * visible in their order. A delivery waits without a job until its webhook has room for one more.
+ * An event gets its `sequence` after its commit, under the lock of `event_head`. So sequences
+ * become visible in their order. A delivery waits without a job until its webhook has a free slot.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`
@@ -43,7 +43,8 @@ export async function up(knex: Knex): Promise<void> {
       enabled_at            timestamptz NOT NULL,
       failing_since         timestamptz,
       disabled_at           timestamptz,
-      disabled_reason       text COLLATE "C" CHECK (disabled_reason IN ('request', 'gone', 'failing')),
+      disabled_reason       text COLLATE "C"
+                            CHECK (disabled_reason IN ('request', 'endpoint_removed', 'failing')),
       cancel_before         timestamptz,
       cancel_reason         text COLLATE "C",
       created_by            text NOT NULL,
@@ -61,38 +62,41 @@ export async function up(knex: Knex): Promise<void> {
     CREATE INDEX webhooks_cancelling ON webhooks (id) WHERE cancel_before IS NOT NULL;
 
     CREATE TABLE deliveries (
-      id          text COLLATE "C" PRIMARY KEY,
-      tenant_id   text COLLATE "C" NOT NULL,
-      webhook_id  text COLLATE "C" NOT NULL REFERENCES webhooks (id),
-      event_id    text COLLATE "C" NOT NULL REFERENCES events (id),
-      job_id      text COLLATE "C" REFERENCES jobs (id),
-      status      text COLLATE "C" NOT NULL CHECK (status IN ('pending', 'succeeded', 'failed', 'cancelled')),
-      reason      text COLLATE "C",
-      replayed_by text COLLATE "C",
-      under_way   boolean NOT NULL DEFAULT false,
-      owed_at     timestamptz NOT NULL,
-      created_at  timestamptz NOT NULL,
-      updated_at  timestamptz NOT NULL,
+      id            text COLLATE "C" PRIMARY KEY,
+      tenant_id     text COLLATE "C" NOT NULL,
+      webhook_id    text COLLATE "C" NOT NULL REFERENCES webhooks (id),
+      event_id      text COLLATE "C" NOT NULL REFERENCES events (id),
+      job_id        text COLLATE "C" REFERENCES jobs (id),
+      status        text COLLATE "C" NOT NULL
+                    CHECK (status IN ('pending', 'succeeded', 'failed', 'cancelled')),
+      reason        text COLLATE "C",
+      replay_job_id text COLLATE "C",
+      in_flight     boolean NOT NULL DEFAULT false,
+      queued_at     timestamptz NOT NULL,
+      created_at    timestamptz NOT NULL,
+      updated_at    timestamptz NOT NULL,
       UNIQUE (event_id, webhook_id)
     );
     CREATE INDEX deliveries_webhook ON deliveries (webhook_id, id DESC);
     CREATE INDEX deliveries_status ON deliveries (webhook_id, status, id DESC);
     CREATE INDEX deliveries_job ON deliveries (job_id);
-    CREATE INDEX deliveries_under_way ON deliveries (webhook_id) WHERE status = 'pending' AND under_way;
-    CREATE INDEX deliveries_owed ON deliveries (webhook_id, id) WHERE status = 'pending' AND job_id IS NULL;
+    CREATE INDEX deliveries_in_flight ON deliveries (webhook_id)
+      WHERE status = 'pending' AND in_flight;
+    CREATE INDEX deliveries_without_job ON deliveries (webhook_id, id)
+      WHERE status = 'pending' AND job_id IS NULL;
 
     CREATE TABLE delivery_attempts (
-      delivery_id      text COLLATE "C" NOT NULL REFERENCES deliveries (id),
-      number           integer NOT NULL,
-      job_id           text COLLATE "C" NOT NULL,
-      started_at       timestamptz NOT NULL,
-      finished_at      timestamptz,
-      duration_ms      integer,
-      http_status      integer,
-      error            json,
-      request_headers  json,
-      answer           text,
-      answer_truncated boolean,
+      delivery_id        text COLLATE "C" NOT NULL REFERENCES deliveries (id),
+      number             integer NOT NULL,
+      job_id             text COLLATE "C" NOT NULL,
+      started_at         timestamptz NOT NULL,
+      finished_at        timestamptz,
+      duration_ms        integer,
+      http_status        integer,
+      error              json,
+      request_headers    json,
+      response_body      text,
+      response_truncated boolean,
       PRIMARY KEY (delivery_id, number)
     );
   `);

@@ -1,8 +1,9 @@
 import type { Knex } from 'knex';
 
 /**
- * Schedules, and one row for each time that was due. `next_due_at` is the first time due that has no row yet: what
- * lies before it is accounted for. The id of a run carries its time due, so that runs sort by it.
+ * Schedules, and one run for each occurrence. `next_due_at` is the first occurrence that has no run
+ * yet: all earlier ones are decided. The id of a run starts with its scheduled time, so that runs
+ * sort by it.
  */
 export const up = async (knex: Knex): Promise<void> =>
   void (await knex.raw(`
@@ -16,7 +17,9 @@ export const up = async (knex: Knex): Promise<void> =>
       job_type               text COLLATE "C" NOT NULL,
       payload                json NOT NULL,
       retry_policy           json NOT NULL,
-      overlap_policy         text COLLATE "C" NOT NULL CHECK (overlap_policy IN ('skip', 'bufferOne', 'allowAll', 'cancelOther')),
+      overlap_policy         text COLLATE "C" NOT NULL CHECK (
+        overlap_policy IN ('skip', 'bufferOne', 'allowAll', 'cancelOther')
+      ),
       catchup_window_seconds integer NOT NULL CHECK (catchup_window_seconds >= 10),
       jitter_seconds         integer NOT NULL CHECK (jitter_seconds >= 0),
       start_at               timestamptz,
@@ -48,9 +51,11 @@ export const up = async (knex: Knex): Promise<void> =>
       id          text COLLATE "C" PRIMARY KEY,
       schedule_id text COLLATE "C" NOT NULL REFERENCES schedules (id),
       tenant_id   text COLLATE "C" NOT NULL,
-      kind        text COLLATE "C" NOT NULL CHECK (kind IN ('due', 'trigger', 'backfill')),
+      kind        text COLLATE "C" NOT NULL CHECK (kind IN ('scheduled', 'trigger', 'backfill')),
       due_at      timestamptz NOT NULL,
-      outcome     text COLLATE "C" NOT NULL CHECK (outcome IN ('fired', 'skipped', 'failed', 'buffered')),
+      outcome     text COLLATE "C" NOT NULL CHECK (
+        outcome IN ('fired', 'skipped', 'failed', 'buffered')
+      ),
       reason      text COLLATE "C",
       caught_up   boolean NOT NULL,
       job_id      text COLLATE "C" REFERENCES jobs (id),
@@ -59,17 +64,20 @@ export const up = async (knex: Knex): Promise<void> =>
       CHECK ((outcome = 'fired') = (job_id IS NOT NULL)),
       CHECK ((outcome IN ('skipped', 'failed')) = (reason IS NOT NULL))
     );
-    CREATE UNIQUE INDEX schedule_runs_due ON schedule_runs (schedule_id, due_at, kind) WHERE kind <> 'trigger';
-    CREATE UNIQUE INDEX schedule_runs_buffered ON schedule_runs (schedule_id) WHERE outcome = 'buffered';
+    CREATE UNIQUE INDEX schedule_runs_due ON schedule_runs (schedule_id, due_at, kind)
+      WHERE kind <> 'trigger';
+    CREATE UNIQUE INDEX schedule_runs_buffered ON schedule_runs (schedule_id)
+      WHERE outcome = 'buffered';
     CREATE INDEX schedule_runs_schedule ON schedule_runs (schedule_id, id DESC);
     CREATE INDEX schedule_runs_outcome ON schedule_runs (schedule_id, outcome, id DESC);
     CREATE INDEX schedule_runs_tenant ON schedule_runs (tenant_id, id DESC);
     CREATE INDEX schedule_runs_tenant_outcome ON schedule_runs (tenant_id, outcome, id DESC);
     CREATE INDEX schedule_runs_reason ON schedule_runs (reason, id DESC) WHERE reason IS NOT NULL;
-    CREATE INDEX schedule_runs_asked ON schedule_runs (kind, id DESC) WHERE kind <> 'due';
+    CREATE INDEX schedule_runs_requested ON schedule_runs (kind, id DESC) WHERE kind <> 'scheduled';
     CREATE INDEX schedule_runs_any_outcome ON schedule_runs (outcome, id DESC);
 
-    CREATE INDEX jobs_of_schedule ON jobs (source_id) WHERE source_kind = 'schedule' AND status IN ('queued', 'running');
+    CREATE INDEX jobs_of_schedule ON jobs (source_id)
+      WHERE source_kind = 'schedule' AND status IN ('queued', 'running');
   `));
 
 export const down = async (knex: Knex): Promise<void> =>

@@ -1,9 +1,11 @@
 import type { Knex } from 'knex';
 
 /**
- * Approval requests. What was asked for (`payload`, the binding, `mutations`, `plan`) never changes; `content_hash`
- * is its hash under `content_key`, which is not shown: parts of it may be secrets that could be guessed. A decision is
- * one row for each person. `check_at` is when the reconciler looks next.
+ * Approval requests. The content (`payload`, the bound job, `mutations`, `plan`) never changes.
+ * `content_hash` is its hash under `content_key`, which is not shown: the content may hold secrets
+ * that a plain hash would allow readers to guess. Each person decides once per request; a
+ * cancellation is recorded next to the decisions. `check_at` is when the reconciler checks the
+ * request next.
  */
 export const up = async (knex: Knex): Promise<void> =>
   void (await knex.raw(`
@@ -57,9 +59,10 @@ export const up = async (knex: Knex): Promise<void> =>
     CREATE INDEX approvals_type ON approvals (type, id DESC);
     CREATE INDEX approvals_execution ON approvals (execution, id DESC) WHERE execution <> 'none';
     CREATE INDEX approvals_created_by ON approvals (created_by, id DESC);
-    CREATE INDEX approvals_unsettled ON approvals (check_at) WHERE status = 'pending' OR execution IN ('queued', 'running');
+    CREATE INDEX approvals_unfinished ON approvals (check_at)
+      WHERE status = 'pending' OR execution IN ('queued', 'running');
 
-    -- Somebody may be known by any of these, to a gateway.
+    -- A gateway may identify a user by any of these.
     CREATE INDEX users_email ON users (lower(email)) WHERE email IS NOT NULL;
     CREATE INDEX users_external_id ON users (lower(external_id)) WHERE external_id IS NOT NULL;
 
@@ -72,15 +75,18 @@ export const up = async (knex: Knex): Promise<void> =>
     CREATE INDEX approval_assignees_assignee ON approval_assignees (kind, assignee_id, approval_id DESC);
 
     CREATE TABLE approval_decisions (
+      id           text COLLATE "C" PRIMARY KEY,
       approval_id  text COLLATE "C" NOT NULL REFERENCES approvals (id),
       actor_id     text COLLATE "C" NOT NULL,
       actor_names  jsonb NOT NULL,
-      outcome      text COLLATE "C" NOT NULL CHECK (outcome IN ('approved', 'rejected')),
+      outcome      text COLLATE "C" NOT NULL CHECK (outcome IN ('approved', 'rejected', 'cancelled')),
       comment      text,
       content_hash text COLLATE "C" NOT NULL,
-      decided_at   timestamptz NOT NULL,
-      PRIMARY KEY (approval_id, actor_id)
+      decided_at   timestamptz NOT NULL
     );
+    CREATE INDEX approval_decisions_approval ON approval_decisions (approval_id);
+    CREATE UNIQUE INDEX approval_decisions_one_per_actor
+      ON approval_decisions (approval_id, actor_id) WHERE outcome <> 'cancelled';
 
     CREATE TABLE approval_comments (
       approval_id text COLLATE "C" NOT NULL REFERENCES approvals (id),
@@ -91,8 +97,8 @@ export const up = async (knex: Knex): Promise<void> =>
       PRIMARY KEY (approval_id, number)
     );
 
-    -- Changes of the inventory that a job has made, written with them: an attempt that is repeated makes them once.
-    CREATE TABLE inventory_applies (
+    -- The result of a job inventory.apply, written with its changes. A repeated attempt finds it.
+    CREATE TABLE inventory_apply_results (
       job_id     text COLLATE "C" PRIMARY KEY REFERENCES jobs (id),
       result     json NOT NULL,
       applied_at timestamptz NOT NULL
@@ -101,5 +107,7 @@ export const up = async (knex: Knex): Promise<void> =>
 
 export const down = async (knex: Knex): Promise<void> =>
   void (await knex.raw(
-    'DROP INDEX users_email, users_external_id; DROP TABLE inventory_applies, approval_comments, approval_decisions, approval_assignees, approvals',
+    `DROP INDEX users_email, users_external_id;
+     DROP TABLE inventory_apply_results, approval_comments, approval_decisions, approval_assignees,
+       approvals`,
   ));

@@ -1,25 +1,21 @@
 import type { Knex } from 'knex';
 import * as jobs from './0001_jobs.ts';
-import * as trail from './0002_audit.ts';
+import * as audit from './0002_audit.ts';
 import * as access from './0003_access.ts';
 import * as webhooks from './0004_webhooks.ts';
 import * as schedules from './0005_schedules.ts';
 import * as inventory from './0006_inventory.ts';
-import * as inventoryRules from './0007_inventory_rules.ts';
-import * as imports from './0008_imports.ts';
 import * as approvals from './0007_approvals.ts';
 import * as backups from './0008_backups.ts';
 
-/** In the order in which they run. A migration that has landed is never edited. */
+/** All migrations in the order in which they run. A released migration is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0001_jobs': jobs,
-  '0002_trail': trail,
+  '0002_audit': audit,
   '0003_access': access,
   '0004_webhooks': webhooks,
   '0005_schedules': schedules,
   '0006_inventory': inventory,
-  '0007_inventory_rules': inventoryRules,
-  '0008_imports': imports,
-  '0009_approvals': approvals,
-  '0010_backups': backups,
+  '0007_approvals': approvals,
+  '0008_backups': backups,
 };

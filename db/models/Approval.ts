@@ -1,11 +1,15 @@
 import { Model, snakeCaseMappers } from 'objection';
-import type { ApprovalStatus, DecisionOutcome, Execution } from '../../domain/approvals/approvals.ts';
+import type {
+  ApprovalStatus,
+  Execution,
+  RecordedOutcome,
+} from '../../domain/approvals/approvals.ts';
 import type { Authority } from '../../domain/shared/caller.ts';
 import type { FrozenPlan, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
 
-/** A row of `approvals`: a request that waits for a decision, and what became of it. */
+/** A row of `approvals`: a request for decisions, and the execution of its bound job. */
 export class Approval extends Model {
   static override tableName = 'approvals';
   static override jsonAttributes = [
@@ -31,28 +35,28 @@ export class Approval extends Model {
   declare execution: Execution;
   declare requiredApprovals: number;
   declare approvalCount: number;
-  /** The job that runs when it is approved; null for a decision alone. */
+  /** The type of the bound job; null if the request asks for a decision only. */
   declare jobType: string | null;
   declare jobPayload: Record<string, unknown> | null;
-  /** The change of the inventory as it was asked for, and what it would do. */
+  /** The requested change of the inventory, and the plan of it. */
   declare mutations: Mutation[] | null;
   declare plan: FrozenPlan | null;
   declare contentKey: string;
   declare contentHash: string;
   declare expiresAt: Date;
-  /** Not before this is it carried out. */
+  /** The bound job does not start before this time. */
   declare executeAt: Date | null;
-  /** How many reminders were sent, or were due while nobody could. */
+  /** The number of reminders sent. Reminders that were missed count as one sent together. */
   declare reminders: number;
   declare jobId: string | null;
-  /** Why it was not carried out, or failed. */
+  /** Why the execution was blocked or failed. */
   declare error: JobError | null;
-  /** How what would have happened differed from what was approved. */
+  /** How the plan at execution differed from the approved plan; set if the execution is stale. */
   declare difference: PlanDifference | null;
   declare createdBy: string;
-  /** Names by which the requester was known. */
+  /** The names that the requester was known by, normalized. */
   declare requesterNames: string[];
-  /** With whose rights it is carried out. */
+  /** Whose rights the bound job runs with. */
   declare authority: Authority;
   declare closedBy: string | null;
   declare closeComment: string | null;
@@ -64,7 +68,7 @@ export class Approval extends Model {
   declare version: number;
 }
 
-/** A row of `approval_assignees`: somebody who may decide, by name or by role. */
+/** A row of `approval_assignees`: a user or a role that may decide. */
 export class ApprovalAssignee extends Model {
   static override tableName = 'approval_assignees';
   static override idColumn = ['approval_id', 'kind', 'assignee_id'];
@@ -75,24 +79,26 @@ export class ApprovalAssignee extends Model {
   declare assigneeId: string;
 }
 
-/** A row of `approval_decisions`: one person's word. */
+/**
+ * A row of `approval_decisions`: the decision of one person, or the cancellation of the request.
+ */
 export class ApprovalDecision extends Model {
   static override tableName = 'approval_decisions';
-  static override idColumn = ['approval_id', 'actor_id'];
   static override jsonAttributes = ['actorNames'];
   static override columnNameMappers = snakeCaseMappers();
 
+  declare id: string;
   declare approvalId: string;
   declare actorId: string;
   declare actorNames: string[];
-  declare outcome: DecisionOutcome;
+  declare outcome: RecordedOutcome;
   declare comment: string | null;
-  /** The hash of what was decided about. */
+  /** The hash of the content that was decided on. */
   declare contentHash: string;
   declare decidedAt: Date;
 }
 
-/** A row of `approval_comments`; `number` counts from 1 within a request. */
+/** A row of `approval_comments`. `number` starts at 1 within a request. */
 export class ApprovalComment extends Model {
   static override tableName = 'approval_comments';
   static override idColumn = ['approval_id', 'number'];

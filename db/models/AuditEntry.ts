@@ -1,7 +1,10 @@
 import { Model, snakeCaseMappers } from 'objection';
 import type { AuditOutcome } from '../core/unitOfWork.ts';
 
-/** A row of `audit_entries`. `position` and `hash` are its place in its tenant's chain, once it is sealed. */
+/**
+ * A row of `audit_entries`. `position` and `hash` link it into the hash chain of its tenant; they
+ * are null until the audit sealer has sealed it.
+ */
 export class AuditEntry extends Model {
   static override tableName = 'audit_entries';
   static override jsonAttributes = ['before', 'after'];
@@ -10,7 +13,7 @@ export class AuditEntry extends Model {
   declare id: string;
   declare tenantId: string;
   declare actorId: string;
-  /** Through what the actor came: gateway, session, anonymous, system. */
+  /** How the actor was authenticated: gateway, session, anonymous or system. */
   declare via: string;
   declare action: string;
   declare outcome: AuditOutcome;

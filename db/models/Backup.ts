@@ -3,47 +3,59 @@ import type {
   BackupEngine,
   BackupMode,
   BackupStatus,
-  Keep,
   LoadPurpose,
   RestoreReport,
   Section,
-} from '../../domain/backups.ts';
+} from '../../domain/backups/backups.ts';
+import type { BackupData, RestoreRunData } from '../../domain/backups/records.ts';
+import type { RetentionPolicy } from '../../domain/backups/retention.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
 import type { ArchiveManifest } from '../../platform/archive/format.ts';
-import type { Pending, StoreKind } from '../../platform/stores/store.ts';
+import type { PendingUpload, StoreKind } from '../../platform/stores/store.ts';
 
-/** A row of `backups`: an archive, from the request for it until it is deleted. */
-export class Backup extends Model {
+/** A row of `backups`: an archive, from its request until its deletion. */
+export class Backup extends Model implements BackupData {
   static override tableName = 'backups';
-  static override jsonAttributes = ['sections', 'includes', 'keep', 'pending', 'manifest', 'error'];
+  static override jsonAttributes = [
+    'sections',
+    'includes',
+    'retention',
+    'pending',
+    'manifest',
+    'error',
+  ];
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;
   declare tenantId: string;
   declare mode: BackupMode;
-  /** What was asked for, and what came along because it is referred to. */
+  /**
+   * The requested sections, and those that were included because the requested ones refer to them.
+   */
   declare sections: Section[];
   declare includes: Section[];
   declare engine: BackupEngine;
   declare label: string;
-  declare keep: Keep;
+  declare retention: RetentionPolicy;
   declare status: BackupStatus;
   declare jobId: string | null;
   declare store: StoreKind;
-  /** Its name in the store. */
+  /** The name of the archive in the store. */
   declare archive: string;
-  /** What is written and not yet an archive. */
-  declare pending: { attempt: string; upload: Pending | null } | null;
+  /**
+   * The attempt that writes the archive, and its upload once that is complete but not finalized.
+   */
+  declare pending: { attempt: string; upload: PendingUpload | null } | null;
   declare sizeBytes: number | null;
   declare rows: number | null;
   declare manifest: ArchiveManifest | null;
   declare schemaVersion: string | null;
   declare appVersion: string | null;
-  /** The moment whose records it holds. */
+  /** The instant of the snapshot. */
   declare snapshotAt: Date | null;
-  /** When it was last read from end to end, and when it was last loaded and compared. */
+  /** When the archive was last read completely, and when it was last loaded in a test restore. */
   declare verifiedAt: Date | null;
-  declare provenAt: Date | null;
+  declare restoreTestedAt: Date | null;
   declare error: JobError | null;
   declare createdBy: string;
   declare createdAt: Date;
@@ -54,8 +66,8 @@ export class Backup extends Model {
   declare version: number;
 }
 
-/** A row of `restore_runs`: an archive that a job loads, and what was found. */
-export class RestoreRun extends Model {
+/** A row of `restore_runs`: the report and the outcome of a job that loads an archive. */
+export class RestoreRun extends Model implements RestoreRunData {
   static override tableName = 'restore_runs';
   static override idColumn = 'job_id';
   static override jsonAttributes = ['report', 'outcome'];
@@ -67,8 +79,8 @@ export class RestoreRun extends Model {
   declare purpose: LoadPurpose;
   declare report: RestoreReport | null;
   declare planHash: string | null;
-  declare safetyBackupId: string | null;
-  /** What was done, written with it: an attempt that is repeated does it once. */
+  declare preRestoreBackupId: string | null;
+  /** Written in the same transaction as the restore, so that a repeated attempt applies it once. */
   declare outcome: Record<string, unknown> | null;
   declare doneAt: Date | null;
   declare createdAt: Date;

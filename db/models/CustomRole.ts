@@ -1,7 +1,7 @@
 import { Model, snakeCaseMappers } from 'objection';
 import type { Permission } from '../../domain/access/permissions.ts';
 
-/** A row of `roles`. Built-in roles are in the code. */
+/** A row of `roles`. Built-in roles are defined in `domain/access/roles.ts`. */
 export class CustomRole extends Model {
   static override tableName = 'roles';
   static override jsonAttributes = [];

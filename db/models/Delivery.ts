@@ -11,17 +11,17 @@ export class Delivery extends Model {
   declare tenantId: string;
   declare webhookId: string;
   declare eventId: string;
-  /** The job that makes it, the last one when there were several; null until its webhook has room. */
+  /** The job that sends it, the last of several; null until its webhook has a free slot. */
   declare jobId: string | null;
   declare status: DeliveryStatus;
-  /** Why it was cancelled or failed. */
+  /** Code: why it failed or was cancelled. */
   declare reason: string | null;
-  /** Takes a place of its webhook: it is being sent, or about to be. */
-  declare underWay: boolean;
-  /** Since when it is to be made; later than `createdAt` when it is to be made again. */
-  declare owedAt: Date;
-  /** The replay that last asked for it. */
-  declare replayedBy: string | null;
+  /** Occupies a slot of its webhook: it is being sent, or its job is about to send it. */
+  declare inFlight: boolean;
+  /** Since when it is to be sent; later than `createdAt` after a redelivery or replay. */
+  declare queuedAt: Date;
+  /** The job of the last replay that queued it. */
+  declare replayJobId: string | null;
   declare createdAt: Date;
   declare updatedAt: Date;
 }

@@ -1,7 +1,7 @@
 import { Model, snakeCaseMappers } from 'objection';
 import type { Level } from '../../domain/access/scope.ts';
 
-/** A row of `grants`: a role given to a user (assignment) or to a group at a provider (mapping). */
+/** A row of `grants`: a role assignment (of a user) or provider mapping (of a provider's group). */
 export class GrantRecord extends Model {
   static override tableName = 'grants';
   static override columnNameMappers = snakeCaseMappers();
@@ -13,7 +13,7 @@ export class GrantRecord extends Model {
   declare externalGroup: string | null;
   declare roleId: string;
   declare level: Level;
-  /** Where the grant stands, which is what it covers: the narrowest of the three. */
+  /** The scope that the grant covers: the narrowest of the three ids. */
   declare tenantId: string;
   declare siteId: string | null;
   declare deviceId: string | null;

@@ -1,7 +1,7 @@
 import { Model, snakeCaseMappers } from 'objection';
 import type { Authority } from '../../domain/shared/caller.ts';
 
-/** A row of `imports`: a file that is being taken in. Its rows are in `import_rows`. */
+/** An imported file. Its rows are in `import_rows`. */
 export class Import extends Model {
   static override tableName = 'imports';
   static override jsonAttributes = ['authority'];
@@ -10,12 +10,13 @@ export class Import extends Model {
   declare id: string;
   declare tenantId: string;
   declare jobId: string;
-  /** Null for a file of changes of several resources. */
+  /** Null for a file of mutations of several resources. */
   declare resource: string | null;
   declare dryRun: boolean;
+  /** The number of rows of the file, and of those that have an outcome. */
   declare rows: number;
   declare done: number;
-  /** Whom it acts for. */
+  /** Whose rights apply to the rows. */
   declare authority: Authority;
   declare createdBy: string;
   declare createdAt: Date;

@@ -27,10 +27,10 @@ export class Job extends Model {
   declare progress: JobProgress | null;
   declare attempts: number;
   declare logCount: number;
-  /** Temporal run that owns this job; another run of the same job does nothing. */
+  /** Workflow run that has claimed this job. Other runs of the job do nothing. */
   declare runId: string | null;
   declare createdBy: string;
-  /** Who really asked: what the job may do is decided from this, again, when it runs. */
+  /** The principal that the job acts for. Its rights are evaluated when the job runs. */
   declare authority: Authority;
   declare sourceKind: JobSource['kind'];
   declare sourceId: string | null;
@@ -40,7 +40,7 @@ export class Job extends Model {
   declare updatedAt: Date;
   declare startedAt: Date | null;
   declare finishedAt: Date | null;
-  /** When the reconciler last looked. */
+  /** When the reconciler checked the job last. */
   declare checkedAt: Date;
   declare version: number;
 }

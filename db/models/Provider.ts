@@ -1,7 +1,7 @@
 import { Model, snakeCaseMappers } from 'objection';
 import type { ProviderKind } from '../../domain/auth/providers.ts';
 
-/** A row of `providers`. */
+/** A row of `providers`: an identity provider. */
 export class Provider extends Model {
   static override tableName = 'providers';
   static override jsonAttributes = ['config', 'secrets'];
@@ -12,7 +12,7 @@ export class Provider extends Model {
   declare name: string;
   declare enabled: boolean;
   declare config: Record<string, unknown>;
-  /** Field → sealed value. */
+  /** Encrypted secret fields of the configuration, by field name. */
   declare secrets: Record<string, string>;
   declare createdAt: Date;
   declare updatedAt: Date;

@@ -1,10 +1,11 @@
 import { Model, snakeCaseMappers } from 'objection';
 import type { Authority } from '../../domain/shared/caller.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
+import type { ScheduleData } from '../../domain/schedules/records.ts';
 import type { OverlapPolicy } from '../../domain/schedules/schedules.ts';
 
 /** A row of `schedules`. */
-export class Schedule extends Model {
+export class Schedule extends Model implements ScheduleData {
   static override tableName = 'schedules';
   static override jsonAttributes = ['payload', 'retryPolicy', 'owner'];
   static override columnNameMappers = snakeCaseMappers();
@@ -18,7 +19,7 @@ export class Schedule extends Model {
   declare timezone: string;
   declare jobType: string;
   declare payload: Record<string, unknown>;
-  /** What its jobs have instead of the policy of their type. */
+  /** Overrides the retry policy of the job type. */
   declare retryPolicy: Partial<RetryPolicy>;
   declare overlapPolicy: OverlapPolicy;
   declare catchupWindowSeconds: number;
@@ -26,23 +27,23 @@ export class Schedule extends Model {
   declare startAt: Date | null;
   declare endAt: Date | null;
   declare maxRuns: number | null;
-  /** Jobs made for times due. */
+  /** The number of jobs created for occurrences; triggers and backfills do not count. */
   declare runCount: number;
   declare enabled: boolean;
   declare pausedAt: Date | null;
   declare pausedBy: string | null;
   declare pauseReason: string | null;
-  /** Who its jobs act for. */
+  /** The authority that its jobs act with. */
   declare owner: Authority;
-  /** The first time due that has no run yet; null when nothing is due any more. */
+  /** The first occurrence that has no run yet; null when the schedule has ended. */
   declare nextDueAt: Date | null;
   declare lastRunId: string | null;
-  /** When it was last compared with its mirror in Temporal. */
+  /** When it was last compared with its Temporal Schedule. */
   declare checkedAt: Date;
   declare createdBy: string;
   declare createdAt: Date;
   declare updatedAt: Date;
-  /** Kept for the runs that refer to it. */
+  /** Deleted rows stay, since runs refer to them. */
   declare deletedAt: Date | null;
   declare version: number;
 }

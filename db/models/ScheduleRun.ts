@@ -1,8 +1,9 @@
 import { Model, snakeCaseMappers } from 'objection';
+import type { ScheduleRunData } from '../../domain/schedules/records.ts';
 import type { RunKind, RunOutcome, RunReason } from '../../domain/schedules/schedules.ts';
 
-/** A row of `schedule_runs`: what became of a time due, or of a run that was asked for. */
-export class ScheduleRun extends Model {
+/** A row of `schedule_runs`: the outcome of an occurrence, a trigger or a backfilled occurrence. */
+export class ScheduleRun extends Model implements ScheduleRunData {
   static override tableName = 'schedule_runs';
   static override columnNameMappers = snakeCaseMappers();
 
@@ -13,10 +14,10 @@ export class ScheduleRun extends Model {
   declare dueAt: Date;
   declare outcome: RunOutcome;
   declare reason: RunReason | null;
-  /** Decided to fire well after its time: nobody came with it before. */
+  /** The job was created well after the scheduled time: no process decided the run before. */
   declare caughtUp: boolean;
   declare jobId: string | null;
-  /** Who asked; for a time due the owner of the schedule. */
+  /** Who requested the run; for an occurrence the owner of the schedule. */
   declare actorId: string;
   declare decidedAt: Date;
 }

@@ -1,15 +1,17 @@
 import { Model, snakeCaseMappers } from 'objection';
 
-export type EndReason = 'logout' | 'reuse' | 'password_change' | 'disabled' | 'ended' | 'provider';
+/** Why a session ended; null in the record while it is live. */
+export type SessionEndReason =
+  'logout' | 'token_reuse' | 'password_change' | 'disabled' | 'revoked' | 'provider_disabled';
 
-/** A row of `sessions`. Its tokens are in `session_tokens`, as SHA-256 only. */
+/** A row of `sessions`. `session_tokens` holds the SHA-256 hashes of its tokens. */
 export class Session extends Model {
   static override tableName = 'sessions';
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;
   declare userId: string;
-  /** Where new records of this session stand. */
+  /** The tenant that new records of this session belong to. */
   declare tenantId: string;
   declare address: string | null;
   declare userAgent: string | null;
@@ -18,5 +20,5 @@ export class Session extends Model {
   declare idleExpiresAt: Date;
   declare absoluteExpiresAt: Date;
   declare endedAt: Date | null;
-  declare endReason: EndReason | null;
+  declare endReason: SessionEndReason | null;
 }

@@ -1,26 +1,26 @@
-import { Model, snakeCaseMappers } from 'objection';
+import { Model, snakeCaseMappers, type QueryBuilder } from 'objection';
 import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
 import type { Knex } from '../core/knex.ts';
 
-/** A row of `users`: a person with a local account, or one that an identity provider vouches for. */
+/** A row of `users`: a local account, or a person authenticated by an identity provider. */
 export class User extends Model {
   static override tableName = 'users';
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;
-  /** `local`, or the provider that vouches. */
+  /** `local`, or the id of the identity provider. */
   declare providerId: string;
-  /** The key of the person at the provider; never a name or an e-mail address, which may pass to somebody else. */
+  /** Stable id of the person at the provider. Names and e-mail addresses can be reassigned. */
   declare externalId: string | null;
   /** Groups at the provider, as of the last login. */
   declare externalGroups: string[];
   declare username: string;
   declare displayName: string;
   declare email: string | null;
-  /** Where the record stands, and where a session of this user begins. */
+  /** The tenant that the record belongs to, and the default tenant of this user's sessions. */
   declare tenantId: string;
   declare enabled: boolean;
-  /** argon2id in PHC form. */
+  /** argon2id in PHC string format; null for accounts of identity providers. */
   declare passwordHash: string | null;
   declare mustChangePassword: boolean;
   declare lastLoginAt: Date | null;
@@ -29,12 +29,53 @@ export class User extends Model {
   declare version: number;
 }
 
-/** For a change that does not read the row first. */
+/** SQL expression for `version` in an update that does not read the row first. */
 export const nextVersion = (): number => User.raw('version + 1') as unknown as number;
 
-/** The local account of this name, without regard to case. */
+/** Narrows a query to users with this name, compared case-insensitively. */
+export const whereUsername = (query: QueryBuilder<User>, username: string): void =>
+  void query.whereRaw('lower(username) = lower(?)', [username]);
+
+/** The local account with this user name, compared case-insensitively. */
 export const findLocalUser = (db: Knex, username: string) =>
   User.query(db)
     .where({ provider_id: LOCAL_PROVIDER })
     .whereRaw('lower(username) = lower(?)', [username])
     .first();
+
+type NewUser = Pick<
+  User,
+  | 'id'
+  | 'providerId'
+  | 'externalId'
+  | 'externalGroups'
+  | 'username'
+  | 'displayName'
+  | 'email'
+  | 'tenantId'
+  | 'passwordHash'
+  | 'mustChangePassword'
+>;
+
+/** Inserts an enabled user. Errors: unique violations of the user name or the external id. */
+export const insertUser = (trx: Knex, user: NewUser, now: Date) =>
+  User.query(trx).insertAndFetch({
+    ...user,
+    enabled: true,
+    lastLoginAt: null,
+    createdAt: now,
+    updatedAt: now,
+    version: 1,
+  });
+
+/** Inserts an enabled local account. Errors: as for `insertUser`. */
+export const insertLocalUser = (
+  trx: Knex,
+  account: Omit<NewUser, 'providerId' | 'externalId' | 'externalGroups'>,
+  now: Date,
+) =>
+  insertUser(
+    trx,
+    { ...account, providerId: LOCAL_PROVIDER, externalId: null, externalGroups: [] },
+    now,
+  );

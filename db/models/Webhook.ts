@@ -11,27 +11,27 @@ export class Webhook extends Model {
   declare tenantId: string;
   declare endpointUrl: string;
   declare description: string;
-  /** Names of types, or `*` alone. */
+  /** Event types, or `*` alone. */
   declare eventTypes: string[];
   declare enabled: boolean;
   declare retryPolicy: DeliveryRetryPolicy;
-  /** Sealed by the vault. */
+  /** Encrypted by the vault. */
   declare secret: string;
   declare previousSecret: string | null;
   declare previousSecretUntil: Date | null;
-  /** When it was last enabled: it is not told of what was before. */
+  /** When it was last enabled. It gets no earlier events. */
   declare enabledAt: Date;
-  /** Since when every attempt has failed. */
+  /** Since when every attempt has failed; null after a success. */
   declare failingSince: Date | null;
   declare disabledAt: Date | null;
   declare disabledReason: DisabledReason | null;
-  /** Deliveries owed up to then and still waiting are to be cancelled, and why; null when none are left. */
+  /** Pending deliveries queued up to then are being cancelled; null when none are left. */
   declare cancelBefore: Date | null;
   declare cancelReason: string | null;
   declare createdBy: string;
   declare createdAt: Date;
   declare updatedAt: Date;
-  /** Kept without its secrets for the deliveries that refer to it. */
+  /** A deleted webhook is kept without its secrets for the deliveries that refer to it. */
   declare deletedAt: Date | null;
   declare version: number;
 }

@@ -1,14 +1,23 @@
 import type { Knex } from '../core/knex.ts';
 import { Schedule } from '../models/Schedule.ts';
 import { ScheduleRun } from '../models/ScheduleRun.ts';
-import { SETTLE_SECONDS, type RunReason } from '../../domain/schedules/schedules.ts';
+import type { RecordChange } from '../core/unitOfWork.ts';
+import { Job } from '../models/Job.ts';
+import {
+  CATCH_UP_DELAY_SECONDS,
+  type RunKind,
+  type RunReason,
+} from '../../domain/schedules/schedules.ts';
 
-/** A schedule that is there, with its row locked until the transaction ends: whoever decides about its runs is alone. */
+/**
+ * A schedule that is not deleted, with its row locked until the transaction ends. Every decision
+ * about its runs holds this lock.
+ */
 export const lockSchedule = async (trx: Knex, id: string): Promise<Schedule | undefined> =>
   Schedule.query(trx).findById(id).whereNull('deleted_at').forUpdate();
 
-/** The same for those who only need to be alone with it: the payload may be large. */
-export const lockScheduleOf = async (
+/** Locks like `lockSchedule` but does not read the payload, which may be large. */
+export const lockScheduleSummary = async (
   trx: Knex,
   id: string,
 ): Promise<Pick<Schedule, 'id' | 'tenantId' | 'jobType'> | undefined> =>
@@ -18,7 +27,7 @@ export const lockScheduleOf = async (
     .forUpdate()
     .select('id', 'tenant_id', 'job_type');
 
-/** What is read where the payload is not needed. */
+/** All columns but the payload, for reads that do not need it. */
 export const SCHEDULE_SUMMARY_COLUMNS = [
   'id',
   'tenant_id',
@@ -50,12 +59,16 @@ export const SCHEDULE_SUMMARY_COLUMNS = [
   'version',
 ];
 
-/** A schedule that shall be in Temporal: it is there, and something is due. */
-export const findMirrored = async (db: Knex, id: string): Promise<Schedule | undefined> =>
+/** A schedule that must have a Temporal Schedule: it is not deleted and has a next occurrence. */
+export const findForTemporal = async (db: Knex, id: string): Promise<Schedule | undefined> =>
   Schedule.query(db).findById(id).whereNull('deleted_at').whereNotNull('next_due_at');
 
-/** Jobs of a schedule that have not ended, the oldest first, at most `limit`. */
-export const unfinishedJobs = (db: Knex, scheduleId: string, limit: number): Promise<string[]> =>
+/** Ids of the unfinished jobs of a schedule, the oldest first, at most `limit`. */
+export const listUnfinishedJobs = (
+  db: Knex,
+  scheduleId: string,
+  limit: number,
+): Promise<string[]> =>
   db('jobs')
     .where({ source_kind: 'schedule', source_id: scheduleId })
     .whereIn('status', ['queued', 'running'])
@@ -63,14 +76,53 @@ export const unfinishedJobs = (db: Knex, scheduleId: string, limit: number): Pro
     .limit(limit)
     .pluck('id');
 
-/** The run that waits for a job of the schedule to end. */
-export const bufferedRun = async (
+/** Locks those of the jobs that are unfinished, in the order of their ids. */
+export const lockUnfinishedJobs = async (trx: Knex, jobIds: readonly string[]): Promise<Job[]> =>
+  Job.query(trx)
+    .whereIn('id', [...jobIds])
+    .whereIn('status', ['queued', 'running'])
+    .orderBy('id')
+    .forUpdate();
+
+/** The run of an occurrence. */
+export const findRun = async (
+  trx: Knex,
+  scheduleId: string,
+  kind: RunKind,
+  dueAt: Date,
+): Promise<ScheduleRun | undefined> =>
+  ScheduleRun.query(trx).findOne({ schedule_id: scheduleId, kind, due_at: dueAt });
+
+/** The run that waits for a job of the schedule to end; there is at most one. */
+export const findBufferedRun = async (
   trx: Knex,
   scheduleId: string,
 ): Promise<ScheduleRun | undefined> =>
   ScheduleRun.query(trx).findOne({ schedule_id: scheduleId, outcome: 'buffered' });
 
-/** Which of the times due from `from` up to and including `until` have a run, in milliseconds. */
+/**
+ * Saves the decision about a buffered run. It is part of the statement that ends a commit, since
+ * the run refers to the job that the same statement inserts.
+ */
+export const updateBufferedRun = ({
+  id,
+  outcome,
+  reason,
+  jobId,
+  decidedAt,
+}: ScheduleRun): RecordChange => ({
+  topics: [],
+  sql: (name: string) =>
+    `${name} AS (
+       UPDATE schedule_runs SET outcome = ?, reason = ?, job_id = ?, decided_at = ?
+       WHERE id = ? AND outcome = 'buffered' RETURNING id
+     )`,
+  bindings: [outcome, reason, jobId, decidedAt, id],
+});
+
+/**
+ * The occurrences from `from` to `until` (both inclusive) that have a run, as epoch milliseconds.
+ */
 export async function timesWithRun(
   db: Knex,
   scheduleId: string,
@@ -78,34 +130,38 @@ export async function timesWithRun(
   until: Date,
 ): Promise<Set<number>> {
   const times: Date[] = await db('schedule_runs')
-    .where({ schedule_id: scheduleId, kind: 'due' })
+    .where({ schedule_id: scheduleId, kind: 'scheduled' })
     .whereBetween('due_at', [from, until])
     .pluck('due_at');
   return new Set(times.map((time) => time.getTime()));
 }
 
-/** A time due that no job is made for. */
-export type SkippedTime = { id: string; dueAt: Date; reason: RunReason };
+/** A run to be recorded for an occurrence that creates no job. */
+export type SkippedRun = { id: string; dueAt: Date; reason: RunReason };
 
 /**
- * Writes down times due for which nothing was done, and up to where the schedule is accounted for. Returns those that had
- * no run yet; undefined, with nothing written, when the schedule is not as it was read.
+ * Records skipped occurrences and sets the next pending one (`next`) of the schedule. Returns the
+ * runs that were inserted: those whose occurrence had no run yet. Returns undefined and writes
+ * nothing when the schedule has changed since it was read.
  */
-export async function skipTimes(
+export async function saveSkippedRuns(
   db: Knex,
   { id, version, nextDueAt }: Schedule,
-  times: readonly SkippedTime[],
+  times: readonly SkippedRun[],
   next: Date | null,
   now: Date,
-): Promise<SkippedTime[] | undefined> {
+): Promise<SkippedRun[] | undefined> {
   const { rows } = await db.raw<{ rows: { written: string[] }[] }>(
     `WITH schedule AS (
        UPDATE schedules SET next_due_at = ?, last_run_id = GREATEST(last_run_id, ?)
        WHERE id = ? AND version = ? AND next_due_at = ? RETURNING id, tenant_id, owner
      ), runs AS (
-       INSERT INTO schedule_runs (id, schedule_id, tenant_id, kind, due_at, outcome, reason, caught_up, actor_id, decided_at)
-       SELECT t.id, s.id, s.tenant_id, 'due', t.due_at, 'skipped', t.reason, false, s.owner ->> 'actorId', ?
-       FROM schedule AS s CROSS JOIN unnest(?::text[], ?::timestamptz[], ?::text[]) AS t (id, due_at, reason)
+       INSERT INTO schedule_runs (id, schedule_id, tenant_id, kind, due_at, outcome, reason,
+                                  caught_up, actor_id, decided_at)
+       SELECT t.id, s.id, s.tenant_id, 'scheduled', t.due_at, 'skipped', t.reason,
+              false, s.owner ->> 'actorId', ?
+       FROM schedule AS s
+       CROSS JOIN unnest(?::text[], ?::timestamptz[], ?::text[]) AS t (id, due_at, reason)
        ON CONFLICT DO NOTHING RETURNING id
      )
      SELECT ARRAY(SELECT id FROM runs) AS written FROM schedule`,
@@ -127,22 +183,23 @@ export async function skipTimes(
 }
 
 /**
- * Schedules with a time due that should have a run by now: at once when they are paused, after their jitter and
- * the time that Temporal has for it otherwise.
+ * Ids of schedules with an occurrence that should have a run by now: at its scheduled time if the
+ * schedule is paused, otherwise after its jitter and `CATCH_UP_DELAY_SECONDS`.
  */
-export const findUnaccounted = (db: Knex, now: Date, limit: number): Promise<string[]> =>
+export const findOverdue = (db: Knex, now: Date, limit: number): Promise<string[]> =>
   db('schedules')
     .where('next_due_at', '<=', now)
     .whereRaw(
-      `next_due_at <= ?::timestamptz - CASE WHEN enabled THEN make_interval(secs => jitter_seconds + ?) ELSE interval '0' END`,
-      [now, SETTLE_SECONDS],
+      `next_due_at <= ?::timestamptz - CASE
+         WHEN enabled THEN make_interval(secs => jitter_seconds + ?) ELSE interval '0' END`,
+      [now, CATCH_UP_DELAY_SECONDS],
     )
-    // Several processes may look at once: in one order they would stand in each other's way.
+    // Several processes read concurrently. In the same order they would compete for the same rows.
     .orderByRaw('random()')
     .limit(limit)
     .pluck('id');
 
-/** Schedules with a buffered run that nothing stands before any more. */
+/** Ids of schedules with a buffered run and no unfinished job. */
 export const findReleasable = (db: Knex, limit: number): Promise<string[]> =>
   db('schedule_runs AS r')
     .where({ outcome: 'buffered' })
@@ -156,29 +213,32 @@ export const findReleasable = (db: Knex, limit: number): Promise<string[]> =>
     .limit(limit)
     .pluck('schedule_id');
 
-/** Schedules that were not compared with their mirror since `before`, the longest ago first; marks them as compared. */
-export const takeUnchecked = (
+/**
+ * Ids of schedules not compared with their Temporal Schedule since `before`, the longest ago first.
+ * Marks them as compared at `now`.
+ */
+export const claimUnchecked = (
   db: Knex,
-  take: { before: Date; now: Date; limit: number },
+  claim: { before: Date; now: Date; limit: number },
 ): Promise<string[]> =>
   Schedule.query(db)
-    .patch({ checkedAt: take.now })
+    .patch({ checkedAt: claim.now })
     .whereIn('id', (query) =>
       query
         .select('id')
         .from('schedules')
         .whereNull('deleted_at')
-        .where('checked_at', '<', take.before)
+        .where('checked_at', '<', claim.before)
         .orderBy('checked_at')
-        .limit(take.limit)
+        .limit(claim.limit)
         .forUpdate()
         .skipLocked(),
     )
     .returning('id')
     .then((rows) => rows.map(({ id }) => id));
 
-/** Schedules that shall be in Temporal, and whether they are paused. */
-export async function listMirrored(
+/** Schedules that must have a Temporal Schedule, by id, and whether they are paused. */
+export async function listForTemporal(
   db: Knex,
   limit: number,
 ): Promise<Map<string, { paused: boolean }>> {

@@ -1,34 +1,39 @@
 import type { Knex } from '../core/knex.ts';
-import type { Change } from '../core/unitOfWork.ts';
+import type { RecordChange } from '../core/unitOfWork.ts';
 import { prepared } from '../core/prepared.ts';
 import type { FinalDeliveryStatus } from '../../domain/webhooks/webhooks.ts';
 
-/** An attempt that got through. */
-const SUCCEEDED = 'a.http_status BETWEEN 200 AND 299 AND a.error IS NULL';
+/** SQL: the attempt `a` reached the endpoint and was accepted. */
+const ATTEMPT_SUCCEEDED = 'a.http_status BETWEEN 200 AND 299 AND a.error IS NULL';
 
 /**
- * A delivery ends with its job, in the same statement. What was sent was sent, whatever became of the job afterwards; one
- * that has another job by now is left alone.
+ * Ends a delivery in the statement that ends its job. A delivery with a successful attempt has
+ * succeeded, whatever happened to the job afterwards. A delivery that has another job by now does
+ * not change.
  */
-export const deliveryEnded = (
+export const finishDelivery = (
   jobId: string,
   status: FinalDeliveryStatus,
   reason: string | null,
   now: Date,
-): Change => ({
+): RecordChange => ({
   topics: [],
   optional: true,
   sql: (name) => `${name}_sent AS (
-    SELECT FROM delivery_attempts AS a JOIN deliveries AS d ON d.id = a.delivery_id WHERE d.job_id = ? AND a.job_id = d.job_id AND ${SUCCEEDED}
+    SELECT FROM delivery_attempts AS a JOIN deliveries AS d ON d.id = a.delivery_id
+    WHERE d.job_id = ? AND a.job_id = d.job_id AND ${ATTEMPT_SUCCEEDED}
   ), ${name} AS (
-    UPDATE deliveries SET updated_at = ?, status = CASE WHEN EXISTS (SELECT FROM ${name}_sent) THEN 'succeeded' ELSE ? END,
-      reason = CASE WHEN EXISTS (SELECT FROM ${name}_sent) THEN NULL WHEN ? = 'cancelled' THEN COALESCE(reason, ?) ELSE ? END
+    UPDATE deliveries SET updated_at = ?,
+      status = CASE WHEN EXISTS (SELECT FROM ${name}_sent) THEN 'succeeded' ELSE ? END,
+      reason = CASE WHEN EXISTS (SELECT FROM ${name}_sent) THEN NULL
+                    WHEN ? = 'cancelled' THEN COALESCE(reason, ?) ELSE ? END
     WHERE job_id = ? AND status = 'pending')`,
   bindings: [jobId, now, status, status, reason, reason, jobId],
 });
 
-/** Everything that an attempt needs, as it is when the attempt begins. */
-export type BegunAttempt = {
+/** What an attempt sends and where, read when the attempt starts. */
+export type StartedDeliveryAttempt = {
+  /** Counts from 1; null when nothing is to be sent. */
   number: number | null;
   webhookId: string;
   tenantId: string;
@@ -47,94 +52,110 @@ export type BegunAttempt = {
 };
 
 /**
- * Opens the next attempt of a delivery, and closes one that was cut off. There is no number when nothing is to be
- * sent: the webhook is disabled, or an attempt of this job has succeeded and its worker died before it could say so.
+ * Starts the next attempt of a delivery, and ends an earlier one that was interrupted. Returns
+ * undefined when the delivery has another job or is not pending. `number` is null when nothing is
+ * to be sent: the webhook is disabled, or an attempt of this job succeeded and its worker died
+ * before it could record that.
  */
-export async function beginAttempt(
+export async function startDeliveryAttempt(
   db: Knex,
   { deliveryId, jobId, now }: { deliveryId: string; jobId: string; now: Date },
-): Promise<BegunAttempt | undefined> {
-  const { rows }: { rows: BegunAttempt[] } = await prepared(
+): Promise<StartedDeliveryAttempt | undefined> {
+  const { rows }: { rows: StartedDeliveryAttempt[] } = await prepared(
     db,
     `WITH d AS (
-       SELECT d.id, w.id AS "webhookId", w.tenant_id AS "tenantId", w.enabled, w.endpoint_url AS "endpointUrl", w.failing_since AS "failingSince",
-              w.secret, w.previous_secret AS "previousSecret", w.previous_secret_until AS "previousSecretUntil",
-              e.id AS "eventId", e.type AS "eventType", e.sequence, e.tenant_id AS "eventTenantId", e.data, e.created_at AS "eventCreatedAt"
-       FROM deliveries AS d JOIN webhooks AS w ON w.id = d.webhook_id JOIN events AS e ON e.id = d.event_id
+       SELECT d.id, w.id AS "webhookId", w.tenant_id AS "tenantId", w.enabled,
+              w.endpoint_url AS "endpointUrl", w.failing_since AS "failingSince",
+              w.secret, w.previous_secret AS "previousSecret",
+              w.previous_secret_until AS "previousSecretUntil",
+              e.id AS "eventId", e.type AS "eventType", e.sequence,
+              e.tenant_id AS "eventTenantId", e.data, e.created_at AS "eventCreatedAt"
+       FROM deliveries AS d
+       JOIN webhooks AS w ON w.id = d.webhook_id
+       JOIN events AS e ON e.id = d.event_id
        WHERE d.id = ? AND d.job_id = ? AND d.status = 'pending'
-     ), cut AS (
-       UPDATE delivery_attempts SET finished_at = ?, error = '{"code":"interrupted","message":"The attempt was cut off"}'
+     ), interrupted AS (
+       UPDATE delivery_attempts SET finished_at = ?,
+         error = '{"code":"interrupted","message":"The attempt was interrupted"}'
        WHERE delivery_id = ? AND finished_at IS NULL
-     ), opened AS (
+     ), started AS (
        INSERT INTO delivery_attempts (delivery_id, number, job_id, started_at)
-       SELECT d.id, COALESCE((SELECT max(number) FROM delivery_attempts WHERE delivery_id = d.id), 0) + 1, ?, ?
+       SELECT d.id, COALESCE(
+                (SELECT max(number) FROM delivery_attempts WHERE delivery_id = d.id), 0) + 1, ?, ?
        FROM d WHERE d.enabled AND NOT EXISTS (
-         SELECT FROM delivery_attempts AS a WHERE a.delivery_id = d.id AND a.job_id = ? AND ${SUCCEEDED})
+         SELECT FROM delivery_attempts AS a
+         WHERE a.delivery_id = d.id AND a.job_id = ? AND ${ATTEMPT_SUCCEEDED})
        RETURNING number
      )
-     SELECT d.*, (SELECT number FROM opened) AS number FROM d`,
+     SELECT d.*, (SELECT number FROM started) AS number FROM d`,
     [deliveryId, jobId, now, deliveryId, jobId, now, jobId],
   );
   return rows[0];
 }
 
+/** The outcome of sending one message. `httpStatus` is null when there was no response. */
 export type AttemptOutcome = {
   durationMs: number;
   httpStatus: number | null;
   error: { code: string; message: string } | null;
   requestHeaders: Record<string, string>;
-  answer: string | null;
-  answerTruncated: boolean;
+  responseBody: string | null;
+  responseTruncated: boolean;
 };
 
 /**
- * Records what came of an attempt. One that failed makes room for another delivery. Since when a webhook only fails is kept
- * with it: failures that are not the endpoint's (`blameless`) do not count.
+ * Records the outcome of an attempt. A failed attempt frees the slot of its delivery. The webhook
+ * keeps the time since which every attempt has failed; failures that are not the endpoint's
+ * (`notEndpointFault`) do not count.
  */
-export async function endAttempt(
+export async function finishDeliveryAttempt(
   db: Knex,
   {
     deliveryId,
     number,
     webhookId,
     outcome,
-    blameless,
+    notEndpointFault,
     now,
   }: {
     deliveryId: string;
     number: number;
     webhookId: string;
     outcome: AttemptOutcome;
-    blameless: boolean;
+    notEndpointFault: boolean;
     now: Date;
   },
 ): Promise<void> {
-  const { durationMs, httpStatus, error, requestHeaders, answer, answerTruncated } = outcome;
+  const { durationMs, httpStatus, error, requestHeaders, responseBody, responseTruncated } =
+    outcome;
+  const hasFailed = error !== null;
   await prepared(
     db,
-    `WITH ended AS (
-       UPDATE delivery_attempts SET finished_at = ?, duration_ms = ?, http_status = ?, error = ?, request_headers = ?, answer = ?, answer_truncated = ?
+    `WITH finished AS (
+       UPDATE delivery_attempts SET finished_at = ?, duration_ms = ?, http_status = ?, error = ?,
+         request_headers = ?, response_body = ?, response_truncated = ?
        WHERE delivery_id = ? AND number = ?
-     ), resting AS (
-       UPDATE deliveries SET under_way = false WHERE id = ? AND ?::boolean
+     ), freed AS (
+       UPDATE deliveries SET in_flight = false WHERE id = ? AND ?::boolean
      )
-     UPDATE webhooks SET failing_since = ? WHERE id = ? AND (failing_since IS NULL) = ?::boolean AND NOT ?::boolean`,
+     UPDATE webhooks SET failing_since = ?
+     WHERE id = ? AND (failing_since IS NULL) = ?::boolean AND NOT ?::boolean`,
     [
       now,
       durationMs,
       httpStatus,
       error && JSON.stringify(error),
       JSON.stringify(requestHeaders),
-      answer,
-      answerTruncated,
+      responseBody,
+      responseTruncated,
       deliveryId,
       number,
       deliveryId,
-      error !== null,
-      error ? now : null,
+      hasFailed,
+      hasFailed ? now : null,
       webhookId,
-      error !== null,
-      blameless,
+      hasFailed,
+      notEndpointFault,
     ],
   );
 }

@@ -1,0 +1,203 @@
+import { lockUntilCommit } from '../core/advisoryLocks.ts';
+import type { Knex } from '../core/knex.ts';
+import { quoteIdentifier, type RunQuery } from './catalog.ts';
+import { repairAfterRestore, type RestoreEffects } from './repairAfterRestore.ts';
+import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
+import { columnList, columnsEqual, diffTable, liveTable, queryIn, stagedTable } from './sql.ts';
+
+/**
+ * From this number of changed rows on, indexes and foreign keys of a table are dropped and created
+ * again, which is faster than updating them row by row.
+ */
+const BULK_ROWS = 50_000;
+
+/**
+ * Blocks writers, but not readers, of the tables that a restore replaces. Waits for transactions
+ * that have written already; later writers wait for the end of this one. `only` limits the lock to
+ * some tables. Error: SQLSTATE 55P03 or 57014 when waiting takes longer than `timeoutMs`.
+ */
+export async function lockForRestore(
+  trx: Knex,
+  { tables }: RestorePlan,
+  timeoutMs: number,
+  only?: ReadonlySet<string>,
+): Promise<void> {
+  await trx.raw(
+    `SET LOCAL statement_timeout = ${Math.trunc(timeoutMs)};
+     SET LOCAL idle_in_transaction_session_timeout = 0;
+     SET LOCAL client_connection_check_interval = '2s'`,
+  );
+  await lockUntilCommit(trx, 'restore');
+  const names = tables
+    .filter(({ table, role }) => role === 'state' && (only?.has(table.name) ?? true))
+    .map(({ table }) => liveTable(table));
+  // The event relay locks this row before it reads the webhooks; the same order avoids a deadlock.
+  await trx.raw('SELECT FROM event_head FOR UPDATE');
+  if (names.length > 0) await trx.raw(`LOCK TABLE ${names.join(', ')} IN EXCLUSIVE MODE`);
+  await trx.raw('SET LOCAL statement_timeout = 0');
+}
+
+/**
+ * Writes the differences that `findDifferences` found. The transaction must hold the locks of
+ * `lockForRestore`; it rolls back everything if a statement fails. Returns the side effects.
+ */
+export async function applyDifferences(trx: Knex, plan: RestorePlan): Promise<RestoreEffects> {
+  const query = queryIn(trx);
+  const changed = await findChangedTables(query, plan);
+  await query(`SET LOCAL maintenance_work_mem = '256MB'`);
+  const undo: string[] = [];
+  for (const { planned, rows } of changed) {
+    undo.push(...(await disableTriggers(query, plan, planned)));
+    // Foreign keys of tables outside the restore need the indexes of partly restored tables.
+    const isWholeTable = planned.role !== 'referenced' && plan.scope.tenantId === null;
+    if (isWholeTable && rows >= BULK_ROWS)
+      undo.push(...(await dropIndexesAndForeignKeys(query, planned)));
+  }
+  await query('SET CONSTRAINTS ALL DEFERRED');
+  const effects = await repairAfterRestore(query, plan, async () => {
+    for (const { planned } of changed.toReversed())
+      if (planned.role === 'state') await deleteRows(query, planned);
+    for (const { planned } of changed) await insertRows(query, plan, planned);
+  });
+  await query('SET CONSTRAINTS ALL IMMEDIATE');
+  // In reverse order, indexes are created before the foreign keys that are checked with them.
+  for (const statement of undo.toReversed()) await query(statement);
+  return effects;
+}
+
+type ChangedTable = { planned: PlannedTable; rows: number };
+
+async function findChangedTables(query: RunQuery, plan: RestorePlan): Promise<ChangedTable[]> {
+  const found: ChangedTable[] = [];
+  for (const planned of plan.tables) {
+    const [row] = await query<{ rows: number }>(
+      `SELECT count(*) AS rows FROM ${diffTable(planned.table)}`,
+    );
+    if (row && row.rows > 0) found.push({ planned, rows: row.rows });
+  }
+  return found;
+}
+
+/** True when the restore replaces all rows of a table. */
+const isFullReplacement = ({ scope }: RestorePlan, { role }: PlannedTable): boolean =>
+  role === 'state' && scope.tenantId === null;
+
+/**
+ * Disables the triggers of a table that must not run during the restore. Returns the statements
+ * that enable them. Rows of a fully replaced table are correct as they are, so that no trigger
+ * runs. Otherwise triggers that compute a row from other rows (BEFORE) and those that check it
+ * (deferrable) do run. Triggers that protect the audit log always run.
+ */
+async function disableTriggers(
+  query: RunQuery,
+  plan: RestorePlan,
+  planned: PlannedTable,
+): Promise<string[]> {
+  // Bit 1 of tgtype marks a BEFORE trigger (TRIGGER_TYPE_BEFORE in pg_trigger.h).
+  const condition = isFullReplacement(plan, planned)
+    ? 'true'
+    : 'NOT tgdeferrable AND tgtype & 2 = 0';
+  const table = liveTable(planned.table);
+  const triggers = await query<{ name: string }>(
+    `SELECT tgname::text AS name FROM pg_trigger
+     WHERE tgrelid = '${table}'::regclass AND NOT tgisinternal AND tgname NOT LIKE 'audit\\_%'
+       AND ${condition}`,
+  );
+  const undo: string[] = [];
+  for (const { name } of triggers) {
+    await query(`ALTER TABLE ${table} DISABLE TRIGGER ${quoteIdentifier(name)}`);
+    undo.push(`ALTER TABLE ${table} ENABLE TRIGGER ${quoteIdentifier(name)}`);
+  }
+  return undo;
+}
+
+type Definition = { drop: string; create: string };
+
+/**
+ * Drops the foreign keys of and to a table and its indexes that no constraint needs. Returns the
+ * statements that create them again.
+ */
+async function dropIndexesAndForeignKeys(
+  query: RunQuery,
+  { table }: PlannedTable,
+): Promise<string[]> {
+  const foreignKeys = await query<Definition>(
+    `SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS drop,
+       format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname,
+         pg_get_constraintdef(oid)) AS create
+     FROM pg_constraint
+     WHERE contype = 'f' AND '${liveTable(table)}'::regclass IN (conrelid, confrelid)`,
+  );
+  const indexes = await query<Definition>(
+    `SELECT format('DROP INDEX %s', indexrelid::regclass) AS drop,
+       pg_get_indexdef(indexrelid) AS create
+     FROM pg_index AS i
+     WHERE indrelid = '${liveTable(table)}'::regclass AND NOT indisprimary
+       AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)`,
+  );
+  const undo: string[] = [];
+  for (const { drop, create } of [...foreignKeys, ...indexes]) {
+    await query(drop);
+    undo.push(create);
+  }
+  return undo;
+}
+
+const preservedTable = (name: string): string => quoteIdentifier(`_preserved_${name}`);
+
+/**
+ * Deletes the rows of a table that the restore deletes or changes; all rows that change are deleted
+ * before any is inserted, so that they cannot violate unique constraints of each other. Keeps
+ * the preserved columns of changed rows in a temporary table for `insertRows`.
+ */
+async function deleteRows(query: RunQuery, { table }: PlannedTable): Promise<void> {
+  const live = liveTable(table);
+  const diff = diffTable(table);
+  const isSameRow = columnsEqual(table.key, 't', 'd');
+  await query(
+    `CREATE TEMP TABLE ${preservedTable(table.name)} ON COMMIT DROP AS
+     SELECT ${columnList([...table.key, ...table.preserved], 't')}
+     FROM ${live} AS t JOIN ${diff} AS d ON ${isSameRow} WHERE d.change = 'changed'`,
+  );
+  const condition = table.tombstone === null ? `d.change <> 'created'` : `d.change = 'changed'`;
+  await query(`DELETE FROM ${live} AS t USING ${diff} AS d WHERE ${condition} AND ${isSameRow}`);
+  if (table.tombstone === null) return;
+  await query(
+    `UPDATE ${live} AS t SET ${table.tombstone.replaceAll(':now', 'now()')}
+     FROM ${diff} AS d WHERE d.change = 'deleted' AND ${isSameRow}`,
+  );
+}
+
+/** Inserts the rows of the backup that the restore creates or changes. */
+async function insertRows(
+  query: RunQuery,
+  plan: RestorePlan,
+  planned: PlannedTable,
+): Promise<void> {
+  const { table, columns, role } = planned;
+  const names = columns.map(({ name }) => name);
+  const valueOf = (name: string) => {
+    const column = quoteIdentifier(name);
+    // A trigger or `repairAfterRestore` sets derived columns afterwards.
+    if (isDerived(plan, planned, name)) return name === 'unique_in_vrf' ? 'true' : 'NULL';
+    return role === 'state' && table.preserved.includes(name)
+      ? `CASE WHEN d.change = 'changed' THEN o.${column} ELSE s.${column} END`
+      : `s.${column}`;
+  };
+  const joinPreserved =
+    role === 'state' && table.preserved.length > 0
+      ? `LEFT JOIN pg_temp.${preservedTable(table.name)} AS o
+           ON ${columnsEqual(table.key, 'o', 'd')}`
+      : '';
+  // Tables with history are not locked: another transaction may have inserted the same row.
+  const onConflict = role === 'history' ? `ON CONFLICT (${columnList(table.key)}) DO NOTHING` : '';
+  await query(
+    `INSERT INTO ${liveTable(table)} (${columnList(names)})
+     SELECT ${names.map(valueOf).join(', ')}
+     FROM ${stagedTable(plan.schema, table)} AS s
+       JOIN ${diffTable(table)} AS d
+         ON ${columnsEqual(table.key, 's', 'd')} AND d.change <> 'deleted'
+       ${joinPreserved}
+     ${onConflict}`,
+  );
+}

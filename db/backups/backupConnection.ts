@@ -1,0 +1,55 @@
+import pg from 'pg';
+
+export type BackupConnection = pg.Client;
+
+/**
+ * Settings under which the text of a value does not depend on the server, and tables are read in
+ * their physical order.
+ */
+const CONNECTION_SETTINGS = `
+  SET statement_timeout = 0;
+  SET idle_in_transaction_session_timeout = 0;
+  SET client_connection_check_interval = '2s';
+  SET timezone = 'UTC';
+  SET datestyle = 'ISO';
+  SET intervalstyle = 'postgres';
+  SET bytea_output = 'hex';
+  SET extra_float_digits = 1;
+  SET client_encoding = 'UTF8';
+  SET synchronize_seqscans = off;
+  SET max_parallel_workers_per_gather = 0;
+`;
+
+/**
+ * Runs `use` with a connection outside the pool, for work that takes longer than a request may. The
+ * connection is closed when `use` returns or `signal` aborts; in the second case the server cancels
+ * the running statement.
+ */
+export async function withBackupConnection<T>(
+  url: string,
+  signal: AbortSignal,
+  use: (connection: BackupConnection) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const connection = new pg.Client({
+    connectionString: url,
+    application_name: 'holdfast-backup',
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+  });
+  // The statement that uses a broken connection reports the error.
+  connection.on('error', () => undefined);
+  const close = () => void connection.end().catch(() => undefined);
+  signal.addEventListener('abort', close, { once: true });
+  try {
+    await connection.connect();
+    await connection.query(CONNECTION_SETTINGS);
+    return await use(connection);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', close);
+    await connection.end().catch(() => undefined);
+  }
+}

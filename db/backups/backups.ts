@@ -1,0 +1,82 @@
+import type { TransactionOrKnex } from 'objection';
+import type { Section } from '../../domain/backups/backups.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Knex } from '../core/knex.ts';
+import { notifySql } from '../core/unitOfWork.ts';
+import { Backup } from '../models/Backup.ts';
+
+/** Changes a backup if it is still in progress. Returns the number of changed rows. */
+export const patchInProgress = async (
+  db: Knex,
+  id: string,
+  fields: Partial<Backup>,
+): Promise<number> =>
+  Backup.query(db).patch(fields).where({ id }).whereIn('status', ['queued', 'running']);
+
+/** Changes a backup if it is still in progress. Returns the changed backup, or undefined. */
+export const endInProgress = async (
+  trx: TransactionOrKnex,
+  id: string,
+  fields: Partial<Backup>,
+): Promise<Backup | undefined> =>
+  Backup.query(trx)
+    .patch(fields)
+    .where({ id })
+    .whereIn('status', ['queued', 'running'])
+    .returning('*')
+    .first();
+
+/**
+ * Records an attempt to write the archive of a backup, unless an attempt has finished it. Later
+ * attempts replace earlier ones. Returns false when the archive is finished.
+ */
+export async function claimAttempt(
+  db: Knex,
+  { id, attempt, now }: { id: string; attempt: string; now: Date },
+): Promise<boolean> {
+  const claimed = await Backup.query(db)
+    .patch({
+      status: 'running',
+      pending: { attempt, upload: null },
+      updatedAt: now,
+      checkAt: now,
+    })
+    .where({ id, size_bytes: null })
+    .whereIn('status', ['queued', 'running']);
+  return claimed > 0;
+}
+
+/** Records what an attempt wrote. Returns false when a later attempt has replaced it. */
+export async function recordWritten(
+  db: Knex,
+  { id, attempt }: { id: string; attempt: string },
+  written: Partial<Backup>,
+): Promise<boolean> {
+  const changed = await Backup.query(db)
+    .patch(written)
+    .where({ id })
+    .whereRaw(`pending ->> 'attempt' = ?`, [attempt]);
+  return changed > 0;
+}
+
+/** The completed backups of a series, with the times of their snapshots. */
+export async function findSeries(
+  db: Knex,
+  series: { tenantId: string; label: string; mode: string; sections: readonly Section[] },
+): Promise<{ id: string; at: Date }[]> {
+  const { tenantId, label, mode, sections } = series;
+  const found = await Backup.query(db)
+    .where({ tenant_id: tenantId, label, mode, status: 'completed' })
+    .whereRaw('sections = ?::jsonb', [JSON.stringify(sections)])
+    .select('id', 'snapshot_at');
+  return found.map(({ id, snapshotAt }) => ({
+    id,
+    at: assertDefined(snapshotAt, 'backup.snapshotAt'),
+  }));
+}
+
+/** Notifies processes that follow a topic when the transaction commits. */
+export async function notifyTopic(trx: TransactionOrKnex, topic: string): Promise<void> {
+  const notify = notifySql([topic]);
+  await trx.raw(`SELECT ${notify.sql}`, notify.bindings);
+}

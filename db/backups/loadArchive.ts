@@ -1,0 +1,215 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { finished } from 'node:stream/promises';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import {
+  ArchiveError,
+  type ArchivedTable,
+  type ArchiveHeader,
+  type ArchiveManifest,
+  type ArchivePart,
+} from '../../platform/archive/index.ts';
+import type { BackupConnection } from './backupConnection.ts';
+import { columnsOf, quoteIdentifier } from './catalog.ts';
+import { copyStatement, JSON_LINES } from './snapshot.ts';
+import { columnList, queryOn } from './sql.ts';
+import { createStaging, lockStaging, type LoadedArchive, type Staging } from './staging.ts';
+
+/** Lines of JSON are converted to rows in batches of about this size. */
+const JSON_BATCH_BYTES = 64 << 20;
+const NEWLINE = 10;
+
+/**
+ * Loads an archive into its staging schema, which is created again. Live tables are only read.
+ * `onRows` receives the number of bytes of each piece that was loaded. Errors: `ArchiveError`,
+ * `SchemaTooNew`, `StagingBusy`, and database errors when rows do not match their columns.
+ */
+export async function loadArchive(
+  parts: AsyncIterable<ArchivePart>,
+  staging: Staging,
+  onRows: (bytes: number) => void = () => undefined,
+): Promise<LoadedArchive> {
+  const { connection, schema } = staging;
+  let header: ArchiveHeader | undefined;
+  let manifest: ArchiveManifest | undefined;
+  let pendingMigrations: string[] = [];
+  let rows: RowLoader | undefined;
+  await lockStaging(connection, schema);
+  for await (const part of parts) {
+    if (part.kind === 'header') {
+      ({ header } = part);
+      pendingMigrations = await createStaging(staging, header);
+      rows = await createRowLoader(connection, schema, header);
+    } else if (part.kind === 'rows') {
+      await rows?.write(part.table, part.bytes);
+      onRows(part.bytes.length);
+    } else {
+      ({ manifest } = part);
+    }
+  }
+  await rows?.end();
+  if (!header || !manifest)
+    throw new ArchiveError('archive_truncated', 'The archive ends too early.');
+  await assertRowCounts(staging, manifest);
+  return { header, manifest, pendingMigrations };
+}
+
+async function assertRowCounts(
+  { connection, schema }: Staging,
+  manifest: ArchiveManifest,
+): Promise<void> {
+  for (const { name, rows } of manifest.tables) {
+    const [row] = await queryOn(connection)<{ rows: number }>(
+      `SELECT count(*) AS rows FROM ${quoteIdentifier(schema)}.${quoteIdentifier(name)}`,
+    );
+    if (row?.rows !== rows)
+      throw new ArchiveError(
+        'archive_damaged',
+        `The archive has ${rows} rows of ${name}, but ${row?.rows ?? 0} were loaded.`,
+      );
+  }
+}
+
+type RowLoader = {
+  /** Writes a piece of the rows of a table; `table` is its index in the header. */
+  write(table: number, bytes: Buffer): Promise<void>;
+  end(): Promise<void>;
+};
+
+/** Loads rows table by table: one COPY for each table, or for each batch of JSON lines. */
+async function createRowLoader(
+  connection: BackupConnection,
+  schema: string,
+  header: ArchiveHeader,
+): Promise<RowLoader> {
+  await connection.query(`CREATE UNLOGGED TABLE ${quoteIdentifier(schema)}._lines (line text)`);
+  let copy: Copy | undefined;
+
+  async function endCopy(): Promise<void> {
+    await copy?.end();
+    copy = undefined;
+  }
+
+  /** Ends a full batch after the last complete line in `bytes`. Returns the bytes that follow. */
+  async function endFullBatch(current: Copy, bytes: Buffer): Promise<Buffer> {
+    const isFull = header.engine === 'portable' && current.bytes > JSON_BATCH_BYTES;
+    const lineEnd = isFull ? bytes.lastIndexOf(NEWLINE) + 1 : 0;
+    if (lineEnd === 0) return bytes;
+    await current.write(bytes.subarray(0, lineEnd));
+    await endCopy();
+    return bytes.subarray(lineEnd);
+  }
+
+  return {
+    async write(table, bytes) {
+      if (copy && copy.table !== table) await endCopy();
+      const rest = copy ? await endFullBatch(copy, bytes) : bytes;
+      copy ??= openTableCopy(connection, schema, header, table);
+      await copy.write(rest);
+    },
+    end: endCopy,
+  };
+}
+
+type Copy = {
+  /** The index of the table in the header. */
+  table: number;
+  /** The number of bytes written. */
+  bytes: number;
+  write(bytes: Buffer): Promise<void>;
+  end(): Promise<void>;
+};
+
+/**
+ * Starts the COPY for rows of one table. Error: `ArchiveError` when the header has no such table.
+ */
+function openTableCopy(
+  connection: BackupConnection,
+  schema: string,
+  { engine, tables }: ArchiveHeader,
+  index: number,
+): Copy {
+  const table = tables[index];
+  if (!table)
+    throw new ArchiveError(
+      'archive_damaged',
+      'The archive is damaged: it has rows of a table that its header does not name.',
+    );
+  const quoted = quoteIdentifier(schema);
+  if (engine === 'portable') {
+    const sql = `COPY ${quoted}._lines FROM STDIN ${JSON_LINES}`;
+    return openCopy(connection, index, sql, () => insertJsonLines(connection, schema, table));
+  }
+  const target = `${quoted}.${quoteIdentifier(table.name)} (${columnList(table.columns)})`;
+  return openCopy(connection, index, `COPY ${target} FROM STDIN`, () => Promise.resolve());
+}
+
+function openCopy(
+  connection: BackupConnection,
+  table: number,
+  sql: string,
+  afterEnd: () => Promise<void>,
+): Copy {
+  const stream = connection.query(copyFrom(sql));
+  const done = finished(stream);
+  // A failure is reported by the next write or by the end.
+  done.catch(() => undefined);
+  const copy: Copy = {
+    table,
+    bytes: 0,
+    async write(bytes) {
+      copy.bytes += bytes.length;
+      if (!stream.write(bytes)) await Promise.race([once(stream, 'drain'), done]);
+    },
+    async end() {
+      stream.end();
+      await done;
+      await afterEnd();
+    },
+  };
+  return copy;
+}
+
+/** Converts the lines of a batch to rows. */
+async function insertJsonLines(
+  connection: BackupConnection,
+  schema: string,
+  { name, columns }: ArchivedTable,
+): Promise<void> {
+  const quoted = quoteIdentifier(schema);
+  const target = `${quoted}.${quoteIdentifier(name)}`;
+  const types = new Map(
+    (await columnsOf(queryOn(connection), 'public', name)).map((column) => [column.name, column]),
+  );
+  const valueOf = (column: string) => {
+    const known = types.get(column);
+    const value = `r.${quoteIdentifier(column)}`;
+    // In a column that is NOT NULL, JSON null is the JSON value null.
+    return known?.notNull && known.type.startsWith('json') ? `coalesce(${value}, 'null')` : value;
+  };
+  await connection.query(
+    `INSERT INTO ${target} (${columnList(columns)}) SELECT ${columns.map(valueOf).join(', ')}
+     FROM ${quoted}._lines AS l, json_populate_record(NULL::${target}, l.line::json) AS r`,
+  );
+  await connection.query(`TRUNCATE ${quoted}._lines`);
+}
+
+/**
+ * Reads the loaded tables back in the format of the archive. Returns the names of the tables whose
+ * hashes differ from the manifest.
+ */
+export async function findMismatchedTables(
+  { connection, schema }: Staging,
+  { header, manifest }: LoadedArchive,
+): Promise<string[]> {
+  const mismatched: string[] = [];
+  for (const [index, { name, columns }] of header.tables.entries()) {
+    const hash = createHash('sha256');
+    const table = `${quoteIdentifier(schema)}.${quoteIdentifier(name)}`;
+    const rows = `SELECT ${columnList(columns)} FROM ${table}`;
+    const copy = connection.query(copyTo(copyStatement(rows, header.engine)));
+    for await (const bytes of copy as AsyncIterable<Buffer>) hash.update(bytes);
+    if (hash.digest('hex') !== manifest.tables[index]?.sha256) mismatched.push(name);
+  }
+  return mismatched;
+}

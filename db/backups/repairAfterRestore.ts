@@ -1,0 +1,206 @@
+import { quoteIdentifier, type RunQuery } from './catalog.ts';
+import { findPlanned, type RestorePlan } from './restorePlan.ts';
+import { diffTable, stagedTable } from './sql.ts';
+
+/** What a restore changed beyond its tables. `schedules` need their Temporal Schedules updated. */
+export type RestoreEffects = {
+  schedules: { id: string; deleted: boolean }[];
+  sessionsEnded: number;
+  jobsEnded: number;
+};
+
+/**
+ * Runs `applyRows`, which writes the differences of a plan, and makes the rest of the database
+ * consistent with the result. Requires `findDifferences`.
+ */
+export async function repairAfterRestore(
+  query: RunQuery,
+  plan: RestorePlan,
+  applyRows: () => Promise<void>,
+): Promise<RestoreEffects> {
+  // Comparing old and new passwords requires the rows before the restore.
+  const sessionsEnded = await endSessions(query, plan);
+  await applyRows();
+  await repairInventory(query, plan);
+  await repairAccess(query, plan);
+  if (isRestored(plan, 'events')) await query(ADVANCE_EVENT_SEQUENCE);
+  if (isRestored(plan, 'audit_heads')) await advanceAuditHeads(query, plan);
+  const jobsEnded = isRestored(plan, 'jobs') ? await failInterruptedJobs(query, plan) : 0;
+  await repairDeliveries(query, plan);
+  return { schedules: await repairSchedules(query, plan), sessionsEnded, jobsEnded };
+}
+
+/** True when rows of these tables may change; referenced tables matter in the inventory only. */
+const isRestored = (plan: RestorePlan, ...names: string[]): boolean =>
+  plan.tables.some(
+    ({ table, role }) =>
+      names.includes(table.name) && (role !== 'referenced' || table.section === 'inventory'),
+  );
+
+/** True when the row with the id `key` has a difference that matches the SQL condition `change`. */
+function isInDiff(plan: RestorePlan, name: string, change: string, key = 't.id'): string {
+  const planned = findPlanned(plan, name);
+  if (!planned) return 'false';
+  return `EXISTS (
+    SELECT FROM ${diffTable(planned.table)} AS d WHERE d.id = ${key} AND d.change ${change})`;
+}
+
+/** Ends sessions of users that the restore deletes or disables, or whose password it changes. */
+async function endSessions(query: RunQuery, plan: RestorePlan): Promise<number> {
+  const deleted = await query(
+    `DELETE FROM public.sessions AS t
+     WHERE ${isInDiff(plan, 'users', "= 'deleted'", 't.user_id')} RETURNING 1`,
+  );
+  const users = findPlanned(plan, 'users');
+  if (!users) return deleted.length;
+  const ended = await query(
+    `UPDATE public.sessions AS t SET ended_at = now(),
+       end_reason = CASE WHEN s.enabled THEN 'password_change' ELSE 'disabled' END
+     FROM ${stagedTable(plan.schema, users.table)} AS s
+       JOIN public.users AS u ON u.id = s.id
+       JOIN ${diffTable(users.table)} AS d ON d.id = s.id AND d.change = 'changed'
+     WHERE t.user_id = s.id AND t.ended_at IS NULL
+       AND (NOT s.enabled OR s.password_hash IS DISTINCT FROM u.password_hash)
+     RETURNING 1`,
+  );
+  return deleted.length + ended.length;
+}
+
+/** Rebuilds what the inventory derives from cables, prefixes and addresses. */
+async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void> {
+  const cables = findPlanned(plan, 'cables');
+  if (cables) {
+    const diff = diffTable(cables.table);
+    const restored = `FROM public.cables AS t JOIN ${diff} AS d ON d.id = t.id`;
+    await query(`DELETE FROM public.cable_ends AS e USING ${diff} AS d WHERE e.cable_id = d.id`);
+    await query(
+      `INSERT INTO public.cable_ends (interface_id, cable_id)
+       SELECT t.a_interface_id, t.id ${restored}
+       UNION ALL SELECT t.b_interface_id, t.id ${restored}`,
+    );
+  }
+  if (isRestored(plan, 'prefixes', 'ip_addresses', 'ip_ranges'))
+    await query('DELETE FROM public.free_hints');
+  if (isRestored(plan, 'prefixes') && plan.scope.tenantId !== null)
+    await query(RECALCULATE_PARENT_PREFIXES);
+}
+
+/**
+ * Sets the parent of every prefix to the smallest prefix that contains it. After a restore of one
+ * tenant's prefixes, parents may belong to other tenants. PostgreSQL sorts a network before those
+ * it contains, so that one pass with a stack of the containing networks is enough.
+ */
+const RECALCULATE_PARENT_PREFIXES = `
+  DO $$
+  DECLARE
+    found record;
+    current_vrf text;
+    ids text[];
+    nets cidr[];
+    depth integer := 0;
+  BEGIN
+    FOR found IN
+      SELECT c.id, c.cidr, c.vrf_key, c.parent_prefix_id, p.cidr AS parent_cidr
+      FROM public.prefixes AS c
+        LEFT JOIN public.prefixes AS p ON p.id = c.parent_prefix_id AND p.vrf_key = c.vrf_key
+      ORDER BY c.vrf_key, c.cidr, c.id
+    LOOP
+      IF found.vrf_key IS DISTINCT FROM current_vrf THEN
+        current_vrf := found.vrf_key;
+        depth := 0;
+      END IF;
+      WHILE depth > 0 AND NOT nets[depth] >> found.cidr LOOP depth := depth - 1; END LOOP;
+      IF found.parent_cidr IS DISTINCT FROM (CASE WHEN depth > 0 THEN nets[depth] END)
+        OR (found.parent_prefix_id IS NOT NULL AND found.parent_cidr IS NULL)
+      THEN
+        UPDATE public.prefixes SET parent_prefix_id = CASE WHEN depth > 0 THEN ids[depth] END
+          WHERE id = found.id;
+      END IF;
+      depth := depth + 1;
+      ids[depth] := found.id;
+      nets[depth] := found.cidr;
+    END LOOP;
+  END $$`;
+
+async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
+  if (isRestored(plan, 'sites', 'devices', 'grants'))
+    for (const statement of ALIGN_GRANTS) await query(statement);
+  if (isRestored(plan, 'roles', 'grants', 'users'))
+    await query('UPDATE public.access_state SET version = version + 1');
+}
+
+/** A grant at a site or device has the tenant and site of that site or device. */
+const ALIGN_GRANTS: readonly string[] = [
+  `UPDATE public.grants AS g SET tenant_id = s.tenant_id FROM public.sites AS s
+   WHERE g.level = 'site' AND g.site_id = s.id AND g.tenant_id <> s.tenant_id`,
+  `UPDATE public.grants AS g SET tenant_id = v.tenant_id, site_id = v.site_id
+   FROM public.devices AS v
+   WHERE g.level = 'device' AND g.device_id = v.id
+     AND (g.tenant_id, g.site_id) IS DISTINCT FROM (v.tenant_id, v.site_id)`,
+];
+
+const ADVANCE_EVENT_SEQUENCE = `
+  UPDATE public.event_head
+  SET sequence = greatest(sequence, (SELECT coalesce(max(sequence), 0) FROM public.events))`;
+
+/** Continues the hash chain of the audit log after the restored entries. */
+const advanceAuditHeads = (query: RunQuery, { schema }: RestorePlan) =>
+  query(
+    `UPDATE public.audit_heads AS h SET position = s.position, hash = s.hash
+     FROM ${quoteIdentifier(schema)}.audit_heads AS s
+     WHERE s.tenant_id = h.tenant_id AND s.position > h.position`,
+  );
+
+/** The error of a restored job that was still running when the backup was made. */
+const INTERRUPTED_JOB_ERROR = JSON.stringify({
+  code: 'outcome_unknown',
+  message:
+    'The job was still running when the backup was made; it was restored but not started again',
+});
+
+/** Fails restored jobs that have no end. Running them again could repeat what they did. */
+async function failInterruptedJobs(query: RunQuery, plan: RestorePlan): Promise<number> {
+  const failed = await query(
+    `UPDATE public.jobs AS t SET status = 'failed', error = '${INTERRUPTED_JOB_ERROR}',
+       finished_at = now(), updated_at = now(), version = version + 1
+     WHERE t.status IN ('queued', 'running') AND ${isInDiff(plan, 'jobs', "= 'created'")}
+     RETURNING 1`,
+  );
+  return failed.length;
+}
+
+/** Queues restored pending deliveries again, and cancels those of webhooks that became disabled. */
+async function repairDeliveries(query: RunQuery, plan: RestorePlan): Promise<void> {
+  if (isRestored(plan, 'deliveries'))
+    await query(
+      `UPDATE public.deliveries AS t SET job_id = NULL, in_flight = false
+       WHERE t.status = 'pending' AND ${isInDiff(plan, 'deliveries', "= 'created'")}`,
+    );
+  if (isRestored(plan, 'webhooks'))
+    await query(
+      `UPDATE public.webhooks AS t SET cancel_before = now(), cancel_reason = 'webhook_disabled'
+       WHERE NOT t.enabled AND t.deleted_at IS NULL
+         AND ${isInDiff(plan, 'webhooks', "= 'changed'")}
+         AND EXISTS (
+           SELECT FROM public.deliveries AS w
+           WHERE w.webhook_id = t.id AND w.status = 'pending' AND w.reason IS NULL)`,
+    );
+}
+
+/** Skips buffered runs of deleted schedules. Returns the schedules that the restore changed. */
+async function repairSchedules(
+  query: RunQuery,
+  plan: RestorePlan,
+): Promise<RestoreEffects['schedules']> {
+  const schedules = findPlanned(plan, 'schedules');
+  if (!schedules) return [];
+  const diff = diffTable(schedules.table);
+  await query(
+    `UPDATE public.schedule_runs AS r SET outcome = 'skipped', reason = 'deleted'
+     FROM ${diff} AS d
+     WHERE d.id = r.schedule_id AND d.change = 'deleted' AND r.outcome = 'buffered'`,
+  );
+  return query<{ id: string; deleted: boolean }>(
+    `SELECT id, change = 'deleted' AS deleted FROM ${diff} ORDER BY id`,
+  );
+}

@@ -1,0 +1,86 @@
+import { SECTIONS, type Section } from '../../domain/backups/backups.ts';
+import type { ArchivedTable } from '../../platform/archive/index.ts';
+import {
+  columnsOf,
+  findReferences,
+  tablesOf,
+  type Column,
+  type Reference,
+  type RunQuery,
+} from './catalog.ts';
+import type { BackupScope } from './snapshot.ts';
+import type { BackedUpTable } from './tables.ts';
+
+/**
+ * What a restore does with a table: make it equal to the backup (`state`), add missing rows
+ * (`history`), or add only missing rows that restored rows refer to (`referenced`).
+ */
+type TableRole = 'state' | 'history' | 'referenced';
+
+export type PlannedTable = { table: BackedUpTable; role: TableRole; columns: Column[] };
+
+/** What a restore covers. `schema` is the staging schema that holds the archive. */
+export type RestorePlan = {
+  schema: string;
+  scope: BackupScope;
+  tables: PlannedTable[];
+  references: Reference[];
+  sections: Section[];
+};
+
+type PlanInput = {
+  schema: string;
+  scope: BackupScope;
+  sections: readonly Section[];
+  archived: readonly ArchivedTable[];
+};
+
+/**
+ * Plans a restore of `sections` from an archive with the tables `archived`. Tables of other
+ * sections take part as `referenced`. So do tables that tenants share, when the restore is limited
+ * to one tenant, and tables that are newer than the archive, which holds nothing about them.
+ */
+export async function planRestore(
+  query: RunQuery,
+  { schema, scope, sections, archived }: PlanInput,
+): Promise<RestorePlan> {
+  const tables: PlannedTable[] = [];
+  for (const table of tablesOf([...new Set(archived.map(({ section }) => section))])) {
+    const isRestored =
+      archived.some(({ name }) => name === table.name) &&
+      sections.includes(table.section) &&
+      (scope.tenantId === null || table.tenantFilter !== null);
+    tables.push({
+      table,
+      role: isRestored ? table.mode : 'referenced',
+      columns: await columnsOf(query, 'public', table.name),
+    });
+  }
+  return {
+    schema,
+    scope,
+    tables,
+    references: await findReferences(query),
+    sections: SECTIONS.filter((section) => sections.includes(section)),
+  };
+}
+
+/** The planned table of this name, if the restore covers it. */
+export const findPlanned = ({ tables }: RestorePlan, name: string): PlannedTable | undefined =>
+  tables.find(({ table }) => table.name === name);
+
+/**
+ * True for a column that is recalculated instead of restored: when one tenant's rows are restored,
+ * its value depends on current rows of other tenants.
+ */
+export const isDerived = (
+  { scope }: RestorePlan,
+  { table }: PlannedTable,
+  column: string,
+): boolean => scope.tenantId !== null && table.derived.includes(column);
+
+/** The columns by which rows of the backup and current rows are compared. */
+export const comparedColumns = (plan: RestorePlan, planned: PlannedTable): Column[] =>
+  planned.columns.filter(
+    ({ name }) => !planned.table.preserved.includes(name) && !isDerived(plan, planned, name),
+  );

@@ -1,0 +1,68 @@
+import type { Knex } from '../core/knex.ts';
+import type { BackupConnection } from './backupConnection.ts';
+import { quoteIdentifier, type Column, type Reference, type RunQuery } from './catalog.ts';
+import type { BackedUpTable } from './tables.ts';
+
+/** Runs statements of this module's form in a transaction, or on the pool. */
+export const queryIn =
+  (trx: Knex): RunQuery =>
+  async <Row extends object>(sql: string, values: readonly unknown[] = []) => {
+    // Knex treats every question mark as a placeholder; these statements use numbered values only.
+    const { rows } = await trx.raw<{ rows: Row[] }>(
+      sql.replaceAll('?', '\\?').replace(/\$\d+/g, '?'),
+      values as Knex.RawBinding[],
+    );
+    return rows;
+  };
+
+/** Runs statements on a connection of its own. */
+export const queryOn =
+  (connection: BackupConnection): RunQuery =>
+  async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
+    (await connection.query<Row>(sql, [...values])).rows;
+
+/** The table that the application reads and writes. */
+export const liveTable = ({ name }: BackedUpTable): string => `public.${quoteIdentifier(name)}`;
+
+/** The table that an archive was loaded into. */
+export const stagedTable = (schema: string, { name }: BackedUpTable): string =>
+  `${quoteIdentifier(schema)}.${quoteIdentifier(name)}`;
+
+/**
+ * The temporary table with the keys of the rows that differ, and `change`: what would happen to
+ * them.
+ */
+export const diffTable = ({ name }: BackedUpTable): string =>
+  `pg_temp.${quoteIdentifier(`_diff_${name}`)}`;
+
+/** A list of columns: `a.id, a.name`. */
+export const columnList = (names: readonly string[], alias?: string): string =>
+  names
+    .map((name) =>
+      alias === undefined ? quoteIdentifier(name) : `${alias}.${quoteIdentifier(name)}`,
+    )
+    .join(', ');
+
+/** True when two rows have the same values in these columns: `a.id = b.id AND …`. */
+export const columnsEqual = (names: readonly string[], one: string, other: string): string =>
+  names
+    .map((name) => `${one}.${quoteIdentifier(name)} = ${other}.${quoteIdentifier(name)}`)
+    .join(' AND ');
+
+/** True when the row `child` refers to the row `parent` by this foreign key. */
+export const refersTo = ({ columns }: Reference, child: string, parent: string): string =>
+  columns
+    .map(
+      (pair) =>
+        `${child}.${quoteIdentifier(pair.child)} = ${parent}.${quoteIdentifier(pair.parent)}`,
+    )
+    .join(' AND ');
+
+/**
+ * A column in a form that can be compared. JSON is compared by its text, since a restore returns
+ * exactly the text that was stored, and floating-point numbers because NaN equals nothing.
+ */
+export const comparableColumn = (alias: string, { name, type }: Column): string =>
+  type.startsWith('json') || type.startsWith('double')
+    ? `${alias}.${quoteIdentifier(name)}::text`
+    : `${alias}.${quoteIdentifier(name)}`;

@@ -1,0 +1,228 @@
+import {
+  ArchiveError,
+  type ArchiveHeader,
+  type ArchiveManifest,
+} from '../../platform/archive/index.ts';
+import { lockKeySql } from '../core/advisoryLocks.ts';
+import type { Knex } from '../core/knex.ts';
+import { MIGRATIONS } from '../migrations/index.ts';
+import type { BackupConnection } from './backupConnection.ts';
+import { columnsOf, quoteIdentifier, tablesOf, type RunQuery } from './catalog.ts';
+import type { RestorePlan } from './restorePlan.ts';
+import { columnList, queryOn, stagedTable } from './sql.ts';
+
+const STAGING_PREFIX = 'staging_';
+
+/** The schema into which an archive is loaded for a job. */
+export const stagingSchema = (jobId: string): string => `${STAGING_PREFIX}${jobId}`;
+
+/** Migrations by name, in the order in which they run. */
+export type Migrations = Readonly<Record<string, Knex.Migration>>;
+
+/** The archive has a schema version that this version of Holdfast does not know. */
+export class SchemaTooNew extends Error {}
+
+/** Another attempt is loading an archive into the same staging schema. */
+export class StagingBusy extends Error {}
+
+/** An archive in its staging schema. `pendingMigrations` are newer than the archive. */
+export type LoadedArchive = {
+  header: ArchiveHeader;
+  manifest: ArchiveManifest;
+  pendingMigrations: string[];
+};
+
+/** Where an archive is loaded, and the migrations of this version of Holdfast. */
+export type Staging = {
+  db: Knex;
+  connection: BackupConnection;
+  schema: string;
+  migrations: Migrations;
+};
+
+/** True when this version of Holdfast can read archives of a schema version. */
+export const isKnownSchema = (version: string, migrations: Migrations = MIGRATIONS): boolean =>
+  version in migrations;
+
+/** The migrations that an archive has, and those that it needs. Error: `SchemaTooNew`. */
+function migrationsFor(
+  version: string,
+  migrations: Migrations,
+): { applied: string[]; pending: string[] } {
+  const names = Object.keys(migrations);
+  const at = names.indexOf(version);
+  if (at === -1)
+    throw new SchemaTooNew(
+      `The archive has the schema version ${version}, which this Holdfast does not know.`,
+    );
+  return { applied: names.slice(0, at + 1), pending: names.slice(at + 1) };
+}
+
+/** Runs migrations in a schema: names without a schema refer to it first, then to `public`. */
+async function runMigrations(
+  { db, schema, migrations }: Staging,
+  names: readonly string[],
+): Promise<void> {
+  if (names.length === 0) return;
+  await db.transaction(async (trx) => {
+    await trx.raw('SET LOCAL statement_timeout = 0');
+    await trx.raw('SET LOCAL search_path TO ??, public', [schema]);
+    for (const name of names) await migrations[name]?.up(trx);
+  });
+}
+
+/** Drops foreign keys, disables triggers and deletes the rows that migrations have inserted. */
+const DROP_CONSTRAINTS = `
+  DO $$
+  DECLARE found record;
+  BEGIN
+    FOR found IN
+      SELECT conrelid::regclass AS of_table, conname FROM pg_constraint
+      WHERE contype = 'f' AND connamespace = current_schema()::regnamespace
+    LOOP
+      EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', found.of_table, found.conname);
+    END LOOP;
+    FOR found IN
+      SELECT oid::regclass AS of_table FROM pg_class
+      WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+    LOOP
+      EXECUTE format('ALTER TABLE %s DISABLE TRIGGER USER', found.of_table);
+      EXECUTE format('DELETE FROM %s', found.of_table);
+    END LOOP;
+  END $$`;
+
+/**
+ * Checks that a schema has the tables and columns of a header. The header is not authenticated
+ * before the first frame is decrypted, so that its names must not be used unchecked.
+ */
+async function assertColumnsExist(
+  connection: BackupConnection,
+  schema: string,
+  header: ArchiveHeader,
+): Promise<void> {
+  for (const { name, columns } of header.tables) {
+    const known = new Set(
+      (await columnsOf(queryOn(connection), schema, name)).map((column) => column.name),
+    );
+    if (columns.length === 0 || columns.some((column) => !known.has(column)))
+      throw new ArchiveError(
+        'archive_damaged',
+        `The archive is damaged: its header does not match the schema ${header.schemaVersion}.`,
+      );
+  }
+}
+
+/**
+ * Creates an empty staging schema with the tables of an archive, as they were when the archive was
+ * made. Returns the migrations that are newer. Errors: `SchemaTooNew`, `ArchiveError`.
+ */
+export async function createStaging(staging: Staging, header: ArchiveHeader): Promise<string[]> {
+  const { db, connection, schema, migrations } = staging;
+  const { applied, pending } = migrationsFor(header.schemaVersion, migrations);
+  const quoted = quoteIdentifier(schema);
+  await connection.query(`DROP SCHEMA IF EXISTS ${quoted} CASCADE; CREATE SCHEMA ${quoted}`);
+  if (pending.length > 0) {
+    await runMigrations(staging, applied);
+    await db.transaction(async (trx) => {
+      await trx.raw('SET LOCAL search_path TO ??, public', [schema]);
+      await trx.raw(DROP_CONSTRAINTS);
+    });
+    await assertColumnsExist(connection, schema, header);
+  } else {
+    // The tables are compared once and then dropped: they need no indexes, constraints or WAL.
+    await assertColumnsExist(connection, 'public', header);
+    for (const { name, columns } of header.tables) {
+      const table = quoteIdentifier(name);
+      await connection.query(
+        `CREATE UNLOGGED TABLE ${quoted}.${table} AS
+         SELECT ${columnList(columns)} FROM public.${table} WITH NO DATA`,
+      );
+    }
+  }
+  return pending;
+}
+
+/**
+ * Locks a staging schema for this connection. Error: `StagingBusy` when another attempt, which may
+ * have been considered dead, holds the lock.
+ */
+export async function lockStaging(connection: BackupConnection, schema: string): Promise<void> {
+  const [row] = await queryOn(connection)<{ locked: boolean }>(
+    `SELECT pg_try_advisory_lock(${lockKeySql('staging', '$1')}) AS locked`,
+    [schema],
+  );
+  if (!row?.locked) throw new StagingBusy('Another attempt is still loading the archive');
+}
+
+/**
+ * Migrates a loaded archive to the current schema, counts its rows and stores its header. The
+ * counts show later whether the unlogged tables survived: they are empty after a crash of the
+ * server.
+ */
+export async function migrateToCurrent(
+  staging: Staging,
+  { header, pendingMigrations }: LoadedArchive,
+): Promise<void> {
+  const { connection, schema } = staging;
+  await runMigrations(staging, pendingMigrations);
+  const query = queryOn(connection);
+  const quoted = quoteIdentifier(schema);
+  await query(`CREATE TABLE ${quoted}._row_counts (name text PRIMARY KEY, rows bigint NOT NULL)`);
+  for (const table of tablesOf(header.tables.map(({ section }) => section))) {
+    // A table that is newer than the archive exists only if a migration has created it.
+    const staged = stagedTable(schema, table);
+    const [row] = await query<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
+      staged,
+    ]);
+    if (!row?.found) continue;
+    await query(`ANALYZE ${staged}`);
+    await query(`INSERT INTO ${quoted}._row_counts SELECT $1, count(*) FROM ${staged}`, [
+      table.name,
+    ]);
+  }
+  await query(`CREATE TABLE ${quoted}._header (header json NOT NULL)`);
+  await query(`INSERT INTO ${quoted}._header VALUES ($1)`, [JSON.stringify(header)]);
+}
+
+/** The header of the archive in a staging schema, or undefined when there is none. */
+export async function readStagedHeader(
+  query: RunQuery,
+  schema: string,
+): Promise<ArchiveHeader | undefined> {
+  const [row] = await query<{ header: ArchiveHeader }>(
+    `SELECT header FROM ${quoteIdentifier(schema)}._header`,
+  );
+  return row?.header;
+}
+
+/** True when all rows that were loaded still exist: unlogged tables do not survive a crash. */
+export async function isComplete(
+  query: RunQuery,
+  { schema, tables }: RestorePlan,
+): Promise<boolean> {
+  for (const { table } of tables) {
+    const [row] = await query<{ complete: boolean }>(
+      `SELECT (SELECT count(*) FROM ${stagedTable(schema, table)})
+         = (SELECT rows FROM ${quoteIdentifier(schema)}._row_counts WHERE name = $1) AS complete`,
+      [table.name],
+    );
+    if (!row?.complete) return false;
+  }
+  return true;
+}
+
+export const dropStaging = async (db: Knex, schema: string): Promise<void> => {
+  await db.transaction(async (trx) => {
+    await trx.raw(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s'`);
+    await trx.raw('DROP SCHEMA IF EXISTS ?? CASCADE', [schema]);
+  });
+};
+
+/** The ids of all jobs that have a staging schema. */
+export async function findStagedJobs(db: Knex): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `SELECT substr(nspname, ?) AS id FROM pg_namespace WHERE starts_with(nspname, ?)`,
+    [STAGING_PREFIX.length + 1, STAGING_PREFIX],
+  );
+  return rows.map(({ id }) => id);
+}

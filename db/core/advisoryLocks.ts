@@ -1,0 +1,55 @@
+import type { Knex } from './knex.ts';
+
+/**
+ * Every advisory lock of Holdfast. PostgreSQL identifies one by a 64-bit number and knows nothing of
+ * its purpose, so two purposes with one number would block each other. Add new locks here only.
+ */
+export const LOCKS = {
+  /** One process migrates the schema. */
+  migration: 7_203_114,
+  /** One process seals audit entries. */
+  auditSealing: 7_203_115,
+  /** One process creates jobs for deliveries, so that slots are counted correctly. */
+  deliveryQueue: 7_203_116,
+  /** One restore, or the clean-up after one, runs at a time. */
+  restore: 7_203_117,
+} as const;
+
+/** Locks with one number per name: the number is the hash of the prefix and the name. */
+export const LOCK_PREFIXES = {
+  /** The address space of a VRF. */
+  vrf: 'inventory:vrf:',
+  /** The definitions of custom fields; used without a name. */
+  customFields: 'inventory:custom-fields',
+  /** The delivery slots of a webhook. */
+  webhookSlots: 'webhook-slots:',
+  /** The number of webhooks of a tenant. */
+  tenantWebhooks: 'webhooks:',
+  /** The staging schema of a restore. */
+  staging: 'staging:',
+} as const;
+
+/** SQL for the number of a named lock; `name` is an SQL expression of type text. */
+export const lockKeySql = (lock: keyof typeof LOCK_PREFIXES, name = "''"): string =>
+  `hashtextextended('${LOCK_PREFIXES[lock]}' || ${name}, 0)`;
+
+/** Takes a lock until the transaction ends; waits while another transaction holds it. */
+export const lockUntilCommit = async (trx: Knex, lock: keyof typeof LOCKS): Promise<void> =>
+  void (await trx.raw('SELECT pg_advisory_xact_lock(?)', [LOCKS[lock]]));
+
+/** Takes a lock until the transaction ends, or returns false when another transaction holds it. */
+export async function tryLockUntilCommit(trx: Knex, lock: keyof typeof LOCKS): Promise<boolean> {
+  const { rows } = await trx.raw<{ rows: { acquired: boolean }[] }>(
+    'SELECT pg_try_advisory_xact_lock(?) AS acquired',
+    [LOCKS[lock]],
+  );
+  return rows[0]?.acquired === true;
+}
+
+/** Takes the lock of a name until the transaction ends; waits while another transaction holds it. */
+export const lockNameUntilCommit = async (
+  trx: Knex,
+  lock: keyof typeof LOCK_PREFIXES,
+  name: string,
+): Promise<void> =>
+  void (await trx.raw(`SELECT pg_advisory_xact_lock(${lockKeySql(lock, '?')})`, [name]));

@@ -1,0 +1,185 @@
+import { transaction, type Model, type Transaction } from 'objection';
+import type { Knex } from './knex.ts';
+import type { Caller, IdempotencyClaim } from '../../domain/shared/caller.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
+import type { EventData, EventType } from '../../domain/events/events.ts';
+import type { Ids } from '../../platform/ids.ts';
+import { completeKey } from './idempotency.ts';
+import {
+  NO_CHANGE,
+  OUTBOX_TOPIC,
+  emptyUnitOfWork,
+  writeUnitOfWork,
+  type AuditOutcome,
+  type RecordChange,
+  type OutboxRow,
+  type Subject,
+  type UnitOfWork,
+} from './unitOfWork.ts';
+
+/** Details of an audit entry. `tenantId` is the tenant of the entry, if not the caller's. */
+type AuditDetail = { before?: object; after?: object; outcome?: AuditOutcome; tenantId?: string };
+
+/** The writes of a use case. They are collected and written together when the use case returns. */
+export type Work = {
+  now: Date;
+  /** Starts the transaction, for use cases that read, lock or write in several statements. */
+  trx(): Promise<Transaction>;
+  /** Inserts a record when the use case returns. */
+  insert<M extends typeof Model>(model: M, row: Partial<InstanceType<M>>): InstanceType<M>;
+  /** Changes a record when the use case returns. Error of the commit: `NoChange`. */
+  change(change: RecordChange): void;
+  /** Adds an audit entry. `action` is `<record type>.<verb>`. */
+  audit(action: string, subject: Subject, detail?: AuditDetail): void;
+  /** Adds an event. `tenantId` is the tenant of the event, if not the caller's. */
+  emit<T extends EventType>(type: T, subject: Subject, data: EventData<T>, tenantId?: string): void;
+  /**
+   * Names the record that the use case creates. A request that is repeated with the same
+   * `Idempotency-Key` is answered from this record. Required for callers with such a key.
+   */
+  result(recordId: string): void;
+  /**
+   * Adds a call to Temporal to the outbox. The dispatcher makes it after the commit, at least once.
+   */
+  dispatch(task: OutboxTask): void;
+};
+
+/** A record was not in the state that a change requires. Nothing was written. */
+export class NoChange extends Error {}
+
+/** For `catch`: returns `fallback` when a commit found nothing to change. */
+export const ignoreNoChange =
+  <T>(fallback: T) =>
+  (error: unknown): T => {
+    if (error instanceof NoChange) return fallback;
+    throw error;
+  };
+
+/**
+ * Commits the writes of a use case. Audit entries and events name the caller and belong to the
+ * caller's tenant. A use case without an audit entry is refused.
+ */
+export type Commit = <T>(caller: Caller, useCase: (work: Work) => Promise<T> | T) => Promise<T>;
+
+/**
+ * Runs one statement without an audit entry, in a transaction of its own. For technical state only:
+ * the start of an attempt, its log and its progress.
+ */
+export type WriteUnaudited = <T>(statement: (db: Knex, now: Date) => Promise<T>) => Promise<T>;
+
+export const createWriteUnaudited =
+  ({ db }: { db: Knex }): WriteUnaudited =>
+  (statement) =>
+    statement(db, new Date());
+
+type Deps = {
+  db: Knex;
+  ids: Ids;
+  dispatcher: {
+    /** True when this process makes the calls itself, right after the commit. */
+    canDispatchInline(): boolean;
+    /** Called with the outbox rows of a committed transaction. Must not throw. */
+    onCommitted(rows: readonly OutboxRow[]): void;
+  };
+  /** Called after a commit with events. Must not throw. */
+  onEventsCommitted(): void;
+  /** How long the relay leaves a new outbox row to the process that wrote it, in milliseconds. */
+  dispatchGraceMs: number;
+};
+
+/**
+ * Creates the function through which all audited writes go: records, audit entries, events and
+ * outbox tasks are committed in one transaction. A use case that does not call `trx` costs one
+ * statement.
+ */
+export const createCommit =
+  (deps: Deps): Commit =>
+  async (caller, useCase) => {
+    const unitOfWork = emptyUnitOfWork();
+    let startedTrx: Promise<Transaction> | undefined;
+    const trx = () => (startedTrx ??= transaction.start(deps.db));
+    try {
+      const result = await useCase(createWork(deps, caller, unitOfWork, trx));
+      if (unitOfWork.audit.length === 0) throw new Error('A commit must leave an audit entry');
+      if (caller.idempotency) await completeClaim(await trx(), caller.idempotency, unitOfWork);
+      const openTrx = await startedTrx;
+      await writeUnitOfWork((openTrx as Knex.Transaction | undefined) ?? deps.db, unitOfWork);
+      await openTrx?.commit();
+      // Knex's `commit` resolves even when COMMIT fails; this promise rejects then.
+      await openTrx?.executionPromise;
+      if (unitOfWork.outbox.length > 0) deps.dispatcher.onCommitted(unitOfWork.outbox);
+      if (unitOfWork.events.length > 0) deps.onEventsCommitted();
+      return result;
+    } catch (error) {
+      // When the connection failed, the server has rolled back already.
+      await (await startedTrx?.catch(() => undefined))?.rollback().catch(() => undefined);
+      throw (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : error;
+    }
+  };
+
+function createWork(
+  { ids, dispatcher, dispatchGraceMs }: Deps,
+  caller: Caller,
+  unitOfWork: UnitOfWork,
+  trx: () => Promise<Transaction>,
+): Work {
+  const now = new Date();
+  return {
+    now,
+    trx,
+    insert(model, row) {
+      const record = model.fromJson(row, { skipValidation: true });
+      unitOfWork.inserts.push(record);
+      return record as InstanceType<typeof model>;
+    },
+    change: (change) => void unitOfWork.changes.push(change),
+    audit(action, subject, { before, after, outcome, tenantId } = {}) {
+      unitOfWork.audit.push({
+        id: ids.next('aud'),
+        tenantId: tenantId ?? caller.tenantId,
+        actorId: caller.actorId,
+        via: caller.kind,
+        action,
+        outcome: outcome ?? 'done',
+        subject,
+        before: before ?? null,
+        after: after ?? null,
+        requestId: caller.requestId,
+        address: caller.address,
+        at: now,
+      });
+    },
+    emit(type, subject, data, tenantId = caller.tenantId) {
+      unitOfWork.events.push({
+        id: ids.next('evt'),
+        type,
+        tenantId,
+        subject,
+        actorId: caller.actorId,
+        data,
+        at: now,
+      });
+    },
+    result: (recordId) => void (unitOfWork.resultId = recordId),
+    dispatch(task) {
+      const inline = dispatcher.canDispatchInline();
+      const availableAt = inline ? new Date(now.getTime() + dispatchGraceMs) : now;
+      if (!inline) unitOfWork.topics.add(OUTBOX_TOPIC);
+      unitOfWork.outbox.push({ id: ids.next('out'), task, availableAt, at: now });
+    },
+  };
+}
+
+async function completeClaim(trx: Transaction, claim: IdempotencyClaim, unitOfWork: UnitOfWork) {
+  const resultId = assertDefined(
+    unitOfWork.resultId,
+    'result of a request with an Idempotency-Key',
+  );
+  if (await completeKey(trx as Knex.Transaction, claim, resultId)) return;
+  throw new AppError(
+    'idempotency_in_progress',
+    'Another request with this Idempotency-Key took over.',
+  );
+}

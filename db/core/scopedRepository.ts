@@ -1,0 +1,127 @@
+import type { Model, QueryBuilder } from 'objection';
+import type { Permission } from '../../domain/access/permissions.ts';
+import type { ResourceScope, Scope } from '../../domain/access/scope.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { checkVersion, notFound } from '../../domain/shared/errors.ts';
+import type { Commit, Work } from './commit.ts';
+import { keysetPage, type KeysetPage, type PageRequest } from './keyset.ts';
+import type { Knex } from './knex.ts';
+import { whereInScope, type ScopeColumns } from './scopeSql.ts';
+
+/** The checks that a repository asks for; `services/access` implements them. */
+type AccessChecks = {
+  scope(caller: Caller, permission: Permission): Scope;
+  require(caller: Caller, permission: Permission, resourceScope: ResourceScope): Promise<void>;
+};
+
+type ScopedRecord = Model & ResourceScope & { id: string; version: number };
+
+type Options<R extends ScopedRecord> = {
+  db: Knex;
+  commit: Commit;
+  access: AccessChecks;
+  /** The record in error messages, for example `job`. */
+  kind: string;
+  /** Callers see the records where they hold this permission. */
+  readPermission: Permission;
+  /** Columns that reads return; all of them without this. */
+  columns?: readonly string[];
+  /** Columns that hold the resource scope of a row; `tenant_id` without this. */
+  scopeColumns?: ScopeColumns;
+  /** True for tables with `deleted_at`: deleted rows are never found. */
+  softDelete?: boolean;
+  /** Takes other locks that must come before the lock of the row itself. */
+  lockBefore?(work: Work, record: R): Promise<unknown>;
+};
+
+export type ScopedRepository<R extends ScopedRecord> = {
+  /** Records that the caller may read, as a query to refine. */
+  visible(caller: Caller): QueryBuilder<R>;
+  /** Error: `not_found`, for an unknown id and for one outside the caller's scope alike. */
+  find(caller: Caller, id: string): Promise<R>;
+  /**
+   * A record that the caller may read, on which the caller also holds `permission`.
+   * Errors: `not_found`, `permission_denied`.
+   */
+  findToAct(caller: Caller, id: string, permission: Permission): Promise<R>;
+  /** One page of the visible records, newest first. `refine` adds the caller's filters. */
+  list(
+    caller: Caller,
+    page: PageRequest,
+    refine?: (query: QueryBuilder<R>) => void,
+  ): Promise<KeysetPage<R>>;
+  /**
+   * Commits a change of a record while its row is locked. The audit entries belong to the tenant of
+   * the record, not to the tenant of the caller. `change` gets all columns of the row as locked.
+   * Errors: `not_found` when the record was deleted, `version_conflict` when its version is not
+   * `expectedVersion`.
+   */
+  commitLocked<T>(
+    caller: Caller,
+    record: R,
+    expectedVersion: number | undefined,
+    change: (work: Work, before: R, trx: Knex) => Promise<T> | T,
+  ): Promise<T>;
+};
+
+type RecordClass<R extends ScopedRecord> = (new () => R) & Pick<typeof Model, 'query'>;
+
+/** Reads and locked changes of records that belong to a resource scope. */
+export function scopedRepository<R extends ScopedRecord>(
+  model: RecordClass<R>,
+  options: Options<R>,
+): ScopedRepository<R> {
+  const { db, commit, access, kind, readPermission, columns, scopeColumns } = options;
+
+  /** All rows that are not deleted. */
+  function live(executor: Knex): QueryBuilder<R> {
+    const query = model.query(executor) as unknown as QueryBuilder<R>;
+    return options.softDelete ? query.whereNull('deleted_at') : query;
+  }
+
+  function visible(caller: Caller): QueryBuilder<R> {
+    const query = live(db);
+    whereInScope(query, access.scope(caller, readPermission), scopeColumns);
+    return columns ? query.select([...columns]) : query;
+  }
+
+  async function find(caller: Caller, id: string): Promise<R> {
+    const record = await visible(caller).findById(id);
+    if (!record) throw notFound(kind, id);
+    return record;
+  }
+
+  async function findToAct(caller: Caller, id: string, permission: Permission): Promise<R> {
+    const record = await find(caller, id);
+    await access.require(caller, permission, record);
+    return record;
+  }
+
+  function list(
+    caller: Caller,
+    page: PageRequest,
+    refine?: (query: QueryBuilder<R>) => void,
+  ): Promise<KeysetPage<R>> {
+    const query = visible(caller);
+    refine?.(query);
+    return keysetPage(query, page);
+  }
+
+  function commitLocked<T>(
+    caller: Caller,
+    record: R,
+    expectedVersion: number | undefined,
+    change: (work: Work, before: R, trx: Knex) => Promise<T> | T,
+  ): Promise<T> {
+    return commit({ ...caller, tenantId: record.tenantId }, async (work) => {
+      await options.lockBefore?.(work, record);
+      const trx = await work.trx();
+      const before = await live(trx).findById(record.id).forUpdate();
+      if (!before) throw notFound(kind, record.id);
+      checkVersion(before, expectedVersion);
+      return change(work, before, trx);
+    });
+  }
+
+  return { visible, find, findToAct, list, commitLocked };
+}

@@ -1,0 +1,69 @@
+import type { Knex } from '../core/knex.ts';
+import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import type { Ids } from '../../platform/ids.ts';
+
+type ReplayBatch = {
+  webhook: { id: string; tenantId: string; eventTypes: string[] };
+  jobId: string;
+  after: number;
+  upTo: number;
+  limit: number;
+  now: Date;
+  ids: Ids;
+};
+
+/**
+ * Queues deliveries of the next events that a webhook subscribes to: up to `limit` events with a
+ * sequence greater than `after` and at most `upTo`. Missing deliveries are added. Deliveries that
+ * have finished, wait for a retry or are being cancelled are queued again and get a new job.
+ * Deliveries in flight, and those that this replay queued before, do not change.
+ *
+ * Returns the number of queued deliveries, the sequence of the last event, and whether more events
+ * may follow.
+ */
+export async function replayEvents(
+  trx: Knex,
+  { webhook, jobId, after, upTo, limit, now, ids }: ReplayBatch,
+): Promise<{ queued: number; sequence: number; more: boolean }> {
+  const { rows } = await trx.raw<{ rows: { id: string; sequence: number }[] }>(
+    `SELECT id, sequence FROM events
+     WHERE sequence > ? AND sequence <= ? AND ? IN (tenant_id, ?)
+       AND (type = ANY (?::text[]) OR ? = ANY (?::text[]))
+     ORDER BY sequence LIMIT ?`,
+    [
+      after,
+      upTo,
+      webhook.tenantId,
+      PLATFORM,
+      webhook.eventTypes,
+      ALL_EVENT_TYPES,
+      webhook.eventTypes,
+      limit,
+    ],
+  );
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `INSERT INTO deliveries AS d
+       (id, tenant_id, webhook_id, event_id, status, replay_job_id,
+        queued_at, created_at, updated_at)
+     SELECT n.id, ?, ?, n.event_id, 'pending', ?, ?, ?, ?
+     FROM unnest(?::text[], ?::text[]) AS n (id, event_id)
+     ON CONFLICT (event_id, webhook_id) DO UPDATE
+       SET status = 'pending', job_id = NULL, in_flight = false, reason = NULL,
+           replay_job_id = excluded.replay_job_id,
+           queued_at = excluded.queued_at, updated_at = excluded.updated_at
+       WHERE NOT (d.status = 'pending' AND d.in_flight AND d.reason IS NULL)
+         AND d.replay_job_id IS DISTINCT FROM excluded.replay_job_id`,
+    [
+      webhook.tenantId,
+      webhook.id,
+      jobId,
+      now,
+      now,
+      now,
+      rows.map(() => ids.next('dlv')),
+      rows.map((row) => row.id),
+    ],
+  );
+  return { queued: rowCount, sequence: rows.at(-1)?.sequence ?? upTo, more: rows.length === limit };
+}

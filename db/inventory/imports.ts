@@ -1,0 +1,39 @@
+import type { QueryBuilder } from 'objection';
+import type { Scope } from '../../domain/access/scope.ts';
+import { scopeCondition } from '../core/scopeSql.ts';
+import type { Knex } from '../core/knex.ts';
+import { Import } from '../models/Import.ts';
+import { Job } from '../models/Job.ts';
+
+/** The imports of tenants inside `scope`, and those that the actor started at its own tenant. */
+export function readableImports(
+  db: Knex,
+  scope: Scope,
+  { actorId, tenantId }: { actorId: string; tenantId: string },
+): QueryBuilder<Import> {
+  const { sql, bindings } = scopeCondition(scope);
+  return Import.query(db).whereRaw(`(${sql} OR (created_by = ? AND tenant_id = ?))`, [
+    ...bindings,
+    actorId,
+    tenantId,
+  ]);
+}
+
+/** Reads an import by its id. It must exist. */
+export const readImport = (db: Knex, id: string): Promise<Import> =>
+  Import.query(db).findById(id).throwIfNotFound().execute();
+
+/** Locks an import, so that one transaction at a time writes its rows. */
+export const lockImport = async (trx: Knex, id: string): Promise<void> =>
+  void (await Import.query(trx).findById(id).forUpdate());
+
+/** The status of each job by its id. */
+export async function readJobStatuses(
+  db: Knex,
+  ids: readonly string[],
+): Promise<Map<string, Job['status']>> {
+  const jobs = await Job.query(db)
+    .findByIds([...ids])
+    .select('id', 'status');
+  return new Map(jobs.map(({ id, status }) => [id, status]));
+}
