@@ -1,33 +1,39 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { findGrants, findRoles, findStanding, principalsOf, type Standing } from '../../db/access/access.ts';
+import {
+  findGrants,
+  findRoles,
+  findUserAuthState,
+  principalsOf,
+  type UserAuthState,
+} from '../../db/access/access.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { isLive } from '../../db/auth/sessions.ts';
+import { isSessionLive } from '../../db/auth/sessions.ts';
 import type { Authority, Caller } from '../../domain/shared/caller.ts';
 import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
 import { grantAtTenant, NO_RIGHTS, type Rights } from '../../domain/access/scope.ts';
 
 export type UserRights = ReturnType<typeof createRights>;
 
-/** Grants that a process keeps worked out, of all users together; the names of groups count by their length. */
-const MAX_GRANTS_KEPT = 200_000;
-const CHARACTERS_A_GRANT = 50;
+/** Capacity of the cache of users' rights, in grants. Long group names count as further grants. */
+const MAX_CACHED_GRANTS = 200_000;
+const CHARACTERS_PER_GRANT = 50;
 
-const MAX_HEADERS_KEPT = 1_000;
+const MAX_CACHED_HEADERS = 1_000;
 
 const charactersOf = ({ principals = [] }: Rights): number =>
   principals.reduce((sum, principal) => sum + principal.length, 0);
 
-/** Finds out what somebody holds. What was read once holds until a grant or a role changes. */
+/** Reads the rights of callers. Rights are cached until a grant or a role changes. */
 export function createRights({ db }: { db: Knex }) {
-  const ofUsers = new LRUCache<string, { version: number; rights: Rights }>({
-    maxSize: MAX_GRANTS_KEPT,
+  const userCache = new LRUCache<string, { version: number; rights: Rights }>({
+    maxSize: MAX_CACHED_GRANTS,
     sizeCalculation: ({ rights }) =>
-      rights.grants.length + 1 + Math.ceil(charactersOf(rights) / CHARACTERS_A_GRANT),
+      rights.grants.length + 1 + Math.ceil(charactersOf(rights) / CHARACTERS_PER_GRANT),
   });
-  const ofHeaders = new LRUCache<string, Rights>({ max: MAX_HEADERS_KEPT });
+  const headerCache = new LRUCache<string, Rights>({ max: MAX_CACHED_HEADERS });
 
-  const atTenant = (
+  const rightsAtTenant = (
     roleIds: readonly string[],
     tenantId: string,
     roles: ReadonlyMap<string, Role>,
@@ -38,55 +44,55 @@ export function createRights({ db }: { db: Knex }) {
     }),
   });
 
-  async function ofUser(
+  async function forUser(
     userId: string,
-    { enabled, providerId, externalGroups, version }: Standing,
+    { enabled, providerId, externalGroups, version }: UserAuthState,
   ): Promise<Rights> {
     if (!enabled) return NO_RIGHTS;
     const principals = principalsOf(userId, providerId, externalGroups);
     const key = createHash('sha256').update(JSON.stringify(principals)).digest('base64url');
-    const known = ofUsers.get(key);
-    if (known?.version === version) return known.rights;
+    const cached = userCache.get(key);
+    if (cached?.version === version) return cached.rights;
     const rights = { grants: await findGrants(db, principals), principals };
-    ofUsers.set(key, { version, rights });
+    userCache.set(key, { version, rights });
     return rights;
   }
 
-  /** The same for a user of whom only the id is known; nothing for one who is disabled or unknown. */
-  async function ofUserId(userId: string): Promise<Rights> {
-    const standing = await findStanding(db, userId);
-    return standing ? ofUser(userId, standing) : NO_RIGHTS;
+  /** Rights of a user by id: none if the user is disabled or does not exist. */
+  async function forUserId(userId: string): Promise<Rights> {
+    const authState = await findUserAuthState(db, userId);
+    return authState ? forUser(userId, authState) : NO_RIGHTS;
   }
 
   return {
-    /** What a user holds by assignments, and by the mappings of the groups they were in at their last login. */
-    ofUser,
+    /** Rights of a user: by assignments, and by mappings of their groups as of the last login. */
+    forUser,
 
-    /** What role ids from a gateway give at its tenant; unknown ones give nothing. */
-    async ofRoles(roleIds: readonly string[], tenantId: string): Promise<Rights> {
+    /** Rights of the roles in a gateway's headers, at its tenant. Unknown role ids are ignored. */
+    async forRoles(roleIds: readonly string[], tenantId: string): Promise<Rights> {
       if (roleIds.some((id) => !BUILT_IN_ROLES.has(id)))
-        return atTenant(roleIds, tenantId, await findRoles(db, roleIds));
+        return rightsAtTenant(roleIds, tenantId, await findRoles(db, roleIds));
       const key = JSON.stringify([tenantId, ...roleIds]);
-      const known = ofHeaders.get(key);
-      if (known) return known;
-      const rights = atTenant(roleIds, tenantId, BUILT_IN_ROLES);
-      ofHeaders.set(key, rights);
+      const cached = headerCache.get(key);
+      if (cached) return cached;
+      const rights = rightsAtTenant(roleIds, tenantId, BUILT_IN_ROLES);
+      headerCache.set(key, rights);
       return rights;
     },
 
     /**
-     * What a caller holds now, read within a transaction: what was worked out when the request came may be old after
-     * a wait. Nothing, when the session has ended.
+     * Current rights of a caller, read in a transaction without the cache: rights read at the start
+     * of the request may be outdated after waiting for a lock. None if the session has ended.
      */
-    async again(trx: Knex, caller: Caller): Promise<Rights> {
+    async reload(trx: Knex, caller: Caller): Promise<Rights> {
       if (caller.session) {
-        const live = await isLive(trx, caller.session.id);
-        const standing = await findStanding(trx, caller.actorId);
-        if (!live || !standing?.enabled) return NO_RIGHTS;
+        const live = await isSessionLive(trx, caller.session.id);
+        const authState = await findUserAuthState(trx, caller.actorId);
+        if (!live || !authState?.enabled) return NO_RIGHTS;
         const principals = principalsOf(
           caller.actorId,
-          standing.providerId,
-          standing.externalGroups,
+          authState.providerId,
+          authState.externalGroups,
         );
         return { grants: await findGrants(trx, principals), principals };
       }
@@ -102,23 +108,23 @@ export function createRights({ db }: { db: Knex }) {
       };
     },
 
-    /** What whoever asked for a job holds now. */
-    async ofAuthority(authority: Authority): Promise<Rights> {
-      if ('userId' in authority) return ofUserId(authority.userId);
+    /** Current rights of the authority that a job runs for. */
+    async forAuthority(authority: Authority): Promise<Rights> {
+      if ('userId' in authority) return forUserId(authority.userId);
       const roles = await findRoles(
         db,
         authority.grants.map(({ roleId }) => roleId),
       );
       return {
         grants: authority.grants.flatMap(
-          ({ roleId, tenantId }) => atTenant([roleId], tenantId, roles).grants,
+          ({ roleId, tenantId }) => rightsAtTenant([roleId], tenantId, roles).grants,
         ),
       };
     },
   };
 }
 
-/** What is kept of a caller for work that goes on without them. */
+/** What is stored of a caller for work that continues without the request. */
 export const authorityOf = ({ kind, actorId, rights }: Caller): Authority =>
   kind === 'session'
     ? { actorId, userId: actorId }

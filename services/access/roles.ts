@@ -1,5 +1,5 @@
-import { lockAccess } from '../../db/access/access.ts';
-import type { Commit } from '../../db/commit.ts';
+import type { Commit } from '../../db/core/commit.ts';
+import { recordOf } from '../../db/core/recordAudit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { CustomRole } from '../../db/models/CustomRole.ts';
@@ -10,14 +10,14 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
-import type { Access } from '../access.ts';
+import type { Access } from './access.ts';
+import { createAccessChange } from './accessChange.ts';
 
 export type Roles = ReturnType<typeof createRoles>;
 
 export type RoleRequest = { id?: string; name: string; permissions: readonly Permission[] };
 
-/** A role as it is shown; built-in ones have no version, since they never change. */
+/** A role as the API returns it. `version` is null for built-in roles, which never change. */
 export type RoleView = {
   id: string;
   name: string;
@@ -26,19 +26,21 @@ export type RoleView = {
   version: number | null;
 };
 
-/** Custom roles that an installation may have: all of them are read at once. */
+/** Limit of custom roles, since `list` returns all of them in one page. */
 const MAX_CUSTOM_ROLES = 1_000;
 
-const PLATFORM_PLACE = { tenantId: PLATFORM };
+const PLATFORM_SCOPE = { tenantId: PLATFORM };
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; access: Access; ids: Ids };
+type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
 
-/** Roles: the built-in ones, and sets of permissions that an installation makes for itself. */
+/** Built-in roles and custom roles. */
 export function createRoles({ db, commit, access, ids }: Deps) {
-  /** A role can be given at the platform, so whoever makes one must hold all of it there. */
-  const giving = (permissions: readonly Permission[]) => {
+  const commitChange = createAccessChange({ commit, access });
+
+  /** Permissions as a role at the platform, where every role can be granted. */
+  const asPlatformGrants = (permissions: readonly Permission[]) => {
     const role: Role = { id: '', name: '', permissions: new Set(permissions) };
-    return [{ role, place: PLATFORM_PLACE }];
+    return [{ role, resourceScope: PLATFORM_SCOPE }];
   };
 
   async function findCustom(id: string): Promise<CustomRole> {
@@ -62,17 +64,24 @@ export function createRoles({ db, commit, access, ids }: Deps) {
       return builtIn ? builtInView(builtIn) : customView(await findCustom(id));
     },
 
-    /** Errors: `permission_denied`, `conflict` (the id is taken, or there are too many). */
+    /**
+     * Creates a custom role. The caller must hold its permissions at the platform.
+     * Errors: `permission_denied`, `conflict` (the id exists, or the limit is reached).
+     */
     async create(caller: Caller, { id, name, permissions }: RoleRequest): Promise<RoleView> {
-      await access.require(caller, 'rbac:write', PLATFORM_PLACE);
-      await access.requireAll(caller, giving(permissions));
+      await access.require(caller, 'rbac:write', PLATFORM_SCOPE);
+      await access.requireHolds(caller, asPlatformGrants(permissions));
       if (id !== undefined && BUILT_IN_ROLES.has(id))
         throw new AppError('conflict', `The role ${id} is built in.`);
-      const taken = () => new AppError('conflict', `There is already a role with the id ${id}.`);
+      const idTakenError = () =>
+        new AppError('conflict', `A role with the id ${id} already exists.`);
       return commit({ ...caller, tenantId: PLATFORM }, async (work) => {
         const trx = await work.trx();
         if ((await CustomRole.query(trx).resultSize()) >= MAX_CUSTOM_ROLES) {
-          throw new AppError('conflict', `There may be ${MAX_CUSTOM_ROLES} custom roles.`);
+          throw new AppError(
+            'conflict',
+            `The limit of ${MAX_CUSTOM_ROLES} custom roles is reached.`,
+          );
         }
         const role = await CustomRole.query(trx)
           .insertAndFetch({
@@ -84,87 +93,93 @@ export function createRoles({ db, commit, access, ids }: Deps) {
             version: 1,
           })
           .catch((error: unknown) => {
-            throw isUniqueViolation(error) ? taken() : error;
+            throw isUniqueViolation(error) ? idTakenError() : error;
           });
-        work.audit('role.create', subject(role), { after: view(role) });
-        work.emit('rbac.role.created', subject(role), eventView(role));
+        roleRecord.created(work, role);
+        work.result(role.id);
         return customView(role);
       });
     },
 
-    /** Everybody who has the role gets what is added. Errors: `permission_denied`, `not_found`, `built_in`, `version_stale`. */
+    /**
+     * Changes a custom role for everyone who has it. The caller must hold added permissions at the
+     * platform. Errors: `permission_denied`, `not_found`, `built_in`, `version_conflict`.
+     */
     async update(
       caller: Caller,
       id: string,
       change: Partial<Pick<RoleRequest, 'name' | 'permissions'>>,
       expectedVersion?: number,
     ): Promise<RoleView> {
-      await access.require(caller, 'rbac:write', PLATFORM_PLACE);
+      await access.require(caller, 'rbac:write', PLATFORM_SCOPE);
       await findCustom(id);
-      return access.denying(caller, () =>
-        commit({ ...caller, tenantId: PLATFORM }, async (work) => {
-          const trx = await work.trx();
-          await lockAccess(trx);
+      return commitChange(
+        caller,
+        'rbac:write',
+        PLATFORM_SCOPE,
+        async (work, currentCaller, trx) => {
           const before = await CustomRole.query(trx).findById(id).throwIfNotFound();
           checkVersion(before, expectedVersion);
-          const now = await access.current(caller, trx);
-          access.mustHave(now, 'rbac:write', PLATFORM_PLACE);
-          access.mustHold(
-            now,
-            giving(
-              (change.permissions ?? []).filter(
-                (permission) => !before.permissions.includes(permission),
-              ),
-            ),
+          const added = (change.permissions ?? []).filter(
+            (permission) => !before.permissions.includes(permission),
           );
+          access.assertHolds(currentCaller, asPlatformGrants(added));
           const after = await CustomRole.query(trx).patchAndFetchById(id, {
             ...(change.name !== undefined && { name: change.name }),
             ...(change.permissions && { permissions: distinct(change.permissions) }),
             updatedAt: work.now,
             version: before.version + 1,
           });
-          work.audit('role.update', subject(before), { before: view(before), after: view(after) });
-          work.emit('rbac.role.updated', subject(after), eventView(after));
+          roleRecord.updated(work, before, after);
           return customView(after);
-        }),
+        },
       );
     },
 
-    /** Errors: `permission_denied`, `not_found`, `built_in`, `in_use`, `version_stale`. */
+    /**
+     * Deletes a custom role that is not granted.
+     * Errors: `permission_denied`, `not_found`, `built_in`, `in_use`, `version_conflict`.
+     */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
-      await access.require(caller, 'rbac:write', PLATFORM_PLACE);
+      await access.require(caller, 'rbac:write', PLATFORM_SCOPE);
       await findCustom(id);
-      await access.denying(caller, () =>
-        commit({ ...caller, tenantId: PLATFORM }, async (work) => {
-          const trx = await work.trx();
-          // Grants take the same lock, so that none is made of a role that goes.
-          await lockAccess(trx);
-          access.mustHave(await access.current(caller, trx), 'rbac:write', PLATFORM_PLACE);
+      // Creating a grant takes the same lock, so the role cannot be granted while it is deleted.
+      await commitChange(
+        caller,
+        'rbac:write',
+        PLATFORM_SCOPE,
+        async (work, _currentCaller, trx) => {
           const role = await CustomRole.query(trx).findById(id);
           if (!role) throw notFound('role', id);
           checkVersion(role, expectedVersion);
-          const uses = await GrantRecord.query(trx).where({ role_id: id }).resultSize();
-          if (uses > 0)
+          const useCount = await GrantRecord.query(trx).where({ role_id: id }).resultSize();
+          if (useCount > 0)
             throw new AppError(
               'in_use',
-              `The role ${id} is given ${uses} times; take it away first.`,
+              `The role ${id} has ${useCount} grants; revoke them first.`,
             );
           await CustomRole.query(trx).deleteById(id);
-          work.audit('role.delete', subject(role), { before: view(role) });
-          work.emit('rbac.role.deleted', subject(role), eventView(role));
-        }),
+          roleRecord.deleted(work, role);
+        },
       );
     },
   };
 }
 
-const subject = ({ id }: { id: string }) => ({ type: 'role', id });
-const view = ({ id, name, permissions }: CustomRole) => ({ id, name, permissions });
-const eventView = ({ id, name, permissions }: CustomRole) => ({
-  roleId: id,
-  name,
-  permissions: [...permissions],
+const roleRecord = recordOf<
+  CustomRole,
+  'rbac.role.created' | 'rbac.role.updated' | 'rbac.role.deleted'
+>({
+  type: 'role',
+  auditView: ({ id, name, permissions }) => ({ id, name, permissions }),
+  events: {
+    created: 'rbac.role.created',
+    updated: 'rbac.role.updated',
+    deleted: 'rbac.role.deleted',
+  },
+  eventData: ({ id, name, permissions }) => ({ roleId: id, name, permissions: [...permissions] }),
 });
+
 const distinct = (permissions: readonly Permission[]) => [...new Set(permissions)].sort();
 
 const builtInView = ({ id, name, permissions }: Role): RoleView => ({

@@ -1,26 +1,35 @@
-import type { Work } from '../../db/commit.ts';
+import type { Work } from '../../db/core/commit.ts';
 import { approvalChange } from '../../db/approvals/approvals.ts';
-import { Approval } from '../../db/models/Approval.ts';
-import { APPLY, STALE_PLAN, type ApprovalStatus, type Execution } from '../../domain/approvals/approvals.ts';
+import {
+  INVENTORY_APPLY,
+  STALE_PLAN,
+  type ApprovalStatus,
+  type Execution,
+} from '../../domain/approvals/approvals.ts';
+import type { ApprovalData } from '../../domain/approvals/records.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import type { EventData } from '../../domain/events/events.ts';
 import type { PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { FinalJobStatus, JobError } from '../../domain/jobs/jobs.ts';
-import type { Place, Rights } from '../../domain/access/scope.ts';
-import { approvalWorkflowId, type DispatchTask } from '../../temporal/contracts.ts';
+import type { ResourceScope, Rights } from '../../domain/access/scope.ts';
+import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 
 /** A request as the subject of audit entries and events. */
 export const approvalSubject = ({ id }: { id: string }) => ({ type: 'workflow', id });
 
-/** Where a request stands. */
-export const placeOfApproval = ({
+/** The resource scope that a request belongs to. */
+export const scopeOfApproval = ({
   tenantId,
   siteId,
   deviceId,
-}: Pick<Approval, 'tenantId' | 'siteId' | 'deviceId'>): Place => ({ tenantId, siteId, deviceId });
+}: Pick<ApprovalData, 'tenantId' | 'siteId' | 'deviceId'>): ResourceScope => ({
+  tenantId,
+  siteId,
+  deviceId,
+});
 
-/** A request as the audit trail keeps it: without what it carries, which may hold secrets. */
-export const approvalView = (approval: Approval) => ({
+/** A request as the audit log stores it: without its content, which may hold secrets. */
+export const approvalSnapshot = (approval: ApprovalData) => ({
   type: approval.type,
   title: approval.title,
   siteId: approval.siteId,
@@ -37,8 +46,8 @@ export const approvalView = (approval: Approval) => ({
   error: approval.error?.code ?? null,
 });
 
-/** What an event tells of a request. */
-export const approvalEvent = (approval: Approval): EventData<'workflow.approved'> => ({
+/** The data of an event about a request. */
+export const approvalEventData = (approval: ApprovalData): EventData<'workflow.approved'> => ({
   approvalId: approval.id,
   type: approval.type,
   title: approval.title,
@@ -56,21 +65,23 @@ export const approvalEvent = (approval: Approval): EventData<'workflow.approved'
   executeAt: approval.executeAt?.toISOString() ?? null,
 });
 
-/** A request as it will be after a change. */
-export const changed = (approval: Approval, values: Partial<Approval>): Approval =>
-  Object.assign(new Approval(), approval, values);
+/** A copy of a request with changed values. */
+export const withChanges = (
+  approval: ApprovalData,
+  values: Partial<ApprovalData>,
+): ApprovalData => ({ ...approval, ...values });
 
-/** The payload of the job that is bound to a request. */
+/** The payload of the bound job. */
 export const boundPayload = ({
   jobType,
   jobPayload,
   mutations,
-}: Pick<Approval, 'jobType' | 'jobPayload' | 'mutations'>): Record<string, unknown> =>
-  jobType === APPLY ? { mutations } : (jobPayload ?? {});
+}: Pick<ApprovalData, 'jobType' | 'jobPayload' | 'mutations'>): Record<string, unknown> =>
+  jobType === INVENTORY_APPLY ? { mutations } : (jobPayload ?? {});
 
-/** What the platform does for a request, in the name of whoever made it. */
-export const asRequester = (
-  { id, tenantId, authority }: Pick<Approval, 'id' | 'tenantId' | 'authority'>,
+/** The caller for steps that the platform takes in the name of the requester. */
+export const callerForRequester = (
+  { id, tenantId, authority }: Pick<ApprovalData, 'id' | 'tenantId' | 'authority'>,
   rights?: Rights,
 ): Caller => ({
   ...systemCaller(tenantId, approvalWorkflowId(id)),
@@ -78,20 +89,22 @@ export const asRequester = (
   ...(rights && { rights }),
 });
 
-/** How a request is closed. `graceMs`: how soon after it is due the reconciler looks. */
-export type Closing = {
+/** How a request is closed. The reconciler checks it `graceMs` after its next step is due. */
+export type ApprovalClosure = {
   status: Exclude<ApprovalStatus, 'pending'>;
   closedBy: string;
   comment: string | null;
   graceMs?: number;
 };
 
-/** Adds to a commit that a request is closed, and how. Its row is locked. Returns it as it is then. */
+/**
+ * Adds the closing of a request to a commit. Its row must be locked. Returns the closed request.
+ */
 export function closeApproval(
-  work: Work<DispatchTask>,
-  approval: Approval,
-  { status, closedBy, comment, graceMs = 0 }: Closing,
-): Approval {
+  work: Work,
+  approval: ApprovalData,
+  { status, closedBy, comment, graceMs = 0 }: ApprovalClosure,
+): ApprovalData {
   const approved = status === 'approved';
   const execution = approved && approval.jobType !== null ? ('queued' as const) : ('none' as const);
   const approvalCount = approval.approvalCount + (approved ? 1 : 0);
@@ -113,28 +126,28 @@ export function closeApproval(
       },
     ),
   );
-  return changed(approval, { status, execution, approvalCount });
+  return withChanges(approval, { status, execution, approvalCount });
 }
 
-/** Adds to a commit that consumers are told how a request was closed. */
-export const tellClosed = (work: Work<DispatchTask>, after: Approval): void => {
+/** Adds the event about a closed request to a commit. */
+export const emitClosed = (work: Work, after: ApprovalData): void => {
   if (after.status !== 'pending')
-    work.emit(`workflow.${after.status}`, approvalSubject(after), approvalEvent(after));
+    work.emit(`workflow.${after.status}`, approvalSubject(after), approvalEventData(after));
 };
 
-/** What became of a request that was approved. */
-export type ExecutionEnd = {
+/** The outcome of an execution. */
+export type ExecutionOutcome = {
   execution: Extract<Execution, 'succeeded' | 'failed' | 'stale'>;
   error: JobError | null;
   difference?: PlanDifference | null;
   denied?: boolean;
 };
 
-/** Adds to a commit how the execution of a request ended. Its row is locked. */
-export function endExecution(
-  work: Work<DispatchTask>,
-  approval: Approval,
-  { execution, error, difference, denied = false }: ExecutionEnd,
+/** Adds the outcome of an execution to a commit. The row of the request must be locked. */
+export function finishExecution(
+  work: Work,
+  approval: ApprovalData,
+  { execution, error, difference, denied = false }: ExecutionOutcome,
 ): void {
   work.change(
     approvalChange(
@@ -149,19 +162,19 @@ export function endExecution(
       },
     ),
   );
-  const after = changed(approval, { execution, error });
+  const after = withChanges(approval, { execution, error });
   const verb = { succeeded: 'succeed', failed: 'fail', stale: 'stale' }[execution];
   work.audit(`workflow.${verb}`, approvalSubject(approval), {
-    before: approvalView(approval),
-    after: approvalView(after),
+    before: approvalSnapshot(approval),
+    after: approvalSnapshot(after),
     ...(denied && { outcome: 'denied' }),
     ...(execution !== 'succeeded' && !denied && { outcome: 'failed' }),
   });
-  work.emit('workflow.executed', approvalSubject(approval), approvalEvent(after));
+  work.emit('workflow.executed', approvalSubject(approval), approvalEventData(after));
 }
 
-/** How the end of a bound job is the end of its request. */
-export function endOfJob({
+/** The outcome of the execution, from the outcome of the bound job. */
+export function executionOutcomeOf({
   status,
   error,
   type,
@@ -169,12 +182,15 @@ export function endOfJob({
   status: FinalJobStatus;
   error: JobError | null;
   type: string;
-}): ExecutionEnd {
+}): ExecutionOutcome {
   if (status === 'succeeded') return { execution: 'succeeded', error: null };
   if (status === 'cancelled')
     return {
       execution: 'failed',
       error: { code: 'job_cancelled', message: 'The job was cancelled' },
     };
-  return { execution: type === APPLY && error?.code === STALE_PLAN ? 'stale' : 'failed', error };
+  return {
+    execution: type === INVENTORY_APPLY && error?.code === STALE_PLAN ? 'stale' : 'failed',
+    error,
+  };
 }

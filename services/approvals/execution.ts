@@ -2,142 +2,148 @@ import {
   APPROVAL_SUMMARY_COLUMNS,
   approvalChange,
   assigneesOf,
+  findDecision,
   lockApproval,
 } from '../../db/approvals/approvals.ts';
-import { NothingChanged, unlessNothing, type Commit, type Work } from '../../db/commit.ts';
+import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Approval } from '../../db/models/Approval.ts';
 import { Job } from '../../db/models/Job.ts';
 import { reminderTimes } from '../../domain/approvals/approvals.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { ApprovalState, StartJobTask } from '../../domain/dispatch/tasks.ts';
+import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import type { ApprovalChecks, Blocker } from './checks.ts';
 import {
-  approvalWorkflowId,
-  type ApprovalStep,
-  type DispatchTask,
-  type JobRun,
-} from '../../temporal/contracts.ts';
-import type { ApprovalChecks, Hindrance } from '../approvalChecks.ts';
-import {
-  approvalEvent,
+  approvalEventData,
   approvalSubject,
-  approvalView,
-  asRequester,
+  approvalSnapshot,
+  callerForRequester,
   boundPayload,
-  changed,
+  withChanges,
   closeApproval,
-  endExecution,
-  tellClosed,
+  finishExecution,
+  emitClosed,
 } from './approvalAudit.ts';
-import type { JobStarts } from '../jobStarts.ts';
+import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
-export type ApprovalRuns = ReturnType<typeof createApprovalRuns>;
+export type ApprovalExecution = ReturnType<typeof createApprovalExecution>;
 
 type Deps = {
   db: Knex;
-  commit: Commit<DispatchTask>;
-  clock: Clock;
+  commit: Commit;
   checks: ApprovalChecks;
   jobTypes: JobTypes;
-  starts: JobStarts;
+  jobFactory: JobFactory;
 };
 
-const asPlatform = ({ id, tenantId }: Approval): Caller =>
+const systemCallerFor = ({ id, tenantId }: Approval): Caller =>
   systemCaller(tenantId, approvalWorkflowId(id));
 
 const dueReminders = (approval: Approval, now: Date): number =>
   reminderTimes(approval).filter((at) => at <= now).length;
 
-/** What the workflow of a request does to its record. Every step may be repeated: the second time changes nothing. */
-export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts }: Deps) {
-  const find = (id: string) =>
+/** The steps of the approval workflow. Each may be repeated: the second time it changes nothing. */
+export function createApprovalExecution({ db, commit, checks, jobTypes, jobFactory }: Deps) {
+  const findSummary = (id: string) =>
     Approval.query(db)
       .findById(id)
       .select(...APPROVAL_SUMMARY_COLUMNS);
 
-  /** Changes a request whose row is locked, when it is still in the state that the change is for. */
-  const changing = (
+  /**
+   * Changes a request with its row locked, if it is still in a state that the change applies to.
+   */
+  const changeLocked = (
     caller: Caller,
     id: string,
-    isRight: (current: Approval) => boolean,
-    change: (work: Work<DispatchTask>, current: Approval) => void,
+    isApplicable: (current: Approval) => boolean,
+    change: (work: Work, current: Approval) => void,
   ): Promise<void> =>
     commit(caller, async (work) => {
       const current = await lockApproval(await work.trx(), id);
-      if (!current || !isRight(current)) throw new NothingChanged();
+      if (!current || !isApplicable(current)) throw new NoChange();
       change(work, current);
-    }).catch(unlessNothing(undefined));
+    }).catch(ignoreNoChange(undefined));
 
-  const closing = (
+  const closeLocked = (
     approval: Approval,
     status: 'expired' | 'cancelled',
     comment: string | null,
-    isRight: (current: Approval) => boolean,
+    isApplicable: (current: Approval) => boolean,
   ): Promise<void> =>
-    changing(asPlatform(approval), approval.id, isRight, (work, current) => {
+    changeLocked(systemCallerFor(approval), approval.id, isApplicable, (work, current) => {
       const after = closeApproval(work, current, { status, closedBy: 'system', comment });
-      tellClosed(work, after);
+      emitClosed(work, after);
       work.audit(
         `workflow.${status === 'expired' ? 'expire' : 'cancel'}`,
         approvalSubject(current),
-        { before: approvalView(current), after: { ...approvalView(after), comment } },
+        { before: approvalSnapshot(current), after: { ...approvalSnapshot(after), comment } },
       );
     });
 
-  async function jobRunOf(approval: Approval): Promise<JobRun> {
+  async function boundJobRun(approval: Approval): Promise<StartJobTask> {
     const job = await Job.query(db)
-      .findById(approval.jobId ?? '')
+      .findById(assertDefined(approval.jobId, 'approval.jobId'))
       .select('id', 'type', 'tenant_id')
       .throwIfNotFound();
-    return starts.startOf(job, jobTypes.get(job.type));
+    return jobFactory.startTask(job, jobTypes.get(job.type));
   }
 
-  function waiting(approval: Approval, now: Date): ApprovalStep {
+  function pendingState(approval: Approval, now: Date): ApprovalState {
     const { expiresAt, reminders, requiredApprovals, approvalCount } = approval;
-    if (expiresAt <= now) return { do: 'expire' };
-    if (dueReminders(approval, now) > reminders) return { do: 'remind' };
-    const next = reminderTimes(approval)[reminders] ?? expiresAt;
-    const left = requiredApprovals - approvalCount;
+    const nextReminderAt = reminderTimes(approval)[reminders];
     return {
-      do: 'wait',
-      ms: Math.max(next.getTime() - now.getTime(), MIN_WAIT_MS),
-      note: `Waits for ${left === 1 ? 'a decision' : `${left} approvals`} until ${expiresAt.toISOString()}`,
+      phase: 'pending',
+      missingApprovals: requiredApprovals - approvalCount,
+      expiresAt: expiresAt.toISOString(),
+      expiresInMs: millisecondsUntil(expiresAt, now),
+      reminderInMs: nextReminderAt ? millisecondsUntil(nextReminderAt, now) : null,
     };
   }
 
   return {
-    /** What there is to do for a request as it is now. */
-    async look(id: string): Promise<ApprovalStep> {
-      const [approval, now] = [await find(id), clock.now()];
-      if (!approval) return { do: 'end', result: { status: 'unknown', execution: 'none' } };
+    /**
+     * The state of a request as its workflow needs it. A request that does not exist is finished.
+     */
+    async loadState(id: string): Promise<ApprovalState> {
+      const approval = await findSummary(id);
+      if (!approval) return { phase: 'finished', result: { status: 'unknown', execution: 'none' } };
+      const now = new Date();
       const { status, execution, executeAt } = approval;
-      if (status === 'pending') return waiting(approval, now);
-      if (execution === 'running')
-        return {
-          do: 'follow',
-          job: await jobRunOf(approval),
-          note: `Approved; runs ${approval.jobId ?? ''}`,
-        };
-      if (execution !== 'queued') return { do: 'end', result: { status, execution } };
-      if (!executeAt || executeAt <= now) return { do: 'execute' };
+      if (status === 'pending') return pendingState(approval, now);
+      if (execution === 'running') return { phase: 'running', job: await boundJobRun(approval) };
+      if (execution !== 'queued') return { phase: 'finished', result: { status, execution } };
+      if (!executeAt || executeAt <= now) return { phase: 'queued' };
       return {
-        do: 'wait',
-        ms: Math.max(executeAt.getTime() - now.getTime(), MIN_WAIT_MS),
-        note: `Approved; begins at ${executeAt.toISOString()}`,
+        phase: 'deferred',
+        executeAt: executeAt.toISOString(),
+        startsInMs: millisecondsUntil(executeAt, now),
       };
     },
 
-    /** Tells those who may decide that a request still waits: once for every reminder that is due, however many were missed. */
-    async remind(id: string): Promise<void> {
-      const approval = await find(id);
+    /**
+     * Whether the request has a committed decision or cancellation with this id. Signals can be
+     * sent by hand, so `decisionId` may be anything.
+     */
+    async confirmDecision(id: string, decisionId: unknown): Promise<boolean> {
+      if (typeof decisionId !== 'string' || !DECISION_ID.test(decisionId)) return false;
+      return (await findDecision(db, id, decisionId)) !== undefined;
+    },
+
+    /**
+     * Reminds the assignees of a pending request. Several reminders that are due are sent as one.
+     */
+    async sendReminder(id: string): Promise<void> {
+      const approval = await findSummary(id);
       if (!approval) return;
-      const due = dueReminders(approval, clock.now());
+      const due = dueReminders(approval, new Date());
       const { userIds: assignedUserIds, roleIds: assignedRoleIds } = (await assigneesOf(db, [id]))(
         id,
       );
-      await changing(
-        asPlatform(approval),
+      await changeLocked(
+        systemCallerFor(approval),
         id,
         ({ status, reminders }) => status === 'pending' && reminders < due,
         (work, current) => {
@@ -153,7 +159,7 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
             after: { reminder: due, expiresAt: current.expiresAt },
           });
           work.emit('workflow.reminder', approvalSubject(current), {
-            ...approvalEvent(current),
+            ...approvalEventData(current),
             assignedUserIds,
             assignedRoleIds,
           });
@@ -161,23 +167,26 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
       );
     },
 
-    /** Ends a request that nobody has decided about in time. */
+    /** Expires a pending request whose `expiresAt` has passed. */
     async expire(id: string): Promise<void> {
-      const approval = await find(id);
+      const approval = await findSummary(id);
       if (approval)
-        await closing(
+        await closeLocked(
           approval,
           'expired',
           null,
-          ({ status, expiresAt }) => status === 'pending' && expiresAt <= clock.now(),
+          ({ status, expiresAt }) => status === 'pending' && expiresAt <= new Date(),
         );
     },
 
-    /** Ends a request that nobody can decide about, or carry out, any more. One whose job runs ends with that. */
-    async close(id: string, comment: string): Promise<void> {
-      const approval = await find(id);
+    /**
+     * Cancels a request that has no workflow any more. A request whose job runs finishes with the
+     * job instead.
+     */
+    async cancel(id: string, comment: string): Promise<void> {
+      const approval = await findSummary(id);
       if (approval)
-        await closing(
+        await closeLocked(
           approval,
           'cancelled',
           comment,
@@ -186,35 +195,39 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
     },
 
     /**
-     * Begins what was bound to a request that was approved: looks again whether it may and whether it would do what was
-     * approved, then makes its job, whose run is the caller's to start. What stands against it is its end. Returns by how
-     * many milliseconds it came too early by this machine's clock, or 0.
+     * Creates the job of an approved request, after checking permissions, content and plan again.
+     * If the request is blocked, it ends as failed or stale. The caller starts the run of the job.
+     * Returns the milliseconds left until `executeAt` by this machine's clock, or 0.
      */
-    async execute(id: string): Promise<number> {
+    async createBoundJob(id: string): Promise<number> {
       const approval = await Approval.query(db).findById(id);
       const isDue = ({ status, execution }: Approval) =>
         status === 'approved' && execution === 'queued';
       if (!approval || !isDue(approval)) return 0;
-      const earlyMs = (approval.executeAt?.getTime() ?? 0) - clock.now().getTime();
-      if (earlyMs > 0) return Math.max(earlyMs, MIN_WAIT_MS);
-      const hindrance: Hindrance | null = (await checks.isCovered(approval))
-        ? await checks.hindranceOf(approval)
+      const now = new Date();
+      if (approval.executeAt && approval.executeAt > now)
+        return millisecondsUntil(approval.executeAt, now);
+      const blocker: Blocker | null = (await checks.hasRequiredApprovals(approval))
+        ? await checks.findBlocker(approval)
         : {
             execution: 'failed',
-            error: { code: 'content_changed', message: 'What was approved is not what would run' },
+            error: {
+              code: 'content_mismatch',
+              message: 'The content of the request is not what was approved',
+            },
           };
-      await changing(asRequester(approval), id, isDue, (work, current) => {
-        if (hindrance) {
-          endExecution(work, current, hindrance);
+      await changeLocked(callerForRequester(approval), id, isDue, (work, current) => {
+        if (blocker) {
+          finishExecution(work, current, blocker);
           return;
         }
         const { jobType, createdBy, authority } = approval;
-        const type = jobTypes.get(jobType ?? '');
-        const job = starts.record(
+        const type = jobTypes.get(assertDefined(jobType, 'approval.jobType'));
+        const job = jobFactory.createWithoutStart(
           work,
           type,
           { type: type.name, payload: boundPayload(approval), createdBy },
-          asRequester(approval),
+          callerForRequester(approval),
           { source: { kind: 'approval', id }, authority },
         );
         work.change(
@@ -225,8 +238,8 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
           ),
         );
         work.audit('workflow.execute', approvalSubject(current), {
-          before: approvalView(current),
-          after: approvalView(changed(current, { execution: 'running', jobId: job.id })),
+          before: approvalSnapshot(current),
+          after: approvalSnapshot(withChanges(current, { execution: 'running', jobId: job.id })),
         });
       });
       return 0;
@@ -234,5 +247,15 @@ export function createApprovalRuns({ db, commit, clock, checks, jobTypes, starts
   };
 }
 
-/** Clocks of machines differ a little: a wait that is over there need not be over here. */
+/** Signals can be sent by hand, with any argument. */
+const DECISION_ID = /^dec_[0-9a-z]{26}$/;
+
+/**
+ * Clocks of machines differ a little. Shorter waits would be repeated many times before a time has
+ * come on every machine.
+ */
 const MIN_WAIT_MS = 50;
+
+/** 0 when the time has come, otherwise at least `MIN_WAIT_MS`. */
+const millisecondsUntil = (time: Date, now: Date): number =>
+  time <= now ? 0 : Math.max(time.getTime() - now.getTime(), MIN_WAIT_MS);

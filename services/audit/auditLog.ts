@@ -1,14 +1,19 @@
 import { AuditEntry } from '../../db/models/AuditEntry.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { keysetPage, whereGiven, type Page, type PageRequest } from '../../db/core/keyset.ts';
+import {
+  keysetPage,
+  whereDefined,
+  type KeysetPage,
+  type PageRequest,
+} from '../../db/core/keyset.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { sameScope } from '../../domain/access/scope.ts';
-import { firstIdAt } from '../../platform/ids.ts';
-import type { Access } from '../access.ts';
+import { minIdAt } from '../../platform/ids.ts';
+import type { Access } from '../access/access.ts';
 
-export type AuditTrail = ReturnType<typeof createAuditTrail>;
+export type AuditLog = ReturnType<typeof createAuditLog>;
 
 export type AuditFilter = {
   tenantId?: string;
@@ -22,18 +27,18 @@ export type AuditFilter = {
   until?: Date;
 };
 
-/** Entries read at once for an export. */
+/** Entries read per query by an export. */
 const EXPORT_BATCH = 500;
 
-/** An id and its entry's time are made at nearly the same time; so much may lie between. */
+/** Maximum difference between the time in an entry's id and its `at`. */
 const ID_SLACK_MS = 60_000;
 
-/** The audit trail as callers read it. */
-export function createAuditTrail({ db, access }: { db: Knex; access: Access }) {
-  function matching(caller: Caller, filter: AuditFilter) {
+/** Read access to the audit log. */
+export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
+  function matchingEntries(caller: Caller, filter: AuditFilter) {
     const query = AuditEntry.query(db);
     whereInScope(query, access.scope(caller, 'audit:read'));
-    whereGiven(query, {
+    whereDefined(query, {
       tenant_id: filter.tenantId,
       actor_id: filter.actorId,
       action: filter.action,
@@ -42,43 +47,49 @@ export function createAuditTrail({ db, access }: { db: Knex; access: Access }) {
       subject_id: filter.subjectId,
       request_id: filter.requestId,
     });
-    const bound = (time: Date, slackMs: number) =>
-      firstIdAt('aud', new Date(time.getTime() + slackMs));
+    const idBound = (time: Date, slackMs: number) =>
+      minIdAt('aud', new Date(time.getTime() + slackMs));
     if (filter.since)
       void query
         .where('at', '>=', filter.since)
-        .where('id', '>=', bound(filter.since, -ID_SLACK_MS));
+        .where('id', '>=', idBound(filter.since, -ID_SLACK_MS));
     if (filter.until)
-      void query.where('at', '<', filter.until).where('id', '<', bound(filter.until, ID_SLACK_MS));
+      void query
+        .where('at', '<', filter.until)
+        .where('id', '<', idBound(filter.until, ID_SLACK_MS));
     return query;
   }
 
   return {
     /** Entries inside the caller's scope, newest first. */
-    list: (caller: Caller, filter: AuditFilter, page: PageRequest): Promise<Page<AuditEntry>> =>
-      keysetPage(matching(caller, filter), page),
+    list: (
+      caller: Caller,
+      filter: AuditFilter,
+      page: PageRequest,
+    ): Promise<KeysetPage<AuditEntry>> => keysetPage(matchingEntries(caller, filter), page),
 
     /** Error: `not_found`. */
     async read(caller: Caller, id: string): Promise<AuditEntry> {
-      const entry = await matching(caller, {}).findById(id);
+      const entry = await matchingEntries(caller, {}).findById(id);
       if (!entry) throw notFound('audit entry', id);
       return entry;
     },
 
-    /** Throws `permission_denied` when the scope of a caller is not what it was. */
-    checkUnchanged(caller: Caller, began: Caller): void {
-      if (sameScope(access.scope(caller, 'audit:read'), access.scope(began, 'audit:read'))) return;
-      throw new AppError('permission_denied', 'What you may see has changed.');
+    /** Throws `permission_denied` if the caller's scope has changed since `initialCaller`. */
+    assertSameScope(caller: Caller, initialCaller: Caller): void {
+      if (sameScope(access.scope(caller, 'audit:read'), access.scope(initialCaller, 'audit:read')))
+        return;
+      throw new AppError('permission_denied', 'Your permission to read the audit log has changed.');
     },
 
-    /** Every matching entry, oldest first, a batch at a time. */
-    async *all(
+    /** Every matching entry, oldest first, read in batches until `signal` aborts. */
+    async *stream(
       caller: Caller,
       filter: AuditFilter,
       signal: AbortSignal,
     ): AsyncGenerator<AuditEntry> {
       for (let after = ''; !signal.aborted;) {
-        const batch = await matching(caller, filter)
+        const batch = await matchingEntries(caller, filter)
           .where('id', '>', after)
           .orderBy('id')
           .limit(EXPORT_BATCH);

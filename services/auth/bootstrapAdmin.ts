@@ -1,65 +1,52 @@
 import { lockAccess } from '../../db/access/access.ts';
-import type { Commit, Work } from '../../db/commit.ts';
+import type { Commit, Work } from '../../db/core/commit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { GrantRecord } from '../../db/models/GrantRecord.ts';
 import { Provider } from '../../db/models/Provider.ts';
-import { findLocalUser, User } from '../../db/models/User.ts';
+import { findLocalUser, insertLocalUser, User } from '../../db/models/User.ts';
 import { endSessions } from '../../db/auth/sessions.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
 import type { Passwords } from './passwords.ts';
-import { localAccount, type Throttle } from '../throttle.ts';
-import { noteGrant } from '../grantTrail.ts';
-import { userEvent, userSubject, userView } from '../userTrail.ts';
+import { localAccountKey, type LoginThrottle } from './loginThrottle.ts';
+import { grantRecordOf } from '../access/grantAudit.ts';
+import { userRecord } from './userAudit.ts';
 
-/** A local account and the password for its next login. */
+/** A local account and its one-time password. */
 export type OneTimeLogin = { username: string; oneTimePassword: string };
 
-const FIRST = 'admin';
-const ROLE = 'platform-admin';
+const DEFAULT_USERNAME = 'admin';
+const ADMIN_ROLE_ID = 'platform-admin';
 
 type Deps = {
   db: Knex;
-  commit: Commit<DispatchTask>;
+  commit: Commit;
   ids: Ids;
   passwords: Passwords;
-  throttle: Throttle;
+  loginThrottle: LoginThrottle;
 };
 
-/** The way in for whoever runs the installation: the first administrator, and the way back in. */
-export function createAdministrator({ db, commit, ids, passwords, throttle }: Deps) {
-  async function insert(
-    work: Work<DispatchTask>,
-    username: string,
-    passwordHash: string,
-  ): Promise<User> {
-    const user = await User.query(await work.trx()).insertAndFetch({
+/** Creates the first administrator, and restores access for locked-out administrators. */
+export function createBootstrapAdmin({ db, commit, ids, passwords, loginThrottle }: Deps) {
+  async function insertAdmin(work: Work, username: string, passwordHash: string): Promise<User> {
+    const account = {
       id: ids.next('usr'),
-      providerId: LOCAL_PROVIDER,
-      externalId: null,
-      externalGroups: [],
       username,
       displayName: username,
       email: null,
       tenantId: PLATFORM,
-      enabled: true,
       passwordHash,
       mustChangePassword: true,
-      lastLoginAt: null,
-      createdAt: work.now,
-      updatedAt: work.now,
-      version: 1,
-    });
-    work.audit('user.create', userSubject(user), { after: userView(user) });
-    work.emit('auth.user.created', userSubject(user), userEvent(user));
+    };
+    const user = await insertLocalUser(await work.trx(), account, work.now);
+    userRecord.created(work, user);
     return user;
   }
 
-  async function reset(work: Work<DispatchTask>, known: User, passwordHash: string): Promise<User> {
+  async function resetPassword(work: Work, known: User, passwordHash: string): Promise<User> {
     const trx = await work.trx();
     const user = await User.query(trx).patchAndFetchById(known.id, {
       passwordHash,
@@ -69,15 +56,13 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
       version: known.version + 1,
     });
     await endSessions(trx, { userId: user.id, reason: 'password_change', now: work.now });
-    work.audit('user.reset_password', userSubject(user), {
-      before: userView(known),
-      after: userView(user),
-    });
-    work.emit('auth.user.updated', userSubject(user), userEvent(user));
+    userRecord.acted(work, 'reset_password', user, { before: known, after: user });
+    userRecord.emit(work, 'auth.user.updated', user);
     return user;
   }
 
-  async function giveRole(work: Work<DispatchTask>, user: User): Promise<void> {
+  /** Assigns platform-admin at the platform unless the user has it. */
+  async function assignAdminRole(work: Work, user: User): Promise<void> {
     const trx = await work.trx();
     if (await isAdministrator(trx, user.id)) return;
     const grant = await GrantRecord.query(trx).insertAndFetch({
@@ -86,7 +71,7 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
       userId: user.id,
       providerId: null,
       externalGroup: null,
-      roleId: ROLE,
+      roleId: ADMIN_ROLE_ID,
       level: 'platform',
       tenantId: PLATFORM,
       siteId: null,
@@ -94,64 +79,67 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
       createdBy: 'system',
       createdAt: work.now,
     });
-    noteGrant(work, 'create', grant);
+    grantRecordOf(grant).created(work, grant);
   }
 
   return {
-    /** Makes the first administrator where there is no user at all; else undefined. */
-    async first(): Promise<OneTimeLogin | undefined> {
+    /**
+     * Creates the user `admin` with platform-admin if there is no user at all. Undefined otherwise.
+     */
+    async createFirst(): Promise<OneTimeLogin | undefined> {
       if (await User.query(db).select('id').first()) return undefined;
-      const { oneTimePassword, passwordHash } = await passwords.makeUp();
+      const { oneTimePassword, passwordHash } = await passwords.generate();
       try {
         await commit(systemCaller(PLATFORM, 'first-start'), async (work) =>
-          giveRole(work, await insert(work, FIRST, passwordHash)),
+          assignAdminRole(work, await insertAdmin(work, DEFAULT_USERNAME, passwordHash)),
         );
       } catch (error) {
-        // Another process was quicker, and has shown its password.
+        // Another process has created the user, and printed its password.
         if (isUniqueViolation(error)) return undefined;
         throw error;
       }
-      return { username: FIRST, oneTimePassword };
+      return { username: DEFAULT_USERNAME, oneTimePassword };
     },
 
     /**
-     * Makes a local administrator, or lets one in again with a new password; their sessions end, and attempts are
-     * forgotten. Somebody who is no administrator yet is made one only when `promote` says so: undefined else. For the
-     * command line only.
+     * Creates a local administrator, or resets the password of an existing one: ends their
+     * sessions, enables the account and the local provider, and deletes counted login attempts. A
+     * user without platform-admin is assigned it only if `promote` is set; otherwise nothing
+     * changes and the result is undefined. For the command line only.
      */
     async recover(
-      username = FIRST,
+      username = DEFAULT_USERNAME,
       promote = false,
-    ): Promise<(OneTimeLogin & { was: 'new' | 'known' }) | undefined> {
+    ): Promise<(OneTimeLogin & { account: 'new' | 'known' }) | undefined> {
       const found = await findLocalUser(db, username);
       if (found && !promote && !(await isAdministrator(db, found.id))) return undefined;
-      const { oneTimePassword, passwordHash } = await passwords.makeUp();
+      const { oneTimePassword, passwordHash } = await passwords.generate();
       await commit(systemCaller(PLATFORM, 'recover-administrator'), async (work) => {
         const trx = await work.trx();
         await lockAccess(trx);
         const known = await findLocalUser(trx, username).forUpdate();
-        await giveRole(
+        await assignAdminRole(
           work,
           known
-            ? await reset(work, known, passwordHash)
-            : await insert(work, username, passwordHash),
+            ? await resetPassword(work, known, passwordHash)
+            : await insertAdmin(work, username, passwordHash),
         );
-        const opened = await Provider.query(trx)
+        const providersEnabled = await Provider.query(trx)
           .findById(LOCAL_PROVIDER)
           .where({ enabled: false })
           .patch({ enabled: true, updatedAt: work.now });
-        if (opened > 0)
+        if (providersEnabled > 0)
           work.audit(
             'provider.update',
             { type: 'provider', id: LOCAL_PROVIDER },
             { after: { enabled: true } },
           );
       });
-      await throttle.forgive(localAccount(username));
+      await loginThrottle.reset(localAccountKey(username));
       return {
         username: found?.username ?? username,
         oneTimePassword,
-        was: found ? 'known' : 'new',
+        account: found ? 'known' : 'new',
       };
     },
   };
@@ -159,5 +147,5 @@ export function createAdministrator({ db, commit, ids, passwords, throttle }: De
 
 const isAdministrator = async (db: Knex, userId: string): Promise<boolean> =>
   (await GrantRecord.query(db)
-    .where({ user_id: userId, role_id: ROLE, level: 'platform' })
+    .where({ user_id: userId, role_id: ADMIN_ROLE_ID, level: 'platform' })
     .first()) !== undefined;

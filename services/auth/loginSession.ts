@@ -1,25 +1,30 @@
-import type { Commit, Work } from '../../db/commit.ts';
+import type { Commit, Work } from '../../db/core/commit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Provider } from '../../db/models/Provider.ts';
-import { User } from '../../db/models/User.ts';
+import { insertUser, User } from '../../db/models/User.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { Profile } from '../../domain/auth/providers.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
-import type { Audit } from '../audit.ts';
+import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import type { RequestSource, Sessions, SessionTokens } from './sessions.ts';
-import { sessionTenant } from '../sessionTenant.ts';
-import { userEvent, userSubject, userView } from '../userTrail.ts';
+import { resolveSessionTenant } from './sessionTenant.ts';
+import { userRecord } from './userAudit.ts';
 
-export type Admission = ReturnType<typeof createAdmission>;
+export type LoginSession = ReturnType<typeof createLoginSession>;
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; ids: Ids; sessions: Sessions; audit: Audit };
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  ids: Ids;
+  sessions: Sessions;
+  deniedAttempts: DeniedAttempts;
+};
 
-/** What happens when somebody has shown who they are, or has not. */
-export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
+/** Starts sessions for authenticated users, and audits failed logins. */
+export function createLoginSession({ db, commit, ids, sessions, deniedAttempts }: Deps) {
   const callerOf = (user: { id: string; tenantId: string }, source: RequestSource): Caller => ({
     ...anonymousCaller(source),
     kind: 'session',
@@ -27,87 +32,89 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
     tenantId: user.tenantId,
   });
 
-  /** Records why somebody was not let in, and says as little as possible about it. */
-  async function refuse(
+  /**
+   * Audits a failed login with its reason and throws `login_failed`, whose message does not contain
+   * the reason.
+   */
+  async function reject(
     source: RequestSource,
     detail: Readonly<Record<string, unknown>> & { userId?: string | null },
     message = 'Signing in failed.',
   ): Promise<never> {
-    await audit.denied(anonymousCaller(source), 'login.failed', detail, {
-      about: detail.userId ?? undefined,
+    await deniedAttempts.record(anonymousCaller(source), 'login.failed', detail, {
+      accountId: detail.userId ?? undefined,
     });
     throw new AppError('login_failed', message);
   }
 
-  async function enter(
-    work: Work<DispatchTask>,
+  /** Records the login and creates the session. */
+  async function startSession(
+    work: Work,
     user: User,
     source: RequestSource,
     tenantId: string | undefined,
   ): Promise<SessionTokens> {
     const trx = await work.trx();
-    const entered = await User.query(trx).patchAndFetchById(user.id, { lastLoginAt: work.now });
+    const updatedUser = await User.query(trx).patchAndFetchById(user.id, { lastLoginAt: work.now });
     const after = { providerId: user.providerId, groups: user.externalGroups };
-    work.audit('login', userSubject(user), { after });
-    return sessions.issue(work, entered, source, await sessionTenant(trx, user, tenantId));
+    work.audit('login', userRecord.subject(user), { after });
+    return sessions.start(
+      work,
+      updatedUser,
+      source,
+      await resolveSessionTenant(trx, user, tenantId),
+    );
   }
 
-  /** Makes the record of a person whom a provider vouches for. */
-  async function make(
-    work: Work<DispatchTask>,
+  /** Creates the user of a person who signs in with an identity provider for the first time. */
+  async function createUser(
+    work: Work,
     provider: Provider,
     profile: Profile,
     id: string,
   ): Promise<User> {
     const trx = await work.trx();
     const { externalId, groups: externalGroups, username, displayName, email } = profile;
-    const user = await User.query(trx).insertAndFetch({
-      id,
-      providerId: provider.id,
-      externalId,
-      externalGroups,
-      username,
-      displayName,
-      email,
-      tenantId: PLATFORM,
-      enabled: true,
-      passwordHash: null,
-      mustChangePassword: false,
-      lastLoginAt: null,
-      createdAt: work.now,
-      updatedAt: work.now,
-      version: 1,
-    });
-    work.audit('user.create', userSubject(user), { after: userView(user) });
-    work.emit('auth.user.created', userSubject(user), userEvent(user));
+    const user = await insertUser(
+      trx,
+      {
+        id,
+        providerId: provider.id,
+        externalId,
+        externalGroups,
+        username,
+        displayName,
+        email,
+        tenantId: PLATFORM,
+        passwordHash: null,
+        mustChangePassword: false,
+      },
+      work.now,
+    );
+    userRecord.created(work, user);
     return user;
   }
 
-  /** Brings the record of somebody known up to what the provider says now. */
-  async function refresh(work: Work<DispatchTask>, id: string, profile: Profile): Promise<User> {
+  /** Updates the user from the profile of the identity provider. */
+  async function updateUser(work: Work, id: string, profile: Profile): Promise<User> {
     const trx = await work.trx();
     const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
     const { groups: externalGroups, username, displayName, email } = profile;
-    const same =
+    const isUnchanged =
       before.username === username && before.displayName === displayName && before.email === email;
     const after = await User.query(trx).patchAndFetchById(id, {
       externalGroups,
       username,
       displayName,
       email,
-      ...(!same && { updatedAt: work.now, version: before.version + 1 }),
+      ...(!isUnchanged && { updatedAt: work.now, version: before.version + 1 }),
     });
-    if (!same) {
-      work.audit('user.update', userSubject(after), {
-        before: userView(before),
-        after: userView(after),
-      });
-      work.emit('auth.user.updated', userSubject(after), userEvent(after));
-    }
+    if (!isUnchanged) userRecord.updated(work, before, after);
     return after;
   }
 
-  async function admit(
+  /** Commits a login; undefined if the account is disabled. */
+  async function attemptStart(
     provider: Provider,
     profile: Profile,
     source: RequestSource,
@@ -117,10 +124,10 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
     const id = known?.id ?? ids.next('usr');
     return commit(callerOf(known ?? { id, tenantId: PLATFORM }, source), async (work) => {
       const user = known
-        ? await refresh(work, id, profile)
-        : await make(work, provider, profile, id);
-      if (user.enabled) return enter(work, user, source, tenantId);
-      work.audit('login.failed', userSubject(user), {
+        ? await updateUser(work, id, profile)
+        : await createUser(work, provider, profile, id);
+      if (user.enabled) return startSession(work, user, source, tenantId);
+      work.audit('login.failed', userRecord.subject(user), {
         outcome: 'denied',
         after: { reason: 'disabled' },
       });
@@ -129,14 +136,16 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
   }
 
   return {
-    refuse,
+    reject,
 
-    /** Records that somebody was not even heard, because of the attempts before. */
-    noteThrottled: (source: RequestSource, providerId: string): Promise<void> =>
-      audit.denied(anonymousCaller(source), 'login.throttled', { providerId }),
+    /** Audits a login that was rejected because of earlier attempts. */
+    recordThrottled: (source: RequestSource, providerId: string): Promise<void> =>
+      deniedAttempts.record(anonymousCaller(source), 'login.throttled', { providerId }),
 
-    /** Begins a session of a local account whose password was right. Error: `login_failed`. */
-    async ofUser(
+    /**
+     * Starts a session of a local account after its password was verified. Error: `login_failed`.
+     */
+    async startForUser(
       known: User,
       source: RequestSource,
       tenantId: string | undefined,
@@ -145,22 +154,25 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
         const user = await User.query(await work.trx())
           .findById(known.id)
           .forUpdate();
-        // The account may have been disabled, or its password reset, while the hash was worked out.
+        // The account may have been disabled, or its password reset, during verification.
         if (!user?.enabled || user.passwordHash !== known.passwordHash) {
-          work.audit('login.failed', userSubject(known), {
+          work.audit('login.failed', userRecord.subject(known), {
             outcome: 'denied',
-            after: { reason: 'changed meanwhile' },
+            after: { reason: 'changed during login' },
           });
           return undefined;
         }
-        return enter(work, user, source, tenantId);
+        return startSession(work, user, source, tenantId);
       });
       if (!tokens) throw new AppError('login_failed', 'User name or password is wrong.');
       return tokens;
     },
 
-    /** Begins a session of whoever a provider has vouched for. Error: `login_failed` when the account is disabled. */
-    async ofProfile(
+    /**
+     * Starts a session for a profile that an identity provider has authenticated. Creates or
+     * updates the user. Error: `login_failed` if the account is disabled.
+     */
+    async startForProfile(
       provider: Provider,
       profile: Profile,
       source: RequestSource,
@@ -169,11 +181,11 @@ export function createAdmission({ db, commit, ids, sessions, audit }: Deps) {
       const find = () =>
         User.query(db).where({ provider_id: provider.id, external_id: profile.externalId }).first();
       const known = await find();
-      const tokens = await admit(provider, profile, source, known, tenantId).catch(
+      const tokens = await attemptStart(provider, profile, source, known, tenantId).catch(
         async (error: unknown) => {
-          // Two first logins at once: the other one has made the record.
+          // A concurrent first login of the same person has created the user.
           if (known || !isUniqueViolation(error)) throw error;
-          return admit(provider, profile, source, await find(), tenantId);
+          return attemptStart(provider, profile, source, await find(), tenantId);
         },
       );
       if (!tokens) throw new AppError('login_failed', 'The account is disabled.');

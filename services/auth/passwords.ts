@@ -4,30 +4,30 @@ import { AppError, invalidField } from '../../domain/shared/errors.ts';
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
-/** OWASP Password Storage Cheat Sheet, argon2id: 19 MiB, 2 passes, 1 lane. */
+/** Parameters for argon2id of the OWASP Password Storage Cheat Sheet: 19 MiB, 2 passes, 1 lane. */
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
-/** The hash of random bytes that nobody has kept, at the same cost. */
-const DECOY =
+/** Hash of discarded random bytes with the same parameters, verified when there is no account. */
+const DUMMY_HASH =
   '$argon2id$v=19$m=19456,t=2,p=1$0CBA5GRqSuafZC/f9A7prw$uePHghexK3W4DiIJB+gGZxKV6hoBWCVDiyHIXlyjGjo';
 
-/** Each hash takes 19 MiB and a core for some tens of milliseconds: so many at once, and so many more waiting. */
-const MAX_AT_ONCE = 4;
-const MAX_WAITING = 100;
+/** Each hash needs 19 MiB and a core for tens of milliseconds, so concurrent ones are limited. */
+const MAX_CONCURRENT = 4;
+const MAX_QUEUED = 100;
 
 export const MIN_PASSWORD_LENGTH = 12;
 export const MAX_PASSWORD_LENGTH = 256;
 
-/** Hashes and checks passwords, and says which ones will not do. */
+/** Hashes and verifies passwords, and rejects weak ones. */
 export function createPasswords() {
   let running = 0;
   const waiting: (() => void)[] = [];
-  let common: Promise<ReadonlySet<string>> | undefined;
+  let commonPasswords: Promise<ReadonlySet<string>> | undefined;
 
-  async function bounded<T>(work: () => Promise<T>): Promise<T> {
-    if (running >= MAX_AT_ONCE) {
-      if (waiting.length >= MAX_WAITING) {
-        throw new AppError('too_many_requests', 'Too many passwords are being checked.', {
+  async function limitConcurrency<T>(work: () => Promise<T>): Promise<T> {
+    if (running >= MAX_CONCURRENT) {
+      if (waiting.length >= MAX_QUEUED) {
+        throw new AppError('too_many_requests', 'Too many passwords are being verified.', {
           retryAfterSeconds: 2,
         });
       }
@@ -44,65 +44,80 @@ export function createPasswords() {
     }
   }
 
-  /** One spelling for one password, however a keyboard composes it (NIST SP 800-63B, 5.1.1.2). */
-  const spell = (password: string) => password.normalize('NFKC');
+  /**
+   * Unicode normalization, since keyboards compose characters differently (NIST SP 800-63B,
+   * 5.1.1.2).
+   */
+  const normalize = (password: string) => password.normalize('NFKC');
 
-  const hashOf = (password: string): Promise<string> => bounded(() => hash(spell(password), COST));
+  const hashPassword = (password: string): Promise<string> =>
+    limitConcurrency(() => hash(normalize(password), COST));
 
   return {
-    hash: hashOf,
+    hash: hashPassword,
 
     /**
-     * True when `password` is the one of `passwordHash`. Without a hash it takes as long and is false, so that
-     * nobody learns from the time whether an account exists. Error: `too_many_requests`.
+     * True when `password` matches `passwordHash`. Without a hash it returns false after the same
+     * time, so that the response time does not reveal whether an account exists. Error:
+     * `too_many_requests`.
      */
     async verify(passwordHash: string | null | undefined, password: string): Promise<boolean> {
-      const right = await bounded(() => verify(passwordHash ?? DECOY, spell(password)));
-      return right && typeof passwordHash === 'string';
+      const matches = await limitConcurrency(() =>
+        verify(passwordHash ?? DUMMY_HASH, normalize(password)),
+      );
+      return matches && typeof passwordHash === 'string';
     },
 
-    /** Throws `invalid_request` at `pointer` for a password that is too short, too long, common or the name itself. */
+    /**
+     * Throws `invalid_request` at `pointer` for a password that is too short, too long, common, or
+     * contains the user name.
+     */
     async check(password: string, username: string, pointer: string): Promise<void> {
-      const refuse = (code: string, message: string) => {
+      const reject = (code: string, message: string) => {
         throw invalidField('body', pointer, code, message);
       };
-      // Code points: what NIST SP 800-63B counts.
-      const length = Array.from(spell(password)).length;
+      // NIST SP 800-63B counts code points.
+      const length = Array.from(normalize(password)).length;
       if (length < MIN_PASSWORD_LENGTH)
-        refuse('minLength', `must have at least ${MIN_PASSWORD_LENGTH} characters`);
+        reject('minLength', `must have at least ${MIN_PASSWORD_LENGTH} characters`);
       if (length > MAX_PASSWORD_LENGTH)
-        refuse('maxLength', `must have at most ${MAX_PASSWORD_LENGTH} characters`);
-      const lower = spell(password).toLowerCase();
+        reject('maxLength', `must have at most ${MAX_PASSWORD_LENGTH} characters`);
+      const lower = normalize(password).toLowerCase();
       if (username.length >= 4 && lower.includes(username.toLowerCase()))
-        refuse('username', 'must not contain the user name');
-      if (new Set(lower).size < 5) refuse('common', 'must have at least 5 different characters');
-      common ??= readCommon();
-      // A common password with digits or signs behind it is as easy to guess.
-      if ((await common).has(lower) || (await common).has(lower.replace(/[^\p{L}]+$/u, ''))) {
-        refuse('common', 'is among the most used passwords, or one of them with digits behind it');
+        reject('username', 'must not contain the user name');
+      if (new Set(lower).size < 5) reject('common', 'must have at least 5 different characters');
+      commonPasswords ??= loadCommonPasswords();
+      // A common password followed by digits or symbols is as easy to guess.
+      if (
+        (await commonPasswords).has(lower) ||
+        (await commonPasswords).has(lower.replace(/[^\p{L}]+$/u, ''))
+      ) {
+        reject('common', 'is a common password, possibly followed by digits');
       }
     },
 
-    /** A fingerprint of something that holds a secret: the same for the same text and context, and slow to guess. */
+    /** Deterministic slow hash of a text that contains a secret; `context` is the salt. */
     fingerprint: (text: string, context: string): Promise<Buffer> =>
-      bounded(() =>
+      limitConcurrency(() =>
         hashRaw(text, {
           ...COST,
           salt: createHash('sha256').update(context).digest().subarray(0, 16),
         }),
       ),
 
-    /** Makes up a password of 120 random bits for somebody's first login. Error: `too_many_requests`. */
-    async makeUp(): Promise<{ oneTimePassword: string; passwordHash: string }> {
+    /**
+     * Generates a one-time password of 120 random bits and its hash. Error: `too_many_requests`.
+     */
+    async generate(): Promise<{ oneTimePassword: string; passwordHash: string }> {
       const oneTimePassword = randomBytes(15)
         .toString('base64url')
         .replace(/(.{5})(?=.)/g, '$1.');
-      return { oneTimePassword, passwordHash: await hashOf(oneTimePassword) };
+      return { oneTimePassword, passwordHash: await hashPassword(oneTimePassword) };
     },
   };
 }
 
-async function readCommon(): Promise<ReadonlySet<string>> {
+async function loadCommonPasswords(): Promise<ReadonlySet<string>> {
   const { dictionary } = await import('@zxcvbn-ts/language-common');
   return new Set(dictionary['passwords-common']);
 }

@@ -1,5 +1,5 @@
-import type { Commit, Work } from '../../db/commit.ts';
-import { keysetPage, type Page, type PageRequest } from '../../db/core/keyset.ts';
+import type { Commit, Work } from '../../db/core/commit.ts';
+import { keysetPage, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Session } from '../../db/models/Session.ts';
 import { User } from '../../db/models/User.ts';
@@ -9,62 +9,64 @@ import {
   findByAccessToken,
   findSessionOfToken,
   lockByRefreshToken,
-  rotate,
+  rotateTokens,
 } from '../../db/auth/sessions.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { NO_RIGHTS } from '../../domain/access/scope.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { SessionDetails, UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
 import type { UserRights } from '../access/rights.ts';
-import { sessionTenant } from '../sessionTenant.ts';
-import { newToken, tokenHash } from './tokens.ts';
+import { resolveSessionTenant } from './sessionTenant.ts';
+import { newToken, hashToken } from './tokens.ts';
 
 export type Sessions = ReturnType<typeof createSessions>;
 
-/** Where a request came from, as far as a session remembers it. */
+/** Origin of a request, as stored in its session. */
 export type RequestSource = Pick<Caller, 'requestId' | 'address'> & { userAgent: string | null };
 
-/** Fresh tokens of a session, shown once. */
+/** New tokens of a session. They are returned once; only hashes are stored. */
 export type SessionTokens = {
   accessToken: string;
   refreshToken: string;
   expiresInSeconds: number;
   refreshExpiresAt: Date;
-  user: User;
+  user: UserDetails;
 };
 
-type Limits = { accessTokenSeconds: number; sessionIdleSeconds: number; sessionMaxSeconds: number };
+type SessionLimits = {
+  accessTokenSeconds: number;
+  sessionIdleSeconds: number;
+  sessionMaxSeconds: number;
+};
 
 type Deps = {
   db: Knex;
-  commit: Commit<DispatchTask>;
+  commit: Commit;
   rights: UserRights;
-  clock: Clock;
   ids: Ids;
-  limits: Limits;
+  limits: SessionLimits;
 };
 
-const invalid = () =>
+const sessionInvalid = () =>
   new AppError(
     'session_invalid',
-    'The token is unknown or expired, or its session has ended. POST /api/auth/refresh gives new tokens; else sign in again.',
+    'The token is invalid or expired, or its session has ended. Get new tokens with POST /api/auth/refresh, or sign in again.',
   );
 
-const later = (from: Date, seconds: number, bound?: Date) => {
+const addSeconds = (from: Date, seconds: number, bound?: Date) => {
   const at = from.getTime() + seconds * 1_000;
   return new Date(bound ? Math.min(at, bound.getTime()) : at);
 };
 
-/** Sessions of users: opaque tokens of which only hashes are kept, rotated at each refresh. */
-export function createSessions({ db, commit, rights, clock, ids, limits }: Deps) {
-  /** New tokens for a session, none of which outlives it. */
-  function mint(sessionId: string, now: Date, absoluteExpiresAt: Date) {
+/** Sessions of users, with opaque tokens. Each refresh replaces the tokens. */
+export function createSessions({ db, commit, rights, ids, limits }: Deps) {
+  /** New tokens for a session. None expires after the session. */
+  function issueTokens(sessionId: string, now: Date, absoluteExpiresAt: Date) {
     const access = newToken('access');
     const refresh = newToken('refresh');
-    const refreshExpiresAt = later(now, limits.sessionIdleSeconds, absoluteExpiresAt);
-    const accessExpiresAt = later(now, limits.accessTokenSeconds, refreshExpiresAt);
+    const refreshExpiresAt = addSeconds(now, limits.sessionIdleSeconds, absoluteExpiresAt);
+    const accessExpiresAt = addSeconds(now, limits.accessTokenSeconds, refreshExpiresAt);
     return {
       rows: {
         sessionId,
@@ -80,11 +82,11 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
     };
   }
 
-  async function end(
+  async function endSession(
     caller: Caller,
     session: { id: string; userId: string },
     action: string,
-    reason: 'logout' | 'ended',
+    reason: 'logout' | 'revoked',
   ) {
     await commit(caller, async (work) => {
       await endSessions(await work.trx(), { sessionId: session.id, reason, now: work.now });
@@ -96,29 +98,29 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
     });
   }
 
-  const noteReuse = (
+  const recordTokenReuse = (
     source: RequestSource,
     { sessionId, userId, tenantId }: { sessionId: string; userId: string; tenantId: string },
   ) =>
     commit({ ...anonymousCaller(source), tenantId }, (work) => {
       work.audit(
-        'session.reuse',
+        'session.token_reuse',
         { type: 'session', id: sessionId },
         { after: { userId }, outcome: 'denied' },
       );
     });
 
   return {
-    /** Begins a session of `user` as part of the commit that signs them in. */
-    async issue(
-      work: Work<DispatchTask>,
+    /** Creates a session of `user` within the commit of the login. */
+    async start(
+      work: Work,
       user: User,
       source: RequestSource,
       tenantId = user.tenantId,
     ): Promise<SessionTokens> {
-      const absoluteExpiresAt = later(work.now, limits.sessionMaxSeconds);
+      const absoluteExpiresAt = addSeconds(work.now, limits.sessionMaxSeconds);
       const sessionId = ids.next('ses');
-      const { rows, tokens } = mint(sessionId, work.now, absoluteExpiresAt);
+      const { rows, tokens } = issueTokens(sessionId, work.now, absoluteExpiresAt);
       const trx = await work.trx();
       await Session.query(trx).insert({
         id: sessionId,
@@ -137,42 +139,47 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
       return { ...tokens, user };
     },
 
-    /** The caller that an access token stands for. Error: `session_invalid`. */
+    /** Caller of an access token. Error: `session_invalid`. */
     async authenticate(
       token: string,
       { requestId, address }: Pick<Caller, 'requestId' | 'address'>,
     ): Promise<Caller> {
-      const found = await findByAccessToken(db, tokenHash(token));
-      if (!found?.enabled || found.expiresAt <= clock.now()) throw invalid();
+      const authState = await findByAccessToken(db, hashToken(token));
+      if (!authState?.enabled || authState.expiresAt <= new Date()) throw sessionInvalid();
       return {
         kind: 'session',
-        actorId: found.userId,
-        tenantId: found.tenantId,
+        actorId: authState.userId,
+        tenantId: authState.tenantId,
         requestId,
         address,
-        session: { id: found.sessionId, mustChangePassword: found.mustChangePassword },
-        rights: found.mustChangePassword ? NO_RIGHTS : await rights.ofUser(found.userId, found),
+        session: { id: authState.sessionId, mustChangePassword: authState.mustChangePassword },
+        rights: authState.mustChangePassword
+          ? NO_RIGHTS
+          : await rights.forUser(authState.userId, authState),
       };
     },
 
-    /** New tokens for a refresh token, which is spent by it. Used again, it ends the session. Error: `session_invalid`. */
+    /**
+     * Exchanges a refresh token for new tokens. Using a spent refresh token again ends the session,
+     * since it was probably stolen (RFC 9700, 4.14.2). Error: `session_invalid`.
+     */
     async refresh(refreshToken: string, source: RequestSource): Promise<SessionTokens> {
-      const now = clock.now();
-      const hash = tokenHash(refreshToken);
+      const now = new Date();
+      const hash = hashToken(refreshToken);
       const outcome = await db.transaction(async (trx) => {
         const state = await lockByRefreshToken(trx, hash, now);
         if (!state?.live) return { kind: 'invalid' as const };
         if (state.spent) {
-          // One of the two who have the token is a thief: neither goes on.
-          await endSessions(trx, { sessionId: state.sessionId, reason: 'reuse', now });
+          // Owner and thief cannot be distinguished, so neither may continue.
+          await endSessions(trx, { sessionId: state.sessionId, reason: 'token_reuse', now });
           return { kind: 'reused' as const, state };
         }
-        const { rows, tokens } = mint(state.sessionId, now, state.absoluteExpiresAt);
-        await rotate(trx, hash, rows, now);
+        const { rows, tokens } = issueTokens(state.sessionId, now, state.absoluteExpiresAt);
+        await rotateTokens(trx, hash, rows, now);
         return { kind: 'refreshed' as const, tokens, userId: state.userId };
       });
-      if (outcome.kind === 'reused') await noteReuse(source, outcome.state);
-      if (outcome.kind !== 'refreshed') throw invalid();
+      if (outcome.kind === 'reused') await recordTokenReuse(source, outcome.state);
+      if (outcome.kind !== 'refreshed') throw sessionInvalid();
       return {
         ...outcome.tokens,
         user: await User.query(db).findById(outcome.userId).throwIfNotFound(),
@@ -180,8 +187,8 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
     },
 
     /**
-     * Ends the sessions of tokens of either kind, those that are live; with `everywhere`, which takes a token that is
-     * still good, all sessions of its user.
+     * Ends the live sessions of access or refresh tokens. With `everywhere`, a token that is
+     * neither spent nor expired ends all sessions of its user.
      */
     async logout(
       tokens: readonly string[],
@@ -189,7 +196,7 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
       everywhere: boolean,
     ): Promise<void> {
       for (const token of tokens) {
-        const session = await findSessionOfToken(db, tokenHash(token), clock.now());
+        const session = await findSessionOfToken(db, hashToken(token), new Date());
         if (!session) continue;
         const caller: Caller = {
           ...anonymousCaller(source),
@@ -197,8 +204,8 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
           actorId: session.userId,
           tenantId: session.homeTenantId,
         };
-        if (!everywhere || !session.good) {
-          await end(caller, session, 'session.logout', 'logout');
+        if (!everywhere || !session.usable) {
+          await endSession(caller, session, 'session.logout', 'logout');
           continue;
         }
         await commit(caller, async (work) => {
@@ -217,51 +224,51 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
     },
 
     /** The caller's own live sessions, newest first. */
-    async list(caller: Caller, page: PageRequest): Promise<Page<Session>> {
-      own(caller);
+    async list(caller: Caller, page: PageRequest): Promise<KeysetPage<SessionDetails>> {
+      requireSessionId(caller);
       const live = Session.query(db)
         .where({ user_id: caller.actorId })
         .whereNull('ended_at')
-        .where('idle_expires_at', '>', clock.now());
+        .where('idle_expires_at', '>', new Date());
       return keysetPage(live, page);
     },
 
     /** Ends one of the caller's own sessions. Error: `not_found`. */
     async endOwn(caller: Caller, sessionId: string): Promise<void> {
-      own(caller);
+      requireSessionId(caller);
       const session = await Session.query(db)
         .findById(sessionId)
         .where({ user_id: caller.actorId })
         .whereNull('ended_at');
       if (!session) throw notFound('session', sessionId);
-      await end(caller, session, 'session.end', 'ended');
+      await endSession(caller, session, 'session.revoke', 'revoked');
     },
 
     /** The caller's session with its user. Error: `session_invalid` for a caller without one. */
-    async current(caller: Caller): Promise<{ session: Session; user: User }> {
+    async current(caller: Caller): Promise<{ session: SessionDetails; user: UserDetails }> {
       const [session, user] = await Promise.all([
-        Session.query(db).findById(own(caller)),
+        Session.query(db).findById(requireSessionId(caller)),
         User.query(db).findById(caller.actorId),
       ]);
-      if (!session || !user) throw invalid();
+      if (!session || !user) throw sessionInvalid();
       return { session, user };
     },
 
     /**
-     * Moves the session to another tenant where the user holds anything: new records will stand there. It gives no
-     * rights. Error: `invalid_request` at `/tenantId`.
+     * Changes the tenant that new records of the session belong to. The user needs a grant in it;
+     * the change itself grants nothing. Error: `invalid_request` at `/tenantId`.
      */
-    async moveTo(caller: Caller, tenantId: string): Promise<void> {
-      const sessionId = own(caller);
+    async switchTenant(caller: Caller, tenantId: string): Promise<void> {
+      const sessionId = requireSessionId(caller);
       if (tenantId === caller.tenantId) return;
       const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
-      await sessionTenant(db, user, tenantId);
+      await resolveSessionTenant(db, user, tenantId);
       await commit({ ...caller, tenantId: user.tenantId }, async (work) => {
         await Session.query(await work.trx())
           .findById(sessionId)
           .patch({ tenantId });
         work.audit(
-          'session.move',
+          'session.switch_tenant',
           { type: 'session', id: sessionId },
           { before: { tenantId: caller.tenantId }, after: { tenantId } },
         );
@@ -270,9 +277,12 @@ export function createSessions({ db, commit, rights, clock, ids, limits }: Deps)
   };
 }
 
-/** The id of the caller's session. Error: `session_invalid`: a gateway's callers have none. */
-export function own(caller: Caller): string {
+/** Id of the caller's session. Error: `session_invalid` for callers without one (gateways). */
+export function requireSessionId(caller: Caller): string {
   if (!caller.session)
-    throw new AppError('session_invalid', 'This needs a session; identity headers have none.');
+    throw new AppError(
+      'session_invalid',
+      'This operation requires a session; identity headers have none.',
+    );
   return caller.session.id;
 }

@@ -1,22 +1,23 @@
-import { findGivings, keepingAdministrator, lockAccess, principalsOf } from '../../db/access/access.ts';
-import type { Commit } from '../../db/commit.ts';
-import { isUniqueViolation } from '../../db/core/constraints.ts';
-import { keysetPage, whereGiven, type Page, type PageRequest } from '../../db/core/keyset.ts';
-import type { Knex } from '../../db/core/knex.ts';
-import { nextVersion, User } from '../../db/models/User.ts';
-import { whereInScope } from '../../db/core/scopeSql.ts';
+import { findRoleGrants, guardLastAdministrator, principalsOf } from '../../db/access/access.ts';
 import { endSessions } from '../../db/auth/sessions.ts';
+import type { Commit } from '../../db/core/commit.ts';
+import { isUniqueViolation } from '../../db/core/constraints.ts';
+import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { insertLocalUser, nextVersion, User, whereUsername } from '../../db/models/User.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, checkVersion, invalidField, notFound } from '../../domain/shared/errors.ts';
+import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
 import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
+import type { UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
-import type { Access } from '../access.ts';
-import type { Audit } from '../audit.ts';
+import type { Access } from '../access/access.ts';
+import { createAccessChange } from '../access/accessChange.ts';
+import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import type { Passwords } from './passwords.ts';
-import { own } from './sessions.ts';
-import { localAccount, type Throttle } from '../throttle.ts';
-import { userEvent, userSubject, userView } from '../userTrail.ts';
+import { requireSessionId } from './sessions.ts';
+import { localAccountKey, type LoginThrottle } from './loginThrottle.ts';
+import { userRecord } from './userAudit.ts';
 
 export type Users = ReturnType<typeof createUsers>;
 
@@ -41,72 +42,82 @@ export type UserFilter = {
   tenantId?: string;
 };
 
-/** A user, and the password that was made up for them, which is shown this once. */
-export type UserWithPassword = { user: User; oneTimePassword: string | null };
+/** A user, and the generated one-time password, which is returned only once. */
+export type UserWithPassword = { user: UserDetails; oneTimePassword: string | null };
 
 type Deps = {
   db: Knex;
-  commit: Commit<DispatchTask>;
+  commit: Commit;
   access: Access;
   ids: Ids;
   passwords: Passwords;
-  throttle: Throttle;
-  audit: Audit;
+  loginThrottle: LoginThrottle;
+  deniedAttempts: DeniedAttempts;
 };
 
-/** People with accounts. */
-export function createUsers({ db, commit, access, ids, passwords, throttle, audit }: Deps) {
-  async function find(caller: Caller, id: string): Promise<User> {
-    const query = User.query(db).findById(id);
-    whereInScope(query, access.scope(caller, 'user:read'));
-    const user = await query;
-    if (!user) throw notFound('user', id);
-    return user;
-  }
-
-  /** A user that the caller may change: `user:write` where the user stands. */
-  async function findToWrite(caller: Caller, id: string): Promise<User> {
-    const user = await find(caller, id);
-    await access.require(caller, 'user:write', user);
-    return user;
-  }
+/** Users, and passwords of local accounts. */
+export function createUsers({
+  db,
+  commit,
+  access,
+  ids,
+  passwords,
+  loginThrottle,
+  deniedAttempts,
+}: Deps) {
+  const commitChange = createAccessChange({ commit, access });
+  const repository = scopedRepository<User>(User, {
+    db,
+    commit,
+    access,
+    kind: 'user',
+    readPermission: 'user:read',
+  });
 
   /**
-   * Who resets a password, enables or moves an account could act as its owner, so they must hold all that the owner
-   * holds, at the moment of the change: `lockAccess` comes first, and `now` is the current caller.
+   * Resetting a password, enabling or moving an account allows acting as its owner, so the caller
+   * must hold every permission of the owner at that moment. Requires `lockAccess`; `currentCaller`
+   * is from `withCurrentRights`.
    */
-  async function requireAsOwner(now: Caller, trx: Knex, user: User): Promise<void> {
-    access.mustHold(
-      now,
-      await findGivings(trx, principalsOf(user.id, user.providerId, user.externalGroups)),
+  async function assertHoldsOwnersRights(
+    currentCaller: Caller,
+    trx: Knex,
+    user: User,
+  ): Promise<void> {
+    access.assertHolds(
+      currentCaller,
+      await findRoleGrants(trx, principalsOf(user.id, user.providerId, user.externalGroups)),
     );
   }
 
-  const chosenOrMadeUp = async (password: string | undefined) =>
+  /** Hash of the password, or of a generated one-time password, which is returned too. */
+  const hashOrGenerate = async (password: string | undefined) =>
     password === undefined
-      ? passwords.makeUp()
+      ? passwords.generate()
       : { oneTimePassword: null, passwordHash: await passwords.hash(password) };
 
   return {
-    read: find,
+    /** A user inside the caller's scope. Error: `not_found`. */
+    read: (caller: Caller, id: string): Promise<UserDetails> => repository.find(caller, id),
 
     /** Users inside the caller's scope, newest first. */
-    async list(caller: Caller, filter: UserFilter, page: PageRequest): Promise<Page<User>> {
-      const query = User.query(db);
-      whereInScope(query, access.scope(caller, 'user:read'));
-      whereGiven(query, {
-        provider_id: filter.providerId,
-        enabled: filter.enabled,
-        tenant_id: filter.tenantId,
-      });
-      if (filter.username !== undefined)
-        void query.whereRaw('lower(username) = lower(?)', [filter.username]);
-      return keysetPage(query, page);
-    },
+    list: (
+      caller: Caller,
+      filter: UserFilter,
+      page: PageRequest,
+    ): Promise<KeysetPage<UserDetails>> =>
+      repository.list(caller, page, (query) => {
+        whereDefined(query, {
+          provider_id: filter.providerId,
+          enabled: filter.enabled,
+          tenant_id: filter.tenantId,
+        });
+        if (filter.username !== undefined) whereUsername(query, filter.username);
+      }),
 
     /**
-     * Makes a local account. Without a password one for the first login is made up.
-     * Errors: `permission_denied`, `invalid_request` (password), `conflict` (user name).
+     * Creates a local account; without a password a one-time password is generated. Errors:
+     * `permission_denied`, `invalid_request` (password), `conflict` (user name).
      */
     async create(caller: Caller, request: UserRequest): Promise<UserWithPassword> {
       const {
@@ -118,107 +129,91 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
       await access.require(caller, 'user:write', { tenantId });
       if (request.password !== undefined)
         await passwords.check(request.password, username, '/password');
-      const { oneTimePassword, passwordHash } = await chosenOrMadeUp(request.password);
+      const { oneTimePassword, passwordHash } = await hashOrGenerate(request.password);
       const mustChangePassword = oneTimePassword !== null || (request.mustChangePassword ?? true);
       return commit({ ...caller, tenantId }, async (work) => {
-        const user = await User.query(await work.trx())
-          .insertAndFetch({
-            id: ids.next('usr'),
-            providerId: LOCAL_PROVIDER,
-            externalId: null,
-            externalGroups: [],
-            username,
-            displayName,
-            email,
-            tenantId,
-            enabled: true,
-            passwordHash,
-            mustChangePassword,
-            lastLoginAt: null,
-            createdAt: work.now,
-            updatedAt: work.now,
-            version: 1,
-          })
-          .catch((error: unknown) => {
+        const account = {
+          id: ids.next('usr'),
+          username,
+          displayName,
+          email,
+          tenantId,
+          passwordHash,
+          mustChangePassword,
+        };
+        const user = await insertLocalUser(await work.trx(), account, work.now).catch(
+          (error: unknown) => {
             throw isUniqueViolation(error)
-              ? new AppError('conflict', `There is already a local account called ${username}.`)
+              ? new AppError('conflict', `A local account named ${username} already exists.`)
               : error;
-          });
-        work.audit('user.create', userSubject(user), { after: userView(user) });
-        work.emit('auth.user.created', userSubject(user), userEvent(user));
+          },
+        );
+        userRecord.created(work, user);
+        work.result(user.id);
         return { user, oneTimePassword };
       });
     },
 
     /**
-     * Changes an account; disabling it ends its sessions. Errors: `not_found`, `permission_denied`,
-     * `last_administrator`, `version_stale`.
+     * Changes an account. Disabling it ends its sessions. Errors: `not_found`, `permission_denied`,
+     * `last_administrator`, `version_conflict`.
      */
     async update(
       caller: Caller,
       id: string,
       change: UserChange,
       expectedVersion?: number,
-    ): Promise<User> {
-      const known = await findToWrite(caller, id);
+    ): Promise<UserDetails> {
+      const known = await repository.findToAct(caller, id, 'user:write');
       if (change.tenantId !== undefined)
         await access.require(caller, 'user:write', { tenantId: change.tenantId });
-      return access.denying(caller, () =>
-        commit({ ...caller, tenantId: known.tenantId }, async (work) => {
-          const trx = await work.trx();
-          const { before, after } = await keepingAdministrator(trx, async () => {
-            const found = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
-            checkVersion(found, expectedVersion);
-            const now = await access.current(caller, trx);
-            access.mustHave(now, 'user:write', found);
-            if (change.tenantId !== undefined)
-              access.mustHave(now, 'user:write', { tenantId: change.tenantId });
-            // To disable somebody hands no power to anybody.
-            const { enabled, ...rest } = change;
-            if (enabled === true || Object.keys(rest).length > 0)
-              await requireAsOwner(now, trx, found);
-            const changed = await User.query(trx).patchAndFetchById(id, {
-              ...change,
-              updatedAt: work.now,
-              version: found.version + 1,
-            });
-            return { before: found, after: changed };
+      return commitChange(caller, 'user:write', known, async (work, currentCaller, trx) => {
+        const { before, after } = await guardLastAdministrator(trx, async () => {
+          const found = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
+          checkVersion(found, expectedVersion);
+          access.assertPermission(currentCaller, 'user:write', found);
+          if (change.tenantId !== undefined)
+            access.assertPermission(currentCaller, 'user:write', { tenantId: change.tenantId });
+          // Disabling an account grants nothing, so it needs no more than `user:write`.
+          const { enabled, ...rest } = change;
+          if (enabled === true || Object.keys(rest).length > 0)
+            await assertHoldsOwnersRights(currentCaller, trx, found);
+          const changed = await User.query(trx).patchAndFetchById(id, {
+            ...change,
+            updatedAt: work.now,
+            version: found.version + 1,
           });
-          if (!after.enabled)
-            await endSessions(trx, { userId: id, reason: 'disabled', now: work.now });
-          work.audit('user.update', userSubject(after), {
-            before: userView(before),
-            after: userView(after),
-          });
-          work.emit('auth.user.updated', userSubject(after), userEvent(after));
-          return after;
-        }),
-      );
+          return { before: found, after: changed };
+        });
+        if (!after.enabled)
+          await endSessions(trx, { userId: id, reason: 'disabled', now: work.now });
+        userRecord.updated(work, before, after);
+        return after;
+      });
     },
 
     /**
-     * Gives an account another password, for one login, and ends its sessions.
-     * Errors: `not_found`, `permission_denied`, `own_account`, `not_local`, `invalid_request` (password).
+     * Sets a one-time password and ends the account's sessions. Errors: `not_found`,
+     * `permission_denied`, `own_account`, `external_account`, `invalid_request` (password).
      */
     async resetPassword(caller: Caller, id: string, password?: string): Promise<UserWithPassword> {
-      const known = await findToWrite(caller, id);
+      const known = await repository.findToAct(caller, id, 'user:write');
       if (caller.session && known.id === caller.actorId) {
-        throw new AppError(
-          'own_account',
-          'Your own password is changed with POST /api/auth/password, which asks for the current one.',
-        );
+        throw new AppError('own_account', 'Change your own password with POST /api/auth/password.');
       }
       if (known.providerId !== LOCAL_PROVIDER)
-        throw new AppError('not_local', 'Its password is the business of the identity provider.');
+        throw new AppError(
+          'external_account',
+          'The identity provider manages the password of this account.',
+        );
       if (password !== undefined) await passwords.check(password, known.username, '/password');
-      const { oneTimePassword, passwordHash } = await chosenOrMadeUp(password);
-      const reset = await access.denying(caller, () =>
-        commit({ ...caller, tenantId: known.tenantId }, async (work) => {
-          const trx = await work.trx();
-          await lockAccess(trx);
-          const now = await access.current(caller, trx);
-          access.mustHave(now, 'user:write', known);
-          await requireAsOwner(now, trx, known);
+      const { oneTimePassword, passwordHash } = await hashOrGenerate(password);
+      const reset = await commitChange(
+        caller,
+        'user:write',
+        known,
+        async (work, currentCaller, trx) => {
+          await assertHoldsOwnersRights(currentCaller, trx, known);
           const user = await User.query(trx).patchAndFetchById(id, {
             passwordHash,
             mustChangePassword: true,
@@ -226,38 +221,39 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
             version: nextVersion(),
           });
           await endSessions(trx, { userId: id, reason: 'password_change', now: work.now });
-          work.audit('user.reset_password', userSubject(user));
-          work.emit('auth.user.updated', userSubject(user), userEvent(user));
+          userRecord.acted(work, 'reset_password', user);
+          userRecord.emit(work, 'auth.user.updated', user);
           return { user, oneTimePassword };
-        }),
+        },
       );
-      // Whoever guessed the old password must not keep the owner out with the new one.
-      await throttle.forgive(localAccount(known.username));
+      // Attempts at the old password must not lock the owner out with the new one.
+      await loginThrottle.reset(localAccountKey(known.username));
       return reset;
     },
 
     /**
-     * Changes the caller's own password; their other sessions end.
-     * Errors: `login_failed` (current password), `invalid_request` (new one), `not_local`, `too_many_requests`.
+     * Changes the caller's own password and ends their other sessions. Errors: `login_failed`
+     * (current password), `invalid_request` (new password), `external_account`,
+     * `too_many_requests`.
      */
     async changeOwnPassword(
       caller: Caller,
       { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
     ): Promise<void> {
-      const sessionId = own(caller);
+      const sessionId = requireSessionId(caller);
       const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
       if (user.providerId !== LOCAL_PROVIDER)
-        throw new AppError('not_local', 'Your password is the business of your identity provider.');
-      const attempt = await throttle.attempt({
-        account: localAccount(user.username),
+        throw new AppError('external_account', 'Your identity provider manages your password.');
+      const attempt = await loginThrottle.attempt({
+        account: localAccountKey(user.username),
         address: caller.address,
       });
       if (!(await passwords.verify(user.passwordHash, currentPassword))) {
-        await audit.denied(
+        await deniedAttempts.record(
           { ...caller, tenantId: user.tenantId },
           'user.change_password',
           { reason: 'wrong password' },
-          { about: user.id },
+          { accountId: user.id },
         );
         throw new AppError('login_failed', 'The current password is wrong.');
       }
@@ -277,7 +273,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
             updatedAt: work.now,
             version: nextVersion(),
           });
-        // A reset that came in between wins.
+        // If the password was reset after it was verified above, the reset wins.
         if (changed === 0) throw new AppError('login_failed', 'The current password is wrong.');
         const ended = await endSessions(trx, {
           userId: user.id,
@@ -285,7 +281,7 @@ export function createUsers({ db, commit, access, ids, passwords, throttle, audi
           reason: 'password_change',
           now: work.now,
         });
-        work.audit('user.change_password', userSubject(user), { after: { sessionsEnded: ended } });
+        userRecord.acted(work, 'change_password', user, { extra: { sessionsEnded: ended } });
       });
     },
   };

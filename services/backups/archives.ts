@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { SchemaNewer, ScratchBusy } from '../../db/backups/scratch.ts';
+import { SchemaTooNew, StagingBusy } from '../../db/backups/staging.ts';
 import type { Backup } from '../../db/models/Backup.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { JobFailure } from '../../domain/jobType.ts';
+import { JobFailure } from '../../domain/jobs/jobType.ts';
 import {
   ArchiveError,
   readArchive,
@@ -16,38 +17,43 @@ import type { Vault } from '../../platform/vault.ts';
 export type Archives = ReturnType<typeof createArchives>;
 export type Stores = Readonly<Partial<Record<StoreKind, ArchiveStore>>>;
 
-/** Names where a key belongs: in another archive it does not open. */
-const contextOf = (backupId: string) => `backup:${backupId}`;
+/** Binds a sealed key to its archive: it cannot be opened for another one. */
+const keyContext = (backupId: string) => `backup:${backupId}`;
 
-/** Opens the key of an archive with the master keys. */
+/**
+ * Opens the sealed keys of archives with the master keys. Errors: `ArchiveError` with
+ * `master_key_missing` or `archive_damaged`.
+ */
 export const unsealWith =
   (vault: Vault): Unseal =>
   ({ backupId, key }) => {
     const name = JSON.stringify(key.id.slice(0, 32));
     let opened: string;
     try {
-      opened = vault.open(key.sealed, contextOf(backupId));
+      opened = vault.open(key.sealed, keyContext(backupId));
     } catch (error) {
       if (error instanceof AppError)
         throw new ArchiveError(
           'master_key_missing',
-          `The archive is sealed under the master key ${name}, which HOLDFAST_MASTER_KEYS (of the embedded stack: master.key) does not have.`,
+          `The archive is encrypted with the master key ${name}, which is not in ` +
+            'HOLDFAST_MASTER_KEYS (for the embedded stack: master.key).',
         );
       throw new ArchiveError(
         'master_key_missing',
-        `The master key ${name} that is here does not open the archive: it is another key of this name than the one that sealed it, or the head of the archive is damaged.`,
+        `The configured master key ${name} does not open the archive: it is another key of this ` +
+          'name, or the header of the archive is damaged.',
       );
     }
     const bytes = Buffer.from(opened, 'base64');
     if (bytes.length !== 32)
       throw new ArchiveError(
         'archive_damaged',
-        'The archive is damaged: its key has another length.',
+        'The archive is damaged: its key has the wrong length.',
       );
     return bytes;
   };
 
-/** Where archives are, and how they are sealed. */
+/** The archives in the configured stores. `current` is the store of new archives. */
 export function createArchives({
   stores,
   current,
@@ -59,52 +65,52 @@ export function createArchives({
 }) {
   const unseal = unsealWith(vault);
 
-  /** The store of an archive. Error: `StoreError` where it is not configured any more. */
+  /** The store of an archive. Error: `StoreError` when it is not configured. */
   function storeOf({ store }: Pick<Backup, 'store'>): ArchiveStore {
-    const found = stores[store];
-    if (!found)
+    const configured = stores[store];
+    if (!configured)
       throw new StoreError(
         'store_refused',
-        `This process is not told where the ${store} store is.`,
+        `The ${store} store is not configured in this process.`,
         false,
       );
-    return found;
+    return configured;
   }
 
   return {
     storeOf,
 
-    /** Where new archives go. Errors: `not_supported`, `master_key_missing`. */
-    target(): StoreKind {
+    /** The store of new archives. Errors: `not_supported`, `master_key_missing`. */
+    targetStore(): StoreKind {
       if (current === undefined)
         throw new AppError(
           'not_supported',
-          'There is no place for backups: set HOLDFAST_BACKUP_DIR or HOLDFAST_BACKUP_S3_BUCKET.',
+          'No archive store is configured: set HOLDFAST_BACKUP_DIR or HOLDFAST_BACKUP_S3_BUCKET.',
         );
-      if (vault.currentId() === undefined)
+      if (vault.currentKeyId() === undefined)
         throw new AppError(
           'master_key_missing',
-          'HOLDFAST_MASTER_KEYS is not set, so no archive can be sealed.',
+          'HOLDFAST_MASTER_KEYS is not set; archives cannot be encrypted.',
         );
       return current;
     },
 
-    /** Every store that is configured. */
-    all: (): ArchiveStore[] => Object.values(stores),
+    /** All configured stores. */
+    listStores: (): ArchiveStore[] => Object.values(stores),
 
-    /** A new key for one archive, and how the archive carries it. */
-    newKey(backupId: string): { key: Buffer; carried: ArchiveHeader['key'] } {
+    /** A new key for one archive, and the sealed key that its header stores. */
+    newKey(backupId: string): { key: Buffer; sealedKey: ArchiveHeader['key'] } {
       const key = randomBytes(32);
       return {
         key,
-        carried: {
-          id: vault.currentId() ?? '',
-          sealed: vault.seal(key.toString('base64'), contextOf(backupId)),
+        sealedKey: {
+          id: assertDefined(vault.currentKeyId(), 'vault.currentKeyId'),
+          sealed: vault.seal(key.toString('base64'), keyContext(backupId)),
         },
       };
     },
 
-    /** Reads an archive from its first byte to its last. Errors: `StoreError`, `ArchiveError`. */
+    /** Reads and verifies an archive. Errors: `StoreError`, `ArchiveError`. */
     read: (backup: Pick<Backup, 'store' | 'archive'>): AsyncGenerator<ArchivePart> =>
       readArchive(storeOf(backup).read(backup.archive), unseal),
 
@@ -112,16 +118,16 @@ export function createArchives({
   };
 }
 
-/** The failure of a step that reads or writes an archive, as its job tells it; other errors as they are. */
+/** Translates errors of reading or writing an archive to failures of the job. */
 export function asJobFailure(error: unknown): unknown {
   if (error instanceof StoreError)
     return new JobFailure(error.code, error.message, { retryable: error.transient });
   if (error instanceof ArchiveError)
     return new JobFailure(error.code, error.message, { retryable: false });
-  if (error instanceof ScratchBusy)
+  if (error instanceof StagingBusy)
     return new JobFailure('busy', error.message, { retryAfterMs: 5_000 });
-  if (error instanceof SchemaNewer)
-    return new JobFailure('schema_newer', error.message, { retryable: false });
+  if (error instanceof SchemaTooNew)
+    return new JobFailure('schema_too_new', error.message, { retryable: false });
   if (error instanceof AppError)
     return new JobFailure(error.code, error.message, { retryable: false });
   return error;

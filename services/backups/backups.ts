@@ -1,224 +1,166 @@
-import type { TransactionOrKnex } from 'objection';
-import { askIn } from '../../db/backups/differences.ts';
-import { referredSections } from '../../db/backups/catalog.ts';
-import { backupLogs, type BackupLog } from '../../db/backups/logs.ts';
-import type { Changes } from '../../db/core/notifications.ts';
-import type { Commit, Work } from '../../db/commit.ts';
-import { keysetPage, whereGiven, type Page, type PageRequest } from '../../db/core/keyset.ts';
+import { findReferencedSections, tablesOf } from '../../db/backups/catalog.ts';
+import { findBackupLogs, type BackupLog } from '../../db/backups/logs.ts';
+import { findJobUsingArchive, findLastRun } from '../../db/backups/restoreRuns.ts';
+import { queryIn } from '../../db/backups/sql.ts';
+import type { Commit, Work } from '../../db/core/commit.ts';
+import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { Backup, RestoreRun } from '../../db/models/Backup.ts';
+import type { Notifications } from '../../db/core/notifications.ts';
+import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { Backup } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
-import { whereInScope } from '../../db/core/scopeSql.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import {
   BACKUP_JOB,
   DEFAULT_ENGINE,
-  isSection,
-  sectionsAt,
+  isInProgress,
   type BackupEngine,
   type BackupMode,
   type BackupStatus,
-  type Keep,
-  type LoadPurpose,
   type Section,
-} from '../../domain/backups.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, checkVersion, invalidField, notFound } from '../../domain/shared/errors.ts';
+} from '../../domain/backups/backups.ts';
+import type { BackupData, RestoreRunData } from '../../domain/backups/records.ts';
+import type { RetentionPolicy } from '../../domain/backups/retention.ts';
+import { removeBackupTask } from '../../domain/dispatch/tasks.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
-import type { Permission } from '../../domain/access/permissions.ts';
-import { PLATFORM } from '../../domain/access/scope.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { archiveName } from '../../platform/stores/store.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
-import { removeBackup, type DispatchTask } from '../../temporal/contracts.ts';
-import type { Access } from '../access.ts';
-import type { JobStarts } from '../jobStarts.ts';
-import { jobEnded } from '../jobs/jobAudit.ts';
+import { archiveName } from '../../platform/stores/store.ts';
+import type { Access } from '../access/access.ts';
+import type { JobFactory } from '../jobs/createJob.ts';
+import { jobFinishedTopic } from '../jobs/jobAudit.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { createWaitForEnd, type WaitLimits } from '../waitForEnd.ts';
+import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
 import type { Archives } from './archives.ts';
-import { backupEvent, backupSubject, backupView, removed } from './trail.ts';
+import { archiveRemovedTopic, backupRecord } from './backupAudit.ts';
+import { EMPTY_BACKUP } from './newBackup.ts';
+import { selectSections } from './selectSections.ts';
 
 export type Backups = ReturnType<typeof createBackups>;
 
-export type BackupRequest = {
+/** What a backup request asks for. */
+export type BackupOptions = {
   mode?: BackupMode;
   sections?: readonly string[];
   engine?: BackupEngine;
   label?: string;
-  keep?: Keep;
+  retention?: RetentionPolicy;
 };
-export type BackupFilter = { status?: BackupStatus; label?: string; tenantId?: string };
+type BackupFilter = { status?: BackupStatus; label?: string; tenantId?: string };
 
-type Look = RestoreRun & { jobError: JobError | null };
+/** The sections of a backup: requested, and included because those refer to them. */
+type Selection = { sections: Section[]; includes: Section[] };
 
-/** A backup with the last look at what restoring it would do, and what was wrong with its archive when it was last read. */
-export type BackupWithLook = { backup: Backup; look: Look | null; unreadable: JobError | null };
+/**
+ * A backup with its last validation or restore, and the error of its last load if the archive could
+ * not be read.
+ */
+export type BackupDetail = {
+  backup: BackupData;
+  lastValidation: (RestoreRunData & { jobError: JobError | null }) | null;
+  archiveError: JobError | null;
+};
 
 type Deps = {
-  changes: Changes;
-  clock: Clock;
+  notifications: Notifications;
   db: Knex;
-  commit: Commit<DispatchTask>;
+  commit: Commit;
   access: Access;
   ids: Ids;
   archives: Archives;
-  starts: JobStarts;
-  jobTypes: () => JobTypes;
+  jobFactory: JobFactory;
+  jobTypes: JobTypes;
 };
 
-/** A removal takes moments, where its store is there. */
+/** How long a request to delete waits until the archive is removed. */
 const REMOVAL_WAIT_MS = 3_000;
 
-/** Errors of reading an archive that stay until somebody does something about it. */
-const UNREADABLE: ReadonlySet<string> = new Set([
+/** Errors after which an archive is not restorable until it has been loaded successfully. */
+const PERMANENT_ARCHIVE_ERRORS: ReadonlySet<string> = new Set([
   'archive_damaged',
-  'archive_cut_off',
+  'archive_truncated',
   'archive_missing',
   'not_an_archive',
-  'not_proven',
-  'format_newer',
-  'schema_newer',
+  'test_restore_failed',
+  'format_too_new',
+  'schema_too_new',
   'master_key_missing',
 ]);
 
-/** How many lines the list of backups comes with. */
+/** The number of log lines in the list of backups. */
 const LIST_LOG_LINES = 50;
 
-/** What callers do with backups. What their runs do is in `backupSteps.ts`. */
+/** The operations on backups that callers request. The steps of a run are in `backupRun.ts`. */
 export function createBackups({
   db,
   commit,
   access,
   ids,
   archives,
-  starts,
+  jobFactory,
   jobTypes,
-  changes,
-  clock,
+  notifications,
 }: Deps) {
-  const waitForEnd = createWaitForEnd({ changes, clock });
+  const waitForEnd = createWaitForEnd({ notifications });
 
-  const visible = (caller: Caller) => {
-    const query = Backup.query(db).whereNotIn('status', ['deleting', 'deleted']);
-    whereInScope(query, access.scope(caller, 'backup:read'));
-    return query;
-  };
+  const repository = scopedRepository<Backup>(Backup, {
+    db,
+    commit,
+    access,
+    kind: 'backup',
+    readPermission: 'backup:read',
+  });
 
-  async function find(caller: Caller, id: string): Promise<Backup> {
-    const backup = await visible(caller).findById(id);
-    if (!backup) throw notFound('backup', id);
-    return backup;
-  }
+  /** A backup that the caller may read. Error: `not_found`. */
+  const find = async (caller: Caller, id: string): Promise<Backup> =>
+    assertNotDeleted(await repository.find(caller, id));
 
-  /** A backup that the caller sees, to be acted on with another permission held where it stands. */
+  /**
+   * A backup that the caller may read, if the caller also holds `permission` at its tenant. Errors:
+   * `not_found`, `permission_denied`.
+   */
   async function findToAct(caller: Caller, id: string, permission: Permission): Promise<Backup> {
-    const backup = await find(caller, id);
-    await access.require(caller, permission, backup);
-    return backup;
+    await find(caller, id);
+    return repository.findToAct(caller, id, permission);
   }
 
-  /** The sections of a request. Errors: `invalid_request`, `permission_denied` for those of the installation alone. */
-  async function chosen(
-    caller: Caller,
-    { mode = 'full', sections = [] }: BackupRequest,
-  ): Promise<Section[]> {
-    const all = sectionsAt(caller.tenantId);
-    const known = sections.filter(isSection);
-    if (known.length < sections.length)
-      throw invalidField('body', '/sections', 'unknown_section', `must be among ${all.join(', ')}`);
-    if (known.some((section) => !all.includes(section))) {
-      await access.require(caller, 'backup:write', { tenantId: PLATFORM });
-      throw invalidField(
-        'body',
-        '/sections',
-        'not_of_tenants',
-        `of a tenant must be among ${all.join(', ')}`,
-      );
-    }
-    if (mode === 'partial' && known.length === 0)
-      throw invalidField(
-        'body',
-        '/sections',
-        'required',
-        'must name at least one for the mode partial',
-      );
-    if (mode === 'full' && known.length > 0 && all.some((section) => !known.includes(section))) {
-      throw invalidField(
-        'body',
-        '/sections',
-        'not_full',
-        'must be left out for the mode full; name some with the mode partial',
-      );
-    }
-    return mode === 'full' ? all : all.filter((section) => known.includes(section));
+  async function select(caller: Caller, request: BackupOptions): Promise<Selection> {
+    const sections = await selectSections(access, caller, request);
+    const includes = await findReferencedSections(queryIn(db), caller.tenantId, sections);
+    return { sections, includes };
   }
 
-  /** Adds a backup and what is told of it to a commit. */
+  /** Adds a new backup with its audit entry and event to a commit. */
   function insert(
-    work: Work<DispatchTask>,
+    work: Work,
     caller: Caller,
-    request: BackupRequest,
-    from: { sections: Section[]; includes: Section[]; jobId: string | null },
+    request: BackupOptions,
+    { sections, includes, jobId }: Selection & { jobId: string | null },
   ): Backup {
     const id = ids.next('bkp');
     const backup = work.insert(Backup, {
+      ...EMPTY_BACKUP,
       id,
       tenantId: caller.tenantId,
       mode: request.mode ?? 'full',
-      sections: from.sections,
-      includes: from.includes,
+      sections,
+      includes,
       engine: request.engine ?? DEFAULT_ENGINE,
       label: request.label ?? '',
-      keep: request.keep ?? {},
+      retention: request.retention ?? {},
       status: 'queued',
-      jobId: from.jobId,
-      store: archives.target(),
+      jobId,
+      store: archives.targetStore(),
       archive: archiveName(id),
-      pending: null,
-      sizeBytes: null,
-      rows: null,
-      manifest: null,
-      schemaVersion: null,
-      appVersion: null,
-      snapshotAt: null,
-      verifiedAt: null,
-      provenAt: null,
-      error: null,
       createdBy: caller.actorId,
       createdAt: work.now,
       updatedAt: work.now,
-      finishedAt: null,
-      deletedAt: null,
       checkAt: work.now,
-      version: 1,
     });
-    work.audit('backup.create', backupSubject(backup), {
-      after: { ...backupView(backup), jobId: from.jobId },
-    });
-    work.emit('backup.created', backupSubject(backup), backupEvent(backup));
+    backupRecord.created(work, backup, { extra: { jobId } });
     return backup;
-  }
-
-  async function parts(
-    caller: Caller,
-    request: BackupRequest,
-  ): Promise<{ sections: Section[]; includes: Section[] }> {
-    const sections = await chosen(caller, request);
-    return { sections, includes: await referredSections(askIn(db), caller.tenantId, sections) };
-  }
-
-  /** The last run that loaded a backup's archive, or tried to. A proof alone reports nothing of what a restore would do. */
-  async function lastRun(backupId: string, purposes: readonly LoadPurpose[]): Promise<Look | null> {
-    const run = await RestoreRun.query(db)
-      .alias('r')
-      .join('jobs AS j', 'j.id', 'r.job_id')
-      .select('r.*', 'j.error AS jobError')
-      .where({ 'r.backup_id': backupId })
-      .whereIn('r.purpose', [...purposes])
-      .whereRaw(`(r.report IS NOT NULL OR j.status IN ('succeeded', 'failed'))`)
-      .orderBy('r.job_id', 'desc')
-      .first();
-    return (run as Look | undefined) ?? null;
   }
 
   return {
@@ -226,140 +168,150 @@ export function createBackups({
     findToAct,
     insert,
 
-    /** True when a backup at a tenant is shown to the caller. */
+    /** True when the caller may read backups of a tenant. */
     mayRead: (caller: Caller, tenantId: string): boolean =>
       access.holds(caller.rights, 'backup:read', { tenantId }),
 
-    /** Waits for the end of a backup that was just begun. */
-    async waitFor({ id, jobId }: Backup, limits: WaitLimits): Promise<void> {
-      const read = async () =>
-        isFinal(
-          (
-            await Job.query(db)
-              .findById(jobId ?? '')
-              .select('status')
-          )?.status ?? 'failed',
-        );
+    /** Waits until the job of a backup has ended, or until the limits are reached. */
+    async waitFor(backup: Pick<BackupData, 'jobId'>, limits: WaitLimits): Promise<void> {
+      const jobId = assertDefined(backup.jobId, 'backup.jobId');
+      const read = async () => {
+        const job = await Job.query(db).findById(jobId).select('status');
+        return job === undefined || isFinal(job.status);
+      };
       await waitForEnd(
-        { topic: jobEnded(jobId ?? id), read, isEnd: (ended) => ended, hasEnded: read },
+        {
+          topic: jobFinishedTopic(jobId),
+          read,
+          isFinished: (hasEnded) => hasEnded,
+          hasEnded: read,
+        },
         limits,
       );
     },
 
-    /** Waits a moment for the archive of a deleted backup to be gone; it will be, whether or not this sees it. */
+    /** Waits up to 3 seconds until the archive of a deleted backup is removed. */
     async waitForRemoval(id: string, signal: AbortSignal): Promise<void> {
       const read = async () =>
         (await Backup.query(db).findById(id).select('status'))?.status === 'deleted';
       await waitForEnd(
-        { topic: removed(id), read, isEnd: (gone) => gone, hasEnded: read },
+        {
+          topic: archiveRemovedTopic(id),
+          read,
+          isFinished: (isRemoved) => isRemoved,
+          hasEnded: read,
+        },
         { waitMs: REMOVAL_WAIT_MS, signal },
       );
     },
 
-    /** Errors: `not_found`. */
-    async read(caller: Caller, id: string): Promise<BackupWithLook> {
+    /** Error: `not_found`. */
+    async read(caller: Caller, id: string): Promise<BackupDetail> {
       const backup = await find(caller, id);
-      const last = await lastRun(id, ['validate', 'restore', 'verify']);
-      const look = last?.purpose === 'verify' ? await lastRun(id, ['validate', 'restore']) : last;
-      return {
-        backup,
-        look,
-        unreadable: last?.jobError && UNREADABLE.has(last.jobError.code) ? last.jobError : null,
-      };
+      const lastLoad = await findLastRun(db, id, ['validate', 'restore', 'verify']);
+      // A test restore has no report.
+      const lastValidation =
+        lastLoad?.purpose === 'verify'
+          ? await findLastRun(db, id, ['validate', 'restore'])
+          : lastLoad;
+      const error = lastLoad?.jobError ?? null;
+      const archiveError = error && PERMANENT_ARCHIVE_ERRORS.has(error.code) ? error : null;
+      return { backup, lastValidation, archiveError };
     },
 
-    /** Backups inside the caller's scope, newest first. */
-    list(
+    /** The backups that the caller may read, newest first. */
+    list: (
       caller: Caller,
       { status, label, tenantId }: BackupFilter,
       page: PageRequest,
-    ): Promise<Page<Backup>> {
-      const query = visible(caller);
-      whereGiven(query, { status, label, tenant_id: tenantId });
-      return keysetPage(query, page);
-    },
+    ): Promise<KeysetPage<BackupData>> =>
+      repository.list(caller, page, (query) => {
+        void query.whereNotIn('status', ['deleting', 'deleted']);
+        whereDefined(query, { status, label, tenant_id: tenantId });
+      }),
 
-    /** The last lines that jobs of backups have logged, newest first, where the caller may see backups. */
+    /** The last log lines of backup jobs that the caller may read, newest first. */
     logs: (caller: Caller): Promise<BackupLog[]> =>
-      backupLogs(db, access.scope(caller, 'backup:read'), LIST_LOG_LINES),
+      findBackupLogs(db, access.scope(caller, 'backup:read'), LIST_LOG_LINES),
 
-    /** True when a backup can be made here. */
-    canRun: (): boolean => {
+    /** The names of the tables of a section. */
+    tablesOf: (section: Section): string[] => tablesOf([section]).map(({ name }) => name),
+
+    /** True when a store and a master key are configured. */
+    canCreate: (): boolean => {
       try {
-        return archives.target() !== undefined;
+        return archives.targetStore() !== undefined;
       } catch {
         return false;
       }
     },
 
     /**
-     * Begins a backup at the caller's tenant: at the platform of everything, elsewhere of the tenant's records. Errors:
-     * `invalid_request`, `permission_denied`, `not_supported` without a store, `master_key_missing`.
+     * Starts a backup of the caller's tenant; at the platform, of the installation. Errors:
+     * `invalid_request`, `permission_denied`, `not_supported` without a store,
+     * `master_key_missing`.
      */
-    async create(caller: Caller, request: BackupRequest): Promise<{ backup: Backup; job: Job }> {
+    async create(caller: Caller, request: BackupOptions): Promise<BackupData> {
       await access.require(caller, 'backup:write', caller);
-      const from = await parts(caller, request);
-      archives.target();
+      const selection = await select(caller, request);
+      archives.targetStore();
       return commit(caller, (work) => {
-        const backup = insert(work, caller, request, { ...from, jobId: null });
-        const job = starts.add(
+        const backup = insert(work, caller, request, { ...selection, jobId: null });
+        const job = jobFactory.create(
           work,
-          jobTypes().get(BACKUP_JOB),
+          jobTypes.get(BACKUP_JOB),
           { type: BACKUP_JOB, payload: { ...request } },
           caller,
         );
         backup.jobId = job.id;
-        return { backup, job };
+        work.result(backup.id);
+        return backup;
       });
     },
 
-    /** The backup of a job that was made without one: by a schedule, a request or directly. Done twice it is the same as once. */
-    async ofJob(caller: Caller, jobId: string, request: BackupRequest): Promise<Backup> {
-      const known = await Backup.query(db).findOne({ job_id: jobId });
-      if (known) return known;
+    /**
+     * The backup of a job. A job that a schedule, an approval or a caller has created directly has
+     * none before it starts. Repeating the call returns the same backup.
+     */
+    async findOrCreateForJob(
+      caller: Caller,
+      jobId: string,
+      request: BackupOptions,
+    ): Promise<Backup> {
+      const existing = await Backup.query(db).findOne({ job_id: jobId });
+      if (existing) return existing;
       await access.require(caller, 'backup:write', caller);
-      const from = await parts(caller, request);
-      return commit(caller, (work) => insert(work, caller, request, { ...from, jobId }));
+      const selection = await select(caller, request);
+      return commit(caller, (work) => insert(work, caller, request, { ...selection, jobId }));
     },
 
     /**
-     * Deletes a backup: nobody sees it any more, and a workflow removes its archive. Errors: `not_found`,
-     * `permission_denied`, `backup_busy` while it is made or loaded, `version_stale`.
+     * Deletes a backup; a workflow removes its archive. Errors: `not_found`, `permission_denied`,
+     * `backup_busy` while a job makes or loads it, `version_conflict`.
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
-      const { tenantId } = await findToAct(caller, id, 'backup:write');
-      await commit({ ...caller, tenantId }, async (work) => {
-        const trx = await work.trx();
-        const backup = await Backup.query(trx).findById(id).forUpdate().throwIfNotFound();
-        if (['deleting', 'deleted'].includes(backup.status)) throw notFound('backup', id);
-        checkVersion(backup, expectedVersion);
-        if (backup.status === 'queued' || backup.status === 'running')
-          throw new AppError(
-            'backup_busy',
-            'The backup is still being made; cancel its job first.',
-          );
-        const reader = await readerOf(trx, id);
-        if (reader) throw new AppError('backup_busy', `The job ${reader} needs the archive.`);
+      const known = await findToAct(caller, id, 'backup:write');
+      await repository.commitLocked(caller, known, expectedVersion, async (work, backup, trx) => {
+        assertNotDeleted(backup);
+        if (isInProgress(backup))
+          throw new AppError('backup_busy', 'The backup is in progress; cancel its job first.');
+        const usedBy = await findJobUsingArchive(trx, id);
+        if (usedBy) throw new AppError('backup_busy', `The job ${usedBy} needs the archive.`);
         await markDeleting(work, backup);
       });
     },
   };
 }
 
-/** The job that loads an archive, or may need it as what was there before. */
-export async function readerOf(trx: TransactionOrKnex, id: string): Promise<string | null> {
-  const run = await RestoreRun.query(trx)
-    .where((either) => either.where({ backup_id: id }).orWhere({ safety_backup_id: id }))
-    .whereIn('job_id', (jobs) =>
-      jobs.from('jobs').select('id').whereIn('status', ['queued', 'running']),
-    )
-    .first();
-  return run?.jobId ?? null;
+/** Returns the backup unless it is deleted. Error: `not_found`. */
+function assertNotDeleted(backup: Backup): Backup {
+  if (['deleting', 'deleted'].includes(backup.status)) throw notFound('backup', backup.id);
+  return backup;
 }
 
-/** Adds to a commit that a backup, whose row is locked, is deleted: its archive is removed by a workflow. */
+/** Adds to a commit that a backup is deleted. Its row must be locked. */
 export async function markDeleting(
-  work: Work<DispatchTask>,
+  work: Work,
   backup: Backup,
   reason: string | null = null,
 ): Promise<void> {
@@ -371,9 +323,9 @@ export async function markDeleting(
       checkAt: work.now,
       version: backup.version + 1,
     });
-  work.audit('backup.delete', backupSubject(backup), {
-    before: backupView(backup),
-    ...(reason !== null && { after: { reason } }),
+  backupRecord.acted(work, 'delete', backup, {
+    before: backup,
+    ...(reason !== null && { extra: { reason } }),
   });
-  work.dispatch(removeBackup(backup));
+  work.dispatch(removeBackupTask(backup));
 }

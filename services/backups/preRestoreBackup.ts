@@ -1,20 +1,21 @@
-import type { Commit } from '../../db/commit.ts';
+import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
-import { SAFETY_KEEP, SAFETY_LABEL, sectionsAt } from '../../domain/backups.ts';
 import {
-  backupWorkflowId,
-  type DispatchTask,
-  type RunAttributes,
-} from '../../temporal/contracts.ts';
-import type { StepTools } from '../jobSteps.ts';
+  PRE_RESTORE_RETENTION,
+  PRE_RESTORE_LABEL,
+  sectionsForTenant,
+} from '../../domain/backups/backups.ts';
+import type { RunAttributes } from '../../domain/dispatch/tasks.ts';
+import { backupWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import type { StepTools } from '../jobs/multiStep.ts';
 import type { Backups } from './backups.ts';
-import type { RestorePayload } from './restoreSteps.ts';
+import type { RestorePayload } from './restoreRun.ts';
 
-type Deps = { db: Knex; commit: Commit<DispatchTask>; backups: Pick<Backups, 'insert'> };
+type Deps = { db: Knex; commit: Commit; backups: Pick<Backups, 'insert'> };
 
-/** Another attempt has made it. */
-class Taken extends Error {
+/** Another attempt has created the backup. */
+class AlreadyCreated extends Error {
   readonly backupId: string;
 
   constructor(backupId: string) {
@@ -23,46 +24,44 @@ class Taken extends Error {
   }
 }
 
-export type Safety = ReturnType<typeof createSafety>;
+export type PreRestoreBackup = ReturnType<typeof createPreRestoreBackup>;
 
-/** Makes the record of the backup that is taken before a restore, unless the request says that none is. */
-export function createSafety({ db, commit, backups }: Deps) {
-  return async function safety({
-    jobId,
-    caller,
-    payload,
-    log,
-  }: StepTools): Promise<{
+/**
+ * Creates the record of the backup that is made before a restore, once. Returns null when the
+ * request asks for none.
+ */
+export function createPreRestoreBackup({ db, commit, backups }: Deps) {
+  return async function preRestoreBackup({ jobId, caller, payload, log }: StepTools): Promise<{
     backupId: string;
     workflowId: string;
     attributes: RunAttributes;
   } | null> {
-    if ((payload as RestorePayload).safetyBackup === false) return null;
+    if ((payload as RestorePayload).preRestoreBackup === false) return null;
     const run = await RestoreRun.query(db).findById(jobId).throwIfNotFound();
     const { tenantId } = await Backup.query(db).findById(run.backupId).throwIfNotFound();
     const backupId =
-      run.safetyBackupId ??
+      run.preRestoreBackupId ??
       (await commit({ ...caller, tenantId }, async (work) => {
         const locked = await RestoreRun.query(await work.trx())
           .findById(jobId)
           .forUpdate()
           .throwIfNotFound();
-        if (locked.safetyBackupId !== null) throw new Taken(locked.safetyBackupId);
-        const made = backups.insert(
+        if (locked.preRestoreBackupId !== null) throw new AlreadyCreated(locked.preRestoreBackupId);
+        const backup = backups.insert(
           work,
           { ...caller, tenantId },
-          { label: SAFETY_LABEL, keep: SAFETY_KEEP },
-          { sections: sectionsAt(tenantId), includes: [], jobId: null },
+          { label: PRE_RESTORE_LABEL, retention: PRE_RESTORE_RETENTION },
+          { sections: sectionsForTenant(tenantId), includes: [], jobId: null },
         );
         await RestoreRun.query(await work.trx())
           .findById(locked.jobId)
-          .patch({ safetyBackupId: made.id });
-        return made.id;
+          .patch({ preRestoreBackupId: backup.id });
+        return backup.id;
       }).catch((error: unknown) => {
-        if (error instanceof Taken) return error.backupId;
+        if (error instanceof AlreadyCreated) return error.backupId;
         throw error;
       }));
-    log('info', `What is here now is backed up as ${backupId}`);
+    log('info', `The current records are backed up as ${backupId}`);
     return {
       backupId,
       workflowId: backupWorkflowId(backupId),

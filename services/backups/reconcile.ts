@@ -1,134 +1,136 @@
-import { scratchJobs, dropScratch, scratchOf } from '../../db/backups/scratch.ts';
+import { findStagedJobs, dropStaging, stagingSchema } from '../../db/backups/staging.ts';
 import {
-  endedJob,
-  goingArchives,
-  openRestores,
-  takeUnsettledBackups,
+  findJobEnd,
+  findArchivesInProgress,
+  unfinishedRestores,
+  claimUnfinishedBackups,
 } from '../../db/backups/unfinished.ts';
-import type { Commit } from '../../db/commit.ts';
+import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Backup } from '../../db/models/Backup.ts';
+import { isInProgress } from '../../domain/backups/backups.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import {
-  backupWorkflowId,
-  removalWorkflowId,
-  removeBackup,
-  type DispatchTask,
-  type InspectWorkflow,
-} from '../../temporal/contracts.ts';
-import { inRounds } from '../inRounds.ts';
-import { inTurns } from '../inTurns.ts';
+import { removeBackupTask, type DescribeWorkflow } from '../../domain/dispatch/tasks.ts';
+import { backupWorkflowId, removalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { reconcileInBatches } from '../shared/reconcileInBatches.ts';
+import { mapConcurrently } from '../shared/mapConcurrently.ts';
 import type { Archives } from './archives.ts';
-import type { BackupEnds } from './backupEnds.ts';
-import type { RestoreEnds } from './restoreCompletion.ts';
-import { backupSubject } from './trail.ts';
+import type { BackupCompletion } from './backupCompletion.ts';
+import type { RestoreCompletion } from './restoreCompletion.ts';
+import { backupRecord } from './backupAudit.ts';
 
 export type BackupReconcile = ReturnType<typeof createBackupReconcile>;
 
 type Deps = {
   archives: Archives;
   db: Knex;
-  commit: Commit<DispatchTask>;
-  clock: Clock;
+  commit: Commit;
   log: Log;
-  inspect: InspectWorkflow;
-  ends: BackupEnds;
-  restoreEnds: RestoreEnds;
-  /** How long what begins is left alone. */
+  describeWorkflow: DescribeWorkflow;
+  backupCompletion: BackupCompletion;
+  restoreCompletion: RestoreCompletion;
+  /** Backups are checked when they have not changed for this time. */
   graceMs: number;
 };
 
 /**
- * Finds backups whose run is gone or closed, archives that are to be removed, and what was loaded for jobs that have ended, so that no
- * archive is without its record, no record waits for ever, and nothing that was loaded stays.
+ * Repairs what killed processes leave behind: backups whose workflow is missing or closed, archives
+ * of deleted backups, unfinished uploads, staging schemas and restores without an outcome.
  */
 export function createBackupReconcile({
   db,
   commit,
-  clock,
   log,
-  inspect,
+  describeWorkflow,
   archives,
-  ends,
-  restoreEnds,
+  backupCompletion,
+  restoreCompletion,
   graceMs,
 }: Deps) {
-  const isGoing = (backup: Backup) => backup.status === 'queued' || backup.status === 'running';
   const workflowIdOf = (backup: Backup) =>
-    isGoing(backup) ? backupWorkflowId(backup.id) : removalWorkflowId(backup.id);
+    isInProgress(backup) ? backupWorkflowId(backup.id) : removalWorkflowId(backup.id);
 
-  /** A backup that is made below a job; that ends first. */
-  async function lookAtGoing(backup: Backup): Promise<boolean> {
-    const state = await inspect(backupWorkflowId(backup.id));
+  /** Fails a backup whose workflow has ended, once its job has ended. Returns true if it did. */
+  async function reconcileInProgress(backup: Backup): Promise<boolean> {
+    const state = await describeWorkflow(backupWorkflowId(backup.id));
     if (state.found && state.status === 'running') return false;
-    const ended = await endedJob(db, backup.id);
+    const ended = await findJobEnd(db, backup.id);
     if (!state.found && ended === null) return false;
     log.warn(
       { backupId: backup.id, status: backup.status, workflow: state },
-      'ending a backup whose run is gone',
+      'failing a backup whose workflow is missing or closed',
     );
-    await ends.fail(backup.id, ended?.code ?? (state.found ? 'workflow_closed' : 'workflow_lost'));
+    await backupCompletion.fail(
+      backup.id,
+      ended?.code ?? (state.found ? 'workflow_closed' : 'workflow_lost'),
+    );
     return true;
   }
 
-  async function lookAtRemoval(backup: Backup): Promise<boolean> {
-    const state = await inspect(removalWorkflowId(backup.id));
+  /** Removes the archive of a deleted backup, or starts the workflow again that removes it. */
+  async function reconcileRemoval(backup: Backup): Promise<boolean> {
+    const state = await describeWorkflow(removalWorkflowId(backup.id));
     if (state.found && state.status === 'running') return false;
-    if (state.found) await ends.remove(backup.id);
+    if (state.found) await backupCompletion.remove(backup.id);
     else {
       await commit(systemCaller(backup.tenantId, 'reconcile'), (work) => {
-        work.audit('backup.redispatch', backupSubject(backup));
-        work.dispatch(removeBackup(backup));
+        backupRecord.acted(work, 'redispatch', backup);
+        work.dispatch(removeBackupTask(backup));
       });
     }
     return true;
   }
 
-  /** What was begun in a store, by processes that were killed, for backups that are not being made. */
-  async function clear(store: ArchiveStore): Promise<void> {
-    const begun = await store.unfinished();
-    const going = new Set(begun.length === 0 ? [] : await goingArchives(db, begun));
-    for (const name of begun) if (!going.has(name)) await store.clear(name);
+  /** Aborts uploads for backups that are not in progress. */
+  async function clearUnfinishedUploads(store: ArchiveStore): Promise<void> {
+    const unfinished = await store.listUnfinished();
+    const inProgress = new Set(
+      unfinished.length === 0 ? [] : await findArchivesInProgress(db, unfinished),
+    );
+    for (const name of unfinished) if (!inProgress.has(name)) await store.abortUploads(name);
   }
 
-  async function look(backup: Backup, owed: boolean): Promise<boolean> {
-    if (owed) return false;
-    if (isGoing(backup)) return lookAtGoing(backup);
-    if (backup.status === 'deleting') return lookAtRemoval(backup);
-    return ends.clean(backup.id).then(() => true);
+  async function repair(backup: Backup, hasPendingTask: boolean): Promise<boolean> {
+    if (hasPendingTask) return false;
+    if (isInProgress(backup)) return reconcileInProgress(backup);
+    if (backup.status === 'deleting') return reconcileRemoval(backup);
+    return backupCompletion.removeFailedArchive(backup.id).then(() => true);
   }
 
-  /** One round over everything that is due, until `signal` aborts. Returns how much was put right. */
+  /** Repairs everything that is due, until `signal` aborts. Returns the number of repairs. */
   return async function reconcile(signal: AbortSignal): Promise<number> {
-    const now = clock.now();
-    const settled = await inRounds({ db, log }, signal, {
+    const now = new Date();
+    const reconciled = await reconcileInBatches({ db, log }, signal, {
       name: 'reconciling a backup',
-      look,
+      repair,
       workflowIdOf,
-      take: (limit) =>
-        takeUnsettledBackups(db, { now, before: new Date(now.getTime() - graceMs), limit }),
+      claimBatch: (limit) =>
+        claimUnfinishedBackups(db, { now, before: new Date(now.getTime() - graceMs), limit }),
     });
-    const left = await scratchJobs(db);
-    const dropped = await inTurns(
+    const stagedJobs = await findStagedJobs(db);
+    const dropped = await mapConcurrently(
       log,
       signal,
-      'dropping what was loaded',
-      left.length === 0 ? [] : await openRestores.ended(db, left),
-      (jobId) => dropScratch(db, scratchOf(jobId)).then(() => true),
+      'dropping a staging schema',
+      stagedJobs.length === 0 ? [] : await unfinishedRestores.findEnded(db, stagedJobs),
+      (jobId) => dropStaging(db, stagingSchema(jobId)).then(() => true),
     );
-    await inTurns(log, signal, 'clearing a store', archives.all(), (store) =>
-      clear(store).then(() => true),
-    );
-    const failed = await inTurns(
+    await mapConcurrently(
       log,
       signal,
-      'ending a restore',
-      await openRestores.withoutEnd(db),
-      (jobId) => restoreEnds.fail(jobId, 'workflow_lost').then(() => true),
+      'aborting unfinished uploads',
+      archives.listStores(),
+      (store) => clearUnfinishedUploads(store).then(() => true),
     );
-    return settled + dropped + failed;
+    const failed = await mapConcurrently(
+      log,
+      signal,
+      'failing a restore',
+      await unfinishedRestores.findWithoutOutcome(db),
+      (jobId) => restoreCompletion.fail(jobId, 'workflow_lost').then(() => true),
+    );
+    return reconciled + dropped + failed;
   };
 }

@@ -1,29 +1,30 @@
-import { dropScratch, scratchOf } from '../../db/backups/scratch.ts';
-import { NothingChanged, unlessNothing, type Commit } from '../../db/commit.ts';
+import { dropStaging, stagingSchema } from '../../db/backups/staging.ts';
+import { NoChange, ignoreNoChange, type Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
-import { jobWorkflowId, type DispatchTask } from '../../temporal/contracts.ts';
-import type { StepTools } from '../jobSteps.ts';
-import { told } from './restoreSwap.ts';
-import { backupSubject } from './trail.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import type { StepTools } from '../jobs/multiStep.ts';
+import { restoreEventData } from './applyRestore.ts';
+import { backupRecord } from './backupAudit.ts';
 
-export type RestoreEnds = ReturnType<typeof createRestoreEnds>;
+export type RestoreCompletion = ReturnType<typeof createRestoreCompletion>;
 
-/** How the workflow that loads an archive ends. */
-export function createRestoreEnds({ db, commit }: { db: Knex; commit: Commit<DispatchTask> }) {
-  async function callerAt(jobId: string, { tenantId }: Backup): Promise<Caller> {
+/** The ends of a workflow that loads an archive. Each may be repeated. */
+export function createRestoreCompletion({ db, commit }: { db: Knex; commit: Commit }) {
+  /** The actor of the job, acting at the tenant of the backup. */
+  async function callerForJob(jobId: string, { tenantId }: Backup): Promise<Caller> {
     const { authority } = await Job.query(db).findById(jobId).throwIfNotFound();
     return { ...systemCaller(tenantId, jobWorkflowId(jobId)), actorId: authority.actorId };
   }
 
   return {
-    /** Notes that the archive was loaded, compared with itself and brought up to date. */
-    async prove({ jobId, log }: StepTools): Promise<void> {
+    /** Records a successful test restore. */
+    async recordRestoreTest({ jobId, log }: StepTools): Promise<void> {
       const { backupId } = await RestoreRun.query(db).findById(jobId).throwIfNotFound();
       await commit(
-        await callerAt(jobId, await Backup.query(db).findById(backupId).throwIfNotFound()),
+        await callerForJob(jobId, await Backup.query(db).findById(backupId).throwIfNotFound()),
         async (work) => {
           const trx = await work.trx();
           const backup = await Backup.query(trx).findById(backupId).forUpdate().throwIfNotFound();
@@ -35,45 +36,45 @@ export function createRestoreEnds({ db, commit }: { db: Knex; commit: Commit<Dis
           await Backup.query(trx)
             .findById(backupId)
             .patch({
-              provenAt: work.now,
+              restoreTestedAt: work.now,
               verifiedAt: work.now,
               version: backup.version + 1,
               updatedAt: work.now,
             });
           await RestoreRun.query(trx).findById(jobId).patch({ outcome, doneAt: work.now });
-          work.audit('backup.prove', backupSubject(backup), { after: { jobId, ...outcome } });
+          backupRecord.acted(work, 'test_restore', backup, { extra: { jobId, ...outcome } });
         },
       );
-      log('info', 'The archive was loaded, compared and brought up to date: it can be restored');
+      log('info', 'The archive was loaded completely, compared and migrated: it can be restored');
     },
 
-    /** Tells that a restore came to nothing. */
+    /** Records that a restore has failed, with an error code. */
     async fail(jobId: string, code: string): Promise<void> {
       const run = await RestoreRun.query(db).findById(jobId);
       if (run?.purpose !== 'restore' || run.outcome) return;
       const backup = await Backup.query(db).findById(run.backupId).throwIfNotFound();
-      await commit(await callerAt(jobId, backup), async (work) => {
+      await commit(await callerForJob(jobId, backup), async (work) => {
         const trx = await work.trx();
         const locked = await RestoreRun.query(trx).findById(jobId).forUpdate().throwIfNotFound();
-        if (locked.outcome) throw new NothingChanged();
+        if (locked.outcome) throw new NoChange();
         await RestoreRun.query(trx)
           .findById(jobId)
           .patch({ outcome: { error: code }, doneAt: work.now });
-        work.audit('backup.restore', backupSubject(backup), {
+        work.audit('backup.restore', backupRecord.subject(backup), {
           after: { jobId, error: code },
           outcome: 'failed',
         });
-        work.emit('restore.failed', backupSubject(backup), {
-          ...told(backup, jobId, run, backup.sections),
+        work.emit('restore.failed', backupRecord.subject(backup), {
+          ...restoreEventData(backup, run, backup.sections),
           created: 0,
           changed: 0,
           deleted: 0,
           error: code,
         });
-      }).catch(unlessNothing(undefined));
+      }).catch(ignoreNoChange(undefined));
     },
 
-    /** Forgets what was loaded. */
-    clean: (jobId: string): Promise<void> => dropScratch(db, scratchOf(jobId)),
+    /** Drops the staging schema of a job. */
+    dropStaging: (jobId: string): Promise<void> => dropStaging(db, stagingSchema(jobId)),
   };
 }

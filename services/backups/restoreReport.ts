@@ -1,67 +1,180 @@
 import { createHmac } from 'node:crypto';
-import { findConflicts, type Conflict } from '../../db/backups/conflicts.ts';
+import type { RunQuery } from '../../db/backups/catalog.ts';
+import { findConflicts, type RestoreConflict } from '../../db/backups/conflicts.ts';
 import {
   countDifferences,
-  loaded,
   sampleDifferences,
-  type RestorePlan,
-  type Sample,
-} from '../../db/backups/differences.ts';
+  type DifferenceSample,
+} from '../../db/backups/differenceReport.ts';
+import type { RestorePlan } from '../../db/backups/restorePlan.ts';
+import { countInterruptedJobs, findLockoutRisks } from '../../db/backups/restoreRisks.ts';
 import { TABLES } from '../../db/backups/tables.ts';
-import { quoted, type Ask } from '../../db/backups/catalog.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import {
-  ABOUT_SECTIONS,
   MAX_DIFFERENCES,
   MAX_FINDINGS,
+  SECTION_INFO,
   type RestoreDifference,
   type RestoreFinding,
   type RestoreReport,
   type Section,
   type TableCounts,
-} from '../../domain/backups.ts';
+} from '../../domain/backups/backups.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
-import type { Permission } from '../../domain/access/permissions.ts';
 
-const CONFLICTS: Readonly<Record<Conflict['code'], (conflict: Conflict) => string>> = {
-  still_referred: ({ table, key, other }) =>
-    `${table} ${key} refers to ${other}, which the restore would delete; restore its section too, or change it`,
+const CONFLICT_MESSAGES: Readonly<
+  Record<RestoreConflict['code'], (conflict: RestoreConflict) => string>
+> = {
+  still_referenced: ({ table, key, other }) =>
+    `${table} ${key} refers to ${other}, which the restore would delete; ` +
+    'restore its section too, or change it',
   missing_reference: ({ table, key, other }) =>
-    `${table} ${key} refers to ${other}, which is neither here nor in the archive`,
-  elsewhere: ({ table, key }) => `${table} ${key} belongs to another tenant now`,
+    `${table} ${key} refers to ${other}, which is neither in the database nor in the archive`,
+  owned_by_other_tenant: ({ table, key }) => `${table} ${key} belongs to another tenant now`,
 };
 
 const finding = (
   code: string,
   message: string,
-  more: Partial<RestoreFinding> = {},
-): RestoreFinding => ({ code, message, section: null, table: null, key: null, ...more });
+  details: Partial<RestoreFinding> = {},
+): RestoreFinding => ({ code, message, section: null, table: null, key: null, ...details });
 
-/** The columns in which a record differs; values of hidden ones are left out. */
-function difference(
-  section: Section,
-  table: string,
-  { key, change, then, now, hiddenDiffer }: Sample,
-): RestoreDifference {
-  const fields = Object.keys(then).map((field) => ({
-    field,
-    now: change === 'created' ? null : (now[field] ?? null),
-    then: change === 'deleted' ? null : (then[field] ?? null),
-  }));
-  const hidden =
-    change === 'changed'
-      ? (hiddenDiffer ?? []).map((field) => ({ field, now: null, then: null }))
-      : [];
+export type RestoreEvaluation = { report: RestoreReport; planHash: string };
+
+type Requester = {
+  actorId: string;
+  /** The actor accepts lockout risks: they become warnings instead of errors. */
+  confirmed: boolean;
+};
+
+/**
+ * Reports what a restore would do. Requires `findDifferences`. The plan hash identifies the
+ * changes. It is keyed with a secret of the archive, so that guesses about hidden values cannot be
+ * verified with it.
+ */
+export async function buildRestoreReport(
+  query: RunQuery,
+  plan: RestorePlan,
+  header: ArchiveHeader,
+  { actorId, confirmed }: Requester,
+): Promise<RestoreEvaluation> {
+  const { tables, fingerprint } = await countTables(query, plan);
+  const conflicts = (await findConflicts(query, plan)).slice(0, MAX_FINDINGS).map(toFinding);
+  const risks = await lockoutFindings(query, plan, actorId);
+  const errors = [...conflicts, ...(confirmed ? [] : risks)];
+  const warnings = [...(confirmed ? risks : []), ...(await findWarnings(query, plan, tables))];
+  const planHash = createHmac('sha256', header.key.sealed)
+    .update(`${header.backupId}\n${plan.sections.join(',')}\n${fingerprint}`)
+    .digest('hex');
+  const preview: RestoreReport['preview'] = {
+    backupId: header.backupId,
+    schemaVersion: header.schemaVersion,
+    createdAt: header.createdAt,
+    sections: plan.sections,
+    includes: includedSections(plan),
+    counts: totalCounts(tables),
+    tables,
+    differences: await collectDifferences(query, plan, tables),
+  };
   return {
-    section,
-    table,
-    key,
-    change,
-    fields: [...fields.filter((field) => field.now !== field.then), ...hidden],
+    planHash,
+    report: { valid: errors.length === 0, errors, warnings, planHash, preview },
   };
 }
 
-async function differencesOf(
-  ask: Ask,
+async function countTables(
+  query: RunQuery,
+  plan: RestorePlan,
+): Promise<{ tables: TableCounts[]; fingerprint: string }> {
+  const { counts, fingerprint } = await countDifferences(query, plan);
+  const countsOf = new Map(counts.map(({ name, ...rest }) => [name, rest]));
+  const tables = plan.tables.flatMap(({ table, role }): TableCounts[] => {
+    const found = countsOf.get(table.name);
+    if (!found) return [];
+    const includedByReference = role === 'referenced';
+    const unchanged = includedByReference ? 0 : found.inArchive - found.created - found.changed;
+    const { section, name } = table;
+    return [{ section, table: name, ...found, unchanged, includedByReference }];
+  });
+  return { tables, fingerprint };
+}
+
+function totalCounts(tables: readonly TableCounts[]): RestoreReport['preview']['counts'] {
+  const sum = (count: 'created' | 'changed' | 'deleted' | 'unchanged') =>
+    tables.reduce((total, table) => total + table[count], 0);
+  return {
+    created: sum('created'),
+    changed: sum('changed'),
+    deleted: sum('deleted'),
+    unchanged: sum('unchanged'),
+  };
+}
+
+/** The sections of tables that take part only because others refer to them. */
+function includedSections(plan: RestorePlan): Section[] {
+  const referenced = plan.tables.filter(({ role }) => role === 'referenced');
+  const sections = new Set(referenced.map(({ table }) => table.section));
+  return [...sections].filter((section) => !plan.sections.includes(section));
+}
+
+const toFinding = (conflict: RestoreConflict): RestoreFinding =>
+  finding(conflict.code, CONFLICT_MESSAGES[conflict.code](conflict), {
+    section: TABLES.find(({ name }) => name === conflict.table)?.section ?? null,
+    table: conflict.table,
+    key: conflict.key,
+  });
+
+async function lockoutFindings(
+  query: RunQuery,
+  plan: RestorePlan,
+  actorId: string,
+): Promise<RestoreFinding[]> {
+  const { losesAdministrators, losesOwnAccount } = await findLockoutRisks(query, plan, actorId);
+  const found: RestoreFinding[] = [];
+  if (losesAdministrators)
+    found.push(
+      finding('no_administrator', 'No local account would administer the platform any more', {
+        section: 'access',
+      }),
+    );
+  if (losesOwnAccount)
+    found.push(
+      finding('own_account', 'Your own account would be deleted or disabled', {
+        section: 'access',
+      }),
+    );
+  return found;
+}
+
+async function findWarnings(
+  query: RunQuery,
+  plan: RestorePlan,
+  tables: readonly TableCounts[],
+): Promise<RestoreFinding[]> {
+  const found = tables
+    .filter(({ deleted }) => deleted > 0)
+    .map(({ section, table, deleted }) =>
+      finding(
+        'records_deleted',
+        `${deleted} records of ${table} that are not in the backup would be deleted`,
+        { section, table },
+      ),
+    );
+  const interrupted = await countInterruptedJobs(query, plan);
+  if (interrupted > 0)
+    found.push(
+      finding(
+        'jobs_not_run_again',
+        `${interrupted} jobs that were still running would be restored as failed and not run again`,
+        { section: 'jobs', table: 'jobs' },
+      ),
+    );
+  return found;
+}
+
+/** The first differences of each section, at most 100. */
+async function collectDifferences(
+  query: RunQuery,
   plan: RestorePlan,
   counts: readonly TableCounts[],
 ): Promise<RestoreDifference[]> {
@@ -69,177 +182,61 @@ async function differencesOf(
   for (const planned of plan.tables) {
     const { name, section } = planned.table;
     const count = counts.find((each) => each.table === name);
-    const room = MAX_DIFFERENCES - found.filter((each) => each.section === section).length;
-    if (room <= 0 || !count || count.created + count.changed + count.deleted === 0) continue;
-    for (const sample of await sampleDifferences(ask, plan, planned, room))
-      found.push(difference(section, name, sample));
+    const remaining = MAX_DIFFERENCES - found.filter((each) => each.section === section).length;
+    if (remaining <= 0 || !count || count.created + count.changed + count.deleted === 0) continue;
+    for (const sample of await sampleDifferences(query, plan, planned, remaining))
+      found.push(toDifference(section, name, sample));
   }
   return found;
 }
 
-const ADMINISTRATES = (users: string, grants: string) =>
-  `EXISTS (SELECT FROM ${users} AS u JOIN ${grants} AS g ON g.user_id = u.id WHERE u.enabled AND g.level = 'platform' AND g.role_id = 'platform-admin')`;
-
-/** What a restore of `access` must not do by accident. */
-async function lockedOut(ask: Ask, plan: RestorePlan, actorId: string): Promise<RestoreFinding[]> {
-  const users = plan.tables.find(({ table, part }) => table.name === 'users' && part === 'state');
-  if (!users) return [];
-  const then = loaded(plan.schema, users.table);
-  const [state] = await ask<{ was: boolean; willBe: boolean; gone: boolean }>(
-    `SELECT ${ADMINISTRATES('public.users', 'public.grants')} AS was, ${ADMINISTRATES(then, `${quoted(plan.schema)}.grants`)} AS "willBe",
-       EXISTS (SELECT FROM public.users WHERE id = $1) AND NOT EXISTS (SELECT FROM ${then} WHERE id = $2 AND enabled) AS gone`,
-    [actorId, actorId],
-  );
-  return [
-    ...(state?.was && !state.willBe
-      ? [
-          finding('no_administrator', 'No local account would administer the platform any more', {
-            section: 'access',
-          }),
-        ]
-      : []),
-    ...(state?.gone
-      ? [
-          finding('own_account', 'Your own account would be gone or disabled', {
-            section: 'access',
-          }),
-        ]
-      : []),
-  ];
-}
-
-async function warningsOf(
-  ask: Ask,
-  plan: RestorePlan,
-  counts: readonly TableCounts[],
-): Promise<RestoreFinding[]> {
-  const lost = counts
-    .filter(({ deleted }) => deleted > 0)
-    .map(({ section, table, deleted }) =>
-      finding(
-        'would_be_lost',
-        `${deleted} records of ${table} that are not in the backup would be deleted`,
-        { section, table },
-      ),
-    );
-  const jobs = plan.tables.find(({ table }) => table.name === 'jobs');
-  const [open] = jobs
-    ? await ask<{ open: number }>(
-        `SELECT count(*) AS open FROM ${loaded(plan.schema, jobs.table)} AS s WHERE status IN ('queued', 'running') AND NOT EXISTS (SELECT FROM public.jobs AS l WHERE l.id = s.id)`,
-      )
-    : [];
-  return open && open.open > 0
-    ? [
-        ...lost,
-        finding(
-          'jobs_not_run_again',
-          `${open.open} jobs that had not ended would come back as failed, and are not run again`,
-          { section: 'jobs', table: 'jobs' },
-        ),
-      ]
-    : lost;
-}
-
-const sectionOf = (name: string): Section | null =>
-  TABLES.find((table) => table.name === name)?.section ?? null;
-
-export type Look = { report: RestoreReport; planHash: string };
-
-/**
- * Reports what a restore would do. Differences must have been found. `confirmed` turns what could lock somebody out into a
- * warning. The hash is keyed by the archive: what is hidden shall not be tried out with it.
- */
-export async function reportOn(
-  ask: Ask,
-  plan: RestorePlan,
-  header: ArchiveHeader,
-  { actorId, confirmed }: { actorId: string; confirmed: boolean },
-): Promise<Look> {
-  const { counts: raw, fingerprint } = await countDifferences(ask, plan);
-  const tables = plan.tables.map(({ table, part }, at): TableCounts => {
-    const { inArchive = 0, created = 0, changed = 0, deleted = 0 } = raw[at] ?? {};
-    return {
-      section: table.section,
-      table: table.name,
-      inArchive,
-      created,
-      changed,
-      deleted,
-      unchanged: part === 'referred' ? 0 : inArchive - created - changed,
-      broughtAlong: part === 'referred',
-    };
-  });
-  const conflicts = (await findConflicts(ask, plan))
-    .slice(0, MAX_FINDINGS)
-    .map((conflict) =>
-      finding(conflict.code, CONFLICTS[conflict.code](conflict), {
-        section: sectionOf(conflict.table),
-        table: conflict.table,
-        key: conflict.key,
-      }),
-    );
-  const risks = await lockedOut(ask, plan, actorId);
-  const errors = [...conflicts, ...(confirmed ? [] : risks)];
-  const warnings = [...(confirmed ? risks : []), ...(await warningsOf(ask, plan, tables))];
-  const sum = (of: 'created' | 'changed' | 'deleted' | 'unchanged') =>
-    tables.reduce((total, table) => total + table[of], 0);
-  const includes = [
-    ...new Set(
-      plan.tables.filter(({ part }) => part === 'referred').map(({ table }) => table.section),
-    ),
-  ].filter((section) => !plan.sections.includes(section));
-  const planHash = createHmac('sha256', header.key.sealed)
-    .update(`${header.backupId}\n${plan.sections.join(',')}\n${fingerprint}`)
-    .digest('hex');
+/** A difference with the columns that differ; hidden columns are named without values. */
+function toDifference(
+  section: Section,
+  table: string,
+  { key, change, restored, current, hiddenDiffer }: DifferenceSample,
+): RestoreDifference {
+  const fields = Object.keys(restored).map((field) => ({
+    field,
+    current: change === 'created' ? null : (current[field] ?? null),
+    restored: change === 'deleted' ? null : (restored[field] ?? null),
+  }));
+  const hidden =
+    change === 'changed'
+      ? (hiddenDiffer ?? []).map((field) => ({ field, current: null, restored: null }))
+      : [];
   return {
-    planHash,
-    report: {
-      valid: errors.length === 0,
-      errors,
-      warnings,
-      planHash,
-      preview: {
-        backupId: header.backupId,
-        schemaVersion: header.schemaVersion,
-        createdAt: header.createdAt,
-        sections: plan.sections,
-        includes,
-        counts: {
-          created: sum('created'),
-          changed: sum('changed'),
-          deleted: sum('deleted'),
-          unchanged: sum('unchanged'),
-        },
-        tables,
-        differences: await differencesOf(ask, plan, tables),
-      },
-    },
+    section,
+    table,
+    key,
+    change,
+    fields: [...fields.filter((field) => field.current !== field.restored), ...hidden],
   };
 }
 
-/** A report as somebody may see it: records of a section only with the right to read them. */
-export function shownTo(
+/**
+ * A report as a caller may see it: without the differences of sections that the caller may not
+ * read, and without the keys of their records.
+ */
+export function redactReport(
   report: RestoreReport,
   mayRead: (permission: Permission) => boolean,
 ): RestoreReport {
-  const shown = (section: Section | null) => {
-    const permission = section === null ? null : ABOUT_SECTIONS[section].read;
-    return permission === null || mayRead(permission);
+  const canShow = (section: Section) => {
+    const { readPermission } = SECTION_INFO[section];
+    return readPermission === null || mayRead(readPermission);
   };
-  const withoutRecord = (each: RestoreFinding): RestoreFinding =>
-    each.section !== null && shown(each.section)
-      ? each
-      : {
-          ...each,
-          key: null,
-          message: `A record of ${each.section ?? ''} that you may not read stands against it`,
-        };
+  const redactFinding = (each: RestoreFinding): RestoreFinding => {
+    if (each.key === null || (each.section !== null && canShow(each.section))) return each;
+    const owner = each.section === null ? 'A record' : `A record of ${each.section}`;
+    return { ...each, key: null, message: `${owner} that you may not read prevents the restore` };
+  };
   return {
     ...report,
-    errors: report.errors.map((each) => (each.key === null ? each : withoutRecord(each))),
+    errors: report.errors.map(redactFinding),
     preview: {
       ...report.preview,
-      differences: report.preview.differences.filter(({ section }) => shown(section)),
+      differences: report.preview.differences.filter(({ section }) => canShow(section)),
     },
   };
 }

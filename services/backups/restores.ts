@@ -1,116 +1,96 @@
-import type { Changes } from '../../db/core/notifications.ts';
-import type { Commit } from '../../db/commit.ts';
+import { isKnownSchema } from '../../db/backups/staging.ts';
+import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import type { Notifications } from '../../db/core/notifications.ts';
 import { Backup, RestoreRun } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
-import { knowsSchema } from '../../db/backups/scratch.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import {
   permissionsToRestore,
   RESTORE_JOB,
   VALIDATE_JOB,
   type LoadPurpose,
   type Section,
-} from '../../domain/backups.ts';
+} from '../../domain/backups/backups.ts';
+import type { RestoreJobData, RestoreRunData } from '../../domain/backups/records.ts';
+import { isFinal } from '../../domain/jobs/jobs.ts';
+import { JobFailure } from '../../domain/jobs/jobType.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
-import { isFinal } from '../../domain/jobs/jobs.ts';
-import { JobFailure } from '../../domain/jobType.ts';
-import type { Permission } from '../../domain/access/permissions.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
-import type { Access } from '../access.ts';
-import type { JobStarts } from '../jobStarts.ts';
-import { jobEnded } from '../jobs/jobAudit.ts';
+import type { Access } from '../access/access.ts';
+import type { JobFactory } from '../jobs/createJob.ts';
+import { jobFinishedTopic } from '../jobs/jobAudit.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { createWaitForEnd, type WaitLimits } from '../waitForEnd.ts';
+import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
+import { backupRecord } from './backupAudit.ts';
 import type { Backups } from './backups.ts';
-import type { RestorePayload } from './restoreSteps.ts';
-import { backupSubject } from './trail.ts';
+import type { RestorePayload } from './restoreRun.ts';
 
 export type Restores = ReturnType<typeof createRestores>;
 
-/** What a job loads an archive for, as it is now. */
-export type RestoreView = { job: Job; run: RestoreRun };
+/** A job that loads an archive, and what it has recorded. */
+export type RestoreView = { job: RestoreJobData; run: RestoreRunData };
 
 type Deps = {
   access: Access;
   db: Knex;
-  commit: Commit<DispatchTask>;
+  commit: Commit;
   backups: Backups;
-  starts: JobStarts;
-  jobTypes: () => JobTypes;
-  changes: Changes;
-  clock: Clock;
+  jobFactory: JobFactory;
+  jobTypes: JobTypes;
+  notifications: Notifications;
 };
 
-const NEEDS: Readonly<Record<LoadPurpose, Permission>> = {
+const PURPOSE_PERMISSIONS: Readonly<Record<LoadPurpose, Permission>> = {
   validate: 'backup:read',
   restore: 'backup:restore',
   verify: 'backup:write',
 };
 
-/** Looking at what a restore would do, and restoring. The steps are in `restoreSteps.ts`. */
+/** Validations and restores that callers request. The steps of a run are in `restoreRun.ts`. */
 export function createRestores({
   access,
   db,
   commit,
   backups,
-  starts,
+  jobFactory,
   jobTypes,
-  changes,
-  clock,
+  notifications,
 }: Deps) {
-  const waitForEnd = createWaitForEnd({ changes, clock });
+  const waitForEnd = createWaitForEnd({ notifications });
 
-  /** Errors: `backup_not_ready`, `restore_invalid` for an archive of a newer version, `invalid_request` for sections that are not in it. */
-  function check(backup: Backup, { sections }: Pick<RestorePayload, 'sections'>): void {
-    if (backup.status !== 'completed')
-      throw new AppError(
-        'backup_not_ready',
-        `The backup is ${backup.status}: there is no archive to read.`,
-      );
-    if (backup.schemaVersion !== null && !knowsSchema(backup.schemaVersion))
-      throw new AppError(
-        'restore_invalid',
-        `The archive is of schema ${backup.schemaVersion}, which this version of Holdfast does not know.`,
-      );
-    if (sections?.length === 0)
-      throw invalidField(
-        'body',
-        '/sections',
-        'required',
-        'must name at least one section, or be left out',
-      );
-    const missing =
-      sections?.filter((section) => !(backup.sections as readonly string[]).includes(section)) ??
-      [];
-    if (missing.length > 0)
-      throw invalidField(
-        'body',
-        '/sections',
-        'not_in_backup',
-        `must be among ${backup.sections.join(', ')}`,
-      );
+  /** Error: `permission_denied` when the caller may not restore the requested sections. */
+  async function requireSections(
+    caller: Caller,
+    backup: Backup,
+    payload: Pick<RestorePayload, 'sections'>,
+  ): Promise<void> {
+    for (const permission of permissionsToRestore(sectionsOf(backup, payload)))
+      await access.require(caller, permission, backup);
   }
 
-  async function begin(
+  async function start(
     caller: Caller,
     type: string,
     purpose: LoadPurpose,
     payload: RestorePayload,
   ): Promise<RestoreView> {
-    const backup = await backups.findToAct(caller, payload.backupId, NEEDS[purpose]);
-    check(backup, payload);
-    if (purpose === 'restore')
-      for (const permission of permissionsToRestore(sectionsOf(backup, payload)))
-        await access.require(caller, permission, backup);
-    const at = { ...caller, tenantId: backup.tenantId };
-    return commit(at, (work) => {
-      const job = starts.add(work, jobTypes().get(type), { type, payload: { ...payload } }, at);
+    const backup = await backups.findToAct(caller, payload.backupId, PURPOSE_PERMISSIONS[purpose]);
+    assertRestorable(backup, payload);
+    if (purpose === 'restore') await requireSections(caller, backup, payload);
+    const callerAtTenant = { ...caller, tenantId: backup.tenantId };
+    return commit(callerAtTenant, (work) => {
+      const job = jobFactory.create(
+        work,
+        jobTypes.get(type),
+        { type, payload: { ...payload } },
+        callerAtTenant,
+      );
       const run = work.insert(RestoreRun, newRun(job.id, backup, purpose, work.now));
-      work.audit(`backup.${purpose}`, backupSubject(backup), {
-        after: { jobId: job.id, sections: payload.sections ?? backup.sections },
+      backupRecord.acted(work, purpose, backup, {
+        extra: { jobId: job.id, sections: payload.sections ?? backup.sections },
       });
+      work.result(job.id);
       return { job, run };
     });
   }
@@ -124,73 +104,117 @@ export function createRestores({
   }
 
   return {
-    /** Begins to look at what a restore would do. Errors: `not_found`, `permission_denied`, those of `check`. */
+    /**
+     * Starts a job that reports what a restore would do. Errors: `not_found`, `permission_denied`,
+     * `backup_not_ready`, `restore_invalid`, `invalid_request`.
+     */
     validate: (caller: Caller, payload: RestorePayload): Promise<RestoreView> =>
-      begin(caller, VALIDATE_JOB, 'validate', payload),
+      start(caller, VALIDATE_JOB, 'validate', payload),
 
-    /** Begins a restore. Errors: the same. */
+    /** Starts a restore. Errors: those of `validate`. */
     restore: (caller: Caller, payload: RestorePayload): Promise<RestoreView> =>
-      begin(caller, RESTORE_JOB, 'restore', payload),
+      start(caller, RESTORE_JOB, 'restore', payload),
 
-    /** A run that the caller has begun, or sees. Error: `not_found`. */
+    /** A run whose backup the caller may read. Error: `not_found`. */
     async find(caller: Caller, jobId: string): Promise<RestoreView> {
       const view = await read(jobId);
       await backups.find(caller, view.run.backupId);
       return view;
     },
 
-    /** Waits for the end of the job, or of its look at the records (`report`), whichever is asked for. */
-    waitFor: (jobId: string, what: 'report' | 'end', limits: WaitLimits): Promise<RestoreView> => {
-      const isEnd = ({ job, run }: RestoreView) =>
-        isFinal(job.status) ||
-        (what === 'report' &&
-          run.report?.valid === true &&
-          [undefined, run.planHash].includes((job.payload as Partial<RestorePayload>).planHash));
+    /** Waits until the job has ended or, with `report`, has compared the archive successfully. */
+    waitFor: (jobId: string, until: 'report' | 'end', limits: WaitLimits): Promise<RestoreView> => {
+      const isFinished = (view: RestoreView) =>
+        isFinal(view.job.status) || (until === 'report' && hasAcceptedReport(view));
       return waitForEnd(
         {
-          topic: jobEnded(jobId),
+          topic: jobFinishedTopic(jobId),
           read: () => read(jobId),
-          isEnd,
-          hasEnded: async () => isEnd(await read(jobId)),
+          isFinished,
+          hasEnded: async () => isFinished(await read(jobId)),
         },
         limits,
       );
     },
 
-    /** The run of a job that was made by a schedule, a request or directly. Errors: `JobFailure`. */
-    async ofJob(
+    /**
+     * The run of a job. A job that a schedule, an approval or a caller has created directly has
+     * none before it starts. Errors: `JobFailure` with `backup_not_found`, those of `validate`.
+     */
+    async findOrCreateForJob(
       caller: Caller,
       jobId: string,
       purpose: LoadPurpose,
       payload: Partial<RestorePayload> & { label?: string },
     ): Promise<RestoreRun> {
-      const known = await RestoreRun.query(db).findById(jobId);
-      if (known) return known;
-      const there = Backup.query(db)
-        .where({ tenant_id: caller.tenantId })
-        .whereNotIn('status', ['deleting', 'deleted']);
-      if (payload.backupId !== undefined) void there.where({ id: payload.backupId });
-      else
-        void there
-          .where({
-            status: 'completed',
-            ...(payload.label !== undefined && { label: payload.label }),
-          })
-          .orderBy('snapshot_at', 'desc');
-      const backup = await there.first();
-      if (!backup)
-        throw new JobFailure(
-          'backup_not_found',
-          `There is no ${payload.backupId === undefined ? 'completed backup' : `backup ${payload.backupId}`}${payload.label === undefined ? '' : ` with the label ${JSON.stringify(payload.label)}`} at the tenant of the job`,
-          { retryable: false },
-        );
-      check(backup, payload);
-      if (purpose === 'restore')
-        for (const permission of permissionsToRestore(sectionsOf(backup, payload)))
-          await access.require(caller, permission, backup);
-      return RestoreRun.query(db).insertAndFetch(newRun(jobId, backup, purpose, clock.now()));
+      const existing = await RestoreRun.query(db).findById(jobId);
+      if (existing) return existing;
+      const backup = await findRequested(db, caller.tenantId, payload);
+      assertRestorable(backup, payload);
+      if (purpose === 'restore') await requireSections(caller, backup, payload);
+      return RestoreRun.query(db).insertAndFetch(newRun(jobId, backup, purpose, new Date()));
     },
   };
+}
+
+/**
+ * Errors: `backup_not_ready`; `restore_invalid` for an archive of a newer version;
+ * `invalid_request` for sections that are not in the backup.
+ */
+function assertRestorable(backup: Backup, { sections }: Pick<RestorePayload, 'sections'>): void {
+  if (backup.status !== 'completed')
+    throw new AppError(
+      'backup_not_ready',
+      `The backup is ${backup.status}: there is no archive to read.`,
+    );
+  if (backup.schemaVersion !== null && !isKnownSchema(backup.schemaVersion))
+    throw new AppError(
+      'restore_invalid',
+      `The archive has the unknown schema version ${backup.schemaVersion}.`,
+    );
+  if (sections?.length === 0)
+    throw invalidField('body', '/sections', 'required', 'must name a section, or be omitted');
+  const available: readonly string[] = backup.sections;
+  if (sections?.some((section) => !available.includes(section)))
+    throw invalidField(
+      'body',
+      '/sections',
+      'not_in_backup',
+      `must be among ${available.join(', ')}`,
+    );
+}
+
+/**
+ * The backup of a tenant that a job's payload names; without an id the newest completed one, of the
+ * label if there is one. Error: `backup_not_found`.
+ */
+async function findRequested(
+  db: Knex,
+  tenantId: string,
+  { backupId, label }: { backupId?: string; label?: string },
+): Promise<Backup> {
+  const candidates = Backup.query(db)
+    .where({ tenant_id: tenantId })
+    .whereNotIn('status', ['deleting', 'deleted']);
+  const backup =
+    backupId === undefined
+      ? await candidates
+          .where({ status: 'completed', ...(label !== undefined && { label }) })
+          .orderBy('snapshot_at', 'desc')
+          .first()
+      : await candidates.where({ id: backupId }).first();
+  if (backup) return backup;
+  const what = backupId === undefined ? 'completed backup' : `backup ${backupId}`;
+  const which = label === undefined ? '' : ` with the label ${JSON.stringify(label)}`;
+  throw new JobFailure('backup_not_found', `The tenant of the job has no ${what}${which}`, {
+    retryable: false,
+  });
+}
+
+/** True when the report is valid and has the plan hash that the request expects, if any. */
+function hasAcceptedReport({ job, run }: RestoreView): boolean {
+  const { planHash } = job.payload as Partial<RestorePayload>;
+  return run.report?.valid === true && (planHash === undefined || planHash === run.planHash);
 }
 
 const sectionsOf = (backup: Backup, { sections }: Pick<RestorePayload, 'sections'>): Section[] =>
@@ -203,7 +227,7 @@ const newRun = (jobId: string, { id, tenantId }: Backup, purpose: LoadPurpose, n
   purpose,
   report: null,
   planHash: null,
-  safetyBackupId: null,
+  preRestoreBackupId: null,
   outcome: null,
   doneAt: null,
   createdAt: now,

@@ -1,158 +1,130 @@
-import { findFree, keepHint, listTaken } from '../../db/inventory/freeSpace.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { findFreeBlock, listOccupied, saveFreeHint } from '../../db/inventory/freeSpace.ts';
 import { prepareToWrite } from '../../db/inventory/locks.ts';
 import { listRecords, readRecord } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
-import type { Knex } from '../../db/core/knex.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
+import { covers } from '../../domain/access/scope.ts';
 import {
-  bitsOf,
-  blocksOf,
+  addressBits,
+  coveringBlocks,
   formatBlock,
   formatHost,
   gapsIn,
+  isBlock,
   mergeSpans,
+  parseBlock,
   type Block,
   type Span,
 } from '../../domain/inventory/cidr.ts';
+import { resourceScopeOf } from '../../domain/inventory/ownership.ts';
+import type { Mutation } from '../../domain/inventory/planning.ts';
+import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
+import { blockOf } from '../../domain/inventory/prefixTree.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { blockOf } from '../../domain/inventory/prefixTree.ts';
-import { placeOf } from '../../domain/inventory/standing.ts';
-import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
-import { covers } from '../../domain/access/scope.ts';
-import type { Access } from '../access.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
+import type { Access } from '../access/access.ts';
+import { conflictError } from './conflictError.ts';
 import type { InventoryRecords } from './records.ts';
-import { refusalOf } from './conflictError.ts';
 import type { InventoryWrites } from './writes.ts';
 
 export type { Usage } from '../../db/inventory/usage.ts';
 
 export type AddressSpace = ReturnType<typeof createAddressSpace>;
 
+/** A request for a free address or child prefix. `record` has further fields of the new record. */
 export type Allocation = { kind: 'address' | 'prefix'; prefixLength?: number; record?: object };
 
-/** A child in the tree; its id is null where the caller may not read it. */
+/** A child in a tree. Its id and row are null when the caller may not read it. */
 export type TreeChild = { cidr: string; id: string | null; row: Row | null; usage: Usage };
 
 type Deps = { db: Knex; access: Access; records: InventoryRecords; writes: InventoryWrites };
 
+/** What an allocation creates: the resource, and the prefix length of the block. */
+type Target = { resource: 'prefixes' | 'ip-addresses'; length: number };
+
 const EVERYWHERE = { kind: 'everywhere' } as const;
 const { prefixes } = RESOURCES;
 
-/** What prefixes hold, and what of them is free. */
-export function createAddressSpace({ db, access, records, writes }: Deps) {
-  /** What is asked for, once the prefix is known: the resource, the length of the block, the field that it goes into. */
-  function wanted(prefix: Row, whole: Block, { kind, prefixLength }: Allocation) {
-    const bits = bitsOf(whole.family);
-    if (kind === 'address') {
-      if (prefixLength !== undefined)
-        throw invalidField('body', '/prefixLength', 'unknown_field', 'is for prefixes');
-      if (prefix.allocationMode !== 'pool')
-        throw new AppError(
-          'allocation_refused',
-          `The prefix has the allocation mode ${String(prefix.allocationMode)}; next addresses come from prefixes with the mode pool.`,
-        );
-      return { resource: 'ip-addresses' as const, length: bits };
-    }
-    if (prefixLength === undefined)
-      throw invalidField('body', '/prefixLength', 'required', 'is required for a prefix');
-    if (prefixLength <= whole.length || prefixLength > bits) {
-      throw invalidField(
-        'body',
-        '/prefixLength',
-        'range',
-        `must be from ${whole.length + 1} to ${bits} in ${formatBlock(whole)}`,
-      );
-    }
-    if (prefix.allocationMode === 'dynamic')
-      throw new AppError('allocation_refused', 'The prefix is owned by DHCP.');
-    return { resource: 'prefixes' as const, length: prefixLength };
-  }
+/** The fields that an allocation sets itself. */
+const ALLOCATED_FIELDS = ['address', 'cidr', 'vrfId', 'parentPrefixId'];
 
-  /** The free networks of one page: what neither a child nor a range nor an address of the prefix takes. */
-  async function free(
+/** The contents and the free space of prefixes. */
+export function createAddressSpace({ db, access, records, writes }: Deps) {
+  /** Lists the free networks of one page of a tree: outside its children, ranges and addresses. */
+  async function freeNetworks(
     prefix: Row,
     children: readonly Row[],
     after: string | undefined,
     isLast: boolean,
   ): Promise<{ free: string[]; exact: boolean }> {
-    const page = pageOf(blockOf(prefix), children.map(blockOf), after, isLast);
+    const blocks = children.map(blockOf);
+    const page = pageSpan(blockOf(prefix), blocks, after, isLast);
     if (!page) return { free: [], exact: true };
-    const { spans, exact } = await listTaken(db, vrfKeyOf(prefix), page);
-    return {
-      free: gapsIn(page, mergeSpans([...children.map(blockOf), ...spans]))
-        .flatMap(blocksOf)
-        .map(formatBlock),
-      exact,
-    };
+    const { spans, exact } = await listOccupied(db, vrfKeyOf(prefix), page);
+    const gaps = gapsIn(page, mergeSpans([...blocks, ...spans]));
+    return { free: gaps.flatMap(coveringBlocks).map(formatBlock), exact };
   }
 
   return {
     /**
-     * Makes the lowest free address or child prefix. However many ask at once, each gets another one. Errors: those of
-     * a write, `not_found`, `no_room`, `allocation_refused`.
+     * Creates the lowest free address, or the lowest free child prefix of a length. Concurrent
+     * requests get different results. Errors: those of a write, `not_found`, `prefix_exhausted`,
+     * `allocation_refused`.
      */
     async allocate(
       caller: Caller,
       prefixId: string,
-      asked: Allocation,
+      request: Allocation,
     ): Promise<{ resource: 'prefixes' | 'ip-addresses'; row: Row }> {
       const known = await records.read(caller, 'prefixes', prefixId);
-      for (const field of ['address', 'cidr', 'vrfId', 'parentPrefixId']) {
-        if (asked.record && Object.hasOwn(asked.record, field))
-          throw invalidField('body', `/record/${field}`, 'unknown_field', 'is what is asked for');
+      for (const field of ALLOCATED_FIELDS) {
+        if (request.record && Object.hasOwn(request.record, field))
+          throw invalidField(
+            'body',
+            `/record/${field}`,
+            'unknown_field',
+            'is set by the allocation',
+          );
       }
-      await access.require(caller, 'inventory:write', placeOf(prefixes, known));
+      await access.require(caller, 'inventory:write', resourceScopeOf(prefixes, known));
       let found: { prefix: Row; block: Block } | undefined;
-      // The search is in the transaction that writes: whoever asks next sees what this one took.
-      const search = async (trx: Knex) => {
+      // The search runs in the writing transaction and under the lock of the VRF, so that the next
+      // allocation sees this one.
+      const search = async (trx: Knex): Promise<Mutation[]> => {
         await prepareToWrite(trx, { vrfs: new Set([vrfKeyOf(known)]), definitions: false });
         const prefix = await readRecord(trx, 'prefixes', prefixId, true);
         if (!prefix || vrfKeyOf(prefix) !== vrfKeyOf(known)) throw notFound('prefix', prefixId);
         const whole = blockOf(prefix);
-        const { resource, length } = wanted(prefix, whole, asked);
-        const block = await findFree(trx, prefix, whole, length);
-        if (!block)
-          throw new AppError(
-            'no_room',
-            `${formatBlock(whole)} has no room for ${asked.kind === 'address' ? 'another address' : `a /${length}`}.`,
-          );
+        const target = targetOf(prefix, whole, request);
+        const block = await findFreeBlock(trx, prefix, whole, target.length);
+        if (!block) throw prefixExhausted(whole, target);
         found = { prefix, block };
-        const text =
-          resource === 'prefixes' ? formatBlock(block) : formatHost(block.family, block.first);
-        const place = {
-          vrfId: prefix.vrfId,
-          ...(resource === 'prefixes'
-            ? { cidr: text, parentPrefixId: prefix.id }
-            : { address: text }),
-        };
-        return [
-          {
-            resource,
-            operation: 'create',
-            record: { tenantId: prefix.tenantId, ...asked.record, ...place },
-          },
-        ];
+        return [allocationMutation(prefix, target, block, request)];
       };
       const { planned, changes } = await writes.apply(caller, search, 'all', {
-        refuse: (plans) => refusalOf(plans, false),
-        along: async (_, trx) => void (found && (await keepHint(trx, found.prefix, found.block))),
+        toError: (plans) => conflictError(plans, false),
+        beforeCommit: async (_, trx) =>
+          void (found && (await saveFreeHint(trx, found.prefix, found.block))),
       });
-      const row = changes.find(({ id }) => id === planned[0]?.subject?.id)?.after;
-      if (!row) throw new Error('An allocation ended without its record');
-      return { resource: asked.kind === 'address' ? 'ip-addresses' : 'prefixes', row };
+      const created = changes.find(({ id }) => id === planned[0]?.subject?.id);
+      return {
+        resource: request.kind === 'address' ? 'ip-addresses' : 'prefixes',
+        row: assertDefined(created?.after, 'allocated record'),
+      };
     },
 
-    /** How full a prefix is. Error: `not_found`. */
+    /** Reads the usage of a prefix. Error: `not_found`. */
     async usage(caller: Caller, prefixId: string): Promise<Usage> {
       const prefix = await records.read(caller, 'prefixes', prefixId);
       return usageOf(await readUsage(db, [prefix.id]), prefix.id);
     },
 
     /**
-     * A prefix with what is right below it, in order, and the free networks between, page by page: `after` is the
-     * network behind which it goes on. Error: `not_found`.
+     * Reads a prefix, one page of its children in order, and the free networks between them. A page
+     * continues after the network `after`. Error: `not_found`.
      */
     async tree(
       caller: Caller,
@@ -170,11 +142,11 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
       );
       const usages = await readUsage(db, [prefix.id, ...items.map(({ id }) => id)]);
       const children = items.map((row): TreeChild => {
-        const seen = covers(scope, placeOf(prefixes, row));
+        const isReadable = covers(scope, resourceScopeOf(prefixes, row));
         return {
           cidr: String(row.cidr),
-          id: seen ? row.id : null,
-          row: seen ? row : null,
+          id: isReadable ? row.id : null,
+          row: isReadable ? row : null,
           usage: usageOf(usages, row.id),
         };
       });
@@ -182,11 +154,59 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
         prefix,
         usage: usageOf(usages, prefix.id),
         children,
-        ...(await free(prefix, items, after?.value, next === null)),
+        ...(await freeNetworks(prefix, items, after?.value, next === null)),
         next,
       };
     },
   };
+}
+
+/** Validates a request against its prefix. Errors: `invalid_request`, `allocation_refused`. */
+function targetOf(prefix: Row, whole: Block, { kind, prefixLength }: Allocation): Target {
+  const bits = addressBits(whole.family);
+  const invalidLength = (code: string, message: string) =>
+    invalidField('body', '/prefixLength', code, message);
+  if (kind === 'address') {
+    if (prefixLength !== undefined) throw invalidLength('unknown_field', 'is for prefixes');
+    if (prefix.allocationMode !== 'pool')
+      throw new AppError(
+        'allocation_refused',
+        `Addresses are allocated from prefixes with the mode pool; this one is ${String(prefix.allocationMode)}.`,
+      );
+    return { resource: 'ip-addresses', length: bits };
+  }
+  if (prefixLength === undefined) throw invalidLength('required', 'is required for a prefix');
+  if (prefixLength <= whole.length || prefixLength > bits) {
+    const message = `must be from ${whole.length + 1} to ${bits} in ${formatBlock(whole)}`;
+    throw invalidLength('range', message);
+  }
+  if (prefix.allocationMode === 'dynamic')
+    throw new AppError('allocation_refused', 'DHCP manages the prefix.');
+  return { resource: 'prefixes', length: prefixLength };
+}
+
+function prefixExhausted(whole: Block, { resource, length }: Target): AppError {
+  const wanted = resource === 'prefixes' ? `/${length}` : 'address';
+  return new AppError('prefix_exhausted', `${formatBlock(whole)} has no free ${wanted}.`);
+}
+
+function allocationMutation(
+  prefix: Row,
+  { resource }: Target,
+  block: Block,
+  request: Allocation,
+): Mutation {
+  const allocated =
+    resource === 'prefixes'
+      ? { cidr: formatBlock(block), parentPrefixId: prefix.id }
+      : { address: formatHost(block.family, block.first) };
+  const record = {
+    tenantId: prefix.tenantId,
+    ...request.record,
+    vrfId: prefix.vrfId,
+    ...allocated,
+  };
+  return { resource, operation: 'create', record };
 }
 
 function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
@@ -195,15 +215,18 @@ function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
   return usage;
 }
 
-/** The part of a prefix that one page of its children is about: from the child before it to its last, or to the end. */
-function pageOf(
+/**
+ * The part of a prefix that one page of its children covers: from the end of the network `after`
+ * to the end of the last child or, on the last page, of the prefix. Null when it is empty.
+ */
+function pageSpan(
   whole: Block,
   children: readonly Block[],
   after: string | undefined,
   isLast: boolean,
 ): Span | null {
-  const before = after === undefined ? undefined : blockOf({ id: '', version: 0, cidr: after });
-  const first = before ? before.last + 1n : whole.first;
+  const previous = after === undefined ? undefined : parseBlock(after);
+  const first = previous && isBlock(previous) ? previous.last + 1n : whole.first;
   const last = isLast ? whole.last : (children.at(-1)?.last ?? whole.last);
   return first > last ? null : { family: whole.family, first, last };
 }

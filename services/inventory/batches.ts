@@ -1,4 +1,4 @@
-import { listRequest } from '../../db/inventory/history.ts';
+import { listRequestEntries } from '../../db/inventory/history.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -9,14 +9,14 @@ import type {
   PlanError,
   PlanWarning,
 } from '../../domain/inventory/planning.ts';
-import { isSeen } from '../../domain/inventory/standing.ts';
-import type { Access } from '../access.ts';
-import { outcomeOf, type InventoryWrites, type Mode } from './writes.ts';
+import { isReadable } from '../../domain/inventory/ownership.ts';
+import type { Access } from '../access/access.ts';
+import { outcomeOf, type InventoryWrites, type WriteMode } from './writes.ts';
 
-export type InventoryBulk = ReturnType<typeof createInventoryBulk>;
+export type InventoryBatches = ReturnType<typeof createInventoryBatches>;
 
-/** What came of one mutation. */
-export type BulkItem = {
+/** The outcome of one mutation. */
+export type BatchItem = {
   resource: string;
   outcome: ReturnType<typeof outcomeOf>;
   id: string | null;
@@ -25,12 +25,12 @@ export type BulkItem = {
   conflicts: PlanConflict[];
   warnings: PlanWarning[];
 };
-export type BulkReport = { results: BulkItem[] };
+export type BatchReport = { results: BatchItem[] };
 
-const none = { errors: [], conflicts: [], warnings: [] };
+const NO_FINDINGS = { errors: [], conflicts: [], warnings: [] };
 
-/** Many changes in one request. */
-export const createInventoryBulk = ({
+/** Batches: many mutations in one request. */
+export const createInventoryBatches = ({
   db,
   access,
   writes,
@@ -39,8 +39,12 @@ export const createInventoryBulk = ({
   access: Access;
   writes: InventoryWrites;
 }) => ({
-  /** Errors: those of a write; in mode `each` what is invalid is in the report. */
-  async apply(caller: Caller, mutations: readonly Mutation[], mode: Mode): Promise<BulkReport> {
+  /** Applies mutations. Errors: those of a write; in mode `each`, the report has invalid ones. */
+  async apply(
+    caller: Caller,
+    mutations: readonly Mutation[],
+    mode: WriteMode,
+  ): Promise<BatchReport> {
     const { planned, changes } = await writes.apply(caller, mutations, mode);
     const versions = new Map(
       changes.map(({ resource, id, after }) => [`${resource}/${id}`, after?.version ?? null]),
@@ -53,13 +57,13 @@ export const createInventoryBulk = ({
           outcome === 'invalid' || outcome === 'conflict'
             ? (subject?.before?.id ?? null)
             : (subject?.id ?? null);
+        const version = id === null ? undefined : versions.get(`${resource}/${id}`);
+        const unchangedVersion = outcome === 'updated' ? subject?.before?.version : undefined;
         return {
           resource,
           outcome,
           id,
-          version:
-            versions.get(`${resource}/${id ?? ''}`) ??
-            (outcome === 'updated' ? (subject?.before?.version ?? null) : null),
+          version: version ?? unchangedVersion ?? null,
           errors,
           conflicts,
           warnings,
@@ -68,24 +72,28 @@ export const createInventoryBulk = ({
     };
   },
 
-  /** What a request has done whose answer was lost, from its trail. */
-  async recover(caller: Caller, subjectId: string): Promise<BulkReport> {
-    const entries = await listRequest(db, subjectId, caller.actorId);
+  /**
+   * Reports the changes of an earlier request of the caller from the audit log. The request is the
+   * one that last changed the record `subjectId`.
+   */
+  async recover(caller: Caller, subjectId: string): Promise<BatchReport> {
+    const entries = await listRequestEntries(db, subjectId, caller.actorId);
     const scope = access.scope(caller, 'inventory:read');
     const resourceOf = (kind: string) =>
       Object.values(RESOURCES).find((resource) => resource.kind === kind);
-    // Request ids come from clients: what another request did elsewhere is not told.
-    const seen = entries.filter(({ subjectType, after, before }) => {
-      const [resource, row] = [resourceOf(subjectType), (after ?? before) as Row | null];
-      return resource && row && isSeen(scope, resource, row);
+    // Clients choose request ids, so entries of another request outside the scope are left out.
+    const readable = entries.filter(({ subjectType, after, before }) => {
+      const resource = resourceOf(subjectType);
+      const row = (after ?? before) as Row | null;
+      return resource && row && isReadable(scope, resource, row);
     });
     return {
-      results: seen.map(({ action, subjectType, subjectId: id, after }) => ({
+      results: readable.map(({ action, subjectType, subjectId: id, after }) => ({
         resource: resourceOf(subjectType)?.name ?? subjectType,
-        outcome: `${action.slice(action.lastIndexOf('.') + 1)}d` as BulkItem['outcome'],
+        outcome: `${action.slice(action.lastIndexOf('.') + 1)}d` as BatchItem['outcome'],
         id,
         version: (after as Row | null)?.version ?? null,
-        ...none,
+        ...NO_FINDINGS,
       })),
     };
   },

@@ -2,32 +2,31 @@ import {
   AppError,
   invalidFields,
   notFound,
-  staleVersion,
+  versionConflict,
   type FieldError,
 } from '../../domain/shared/errors.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isValid, type Planned } from '../../domain/inventory/planning.ts';
 
-/** A pointer into the record of the mutation at `at`, or into the record alone where there is one mutation only. */
-const placed = (at: number | null, pointer: string | null): string | null =>
-  at === null || pointer === null ? pointer : `/mutations/${at}/record${pointer}`;
+/** A pointer to the mutation at `index`, or into its record. */
+const pointerInBatch = (index: number, pointer: string | null): string =>
+  pointer === null ? `/mutations/${index}` : `/mutations/${index}/record${pointer}`;
 
-/** Why a change is not made: every error of every mutation, or every conflict when there are none. */
-export function refusalOf(planned: readonly Planned[], several: boolean): AppError {
-  const at = (i: number) => (several ? i : null);
+/** The error for invalid plans: all errors of all mutations, or all conflicts without errors. */
+export function conflictError(planned: readonly Planned[], isBatch: boolean): AppError {
   const errors = planned.flatMap((each, i) =>
     each.errors.map(({ pointer, ...error }): FieldError => ({
       in: 'body',
       ...error,
-      pointer: placed(at(i), pointer) ?? '',
+      pointer: isBatch ? `/mutations/${i}/record${pointer}` : pointer,
     })),
   );
   if (errors.length > 0) return invalidFields(errors);
   const conflicts = planned.flatMap((each, i) =>
     each.conflicts.map((conflict) => ({
       ...conflict,
-      pointer: placed(at(i), conflict.pointer) ?? (several ? `/mutations/${i}` : null),
+      pointer: isBatch ? pointerInBatch(i, conflict.pointer) : conflict.pointer,
     })),
   );
   const code = conflicts.every((conflict) => conflict.code === 'in_use') ? 'in_use' : 'conflict';
@@ -41,16 +40,17 @@ export function refusalOf(planned: readonly Planned[], several: boolean): AppErr
   );
 }
 
-/** The same for one record that a path names. */
-export function refusalOfOne(planned: Planned, id: string | null): AppError {
-  const gone =
+/** The error for the record with this id in the path, or for a create when `id` is null. */
+export function conflictErrorOfOne(planned: Planned, id: string | null): AppError {
+  const isMissing =
     id !== null &&
     planned.errors.some(({ pointer, code }) => pointer === '/id' && code === 'not_found');
-  if (gone) return notFound(RESOURCES[planned.resource as ResourceName].kind, id);
-  const stale = planned.conflicts.some(({ code }) => code === 'version_stale');
-  if (stale && planned.errors.length === 0 && planned.subject?.before)
-    return staleVersion(planned.subject.before.version);
-  return refusalOf([planned], false);
+  if (isMissing) return notFound(RESOURCES[planned.resource as ResourceName].kind, id);
+  const isStale = planned.conflicts.some(({ code }) => code === 'version_conflict');
+  if (isStale && planned.errors.length === 0 && planned.subject?.before)
+    return versionConflict(planned.subject.before.version);
+  return conflictError([planned], false);
 }
 
+/** True when every plan is valid. */
 export const allValid = (planned: readonly Planned[]): boolean => planned.every(isValid);

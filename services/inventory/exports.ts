@@ -8,7 +8,8 @@ import type { InventoryRecords, RecordFilter, RecordKey } from './records.ts';
 
 export type InventoryExports = ReturnType<typeof createInventoryExports>;
 
-const READ_AT_ONCE = 1_000;
+/** The number of records that are read together. */
+const PAGE_SIZE = 1_000;
 
 const columnsOf = ({ fields }: Resource): string[] => [
   'id',
@@ -18,7 +19,7 @@ const columnsOf = ({ fields }: Resource): string[] => [
   'version',
 ];
 
-/** A value as an import reads it: lists and objects as JSON. */
+/** Converts a value to a cell as imports read it: lists and objects as JSON. */
 const cellOf = (value: unknown): unknown =>
   typeof value === 'object' && value !== null
     ? JSON.stringify(value)
@@ -31,10 +32,10 @@ const toText = (resource: Resource, format: FileFormat, rows: readonly Row[]): s
     ? rows.map((row) => `${JSON.stringify(row)}\n`).join('')
     : stringify(rows.map((row) => columnsOf(resource).map((column) => cellOf(row[column]))));
 
-/** Whole lists as files of the shape that an import takes. */
+/** Exports of lists in the format of imports. */
 export const createInventoryExports = ({ records }: { records: InventoryRecords }) => ({
-  /** Every record inside the caller's scope that the filter lets through, newest first, as text in pieces. */
-  async *all(
+  /** Streams all matching records inside the caller's scope, newest first, as text. */
+  async *stream(
     caller: Caller,
     name: ResourceName,
     filter: RecordFilter,
@@ -49,7 +50,7 @@ export const createInventoryExports = ({ records }: { records: InventoryRecords 
       const { items, next } = await records.list(caller, name, filter, {
         sort: undefined,
         after,
-        limit: READ_AT_ONCE,
+        limit: PAGE_SIZE,
       });
       yield toText(resource, format, items);
       after = next ?? undefined;

@@ -2,20 +2,24 @@ import { Readable } from 'node:stream';
 import { CsvError, parse, type Info } from 'csv-parse';
 import type { FileRow } from '../../db/inventory/importRows.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
-import { mutationOfRecord, recordOfRow, unknownColumns } from '../../domain/inventory/imports.ts';
+import {
+  mutationFromRecord,
+  recordFromRow,
+  unknownColumns,
+} from '../../domain/inventory/imports.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
 
-/** Characters of one row. */
+/** The number of characters of one row. */
 const MAX_ROW_LENGTH = 65_536;
 
-const badLine = (line: number, message: string): AppError =>
+const lineError = (line: number, message: string): AppError =>
   invalidField('body', `/lines/${line}`, 'line', `line ${line}: ${message}`);
 
-/** The text of a file, in pieces. Error: `invalid_request` where it is not UTF-8. */
-async function* textOf(source: Readable): AsyncGenerator<string> {
+/** Decodes a file as UTF-8, piece by piece. Error: `invalid_request`. */
+async function* decodeUtf8(source: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   try {
     for await (const chunk of source as AsyncIterable<Buffer>)
@@ -26,26 +30,29 @@ async function* textOf(source: Readable): AsyncGenerator<string> {
   }
 }
 
-/** A row that PostgreSQL can keep and rules can walk. Error: `invalid_request`. */
-function checked(row: FileRow): FileRow {
+/** Checks that PostgreSQL can store a row and that it is not nested too deep. */
+function checkStorable(row: FileRow): FileRow {
   if (isDeeperThan(MAX_DEPTH, row.mutation))
-    throw badLine(row.line, `is nested deeper than ${MAX_DEPTH} levels`);
+    throw lineError(row.line, `is nested deeper than ${MAX_DEPTH} levels`);
   if (/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(row.mutation)))
-    throw badLine(row.line, 'holds a character that cannot be stored');
+    throw lineError(row.line, 'contains a character that cannot be stored');
   return row;
 }
 
-/** Rows of a CSV file: the first line names fields. Error: `invalid_request`, which names the line. */
+/**
+ * Reads the rows of a CSV file (RFC 4180). Its first line names fields. Error: `invalid_request`
+ * with the line.
+ */
 export async function* readCsv(source: Readable, resource: Resource): AsyncGenerator<FileRow> {
   const header = (named: string[]): string[] => {
     const columns = named.map((column) => column.trim());
     const unknown = unknownColumns(resource, columns);
     if (unknown.length > 0)
-      throw badLine(1, `${resource.name} have no ${unknown.slice(0, 10).join(', ')}`);
-    if (new Set(columns).size < columns.length) throw badLine(1, 'names a column twice');
+      throw lineError(1, `${resource.name} have no ${unknown.slice(0, 10).join(', ')}`);
+    if (new Set(columns).size < columns.length) throw lineError(1, 'names a column twice');
     return columns;
   };
-  const text = Readable.from(textOf(source));
+  const text = Readable.from(decodeUtf8(source));
   const parser = text.pipe(
     parse({ columns: header, info: true, skip_empty_lines: true, max_record_size: MAX_ROW_LENGTH }),
   );
@@ -55,22 +62,22 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
       record: Record<string, string>;
       info: Info;
     }>) {
-      yield checked({
+      yield checkStorable({
         line: info.lines,
-        mutation: mutationOfRecord(resource, recordOfRow(resource, record)),
+        mutation: mutationFromRecord(resource, recordFromRow(resource, record)),
       });
     }
   } catch (error) {
     throw error instanceof CsvError
-      ? badLine(Number(error.lines) || 1, error.message.slice(0, 200))
+      ? lineError(Number(error.lines) || 1, error.message.slice(0, 200))
       : error;
   }
 }
 
-/** The lines of a text; only a line feed ends one, as JSON may hold every other separator. */
+/** Splits a file into lines at line feeds only, because JSON may contain other separators. */
 async function* linesOf(source: Readable): AsyncGenerator<string> {
   let rest = '';
-  for await (const piece of textOf(source)) {
+  for await (const piece of decodeUtf8(source)) {
     const lines = (rest + piece).split('\n');
     rest = lines.pop() ?? '';
     yield* lines;
@@ -79,7 +86,10 @@ async function* linesOf(source: Readable): AsyncGenerator<string> {
   yield rest;
 }
 
-/** Rows of an NDJSON file: records of `resource`, or without one changes `{ resource, operation, record }`. */
+/**
+ * Reads the rows of an NDJSON file: records of `resource`, or without a resource mutations
+ * `{ resource, operation, record }`. Error: `invalid_request` with the line.
+ */
 export async function* readNdjson(
   source: Readable,
   resource: Resource | undefined,
@@ -89,8 +99,8 @@ export async function* readNdjson(
     line++;
     if (text.trim() === '') continue;
     if (text.length > MAX_ROW_LENGTH)
-      throw badLine(line, `is longer than ${MAX_ROW_LENGTH} characters`);
-    yield checked({ line, mutation: readLine(text, line, resource) });
+      throw lineError(line, `is longer than ${MAX_ROW_LENGTH} characters`);
+    yield checkStorable({ line, mutation: readLine(text, line, resource) });
   }
 }
 
@@ -99,11 +109,11 @@ function readLine(text: string, line: number, resource: Resource | undefined): F
   try {
     value = JSON.parse(text);
   } catch {
-    throw badLine(line, 'is not JSON');
+    throw lineError(line, 'is not JSON');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw badLine(line, 'is not an object');
-  if (resource) return mutationOfRecord(resource, value as Record<string, unknown>);
+    throw lineError(line, 'is not an object');
+  if (resource) return mutationFromRecord(resource, value as Record<string, unknown>);
   const { resource: name, operation, record, ...more } = value as Record<string, unknown>;
   if (
     typeof name !== 'string' ||
@@ -112,13 +122,13 @@ function readLine(text: string, line: number, resource: Resource | undefined): F
     record === null ||
     Object.keys(more).length > 0
   ) {
-    throw badLine(line, 'is not { "resource": …, "operation": …, "record": … }');
+    throw lineError(line, 'is not { "resource": …, "operation": …, "record": … }');
   }
-  const guessed = mutationOfRecord(
+  const inferred = mutationFromRecord(
     RESOURCES[name as ResourceName],
     record as Record<string, unknown>,
   );
   return operation === undefined
-    ? guessed
-    : { ...guessed, operation: typeof operation === 'string' ? operation : '' };
+    ? inferred
+    : { ...inferred, operation: typeof operation === 'string' ? operation : '' };
 }

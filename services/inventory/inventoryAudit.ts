@@ -1,21 +1,23 @@
-import type { Work } from '../../db/commit.ts';
+import type { Work } from '../../db/core/commit.ts';
 import type { EventType } from '../../domain/events/events.ts';
 import { differences } from '../../domain/inventory/difference.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { labelOf, placeOf } from '../../domain/inventory/standing.ts';
-import type { Change } from '../../domain/inventory/planSnapshot.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
+import { labelOf, resourceScopeOf } from '../../domain/inventory/ownership.ts';
+import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 
-/** The trail of a record's change: the audit entry, which is its history, and the event. */
-export function noteChange(
-  work: Work<DispatchTask>,
-  { resource: name, id, before, after }: Change,
+/**
+ * Records a change: the audit entry, which is also the history of the record, and the event. Both
+ * belong to the tenant of the record.
+ */
+export function recordChange(
+  work: Work,
+  { resource: name, id, before, after }: PlannedChange,
 ): void {
   const resource = RESOURCES[name];
-  const now = after ?? before;
-  if (!now) return;
+  const row = after ?? before;
+  if (!row) return;
   const verb = after ? (before ? 'update' : 'create') : 'delete';
-  const { tenantId, siteId = null } = placeOf(resource, now);
+  const { tenantId, siteId = null } = resourceScopeOf(resource, row);
   const subject = { type: resource.kind, id };
   work.audit(`inventory.${resource.kind}.${verb}`, subject, {
     ...(before && { before }),
@@ -24,9 +26,9 @@ export function noteChange(
   });
   const data = {
     recordId: id,
-    label: labelOf(resource, now),
+    label: labelOf(resource, row),
     siteId,
-    version: now.version,
+    version: row.version,
     changed: before && after ? differences(before, after).map(({ field }) => field) : [],
   };
   work.emit(

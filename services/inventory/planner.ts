@@ -1,238 +1,201 @@
-import { asOneInsert, stamps, writeSteps } from '../../db/inventory/apply.ts';
-import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
-import { findVrfs, lockVrfs, prepareToSee, prepareToWrite } from '../../db/inventory/locks.ts';
-import type { Work } from '../../db/commit.ts';
+import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError } from '../../domain/shared/errors.ts';
-import { hintsOf, isPlainId, vrfAsked } from '../../domain/inventory/prefetch.ts';
-import { planAll } from '../../domain/inventory/plan.ts';
-import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
-import { createSchema, updateSchema, type Resource } from '../../domain/inventory/resource.ts';
-import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { Space } from '../../domain/inventory/prefixTree.ts';
-import { isSeen } from '../../domain/inventory/standing.ts';
-import { vrfKeyOf, World, type Change, type Need } from '../../domain/inventory/planSnapshot.ts';
+import { asSingleInsert, createStamper, writeSteps } from '../../db/inventory/apply.ts';
+import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
+import { lockVrfs, prepareToRead, prepareToWrite } from '../../db/inventory/locks.ts';
 import { covers } from '../../domain/access/scope.ts';
+import { isReadable } from '../../domain/inventory/ownership.ts';
+import { planMutations } from '../../domain/inventory/plan.ts';
+import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
+import {
+  PlanSnapshot,
+  type DataNeed,
+  type PlannedChange,
+} from '../../domain/inventory/planSnapshot.ts';
+import { isPlainId, prefetchNeeds } from '../../domain/inventory/prefetch.ts';
+import { PrefixTree } from '../../domain/inventory/prefixTree.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
-import { compileCheck, type Check, type SchemaError } from '../../platform/schemaCheck.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
-import type { Access } from '../access.ts';
+import type { Access } from '../access/access.ts';
+import { affectedVrfs, expectedVrfs } from './affectedVrfs.ts';
+import { createSchemaChecks } from './schemaChecks.ts';
 
 export type Planner = ReturnType<typeof createPlanner>;
 
-/** What came of planning: a plan for each mutation, and the changes of the valid ones, one for each record. */
-export type Outcome = { planned: Planned[]; changes: Change[] };
+/** The plan of each mutation, and the changes of the valid ones, one for each record. */
+export type PlanOutcome = { planned: Planned[]; changes: PlannedChange[] };
 
-/** Rounds of looking up after which a plan that still misses something is a bug. */
+/** An outcome whose last changes are not written yet. */
+export type UnwrittenOutcome = PlanOutcome & {
+  /**
+   * Writes the remaining changes. With the `work` of a commit they may become part of its final
+   * statement.
+   */
+  write(work?: Work): Promise<void>;
+};
+
+export type PlanOptions = {
+  /**
+   * True when the transaction writes the plan: the records that it reads, and the VRFs that it
+   * changes, are locked. Otherwise the caller must roll the transaction back, because changes that
+   * later mutations depend on are written in either case.
+   */
+  writes: boolean;
+  /** True when each mutation is accepted separately, so that a missing permission is its error. */
+  perMutation: boolean;
+  /** The time of the changes. */
+  now: Date;
+};
+
+/** Rounds of loading data after which a plan that still lacks data is a bug. */
 const MAX_ROUNDS = 500;
 
-const IN_A_VRF: readonly string[] = ['prefixes', 'ip-ranges', 'ip-addresses'];
-
 /**
- * A field that may be null, or a reference, fails in every way that it could be right: what is said of it is what it
- * would have to be.
- */
-function plainly(errors: readonly SchemaError[]): SchemaError[] {
-  const open = new Set(errors.filter(({ code }) => code === 'anyOf').map(({ pointer }) => pointer));
-  const plain = errors.filter(
-    ({ pointer, code, message }) =>
-      !open.has(pointer) || (code !== 'anyOf' && code !== 'type' && message !== 'must be null'),
-  );
-  const left = [...open].filter((pointer) => !plain.some((error) => error.pointer === pointer));
-  return [
-    ...plain,
-    ...left.map((pointer) => ({
-      pointer,
-      code: 'type',
-      message: [
-        ...new Set(
-          errors
-            .filter((error) => error.pointer === pointer && error.code === 'type')
-            .map(({ message }) => message),
-        ),
-      ]
-        .join(' or ')
-        .replaceAll(' or must be', ' or'),
-    })),
-  ];
-}
-
-/** Schema checks are made when first needed: most processes never see most resources. */
-function checks() {
-  const compiled = new Map<string, Check>();
-  return (resource: Resource, operation: 'create' | 'update', record: object) => {
-    const key = `${resource.name}/${operation}`;
-    const check =
-      compiled.get(key) ??
-      compileCheck(operation === 'create' ? createSchema(resource) : updateSchema(resource));
-    compiled.set(key, check);
-    return plainly(check(record));
-  };
-}
-
-/**
- * The one planning path: whatever writes to the inventory, or asks what a write would do, comes through here. The
- * rules are in `domain/inventory`; this looks up what they need, in the transaction that will write.
+ * The single planning path of all writes and dry runs. The rules are in `domain/inventory`. The
+ * planner loads the data that they need, in the transaction that writes.
  */
 export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
-  const check = checks();
+  const checkSchema = createSchemaChecks();
 
-  function viewerOf(caller: Caller, each: boolean): Viewer {
-    const scope = access.scope(caller, 'inventory:read');
-    const writing = access.scope(caller, 'inventory:write');
-    const made = new WeakMap<object, string>();
+  function createViewer(caller: Caller, perMutation: boolean): Viewer {
+    const readScope = access.scope(caller, 'inventory:read');
+    const writeScope = access.scope(caller, 'inventory:write');
+    const idByRequest = new WeakMap<object, string>();
     return {
       tenantId: caller.tenantId,
-      check,
-      ...(each && { mayWrite: (place) => covers(writing, place) }),
-      sees: (resource, row) => isSeen(scope, resource, row),
-      seesTenant: (id) => covers(scope, { tenantId: id }),
-      knowsTenant: (id) => scope.kind === 'within' && scope.tenantIds.has(id),
+      checkSchema,
+      ...(perMutation && { canWrite: (scope) => covers(writeScope, scope) }),
+      canRead: (resource, row) => isReadable(readScope, resource, row),
+      canUseTenant: (id) => covers(readScope, { tenantId: id }),
+      hasGrantAtTenant: (id) => readScope.kind === 'within' && readScope.tenantIds.has(id),
       newId(resource, record) {
-        const id = made.get(record) ?? ids.next((resource.ids ?? 'req') as IdKind);
-        made.set(record, id);
+        const id = idByRequest.get(record) ?? ids.next((resource.idPrefix ?? 'req') as IdKind);
+        idByRequest.set(record, id);
         return id;
       },
     };
   }
 
-  /** Plans as many mutations as can be planned before something must be written. */
-  async function segment(
-    db: Knex,
-    viewer: Viewer,
-    mutations: readonly Mutation[],
-    held: Set<string> | null,
-  ) {
-    for (;;) {
-      const locking: Locking = held && {
-        own: new Set(
-          mutations.flatMap(({ resource, record }) =>
-            isPlainId((record as { id?: unknown } | null)?.id)
-              ? [`${resource}/${(record as { id: string }).id}`]
-              : [],
-          ),
-        ),
-      };
-      const world = new World({ lockedOnly: held !== null });
-      const space = new Space(world);
-      await lookUp(db, world, mutations.flatMap(hintsOf), locking);
-      let plan = planAll(world, space, viewer, mutations);
-      for (let round = 1; plan.missing.length > 0; round++) {
-        if (round > MAX_ROUNDS)
-          throw new Error(`A plan misses something for ever: ${JSON.stringify(plan.missing[0])}`);
-        await lookUp(db, world, plan.missing, locking);
-        plan = planAll(world, space, viewer, mutations);
-      }
-      // Only now is it known for certain in which VRFs it all lies.
-      const more = held ? [...vrfsOf(plan.planned)].filter((vrf) => !held.has(vrf)) : [];
-      if (!held || more.length === 0) return { planned: plan.planned, steps: world.inOrder() };
-      await lockVrfs(db, new Set(more));
-      for (const vrf of more) held.add(vrf);
-    }
-  }
-
   return {
     /**
-     * Plans mutations in order, each on top of the valid ones before it. In a transaction that is to write (`writes`)
-     * the records read are locked and the VRFs held. Where a plan depends on changes before it, those are written:
-     * a transaction that is only to see must be rolled back. `write` writes what is left; with a commit's `work` it may be left to the statement that ends it. What is in `changes` is not written yet but for that. Where
-     * `each` is judged for itself, a right that is missing is an error of that one.
+     * Plans mutations in order, each on top of the valid ones before it. Errors: `limit_reached`;
+     * invalid mutations are part of the outcome.
      */
     async plan(
       trx: Knex,
       caller: Caller,
       mutations: readonly Mutation[],
-      { writes, each, now }: { writes: boolean; each: boolean; now: Date },
-    ): Promise<Outcome & { write(work?: Work<DispatchTask>): Promise<void> }> {
-      const viewer = viewerOf(caller, each);
-      const held = writes ? await firstVrfs(trx, mutations) : null;
-      await (held
-        ? prepareToWrite(trx, {
-            vrfs: held,
-            definitions: mutations.some(({ resource }) => resource === 'custom-fields'),
-          })
-        : prepareToSee(trx));
+      { writes, perMutation, now }: PlanOptions,
+    ): Promise<UnwrittenOutcome> {
+      const viewer = createViewer(caller, perMutation);
+      const lockedVrfs = writes ? await lockForWrite(trx, mutations) : null;
+      if (!writes) await prepareToRead(trx);
+      const stamper = createStamper(now);
       const planned: Planned[] = [];
-      const stamp = stamps(now);
-      const all = new Map<string, Change>();
-      let unwritten: Change[] = [];
-      const write = async (work?: Work<DispatchTask>) => {
-        const part = work && asOneInsert(unwritten);
+      const changes = createChangeSummary();
+      let unwritten: PlannedChange[] = [];
+      const write = async (work?: Work) => {
+        const part = work && asSingleInsert(unwritten);
         if (part) work.change(part);
         else await writeSteps(trx, unwritten);
         unwritten = [];
       };
       while (planned.length < mutations.length) {
-        const done = await segment(trx, viewer, mutations.slice(planned.length), held);
-        planned.push(...done.planned);
-        unwritten = stamp.all(done.steps);
-        for (const step of unwritten) {
-          const key = `${step.resource}/${step.id}`;
-          const known = all.get(key);
-          all.set(key, known ? { ...step, before: known.before } : step);
-        }
-        if (planned.length < mutations.length) await write();
+        if (unwritten.length > 0) await write();
+        const remaining = mutations.slice(planned.length);
+        const segment = await planSegment(trx, viewer, remaining, lockedVrfs);
+        planned.push(...segment.planned);
+        unwritten = stamper.stamp(segment.steps);
+        changes.add(unwritten);
       }
-      const changes = [...all.values()].filter(
-        ({ before, after }) => before !== null || after !== null,
-      );
-      return { planned, changes, write };
+      return { planned, changes: changes.list(), write };
     },
   };
 }
 
-/** Looks up what is not known yet. */
-async function lookUp(
+/** Takes the locks of a writing transaction. Returns the locked VRFs. */
+async function lockForWrite(trx: Knex, mutations: readonly Mutation[]): Promise<Set<string>> {
+  const vrfs = await expectedVrfs(trx, mutations);
+  const definitions = mutations.some(({ resource }) => resource === 'custom-fields');
+  await prepareToWrite(trx, { vrfs, definitions });
+  return vrfs;
+}
+
+/** Merges the changes of each record into one, and leaves out records that end as they began. */
+function createChangeSummary() {
+  const changes = new Map<string, PlannedChange>();
+  return {
+    add(steps: readonly PlannedChange[]): void {
+      for (const step of steps) {
+        const key = `${step.resource}/${step.id}`;
+        const known = changes.get(key);
+        changes.set(key, known ? { ...step, before: known.before } : step);
+      }
+    },
+    list: (): PlannedChange[] =>
+      [...changes.values()].filter(({ before, after }) => before !== null || after !== null),
+  };
+}
+
+type Segment = { planned: Planned[]; steps: readonly PlannedChange[] };
+
+/**
+ * Plans as many mutations as possible before changes must be written. A plan can show that it
+ * changes further VRFs; they are locked, and it is made again.
+ */
+async function planSegment(
   db: Knex,
-  world: World,
-  needs: readonly Need[],
+  viewer: Viewer,
+  mutations: readonly Mutation[],
+  lockedVrfs: Set<string> | null,
+): Promise<Segment> {
+  let segment = await planWithData(db, viewer, mutations, lockedVrfs !== null);
+  while (lockedVrfs) {
+    const newVrfs = [...affectedVrfs(segment.planned)].filter((vrf) => !lockedVrfs.has(vrf));
+    if (newVrfs.length === 0) break;
+    await lockVrfs(db, new Set(newVrfs));
+    for (const vrf of newVrfs) lockedVrfs.add(vrf);
+    segment = await planWithData(db, viewer, mutations, true);
+  }
+  return segment;
+}
+
+/** Plans mutations again and again until no data is missing. */
+async function planWithData(
+  db: Knex,
+  viewer: Viewer,
+  mutations: readonly Mutation[],
+  locks: boolean,
+): Promise<Segment> {
+  const locking: Locking = locks ? { targets: targetsOf(mutations) } : null;
+  const snapshot = new PlanSnapshot({ lockedOnly: locks });
+  const context = { snapshot, prefixTree: new PrefixTree(snapshot), viewer };
+  await loadMissing(db, snapshot, mutations.flatMap(prefetchNeeds), locking);
+  for (let round = 0; round <= MAX_ROUNDS; round++) {
+    const plan = planMutations(context, mutations);
+    if (plan.missing.length === 0) return { planned: plan.planned, steps: snapshot.plannedSteps() };
+    await loadMissing(db, snapshot, plan.missing, locking);
+  }
+  throw new Error(`A plan still lacks data after ${MAX_ROUNDS} rounds`);
+}
+
+/** The records that mutations name, as `<resource>/<id>`. */
+const targetsOf = (mutations: readonly Mutation[]): Set<string> =>
+  new Set(
+    mutations.flatMap(({ resource, record }) => {
+      const id = (record as { id?: unknown } | null)?.id;
+      return isPlainId(id) ? [`${resource}/${id}`] : [];
+    }),
+  );
+
+/** Loads the needs that are not loaded yet. */
+async function loadMissing(
+  db: Knex,
+  snapshot: PlanSnapshot,
+  needs: readonly DataNeed[],
   locking: Locking,
 ): Promise<void> {
-  const distinct = new Map(
-    needs.filter((need) => !world.knows(need)).map((need) => [JSON.stringify(need), need]),
-  );
-  if (distinct.size > 0) await loadNeeds(db, world, [...distinct.values()], locking);
-}
-
-/** The VRFs that mutations are about, as far as the requests and the records as they are now tell. */
-async function firstVrfs(trx: Knex, mutations: readonly Mutation[]): Promise<Set<string>> {
-  const vrfs = new Set<string>();
-  const there = new Map<string, string[]>();
-  for (const { resource, operation, record } of mutations) {
-    if (typeof record !== 'object' || record === null) continue;
-    const { id } = record as { id?: unknown };
-    if (resource === 'vrfs' && typeof id === 'string') vrfs.add(id);
-    if (!IN_A_VRF.includes(resource)) continue;
-    const asked =
-      operation === 'create' || Object.hasOwn(record, 'vrfId')
-        ? vrfAsked(record as Record<string, unknown>)
-        : undefined;
-    if (asked !== undefined) vrfs.add(asked);
-    if (operation !== 'create' && typeof id === 'string' && !there.get(resource)?.push(id))
-      there.set(resource, [id]);
-  }
-  for (const [resource, ids] of there)
-    for (const vrf of await findVrfs(trx, resource as ResourceName, ids)) vrfs.add(vrf);
-  if (vrfs.size > MAX_VRFS)
-    throw new AppError(
-      'limit_reached',
-      `The change concerns more than ${MAX_VRFS} VRFs; make it in smaller steps.`,
-    );
-  return vrfs;
-}
-
-/** VRFs that one transaction may hold. */
-const MAX_VRFS = 1_000;
-
-function vrfsOf(planned: readonly Planned[]): Set<string> {
-  const vrfs = new Set<string>();
-  for (const { subject } of planned) {
-    if (!subject) continue;
-    if (subject.resource === 'vrfs') vrfs.add(subject.id);
-    if (!IN_A_VRF.includes(RESOURCES[subject.resource].name)) continue;
-    for (const row of [subject.before, subject.after]) if (row) vrfs.add(vrfKeyOf(row));
-  }
-  return vrfs;
+  const missing = needs.filter((need) => !snapshot.isLoaded(need));
+  const distinct = new Map(missing.map((need) => [JSON.stringify(need), need]));
+  if (distinct.size > 0) await loadNeeds(db, snapshot, [...distinct.values()], locking);
 }

@@ -1,4 +1,4 @@
-import { findLast, findState, listChanges } from '../../db/inventory/history.ts';
+import { findLastState, findStateAt, listChanges } from '../../db/inventory/history.ts';
 import {
   findRecord,
   listRecords,
@@ -6,7 +6,7 @@ import {
   type RecordKey,
   type RecordSort,
 } from '../../db/inventory/records.ts';
-import type { Page, PageRequest } from '../../db/core/keyset.ts';
+import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { AuditEntry } from '../../db/models/AuditEntry.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -14,8 +14,8 @@ import { notFound } from '../../domain/shared/errors.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { isSeen } from '../../domain/inventory/standing.ts';
-import type { Access } from '../access.ts';
+import { isReadable } from '../../domain/inventory/ownership.ts';
+import type { Access } from '../access/access.ts';
 
 export type InventoryRecords = ReturnType<typeof createInventoryRecords>;
 
@@ -23,37 +23,44 @@ export type { RecordFilter, RecordKey, RecordSort } from '../../db/inventory/rec
 
 type Deps = { db: Knex; access: Access };
 
-/** Reading the inventory: records, lists, and what a record was. */
+/** Reads of the inventory: records, lists and history. */
 export function createInventoryRecords({ db, access }: Deps) {
   const scopeOf = (caller: Caller) => access.scope(caller, 'inventory:read');
 
-  const sees = (caller: Caller, resource: Resource, row: Row): boolean =>
-    isSeen(scopeOf(caller), resource, row);
+  const canRead = (caller: Caller, resource: Resource, row: Row): boolean =>
+    isReadable(scopeOf(caller), resource, row);
 
-  /** Error: `not_found`. */
+  /** Reads a record. Error: `not_found`. */
   async function read(caller: Caller, name: ResourceName, id: string): Promise<Row> {
     const row = await findRecord(db, RESOURCES[name], scopeOf(caller), id);
     if (!row) throw notFound(RESOURCES[name].kind, id);
     return row;
   }
 
-  /** Whoever may read a record may read its past; of one that was deleted, who might have read it then. */
-  async function mayReadPast(caller: Caller, resource: Resource, id: string): Promise<void> {
+  /**
+   * Callers who may read a record may read its history. For a deleted record, its last state
+   * decides. Error: `not_found`.
+   */
+  async function assertCanReadHistory(
+    caller: Caller,
+    resource: Resource,
+    id: string,
+  ): Promise<void> {
     const row =
-      (await findRecord(db, resource, scopeOf(caller), id)) ?? (await findGone(resource, id));
-    if (!row || !sees(caller, resource, row)) throw notFound(resource.kind, id);
+      (await findRecord(db, resource, scopeOf(caller), id)) ?? (await findDeleted(resource, id));
+    if (!row || !canRead(caller, resource, row)) throw notFound(resource.kind, id);
   }
 
-  /** The last state of a record that is not there any more. */
-  async function findGone(resource: Resource, id: string): Promise<Row | undefined> {
-    const state = await findState(db, resource, id, null);
-    return state === null ? findLast(db, resource, id) : undefined;
+  /** The last state of a deleted record; undefined when the record exists. */
+  async function findDeleted(resource: Resource, id: string): Promise<Row | undefined> {
+    const state = await findStateAt(db, resource, id, null);
+    return state === null ? findLastState(db, resource, id) : undefined;
   }
 
   return {
     read,
 
-    /** Records inside the caller's scope. */
+    /** Lists records inside the caller's scope. */
     list: (
       caller: Caller,
       name: ResourceName,
@@ -61,28 +68,28 @@ export function createInventoryRecords({ db, access }: Deps) {
       page: { sort: RecordSort; after: RecordKey | undefined; limit: number },
     ) => listRecords(db, RESOURCES[name], scopeOf(caller), filter, page),
 
-    /** The record as it was at a time. Error: `not_found`, also when it was not there then. */
+    /** Reads a record as it was at a time. Error: `not_found`, also when it did not exist then. */
     async readAt(caller: Caller, name: ResourceName, id: string, at: Date): Promise<Row> {
       const resource = RESOURCES[name];
-      await mayReadPast(caller, resource, id);
-      const row = await findState(db, resource, id, at);
-      if (!row || !sees(caller, resource, row)) throw notFound(resource.kind, id);
+      await assertCanReadHistory(caller, resource, id);
+      const row = await findStateAt(db, resource, id, at);
+      if (!row || !canRead(caller, resource, row)) throw notFound(resource.kind, id);
       return row;
     },
 
-    /** The changes of a record, newest first. Error: `not_found`. */
+    /** Lists the changes of a record, newest first. Error: `not_found`. */
     async changes(
       caller: Caller,
       name: ResourceName,
       id: string,
       page: PageRequest,
-    ): Promise<Page<AuditEntry>> {
-      await mayReadPast(caller, RESOURCES[name], id);
+    ): Promise<KeysetPage<AuditEntry>> {
+      await assertCanReadHistory(caller, RESOURCES[name], id);
       const { items, nextKey } = await listChanges(db, RESOURCES[name], id, page);
-      // What stood elsewhere then is the business of those who watch over there.
+      // A record may have been outside the caller's scope before, or may be now.
       const visible = items.filter(({ before, after }) =>
         [before, after].every(
-          (state) => state === null || sees(caller, RESOURCES[name], state as Row),
+          (state) => state === null || canRead(caller, RESOURCES[name], state as Row),
         ),
       );
       return { items: visible, nextKey };

@@ -1,101 +1,108 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NothingChanged, unlessNothing, type Commit, type Work } from '../../db/commit.ts';
-import { isRaced } from '../../db/core/constraints.ts';
+import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
+import { isConcurrencyError } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
-import { placesOf } from '../../domain/inventory/standing.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
-import type { Access } from '../access.ts';
-import type { Outcome, Planner } from './planner.ts';
-import { allValid, refusalOf, refusalOfOne } from './conflictError.ts';
-import { noteChange } from './inventoryAudit.ts';
+import { requiredScopesOf } from '../../domain/inventory/ownership.ts';
+import type { Access } from '../access/access.ts';
+import type { PlanOutcome, Planner } from './planner.ts';
+import { allValid, conflictError, conflictErrorOfOne } from './conflictError.ts';
+import { recordChange } from './inventoryAudit.ts';
 
 export type InventoryWrites = ReturnType<typeof createInventoryWrites>;
 
 type Deps = {
   db: Knex;
-  commit: Commit<DispatchTask>;
+  commit: Commit;
   access: Access;
   planner: Planner;
-  clock: Clock;
 };
 
-/** How often a change is planned again when another one was quicker. */
-const MAX_TRIES = 6;
+/** How often a change is attempted when concurrent changes of the same records interfere. */
+const MAX_ATTEMPTS = 6;
 
-/** All mutations or none, or each that is valid. */
-export type Mode = 'all' | 'each';
+/** `all`: all mutations or none. `each`: those that are valid. */
+export type WriteMode = 'all' | 'each';
 
-/** What belongs to the same transaction as the changes. */
-export type Along = (work: Work<DispatchTask>, trx: Knex, outcome: Outcome) => Promise<void>;
+/** Further writes in the transaction of the changes. */
+export type BeforeCommit = (work: Work, trx: Knex, outcome: PlanOutcome) => Promise<void>;
 
-/** Mutations, or how they are found in the transaction that will write them. */
-type Source = readonly Mutation[] | ((trx: Knex) => Promise<readonly Mutation[]>);
+/** Mutations, or a function that returns them in the transaction that writes them. */
+type MutationSource = readonly Mutation[] | ((trx: Knex) => Promise<readonly Mutation[]>);
 
-async function tryAgain<T>(attempt: () => Promise<T>): Promise<T> {
+async function retryOnConflict<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await attempt();
     } catch (error) {
-      if (!isRaced(error)) throw error;
-      if (tries === MAX_TRIES)
+      if (!isConcurrencyError(error)) throw error;
+      if (tries === MAX_ATTEMPTS)
         throw new AppError(
           'conflict',
-          'Other changes of the same records were quicker, again and again.',
+          'Concurrent changes of the same records prevented this change. Try again.',
         );
       await sleep(5 * tries * Math.random());
     }
   }
 }
 
-/** Every write to the inventory, and the rehearsal of one: plan, then apply, in one transaction. */
-export function createInventoryWrites({ db, commit, access, planner, clock }: Deps) {
-  function mayWrite(caller: Caller, planned: Planned): void {
-    // What is wrong in any case is said first: a place that cannot be read is nobody's.
+/** All writes to the inventory and their dry runs: plan and write in one transaction. */
+export function createInventoryWrites({ db, commit, access, planner }: Deps) {
+  function assertCanWrite(caller: Caller, planned: Planned): void {
+    // An invalid plan has no reliable scope, and its errors are reported instead.
     if (planned.errors.length > 0) return;
-    for (const place of placesOf(planned)) access.mustHave(caller, 'inventory:write', place);
+    for (const scope of requiredScopesOf(planned))
+      access.assertPermission(caller, 'inventory:write', scope);
   }
 
-  /** Errors: `invalid_request`, `conflict`, `in_use` (in mode `all`), `permission_denied`, `limit_reached`. */
+  /**
+   * Plans and writes mutations, records their audit entries and events, and runs `beforeCommit`. In
+   * mode `each`, invalid mutations are part of the outcome. `toError` converts invalid plans.
+   * Errors: `permission_denied`, `limit_reached`, `conflict`; in mode `all` also `invalid_request`
+   * and `in_use`.
+   */
   const apply = (
     caller: Caller,
-    source: Source,
-    mode: Mode,
+    source: MutationSource,
+    mode: WriteMode,
     {
-      refuse = (planned) => refusalOf(planned, true),
-      along,
-    }: { refuse?: (planned: readonly Planned[]) => AppError; along?: Along } = {},
-  ): Promise<Outcome> =>
-    tryAgain(() =>
-      access.denying(caller, async () => {
-        let outcome: Outcome = { planned: [], changes: [] };
+      toError = (planned) => conflictError(planned, true),
+      beforeCommit,
+    }: { toError?: (planned: readonly Planned[]) => AppError; beforeCommit?: BeforeCommit } = {},
+  ): Promise<PlanOutcome> =>
+    retryOnConflict(() =>
+      access.auditDenials(caller, async () => {
+        let outcome: PlanOutcome = { planned: [], changes: [] };
         await commit(caller, async (work) => {
           const trx = (await work.trx()) as Knex;
           const mutations = typeof source === 'function' ? await source(trx) : source;
           const { write, ...planned } = await planner.plan(trx, caller, mutations, {
             writes: true,
-            each: mode === 'each',
+            perMutation: mode === 'each',
             now: work.now,
           });
           outcome = planned;
-          if (mode === 'all') for (const each of outcome.planned) mayWrite(caller, each);
-          if (mode === 'all' && !allValid(outcome.planned)) throw refuse(outcome.planned);
+          if (mode === 'all') for (const each of outcome.planned) assertCanWrite(caller, each);
+          if (mode === 'all' && !allValid(outcome.planned)) throw toError(outcome.planned);
           await write(work);
-          for (const change of outcome.changes) noteChange(work, change);
-          await along?.(work, trx, outcome);
-          if (outcome.changes.length === 0 && !along) throw new NothingChanged();
-        }).catch(unlessNothing(undefined));
+          for (const change of outcome.changes) recordChange(work, change);
+          const [first] = outcome.changes;
+          if (first) work.result(first.id);
+          await beforeCommit?.(work, trx, outcome);
+          if (outcome.changes.length === 0 && !beforeCommit) throw new NoChange();
+        }).catch(ignoreNoChange(undefined));
         return outcome;
       }),
     );
 
-  const rolledBack = <T>(work: (trx: Knex) => Promise<T>): Promise<T> =>
-    tryAgain(async () => {
+  /** Runs `work` in a transaction with a stable snapshot, and rolls it back. */
+  const inRolledBackTransaction = <T>(work: (trx: Knex) => Promise<T>): Promise<T> =>
+    retryOnConflict(async () => {
       const trx = await db.transaction(undefined, { isolationLevel: 'repeatable read' });
       try {
         return await work(trx);
@@ -104,10 +111,15 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
       }
     });
 
-  async function one(caller: Caller, mutation: Mutation, id: string | null): Promise<Row | null> {
-    const refuse = ([planned]: readonly Planned[]) =>
-      planned ? refusalOfOne(planned, id) : refusalOf([], false);
-    const { planned, changes } = await apply(caller, [mutation], 'all', { refuse });
+  /** Applies one mutation. Returns the record after it, or null when it is deleted. */
+  async function applyOne(
+    caller: Caller,
+    mutation: Mutation,
+    id: string | null,
+  ): Promise<Row | null> {
+    const toError = ([planned]: readonly Planned[]) =>
+      planned ? conflictErrorOfOne(planned, id) : conflictError([], false);
+    const { planned, changes } = await apply(caller, [mutation], 'all', { toError });
     const subject = planned[0]?.subject;
     const change = changes.find(
       ({ resource, id: changed }) => resource === subject?.resource && changed === subject.id,
@@ -115,19 +127,20 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
     return change ? change.after : (subject?.before ?? null);
   }
 
-  const written = (row: Row | null): Row => {
-    if (!row) throw new Error('A write ended without its record');
-    return row;
-  };
-
   return {
     apply,
 
-    /** Errors: as of `apply`. */
+    /** Creates a record. Errors: those of `apply`. */
     create: async (caller: Caller, resource: ResourceName, record: object): Promise<Row> =>
-      written(await one(caller, { resource, operation: 'create', record }, null)),
+      assertDefined(
+        await applyOne(caller, { resource, operation: 'create', record }, null),
+        'created record',
+      ),
 
-    /** Changes the fields that are given. Errors: as of `apply`, `not_found`, `version_stale`. */
+    /**
+     * Updates the fields that are present in `fields`. With `version`, only that version of the
+     * record is updated. Errors: those of `apply`, `not_found`, `version_conflict`.
+     */
     update: async (
       caller: Caller,
       resource: ResourceName,
@@ -135,67 +148,63 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
       fields: object,
       version: number | undefined,
     ): Promise<Row> =>
-      written(
-        await one(
+      assertDefined(
+        await applyOne(
           caller,
-          {
-            resource,
-            operation: 'update',
-            record: { ...fields, id, ...(version !== undefined && { version }) },
-          },
+          { resource, operation: 'update', record: { ...fields, ...versionedId(id, version) } },
           id,
         ),
+        'updated record',
       ),
 
-    /** Errors: as of `apply`, `not_found`, `version_stale`. */
+    /** Deletes a record. Errors: those of `apply`, `not_found`, `version_conflict`. */
     remove: async (
       caller: Caller,
       resource: ResourceName,
       id: string,
       version: number | undefined,
     ): Promise<void> =>
-      void (await one(
+      void (await applyOne(
         caller,
-        {
-          resource,
-          operation: 'delete',
-          record: { id, ...(version !== undefined && { version }) },
-        },
+        { resource, operation: 'delete', record: versionedId(id, version) },
         id,
       )),
 
-    /** What would come of mutations in this order. Nothing of it is kept. */
-    rehearse: (caller: Caller, mutations: readonly Mutation[]): Promise<Outcome> =>
-      rolledBack(async (trx) => {
+    /** Plans mutations in order without writing anything. Error: `limit_reached`. */
+    dryRun: (caller: Caller, mutations: readonly Mutation[]): Promise<PlanOutcome> =>
+      inRolledBackTransaction(async (trx) => {
         const { planned, changes } = await planner.plan(trx, caller, mutations, {
           writes: false,
-          each: false,
-          now: clock.now(),
+          perMutation: false,
+          now: new Date(),
         });
         return { planned, changes };
       }),
 
-    /** Whether the caller may make what was planned. Error: `permission_denied`. */
-    requireRights: (caller: Caller, planned: readonly Planned[]): Promise<void> =>
-      access.denying(caller, () => {
-        for (const each of planned) mayWrite(caller, each);
+    /** Checks that the caller may write all plans. Error: `permission_denied`. */
+    assertPermissions: (caller: Caller, planned: readonly Planned[]): Promise<void> =>
+      access.auditDenials(caller, () => {
+        for (const each of planned) assertCanWrite(caller, each);
         return Promise.resolve();
       }),
 
-    /** The same in steps, each on top of those before it, with the rights to write checked. */
-    rehearseInSteps: (
+    /**
+     * Dry run in several steps, each on top of the previous ones. A missing permission is an error
+     * of its mutation.
+     */
+    dryRunInSteps: (
       caller: Caller,
       steps: (
         trx: Knex,
         plan: (mutations: readonly Mutation[]) => Promise<Planned[]>,
       ) => Promise<void>,
     ): Promise<void> =>
-      rolledBack((trx) =>
+      inRolledBackTransaction((trx) =>
         steps(trx, async (mutations) => {
           const { planned, write } = await planner.plan(trx, caller, mutations, {
             writes: false,
-            each: true,
-            now: clock.now(),
+            perMutation: true,
+            now: new Date(),
           });
           await write();
           return planned;
@@ -204,7 +213,12 @@ export function createInventoryWrites({ db, commit, access, planner, clock }: De
   };
 }
 
-/** The outcome of a mutation in a word. */
+const versionedId = (id: string, version: number | undefined) => ({
+  id,
+  ...(version !== undefined && { version }),
+});
+
+/** The outcome of a mutation in one word, as responses and reports have it. */
 export function outcomeOf(
   planned: Planned,
 ): 'created' | 'updated' | 'deleted' | 'invalid' | 'conflict' {

@@ -1,50 +1,68 @@
 import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
-import type { JobType } from '../../domain/jobType.ts';
-import { compileCheck, type Check } from '../../platform/schemaCheck.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
+import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
 
 export type JobTypes = ReturnType<typeof createJobTypes>;
 
-/** The job types of this process, with their payload schemas compiled. */
-export function createJobTypes(types: readonly JobType[]) {
-  const byName = new Map(types.map((type) => [type.name, type]));
-  const checks = new Map<string, Check>(
-    types.map((type) => [type.name, compileCheck(type.payload)]),
-  );
+type RegisteredType = { type: JobType; check: SchemaCheck };
+
+/**
+ * The job types of this process, with their payload schemas compiled. Types are registered after
+ * the services are built, because a type may use any service and services use the registry.
+ */
+export function createJobTypes() {
+  const registered = new Map<string, RegisteredType>();
+
+  const find = (name: string): JobType | undefined => registered.get(name)?.type;
 
   function get(name: string, pointer = '/type'): JobType {
-    const type = byName.get(name);
+    const type = find(name);
     if (!type)
       throw invalidField('body', pointer, 'unknown_job_type', `There is no job type ${name}.`);
     return type;
   }
 
-  return {
-    all: types,
+  const check = (type: JobType, payload: unknown) =>
+    assertDefined(registered.get(type.name), `job type ${type.name}`).check(payload);
 
-    /** The type called `name`. Error: `invalid_request` at `/type`. */
+  return {
+    /** Adds types. Throws when a name is taken. */
+    register(types: readonly JobType[]): void {
+      for (const type of types) {
+        if (registered.has(type.name)) throw new Error(`The job type ${type.name} exists already`);
+        registered.set(type.name, { type, check: compileCheck(type.payload) });
+      }
+    },
+
+    all: (): JobType[] => [...registered.values()].map(({ type }) => type),
+
+    find,
+
+    /** The type called `name`. Error: `invalid_request` at `pointer`. */
     get,
 
-    /** The same for a job that a caller creates directly. Error: `invalid_request` at `pointer`. */
-    getDirect(name: string, pointer = '/type'): JobType {
+    /**
+     * The type called `name`, which callers may use directly. Error: `invalid_request` at `pointer`,
+     * with `unknown_job_type` or `job_type_internal`.
+     */
+    getPublic(name: string, pointer = '/type'): JobType {
       const type = get(name, pointer);
-      if (type.onlyThrough === null) return type;
+      if (type.createdOnlyBy === null) return type;
       throw invalidField(
         'body',
         pointer,
-        'not_direct',
-        `jobs of the type ${name} are made by ${type.onlyThrough}`,
+        'job_type_internal',
+        `jobs of the type ${name} are created by ${type.createdOnlyBy}`,
       );
     },
 
-    find: (name: string): JobType | undefined => byName.get(name),
-
-    /** True when a payload is what its type wants. */
-    accepts: (type: JobType, payload: unknown): boolean =>
-      (checks.get(type.name)?.(payload) ?? []).length === 0,
+    /** True when the payload satisfies the schema of its type. */
+    isValidPayload: (type: JobType, payload: unknown): boolean => check(type, payload).length === 0,
 
     /** Error: `invalid_request` that names every bad field under `pointer`. */
     checkPayload(type: JobType, payload: unknown, pointer = '/payload'): void {
-      const errors = checks.get(type.name)?.(payload) ?? [];
+      const errors = check(type, payload);
       if (errors.length === 0) return;
       throw invalidFields(
         errors.map((e): FieldError => ({ ...e, in: 'body', pointer: `${pointer}${e.pointer}` })),

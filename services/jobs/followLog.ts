@@ -1,30 +1,34 @@
-import type { Changes } from '../../db/core/notifications.ts';
+import type { Notifications } from '../../db/core/notifications.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Job } from '../../db/models/Job.ts';
 import { JobLog } from '../../db/models/JobLog.ts';
 import { isFinal, type JobStatus } from '../../domain/jobs/jobs.ts';
-import { jobLogged } from './jobAudit.ts';
-import { waitForChange } from '../waitForChange.ts';
+import type { JobLogData } from '../../domain/jobs/records.ts';
+import { jobLogTopic } from './jobAudit.ts';
+import { waitForChange } from '../shared/waitForChange.ts';
 
-export type FollowedLog =
-  { kind: 'line'; line: JobLog } | { kind: 'end'; status: JobStatus } | { kind: 'idle' };
+export type LogStreamItem =
+  { kind: 'line'; line: JobLogData } | { kind: 'end'; status: JobStatus } | { kind: 'idle' };
 
 const FOLLOW_BATCH = 500;
-/** A quiet stream says that it is alive this often. */
+/** Interval of the `idle` items of a stream without new lines, which keep connections open. */
 const FOLLOW_IDLE_MS = 10_000;
 
-/** Yields the lines of a job's log after line number `after` as they are written, then the final status. */
+/**
+ * Yields the lines of a job's log after line number `after` as they are written, then the final
+ * status.
+ */
 export async function* followLog(
-  { db, changes }: { db: Knex; changes: Changes },
+  { db, notifications }: { db: Knex; notifications: Notifications },
   jobId: string,
   after: number,
   signal: AbortSignal,
-): AsyncGenerator<FollowedLog> {
+): AsyncGenerator<LogStreamItem> {
   let last = after;
-  let saidAt = Date.now();
+  let lastYieldAt = Date.now();
   while (!signal.aborted) {
-    using change = waitForChange(changes, jobLogged(jobId));
-    // The status is read before the lines: what was written before the end is then never missed.
+    using change = waitForChange(notifications, jobLogTopic(jobId));
+    // Reading the status before the lines guarantees that a final status comes after all lines.
     const job = await Job.query(db).findById(jobId).select('status');
     if (!job) return;
     const lines = await JobLog.query(db)
@@ -35,17 +39,17 @@ export async function* followLog(
     for (const line of lines) yield { kind: 'line', line };
     last = lines.at(-1)?.line ?? last;
     if (lines.length > 0) {
-      saidAt = Date.now();
+      lastYieldAt = Date.now();
       continue;
     }
     if (isFinal(job.status)) {
       yield { kind: 'end', status: job.status };
       return;
     }
-    if (Date.now() - saidAt >= FOLLOW_IDLE_MS) {
-      saidAt = Date.now();
+    if (Date.now() - lastYieldAt >= FOLLOW_IDLE_MS) {
+      lastYieldAt = Date.now();
       yield { kind: 'idle' };
     }
-    await change.within(FOLLOW_IDLE_MS, signal);
+    await change.wait(FOLLOW_IDLE_MS, signal);
   }
 }

@@ -1,13 +1,14 @@
+import { recordOf } from '../../db/core/recordAudit.ts';
 import type { Job } from '../../db/models/Job.ts';
 import type { EventData } from '../../domain/events/events.ts';
 
-/** The topics of `Changes` on which a job's news go. */
-export const jobEnded = (jobId: string): string => `job:${jobId}`;
-export const jobLogged = (jobId: string): string => `log:${jobId}`;
+/** Notification topic: a job has finished. */
+export const jobFinishedTopic = (jobId: string): string => `job:${jobId}`;
 
-/** The job as the subject of audit entries and events. */
-export const subject = (job: { id: string }) => ({ type: 'job', id: job.id });
+/** Notification topic: the log of a job has new lines. */
+export const jobLogTopic = (jobId: string): string => `log:${jobId}`;
 
+/** The fields of a job that audit entries and events need. */
 export type JobView = Pick<
   Job,
   | 'id'
@@ -23,8 +24,10 @@ export type JobView = Pick<
   | 'sourceId'
 >;
 
-/** A job as the audit trail keeps it: never the payload or the result, which may hold secrets. */
-export const auditView = (job: JobView): object => ({
+type JobEvent = 'job.created' | 'job.succeeded' | 'job.failed' | 'job.cancelled';
+
+/** Audit entries keep neither payload nor result: both may contain secrets. */
+const auditView = (job: JobView) => ({
   type: job.type,
   tenantId: job.tenantId,
   status: job.status,
@@ -35,12 +38,19 @@ export const auditView = (job: JobView): object => ({
   error: job.error?.code ?? null,
 });
 
-/** What an event tells of a job. */
-export const eventData = (job: JobView): EventData<'job.created'> => ({
+const eventData = (job: JobView): EventData<JobEvent> => ({
   jobId: job.id,
   type: job.type,
   status: job.status,
   attempts: job.attempts,
   source: { kind: job.sourceKind, id: job.sourceId },
   error: job.error?.code ?? null,
+});
+
+/** Audit entries and events about jobs. */
+export const jobRecord = recordOf<JobView, JobEvent>({
+  type: 'job',
+  auditView,
+  events: { created: 'job.created' },
+  eventData,
 });

@@ -1,31 +1,31 @@
 import type { Authority, Caller } from '../../domain/shared/caller.ts';
 import type { JobSource } from '../../domain/jobs/jobs.ts';
-import type { JobType } from '../../domain/jobType.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { authorityOf } from '../access/rights.ts';
 
-/** What a caller wants done; what `retryPolicy` leaves out comes from the type. */
-export type JobRequest = {
+/** A requested job. Fields that `retryPolicy` omits come from the job type. */
+export type CreateJobInput = {
   type: string;
   payload: Record<string, unknown>;
   createdBy?: string;
   retryPolicy?: Partial<RetryPolicy>;
 };
 
-const apiSource: JobSource = { kind: 'api', id: null };
+const API_SOURCE: JobSource = { kind: 'api', id: null };
 
-/** Where a job comes from; `authority` is whom it acts for, where that is not the caller. */
+/** The origin of a job. `authority` is the principal that the job acts for, if not the caller. */
 export type JobOrigin = { source?: JobSource; retryOf?: string; authority?: Authority };
 
-/** A job as it is written first. */
-export function newJob(
+/** The row of a new job. */
+export function newJobRow(
   type: JobType,
-  request: JobRequest,
+  request: CreateJobInput,
   caller: Caller,
-  from: JobOrigin,
+  origin: JobOrigin,
   { id, now }: { id: string; now: Date },
 ) {
-  const source = from.source ?? apiSource;
+  const source = origin.source ?? API_SOURCE;
   return {
     id,
     type: type.name,
@@ -40,10 +40,10 @@ export function newJob(
     logCount: 0,
     runId: null,
     createdBy: request.createdBy ?? caller.actorId,
-    authority: from.authority ?? authorityOf(caller),
+    authority: origin.authority ?? authorityOf(caller),
     sourceKind: source.kind,
     sourceId: source.id,
-    retryOf: from.retryOf ?? null,
+    retryOf: origin.retryOf ?? null,
     cancelRequestedAt: null,
     createdAt: now,
     updatedAt: now,

@@ -1,109 +1,107 @@
-import type { Note } from '../../db/commit.ts';
-import { jobChange, noteJobChange, type LogLine } from '../../db/jobs/jobs.ts';
+import type { WriteUnaudited } from '../../db/core/commit.ts';
+import { attemptGuard, jobChange, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { MAX_LOG_LINES, type LogLevel } from '../../domain/jobs/jobs.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { jobLogged } from './jobAudit.ts';
+import { jobLogTopic } from './jobAudit.ts';
 
 export type RunLog = ReturnType<typeof createRunLog>;
 
-type Deps = { note: Note; clock: Clock; log: Log; job: Job };
+type Deps = { writeUnaudited: WriteUnaudited; log: Log; job: Job };
 
-/** What an attempt has logged and how far it is, as yet unwritten. */
-export type Taken = { lines: LogLine[]; progress: { progress?: string } };
+/** Log lines and progress of an attempt that are not written yet. */
+export type PendingLog = { lines: LogLine[]; progress: { progress?: string } };
 
-/** How long lines and progress may wait before others can read them. */
+/** Longest time that lines and progress wait before they are written. */
 const FLUSH_MS = 250;
 const MAX_FLUSH_LINES = 500;
 const MAX_MESSAGE_CHARS = 8_192;
 const MAX_DATA_BYTES = 16_384;
 
 /**
- * Gathers what one attempt logs and how far it is, and writes both four times a second while the attempt runs.
- * What is left when it ends is taken by the commit that ends it.
+ * Collects the log lines and the progress of one attempt and writes them four times a second. The
+ * commit that ends the attempt writes the rest (`drain`).
  */
-export function createRunLog({ note, clock, log, job }: Deps) {
+export function createRunLog({ writeUnaudited, log, job }: Deps) {
   let lines: LogLine[] = [];
   let progress: string | null = null;
-  let room = MAX_LOG_LINES - job.logCount;
+  let remainingLines = MAX_LOG_LINES - job.logCount;
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
 
-  function take(atMost = Number.POSITIVE_INFINITY): Taken {
-    const taken = {
-      lines: lines.slice(0, atMost),
+  function drain(maxLines = Number.POSITIVE_INFINITY): PendingLog {
+    const pending = {
+      lines: lines.slice(0, maxLines),
       progress: progress === null ? {} : { progress },
     };
-    lines = lines.slice(atMost);
+    lines = lines.slice(maxLines);
     progress = null;
-    return taken;
+    return pending;
   }
 
   async function flush() {
-    const taken = take(MAX_FLUSH_LINES);
-    const guard = {
-      statuses: ['running'],
-      attempt: { runId: job.runId ?? '', number: job.attempts },
-    };
+    const pending = drain(MAX_FLUSH_LINES);
     try {
-      await note((db, now) =>
-        noteJobChange(
+      await writeUnaudited((db, now) =>
+        writeJobChange(
           db,
           jobChange(
             job.id,
-            guard,
-            { ...taken.progress, updated_at: now },
-            taken.lines,
-            [jobLogged(job.id)],
+            attemptGuard(job),
+            { ...pending.progress, updated_at: now },
+            pending.lines,
+            [jobLogTopic(job.id)],
             { newVersion: false },
           ),
         ),
       );
     } catch (error) {
-      // The attempt matters more than its log: it goes on, and this goes with the next write.
-      lines = [...taken.lines, ...lines];
-      progress ??= taken.progress.progress ?? null;
+      // A log that cannot be written must not fail the attempt: the next write includes these
+      // lines.
+      lines = [...pending.lines, ...lines];
+      progress ??= pending.progress.progress ?? null;
       log.warn({ err: error, jobId: job.id }, 'could not write job log lines yet');
     }
-    if (lines.length > 0) soon();
+    if (lines.length > 0) scheduleFlush();
   }
 
-  function soon() {
+  function scheduleFlush() {
     timer ??= setTimeout(() => {
       timer = undefined;
       writing = writing.then(flush);
     }, FLUSH_MS);
   }
 
-  const add = (level: LogLevel, message: string, data?: object) =>
+  const append = (level: LogLevel, message: string, data?: object) =>
     void lines.push({
       attempt: job.attempts,
       level,
-      message: clean(message),
-      data: bounded(data),
-      at: clock.now(),
+      message: sanitizeText(message),
+      data: limitSize(data),
+      at: new Date(),
     });
 
   return {
-    /** A line of the job type; one past the bound is left out. */
+    /** Adds a line of the job type. Lines beyond `MAX_LOG_LINES` are dropped. */
     log(level: LogLevel, message: string, data?: object) {
-      if (room <= 0) return;
-      if (--room === 0) add('warn', 'The log is full; later lines are left out');
-      else add(level, message, data);
-      soon();
+      if (remainingLines <= 0) return;
+      if (--remainingLines === 0) append('warn', 'The log is full; later lines are left out');
+      else append(level, message, data);
+      scheduleFlush();
     },
-    /** A line of the engine, which always has room. It is written with what comes of the attempt. */
-    note: (level: LogLevel, message: string) => add(level, message),
+    /**
+     * Adds a line of the engine, which has no limit. The commit that ends the attempt writes it.
+     */
+    logSystem: (level: LogLevel, message: string) => append(level, message),
     progress(percent: number, message?: string) {
       const bounds = Math.min(100, Math.max(0, percent));
       progress = JSON.stringify({ percent: bounds, message: message?.slice(0, 200) ?? null });
-      soon();
+      scheduleFlush();
     },
-    /** What has not been written yet; whoever takes it must write it. */
-    take: () => take(),
-    /** Resolves when no write of this log is under way and none will begin. */
-    async settled() {
+    /** Removes and returns what is not written yet. The caller must write it. */
+    drain: () => drain(),
+    /** Stops the periodic writes and resolves when the last of them is done. */
+    async stopFlushing() {
       clearTimeout(timer);
       timer = undefined;
       await writing;
@@ -115,12 +113,12 @@ export function createRunLog({ note, clock, log, job }: Deps) {
   };
 }
 
-/** PostgreSQL text holds no NUL. */
-const clean = (text: string) => text.replaceAll('\0', '\uFFFD').slice(0, MAX_MESSAGE_CHARS);
+/** PostgreSQL cannot store NUL characters in text. */
+const sanitizeText = (text: string) => text.replaceAll('\0', '\uFFFD').slice(0, MAX_MESSAGE_CHARS);
 
-function bounded(data: object | undefined): object | null {
+function limitSize(data: object | undefined): object | null {
   if (data === undefined) return null;
-  // What cannot be written as JSON must not fail the job that logs it.
+  // Data that is not serialisable must not fail the job that logs it.
   try {
     JSON.stringify(data);
   } catch {

@@ -1,17 +1,22 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Schedule } from '../../db/models/Schedule.ts';
 import { parseCron, type CronField } from '../../domain/schedules/cron.ts';
-import { nextDue, upcoming, type Timing, type Upcoming } from '../../domain/schedules/occurrences.ts';
+import {
+  nextOccurrence,
+  upcomingOccurrences,
+  type Timing,
+  type UpcomingOccurrence,
+} from '../../domain/schedules/occurrences.ts';
 import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
-import type { JobType } from '../../domain/jobType.ts';
-import { MASK } from '../../domain/mask.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
+import { MASK } from '../../domain/shared/mask.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
-import { timingOf, type OverlapPolicy, type TimingFields } from '../../domain/schedules/schedules.ts';
-import { zoneName } from '../../domain/schedules/timeZone.ts';
-import { pointerStep } from '../../platform/schemaCheck.ts';
+import type { OverlapPolicy, TimingFields } from '../../domain/schedules/schedules.ts';
+import { canonicalTimeZone } from '../../domain/schedules/timeZone.ts';
+import { escapePointer } from '../../platform/schemaCheck.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
-/** Fields that a caller sets; null takes a limit away. */
+/** The fields that a caller can set; null removes a bound or limit. */
 export type ScheduleFields = {
   name: string;
   description?: string;
@@ -29,8 +34,8 @@ export type ScheduleFields = {
   maxRuns?: number | null;
 };
 
-/** What is asked of a preview. */
-export type PreviewRequest = {
+/** Input of a preview: list `count` occurrences after `after`. */
+export type PreviewInput = {
   cronExpression: string;
   timezone?: string;
   startAt?: Date;
@@ -38,9 +43,9 @@ export type PreviewRequest = {
   after: Date;
   count: number;
 };
-export type Preview = { timing: Timing; upcoming: Upcoming[] };
+export type Preview = { timing: Timing; upcoming: UpcomingOccurrence[] };
 
-const WORDS: Readonly<Record<CronField, string>> = {
+const FIELD_LABELS: Readonly<Record<CronField, string>> = {
   minute: 'the minute',
   hour: 'the hour',
   dayOfMonth: 'the day of the month',
@@ -48,22 +53,25 @@ const WORDS: Readonly<Record<CronField, string>> = {
   dayOfWeek: 'the day of the week',
 };
 
-/** Checks when a schedule is due. Errors: `invalid_request` that names every bad field of the expression, and the zone. */
+/**
+ * Validates expression, time zone and bounds, and parses the expression. Error: `invalid_request`
+ * that names every invalid part.
+ */
 export function checkTiming({ cronExpression, timezone, startAt, endAt }: TimingFields): Timing {
   const errors: FieldError[] = [];
-  const tell = (pointer: string, code: string, message: string) =>
+  const addError = (pointer: string, code: string, message: string) =>
     void errors.push({ in: 'body', pointer, code, message });
   const parsed = parseCron(cronExpression);
   for (const { field, message } of 'errors' in parsed ? parsed.errors : []) {
-    tell(
+    addError(
       '/cronExpression',
-      field === 'expression' ? 'cron' : `cron_${snake(field)}`,
-      field === 'expression' ? message : `${WORDS[field]} ${message}`,
+      field === 'expression' ? 'cron' : `cron_${toSnakeCase(field)}`,
+      field === 'expression' ? message : `${FIELD_LABELS[field]} ${message}`,
     );
   }
-  const zone = zoneName(timezone);
+  const zone = canonicalTimeZone(timezone);
   if (zone === undefined)
-    tell(
+    addError(
       '/timezone',
       'unknown_timezone',
       'must be a time zone of the tz database, such as Europe/London or UTC',
@@ -72,20 +80,25 @@ export function checkTiming({ cronExpression, timezone, startAt, endAt }: Timing
     ['startAt', startAt],
     ['endAt', endAt],
   ] as const)
-    if (at && isOutside(at)) tell(`/${name}`, 'range', OUTSIDE);
-  if (startAt && endAt && endAt < startAt) tell('/endAt', 'order', 'must not be before startAt');
+    if (at && isOutOfRange(at)) addError(`/${name}`, 'range', OUT_OF_RANGE);
+  if (startAt && endAt && endAt < startAt)
+    addError('/endAt', 'order', 'must not be before startAt');
   if ('errors' in parsed || zone === undefined || errors.length > 0) throw invalidFields(errors);
   return { cron: parsed.cron, timezone: zone, startAt, endAt };
 }
 
-/** Beyond, some offsets have seconds and some years five digits. */
-const [FIRST_MS, LAST_MS] = [Date.UTC(1972, 0, 1), Date.UTC(2200, 0, 1)];
-const OUTSIDE = 'must lie between 1972 and 2200';
-const isOutside = (at: Date): boolean => at.getTime() < FIRST_MS || at.getTime() >= LAST_MS;
+/** Before 1972 some UTC offsets have seconds. */
+const MIN_TIME_MS = Date.UTC(1972, 0, 1);
+/** The end of the range, exclusive. */
+const MAX_TIME_MS = Date.UTC(2200, 0, 1);
+const OUT_OF_RANGE = 'must be between 1972 and 2200';
+const isOutOfRange = (at: Date): boolean =>
+  at.getTime() < MIN_TIME_MS || at.getTime() >= MAX_TIME_MS;
 
-const snake = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const toSnakeCase = (field: string) =>
+  field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** The next times of an expression, for somebody who wants to see them first. Errors: `invalid_request`. */
+/** The next occurrences of an expression that need not be saved. Error: `invalid_request`. */
 export function preview({
   cronExpression,
   timezone = 'UTC',
@@ -93,59 +106,57 @@ export function preview({
   endAt,
   after,
   count,
-}: PreviewRequest): Preview {
+}: PreviewInput): Preview {
   const timing = checkTiming({
     cronExpression,
     timezone,
     startAt: startAt ?? null,
     endAt: endAt ?? null,
   });
-  if (isOutside(after)) throw invalidField('body', '/after', 'range', OUTSIDE);
-  return { timing, upcoming: upcoming(timing, after, count) };
+  if (isOutOfRange(after)) throw invalidField('body', '/after', 'range', OUT_OF_RANGE);
+  return { timing, upcoming: upcomingOccurrences(timing, after, count) };
 }
 
-/** The next times of a schedule, with those that daylight saving skips; none when it is paused or has ended. */
-export const upcomingOf = (schedule: Schedule, now: Date, count: number): Upcoming[] => {
-  if (!schedule.enabled || schedule.nextDueAt === null) return [];
-  const left =
-    schedule.maxRuns === null ? count : Math.min(count, schedule.maxRuns - schedule.runCount);
-  return left > 0 ? upcoming(timingOf(schedule), now, left) : [];
-};
-
-/** Errors: `invalid_request` for a schedule that would never be due. */
-export function checkComes(timing: Timing, now: Date): void {
-  if (nextDue(timing, now) === null)
+/** Error: `invalid_request` when the timing has no occurrence after `now`. */
+export function assertOccurs(timing: Timing, now: Date): void {
+  if (nextOccurrence(timing, now) === null)
     throw invalidField(
       'body',
       timing.endAt ? '/endAt' : '/cronExpression',
-      'never_due',
-      'leaves no time from now on at which the schedule is due',
+      'never_occurs',
+      'leaves no occurrence in the future',
     );
 }
 
-/** The job type of a schedule; the payload is checked and gets the type's defaults. Errors: `invalid_request` at `/jobType` or under `/payload`. */
+/**
+ * Validates job type and payload, and returns the job type. Fills the defaults of the type into
+ * `payload`. Error: `invalid_request` at `/jobType` or under `/payload`.
+ */
 export function checkJob(
   jobTypes: JobTypes,
   name: string,
   payload: Record<string, unknown>,
 ): JobType {
-  const type = jobTypes.getDirect(name, '/jobType');
+  const type = jobTypes.getPublic(name, '/jobType');
   jobTypes.checkPayload(type, payload);
-  refuseMasks(type, payload);
+  rejectMaskedSecrets(type, payload);
   return type;
 }
 
-/** Every text of a value, with its JSON Pointer. */
-function* textsOf(value: unknown, pointer: string): Generator<{ pointer: string; text: string }> {
+/** Yields every string in a JSON value, with its JSON Pointer (RFC 6901). */
+function* stringsIn(value: unknown, pointer: string): Generator<{ pointer: string; text: string }> {
   if (typeof value === 'string') yield { pointer, text: value };
   if (typeof value !== 'object' || value === null) return;
-  for (const [name, part] of Object.entries(value))
-    yield* textsOf(part, `${pointer}/${pointerStep(name)}`);
+  for (const [name, child] of Object.entries(value))
+    yield* stringsIn(child, `${pointer}/${escapePointer(name)}`);
 }
 
-/** A mask is what is shown in the place of a secret: saved, it would be sent as one. Elsewhere it is text like any other. */
-function refuseMasks(type: JobType, payload: Record<string, unknown>): void {
-  const masked = [...textsOf(payload, '/payload')]
+/**
+ * Rejects a payload that contains the mask at the position of a secret: the mask would be used as
+ * the secret. Elsewhere the mask is ordinary text.
+ */
+function rejectMaskedSecrets(type: JobType, payload: Record<string, unknown>): void {
+  const masked = [...stringsIn(payload, '/payload')]
     .filter(({ text }) => text.includes(MASK))
     .map(({ pointer }) => pointer);
   if (masked.length === 0) return;
@@ -153,30 +164,37 @@ function refuseMasks(type: JobType, payload: Record<string, unknown>): void {
     string,
     unknown
   >;
-  const secret = new Set(
-    [...textsOf(type.redact(probe), '/payload')]
+  const secretPointers = new Set(
+    [...stringsIn(type.redact(probe), '/payload')]
       .filter(({ text }) => text.includes(MASK))
       .map(({ pointer }) => pointer),
   );
   const errors = masked
-    .filter((pointer) => secret.has(pointer))
+    .filter((pointer) => secretPointers.has(pointer))
     .map((pointer): FieldError => ({
       in: 'body',
       pointer,
       code: 'masked',
-      message: 'is or has a mask; whoever changes the payload gives its secrets again',
+      message: 'contains a mask; a changed payload must contain its secrets again',
     }));
   if (errors.length > 0) throw invalidFields(errors);
 }
 
-/** True when a payload says the same as the one that is there, its defaults filled in; its secrets may be masked, as they are shown. */
-export function samePayload(
+/**
+ * True when the requested payload equals the saved one after its defaults are filled in. Its
+ * secrets may be masked, as in responses.
+ */
+export function isSamePayload(
   jobTypes: JobTypes,
   { jobType, payload }: Schedule,
-  given: Record<string, unknown>,
+  requested: Record<string, unknown>,
 ): boolean {
   const type = jobTypes.find(jobType);
-  const filled = JSON.parse(JSON.stringify(given)) as Record<string, unknown>;
-  if (!type || !jobTypes.accepts(type, filled)) return isDeepStrictEqual(given, payload);
-  return isDeepStrictEqual(filled, payload) || isDeepStrictEqual(filled, type.redact(payload));
+  const withDefaults = JSON.parse(JSON.stringify(requested)) as Record<string, unknown>;
+  if (!type || !jobTypes.isValidPayload(type, withDefaults))
+    return isDeepStrictEqual(requested, payload);
+  return (
+    isDeepStrictEqual(withDefaults, payload) ||
+    isDeepStrictEqual(withDefaults, type.redact(payload))
+  );
 }

@@ -1,72 +1,76 @@
 import { createHash } from 'node:crypto';
-import { claimKey, releaseKey, storeAnswer, type StoredAnswer } from '../../db/core/idempotency.ts';
+import {
+  claimKey,
+  releaseKey,
+  storeResponse,
+  type StoredResponse,
+} from '../../db/core/idempotency.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Caller, IdempotencyClaim } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { KEEP_KEYS_MS, KEY_LEASE_MS } from '../../domain/idempotency.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Passwords } from '../auth/passwords.ts';
+import { KEY_RETENTION_MS, KEY_LEASE_MS } from '../../domain/shared/idempotency.ts';
 
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
-/** What a request with a key is to do: its work, or give an answer that is known, or make it from the record. */
-export type KeyedStart =
+/**
+ * How to answer a request with an `Idempotency-Key`: do the work, send the stored response, or
+ * build the response from the record that the first request committed.
+ */
+export type KeyedRequestState =
   | { kind: 'work'; claim: IdempotencyClaim }
-  | { kind: 'answered'; answer: StoredAnswer }
+  | { kind: 'answered'; answer: StoredResponse }
   | { kind: 'committed'; subjectId: string };
 
-/** Lets a client repeat a request that creates something without creating it twice. */
+/** Lets clients repeat a request that creates a record without creating it twice. */
 export function createIdempotency({
   db,
-  clock,
   passwords,
 }: {
   db: Knex;
-  clock: Clock;
-  passwords: Passwords;
+  passwords: { fingerprint(text: string, context: string): Promise<Buffer> };
 }) {
   return {
     /**
-     * Claims `key` for the caller. `request` is everything that makes two requests the same; one that holds a secret
-     * is told apart by a hash that is as slow as that of a password.
-     * Errors: `idempotency_mismatch`, `idempotency_in_progress`.
+     * Claims `key` for the caller. `request` has everything that must be equal in a repeated
+     * request; only its hash is stored. With `holdsSecret`, the hash is as slow as that of a
+     * password. Errors: `idempotency_mismatch`, `idempotency_in_progress`.
      */
-    async begin(
+    async claim(
       { actorId, tenantId }: Caller,
       key: string,
       request: readonly string[],
       holdsSecret: boolean,
-    ): Promise<KeyedStart> {
+    ): Promise<KeyedRequestState> {
       const text = JSON.stringify(request);
       const fingerprint = holdsSecret
         ? await passwords.fingerprint(text, JSON.stringify([actorId, tenantId, key]))
         : createHash('sha256').update(text).digest();
-      const now = clock.now();
+      const now = new Date();
       const claim = { actorId, tenantId, key, leaseUntil: new Date(now.getTime() + KEY_LEASE_MS) };
-      const known = await claimKey(db, { claim, fingerprint, now, keepMs: KEEP_KEYS_MS });
-      if (!known) return { kind: 'work', claim };
-      if (!known.fingerprint.equals(fingerprint)) {
+      const existing = await claimKey(db, { claim, fingerprint, now, keepMs: KEY_RETENTION_MS });
+      if (!existing) return { kind: 'work', claim };
+      if (!existing.fingerprint.equals(fingerprint)) {
         throw new AppError(
           'idempotency_mismatch',
           'This Idempotency-Key was used for another request.',
         );
       }
-      if (known.answer) return { kind: 'answered', answer: known.answer };
-      if (known.subjectId !== null) return { kind: 'committed', subjectId: known.subjectId };
+      if (existing.answer) return { kind: 'answered', answer: existing.answer };
+      if (existing.subjectId !== null) return { kind: 'committed', subjectId: existing.subjectId };
       throw new AppError(
         'idempotency_in_progress',
-        'The first request with this Idempotency-Key is still at work.',
+        'The first request with this Idempotency-Key is still in progress.',
         {
           retryAfterSeconds: 1,
         },
       );
     },
 
-    /** Keeps the answer of a request that did its work. */
-    finish: (claim: IdempotencyClaim, answer: StoredAnswer): Promise<void> =>
-      storeAnswer(db, claim, answer),
+    /** Stores the response of a completed request. */
+    storeResponse: (claim: IdempotencyClaim, answer: StoredResponse): Promise<void> =>
+      storeResponse(db, claim, answer),
 
-    /** Frees the key of a request that failed, so that it can be sent again. */
+    /** Frees the key of a failed request, so that the client can send it again. */
     release: (claim: IdempotencyClaim): Promise<void> => releaseKey(db, claim),
   };
 }

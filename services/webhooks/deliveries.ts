@@ -1,30 +1,34 @@
-import type { Commit } from '../../db/commit.ts';
-import { findDelivery, pageOfDeliveries, type DeliveryView } from '../../db/webhooks/deliveryViews.ts';
-import type { Page, PageRequest } from '../../db/core/keyset.ts';
+import type { Commit } from '../../db/core/commit.ts';
+import {
+  findDelivery,
+  listDeliveries,
+  type DeliveryView,
+} from '../../db/webhooks/deliveryViews.ts';
+import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Delivery } from '../../db/models/Delivery.ts';
-import type { Job } from '../../db/models/Job.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
+import type { JobData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { DeliveryStatus } from '../../domain/webhooks/webhooks.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
-import type { Access } from '../access.ts';
-import type { DeliveryQueue } from '../deliveryQueue.ts';
-import type { Webhooks } from '../webhooks.ts';
+import type { Access } from '../access/access.ts';
+import type { DeliveryQueue } from './deliveryQueue.ts';
+import type { Webhooks } from './webhooks.ts';
 
+export type { DeliveryView } from '../../db/webhooks/deliveryViews.ts';
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
 type Deps = {
   db: Knex;
-  commit: Commit<DispatchTask>;
+  commit: Commit;
   access: Access;
   webhooks: Webhooks;
-  queue: DeliveryQueue;
+  deliveryQueue: DeliveryQueue;
 };
 
-/** What was, or is to be, sent to webhooks. */
-export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) {
+/** Deliveries of events to webhooks. */
+export function createDeliveries({ db, commit, access, webhooks, deliveryQueue }: Deps) {
   async function read(caller: Caller, id: string): Promise<DeliveryView> {
     const delivery = await findDelivery(db, id, access.scope(caller, 'webhook:read'));
     if (!delivery) throw notFound('delivery', id);
@@ -35,27 +39,30 @@ export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) 
     /** Error: `not_found`. */
     read,
 
-    /** A webhook's deliveries, newest first. Error: `not_found` for the webhook. */
+    /**
+     * One page of the deliveries of a webhook, newest first. Error: `not_found` for the webhook.
+     */
     async list(
       caller: Caller,
       webhookId: string,
       status: DeliveryStatus | undefined,
       page: PageRequest,
-    ): Promise<Page<DeliveryView>> {
+    ): Promise<KeysetPage<DeliveryView>> {
       await webhooks.read(caller, webhookId);
-      return pageOfDeliveries(db, { webhookId, status }, page);
+      return listDeliveries(db, { webhookId, status }, page);
     },
 
     /**
-     * Makes a delivery that has ended, or waits for its next attempt, again and at once, with a job of its own and the same
-     * `webhook-id`. Returns that job. Errors: `not_found`, `permission_denied`, `delivery_pending`, `webhook_disabled`.
+     * Sends a delivery again that has finished or waits for its next attempt. It gets a new job,
+     * which is returned; the message has the same `webhook-id`. Errors: `not_found`,
+     * `permission_denied`, `delivery_pending`, `webhook_disabled`.
      */
-    async redeliver(caller: Caller, id: string): Promise<Job> {
+    async redeliver(caller: Caller, id: string): Promise<JobData> {
       const { webhookId, tenantId } = await read(caller, id);
       await access.require(caller, 'webhook:write', { tenantId });
       return commit({ ...caller, tenantId }, async (work) => {
         const trx = await work.trx();
-        // Whoever disables the webhook waits, and finds this delivery pending.
+        // A commit that disables the webhook waits, and then cancels this delivery.
         const webhook = await Webhook.query(trx).findById(webhookId).forShare().throwIfNotFound();
         if (!webhook.enabled)
           throw new AppError(
@@ -63,13 +70,16 @@ export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) 
             `The webhook is ${webhook.deletedAt ? 'deleted' : 'disabled; enable it first'}.`,
           );
         const before = await Delivery.query(trx).findById(id).forUpdate().throwIfNotFound();
-        // One that waits for its next attempt gets a new job; the one before it finds that out when its time comes.
-        if (before.status === 'pending' && (before.underWay || before.jobId === null))
-          throw new AppError('delivery_pending', 'The delivery is under way, or next in its turn.');
+        // The earlier job of a delivery that waits for a retry ends when its attempt is due.
+        if (before.status === 'pending' && (before.inFlight || before.jobId === null))
+          throw new AppError(
+            'delivery_pending',
+            'The delivery is being sent, or waits for a free slot.',
+          );
         await Delivery.query(trx)
           .findById(id)
-          .patch({ status: 'pending', reason: null, owedAt: work.now });
-        const job = await queue.makeJob(work, {
+          .patch({ status: 'pending', reason: null, queuedAt: work.now });
+        const job = await deliveryQueue.createJob(work, {
           id,
           webhookId,
           tenantId,
@@ -80,6 +90,7 @@ export function createDeliveries({ db, commit, access, webhooks, queue }: Deps) 
           { type: 'delivery', id },
           { before: { status: before.status, jobId: before.jobId }, after: { jobId: job.id } },
         );
+        work.result(id);
         return job;
       });
     },

@@ -1,49 +1,59 @@
-import type { Commit } from '../../db/commit.ts';
-import { readHead, sequenceBefore } from '../../db/eventLog.ts';
+import type { Commit } from '../../db/core/commit.ts';
+import { readLastSequence, sequenceBefore } from '../../db/events/eventLog.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import type { Job } from '../../db/models/Job.ts';
+import type { JobData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { REPLAY } from '../../domain/webhooks/webhooks.ts';
-import type { DispatchTask } from '../../temporal/contracts.ts';
-import type { EventRelay } from '../eventRelay.ts';
+import { REPLAY_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
+import type { EventRelay } from '../events/relay.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import type { JobStarts } from '../jobStarts.ts';
-import type { Webhooks } from '../webhooks.ts';
+import type { JobFactory } from '../jobs/createJob.ts';
+import type { Webhooks } from './webhooks.ts';
 
 export type WebhookReplays = ReturnType<typeof createWebhookReplays>;
 
-/** From where events are sent again: after a sequence, or from a time on. */
+/** Where a replay starts: after a sequence, or with the events created at a time or later. */
 export type ReplayFrom = { afterSequence: number } | { since: Date };
 
 type Deps = {
   db: Knex;
-  commit: Commit<DispatchTask>;
+  commit: Commit;
   webhooks: Webhooks;
   relay: EventRelay;
   jobTypes: JobTypes;
-  starts: JobStarts;
+  jobFactory: JobFactory;
 };
 
-/** Sending what a webhook has missed. */
-export const createWebhookReplays = ({ db, commit, webhooks, relay, jobTypes, starts }: Deps) => ({
+/** Replays: sending past events to a webhook again. */
+export const createWebhookReplays = ({
+  db,
+  commit,
+  webhooks,
+  relay,
+  jobTypes,
+  jobFactory,
+}: Deps) => ({
   /**
-   * Starts a job that sends the events from there up to now to a webhook that has missed them. Errors: `not_found`,
-   * `permission_denied`, `webhook_disabled`.
+   * Starts a job that sends the events from there until now to a webhook. Returns the job. Errors:
+   * `not_found`, `permission_denied`, `webhook_disabled`.
    */
-  async replay(caller: Caller, webhookId: string, from: ReplayFrom): Promise<Job> {
+  async replay(caller: Caller, webhookId: string, from: ReplayFrom): Promise<JobData> {
     const { id, tenantId, enabled } = await webhooks.findToAct(caller, webhookId, 'webhook:write');
     if (!enabled)
       throw new AppError('webhook_disabled', 'The webhook is disabled; enable it first.');
     await relay.flush();
     const afterSequence =
       'since' in from ? await sequenceBefore(db, from.since) : from.afterSequence;
-    const type = jobTypes.get(REPLAY);
+    const type = jobTypes.get(REPLAY_JOB_TYPE);
     const request = {
-      type: REPLAY,
-      payload: { webhookId: id, afterSequence, upToSequence: await readHead(db) },
+      type: REPLAY_JOB_TYPE,
+      payload: { webhookId: id, afterSequence, upToSequence: await readLastSequence(db) },
     };
-    const at = { ...caller, tenantId };
-    return commit(at, (work) => starts.add(work, type, request, at));
+    const tenantCaller = { ...caller, tenantId };
+    return commit(tenantCaller, (work) => {
+      const job = jobFactory.create(work, type, request, tenantCaller);
+      work.result(job.id);
+      return job;
+    });
   },
 });

@@ -1,18 +1,17 @@
 import type { AttemptOutcome } from '../../db/webhooks/deliveryAttempts.ts';
-import { signatureOf } from '../../domain/signing.ts';
+import { signatureHeader } from '../../domain/webhooks/signing.ts';
 import {
-  EXCHANGE_MS,
+  EXCHANGE_TIMEOUT_MS,
   isSuccess,
-  MAX_ANSWER_BYTES,
+  MAX_RESPONSE_BYTES,
   RETRY_AFTER_STATUSES,
 } from '../../domain/webhooks/webhooks.ts';
 import { OutboundError } from '../../platform/addressGuard.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { GuardedHttp } from '../../platform/guardedHttp.ts';
 
-export type WebhookSend = ReturnType<typeof createWebhookSend>;
+export type WebhookSender = ReturnType<typeof createWebhookSender>;
 
-/** What a webhook is told: one event. `sequence` is null for what is no event of the log, such as a test. */
+/** A message to a webhook. `sequence` is null for a test, which is not an event of the log. */
 export type WebhookMessage = {
   id: string;
   type: string;
@@ -22,46 +21,54 @@ export type WebhookMessage = {
   data: object;
 };
 
-export type Exchange = AttemptOutcome & { retryAfterMs?: number };
+/** The outcome of sending a message, with the `Retry-After` of the response in milliseconds. */
+export type SendResult = AttemptOutcome & { retryAfterMs?: number };
 
-/** An exchange without an answer. */
-export const unanswered = (
+/** The outcome when no response was received, or nothing was sent. */
+export const noResponse = (
   { code, message }: { code: string; message: string },
   durationMs = 0,
   requestHeaders: Record<string, string> = {},
-): Exchange => ({
+): SendResult => ({
   durationMs,
   httpStatus: null,
   requestHeaders,
-  answer: null,
-  answerTruncated: false,
+  responseBody: null,
+  responseTruncated: false,
   error: { code, message },
 });
 
-/** Control characters, which would do something to a terminal that shows them. */
+/** Control characters, which a terminal that shows them could execute. */
 // eslint-disable-next-line no-control-regex
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
-const escaped = (text: string) =>
+const escapeControls = (text: string) =>
   text.replaceAll(
-    CONTROLS,
+    CONTROL_CHARACTERS,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** Sends messages as Standard Webhooks has them. */
-export function createWebhookSend({ http, clock }: { http: GuardedHttp; clock: Clock }) {
+/** Sends messages as the specification Standard Webhooks defines them. */
+export function createWebhookSender({ http }: { http: GuardedHttp }) {
   /**
-   * Sends one message, signed with each of `secrets`, and tells what came of it. Throws only the reason of `signal`.
+   * Sends one message, signed with each of `secrets`, and returns the outcome; any failure of the
+   * request is an outcome too. Throws the reason of `signal` when that is aborted.
    */
   return async (
     endpointUrl: string,
     secrets: readonly string[],
     message: WebhookMessage,
     signal?: AbortSignal,
-  ): Promise<Exchange> => {
-    const { id, type, timestamp: at, sequence, tenantId, data } = message;
-    const body = JSON.stringify({ type, timestamp: at.toISOString(), sequence, tenantId, data });
-    const timestamp = Math.floor(clock.now().getTime() / 1_000);
+  ): Promise<SendResult> => {
+    const { id, type, timestamp: occurredAt, sequence, tenantId, data } = message;
+    const body = JSON.stringify({
+      type,
+      timestamp: occurredAt.toISOString(),
+      sequence,
+      tenantId,
+      data,
+    });
+    const timestamp = Math.floor(Date.now() / 1_000);
     const requestHeaders = {
       'content-type': 'application/json',
       'user-agent': 'Holdfast-Webhooks',
@@ -70,27 +77,27 @@ export function createWebhookSend({ http, clock }: { http: GuardedHttp; clock: C
     };
     const headers = {
       ...requestHeaders,
-      'webhook-signature': signatureOf(secrets, { id, timestamp, body }),
+      'webhook-signature': signatureHeader(secrets, { id, timestamp, body }),
     };
-    const began = performance.now();
+    const startedAt = performance.now();
     try {
-      const answer = await http.request({
+      const response = await http.request({
         url: endpointUrl,
         method: 'POST',
         headers,
         body,
-        timeoutMs: EXCHANGE_MS,
-        maxBodyBytes: MAX_ANSWER_BYTES,
+        timeoutMs: EXCHANGE_TIMEOUT_MS,
+        maxBodyBytes: MAX_RESPONSE_BYTES,
         ...(signal && { signal }),
       });
-      const { status, durationMs, truncated, retryAfterMs } = answer;
-      const text = escaped(answer.body);
+      const { status, durationMs, truncated, retryAfterMs } = response;
+      const text = escapeControls(response.body);
       return {
         durationMs,
         httpStatus: status,
         requestHeaders,
-        answer: text.slice(0, MAX_ANSWER_BYTES),
-        answerTruncated: truncated || text.length > MAX_ANSWER_BYTES,
+        responseBody: text.slice(0, MAX_RESPONSE_BYTES),
+        responseTruncated: truncated || text.length > MAX_RESPONSE_BYTES,
         error: isSuccess(status)
           ? null
           : { code: 'http_status', message: `The endpoint answered ${status}` },
@@ -98,7 +105,7 @@ export function createWebhookSend({ http, clock }: { http: GuardedHttp; clock: C
       };
     } catch (error) {
       if (!(error instanceof OutboundError)) throw error;
-      return unanswered(error, Math.round(performance.now() - began), requestHeaders);
+      return noResponse(error, Math.round(performance.now() - startedAt), requestHeaders);
     }
   };
 }

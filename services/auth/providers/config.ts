@@ -1,36 +1,39 @@
 import type { Provider } from '../../../db/models/Provider.ts';
 import { invalidFields, type FieldError } from '../../../domain/shared/errors.ts';
-import { MASK } from '../../../domain/mask.ts';
+import { MASK } from '../../../domain/shared/mask.ts';
 import type { ProviderKind } from '../../../domain/auth/providers.ts';
-import { compileCheck, type Check } from '../../../platform/schemaCheck.ts';
+import { compileCheck, type SchemaCheck } from '../../../platform/schemaCheck.ts';
 import type { Vault } from '../../../platform/vault.ts';
-import { KINDS } from './kinds/index.ts';
+import { KIND_DEFINITIONS } from './kinds/index.ts';
 
-/** Fields of any kind that hold an address. */
+/** Fields of all kinds that must be URLs. */
 const URL_FIELDS = ['url', 'issuer', 'entryPoint', 'metadataUrl'];
 
 type Config = Record<string, unknown>;
 
-/** Checks the configuration of providers, and keeps its secrets sealed. */
+/** Validates configurations of providers, and encrypts their secrets. */
 export function createProviderConfig(vault: Vault) {
-  const checks = new Map<ProviderKind, Check>(
-    Object.values(KINDS).map(({ kind, config }) => [kind, compileCheck(config)]),
+  const schemaChecks = new Map<ProviderKind, SchemaCheck>(
+    Object.values(KIND_DEFINITIONS).map(({ kind, config }) => [kind, compileCheck(config)]),
   );
 
-  const contextOf = (id: string, field: string) => `provider:${id}:${field}`;
+  const sealContext = (id: string, field: string) => `provider:${id}:${field}`;
 
-  /** The whole configuration, secrets opened: for the code that talks to the provider, and for nobody else. */
+  /**
+   * The configuration with decrypted secrets, for code that connects to the provider. Error:
+   * `master_key_missing`.
+   */
   const openConfig = ({ id, config, secrets }: Provider): Config => ({
     ...config,
     ...Object.fromEntries(
       Object.entries(secrets).map(([field, sealed]) => [
         field,
-        vault.open(sealed, contextOf(id, field)),
+        vault.open(sealed, sealContext(id, field)),
       ]),
     ),
   });
 
-  /** Checks a configuration and fills in its defaults. Error: `invalid_request` under `/config`. */
+  /** Validates a configuration and applies defaults. Error: `invalid_request` under `/config`. */
   function checkConfig(kind: ProviderKind, config: Config): Config {
     const checked = structuredClone(config);
     const urls = Object.entries(checked).filter(
@@ -38,9 +41,9 @@ export function createProviderConfig(vault: Vault) {
         URL_FIELDS.includes(field) && typeof value === 'string' && !URL.canParse(value),
     );
     const errors = [
-      ...(checks.get(kind)?.(checked) ?? []),
+      ...(schemaChecks.get(kind)?.(checked) ?? []),
       ...urls.map(([field]) => ({ pointer: `/${field}`, code: 'format', message: 'is not a URL' })),
-      ...(KINDS[kind].faults?.(checked) ?? []),
+      ...(KIND_DEFINITIONS[kind].validate?.(checked) ?? []),
     ];
     if (errors.length > 0) {
       throw invalidFields(
@@ -50,33 +53,36 @@ export function createProviderConfig(vault: Vault) {
     return checked;
   }
 
-  /** Splits a configuration into what is kept as it is and what is sealed. */
-  function split(
+  /** Separates the secret fields from a configuration and encrypts them. */
+  function sealSecrets(
     id: string,
     kind: ProviderKind,
     config: Config,
   ): { config: Config; secrets: Record<string, string> } {
-    const isSecret = (field: string) => KINDS[kind].secrets.includes(field);
+    const isSecret = (field: string) => KIND_DEFINITIONS[kind].secrets.includes(field);
     const entries = Object.entries(config);
     return {
       config: Object.fromEntries(entries.filter(([field]) => !isSecret(field))),
       secrets: Object.fromEntries(
         entries
           .filter(([field]) => isSecret(field))
-          .map(([field, value]) => [field, vault.seal(String(value), contextOf(id, field))]),
+          .map(([field, value]) => [field, vault.seal(String(value), sealContext(id, field))]),
       ),
     };
   }
 
-  /** The configuration after a change: fields given replace those there, null takes one away, the mask keeps a secret. */
+  /**
+   * Applies a change to a configuration: fields replace existing ones, null removes a field, the
+   * mask keeps a secret. Errors: as for `checkConfig`.
+   */
   function merge(
     known: Provider,
-    given: Config,
+    patch: Config,
   ): { config: Config; secrets: Record<string, string> } {
-    const { secrets: secretFields, destinations } = KINDS[known.kind];
+    const { secrets: secretFields, destinations } = KIND_DEFINITIONS[known.kind];
     const before = openConfig(known);
     const change = Object.fromEntries(
-      Object.entries(given).filter(
+      Object.entries(patch).filter(
         ([field, value]) => !(secretFields.includes(field) && value === MASK),
       ),
     );
@@ -84,24 +90,23 @@ export function createProviderConfig(vault: Vault) {
       Object.entries({ ...before, ...change }).filter(([, value]) => value !== null),
     );
     const checked = checkConfig(known.kind, merged);
-    const moved = destinations.some(
+    const destinationChanged = destinations.some(
       (field) => JSON.stringify(before[field]) !== JSON.stringify(checked[field]),
     );
-    const kept = secretFields.filter((field) => field in checked && !(field in change));
-    // A secret must not go to a server that somebody else than its owner has named.
-    if (moved && kept.length > 0) {
+    const keptSecrets = secretFields.filter((field) => field in checked && !(field in change));
+    // Otherwise an administrator could send a secret that they do not know to their own server.
+    if (destinationChanged && keptSecrets.length > 0) {
       throw invalidFields(
-        kept.map((field) => ({
+        keptSecrets.map((field) => ({
           in: 'body',
           pointer: `/config/${field}`,
           code: 'required',
-          message:
-            'must be given again, since the server, or how it is reached or trusted, has changed',
+          message: 'must be sent again, because the server or the way to connect to it has changed',
         })),
       );
     }
-    return split(known.id, known.kind, checked);
+    return sealSecrets(known.id, known.kind, checked);
   }
 
-  return { openConfig, checkConfig, split, merge };
+  return { openConfig, checkConfig, sealSecrets, merge };
 }

@@ -1,40 +1,53 @@
 import { Type, type Static } from 'typebox';
 import type { Knex } from '../../../db/core/knex.ts';
 import { Backup } from '../../../db/models/Backup.ts';
-import { BACKUP_JOB, ENGINES, MODES, SECTIONS } from '../../../domain/backups.ts';
-import { jobType, type JobType } from '../../../domain/jobType.ts';
-import { backupWorkflowId } from '../../../temporal/contracts.ts';
+import { BACKUP_JOB, ENGINES, MODES, SECTIONS } from '../../../domain/backups/backups.ts';
+import { defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import { backupWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
 import { asJobFailure } from '../../backups/archives.ts';
 import type { Backups } from '../../backups/backups.ts';
 
 const Count = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 }));
 
-/** No control characters, no half of a character. */
+/** Neither control characters nor unpaired surrogates. */
 export const LABEL = { maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$' };
 
-/** Which backups of a series stay. */
-export const KeepRule = Type.Object(
+/** Which backups of a series are kept. */
+export const RetentionRule = Type.Object(
   { last: Count, daily: Count, weekly: Count, monthly: Count },
   {
     additionalProperties: false,
     description:
-      'After this backup, how many of its series (same tenant, label, mode and sections) stay: the last ones, and the last of each day, week and month, UTC. All, where this is empty.',
+      'How many backups of the series (same tenant, label, mode and sections) to keep: ' +
+      'the last ones, and the last one of each day, week and month in UTC. Empty: all.',
   },
 );
 
-/** What a backup is asked for. */
+/** The payload of `backup.create` jobs. */
 export const BackupPayload = Type.Object(
   {
     mode: Type.Optional(
       Type.Enum([...MODES], {
         description:
-          'full takes every section, partial those that are named and what they refer to.',
+          'full: all sections. partial: some sections, and those they refer to. Default: full.',
       }),
     ),
-    sections: Type.Optional(Type.Array(Type.Enum([...SECTIONS]), { maxItems: SECTIONS.length })),
-    engine: Type.Optional(Type.Enum([...ENGINES])),
-    label: Type.Optional(Type.String(LABEL)),
-    keep: Type.Optional(KeepRule),
+    sections: Type.Optional(
+      Type.Array(Type.Enum([...SECTIONS]), {
+        maxItems: SECTIONS.length,
+        description: 'Required in the mode partial. GET /api/backup lists the available sections.',
+      }),
+    ),
+    engine: Type.Optional(
+      Type.Enum([...ENGINES], {
+        description:
+          'The format of rows. GET /api/backup describes the engines. Default: snapshot.',
+      }),
+    ),
+    label: Type.Optional(
+      Type.String({ ...LABEL, description: 'Backups with the same label form a series.' }),
+    ),
+    retention: Type.Optional(RetentionRule),
   },
   { additionalProperties: false },
 );
@@ -42,20 +55,22 @@ type Payload = Static<typeof BackupPayload>;
 
 export type BackupTypeDeps = { db: Knex; backups: Backups };
 
-/** Makes an archive of the records where the job stands. */
+/** The job type that makes a backup of the job's tenant. */
 export const backupCreate = ({ db, backups }: BackupTypeDeps): JobType<Payload> =>
-  jobType<Payload>({
+  defineJobType<Payload>({
     name: BACKUP_JOB,
-    summary: 'Makes a backup of the platform, or of a tenant',
+    summary: 'Makes a backup of the platform or of a tenant',
     payload: BackupPayload,
     permission: 'backup:write',
-    lane: 'steps',
-    timeoutMs: STEP_LIMIT_MS,
+    lane: 'workflow',
+    timeoutMs: STEP_TIMEOUT_MS,
     retry: STEP_RETRY,
-    begin: async (payload, { jobId, caller }) => {
-      const { id } = await backups.ofJob(caller, jobId, payload).catch((error: unknown) => {
-        throw asJobFailure(error);
-      });
+    prepare: async (payload, { jobId, caller }) => {
+      const { id } = await backups
+        .findOrCreateForJob(caller, jobId, payload)
+        .catch((error: unknown) => {
+          throw asJobFailure(error);
+        });
       return {
         workflow: 'backup',
         workflowId: backupWorkflowId(id),
@@ -72,7 +87,7 @@ export const backupCreate = ({ db, backups }: BackupTypeDeps): JobType<Payload> 
     },
   });
 
-/** A step that reads or writes all records may take so long. */
-export const STEP_LIMIT_MS = 12 * 3_600_000;
-/** Of each step; a store that is away for a few minutes is waited for. */
+/** The time limit of each step, which may read or write all records. */
+export const STEP_TIMEOUT_MS = 12 * 3_600_000;
+/** The default retry policy of each step: it outlasts a store that is unavailable for minutes. */
 export const STEP_RETRY = { maxAttempts: 6, initialIntervalSeconds: 5, maxIntervalSeconds: 120 };

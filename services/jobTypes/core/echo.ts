@@ -1,13 +1,13 @@
 import { Type, type Static } from 'typebox';
-import { jobType } from '../../../domain/jobType.ts';
+import { defineJobType } from '../../../domain/jobs/jobType.ts';
 
 const Payload = Type.Object(
   {},
   { additionalProperties: true, description: 'Any JSON object; it comes back as the result.' },
 );
 
-/** Answers with its payload: to try the engine, and to see that it works. */
-export const coreEcho = jobType<Static<typeof Payload>>({
+/** Returns its payload, to check that jobs run. */
+export const coreEcho = defineJobType<Static<typeof Payload>>({
   name: 'core.echo',
   summary: 'Returns its payload',
   payload: Payload,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Type, type Static } from 'typebox';
-import { JobFailure, jobType } from '../../../domain/jobType.ts';
+import { JobFailure, defineJobType } from '../../../domain/jobs/jobType.ts';
 
 const Payload = Type.Object(
   {
@@ -20,14 +20,14 @@ const Payload = Type.Object(
   { additionalProperties: false },
 );
 
-/** Steps in which progress is told. */
-const STEPS = 20;
+/** How often the progress is reported. */
+const PROGRESS_STEPS = 20;
 
 /**
- * Sleeps, with progress: to try cancel, retry and what a killed worker leaves. The time counts from the first
- * attempt, so that a later one sleeps only what is left.
+ * Sleeps and reports progress: to try cancellation, retries and the loss of a worker. The time
+ * counts from the first attempt, so a later attempt sleeps only for the rest.
  */
-export const coreSleep = jobType<Static<typeof Payload>>({
+export const coreSleep = defineJobType<Static<typeof Payload>>({
   name: 'core.sleep',
   summary: 'Sleeps for a while, with progress',
   payload: Payload,
@@ -39,7 +39,9 @@ export const coreSleep = jobType<Static<typeof Payload>>({
     const endsAt = startedAt.getTime() + durationMs;
     for (let leftMs = endsAt - Date.now(); leftMs > 0; leftMs = endsAt - Date.now()) {
       progress(Math.floor(100 * (1 - leftMs / durationMs)), `${Math.ceil(leftMs / 1_000)} s left`);
-      await sleep(Math.min(leftMs, Math.max(durationMs / STEPS, 20)), undefined, { signal });
+      await sleep(Math.min(leftMs, Math.max(durationMs / PROGRESS_STEPS, 20)), undefined, {
+        signal,
+      });
     }
     log('info', 'Slept', { durationMs });
     return { sleptMs: durationMs };

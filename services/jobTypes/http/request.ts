@@ -1,8 +1,8 @@
 import { Type, type Static } from 'typebox';
-import { JobFailure, jobType, type JobType } from '../../../domain/jobType.ts';
-import { MASK } from '../../../domain/mask.ts';
+import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import { MASK } from '../../../domain/shared/mask.ts';
 import { OutboundError } from '../../../platform/addressGuard.ts';
-import type { GuardedHttp, OutboundAnswer } from '../../../platform/guardedHttp.ts';
+import type { GuardedHttp, OutboundResponse } from '../../../platform/guardedHttp.ts';
 
 const HEADER_NAME = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
 
@@ -43,15 +43,16 @@ const Payload = Type.Object(
 );
 type Payload = Static<typeof Payload>;
 
-/** Names of headers and query parameters whose values are likely to be credentials. */
+/** Headers and query parameters with such names are masked: their values may be credentials. */
 const SECRET_NAME = /auth|cookie|token|secret|key|passw|signature|credential/i;
 
-const mask = (name: string, value: string) => (SECRET_NAME.test(name) ? MASK : value);
+const maskIfSecret = (name: string, value: string) => (SECRET_NAME.test(name) ? MASK : value);
 
 const redactUrl = (url: string) =>
   url.replaceAll(
     /([?&])([^=&#]+)=([^&#]*)/g,
-    (_, before: string, name: string, value: string) => `${before}${name}=${mask(name, value)}`,
+    (_, before: string, name: string, value: string) =>
+      `${before}${name}=${maskIfSecret(name, value)}`,
   );
 
 const redact = (payload: Payload): Payload => ({
@@ -59,28 +60,28 @@ const redact = (payload: Payload): Payload => ({
   url: redactUrl(payload.url),
   ...(payload.headers && {
     headers: Object.fromEntries(
-      Object.entries(payload.headers).map(([name, value]) => [name, mask(name, value)]),
+      Object.entries(payload.headers).map(([name, value]) => [name, maskIfSecret(name, value)]),
     ),
   }),
 });
 
-/** Statuses after which the same request may well succeed. */
-const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504]);
+/** HTTP statuses after which the same request may succeed. */
+const RETRYABLE_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-function judge(answer: OutboundAnswer, { expectStatus }: Payload): void {
-  const fine = expectStatus
+function assertExpectedStatus(answer: OutboundResponse, { expectStatus }: Payload): void {
+  const isExpected = expectStatus
     ? expectStatus.includes(answer.status)
     : answer.status >= 200 && answer.status < 300;
-  if (fine) return;
+  if (isExpected) return;
   throw new JobFailure('http_status', `The server answered ${answer.status}`, {
-    retryable: TRANSIENT.has(answer.status),
+    retryable: RETRYABLE_STATUSES.has(answer.status),
     ...(answer.retryAfterMs !== undefined && { retryAfterMs: answer.retryAfterMs }),
   });
 }
 
 /** Sends one HTTP request through the guarded client. Redirects are not followed. */
 export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
-  jobType<Payload>({
+  defineJobType<Payload>({
     name: 'http.request',
     summary: 'Sends an HTTP request',
     payload: Payload,
@@ -95,7 +96,7 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
           method,
           timeoutMs,
           signal,
-          // The same on every attempt, so that a receiver can tell a repetition.
+          // The key is the same in every attempt, so that the receiver can detect a repetition.
           headers: { 'idempotency-key': jobId, ...headers },
           ...(body !== undefined && { body }),
         });
@@ -103,7 +104,7 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
           status: answer.status,
           durationMs: answer.durationMs,
         });
-        judge(answer, payload);
+        assertExpectedStatus(answer, payload);
         const { retryAfterMs: _, ...result } = answer;
         return result;
       } catch (error) {

@@ -1,14 +1,14 @@
 import { Type, type Static } from 'typebox';
-import type { Commit } from '../../../db/commit.ts';
+import type { Commit } from '../../../db/core/commit.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 import { Webhook } from '../../../db/models/Webhook.ts';
-import { replayEvents } from '../../../db/replay.ts';
+import { replayEvents } from '../../../db/events/replay.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
-import { JobFailure, jobType, type JobType } from '../../../domain/jobType.ts';
-import { MAX_REPLAY, REPLAY } from '../../../domain/webhooks/webhooks.ts';
+import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import { MAX_REPLAY_EVENTS, REPLAY_JOB_TYPE } from '../../../domain/webhooks/webhooks.ts';
 import type { Ids } from '../../../platform/ids.ts';
-import { jobWorkflowId, type DispatchTask } from '../../../temporal/contracts.ts';
-import { webhookSubject } from '../../webhookTrail.ts';
+import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
+import { webhookAudit } from '../../webhooks/webhookAudit.ts';
 
 const Payload = Type.Object(
   {
@@ -20,18 +20,27 @@ const Payload = Type.Object(
 );
 type Payload = Static<typeof Payload>;
 
-export type ReplayDeps = { db: Knex; commit: Commit<DispatchTask>; ids: Ids };
+export type ReplayDeps = { db: Knex; commit: Commit; ids: Ids };
 
-/** Events that one commit makes owed again. */
+/** How many events one commit replays. */
 const BATCH = 200;
 
-/** Makes events of the log owed to a webhook once more, in their order. Begun again, it goes on where it was. */
-export const webhookReplay = ({ db, commit, ids }: ReplayDeps): JobType<Payload> => {
-  /** The next events, in a commit of its own. */
-  const step = (payload: Payload, after: number, limit: number, tenantId: string, jobId: string) =>
+/**
+ * The job type that queues deliveries of past events to a webhook, in the order of the log. A
+ * second attempt skips what the first one queued.
+ */
+export const createReplayJobType = ({ db, commit, ids }: ReplayDeps): JobType<Payload> => {
+  /** Queues deliveries of up to `limit` events after the sequence `after`, in one commit. */
+  const replayBatch = (
+    payload: Payload,
+    after: number,
+    limit: number,
+    tenantId: string,
+    jobId: string,
+  ) =>
     commit(systemCaller(tenantId, jobWorkflowId(jobId)), async (work) => {
       const trx = await work.trx();
-      // Whoever disables the webhook waits, and finds these deliveries pending.
+      // A commit that disables the webhook waits, and then cancels these deliveries.
       const webhook = await Webhook.query(trx)
         .findById(payload.webhookId)
         .forShare()
@@ -40,7 +49,7 @@ export const webhookReplay = ({ db, commit, ids }: ReplayDeps): JobType<Payload>
         throw new JobFailure('webhook_disabled', 'The webhook is disabled or deleted', {
           retryable: false,
         });
-      const done = await replayEvents(trx, {
+      const batch = await replayEvents(trx, {
         webhook,
         jobId,
         after,
@@ -49,40 +58,46 @@ export const webhookReplay = ({ db, commit, ids }: ReplayDeps): JobType<Payload>
         now: work.now,
         ids,
       });
-      work.audit('webhook.replay', webhookSubject(webhook), {
-        after: { jobId, afterSequence: after, upToSequence: done.sequence, deliveries: done.owed },
+      work.audit('webhook.replay', webhookAudit.subject(webhook), {
+        after: {
+          jobId,
+          afterSequence: after,
+          upToSequence: batch.sequence,
+          deliveries: batch.queued,
+        },
       });
-      return done;
+      return batch;
     });
 
-  return jobType<Payload>({
-    name: REPLAY,
+  return defineJobType<Payload>({
+    name: REPLAY_JOB_TYPE,
     summary: 'Sends events of the log to a webhook again',
     payload: Payload,
     permission: 'webhook:write',
-    onlyThrough: 'POST /api/webhooks/{id}/replay',
+    createdOnlyBy: 'POST /api/webhooks/{id}/replay',
     lane: 'activity',
     timeoutMs: 600_000,
     run: async (payload, { jobId, signal, log, progress }) => {
       const { tenantId } = await Webhook.query(db).findById(payload.webhookId).throwIfNotFound();
-      let [after, deliveries, looked, more] = [payload.afterSequence, 0, 0, true];
-      while (more && looked < MAX_REPLAY) {
+      let after = payload.afterSequence;
+      let deliveries = 0;
+      let examined = 0;
+      let more = true;
+      while (more && examined < MAX_REPLAY_EVENTS) {
         signal.throwIfAborted();
-        const limit = Math.min(BATCH, MAX_REPLAY - looked);
-        const done = await step(payload, after, limit, tenantId, jobId);
-        [after, deliveries, looked, more] = [
-          done.sequence,
-          deliveries + done.owed,
-          looked + limit,
-          done.more,
-        ];
+        const limit = Math.min(BATCH, MAX_REPLAY_EVENTS - examined);
+        const batch = await replayBatch(payload, after, limit, tenantId, jobId);
+        after = batch.sequence;
+        deliveries += batch.queued;
+        examined += limit;
+        more = batch.more;
         progress(
           (100 * (after - payload.afterSequence)) /
             Math.max(1, payload.upToSequence - payload.afterSequence),
           `up to sequence ${after}`,
         );
       }
-      log('info', `${deliveries} deliveries are to be made`, { lastSequence: after });
+      log('info', `Queued ${deliveries} deliveries`, { lastSequence: after });
       return { deliveries, lastSequence: after, complete: !more };
     },
   });

@@ -1,19 +1,19 @@
 import { Type } from 'typebox';
 import type { ProviderKind } from '../../../../domain/auth/providers.ts';
-import type { Kind } from './kind.ts';
-import { ldapKind } from './ldap.ts';
+import type { ProviderKindDefinition } from './kind.ts';
+import { ldapKind } from './ldapConfig.ts';
 import { oidcKind } from './oidc.ts';
-import { samlKind } from './saml.ts';
+import { samlKind } from './samlConfig.ts';
 
-const localKind: Kind = {
+const localKind: ProviderKindDefinition = {
   kind: 'local',
   secrets: [],
   destinations: [],
   config: Type.Object({}, { additionalProperties: false, title: 'LocalConfig' }),
 };
 
-/** Every kind of identity provider. */
-export const KINDS: Readonly<Record<ProviderKind, Kind>> = {
+/** All kinds of identity providers. */
+export const KIND_DEFINITIONS: Readonly<Record<ProviderKind, ProviderKindDefinition>> = {
   local: localKind,
   ldap: ldapKind,
   oidc: oidcKind,

@@ -3,30 +3,32 @@ import net from 'node:net';
 import tls from 'node:tls';
 import type { TObject } from 'typebox';
 import type { ProviderKind, TestStep } from '../../../../domain/auth/providers.ts';
-import { hostOf, notAllowed, type AddressGuard } from '../../../../platform/addressGuard.ts';
+import { hostOf, addressNotAllowed, type AddressGuard } from '../../../../platform/addressGuard.ts';
 
-/** What the code of one kind of provider declares about itself. */
-export type Kind = {
+/** Definition of one kind of identity provider. */
+export type ProviderKindDefinition = {
   kind: ProviderKind;
-  /** The configuration, secrets included. */
+  /** Schema of the configuration, secrets included. */
   config: TObject;
-  /** Fields of the configuration that are sealed and never shown. */
+  /** Secret fields: encrypted in the database, masked in responses. */
   secrets: readonly string[];
-  /** Fields that say where secrets are sent: when one changes, the secrets must be given again. */
+  /** Fields that determine where secrets are sent. When one changes, secrets must be sent again. */
   destinations: readonly string[];
-  /** What the schema cannot say: a configuration with which no sign-in can ever work. */
-  faults?(
+  /** Checks beyond the schema; returns the invalid fields. */
+  validate?(
     config: Readonly<Record<string, unknown>>,
   ): { pointer: string; code: string; message: string }[];
 };
 
-/** Runs the steps of a test in order; after a failure the rest is skipped. */
-export function createSteps() {
+/**
+ * Runs the steps of a connection test in order. After a failure, the remaining steps are skipped.
+ */
+export function createStepRunner() {
   const steps: TestStep[] = [];
   let failed = false;
   return {
     steps,
-    /** Runs one step; what it returns in `message` is shown. */
+    /** Runs one step and reports its `message`. Returns its `value`, or undefined if it failed. */
     async step<T>(
       name: string,
       work: () => Promise<{ message: string; value?: T | undefined }>,
@@ -38,13 +40,13 @@ export function createSteps() {
           message: 'An earlier step failed.',
           durationMs: 0,
         });
-      const began = performance.now();
+      const startedAt = performance.now();
       const add = (status: TestStep['status'], message: string) =>
         steps.push({
           name,
           status,
           message: message.slice(0, 500),
-          durationMs: Math.round(performance.now() - began),
+          durationMs: Math.round(performance.now() - startedAt),
         });
       try {
         const { message, value } = await work();
@@ -58,7 +60,7 @@ export function createSteps() {
   };
 }
 
-type Step = ReturnType<typeof createSteps>['step'];
+type RunStep = ReturnType<typeof createStepRunner>['step'];
 
 const PORTS: Readonly<Record<string, number>> = {
   'http:': 80,
@@ -67,9 +69,9 @@ const PORTS: Readonly<Record<string, number>> = {
   'ldaps:': 636,
 };
 
-/** Tries out the way to a server: its name, a connection, and TLS where the URL begins with it. */
-export async function reachSteps(
-  step: Step,
+/** Tests name resolution, the TCP connection and, for https: and ldaps:, TLS to a server. */
+export async function runConnectionSteps(
+  step: RunStep,
   target: string,
   guard: AddressGuard,
   timeoutMs: number,
@@ -82,31 +84,31 @@ export async function reachSteps(
     const addresses = net.isIP(host)
       ? [host]
       : (await lookup(host, { all: true })).map(({ address }) => address);
-    if (!addresses.every((address) => guard.permits(address))) throw notAllowed(host);
+    if (!addresses.every((address) => guard.permits(address))) throw addressNotAllowed(host);
     return { message: `${host} is ${addresses.join(', ')}.` };
   });
-  const at = { host, port, lookup: guard.lookup };
+  const endpoint = { host, port, lookup: guard.lookup };
   await step('connect', () =>
-    opened(net.connect(at), 'connect', timeoutMs).then(() => ({
+    waitForConnection(net.connect(endpoint), 'connect', timeoutMs).then(() => ({
       message: `Connected to port ${port}.`,
     })),
   );
   if (!['https:', 'ldaps:'].includes(url.protocol)) return;
   await step('tls', () =>
-    opened(
+    waitForConnection(
       tls.connect({
-        ...at,
+        ...endpoint,
         ...(ca !== undefined && { ca }),
         ...(net.isIP(host) ? {} : { servername: host }),
       }),
       'secureConnect',
       timeoutMs,
-    ).then(() => ({ message: 'TLS is set up and the certificate is trusted.' })),
+    ).then(() => ({ message: 'TLS works and the certificate is trusted.' })),
   );
 }
 
-/** Resolves when a connection is there, and closes it. */
-function opened(
+/** Resolves when the socket is connected, and closes it. */
+function waitForConnection(
   socket: net.Socket,
   event: 'connect' | 'secureConnect',
   timeoutMs: number,
@@ -125,15 +127,18 @@ function opened(
   });
 }
 
-/** Compares the clock of a server, by its `Date` header, with ours; `toleranceSeconds` is what is accepted at a sign-in. */
+/**
+ * Compares the server's clock, from its `Date` header, with ours. Throws if they differ by more
+ * than `toleranceSeconds`, the difference that a login accepts.
+ */
 export function compareClocks(
   date: string | undefined,
   toleranceSeconds: number,
 ): { message: string } {
-  const theirs = Date.parse(date ?? '');
-  if (Number.isNaN(theirs)) return { message: 'The server does not say what time it is.' };
-  // The header has whole seconds.
-  const skew = Math.round((theirs - Date.now()) / 1_000);
+  const serverTime = Date.parse(date ?? '');
+  if (Number.isNaN(serverTime)) return { message: 'The server sends no Date header.' };
+  // The header has a resolution of one second.
+  const skew = Math.round((serverTime - Date.now()) / 1_000);
   if (Math.abs(skew) > toleranceSeconds + 1)
     throw new Error(`The clocks differ by ${skew} s; ${toleranceSeconds} s are accepted.`);
   return { message: `The clocks differ by ${skew} s.` };

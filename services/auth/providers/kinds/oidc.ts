@@ -7,32 +7,37 @@ import { LRUCache } from 'lru-cache';
 import { Type, type Static } from 'typebox';
 import {
   claimAt,
-  externalIdFrom,
-  firstText,
-  groupsFrom,
+  parseExternalId,
+  firstNonEmptyText,
+  parseGroups,
   SignInRefused,
   type Profile,
   type TestStep,
 } from '../../../../domain/auth/providers.ts';
 import type { ProviderOutbound } from '../../../../platform/providerOutbound.ts';
-import { compareClocks, createSteps, reachSteps, type Kind } from './kind.ts';
+import {
+  compareClocks,
+  createStepRunner,
+  runConnectionSteps,
+  type ProviderKindDefinition,
+} from './kind.ts';
 
-const ClaimName = (byDefault: string, description: string) =>
-  Type.String({ minLength: 1, maxLength: 255, default: byDefault, description });
+const ClaimName = (defaultValue: string, description: string) =>
+  Type.String({ minLength: 1, maxLength: 255, default: defaultValue, description });
 
 const OidcConfig = Type.Object(
   {
     issuer: Type.String({
       pattern: '^https?://[^?#@\\\\]+$',
       maxLength: 1_024,
-      description: 'As in its discovery document.',
+      description: 'Issuer URL, as in the discovery document.',
     }),
     clientId: Type.String({ minLength: 1, maxLength: 255 }),
     clientSecret: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 1_024,
-        description: 'Secret. Without it the client is a public one.',
+        description: 'Secret. Absent for a public client.',
       }),
     ),
     scopes: Type.Array(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]{1,100}$' }), {
@@ -42,48 +47,48 @@ const OidcConfig = Type.Object(
     usernameClaim: ClaimName('preferred_username', 'Shown as the user name.'),
     displayNameClaim: ClaimName('name', 'Shown as the name.'),
     emailClaim: ClaimName('email', 'E-mail address.'),
-    groupsClaim: ClaimName('groups', 'A list of groups; a path with dots reaches into objects.'),
+    groupsClaim: ClaimName('groups', 'Claim with the list of groups; dots separate nested keys.'),
     userInfo: Type.Boolean({
       default: true,
-      description: 'Also reads the UserInfo endpoint, where there is one.',
+      description: 'Also reads claims from the UserInfo endpoint, if there is one.',
     }),
     allowPrivateNetwork: Type.Boolean({
       default: false,
-      description: 'The provider is at a private or loopback address.',
+      description: 'Allows private and loopback addresses.',
     }),
     ownCallback: Type.Optional(
       Type.Boolean({
         description:
-          'The redirect URI ends in /api/auth/oidc/callback/<id of the provider>. One provider may share the path without an id; the others get their own.',
+          'The redirect URI is /api/auth/oidc/callback/<provider id>. Only one provider may use the path without an id.',
       }),
     ),
     allowHttp: Type.Boolean({
       default: false,
-      description: 'Accepts http: for trials on one machine only.',
+      description: 'Allows http:, for trials on one machine only.',
     }),
   },
   { additionalProperties: false, title: 'OidcConfig' },
 );
 export type OidcConfig = Static<typeof OidcConfig>;
 
-export const oidcKind: Kind = {
+export const oidcKind: ProviderKindDefinition = {
   kind: 'oidc',
   config: OidcConfig,
   secrets: ['clientSecret'],
   destinations: ['issuer', 'allowPrivateNetwork', 'allowHttp'],
-  faults: ({ issuer, allowHttp }) =>
+  validate: ({ issuer, allowHttp }) =>
     String(issuer).startsWith('http:') && allowHttp !== true
       ? [
           {
             pointer: '/issuer',
             code: 'https',
-            message: 'must be https, unless allowHttp is set for a trial on one machine',
+            message: 'must be https, unless allowHttp is set',
           },
         ]
       : [],
 };
 
-/** What must come back with the browser; sealed until then. */
+/** What the callback is checked against; encrypted in the pending login. */
 export type OidcPending = {
   state: string;
   nonce: string;
@@ -91,19 +96,19 @@ export type OidcPending = {
   redirectUri: string;
 };
 
-/** How long a discovery document is believed. */
+/** Milliseconds that a discovery document is cached. */
 const DISCOVERY_MS = 600_000;
 const TIMEOUT_SECONDS = 10;
 const CLOCK_TOLERANCE_SECONDS = 30;
 
-/** Loaded when it is needed: most processes never sign anybody in. */
-const library = () => import('openid-client');
+/** Loaded on first use, since most processes sign nobody in. */
+const loadLibrary = () => import('openid-client');
 
-/** Signs people in with OpenID Connect: authorization code flow with PKCE (RFC 7636), state and nonce. */
+/** OpenID Connect: authorization code flow with PKCE (RFC 7636), state and nonce. */
 export function createOidc(outbound: ProviderOutbound) {
-  const discovered = new LRUCache<string, Configuration>({ max: 100, ttl: DISCOVERY_MS });
+  const discoveryCache = new LRUCache<string, Configuration>({ max: 100, ttl: DISCOVERY_MS });
   async function discover(config: OidcConfig): Promise<Configuration> {
-    const client = await library();
+    const client = await loadLibrary();
     if (!config.allowHttp && !config.issuer.startsWith('https:'))
       throw new Error('The issuer must be https.');
     const http = outbound.httpFor(config);
@@ -117,10 +122,11 @@ export function createOidc(outbound: ProviderOutbound) {
       {
         timeout: TIMEOUT_SECONDS,
         [client.customFetch]: (url, options) => http.fetch(url, { ...options, body: options.body }),
-        // The signature of the ID token is checked although it comes straight from the provider.
-        // eslint-disable-next-line @typescript-eslint/no-deprecated -- marked so to stand out; an administrator asked for it
+        // Verifies the signature of the ID token although it comes from the token endpoint over
+        // TLS.
         execute: [
           client.enableNonRepudiationChecks,
+          // eslint-disable-next-line @typescript-eslint/no-deprecated -- marked deprecated as a warning; set by an administrator
           ...(config.allowHttp ? [client.allowInsecureRequests] : []),
         ],
       },
@@ -129,10 +135,10 @@ export function createOidc(outbound: ProviderOutbound) {
 
   async function configurationOf(config: OidcConfig): Promise<Configuration> {
     const key = JSON.stringify(config);
-    const known = discovered.get(key);
-    if (known) return known;
+    const cached = discoveryCache.get(key);
+    if (cached) return cached;
     const found = await discover(config);
-    discovered.set(key, found);
+    discoveryCache.set(key, found);
     return found;
   }
 
@@ -141,24 +147,27 @@ export function createOidc(outbound: ProviderOutbound) {
     configuration: Configuration,
     tokens: TokenEndpointResponse & TokenEndpointResponseHelpers,
   ) {
-    const client = await library();
+    const client = await loadLibrary();
     const claims = tokens.claims();
     if (!claims) throw new SignInRefused('there is no ID token');
     const readsUserInfo =
       config.userInfo && configuration.serverMetadata().userinfo_endpoint !== undefined;
-    const more = readsUserInfo
+    const userInfoClaims = readsUserInfo
       ? await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
       : {};
-    return { ...more, ...claims } as Record<string, unknown> & { sub: string };
+    return { ...userInfoClaims, ...claims } as Record<string, unknown> & { sub: string };
   }
 
   return {
-    /** Where the browser goes, and what must come back. Errors: those of discovery. */
+    /**
+     * URL to redirect the browser to, and what the callback is checked against. Errors: those of
+     * discovery.
+     */
     async start(
       config: OidcConfig,
       { state, redirectUri }: { state: string; redirectUri: string },
     ): Promise<{ url: string; pending: OidcPending }> {
-      const client = await library();
+      const client = await loadLibrary();
       const configuration = await configurationOf(config);
       const pending = {
         state,
@@ -178,19 +187,19 @@ export function createOidc(outbound: ProviderOutbound) {
     },
 
     /**
-     * Redeems the code that came back and checks everything about it. Errors: `SignInRefused` when the provider or
-     * one of the checks refuses; others when the provider cannot be asked.
+     * Redeems the authorization code and verifies the tokens. Errors: `SignInRefused` if the
+     * provider or a check refuses; others if the provider is not available.
      */
     async finish(
       config: OidcConfig,
       pending: OidcPending,
       query: URLSearchParams,
     ): Promise<Profile> {
-      const client = await library();
+      const client = await loadLibrary();
       const configuration = await configurationOf(config);
-      const cameBack = new URL(`${pending.redirectUri}?${query.toString()}`);
+      const callbackUrl = new URL(`${pending.redirectUri}?${query.toString()}`);
       const claims = await client
-        .authorizationCodeGrant(configuration, cameBack, {
+        .authorizationCodeGrant(configuration, callbackUrl, {
           expectedState: pending.state,
           expectedNonce: pending.nonce,
           pkceCodeVerifier: pending.codeVerifier,
@@ -198,40 +207,45 @@ export function createOidc(outbound: ProviderOutbound) {
         })
         .then((tokens) => claimsOf(config, configuration, tokens))
         .catch((error: unknown) => {
-          throw refused(error);
+          throw toSignInError(error);
         });
       const username =
-        firstText(claimAt(claims, config.usernameClaim), claimAt(claims, config.emailClaim)) ??
-        claims.sub.slice(0, 255);
+        firstNonEmptyText(
+          claimAt(claims, config.usernameClaim),
+          claimAt(claims, config.emailClaim),
+        ) ?? claims.sub.slice(0, 255);
       return {
-        externalId: externalIdFrom(claims.sub),
+        externalId: parseExternalId(claims.sub),
         username,
-        displayName: firstText(claimAt(claims, config.displayNameClaim)) ?? username,
-        email: firstText(claimAt(claims, config.emailClaim)) ?? null,
-        groups: groupsFrom(claimAt(claims, config.groupsClaim)),
+        displayName: firstNonEmptyText(claimAt(claims, config.displayNameClaim)) ?? username,
+        email: firstNonEmptyText(claimAt(claims, config.emailClaim)) ?? null,
+        groups: parseGroups(claimAt(claims, config.groupsClaim)),
       };
     },
 
-    /** The groups that sample claims would give. */
-    groupsIn: (config: OidcConfig, claims: Readonly<Record<string, unknown>>): string[] =>
-      groupsFrom(claimAt(claims, config.groupsClaim)),
+    /** Groups from sample claims. */
+    groupsFromClaims: (config: OidcConfig, claims: Readonly<Record<string, unknown>>): string[] =>
+      parseGroups(claimAt(claims, config.groupsClaim)),
 
-    /** Reads the discovery document and the keys, step by step. */
+    /** Tests the connection, the discovery document, the keys and the clock. */
     async test(config: OidcConfig): Promise<{ steps: TestStep[] }> {
-      const { steps, step } = createSteps();
-      await reachSteps(step, config.issuer, outbound.guardFor(config), TIMEOUT_SECONDS * 1_000);
+      const { steps, step } = createStepRunner();
+      await runConnectionSteps(
+        step,
+        config.issuer,
+        outbound.guardFor(config),
+        TIMEOUT_SECONDS * 1_000,
+      );
       const date = await step('answer', async () => {
         const url = `${config.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-        const answer = await outbound
-          .httpFor(config)
-          .request({
-            url,
-            method: 'GET',
-            headers: { accept: 'application/json' },
-            timeoutMs: TIMEOUT_SECONDS * 1_000,
-          });
-        if (answer.status !== 200) throw new Error(`${url} answers ${answer.status}.`);
-        return { message: `${url} answers.`, value: answer.headers.date };
+        const response = await outbound.httpFor(config).request({
+          url,
+          method: 'GET',
+          headers: { accept: 'application/json' },
+          timeoutMs: TIMEOUT_SECONDS * 1_000,
+        });
+        if (response.status !== 200) throw new Error(`${url} answers ${response.status}.`);
+        return { message: `${url} answers.`, value: response.headers.date };
       });
       const configuration = await step('discovery', async () => {
         const value = await discover(config);
@@ -240,16 +254,15 @@ export function createOidc(outbound: ProviderOutbound) {
       await step('keys', async () => {
         const url = configuration?.serverMetadata().jwks_uri;
         if (url === undefined) throw new Error('The discovery document names no keys.');
-        const answer = await outbound
-          .httpFor(config)
-          .request({
-            url,
-            method: 'GET',
-            headers: { accept: 'application/json' },
-            timeoutMs: TIMEOUT_SECONDS * 1_000,
-          });
-        const { keys } = JSON.parse(answer.body) as { keys?: unknown[] };
-        if (!Array.isArray(keys) || keys.length === 0) throw new Error('There are no keys.');
+        const response = await outbound.httpFor(config).request({
+          url,
+          method: 'GET',
+          headers: { accept: 'application/json' },
+          timeoutMs: TIMEOUT_SECONDS * 1_000,
+        });
+        const { keys } = JSON.parse(response.body) as { keys?: unknown[] };
+        if (!Array.isArray(keys) || keys.length === 0)
+          throw new Error('The document contains no keys.');
         return { message: `${keys.length} keys.` };
       });
       await step('clock', () => Promise.resolve(compareClocks(date, CLOCK_TOLERANCE_SECONDS)));
@@ -258,29 +271,32 @@ export function createOidc(outbound: ProviderOutbound) {
   };
 }
 
-type Cause = {
+type ErrorCause = {
   name?: string;
   code?: string;
   message?: string;
   claim?: string;
   error?: string;
-  cause?: Cause;
+  cause?: ErrorCause;
 };
 
-/** The texts of an error and of what caused it; nothing else of them, since causes hold tokens. */
-function inWords({ message, claim, error, cause }: Cause): string[] {
-  const own = [message, claim, error].filter((text): text is string => typeof text === 'string');
-  return cause ? [...own, ...inWords(cause)] : own;
+/**
+ * Messages of an error and its causes. Other properties are left out, since they may contain
+ * tokens.
+ */
+function errorTexts({ message, claim, error, cause }: ErrorCause): string[] {
+  const texts = [message, claim, error].filter((text): text is string => typeof text === 'string');
+  return cause ? [...texts, ...errorTexts(cause)] : texts;
 }
 
-/** What the provider or a check refused, apart from a provider that cannot be reached. */
-function refused(error: unknown): unknown {
+/** Converts an error of the flow to `SignInRefused`, unless the provider could not be reached. */
+function toSignInError(error: unknown): unknown {
   if (error instanceof SignInRefused) return error;
-  const failure = error as Cause;
+  const failure = error as ErrorCause;
   const network =
     failure.code === 'OAUTH_TIMEOUT' ||
     [failure.name, failure.cause?.name].includes('OutboundError');
   return network
     ? error
-    : new SignInRefused([...new Set(inWords(failure))].join(': ').slice(0, 300));
+    : new SignInRefused([...new Set(errorTexts(failure))].join(': ').slice(0, 300));
 }

@@ -1,0 +1,161 @@
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
+import type { Role } from '../../domain/access/roles.ts';
+import {
+  covers,
+  isEmpty,
+  describeResourceScope,
+  scopeOf,
+  type ResourceScope,
+  type Rights,
+  type Scope,
+} from '../../domain/access/scope.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
+import type { UserRights } from './rights.ts';
+
+export type Access = ReturnType<typeof createAccess>;
+
+/** A role and the scope at which it is granted. */
+export type RoleGrant = { role: Role; resourceScope: ResourceScope };
+
+/** Thrown inside a transaction; `auditDenials` turns it into `permission_denied` afterwards. */
+class MissingPermission extends Error {
+  readonly permission: Permission;
+  readonly resourceScope: ResourceScope;
+
+  constructor(permission: Permission, resourceScope: ResourceScope) {
+    super(permission);
+    this.permission = permission;
+    this.resourceScope = resourceScope;
+  }
+}
+
+/** True when any grant covers the resource scope, whatever its permissions. */
+const hasAnyGrantAt = (
+  { grants }: Rights,
+  { tenantId, siteId, deviceId }: ResourceScope,
+): boolean =>
+  grants.some(
+    ({ level, targetId }) =>
+      level === 'platform' || [tenantId, siteId, deviceId].includes(targetId),
+  );
+
+/** Authorization: every permission check of the services is made here. */
+export function createAccess({
+  deniedAttempts,
+  rights,
+}: {
+  deniedAttempts: DeniedAttempts;
+  rights: UserRights;
+}) {
+  const holds = (rights: Rights, permission: Permission, resourceScope: ResourceScope): boolean =>
+    covers(scopeOf(rights, permission), resourceScope);
+
+  async function deny(
+    caller: Caller,
+    permission: Permission,
+    resourceScope: ResourceScope,
+  ): Promise<never> {
+    const { tenantId, siteId = null, deviceId = null } = resourceScope;
+    // Audited in the target's tenant, where its auditors read it. A caller without any grant there
+    // is audited in their own tenant, so that outsiders cannot write to another tenant's audit log.
+    const auditTenantId = hasAnyGrantAt(caller.rights, resourceScope)
+      ? resourceScope.tenantId
+      : caller.tenantId;
+    await deniedAttempts.record({ ...caller, tenantId: auditTenantId }, 'access.denied', {
+      permission,
+      tenantId,
+      siteId,
+      deviceId,
+    });
+    throw new AppError(
+      'permission_denied',
+      `Permission ${permission} is missing at ${describeResourceScope(resourceScope)}.`,
+    );
+  }
+
+  function assertPermission(
+    caller: Caller,
+    permission: Permission,
+    resourceScope: ResourceScope,
+  ): void {
+    if (!holds(caller.rights, permission, resourceScope))
+      throw new MissingPermission(permission, resourceScope);
+  }
+
+  function assertHolds(caller: Caller, roleGrants: readonly RoleGrant[]): void {
+    for (const { role, resourceScope } of roleGrants) {
+      for (const permission of role.permissions)
+        assertPermission(caller, permission, resourceScope);
+    }
+  }
+
+  async function auditDenials<T>(caller: Caller, useCase: () => Promise<T>): Promise<T> {
+    try {
+      return await useCase();
+    } catch (error) {
+      if (error instanceof MissingPermission)
+        return await deny(caller, error.permission, error.resourceScope);
+      throw error;
+    }
+  }
+
+  return {
+    holds,
+
+    /** Where the caller holds `permission`. Lists and reads return only records inside it. */
+    scope: (caller: Caller, permission: Permission): Scope => scopeOf(caller.rights, permission),
+
+    /** Throws `permission_denied`, and audits it, unless the caller holds `permission` there. */
+    async require(
+      caller: Caller,
+      permission: Permission,
+      resourceScope: ResourceScope,
+    ): Promise<void> {
+      if (!holds(caller.rights, permission, resourceScope))
+        await deny(caller, permission, resourceScope);
+    },
+
+    /**
+     * Throws `permission_denied` unless the caller holds `permission` in some scope. Routes call
+     * it.
+     */
+    async requireAnywhere(caller: Caller, permission: Permission): Promise<void> {
+      if (isEmpty(scopeOf(caller.rights, permission)))
+        await deny(caller, permission, { tenantId: caller.tenantId });
+    },
+
+    /**
+     * Throws `permission_denied` unless the caller holds every permission of these roles at the
+     * scopes at which they are granted. Nobody grants, or takes over, more than they hold.
+     */
+    requireHolds: (caller: Caller, roleGrants: readonly RoleGrant[]): Promise<void> =>
+      auditDenials(caller, () => {
+        assertHolds(caller, roleGrants);
+        return Promise.resolve();
+      }),
+
+    /**
+     * `require` and `requireHolds` for use inside a transaction: within `auditDenials`, with the
+     * caller from `withCurrentRights`.
+     */
+    assertPermission,
+    assertHolds,
+
+    /**
+     * The caller with rights read again. After `lockAccess` they cannot change until the commit.
+     */
+    withCurrentRights: async (caller: Caller, trx: Knex): Promise<Caller> => ({
+      ...caller,
+      rights: await rights.reload(trx, caller),
+    }),
+
+    /**
+     * Runs a use case that checks permissions inside its transaction. A denial rolls the
+     * transaction back, is audited afterwards and thrown as `permission_denied`.
+     */
+    auditDenials,
+  };
+}

@@ -1,0 +1,123 @@
+import {
+  findGrantReasons,
+  findUserAuthState,
+  principalsOf,
+  type GrantReason,
+} from '../../db/access/access.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { notFound } from '../../domain/shared/errors.ts';
+import { PERMISSIONS, type Permission } from '../../domain/access/permissions.ts';
+import { covers, isEmpty, scopeOf, type ResourceScope } from '../../domain/access/scope.ts';
+import type { Access } from './access.ts';
+import { resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
+
+export type AccessReport = ReturnType<typeof createAccessReport>;
+
+/** Where one permission is held. `complete` is false when ids were left out. */
+export type PermissionScope = {
+  everywhere: boolean;
+  complete: boolean;
+  tenantIds: string[];
+  siteIds: string[];
+  deviceIds: string[];
+};
+
+/** Tenants, sites and devices each that the summary lists for a permission. */
+const MAX_LISTED_IDS = 500;
+
+export type Explanation = {
+  allowed: boolean;
+  reason: string;
+  resourceScope: ResourceScope;
+  grants: GrantReason[];
+};
+
+type Deps = { db: Knex; access: Access };
+
+/** Reports which permissions a caller or a user holds, and by which grants. */
+export function createAccessReport({ db, access }: Deps) {
+  return {
+    /** Every permission and where the caller holds it, for user interfaces. */
+    summary({ rights }: Caller): Record<Permission, PermissionScope> {
+      return Object.fromEntries(
+        PERMISSIONS.map((permission): [Permission, PermissionScope] => {
+          const scope = scopeOf(rights, permission);
+          return scope.kind === 'everywhere'
+            ? [
+                permission,
+                { everywhere: true, complete: true, tenantIds: [], siteIds: [], deviceIds: [] },
+              ]
+            : [
+                permission,
+                {
+                  everywhere: false,
+                  complete: [scope.tenantIds, scope.siteIds, scope.deviceIds].every(
+                    ({ size }) => size <= MAX_LISTED_IDS,
+                  ),
+                  tenantIds: firstIds(scope.tenantIds),
+                  siteIds: firstIds(scope.siteIds),
+                  deviceIds: firstIds(scope.deviceIds),
+                },
+              ];
+        }),
+      ) as Record<Permission, PermissionScope>;
+    },
+
+    /** Whether the caller holds a permission at their own tenant. */
+    holdsAtTenant: (caller: Caller, permission: Permission): boolean =>
+      access.holds(caller.rights, permission, { tenantId: caller.tenantId }),
+
+    /** Permissions that the caller holds in at least one scope. */
+    heldPermissions: ({ rights }: Caller): Permission[] =>
+      PERMISSIONS.filter((permission) => !isEmpty(scopeOf(rights, permission))),
+
+    /**
+     * Whether a user holds a permission at a resource scope, and by which grants. The caller needs
+     * `rbac:read` there; grants outside the caller's scope are counted only.
+     * Errors: `permission_denied`, `not_found` (the user), `invalid_request` (site or device).
+     */
+    async explain(
+      caller: Caller,
+      userId: string,
+      permission: Permission,
+      target: ResourceScopeRequest,
+    ): Promise<Explanation> {
+      const { resourceScope } = await resolveResourceScope(
+        db,
+        target,
+        access.scope(caller, 'rbac:read'),
+        'query',
+      );
+      await access.require(caller, 'rbac:read', resourceScope);
+      const authState = await findUserAuthState(db, userId);
+      if (!authState) throw notFound('user', userId);
+      const principals = principalsOf(userId, authState.providerId, authState.externalGroups);
+      const reasons = await findGrantReasons(db, principals, permission, resourceScope);
+      const scope = access.scope(caller, 'rbac:read');
+      const grants = reasons.filter((grant) => covers(scope, grant));
+      if (!authState.enabled)
+        return {
+          allowed: false,
+          reason: 'The user or the identity provider is disabled.',
+          resourceScope,
+          grants,
+        };
+      return {
+        allowed: reasons.length > 0,
+        reason: reasonFor(grants.length, reasons.length - grants.length),
+        resourceScope,
+        grants,
+      };
+    },
+  };
+}
+
+const firstIds = (ids: ReadonlySet<string>): string[] => [...ids].sort().slice(0, MAX_LISTED_IDS);
+
+/** Explains the result. Grants that the caller cannot read are counted, not listed. */
+function reasonFor(shown: number, hidden: number): string {
+  if (shown + hidden === 0) return 'No grant that covers this scope includes the permission.';
+  const all = `Held by ${shown + hidden === 1 ? 'one grant' : `${shown + hidden} grants`}`;
+  return hidden === 0 ? `${all}.` : `${all}, ${hidden} of them outside your scope.`;
+}

@@ -1,0 +1,123 @@
+import { claimApprovalsToReconcile, latestApproval } from '../../db/approvals/approvals.ts';
+import type { Commit } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { Approval } from '../../db/models/Approval.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import type { Log } from '../../platform/log.ts';
+import {
+  startApprovalTask,
+  signalApprovalTask,
+  type OutboxTask,
+  type DescribeWorkflow,
+} from '../../domain/dispatch/tasks.ts';
+import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import type { ApprovalExecution } from './execution.ts';
+import { approvalSubject } from './approvalAudit.ts';
+import { reconcileInBatches } from '../shared/reconcileInBatches.ts';
+
+export type ApprovalReconcile = ReturnType<typeof createApprovalReconcile>;
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  log: Log;
+  execution: ApprovalExecution;
+  describeWorkflow: DescribeWorkflow;
+  /** How long a request may be overdue before it is repaired, in milliseconds. */
+  graceMs: number;
+  heartbeatMs: number;
+};
+
+/** Requests that wait for decisions are checked this often. */
+const PENDING_CHECK_INTERVAL_MS = 3_600_000;
+
+/**
+ * Finds unfinished requests whose workflow is missing, has ended or has missed a decision, and
+ * repairs them. No request waits for ever, and every decision takes effect.
+ */
+export function createApprovalReconcile({
+  db,
+  commit,
+  log,
+  execution,
+  describeWorkflow,
+  graceMs,
+  heartbeatMs,
+}: Deps) {
+  const commitTask = (approval: Approval, action: string, task: OutboxTask): Promise<boolean> =>
+    commit(systemCaller(approval.tenantId, 'reconcile'), (work) => {
+      work.audit(action, approvalSubject(approval));
+      work.dispatch(task);
+      return true;
+    });
+
+  async function repair(approval: Approval, hasPendingTask: boolean): Promise<boolean> {
+    if (hasPendingTask) return false;
+    const state = await describeWorkflow(approvalWorkflowId(approval.id));
+    if (!state.found)
+      return commitTask(approval, 'workflow.redispatch', startApprovalTask(approval, heartbeatMs));
+    if (state.status === 'running') return isOverdue(approval) && (await nudge(approval));
+    // The request finishes with its job, which has a run of its own.
+    if (approval.execution === 'running') return false;
+    log.warn(
+      { approvalId: approval.id, status: approval.status, workflow: state },
+      'closing a request whose workflow has ended',
+    );
+    // A request that has expired in the meantime is expired. Any other is cancelled.
+    await execution.expire(approval.id);
+    await execution.cancel(approval.id, `the workflow of the request has ended: ${state.status}`);
+    return true;
+  }
+
+  /**
+   * Continues a request whose workflow runs but has not acted in time: a signal may have been lost.
+   */
+  async function nudge(approval: Approval): Promise<boolean> {
+    if (approval.status === 'pending') {
+      await execution.expire(approval.id);
+      return true;
+    }
+    const decision = assertDefined(await latestApproval(db, approval.id), 'decision of approval');
+    const signal = signalApprovalTask(approval.id, 'approve', decision.id);
+    return commitTask(approval, 'workflow.resend_signal', signal);
+  }
+
+  const isOverdue = (approval: Approval): boolean => {
+    const nextActionTime = nextActionAt(approval);
+    return nextActionTime !== null && nextActionTime.getTime() + graceMs < Date.now();
+  };
+
+  /**
+   * Checks every request that is due, until `signal` aborts. Returns the number of repaired
+   * requests.
+   */
+  return function reconcile(signal: AbortSignal): Promise<number> {
+    const now = new Date();
+    const fromNow = (ms: number) => new Date(now.getTime() + ms);
+    return reconcileInBatches({ db, log }, signal, {
+      name: 'reconciling an approval request',
+      repair,
+      workflowIdOf: ({ id }) => approvalWorkflowId(id),
+      claimBatch: (limit) =>
+        claimApprovalsToReconcile(db, {
+          now,
+          nextPendingCheckAt: fromNow(PENDING_CHECK_INTERVAL_MS),
+          nextCheckAt: fromNow(graceMs),
+          limit,
+        }),
+    });
+  };
+}
+
+/** The time at which the workflow acts without a signal; null while the job runs. */
+function nextActionAt({
+  status,
+  execution,
+  expiresAt,
+  executeAt,
+  closedAt,
+}: Approval): Date | null {
+  if (status === 'pending') return expiresAt;
+  return execution === 'queued' ? (executeAt ?? closedAt) : null;
+}

@@ -1,0 +1,72 @@
+import { findHolders, findRoles } from '../../db/access/access.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { ResourceScope } from '../../domain/access/scope.ts';
+import { isSamePerson, MAX_AHEAD_MS, normalizeName } from '../../domain/approvals/approvals.ts';
+import type { FieldError } from '../../domain/shared/errors.ts';
+import type { ApprovalRequest } from './approvalRequest.ts';
+
+const bodyError = (pointer: string, code: string, message: string): FieldError => ({
+  in: 'body',
+  pointer,
+  code,
+  message,
+});
+
+/**
+ * Checks that assignees exist, and that enough of them besides the requester may approve. Returns the
+ * field errors.
+ */
+export async function checkAssignees(
+  db: Knex,
+  requesterNames: readonly string[],
+  { assignedUserIds, assignedRoleIds, requiredApprovals = 1 }: ApprovalRequest,
+  resourceScope: ResourceScope,
+): Promise<FieldError[]> {
+  const [users, roles] = [
+    await findHolders(db, assignedUserIds, 'workflow:approve', resourceScope),
+    await findRoles(db, assignedRoleIds),
+  ];
+  const activeIds = new Set(users.filter(({ enabled }) => enabled).map(({ id }) => id));
+  const errors = [
+    ...assignedUserIds.flatMap((id, i) =>
+      activeIds.has(id)
+        ? []
+        : [
+            bodyError(
+              `/assignedUserIds/${i}`,
+              'not_found',
+              `there is no active user with id ${id}`,
+            ),
+          ],
+    ),
+    ...assignedRoleIds.flatMap((id, i) =>
+      roles.has(id)
+        ? []
+        : [bodyError(`/assignedRoleIds/${i}`, 'not_found', `there is no role with id ${id}`)],
+    ),
+  ];
+  if (errors.length > 0 || assignedRoleIds.length > 0) return errors;
+  const otherApprovers = users.filter(
+    ({ id, username, holds }) =>
+      holds && !isSamePerson(requesterNames, [id, username].map(normalizeName)),
+  );
+  if (otherApprovers.length >= requiredApprovals) return [];
+  return [
+    bodyError(
+      '/assignedUserIds',
+      'too_few_approvers',
+      `${requiredApprovals} must approve, but only ${otherApprovers.length} of these users, without you, hold workflow:approve at the scope of the request`,
+    ),
+  ];
+}
+
+/** Checks that the times of a request are in the future and at most a year ahead. */
+export function checkTimes({ expiresAt, executeAt }: ApprovalRequest, now: Date): FieldError[] {
+  return Object.entries({ expiresAt, executeAt }).flatMap(([field, at]) => {
+    if (!at) return [];
+    if (at <= now) return [bodyError(`/${field}`, 'in_the_past', 'must be in the future')];
+    return at.getTime() > now.getTime() + MAX_AHEAD_MS
+      ? [bodyError(`/${field}`, 'too_far_ahead', 'must be within a year')]
+      : [];
+  });
+}

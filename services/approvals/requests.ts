@@ -1,0 +1,239 @@
+import { randomBytes } from 'node:crypto';
+import { knownNamesOf } from '../../db/approvals/approvals.ts';
+import type { Commit, Work } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { Approval, ApprovalAssignee } from '../../db/models/Approval.ts';
+import {
+  INVENTORY_APPLY,
+  contentHash,
+  DEFAULT_EXPIRY_MS,
+  MAX_PLANNED_EFFECTS,
+  type ApprovalContent,
+} from '../../domain/approvals/approvals.ts';
+import type { ApprovalData } from '../../domain/approvals/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
+import { freezePlan, type FrozenPlan } from '../../domain/inventory/frozenPlan.ts';
+import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
+import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
+import { contains, PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
+import type { Ids } from '../../platform/ids.ts';
+import { startApprovalTask } from '../../domain/dispatch/tasks.ts';
+import type { Access } from '../access/access.ts';
+import { approvalEventData, approvalSubject, approvalSnapshot } from './approvalAudit.ts';
+import type { InventoryWrites } from '../inventory/writes.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import { authorityOf } from '../access/rights.ts';
+import type { ApprovalRequest } from './approvalRequest.ts';
+import { checkAssignees, checkTimes } from './requestChecks.ts';
+import { resolveResourceScope } from '../access/resourceScope.ts';
+
+export type ApprovalRequests = ReturnType<typeof createApprovalRequests>;
+
+/** The created request, or the validation of an invalid change, for which no request is created. */
+export type RequestResult = { approval: ApprovalData } | { invalid: Planned[] };
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  access: Access;
+  ids: Ids;
+  jobTypes: JobTypes;
+  writes: InventoryWrites;
+  /** How soon the reconciler checks a new request, in milliseconds. */
+  graceMs: number;
+  heartbeatMs: number;
+};
+
+/** Creates requests. Their content is checked, planned and frozen first. */
+export function createApprovalRequests({
+  db,
+  commit,
+  access,
+  ids,
+  jobTypes,
+  writes,
+  graceMs,
+  heartbeatMs,
+}: Deps) {
+  async function resolveScope(
+    caller: Caller,
+    { tenantId, siteId, deviceId }: ApprovalRequest,
+  ): Promise<ResourceScope> {
+    const isNarrow = siteId !== undefined || deviceId !== undefined;
+    const target = {
+      ...(isNarrow
+        ? tenantId !== undefined && { tenantId }
+        : { tenantId: tenantId ?? caller.tenantId }),
+      ...(siteId !== undefined && { siteId }),
+      ...(deviceId !== undefined && { deviceId }),
+    };
+    return (await resolveResourceScope(db, target, access.scope(caller, 'workflow:write'), 'body'))
+      .resourceScope;
+  }
+
+  /** Determines the bound job. Errors: `invalid_request`, `permission_denied`. */
+  async function bindJob(
+    tenantCaller: Caller,
+    { jobType, jobPayload, mutations, executeAt }: ApprovalRequest,
+  ): Promise<Pick<ApprovalContent, 'jobType' | 'jobPayload'>> {
+    if (jobType === undefined && jobPayload !== undefined)
+      throw invalidField('body', '/jobPayload', 'one_of', 'needs a jobType');
+    const appliesChange =
+      mutations !== undefined && (jobType === undefined || jobType === INVENTORY_APPLY);
+    if (appliesChange && jobPayload !== undefined)
+      throw invalidField(
+        'body',
+        '/jobPayload',
+        'one_of',
+        'must be absent: the payload is the change in validationRequest',
+      );
+    if (appliesChange) return { jobType: INVENTORY_APPLY, jobPayload: null };
+    if (jobType === INVENTORY_APPLY)
+      throw invalidField(
+        'body',
+        '/validationRequest',
+        'required',
+        `is required for jobs of the type ${INVENTORY_APPLY}`,
+      );
+    if (jobType === undefined && executeAt)
+      throw invalidField('body', '/executeAt', 'one_of', 'needs a jobType or a validationRequest');
+    if (jobType === undefined) return { jobType: null, jobPayload: null };
+    const type = jobTypes.getPublic(jobType, '/jobType');
+    for (const permission of permissionsToCreate(type))
+      await access.require(tenantCaller, permission, { tenantId: tenantCaller.tenantId });
+    const payload = jobPayload ?? {};
+    jobTypes.checkPayload(type, payload, '/jobPayload');
+    return { jobType, jobPayload: payload };
+  }
+
+  /**
+   * Plans a change; the plan is null if the change is invalid. Errors: `permission_denied`,
+   * `limit_reached`, `invalid_request`.
+   */
+  async function planChange(
+    tenantCaller: Caller,
+    resourceScope: ResourceScope,
+    mutations: readonly Mutation[],
+  ): Promise<{ planned: Planned[]; plan: FrozenPlan | null }> {
+    const dryRun = await writes.dryRun(tenantCaller, mutations);
+    await writes.assertPermissions(tenantCaller, dryRun.planned);
+    if (!dryRun.planned.every(isValid)) return { planned: dryRun.planned, plan: null };
+    const frozen = freezePlan(dryRun);
+    if (frozen.effects.length === 0)
+      throw invalidField('body', '/validationRequest', 'no_changes', 'would change nothing');
+    if (frozen.effects.length > MAX_PLANNED_EFFECTS)
+      throw new AppError(
+        'limit_reached',
+        `The change touches ${frozen.effects.length} records. A request can change at most ${MAX_PLANNED_EFFECTS}.`,
+      );
+    const outside = frozen.requiredScopes.find((scope) => !contains(resourceScope, scope));
+    if (outside)
+      throw invalidField(
+        'body',
+        '/tenantId',
+        'outside_scope',
+        `the change also touches ${outside.tenantId === PLATFORM ? 'the platform' : `tenant ${outside.tenantId}`}, outside the scope of the request`,
+      );
+    return { planned: dryRun.planned, plan: frozen };
+  }
+
+  return {
+    /**
+     * Creates a pending request. The caller needs `workflow:write`, and the permissions of the
+     * bound job or the change. Errors: `permission_denied`, `invalid_request`, `limit_reached`.
+     */
+    async create(caller: Caller, request: ApprovalRequest): Promise<RequestResult> {
+      const resourceScope = await resolveScope(caller, request);
+      await access.require(caller, 'workflow:write', resourceScope);
+      const tenantCaller = { ...caller, tenantId: resourceScope.tenantId };
+      const requesterNames = (await knownNamesOf(db, [caller.actorId]))(caller.actorId);
+      const errors = [
+        ...checkTimes(request, new Date()),
+        ...(await checkAssignees(db, requesterNames, request, resourceScope)),
+      ];
+      if (errors.length > 0) throw invalidFields(errors);
+      const binding = await bindJob(tenantCaller, request);
+      const { mutations = null } = request;
+      const { planned, plan: frozenPlan } = mutations
+        ? await planChange(tenantCaller, resourceScope, mutations)
+        : { planned: [], plan: null };
+      if (mutations && !frozenPlan) return { invalid: planned };
+
+      const content: ApprovalContent = {
+        ...contentOf(request, resourceScope),
+        ...binding,
+        createdBy: caller.actorId,
+        mutations,
+        plan: frozenPlan,
+      };
+      return commit(tenantCaller, (work) => {
+        const approval = work.insert(Approval, {
+          ...newApproval(content, request.expiresAt, work.now),
+          id: ids.next('apr'),
+          requesterNames,
+          authority: authorityOf(caller),
+          checkAt: new Date(work.now.getTime() + graceMs),
+        } as Partial<Approval>);
+        work.result(approval.id);
+        insertAssignees(work, approval, request);
+        work.dispatch(startApprovalTask(approval, heartbeatMs));
+        return { approval };
+      });
+    },
+  };
+}
+
+/** The part of the content that is copied from the request body. */
+function contentOf(request: ApprovalRequest, scope: ResourceScope) {
+  const { type, title, payload, requiredApprovals = 1, executeAt = null } = request;
+  const { tenantId, siteId = null, deviceId = null } = scope;
+  return { type, title, payload, tenantId, siteId, deviceId, requiredApprovals, executeAt };
+}
+
+/** The row of a new request, without its id, its requester and its next check. */
+function newApproval(content: ApprovalContent, expiresAt: Date | undefined, now: Date) {
+  const contentKey = randomBytes(32).toString('base64');
+  const latest = content.executeAt?.getTime() ?? Infinity;
+  return {
+    ...content,
+    mutations: content.mutations && [...content.mutations],
+    status: 'pending' as const,
+    execution: 'none' as const,
+    approvalCount: 0,
+    contentKey,
+    contentHash: contentHash(contentKey, content),
+    expiresAt: expiresAt ?? new Date(Math.min(now.getTime() + DEFAULT_EXPIRY_MS, latest)),
+    reminders: 0,
+    jobId: null,
+    error: null,
+    difference: null,
+    closedBy: null,
+    closeComment: null,
+    closedAt: null,
+    executedAt: null,
+    createdAt: now,
+    updatedAt: now,
+    version: 1,
+  };
+}
+
+/** Adds the assignees of a new request to a commit, with its audit entry and its event. */
+function insertAssignees(
+  work: Work,
+  approval: ApprovalData,
+  { assignedUserIds, assignedRoleIds }: ApprovalRequest,
+): void {
+  for (const assigneeId of assignedUserIds)
+    work.insert(ApprovalAssignee, { approvalId: approval.id, kind: 'user', assigneeId });
+  for (const assigneeId of assignedRoleIds)
+    work.insert(ApprovalAssignee, { approvalId: approval.id, kind: 'role', assigneeId });
+  const assigned = { assignedUserIds, assignedRoleIds };
+  work.audit('workflow.create', approvalSubject(approval), {
+    after: { ...approvalSnapshot(approval), ...assigned },
+  });
+  work.emit('workflow.created', approvalSubject(approval), {
+    ...approvalEventData(approval),
+    ...assigned,
+  });
+}

@@ -1,0 +1,144 @@
+import {
+  assigneesOf,
+  countApprovals,
+  decisionsBy,
+  knownNamesOf,
+  listApprovals,
+  type ApprovalFilter,
+  type ApprovalReader,
+  type Assignees,
+} from '../../db/approvals/approvals.ts';
+import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { Approval } from '../../db/models/Approval.ts';
+import { covers, PLATFORM, scopeOfRole } from '../../domain/access/scope.ts';
+import {
+  refusalToDecide,
+  type ApprovalStatus,
+  type DecisionRefusal,
+} from '../../domain/approvals/approvals.ts';
+import type { ApprovalData, DecisionData } from '../../domain/approvals/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { notFound } from '../../domain/shared/errors.ts';
+import type { Access } from '../access/access.ts';
+import { scopeOfApproval } from './approvalAudit.ts';
+
+/** A request as a caller sees it. */
+export type ApprovalView = {
+  approval: ApprovalData;
+  assignees: Assignees;
+  /** Why the caller may not decide; null if the caller may. */
+  refusal: DecisionRefusal | null;
+  /** The decision that the caller made already. */
+  priorDecision: DecisionData | undefined;
+  isRequester: boolean;
+  /** The names that the caller is known by, normalized. */
+  viewerNames: string[];
+};
+
+export type ApprovalList = KeysetPage<ApprovalView> & { counts: Record<ApprovalStatus, number> };
+
+const NO_COUNTS: Record<ApprovalStatus, number> = {
+  pending: 0,
+  approved: 0,
+  rejected: 0,
+  expired: 0,
+  cancelled: 0,
+};
+
+/** Reads requests as callers see them. */
+export function createApprovalViews({ db, access }: { db: Knex; access: Access }) {
+  async function listReaderFor(caller: Caller): Promise<ApprovalReader> {
+    const roleIds = [...new Set(caller.rights.grants.map(({ role }) => role.id))];
+    return {
+      actorId: caller.actorId,
+      ownTenantId: requesterTenantOf(caller),
+      names: (await knownNamesOf(db, [caller.actorId]))(caller.actorId),
+      read: access.scope(caller, 'workflow:read'),
+      approve: access.scope(caller, 'workflow:approve'),
+      roles: roleIds.map((id) => [id, scopeOfRole(caller.rights, id)] as const),
+    };
+  }
+
+  /** Builds the view of each request, with the current names of the caller and the requester. */
+  async function toViews(
+    caller: Caller,
+    approvals: readonly ApprovalData[],
+    executor: Knex = db,
+  ): Promise<ApprovalView[]> {
+    const ids = approvals.map(({ id }) => id);
+    const namesFor = await knownNamesOf(executor, [
+      caller.actorId,
+      ...approvals.map(({ createdBy }) => createdBy),
+    ]);
+    const names = namesFor(caller.actorId);
+    const [assigneesFor, decisions] = [
+      await assigneesOf(executor, ids),
+      await decisionsBy(executor, ids, names),
+    ];
+    return approvals.map((approval) => {
+      const assignees = assigneesFor(approval.id);
+      const requesterNames = [...approval.requesterNames, ...namesFor(approval.createdBy)];
+      const refusal = refusalToDecide(
+        { resourceScope: scopeOfApproval(approval), requesterNames, ...assignees },
+        { actorId: caller.actorId, names, rights: caller.rights },
+      );
+      return {
+        approval,
+        assignees,
+        refusal,
+        viewerNames: names,
+        priorDecision: decisions.find(({ approvalId }) => approvalId === approval.id),
+        isRequester: isRequestedBy(caller, approval),
+      };
+    });
+  }
+
+  /** Finds a request that the caller may see. Error: `not_found`. */
+  async function find(caller: Caller, id: string): Promise<ApprovalView> {
+    const approval = await Approval.query(db).findById(id);
+    const [view] = await toViews(caller, approval ? [approval] : []);
+    const isVisible =
+      view &&
+      (view.refusal === null ||
+        view.isRequester ||
+        covers(access.scope(caller, 'workflow:read'), scopeOfApproval(view.approval)));
+    if (!isVisible) throw notFound('approval request', id);
+    return view;
+  }
+
+  /**
+   * Lists the requests that the caller created, may decide on or may read, newest first, with the
+   * number of requests per status.
+   */
+  async function list(
+    caller: Caller,
+    filter: ApprovalFilter,
+    page: PageRequest,
+  ): Promise<ApprovalList> {
+    const reader = await listReaderFor(caller);
+    const [{ items, nextKey }, counts] = [
+      await listApprovals(db, reader, filter, page),
+      await countApprovals(db, reader, filter),
+    ];
+    return { nextKey, counts: { ...NO_COUNTS, ...counts }, items: await toViews(caller, items) };
+  }
+
+  return { find, list, toViews };
+}
+
+/**
+ * The tenant where requests created under the caller's actor id belong to the caller; undefined
+ * means every tenant. An actor id from a gateway identifies a person within the tenant of the
+ * gateway only.
+ */
+const requesterTenantOf = ({ session, tenantId }: Caller): string | undefined =>
+  session || tenantId === PLATFORM ? undefined : tenantId;
+
+function isRequestedBy(caller: Caller, { createdBy, tenantId }: ApprovalData): boolean {
+  const requesterTenantId = requesterTenantOf(caller);
+  return (
+    createdBy === caller.actorId &&
+    (requesterTenantId === undefined || requesterTenantId === tenantId)
+  );
+}

@@ -1,0 +1,312 @@
+import type { Knex } from '../../db/core/knex.ts';
+import { Provider } from '../../db/models/Provider.ts';
+import {
+  findPendingLogin,
+  insertPendingLogin,
+  savePendingProfile,
+  consumePendingLogin,
+  type PendingLoginRow,
+} from '../../db/auth/providers.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import { AppError, notFound } from '../../domain/shared/errors.ts';
+import { SignInRefused, type Profile } from '../../domain/auth/providers.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Vault } from '../../platform/vault.ts';
+import type { LoginSession } from './loginSession.ts';
+import type { createOidc, OidcConfig, OidcPending } from './providers/kinds/oidc.ts';
+import type { createSaml, SamlPending } from './providers/kinds/saml.ts';
+import type { SamlConfig } from './providers/kinds/samlConfig.ts';
+import type { Providers } from './providers/providers.ts';
+import type { RequestSource, SessionTokens } from './sessions.ts';
+import type { LoginThrottle } from './loginThrottle.ts';
+import { newToken, hashToken } from './tokens.ts';
+
+export type Sso = ReturnType<typeof createSso>;
+
+/**
+ * `returnTo` is a path of this origin. `origin` comes from the configuration, never from a header.
+ */
+type SsoStart = { providerId?: string; returnTo: string; origin: string };
+
+/** Where to send the browser, and the secret that binds the login to it (a cookie). */
+export type SsoRedirect = { redirectUrl: string; browserToken: string };
+
+/** Result of a completed login; `returnTo` is the path to continue at. */
+export type SsoResult = { tokens: SessionTokens; returnTo: string };
+
+export const OIDC_CALLBACK = '/api/auth/oidc/callback';
+/**
+ * Callback path of an OIDC provider. At most one provider uses the path without an id, which
+ * prevents mix-up attacks (RFC 9700, 4.4.2.2).
+ */
+const callbackPath = (providerId: string, config: { ownCallback?: unknown }): string =>
+  config.ownCallback === true ? `${OIDC_CALLBACK}/${providerId}` : OIDC_CALLBACK;
+
+export const SAML_CALLBACK = '/api/auth/saml/callback';
+const samlMetadataPath = (providerId: string) => `/api/auth/saml/metadata/${providerId}`;
+
+/** Seconds until a started login expires. */
+export const LOGIN_LIFETIME_SECONDS = 600;
+
+type Deps = {
+  db: Knex;
+  ids: Ids;
+  log: Log;
+  vault: Vault;
+  loginThrottle: LoginThrottle;
+  loginSession: LoginSession;
+  providers: Providers;
+  oidc: ReturnType<typeof createOidc>;
+  saml: ReturnType<typeof createSaml>;
+};
+
+/**
+ * Single sign-on with OpenID Connect and SAML. A login can be completed only by the browser that
+ * started it.
+ */
+export function createSso({
+  db,
+  ids,
+  log,
+  vault,
+  loginThrottle,
+  loginSession,
+  providers,
+  oidc,
+  saml,
+}: Deps) {
+  const sealContext = (loginId: string, field: 'sealed_request' | 'sealed_profile') =>
+    `login:${loginId}:${field}`;
+
+  function throwUnavailable(provider: Provider, error: unknown): never {
+    // A missing master key is a fault of the installation: it is logged, not shown to the user.
+    if (error instanceof AppError && error.code !== 'master_key_missing') throw error;
+    log.warn({ err: error, providerId: provider.id }, 'identity provider is not available');
+    throw new AppError('provider_unavailable', 'The identity provider is not available.');
+  }
+
+  /**
+   * Stores what the response is checked against. The provider receives `state`; the browser keeps
+   * the returned token in a cookie.
+   */
+  async function savePendingLogin(
+    provider: Provider,
+    returnTo: string,
+    state: ReturnType<typeof newToken>,
+    pending: object,
+  ): Promise<string> {
+    const id = ids.next('lgn');
+    const browser = newToken('browser');
+    await insertPendingLogin(db, {
+      id,
+      provider_id: provider.id,
+      state_hash: state.hash,
+      browser_hash: browser.hash,
+      return_to: returnTo,
+      sealed_profile: null,
+      sealed_request: vault.seal(JSON.stringify(pending), sealContext(id, 'sealed_request')),
+      expires_at: new Date(Date.now() + LOGIN_LIFETIME_SECONDS * 1_000),
+    });
+    return browser.token;
+  }
+
+  const openSealed = (
+    login: PendingLoginRow,
+    field: 'sealed_request' | 'sealed_profile',
+  ): unknown =>
+    JSON.parse(
+      vault.open(assertDefined(login[field], `login.${field}`), sealContext(login.id, field)),
+    );
+
+  async function requireEnabledProvider(
+    login: PendingLoginRow,
+    source: RequestSource,
+  ): Promise<Provider> {
+    const provider = await Provider.query(db).findById(login.provider_id).where({ enabled: true });
+    return (
+      provider ??
+      loginSession.reject(source, {
+        providerId: login.provider_id,
+        reason: 'the provider is disabled',
+      })
+    );
+  }
+
+  const rejectUnknownLogin = (source: RequestSource) =>
+    loginSession.reject(
+      source,
+      { reason: 'this browser has no such login in progress' },
+      'This browser has no such login in progress. Start again.',
+    );
+
+  /** The pending login that this browser started, marked as used. Error: `login_failed`. */
+  async function consumeLogin(
+    state: string,
+    browserToken: string | undefined,
+    source: RequestSource,
+  ): Promise<PendingLoginRow> {
+    const login = await consumePendingLogin(db, {
+      stateHash: hashToken(state),
+      browserHash: hashToken(browserToken ?? ''),
+      now: new Date(),
+    });
+    return login ?? rejectUnknownLogin(source);
+  }
+
+  /**
+   * Starts a login. `buildRedirect` returns the provider's URL and what the response is checked
+   * against.
+   */
+  async function startLogin(
+    kind: 'oidc' | 'saml',
+    { providerId, returnTo }: Omit<SsoStart, 'origin'>,
+    source: RequestSource,
+    buildRedirect: (provider: Provider, state: string) => Promise<{ url: string; pending: object }>,
+  ): Promise<SsoRedirect> {
+    await loginThrottle.countStep(source.address);
+    const provider = await providers.findEnabled(kind, providerId);
+    try {
+      const state = newToken('state');
+      const { url, pending } = await buildRedirect(provider, state.token);
+      return {
+        redirectUrl: url,
+        browserToken: await savePendingLogin(provider, returnTo, state, pending),
+      };
+    } catch (error) {
+      return throwUnavailable(provider, error);
+    }
+  }
+
+  /** Profile from a verified response. Errors: `login_failed`, `provider_unavailable`. */
+  async function verifiedProfile(
+    provider: Provider,
+    source: RequestSource,
+    fetchProfile: () => Promise<Profile>,
+  ): Promise<Profile> {
+    try {
+      return await fetchProfile();
+    } catch (error) {
+      if (error instanceof SignInRefused)
+        return loginSession.reject(source, { providerId: provider.id, reason: error.message });
+      return throwUnavailable(provider, error);
+    }
+  }
+
+  return {
+    /** Errors: `invalid_request` (provider), `too_many_requests`, `provider_unavailable`. */
+    startOidc: ({ origin, ...start }: SsoStart, source: RequestSource): Promise<SsoRedirect> =>
+      startLogin('oidc', start, source, (provider, state) => {
+        const config = providers.openConfig(provider) as OidcConfig;
+        return oidc.start(config, {
+          state,
+          redirectUri: origin + callbackPath(provider.id, config),
+        });
+      }),
+
+    /** Errors: `login_failed`, `provider_unavailable`, `too_many_requests`. */
+    async finishOidc(
+      { query, path }: { query: URLSearchParams; path: string },
+      browserToken: string | undefined,
+      source: RequestSource,
+    ): Promise<SsoResult> {
+      await loginThrottle.countStep(source.address);
+      const login = await consumeLogin(query.get('state') ?? '', browserToken, source);
+      const provider = await requireEnabledProvider(login, source);
+      // A code at another provider's callback must not be redeemed: that provider may be malicious
+      // and would receive a code of this one.
+      if (path !== callbackPath(provider.id, provider.config)) {
+        return loginSession.reject(source, {
+          providerId: provider.id,
+          reason: `the response came to ${path}`,
+        });
+      }
+      const profile = await verifiedProfile(provider, source, () =>
+        oidc.finish(
+          providers.openConfig(provider) as OidcConfig,
+          openSealed(login, 'sealed_request') as OidcPending,
+          query,
+        ),
+      );
+      return {
+        tokens: await loginSession.startForProfile(provider, profile, source),
+        returnTo: login.return_to,
+      };
+    },
+
+    /** Errors: as for `startOidc`. */
+    startSaml: ({ origin, ...start }: SsoStart, source: RequestSource): Promise<SsoRedirect> =>
+      startLogin('saml', start, source, (provider, state) => {
+        const config = providers.openConfig(provider) as SamlConfig;
+        const audience = saml.audienceOf(config, origin + samlMetadataPath(provider.id));
+        return saml.start(config, {
+          relayState: state,
+          callbackUrl: origin + SAML_CALLBACK,
+          audience,
+          now: new Date(),
+        });
+      }),
+
+    /**
+     * Verifies a SAML response. The provider's page posts it without our SameSite cookies, so the
+     * profile is stored until the browser that started the login collects it. Error:
+     * `login_failed`.
+     */
+    async receiveSaml(
+      { samlResponse, relayState }: { samlResponse: string; relayState: string },
+      source: RequestSource,
+    ): Promise<void> {
+      await loginThrottle.countStep(source.address);
+      const login =
+        (await findPendingLogin(db, hashToken(relayState), new Date())) ??
+        (await rejectUnknownLogin(source));
+      const provider = await requireEnabledProvider(login, source);
+      const profile = await verifiedProfile(provider, source, () =>
+        saml.finish(
+          providers.openConfig(provider) as SamlConfig,
+          openSealed(login, 'sealed_request') as SamlPending,
+          samlResponse,
+        ),
+      );
+      const isSaved = await savePendingProfile(
+        db,
+        login.id,
+        vault.seal(JSON.stringify(profile), sealContext(login.id, 'sealed_profile')),
+      );
+      if (!isSaved) await rejectUnknownLogin(source);
+    },
+
+    /** Error: `login_failed`. */
+    async finishSaml(
+      state: string,
+      browserToken: string | undefined,
+      source: RequestSource,
+    ): Promise<SsoResult> {
+      await loginThrottle.countStep(source.address);
+      const login = await consumeLogin(state, browserToken, source);
+      if (login.sealed_profile === null) return rejectUnknownLogin(source);
+      const provider = await requireEnabledProvider(login, source);
+      return {
+        tokens: await loginSession.startForProfile(
+          provider,
+          openSealed(login, 'sealed_profile') as Profile,
+          source,
+        ),
+        returnTo: login.return_to,
+      };
+    },
+
+    /** Service provider metadata (XML) for the identity provider. Error: `not_found`. */
+    async samlMetadata(providerId: string, origin: string): Promise<string> {
+      const provider = await Provider.query(db)
+        .findById(providerId)
+        .where({ kind: 'saml', enabled: true });
+      if (!provider) throw notFound('provider', providerId);
+      const config = providers.openConfig(provider) as SamlConfig;
+      return saml.metadata(config, {
+        callbackUrl: origin + SAML_CALLBACK,
+        audience: saml.audienceOf(config, origin + samlMetadataPath(providerId)),
+      });
+    },
+  };
+}

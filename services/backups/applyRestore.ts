@@ -1,0 +1,159 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
+import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
+import type { Commit, Work } from '../../db/core/commit.ts';
+import { isBusy } from '../../db/core/constraints.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { lockIfCurrentAttempt } from '../../db/jobs/jobs.ts';
+import { Backup, RestoreRun } from '../../db/models/Backup.ts';
+import { Job } from '../../db/models/Job.ts';
+import type { Section } from '../../domain/backups/backups.ts';
+import { syncSchedule } from '../../domain/dispatch/tasks.ts';
+import type { EventData } from '../../domain/events/events.ts';
+import { JobFailure } from '../../domain/jobs/jobType.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { StepTools } from '../jobs/multiStep.ts';
+import { backupRecord } from './backupAudit.ts';
+import type { ConcurrencyLimit } from './concurrencyLimit.ts';
+import { assertPlanHash, describeViolation, restoreInvalid, Rollback } from './restoreFailures.ts';
+import type { RestorePayload, RestoreRunSteps } from './restoreRun.ts';
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  concurrencyLimit: ConcurrencyLimit;
+  steps: Pick<RestoreRunSteps, 'loadPlan' | 'evaluate'>;
+};
+
+/** An attempt waits this long for writers. */
+const LOCK_TIMEOUT_MS = 5_000;
+const MAX_LOCK_ATTEMPTS = 5;
+const LOCK_RETRY_MS = 300;
+
+/** The number of Temporal Schedules to update after the commit; the reconciler updates the rest. */
+const MAX_SCHEDULE_SYNCS = 1_000;
+
+export type ApplyRestore = ReturnType<typeof createApplyRestore>;
+
+/**
+ * The step of a restore that changes records: all of them or none. Repeating it after success
+ * changes nothing. Errors: `restore_invalid`, `restore_stale`, `restore_conflict`, `lock_timeout`,
+ * `job_ended`, and those of `evaluate`.
+ */
+export function createApplyRestore({
+  db,
+  commit,
+  concurrencyLimit,
+  steps: { loadPlan, evaluate },
+}: Deps) {
+  async function applyOnce(tools: StepTools): Promise<void> {
+    const { backupId } = await RestoreRun.query(db).findById(tools.jobId).throwIfNotFound();
+    const backup = await Backup.query(db).findById(backupId).throwIfNotFound();
+    const job = await Job.query(db).findById(tools.jobId).throwIfNotFound();
+    await commit({ ...tools.caller, tenantId: backup.tenantId }, (work) =>
+      applyInCommit(work, tools, { backup, job }),
+    ).catch((error: unknown) => {
+      if (error instanceof Rollback) return;
+      throw toApplyFailure(error);
+    });
+    tools.log('info', 'The records are restored');
+  }
+
+  /** Throws `Rollback` when an earlier attempt has applied the restore. */
+  async function applyInCommit(
+    work: Work,
+    tools: StepTools,
+    { backup, job }: { backup: Backup; job: Job },
+  ): Promise<void> {
+    const trx = (await work.trx()) as Knex.Transaction;
+    const run = await RestoreRun.query(trx).findById(job.id).forUpdate().throwIfNotFound();
+    if (run.outcome?.error !== undefined) throw jobEnded('The restore has already failed');
+    if (run.outcome) throw new Rollback();
+    const planned = await loadPlan(trx, tools);
+    const { plan } = planned;
+    await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
+    const { report, planHash } = await evaluate(trx, tools, planned);
+    if (!report.valid) throw restoreInvalid(report);
+    assertPlanHash((tools.payload as RestorePayload).planHash, planHash);
+    const { schedules, sessionsEnded, jobsEnded } = await applyDifferences(trx, plan);
+    await resumeSchedules(trx, schedules, work.now);
+    await assertCurrentAttempt(trx, job);
+    for (const { id } of schedules.slice(0, MAX_SCHEDULE_SYNCS)) work.dispatch(syncSchedule(id));
+    const { created, changed, deleted } = report.preview.counts;
+    const outcome = {
+      backupId: backup.id,
+      sections: plan.sections,
+      includes: report.preview.includes,
+      created,
+      changed,
+      deleted,
+      planHash,
+      preRestoreBackupId: run.preRestoreBackupId,
+      sessionsEnded,
+      jobsEnded,
+    };
+    await RestoreRun.query(trx).findById(job.id).patch({ outcome, doneAt: work.now });
+    backupRecord.acted(work, 'restore', backup, { extra: { jobId: job.id, ...outcome } });
+    work.emit('restore.completed', backupRecord.subject(backup), {
+      ...restoreEventData(backup, run, plan.sections),
+      created,
+      changed,
+      deleted,
+      error: null,
+    });
+  }
+
+  /**
+   * Retries when writers do not release their locks in time. A writer may itself wait for a lock of
+   * the restore; after the rollback both can continue.
+   */
+  async function applyWithRetry(tools: StepTools): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await applyOnce(tools);
+        return;
+      } catch (error) {
+        const isLockTimeout = error instanceof JobFailure && error.code === 'lock_timeout';
+        if (!isLockTimeout || attempt === MAX_LOCK_ATTEMPTS) throw error;
+        await sleep(attempt * LOCK_RETRY_MS, undefined, { signal: tools.signal });
+      }
+    }
+  }
+
+  return (tools: StepTools): Promise<void> =>
+    concurrencyLimit(tools.signal, () => applyWithRetry(tools));
+}
+
+/**
+ * Locks the job, late in the transaction so that other writers of the job wait only briefly. Error:
+ * `job_ended` when the job has ended or another attempt has replaced this one.
+ */
+async function assertCurrentAttempt(trx: Knex.Transaction, job: Job): Promise<void> {
+  const attempt = {
+    jobId: job.id,
+    runId: assertDefined(job.runId, 'job.runId'),
+    attempt: job.attempts,
+  };
+  if (!(await lockIfCurrentAttempt(trx, attempt))) throw jobEnded('The job has ended');
+}
+
+const jobEnded = (message: string) => new JobFailure('job_ended', message, { retryable: false });
+
+/** The fields that all events about a restore have. */
+export const restoreEventData = (
+  { id }: Backup,
+  { jobId, preRestoreBackupId }: RestoreRun,
+  sections: Section[],
+): Pick<
+  EventData<'restore.completed'>,
+  'backupId' | 'jobId' | 'sections' | 'preRestoreBackupId'
+> => ({ backupId: id, jobId, sections, preRestoreBackupId });
+
+/** Translates errors of PostgreSQL to failures of the job; other errors remain as they are. */
+function toApplyFailure(error: unknown): unknown {
+  if (isBusy(error))
+    return new JobFailure('lock_timeout', 'Writers did not release their locks in time');
+  const violation = describeViolation(error);
+  if (!violation) return error;
+  return new JobFailure('restore_conflict', violation.message, { retryable: false });
+}

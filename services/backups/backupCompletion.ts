@@ -1,0 +1,163 @@
+import { endInProgress, findSeries, notifyTopic } from '../../db/backups/backups.ts';
+import { findJobUsingArchive } from '../../db/backups/restoreRuns.ts';
+import {
+  ignoreNoChange,
+  NoChange,
+  type Commit,
+  type WriteUnaudited,
+} from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { Backup } from '../../db/models/Backup.ts';
+import { isInProgress } from '../../domain/backups/backups.ts';
+import { selectRetained } from '../../domain/backups/retention.ts';
+import { backupWorkflowId, removalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import type { Log } from '../../platform/log.ts';
+import type { StepTools } from '../jobs/multiStep.ts';
+import type { Archives } from './archives.ts';
+import { archiveRemovedTopic, backupRecord } from './backupAudit.ts';
+import { markDeleting } from './backups.ts';
+
+export type BackupCompletion = ReturnType<typeof createBackupCompletion>;
+
+type Deps = {
+  log: Log;
+  db: Knex;
+  commit: Commit;
+  writeUnaudited: WriteUnaudited;
+  archives: Archives;
+};
+
+/** The maximum number of backups that one run prunes. */
+const MAX_PRUNED = 200;
+
+const FAILURE_MESSAGES: Readonly<Record<string, string>> = {
+  cancelled: 'The job of the backup was cancelled',
+  timed_out: 'A step exceeded its time limit',
+  workflow_lost: 'The workflow that made the backup no longer exists',
+  workflow_closed: 'The workflow that made the backup closed without an outcome',
+  store_unavailable: 'The archive store was unavailable',
+  store_refused: 'The archive store refused the request',
+  store_full: 'The archive store was full',
+  permission_lost: 'The owner of the job no longer holds the required permission',
+};
+
+/** The ends of a backup: completed, failed, pruned, archive removed. Each step may be repeated. */
+export function createBackupCompletion({ db, commit, writeUnaudited, archives, log }: Deps) {
+  const find = (id: string) => Backup.query(db).findById(id).throwIfNotFound();
+
+  /** Removes the archive and unfinished uploads of a failed backup. */
+  async function removeFailedArchive(id: string): Promise<void> {
+    const backup = await find(id);
+    if (backup.status !== 'failed' || backup.pending === null) return;
+    await archives.storeOf(backup).remove(backup.archive);
+    await writeUnaudited(async (on) =>
+      Backup.query(on).patch({ pending: null }).where({ id, status: 'failed' }),
+    );
+  }
+
+  async function recordFailure(backup: Backup, code: string): Promise<void> {
+    const caller = systemCaller(backup.tenantId, backupWorkflowId(backup.id));
+    await commit(caller, async (work) => {
+      const failed = await endInProgress(await work.trx(), backup.id, {
+        status: 'failed',
+        error: { code, message: FAILURE_MESSAGES[code] ?? `The backup failed: ${code}` },
+        // Marks that the store may contain something to remove.
+        pending: { attempt: 'none', upload: null },
+        updatedAt: work.now,
+        finishedAt: work.now,
+        checkAt: work.now,
+        version: backup.version + 1,
+      });
+      if (!failed) throw new NoChange();
+      work.audit('backup.fail', backupRecord.subject(failed), {
+        before: backupRecord.auditView(backup),
+        after: backupRecord.auditView(failed),
+        outcome: 'failed',
+      });
+      backupRecord.emit(work, 'backup.failed', failed);
+    }).catch(ignoreNoChange(undefined));
+  }
+
+  return {
+    /** Marks a backup as completed. */
+    async complete(id: string): Promise<void> {
+      const backup = await find(id);
+      if (!isInProgress(backup)) return;
+      await commit(systemCaller(backup.tenantId, backupWorkflowId(id)), async (work) => {
+        const completed = await endInProgress(await work.trx(), id, {
+          status: 'completed',
+          pending: null,
+          updatedAt: work.now,
+          finishedAt: work.now,
+          version: backup.version + 1,
+        });
+        if (!completed) throw new NoChange();
+        backupRecord.acted(work, 'complete', completed, { before: backup, after: completed });
+        backupRecord.emit(work, 'backup.completed', completed);
+      }).catch(ignoreNoChange(undefined));
+    },
+
+    /** Marks a backup as failed with an error code. The log of its job has the details. */
+    async fail(id: string, code: string): Promise<void> {
+      const backup = await find(id);
+      if (isInProgress(backup)) await recordFailure(backup, code);
+      // The reconciler tries again if the store is unavailable.
+      await removeFailedArchive(id).catch((error: unknown) =>
+        log.warn({ err: error, backupId: id }, 'cannot remove the archive of a failed backup yet'),
+      );
+    },
+
+    removeFailedArchive,
+
+    /** Deletes the backups of a series that its retention policy does not keep. */
+    async prune(id: string, tools: StepTools): Promise<void> {
+      const { tenantId, label, mode, sections, retention, status } = await find(id);
+      if (status !== 'completed' || Object.keys(retention).length === 0) return;
+      const series = await findSeries(db, { tenantId, label, mode, sections });
+      const retained = selectRetained(retention, series);
+      const expired = series.filter((each) => !retained.has(each.id)).slice(0, MAX_PRUNED);
+      for (const each of expired) {
+        await commit(systemCaller(tenantId, backupWorkflowId(id)), async (work) => {
+          const trx = await work.trx();
+          const backup = await Backup.query(trx)
+            .findById(each.id)
+            .where({ status: 'completed' })
+            .forUpdate();
+          if (!backup || (await findJobUsingArchive(trx, backup.id))) throw new NoChange();
+          await markDeleting(work, backup, `not retained after ${id}`);
+        }).catch(ignoreNoChange(undefined));
+      }
+      if (expired.length > 0)
+        tools.log('info', `${expired.length} older backups of the series are deleted`, {
+          backupIds: expired.map((each) => each.id),
+        });
+    },
+
+    /** Removes the archive of a deleted backup and marks the backup as deleted. */
+    async remove(id: string): Promise<void> {
+      const backup = await find(id);
+      if (backup.status !== 'deleting') return;
+      await archives.storeOf(backup).remove(backup.archive);
+      await commit(systemCaller(backup.tenantId, removalWorkflowId(id)), async (work) => {
+        const trx = await work.trx();
+        const deleted = await Backup.query(trx)
+          .patch({
+            status: 'deleted',
+            pending: null,
+            deletedAt: work.now,
+            updatedAt: work.now,
+            version: backup.version + 1,
+            finishedAt: backup.finishedAt ?? work.now,
+          })
+          .where({ id, status: 'deleting' })
+          .returning('*')
+          .first();
+        if (!deleted) throw new NoChange();
+        await notifyTopic(trx, archiveRemovedTopic(id));
+        backupRecord.acted(work, 'remove_archive', deleted, { after: deleted });
+        backupRecord.emit(work, 'backup.deleted', deleted);
+      }).catch(ignoreNoChange(undefined));
+    },
+  };
+}

@@ -1,0 +1,136 @@
+import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
+import { withBackupConnection } from '../../db/backups/backupConnection.ts';
+import { findDifferences } from '../../db/backups/differences.ts';
+import { findNonEmptyTables } from '../../db/backups/emptyDatabase.ts';
+import { loadArchive } from '../../db/backups/loadArchive.ts';
+import { planRestore } from '../../db/backups/restorePlan.ts';
+import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
+import { queryIn } from '../../db/backups/sql.ts';
+import {
+  dropStaging,
+  migrateToCurrent,
+  type LoadedArchive,
+  type Migrations,
+  type Staging,
+} from '../../db/backups/staging.ts';
+import type { Commit } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { MIGRATIONS } from '../../db/migrations/index.ts';
+import { Backup } from '../../db/models/Backup.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import { isSection, SECTIONS } from '../../domain/backups/backups.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import type { ArchiveHeader, ArchivePart } from '../../platform/archive/index.ts';
+import { archiveName, type ArchiveStore, type StoredArchive } from '../../platform/stores/store.ts';
+import { backupRecord } from './backupAudit.ts';
+import { EMPTY_BACKUP } from './newBackup.ts';
+
+type Deps = { db: Knex; databaseUrl: string; commit: Commit };
+
+const STAGING_SCHEMA = 'import_archive';
+const LOCK_TIMEOUT_MS = 10_000;
+const USE_API = 'Restore into a running installation with POST /api/backup/restore.';
+
+/**
+ * Restores an archive into a database that has the current schema and no records, all or nothing.
+ * For disaster recovery. Errors: `Error` when the database has records or the archive is of a
+ * tenant, `ArchiveError`, `SchemaTooNew`.
+ */
+export async function importArchive(
+  { db, databaseUrl }: Omit<Deps, 'commit'>,
+  parts: AsyncIterable<ArchivePart>,
+  {
+    migrations = MIGRATIONS,
+    signal = new AbortController().signal,
+  }: {
+    migrations?: Migrations;
+    signal?: AbortSignal;
+  } = {},
+): Promise<Pick<LoadedArchive, 'header' | 'manifest'>> {
+  const nonEmpty = await findNonEmptyTables(db);
+  if (nonEmpty.length > 0)
+    throw new Error(
+      `The database is not empty: there are rows in ${nonEmpty.join(', ')}. ${USE_API}`,
+    );
+  try {
+    const loaded = await withBackupConnection(databaseUrl, signal, (connection) =>
+      load(parts, { db, connection, schema: STAGING_SCHEMA, migrations }),
+    );
+    await db.transaction((trx) => apply(trx, loaded.header));
+    return loaded;
+  } finally {
+    await dropStaging(db, STAGING_SCHEMA);
+  }
+}
+
+async function load(parts: AsyncIterable<ArchivePart>, staging: Staging): Promise<LoadedArchive> {
+  const loaded = await loadArchive(parts, staging);
+  const { tenantId } = loaded.header;
+  if (tenantId !== PLATFORM)
+    throw new Error(`The archive contains the tenant ${tenantId} only. ${USE_API}`);
+  await migrateToCurrent(staging, loaded);
+  return loaded;
+}
+
+async function apply(trx: Knex.Transaction, header: ArchiveHeader): Promise<void> {
+  const query = queryIn(trx);
+  const plan = await planRestore(query, {
+    schema: STAGING_SCHEMA,
+    scope: { tenantId: null },
+    sections: SECTIONS,
+    archived: header.tables,
+  });
+  await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
+  if ((await findNonEmptyTables(trx)).length > 0)
+    throw new Error('Records were created while the archive was loaded.');
+  await findDifferences(query, plan);
+  const { schedules } = await applyDifferences(trx, plan);
+  await resumeSchedules(trx, schedules, new Date());
+}
+
+/**
+ * Creates records for the archives of a store that the database does not know. `headerOf` returns
+ * the header of an archive, or undefined when it cannot be read. Returns the number of new records.
+ */
+export async function registerArchives(
+  { db, commit }: Pick<Deps, 'db' | 'commit'>,
+  store: Pick<ArchiveStore, 'kind' | 'list'>,
+  headerOf: (archive: StoredArchive) => Promise<ArchiveHeader | undefined>,
+): Promise<number> {
+  let registered = 0;
+  for await (const archive of store.list()) {
+    const header = await headerOf(archive);
+    // A copy under another name is not the archive of its backup.
+    if (!header || archive.name !== archiveName(header.backupId)) continue;
+    if (await Backup.query(db).findById(header.backupId)) continue;
+    await commit(systemCaller(header.tenantId, 'register'), (work) => {
+      const at = new Date(header.createdAt);
+      const backup = work.insert(Backup, {
+        ...EMPTY_BACKUP,
+        id: header.backupId,
+        tenantId: header.tenantId,
+        mode: header.mode,
+        sections: header.sections.filter(isSection),
+        includes: header.includes.filter(isSection),
+        engine: header.engine,
+        label: 'imported from store',
+        retention: {},
+        status: 'completed',
+        store: store.kind,
+        archive: archive.name,
+        sizeBytes: archive.sizeBytes,
+        schemaVersion: header.schemaVersion,
+        appVersion: header.appVersion,
+        snapshotAt: at,
+        createdBy: 'system:register',
+        createdAt: at,
+        updatedAt: work.now,
+        finishedAt: at,
+        checkAt: work.now,
+      });
+      backupRecord.acted(work, 'register', backup, { after: backup });
+    });
+    registered += 1;
+  }
+  return registered;
+}

@@ -1,0 +1,52 @@
+import { listDeliveriesOfEvent, type DeliveryView } from '../../db/webhooks/deliveryViews.ts';
+import {
+  findEvent,
+  listEvents,
+  type EventFilter,
+  type EventLogPage,
+  type EventPageRequest,
+} from '../../db/events/eventLog.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { StoredEvent } from '../../domain/events/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { notFound } from '../../domain/shared/errors.ts';
+import type { Access } from '../access/access.ts';
+import type { EventRelay } from './relay.ts';
+
+export type Events = ReturnType<typeof createEvents>;
+export type { EventFilter, EventPageRequest } from '../../db/events/eventLog.ts';
+
+/** An event with the deliveries that the caller may read. */
+export type EventWithDeliveries = { event: StoredEvent; deliveries: DeliveryView[] };
+
+/** The event log, as callers read it. */
+export function createEvents({
+  db,
+  access,
+  relay,
+}: {
+  db: Knex;
+  access: Access;
+  relay: EventRelay;
+}) {
+  return {
+    /**
+     * One page of the events that the caller may read, including those committed before the call.
+     */
+    async list(caller: Caller, filter: EventFilter, page: EventPageRequest): Promise<EventLogPage> {
+      await relay.flush();
+      return listEvents(db, access.scope(caller, 'event:read'), filter, page);
+    },
+
+    /** An event with its deliveries. Error: `not_found`. */
+    async read(caller: Caller, id: string): Promise<EventWithDeliveries> {
+      await relay.flush();
+      const event = await findEvent(db, id, access.scope(caller, 'event:read'));
+      if (!event) throw notFound('event', id);
+      return {
+        event,
+        deliveries: await listDeliveriesOfEvent(db, id, access.scope(caller, 'webhook:read')),
+      };
+    },
+  };
+}

@@ -1,0 +1,191 @@
+import type { WriteUnaudited } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import {
+  findExistingIds,
+  nextRows,
+  recordOutcomes,
+  type FileRow,
+  type RowOutcome,
+} from '../../db/inventory/importRows.ts';
+import { lockImport, readImport } from '../../db/inventory/imports.ts';
+import type { Import } from '../../db/models/Import.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { MAX_DRY_RUN_ROWS } from '../../domain/inventory/imports.ts';
+import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
+import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+import type { UserRights } from '../access/rights.ts';
+import { outcomeOf, type InventoryWrites } from './writes.ts';
+
+/** The number of rows that one transaction writes. */
+const WRITE_BATCH_SIZE = 500;
+
+/** Errors of a write that are outcomes of its rows. All other errors fail the attempt. */
+const REJECTION_CODES: ReadonlySet<string> = new Set(['conflict', 'in_use', 'limit_reached']);
+
+type Deps = {
+  db: Knex;
+  writeUnaudited: WriteUnaudited;
+  rights: UserRights;
+  writes: InventoryWrites;
+};
+
+/** How many rows of an import exist, and how many of them have an outcome. */
+export type ImportProgress = { rows: number; done: number };
+
+/** The run of an import, as its job executes it. */
+export function createImportRun({ db, writeUnaudited, rights, writes }: Deps) {
+  /** The caller that rows are written for: the sender of the file with its present rights. */
+  const callerFor = async ({ authority, createdBy, tenantId, jobId }: Import): Promise<Caller> => ({
+    ...systemCaller(tenantId, jobWorkflowId(jobId)),
+    actorId: createdBy,
+    rights: await rights.forAuthority(authority),
+  });
+
+  const storeOutcomes = (importId: string, outcomes: readonly RowOutcome[]): Promise<void> =>
+    writeUnaudited((trx) => recordOutcomes(trx, importId, outcomes));
+
+  /**
+   * Writes up to `limit` rows. When the whole batch is rejected, it writes half of it. When a
+   * single row is rejected, the error is its outcome.
+   */
+  async function writeRows(importId: string, caller: Caller, limit: number): Promise<void> {
+    let rows: FileRow[] = [];
+    const source = async (trx: Knex): Promise<Mutation[]> => {
+      await lockImport(trx, importId);
+      rows = await nextRows(trx, importId, limit);
+      return resolveOperations(trx, rows);
+    };
+    try {
+      await writes.apply(caller, source, 'each', {
+        beforeCommit: async (work, trx, { planned }) => {
+          await recordOutcomes(trx, importId, outcomesOf(rows, planned));
+          work.audit(
+            'inventory.import.step',
+            { type: 'import', id: importId },
+            { after: { rows: rows.length, from: rows[0]?.line ?? null } },
+          );
+        },
+      });
+    } catch (error) {
+      const isRejection =
+        error instanceof AppError ? REJECTION_CODES.has(error.code) : isPlanningError(error);
+      if (!isRejection) throw error;
+      if (rows.length > 1) return writeRows(importId, caller, Math.ceil(rows.length / 2));
+      await storeOutcomes(
+        importId,
+        rows.map((row) => rejectedOutcome(row, error)),
+      );
+    }
+  }
+
+  return {
+    /** Reads the progress of an import. */
+    progress: async (importId: string): Promise<ImportProgress & { dryRun: boolean }> => {
+      const { rows, done, dryRun } = await readImport(db, importId);
+      return { rows, done, dryRun };
+    },
+
+    /**
+     * Plans and writes the next rows and stores their outcomes in the same transaction. A repeated
+     * attempt continues after the last stored outcome, so that no row is written twice. Returns the
+     * progress.
+     */
+    async writeBatch(importId: string): Promise<ImportProgress> {
+      const caller = await callerFor(await readImport(db, importId));
+      await writeRows(importId, caller, WRITE_BATCH_SIZE);
+      return readImport(db, importId);
+    },
+
+    /**
+     * Plans all rows, each on top of the previous ones, and stores their outcomes only. They are
+     * stored together, so that a repeated attempt starts from the first row. Returns the progress.
+     */
+    async dryRun(
+      importId: string,
+      signal: AbortSignal,
+      onProgress: (done: number) => void,
+    ): Promise<ImportProgress> {
+      const caller = await callerFor(await readImport(db, importId));
+      const all = await nextRows(db, importId, MAX_DRY_RUN_ROWS);
+      const outcomes: RowOutcome[] = [];
+      await writes.dryRunInSteps(caller, async (trx, plan) => {
+        for (let at = 0; at < all.length; at += WRITE_BATCH_SIZE) {
+          signal.throwIfAborted();
+          const rows = all.slice(at, at + WRITE_BATCH_SIZE);
+          const planned = await plan(await resolveOperations(trx, rows));
+          outcomes.push(...outcomesOf(rows, planned).map((row) => ({ ...row, recordId: null })));
+          onProgress(outcomes.length);
+        }
+      });
+      await storeOutcomes(importId, outcomes);
+      return readImport(db, importId);
+    },
+  };
+}
+
+/**
+ * True for an unexpected failure of planning, which concerns the rows. Failures of the database and
+ * of its connections have a code or one of these messages.
+ */
+const isPlanningError = (error: unknown): boolean =>
+  error instanceof Error &&
+  (error as { code?: unknown }).code === undefined &&
+  error.name !== 'KnexTimeoutError' &&
+  !/connection|timeout|terminated|abort/i.test(error.message);
+
+/** The outcome of a row that cannot be written even by itself. */
+function rejectedOutcome({ line }: FileRow, error: unknown): RowOutcome {
+  const { code, message } =
+    error instanceof AppError ? error : new AppError('conflict', 'The row cannot be written.');
+  const conflicts = [{ pointer: null, code, message, resource: null, id: null }];
+  const report = { errors: [], conflicts, warnings: [] };
+  return { line, outcome: 'conflict', recordId: null, report };
+}
+
+/** A readable id that the database can store; undefined for anything else. */
+function storableIdOf(record: unknown): string | undefined {
+  const { id } = record as { id?: unknown };
+  return typeof id === 'string' && !id.includes('\0') ? id : undefined;
+}
+
+/**
+ * Decides for tenants and tags whether a row creates or updates its record. Callers choose their
+ * ids, so the presence of an id does not decide.
+ */
+async function resolveOperations(trx: Knex, rows: readonly FileRow[]): Promise<Mutation[]> {
+  const existing = new Map<string, Set<string | undefined>>();
+  for (const name of ['tenants', 'tags'] as const) {
+    const ids = rows.flatMap(({ mutation: { resource, record } }) =>
+      resource === name ? (storableIdOf(record) ?? []) : [],
+    );
+    existing.set(name, new Set(ids.length > 0 ? await findExistingIds(trx, name, ids) : []));
+  }
+  return rows.map(({ mutation }) => {
+    const known = existing.get(mutation.resource);
+    if (!known || mutation.operation !== 'update') return mutation;
+    const id = storableIdOf(mutation.record);
+    const operation = known.has(id) ? 'update' : 'create';
+    known.add(id);
+    return { ...mutation, operation };
+  });
+}
+
+/** The outcome of each row according to its plan. */
+function outcomesOf(rows: readonly FileRow[], planned: readonly Planned[]): RowOutcome[] {
+  return planned.flatMap((plan, i): RowOutcome[] => {
+    const row = rows[i];
+    if (!row) return [];
+    const { errors, conflicts, warnings, subject } = plan;
+    const outcome = outcomeOf(plan);
+    const isWritten = outcome !== 'invalid' && outcome !== 'conflict';
+    return [
+      {
+        line: row.line,
+        outcome,
+        recordId: isWritten ? (subject?.id ?? null) : null,
+        report: { errors, conflicts, warnings },
+      },
+    ];
+  });
+}

@@ -1,0 +1,86 @@
+import { Type } from 'typebox';
+import type { WriteUnaudited } from '../../../db/core/commit.ts';
+import type { Knex } from '../../../db/core/knex.ts';
+import { findApprovedPlan, storeDifferenceOf } from '../../../db/approvals/approvals.ts';
+import type { Approval } from '../../../db/models/Approval.ts';
+import { INVENTORY_APPLY, STALE_PLAN } from '../../../domain/approvals/approvals.ts';
+import { AppError } from '../../../domain/shared/errors.ts';
+import { Mutations } from '../../../domain/inventory/mutations.ts';
+import type { Mutation } from '../../../domain/inventory/planning.ts';
+import type { JobSource } from '../../../domain/jobs/jobs.ts';
+import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import {
+  AttemptSuperseded,
+  StalePlan,
+  type ApprovedChanges,
+} from '../../inventory/approvedChanges.ts';
+
+type Payload = { mutations: Mutation[] };
+
+export type InventoryApplyDeps = {
+  db: Knex;
+  writeUnaudited: WriteUnaudited;
+  approvedChanges: ApprovedChanges;
+};
+
+/**
+ * Applies mutations, all or none. For an approval request, the changes are applied only if they are
+ * exactly what was approved.
+ */
+export function inventoryApply({
+  db,
+  writeUnaudited,
+  approvedChanges,
+}: InventoryApplyDeps): JobType<Payload> {
+  const findApproval = async ({ kind, id }: JobSource) =>
+    kind === 'approval' && id !== null ? await findApprovedPlan(db, id) : undefined;
+
+  const storeDifference = ({ id }: Pick<Approval, 'id'>, { difference }: StalePlan) =>
+    writeUnaudited((on) => storeDifferenceOf(on, id, difference));
+
+  return defineJobType<Payload>({
+    name: INVENTORY_APPLY,
+    summary: 'Applies changes of the inventory, all or none',
+    payload: Type.Object({ mutations: Mutations }, { additionalProperties: false }),
+    permission: 'inventory:write',
+    authorizesItself: true,
+    lane: 'activity',
+    timeoutMs: 300_000,
+    retry: { maxAttempts: 5 },
+    run: async ({ mutations }, tools) => {
+      const approval = await findApproval(tools.source);
+      try {
+        const applied = await approvedChanges.apply(tools, mutations, approval?.plan ?? null);
+        tools.log('info', `${applied.changes.length + applied.hiddenChanges} records changed`);
+        return applied;
+      } catch (error) {
+        if (!(error instanceof StalePlan)) throw toJobFailure(error);
+        if (approval) await storeDifference(approval, error);
+        throw new JobFailure(STALE_PLAN, error.message, { retryable: false });
+      }
+    },
+  });
+}
+
+/** A rejected write is rejected again; only a concurrent change is worth another attempt. */
+function toJobFailure(error: unknown): unknown {
+  if (error instanceof AttemptSuperseded)
+    return new JobFailure(
+      'attempt_superseded',
+      'Another attempt runs the job, or the job has finished',
+      {
+        retryable: false,
+      },
+    );
+  if (!(error instanceof AppError)) return error;
+  if (error.code === 'permission_denied')
+    return new JobFailure('permission_lost', error.message, { retryable: false });
+  const isConcurrentChange = error.code === 'conflict' && error.extra.conflicts === undefined;
+  return new JobFailure(
+    isConcurrentChange ? 'concurrent_change' : 'change_rejected',
+    error.message,
+    {
+      retryable: isConcurrentChange,
+    },
+  );
+}

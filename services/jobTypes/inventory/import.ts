@@ -1,0 +1,41 @@
+import { Type, type Static } from 'typebox';
+import { IMPORT_JOB_TYPE } from '../../../domain/inventory/imports.ts';
+import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import type { InventoryImports } from '../../inventory/imports.ts';
+
+const Payload = Type.Object({ importId: Type.String() }, { additionalProperties: false });
+type Payload = Static<typeof Payload>;
+
+export type ImportDeps = { imports: Pick<InventoryImports, 'progress' | 'writeBatch' | 'dryRun'> };
+
+/** Imports the rows of a file. A repeated attempt continues after the last row with an outcome. */
+export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
+  defineJobType<Payload>({
+    name: IMPORT_JOB_TYPE,
+    summary: 'Import the rows of a file into the inventory',
+    payload: Payload,
+    createdOnlyBy: 'POST /api/inventory/import',
+    lane: 'activity',
+    timeoutMs: 3_600_000,
+    retry: { maxAttempts: 10 },
+    run: async ({ importId }, { signal, log, progress }) => {
+      const { rows, dryRun, ...current } = await imports.progress(importId);
+      let { done } = current;
+      const reportProgress = (count: number) =>
+        progress((100 * count) / rows, `${count} of ${rows} rows`);
+      if (dryRun && done < rows)
+        ({ done } = await imports.dryRun(importId, signal, reportProgress));
+      while (done < rows) {
+        signal.throwIfAborted();
+        const previous = done;
+        ({ done } = await imports.writeBatch(importId));
+        if (done === previous)
+          throw new JobFailure('import_rows_missing', 'Rows of the file are no longer stored', {
+            retryable: false,
+          });
+        reportProgress(done);
+      }
+      log('info', `${rows} rows imported`, { importId, dryRun });
+      return { importId, rows, dryRun };
+    },
+  });

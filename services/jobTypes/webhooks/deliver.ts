@@ -1,0 +1,203 @@
+import { Type, type Static } from 'typebox';
+import type { WriteUnaudited } from '../../../db/core/commit.ts';
+import {
+  startDeliveryAttempt,
+  finishDelivery,
+  finishDeliveryAttempt,
+  type StartedDeliveryAttempt,
+} from '../../../db/webhooks/deliveryAttempts.ts';
+import {
+  JobFailure,
+  defineJobType,
+  type JobTools,
+  type JobType,
+} from '../../../domain/jobs/jobType.ts';
+import {
+  DEFAULT_DELIVERY_RETRY,
+  DELIVER_JOB_TYPE,
+  EXCHANGE_TIMEOUT_MS,
+  ENDPOINT_REMOVED_STATUS,
+  jobRetryPolicy,
+} from '../../../domain/webhooks/webhooks.ts';
+import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
+import type { Log } from '../../../platform/log.ts';
+import type { Metrics } from '../../../platform/metrics.ts';
+import { retryWrite } from '../../jobs/retryWrite.ts';
+import type { CompletionHook } from '../../jobs/completion.ts';
+import { hasFailedTooLong, type AutoDisable } from '../../webhooks/autoDisable.ts';
+import { noResponse, type SendResult, type WebhookSender } from '../../webhooks/sender.ts';
+import type { WebhookSecrets } from '../../webhooks/secrets.ts';
+
+const Payload = Type.Object({ deliveryId: Type.String() }, { additionalProperties: false });
+type Payload = Static<typeof Payload>;
+
+export type DeliverDeps = {
+  writeUnaudited: WriteUnaudited;
+  log: Log;
+  metrics: Metrics;
+  secrets: WebhookSecrets;
+  sendWebhook: WebhookSender;
+  disable: AutoDisable;
+};
+
+/** Time beyond the request itself, to read the message and to record the outcome. */
+const OVERHEAD_MS = 60_000;
+
+/** How long the job of a disabled webhook waits; the relay cancels it before that. */
+const CANCELLATION_WAIT_MS = 60_000;
+
+/**
+ * The job type that sends one event to one webhook. Every attempt has a row, and sends the same
+ * message with the same `webhook-id`.
+ */
+export function createDeliverJobType({
+  writeUnaudited,
+  log,
+  metrics,
+  secrets,
+  sendWebhook,
+  disable,
+}: DeliverDeps): JobType<Payload> {
+  /** Sends the message. `notEndpointFault` is true when a failure is not the endpoint's. */
+  async function sendEvent(
+    attempt: StartedDeliveryAttempt,
+    signal: AbortSignal,
+  ): Promise<{ outcome: SendResult; notEndpointFault: boolean }> {
+    const {
+      webhookId,
+      endpointUrl,
+      eventId,
+      eventType,
+      eventCreatedAt,
+      sequence,
+      eventTenantId,
+      data,
+    } = attempt;
+    let signingSecrets: string[];
+    try {
+      signingSecrets = secrets.signingSecrets(webhookId, attempt, new Date());
+    } catch (error) {
+      log.error({ err: error, webhookId }, 'a delivery cannot be signed');
+      return {
+        outcome: noResponse({
+          code: 'secret_unreadable',
+          message: 'The secret of the webhook cannot be decrypted',
+        }),
+        notEndpointFault: true,
+      };
+    }
+    try {
+      const message = {
+        id: eventId,
+        type: eventType,
+        timestamp: eventCreatedAt,
+        sequence,
+        tenantId: eventTenantId,
+        data,
+      };
+      return {
+        outcome: await sendWebhook(endpointUrl, signingSecrets, message, signal),
+        notEndpointFault: false,
+      };
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return {
+        outcome: noResponse({ code: 'interrupted', message: 'The attempt was interrupted' }),
+        notEndpointFault: true,
+      };
+    }
+  }
+
+  /**
+   * Disables the webhook where the failure requires it. Error: `JobFailure` unless it succeeded.
+   */
+  async function throwIfFailed(
+    { webhookId, tenantId, failingSince }: StartedDeliveryAttempt,
+    { httpStatus, error, retryAfterMs }: SendResult,
+    jobId: string,
+  ) {
+    if (!error) return;
+    const webhook = { id: webhookId, tenantId };
+    if (httpStatus === ENDPOINT_REMOVED_STATUS) {
+      await disable(webhook, 'endpoint_removed', jobWorkflowId(jobId));
+      throw new JobFailure('endpoint_removed', 'The endpoint answered 410: it was removed', {
+        retryable: false,
+      });
+    }
+    if (hasFailedTooLong(failingSince, new Date()))
+      await disable(webhook, 'failing', jobWorkflowId(jobId));
+    throw new JobFailure(error.code, error.message, {
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    });
+  }
+
+  async function deliver(
+    { deliveryId }: Payload,
+    { jobId, signal, log: jobLog }: JobTools,
+  ): Promise<object> {
+    const attempt = await writeUnaudited((db, now) =>
+      startDeliveryAttempt(db, { deliveryId, jobId, now }),
+    );
+    if (!attempt) {
+      jobLog('info', 'Another job sends this delivery now; nothing is sent');
+      return { superseded: true };
+    }
+    const { number, webhookId, enabled } = attempt;
+    if (!enabled)
+      throw new JobFailure('webhook_disabled', 'The webhook is disabled', {
+        retryAfterMs: CANCELLATION_WAIT_MS,
+      });
+    if (number === null) {
+      jobLog('info', 'An interrupted attempt had succeeded; nothing is sent');
+      return { delivered: true };
+    }
+    const { outcome, notEndpointFault } = await sendEvent(attempt, signal);
+    const { httpStatus, durationMs, error } = outcome;
+    metrics.deliveryAttempts.inc({ outcome: error ? 'failed' : 'succeeded' });
+    // The message was sent. A short outage of the database must not cause another attempt.
+    await retryWrite(
+      () =>
+        writeUnaudited((db, now) =>
+          finishDeliveryAttempt(db, {
+            deliveryId,
+            number,
+            webhookId,
+            outcome,
+            notEndpointFault,
+            now,
+          }),
+        ),
+      'delivery',
+    );
+    if (error) signal.throwIfAborted();
+    if (httpStatus !== null) jobLog('info', `The endpoint answered ${httpStatus}`, { durationMs });
+    await throwIfFailed(attempt, outcome, jobId);
+    return { delivered: true, httpStatus, durationMs };
+  }
+
+  return defineJobType<Payload>({
+    name: DELIVER_JOB_TYPE,
+    summary: 'Sends an event to a webhook',
+    payload: Payload,
+    lane: 'delivery',
+    timeoutMs: EXCHANGE_TIMEOUT_MS + OVERHEAD_MS,
+    retry: jobRetryPolicy(DEFAULT_DELIVERY_RETRY),
+    createdOnlyBy: 'webhooks, and POST /api/deliveries/{id}/redeliver',
+    emitsEvents: false,
+    run: deliver,
+  });
+}
+
+/** Ends a delivery in the commit that ends its job. */
+export const deliveryCompletionHook: CompletionHook = {
+  jobType: DELIVER_JOB_TYPE,
+  onFinished: (work, { id, status, error }) =>
+    work.change(
+      finishDelivery(
+        id,
+        status,
+        error?.code ?? (status === 'cancelled' ? 'cancelled' : null),
+        work.now,
+      ),
+    ),
+};

@@ -1,0 +1,177 @@
+import type { Knex } from '../../db/core/knex.ts';
+import { attemptGuard, claimAttempt } from '../../db/jobs/jobs.ts';
+import { Job } from '../../db/models/Job.ts';
+import { JobFailure, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
+import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import {
+  AttemptFailed,
+  createJobLifecycle,
+  serializeResult,
+  toJobFailure,
+  type LifecycleDeps,
+} from './lifecycle.ts';
+import { retryWrite } from './retryWrite.ts';
+import { createRunLog, type RunLog } from './runLog.ts';
+
+export { AttemptFailed } from './lifecycle.ts';
+
+export type JobAttempts = ReturnType<typeof createJobAttempts>;
+
+/** A workflow run of a job. */
+export type JobRunRef = { jobId: string; runId: string };
+
+/** Asked before an attempt is counted: null admits it, a number is the milliseconds to wait. */
+export type AdmissionCheck = (jobId: string) => Promise<number | null>;
+
+type Deps = LifecycleDeps & {
+  db: Knex;
+  jobTypes: JobTypes;
+  /** Admission checks by lane. Lanes without one admit every attempt. */
+  admissionChecks: Partial<Record<Lane, AdmissionCheck>>;
+};
+
+const ERROR_MESSAGES: Readonly<Record<string, string>> = {
+  worker_lost: 'The worker stopped during the last attempt that the retry policy allows',
+  timed_out: 'The attempt took longer than its type allows',
+  unexpected: 'An unexpected error occurred; the log of the worker has the details',
+  workflow_lost: 'The workflow that ran the job does not exist any more',
+  workflow_terminated: 'The workflow that ran the job was terminated',
+  workflow_closed: 'The workflow that ran the job closed without an outcome',
+};
+
+const INTERRUPTED: JobError = { code: 'interrupted', message: 'The attempt was interrupted' };
+
+/**
+ * The error of a job that ended with `code`. The error of its last attempt says more than the code.
+ */
+const errorFor = (job: Job, code: string): JobError =>
+  job.error?.code === code
+    ? job.error
+    : { code, message: ERROR_MESSAGES[code] ?? `The job ended with ${code}` };
+
+/** What the job workflow does with the record of its job. Each activity may run more than once. */
+export function createJobAttempts({ db, jobTypes, admissionChecks, ...deps }: Deps) {
+  const { writeUnaudited, log } = deps;
+  const lifecycle = createJobLifecycle(deps);
+
+  /** Runs the job type within its time limit. Returns the result as JSON text. */
+  async function runJobType(
+    job: Job,
+    type: JobType,
+    runLog: RunLog,
+    signal: AbortSignal,
+  ): Promise<string> {
+    if (type.lane === 'workflow')
+      throw new JobFailure('unexpected', 'A child workflow does the work of the job', {
+        retryable: false,
+      });
+    const caller = await lifecycle.callerForJob(job, type);
+    const timeout = AbortSignal.timeout(type.timeoutMs);
+    const result = await type
+      .run(job.payload, {
+        attempt: job.attempts,
+        runId: assertDefined(job.runId, 'job.runId'),
+        startedAt: assertDefined(job.startedAt, 'job.startedAt'),
+        jobId: job.id,
+        source: { kind: job.sourceKind, id: job.sourceId },
+        caller,
+        signal: AbortSignal.any([signal, timeout]),
+        log: runLog.log,
+        progress: runLog.progress,
+      })
+      .catch((error: unknown) => {
+        if (!timeout.aborted) throw error;
+        throw new JobFailure('timed_out', `The attempt took longer than ${type.timeoutMs} ms`);
+      });
+    return serializeResult(result);
+  }
+
+  /**
+   * Claims the next attempt; undefined when this run has nothing to do. Error:
+   * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker.
+   */
+  async function claimNextAttempt({ jobId, runId }: JobRunRef): Promise<Job | undefined> {
+    const job = await writeUnaudited((executor, now) =>
+      claimAttempt(executor, { jobId, runId, now }),
+    );
+    if (job) return job;
+    const current = await Job.query(db).findById(jobId);
+    const isOwnRun = current?.status === 'running' && current.runId === runId;
+    if (isOwnRun) throw new AttemptFailed('worker_lost', null);
+    return undefined;
+  }
+
+  /** Records an attempt that failed, or that its worker or a cancellation interrupted. */
+  async function recordError(
+    job: Job,
+    { lane }: JobType,
+    runLog: RunLog,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<never> {
+    await runLog.stopFlushing();
+    if (!signal.aborted)
+      return lifecycle.failAttempt(job, lane, runLog, toJobFailure(error, log, job));
+    runLog.logSystem('warn', `Attempt ${job.attempts} was interrupted`);
+    await lifecycle.recordFailedAttempt(job, 'inline', runLog.drain(), INTERRUPTED, 0);
+    throw signal.reason;
+  }
+
+  return {
+    lifecycle,
+
+    /**
+     * Makes one attempt of a job. Resolves when the job has finished or this run has nothing to do.
+     * Errors: `AttemptFailed`; the reason of `signal` when it ended the attempt; database errors.
+     */
+    async runAttempt(ref: JobRunRef, lane: Lane, signal: AbortSignal): Promise<void> {
+      const waitMs = (await admissionChecks[lane]?.(ref.jobId)) ?? null;
+      if (waitMs !== null) throw new AttemptFailed('no_slot', waitMs);
+      const job = await claimNextAttempt(ref);
+      if (!job) return;
+      await using runLog = createRunLog({ writeUnaudited, log, job });
+      const type = jobTypes.find(job.type);
+      if (!type) {
+        const failure = new JobFailure('unknown_job_type', 'This worker does not know the type');
+        return await lifecycle.failAttempt(job, 'inline', runLog, failure);
+      }
+      let result: string;
+      try {
+        result = await runJobType(job, type, runLog, signal);
+      } catch (error) {
+        return await recordError(job, type, runLog, error, signal);
+      }
+      await runLog.stopFlushing();
+      runLog.logSystem('info', `Succeeded in attempt ${job.attempts}`);
+      const pendingLog = runLog.drain();
+      const outcome = { status: 'succeeded', result, guard: attemptGuard(job) } as const;
+      // The work is done: a short outage of the database must not make another attempt do it again.
+      await retryWrite(() => lifecycle.finish(job, pendingLog, outcome), type.lane);
+    },
+
+    /**
+     * Ends a job whose workflow has ended without recording an outcome. Returns false, and changes
+     * nothing, when the job has finished or belongs to another run. `runId` is null for a job that
+     * no run has claimed.
+     */
+    async finalizeAbandoned(
+      { jobId, runId }: { jobId: string; runId: string | null },
+      status: 'failed' | 'cancelled',
+      code: string,
+    ): Promise<boolean> {
+      const job = await Job.query(db).findById(jobId);
+      if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
+      await using runLog = createRunLog({ writeUnaudited, log, job });
+      const guard = { statuses: ['queued', 'running'] };
+      if (status === 'cancelled') {
+        runLog.logSystem('warn', 'Cancelled');
+        return await lifecycle.finish(job, runLog.drain(), { status, guard });
+      }
+      runLog.logSystem('error', `Failed: ${code}`);
+      const error = errorFor(job, code);
+      return await lifecycle.finish(job, runLog.drain(), { status, guard, error });
+    },
+  };
+}

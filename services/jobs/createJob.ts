@@ -1,0 +1,63 @@
+import type { Work } from '../../db/core/commit.ts';
+import { Job } from '../../db/models/Job.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
+import type { Ids } from '../../platform/ids.ts';
+import { startJobTask, type StartJobTask } from '../../domain/dispatch/tasks.ts';
+import { jobRecord } from './jobAudit.ts';
+import { newJobRow, type JobOrigin, type CreateJobInput } from './newJob.ts';
+
+export type JobFactory = ReturnType<typeof createJobFactory>;
+
+/** Creates jobs, for callers and for schedules, approvals, deliveries and imports alike. */
+export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: number }) {
+  /** The outbox task that starts the workflow of a job. */
+  const startTask = (
+    job: { id: string; type: string; tenantId: string },
+    { lane, timeoutMs }: JobType,
+  ): StartJobTask => startJobTask(job, { lane, timeoutMs, heartbeatMs });
+
+  /** The row of a new job, for callers that insert many in one statement. */
+  const build = (
+    type: JobType,
+    request: CreateJobInput,
+    caller: Caller,
+    origin: JobOrigin,
+    now: Date,
+  ) => newJobRow(type, request, caller, origin, { id: ids.next('job'), now });
+
+  /** Adds a job to a commit without starting it. The caller runs its workflow as a child. */
+  function createWithoutStart(
+    work: Work,
+    type: JobType,
+    request: CreateJobInput,
+    caller: Caller,
+    origin: JobOrigin = {},
+  ): Job {
+    const job = work.insert(Job, build(type, request, caller, origin, work.now));
+    if (type.emitsEvents) jobRecord.created(work, job);
+    else jobRecord.acted(work, 'create', job, { after: job });
+    return job;
+  }
+
+  return {
+    startTask,
+    build,
+    createWithoutStart,
+
+    /**
+     * Adds a job to a commit: the record, its audit entry and event, and the start of its workflow.
+     */
+    create(
+      work: Work,
+      type: JobType,
+      request: CreateJobInput,
+      caller: Caller,
+      origin: JobOrigin = {},
+    ): Job {
+      const job = createWithoutStart(work, type, request, caller, origin);
+      work.dispatch(startTask(job, type));
+      return job;
+    },
+  };
+}

@@ -1,0 +1,219 @@
+import type { Commit } from '../../db/core/commit.ts';
+import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { Notifications } from '../../db/core/notifications.ts';
+import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { findWithLogs, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
+import { Job } from '../../db/models/Job.ts';
+import { isFinal, type JobStatus } from '../../domain/jobs/jobs.ts';
+import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
+import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, notFound } from '../../domain/shared/errors.ts';
+import { minIdAt } from '../../platform/ids.ts';
+import type { Access } from '../access/access.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
+import type { JobCompletion } from './completion.ts';
+import type { JobFactory } from './createJob.ts';
+import { followLog } from './followLog.ts';
+import { jobFinishedTopic, jobRecord } from './jobAudit.ts';
+import type { CreateJobInput, JobOrigin } from './newJob.ts';
+
+export type Jobs = ReturnType<typeof createJobs>;
+
+export type JobFilter = {
+  status?: readonly JobStatus[];
+  type?: readonly string[];
+  tenantId?: string;
+  createdBy?: string;
+  createdAfter?: Date;
+  createdBefore?: Date;
+  retryOf?: string;
+};
+
+/** A job with the last lines of its log, oldest first. */
+export type JobWithLogs = { job: JobData; logs: JobLogData[] };
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  access: Access;
+  jobTypes: JobTypes;
+  notifications: Notifications;
+  jobFactory: JobFactory;
+  jobCompletion: JobCompletion;
+};
+
+/** Log lines that a read of a job includes. The whole log is under `/logs`. */
+const EMBEDDED_LOG_LINES = 200;
+
+/**
+ * Most milliseconds between the time in a job's id and its `createdAt`: the id is generated before
+ * the commit takes its time.
+ */
+const ID_TIME_TOLERANCE_MS = 5_000;
+
+/** Ids start with their time, so a time filter can also narrow the key that orders the list. */
+const idBound = (time: Date, toleranceMs: number) =>
+  minIdAt('job', new Date(time.getTime() + toleranceMs));
+
+/** The operations of callers on jobs. `attempts.ts` has those of the job workflow. */
+export function createJobs({
+  db,
+  commit,
+  access,
+  jobTypes,
+  notifications,
+  jobFactory,
+  jobCompletion,
+}: Deps) {
+  const waitForEnd = createWaitForEnd({ notifications });
+  const repository = scopedRepository<Job>(Job, {
+    db,
+    commit,
+    access,
+    kind: 'job',
+    readPermission: 'job:read',
+    columns: JOB_SUMMARY_COLUMNS,
+    lockBefore: jobCompletion.lockSource,
+  });
+
+  /**
+   * Creates a job at the caller's tenant and starts it. Errors: `invalid_request` (type, payload),
+   * `permission_denied` (`job:write`, the type's own permission, `job:impersonate`).
+   */
+  async function create(
+    caller: Caller,
+    request: CreateJobInput,
+    origin: JobOrigin = {},
+  ): Promise<JobData> {
+    const type = jobTypes.getPublic(request.type);
+    for (const permission of permissionsToCreate(type))
+      await access.require(caller, permission, caller);
+    if (request.createdBy !== undefined && request.createdBy !== caller.actorId)
+      await access.require(caller, 'job:impersonate', caller);
+    jobTypes.checkPayload(type, request.payload);
+
+    return commit(caller, (work) => {
+      const job = jobFactory.create(work, type, request, caller, origin);
+      work.result(job.id);
+      return job;
+    });
+  }
+
+  /** One job with the end of its log. Error: `not_found`. */
+  async function read(caller: Caller, jobId: string): Promise<JobWithLogs> {
+    const scope = access.scope(caller, 'job:read');
+    const found = await findWithLogs(db, jobId, scope, EMBEDDED_LOG_LINES);
+    if (!found) throw notFound('job', jobId);
+    return found;
+  }
+
+  return {
+    create,
+
+    read,
+
+    /** Jobs inside the caller's scope, newest first. */
+    list: (
+      caller: Caller,
+      filter: JobFilter,
+      page: PageRequest,
+    ): Promise<KeysetPage<JobSummaryData>> =>
+      repository.list(caller, page, (query) => {
+        const { status, type, createdAfter, createdBefore } = filter;
+        if (status) void query.whereIn('status', [...status]);
+        if (type) void query.whereIn('type', [...type]);
+        whereDefined(query, {
+          tenant_id: filter.tenantId,
+          created_by: filter.createdBy,
+          retry_of: filter.retryOf,
+        });
+        if (createdAfter)
+          void query
+            .where('created_at', '>=', createdAfter)
+            .where('id', '>=', idBound(createdAfter, -ID_TIME_TOLERANCE_MS));
+        if (createdBefore)
+          void query
+            .where('created_at', '<', createdBefore)
+            .where('id', '<', idBound(createdBefore, ID_TIME_TOLERANCE_MS));
+      }),
+
+    /** Log lines after line number `after`, oldest first, at most `limit`. Error: `not_found`. */
+    async logs(
+      caller: Caller,
+      jobId: string,
+      { after, limit }: { after: number; limit: number },
+    ): Promise<JobLogData[]> {
+      await repository.find(caller, jobId);
+      return logLinesAfter(db, jobId, after, limit);
+    },
+
+    /**
+     * Requests the cancellation of a job. A queued job is cancelled immediately, a running job when
+     * its attempt has stopped.
+     * Errors: `not_found`, `permission_denied`, `job_already_finished`, `version_conflict`.
+     */
+    async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<void> {
+      const found = await repository.findToAct(caller, jobId, 'job:cancel');
+      await repository.commitLocked(caller, found, expectedVersion, async (work, job) => {
+        if (isFinal(job.status))
+          throw new AppError('job_already_finished', `The job has finished: ${job.status}.`);
+        const before = job.$clone();
+        await jobCompletion.requestCancel(work, job);
+        const extra = { cancelRequested: true };
+        jobRecord.acted(work, 'cancel', job, { before, after: job, extra });
+      });
+    },
+
+    /**
+     * Creates a new job with the type, payload and retry policy of a finished job. `retryOf` of the
+     * new job is the id of the old one.
+     * Errors: `not_found`, `permission_denied`, `job_still_running`, `job_not_retryable`.
+     */
+    async retry(caller: Caller, jobId: string): Promise<JobData> {
+      const { id } = await repository.findToAct(caller, jobId, 'job:write');
+      const job = await Job.query(db).findById(id).throwIfNotFound();
+      const { type, payload, retryPolicy, status, tenantId } = job;
+      if (!isFinal(status)) throw new AppError('job_still_running', `The job is ${status}.`);
+      // An approved job runs once, exactly as it was planned.
+      if (job.sourceKind === 'approval')
+        throw new AppError(
+          'job_not_retryable',
+          'The job was approved to run once. Create another approval request.',
+        );
+      const createdOnlyBy = jobTypes.find(type)?.createdOnlyBy ?? null;
+      if (createdOnlyBy !== null)
+        throw new AppError(
+          'job_not_retryable',
+          `Jobs of the type ${type} are created by ${createdOnlyBy}.`,
+        );
+      return create({ ...caller, tenantId }, { type, payload, retryPolicy }, { retryOf: jobId });
+    },
+
+    /**
+     * Waits until a job has finished, at most `waitMs`, and returns the job as it is then. With
+     * `justCreated`, the first read waits for a notification.
+     */
+    readWhenFinished: (caller: Caller, jobId: string, limits: WaitLimits): Promise<JobWithLogs> =>
+      waitForEnd(
+        {
+          topic: jobFinishedTopic(jobId),
+          read: () => read(caller, jobId),
+          isFinished: ({ job }) => isFinal(job.status),
+          hasEnded: async () => isFinal((await repository.find(caller, jobId)).status),
+        },
+        limits,
+      ),
+
+    /**
+     * Follows a log: yields the lines after line number `after` as they are written, then the final
+     * status. Error before the first line: `not_found`.
+     */
+    async follow(caller: Caller, jobId: string, after: number, signal: AbortSignal) {
+      await repository.find(caller, jobId);
+      return followLog({ db, notifications }, jobId, after, signal);
+    },
+  };
+}

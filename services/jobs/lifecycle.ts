@@ -1,0 +1,218 @@
+import { ignoreNoChange, type Commit, type WriteUnaudited } from '../../db/core/commit.ts';
+import { attemptGuard, jobChange, writeJobChange, type JobGuard } from '../../db/jobs/jobs.ts';
+import type { Job } from '../../db/models/Job.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import {
+  JobFailure,
+  permissionsToRun,
+  type JobType,
+  type Lane,
+} from '../../domain/jobs/jobType.ts';
+import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
+import { mayRetry, retryDelayMs } from '../../domain/jobs/retry.ts';
+import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import type { Access } from '../access/access.ts';
+import type { UserRights } from '../access/rights.ts';
+import type { JobCompletion } from './completion.ts';
+import { jobFinishedTopic, jobLogTopic, jobRecord, type JobView } from './jobAudit.ts';
+import { retryWrite } from './retryWrite.ts';
+import type { PendingLog, RunLog } from './runLog.ts';
+
+/** A failed attempt, as Temporal learns of it. The message of the failure stays in PostgreSQL. */
+export class AttemptFailed extends Error {
+  readonly code: string;
+  /** Milliseconds until the next attempt, or null when there is none. */
+  readonly retryInMs: number | null;
+
+  constructor(code: string, retryInMs: number | null) {
+    super(code);
+    this.name = 'AttemptFailed';
+    this.code = code;
+    this.retryInMs = retryInMs;
+  }
+}
+
+export type LifecycleDeps = {
+  commit: Commit;
+  writeUnaudited: WriteUnaudited;
+  access: Access;
+  rights: UserRights;
+  jobCompletion: JobCompletion;
+  log: Log;
+  metrics: Metrics;
+};
+
+/** How a job ends. `guard` is the state that the job must be in. */
+type JobOutcome = {
+  status: FinalJobStatus;
+  /** JSON text. */
+  result?: string;
+  error?: JobError;
+  guard: JobGuard;
+};
+
+/** Longest wait that `Retry-After` of another server can cause. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
+
+/** The reconciler checks a job that waits for its next attempt at the latest after this time. */
+const MAX_UNCHECKED_MS = 3_600_000;
+
+const AUDIT_VERBS: Readonly<Record<FinalJobStatus, string>> = {
+  succeeded: 'succeed',
+  failed: 'fail',
+  cancelled: 'cancel',
+};
+
+/**
+ * What the attempts of all lanes do to the record of their job. Repeating any of it changes
+ * nothing.
+ */
+export function createJobLifecycle({
+  commit,
+  writeUnaudited,
+  access,
+  rights,
+  jobCompletion,
+  log,
+  metrics,
+}: LifecycleDeps) {
+  /** Moves a job to its final status; false when `guard` does not hold, because another run did. */
+  async function finish(
+    job: Job,
+    { lines, progress }: PendingLog,
+    outcome: JobOutcome,
+  ): Promise<boolean> {
+    const error = outcome.error ?? null;
+    const done = await commit(systemCaller(job.tenantId, jobWorkflowId(job.id)), async (work) => {
+      const values = {
+        status: outcome.status,
+        updated_at: work.now,
+        finished_at: work.now,
+        result: outcome.result ?? null,
+        error: error && JSON.stringify(error),
+        ...progress,
+      };
+      const topics = [jobFinishedTopic(job.id), jobLogTopic(job.id)];
+      work.change(jobChange(job.id, outcome.guard, values, lines, topics));
+      const finished = { ...toJobView(job), status: outcome.status, error };
+      jobRecord.acted(work, AUDIT_VERBS[outcome.status], job, { before: job, after: finished });
+      await jobCompletion.onJobFinished(work, finished);
+      return true;
+    }).catch(ignoreNoChange(false));
+    if (done) metrics.jobsFinished.inc({ type: job.type, status: outcome.status });
+    return done;
+  }
+
+  /**
+   * Records the error of an attempt; the job keeps it until an attempt succeeds. A failure to write
+   * is only logged: whether Temporal retries must depend on the attempt, not on the database.
+   */
+  async function recordFailedAttempt(
+    job: Job,
+    lane: Lane,
+    { lines, progress }: PendingLog,
+    error: JobError,
+    retryInMs: number,
+  ): Promise<void> {
+    const write = () =>
+      writeUnaudited((db, now) => {
+        const values = {
+          error: JSON.stringify(error),
+          updated_at: now,
+          checked_at: new Date(now.getTime() + Math.min(retryInMs, MAX_UNCHECKED_MS)),
+          ...progress,
+        };
+        const topics = [jobLogTopic(job.id)];
+        return writeJobChange(db, jobChange(job.id, attemptGuard(job), values, lines, topics));
+      });
+    await retryWrite(write, lane).catch((failure: unknown) => {
+      log.error(
+        { err: failure, jobId: job.id, attempt: job.attempts, code: error.code },
+        'a failed attempt could not be recorded',
+      );
+    });
+  }
+
+  /**
+   * Records a failed attempt with its next retry, then throws `AttemptFailed`. `attempt` is its
+   * number, where that is not the job's: the steps of a multi-step job are counted by Temporal.
+   */
+  async function failAttempt(
+    job: Job,
+    lane: Lane,
+    runLog: RunLog,
+    failure: JobFailure,
+    attempt = job.attempts,
+  ): Promise<never> {
+    const { code, message } = failure;
+    const retry = failure.retryable && mayRetry(job.retryPolicy, attempt, code);
+    const requestedMs = Math.min(failure.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
+    const retryInMs = retry ? Math.max(retryDelayMs(job.retryPolicy, attempt), requestedMs) : null;
+    const next =
+      retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
+    runLog.logSystem('error', `Attempt ${attempt} failed: ${code}: ${message}; ${next}`);
+    await recordFailedAttempt(job, lane, runLog.drain(), { code, message }, retryInMs ?? 0);
+    throw new AttemptFailed(code, retryInMs);
+  }
+
+  const mayRun = (caller: Caller, job: Job, type: JobType): boolean =>
+    type.authorizesItself ||
+    permissionsToRun(type).every((permission) => access.holds(caller.rights, permission, job));
+
+  /**
+   * The caller that a job acts for, with its current rights. Error: `JobFailure('permission_lost')`
+   * when those do not allow the job any more.
+   */
+  async function callerForJob(job: Job, type: JobType): Promise<Caller> {
+    const { actorId } = job.authority;
+    const caller = {
+      ...systemCaller(job.tenantId, jobWorkflowId(job.id)),
+      actorId,
+      rights: await rights.forAuthority(job.authority),
+    };
+    if (mayRun(caller, job, type)) return caller;
+    throw new JobFailure('permission_lost', `${actorId} may no longer run ${job.type} here`, {
+      retryable: false,
+    });
+  }
+
+  return { finish, recordFailedAttempt, failAttempt, callerForJob };
+}
+
+const toJobView = (job: Job): Omit<JobView, 'status' | 'error'> => ({
+  id: job.id,
+  type: job.type,
+  tenantId: job.tenantId,
+  createdBy: job.createdBy,
+  retryPolicy: job.retryPolicy,
+  retryOf: job.retryOf,
+  attempts: job.attempts,
+  sourceKind: job.sourceKind,
+  sourceId: job.sourceId,
+});
+
+/** A result as JSON text. Error: `JobFailure('result_too_large')`. */
+export function serializeResult(result: object): string {
+  const json = JSON.stringify(result);
+  if (Buffer.byteLength(json) <= MAX_RESULT_BYTES) return json;
+  throw new JobFailure('result_too_large', `The result has more than ${MAX_RESULT_BYTES} bytes`, {
+    retryable: false,
+  });
+}
+
+/**
+ * Converts what a job type threw. An unexpected error is logged, and its message stays in the log.
+ */
+export function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
+  if (error instanceof JobFailure) return error;
+  log.error(
+    { err: error, jobId: job.id, jobType: job.type, attempt: job.attempts, runId: job.runId },
+    'a job type threw an unexpected error',
+  );
+  return new JobFailure(
+    'unexpected',
+    'The job type failed unexpectedly; the log of the worker has the details',
+  );
+}

@@ -1,0 +1,145 @@
+import type { WriteUnaudited } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { attemptGuard, claimMultiStep, jobChange, writeJobChange } from '../../db/jobs/jobs.ts';
+import { Job } from '../../db/models/Job.ts';
+import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import { JobFailure, type ChildWorkflowSpec, type StepContext } from '../../domain/jobs/jobType.ts';
+import type { Log } from '../../platform/log.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import type { JobAttempts, JobRunRef } from './attempts.ts';
+import { jobLogTopic } from './jobAudit.ts';
+import { AttemptFailed, serializeResult, toJobFailure } from './lifecycle.ts';
+import { retryWrite } from './retryWrite.ts';
+import { createRunLog, type RunLog } from './runLog.ts';
+
+export type MultiStepJobs = ReturnType<typeof createMultiStepJobs>;
+
+/** What a step gets: its job, the caller it acts for, and the log and progress of the job. */
+export type StepTools = StepContext & {
+  signal: AbortSignal;
+  log(level: LogLevel, message: string, data?: object): void;
+  progress(percent: number, message?: string): void;
+};
+
+/** One attempt of a step. Temporal counts the attempts; 1 is the first. */
+export type StepAttempt = { jobId: string; attempt: number; signal: AbortSignal };
+
+type Deps = {
+  db: Knex;
+  writeUnaudited: WriteUnaudited;
+  jobTypes: JobTypes;
+  jobAttempts: Pick<JobAttempts, 'lifecycle'>;
+  log: Log;
+};
+
+/**
+ * Jobs of the lane `workflow`: a child workflow does the work in steps. The job record gets their
+ * start, the log and progress of each step, and the result.
+ */
+export function createMultiStepJobs({
+  db,
+  writeUnaudited,
+  jobTypes,
+  jobAttempts: { lifecycle },
+  log,
+}: Deps) {
+  function multiStepTypeOf(job: Job) {
+    const type = jobTypes.find(job.type);
+    if (type?.lane === 'workflow') return type;
+    throw new JobFailure('unknown_job_type', 'This worker does not know the type', {
+      retryable: false,
+    });
+  }
+
+  async function fail(job: Job, runLog: RunLog, error: unknown, attempt: number): Promise<never> {
+    await runLog.stopFlushing();
+    return lifecycle.failAttempt(job, 'workflow', runLog, toJobFailure(error, log, job), attempt);
+  }
+
+  /** Writes the log lines and the progress of a step that are not written yet. */
+  async function flush(job: Job, runLog: RunLog): Promise<void> {
+    await runLog.stopFlushing();
+    const { lines, progress } = runLog.drain();
+    if (lines.length === 0 && progress.progress === undefined) return;
+    const write = () =>
+      writeUnaudited((executor, now) => {
+        const values = { ...progress, updated_at: now };
+        const topics = [jobLogTopic(job.id)];
+        const options = { newVersion: false };
+        return writeJobChange(
+          executor,
+          jobChange(job.id, attemptGuard(job), values, lines, topics, options),
+        );
+      });
+    await retryWrite(write, 'workflow');
+  }
+
+  return {
+    /**
+     * Claims a job and prepares its child workflow; null when this run has nothing to do. Repeating
+     * it returns the same child workflow. Errors: `AttemptFailed`, database errors.
+     */
+    async start({ jobId, runId }: JobRunRef): Promise<ChildWorkflowSpec | null> {
+      const job = await writeUnaudited((executor, now) =>
+        claimMultiStep(executor, { jobId, runId, now }),
+      );
+      if (!job) return null;
+      await using runLog = createRunLog({ writeUnaudited, log, job });
+      try {
+        const type = multiStepTypeOf(job);
+        const caller = await lifecycle.callerForJob(job, type);
+        const source = { kind: job.sourceKind, id: job.sourceId };
+        return await type.prepare(job.payload, { jobId, caller, source });
+      } catch (error) {
+        if (!(error instanceof JobFailure)) throw error;
+        const failure = new JobFailure(error.code, error.message, { retryable: false });
+        return await fail(job, runLog, failure, 1);
+      }
+    },
+
+    /**
+     * Runs one step of a running job, with the current rights of the caller that the job acts for.
+     * Errors: `AttemptFailed`, the reason of `signal`, database errors.
+     */
+    async runStep<T>(
+      { jobId, attempt, signal }: StepAttempt,
+      runWith: (tools: StepTools) => Promise<T>,
+    ): Promise<T> {
+      const job = await Job.query(db).findById(jobId);
+      if (job?.status !== 'running') throw new AttemptFailed('job_ended', null);
+      await using runLog = createRunLog({ writeUnaudited, log, job });
+      try {
+        const caller = await lifecycle.callerForJob(job, multiStepTypeOf(job));
+        const result = await runWith({
+          jobId,
+          caller,
+          source: { kind: job.sourceKind, id: job.sourceId },
+          payload: job.payload,
+          signal,
+          log: runLog.log,
+          progress: runLog.progress,
+        });
+        await flush(job, runLog);
+        return result;
+      } catch (error) {
+        if (!signal.aborted) return await fail(job, runLog, error, attempt);
+        // The job ends or another worker repeats the step: losing these log lines is acceptable.
+        await flush(job, runLog).catch(() => undefined);
+        throw signal.reason;
+      }
+    },
+
+    /** Records the success of a job whose child workflow has completed. */
+    async complete({ jobId, runId }: JobRunRef): Promise<void> {
+      const job = await Job.query(db).findById(jobId);
+      if (job?.status !== 'running' || job.runId !== runId) return;
+      await using runLog = createRunLog({ writeUnaudited, log, job });
+      const result = serializeResult(await multiStepTypeOf(job).result(jobId));
+      runLog.logSystem('info', 'Succeeded');
+      runLog.progress(100);
+      await runLog.stopFlushing();
+      const outcome = { status: 'succeeded', result, guard: attemptGuard(job) } as const;
+      await lifecycle.finish(job, runLog.drain(), outcome);
+    },
+  };
+}

@@ -1,0 +1,149 @@
+import {
+  ignoreNoChange,
+  NoChange,
+  type Commit,
+  type WriteUnaudited,
+} from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { Schedule } from '../../db/models/Schedule.ts';
+import {
+  findReleasable,
+  findOverdue,
+  SCHEDULE_SUMMARY_COLUMNS,
+  saveSkippedRuns,
+  timesWithRun,
+} from '../../db/schedules/schedules.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import {
+  isMissed,
+  nextOccurrenceOf,
+  CATCH_UP_DELAY_SECONDS,
+} from '../../domain/schedules/schedules.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
+import { startLoop, type Loop } from '../../platform/loop.ts';
+import { syncSchedule } from '../../domain/dispatch/tasks.ts';
+import { mapConcurrently } from '../shared/mapConcurrently.ts';
+import { pendingOccurrences, skippedRunsOf, recordSkippedByReason } from './missedRuns.ts';
+import type { ScheduleRunner } from './scheduleRunner.ts';
+import { scheduleRecord } from './scheduleAudit.ts';
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  writeUnaudited: WriteUnaudited;
+  runner: ScheduleRunner;
+  ids: Ids;
+  log: Log;
+  everyMs: number;
+};
+
+/** Schedules that one round reads. */
+const BATCH = 200;
+
+/** Occurrences that one statement skips. */
+const OCCURRENCES_PER_BATCH = 1_000;
+
+const MAX_ROUNDS = 1_000;
+
+const CAUSE = 'reconcile';
+
+/**
+ * Runs or skips occurrences that Temporal did not deliver in time: because of an outage, a backlog,
+ * a manual change, or older time zone data. Any number of processes may do so concurrently.
+ */
+export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, everyMs }: Deps) {
+  /**
+   * Records skipped occurrences and sets the next pending one. Missed occurrences and the end of a
+   * schedule are audited; occurrences of a paused schedule are not, since the pause was.
+   */
+  async function recordMissed(
+    schedule: Schedule,
+    occurrences: readonly Date[],
+    withRun: ReadonlySet<number>,
+    next: Date | null,
+  ): Promise<void> {
+    const reason = schedule.enabled ? 'missed' : 'paused';
+    const skipped = skippedRunsOf(ids, occurrences, withRun, () => reason);
+    const isEnding = next === null;
+    if (!isEnding && (skipped.length === 0 || !schedule.enabled)) {
+      await writeUnaudited((on, now) => saveSkippedRuns(on, schedule, skipped, next, now));
+      return;
+    }
+    await commit(systemCaller(schedule.tenantId, CAUSE), async (work) => {
+      const saved = await saveSkippedRuns(await work.trx(), schedule, skipped, next, work.now);
+      if (!saved || (saved.length === 0 && !isEnding)) throw new NoChange();
+      recordSkippedByReason(work, schedule, saved);
+      if (!isEnding) return;
+      work.audit('schedule.end', scheduleRecord.subject(schedule));
+      work.dispatch(syncSchedule(schedule.id));
+    }).catch(ignoreNoChange(undefined));
+  }
+
+  /** Decides the next pending occurrences of a schedule. True when there may be more. */
+  async function catchUpSchedule(scheduleId: string): Promise<boolean> {
+    const schedule = await Schedule.query(db).findById(scheduleId).select(SCHEDULE_SUMMARY_COLUMNS);
+    if (!schedule?.nextDueAt) return false;
+    const now = new Date();
+    const delaySeconds = schedule.enabled ? schedule.jitterSeconds + CATCH_UP_DELAY_SECONDS : 0;
+    const until = new Date(now.getTime() - delaySeconds * 1_000);
+    const pending = pendingOccurrences(schedule, until, OCCURRENCES_PER_BATCH);
+    const last = pending.at(-1);
+    if (!last) return false;
+    const withRun = await timesWithRun(db, scheduleId, schedule.nextDueAt, last);
+    const canRun = (dueAt: Date) =>
+      schedule.enabled && !withRun.has(dueAt.getTime()) && !isMissed(schedule, dueAt, now);
+    const firstToRun = pending.find(canRun);
+    const toSkip = firstToRun ? pending.filter((dueAt) => dueAt < firstToRun) : pending;
+    if (toSkip.length > 0)
+      await recordMissed(schedule, toSkip, withRun, firstToRun ?? nextOccurrenceOf(schedule, last));
+    if (firstToRun) await runner.fireOccurrence(scheduleId, firstToRun);
+    return true;
+  }
+
+  let loop: Loop | undefined;
+  const stopping = new AbortController();
+
+  /** Runs every overdue occurrence that is inside its catch-up window, and skips the others. */
+  async function catchUpAll(signal: AbortSignal): Promise<void> {
+    // A round without progress has found only schedules that fail, and would find them again.
+    for (let round = 0, done = 1; round < MAX_ROUNDS && done > 0 && !signal.aborted; round++) {
+      done = await mapConcurrently(
+        log,
+        signal,
+        'catching up a schedule',
+        await findOverdue(db, new Date(), BATCH),
+        catchUpSchedule,
+      );
+    }
+  }
+
+  /** Runs buffered runs whose schedule has no unfinished job: their start was lost. */
+  const releaseAll = async (signal: AbortSignal): Promise<void> =>
+    void (await mapConcurrently(
+      log,
+      signal,
+      'releasing a buffered run',
+      await findReleasable(db, BATCH),
+      async (id) => (await runner.releaseBuffered(id)).outcome !== 'already_handled',
+    ));
+
+  return {
+    catchUpAll,
+    releaseAll,
+
+    start(): void {
+      loop = startLoop({ name: 'schedules', everyMs, log }, async () => {
+        await catchUpAll(stopping.signal);
+        await releaseAll(stopping.signal);
+        return false;
+      });
+    },
+
+    /** Resolves when the current round has ended. */
+    async stop(): Promise<void> {
+      stopping.abort();
+      await loop?.stop();
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { ignoreNoChange, type Commit } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { Schedule } from '../../db/models/Schedule.ts';
+import { lockSchedule } from '../../db/schedules/schedules.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+import type { UserRights } from '../access/rights.ts';
+import type { DecisionContext } from './runDecision.ts';
+
+const MAX_ATTEMPTS = 5;
+
+/** The schedule has changed since its owner's rights were read. */
+class ConcurrentChange extends Error {}
+
+type Deps = { db: Knex; commit: Commit; rights: UserRights };
+
+export function createDecideLocked({ db, commit, rights }: Deps) {
+  /** Returns undefined when `decide` throws `NoChange`. Error: `ConcurrentChange`. */
+  async function attempt<T>(
+    known: Schedule,
+    caller: Caller,
+    decide: (context: DecisionContext) => Promise<T>,
+  ): Promise<T | undefined> {
+    const ownerRights = await rights.forAuthority(known.owner);
+    const decided = commit(caller, async (work) => {
+      const trx = await work.trx();
+      const schedule = await lockSchedule(trx, known.id);
+      if (schedule?.version !== known.version) throw new ConcurrentChange();
+      return decide({ work, trx, schedule, ownerRights });
+    });
+    return decided.catch(ignoreNoChange(undefined));
+  }
+
+  /**
+   * Commits a decision about a schedule with its row locked. The rights of the owner are read
+   * before the lock is taken, and again if the schedule changes in between.
+   *
+   * Returns undefined when there is no such schedule, or when `decide` throws `NoChange`. Error:
+   * `unavailable` when the schedule keeps changing.
+   */
+  return async function decideLocked<T>(
+    scheduleId: string,
+    callerOf: (schedule: Schedule) => Caller,
+    decide: (context: DecisionContext) => Promise<T>,
+  ): Promise<T | undefined> {
+    for (let attempts = 1; attempts <= MAX_ATTEMPTS; attempts++) {
+      const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
+      if (!known) return undefined;
+      try {
+        return await attempt(known, callerOf(known), decide);
+      } catch (error) {
+        if (!(error instanceof ConcurrentChange)) throw error;
+      }
+    }
+    throw new AppError('unavailable', 'The schedule keeps changing. Try again.', {
+      retryAfterSeconds: 1,
+    });
+  };
+}

@@ -1,0 +1,144 @@
+import type { Work } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import type { Job } from '../../db/models/Job.ts';
+import type { Schedule } from '../../db/models/Schedule.ts';
+import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
+import {
+  findBufferedRun,
+  listUnfinishedJobs,
+  lockUnfinishedJobs,
+} from '../../db/schedules/schedules.ts';
+import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
+import type { Rights } from '../../domain/access/scope.ts';
+import { RUN_KINDS, type RunKind, type RunReason } from '../../domain/schedules/schedules.ts';
+import { temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
+import type { Access } from '../access/access.ts';
+import type { JobCompletion } from '../jobs/completion.ts';
+import type { JobFactory } from '../jobs/createJob.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import { recordRun } from './scheduleAudit.ts';
+
+export type RunDecisions = ReturnType<typeof createRunDecisions>;
+
+/** Jobs that one decision cancels. The rest is cancelled when these have ended. */
+export const MAX_CANCELLED_PER_DECISION = 100;
+
+/** Why a schedule cannot run as it is. */
+type RunBlocker = { outcome: 'skipped' | 'failed'; reason: RunReason };
+
+/** The outcome of a run; `fired` with the job that was created. */
+export type RunDecision = { outcome: 'fired'; job: Job } | RunBlocker | { outcome: 'buffered' };
+
+type Deps = {
+  access: Access;
+  jobTypes: JobTypes;
+  jobFactory: JobFactory;
+  jobCompletion: JobCompletion;
+};
+
+/**
+ * A decision about a run, made with the row of the schedule locked by `trx`. `ownerRights` are the
+ * current rights of the owner.
+ */
+export type DecisionContext = {
+  work: Work;
+  trx: Knex;
+  schedule: Schedule;
+  ownerRights: Rights;
+};
+
+/** The caller for runs that no request asked for: the owner of the schedule. */
+export const callerForOwner = ({ id, tenantId, owner }: Schedule): Caller => ({
+  ...systemCaller(tenantId, temporalScheduleId(id)),
+  actorId: owner.actorId,
+});
+
+/** Decides the outcome of runs. */
+export function createRunDecisions({ access, jobTypes, jobFactory, jobCompletion }: Deps) {
+  /** Why no job can be created; null when one can. */
+  function findBlocker({ schedule, ownerRights }: DecisionContext): RunBlocker | null {
+    const { jobType, payload, tenantId } = schedule;
+    const type = jobTypes.find(jobType);
+    // This version has no such type, or it has become an internal type.
+    if (type?.createdOnlyBy !== null) return { outcome: 'failed', reason: 'unknown_job_type' };
+    // The check fills defaults into the payload, so it gets a copy.
+    if (!jobTypes.isValidPayload(type, structuredClone(payload)))
+      return { outcome: 'failed', reason: 'payload_invalid' };
+    const allowed = permissionsToCreate(type).every((permission) =>
+      access.holds(ownerRights, permission, { tenantId }),
+    );
+    return allowed ? null : { outcome: 'skipped', reason: 'owner_denied' };
+  }
+
+  /** Creates a job of a schedule in the commit. */
+  function createJob({ work, schedule }: DecisionContext): Job {
+    const { jobType, payload, retryPolicy, owner } = schedule;
+    const request = { type: jobType, payload, retryPolicy, createdBy: owner.actorId };
+    return jobFactory.create(work, jobTypes.get(jobType), request, callerForOwner(schedule), {
+      source: { kind: 'schedule', id: schedule.id },
+      authority: owner,
+    });
+  }
+
+  /**
+   * Cancels the oldest of the unfinished jobs. True when that cancelled all of them and none is
+   * left to wait for.
+   */
+  async function cancelOldest(
+    { work, trx }: DecisionContext,
+    jobIds: readonly string[],
+  ): Promise<boolean> {
+    const jobs = await lockUnfinishedJobs(trx, jobIds.slice(0, MAX_CANCELLED_PER_DECISION));
+    for (const job of jobs.filter(({ cancelRequestedAt }) => cancelRequestedAt === null)) {
+      work.audit(
+        'job.cancel',
+        { type: 'job', id: job.id },
+        { after: { overlapPolicy: 'cancelOther' } },
+      );
+      await jobCompletion.requestCancel(work, job);
+    }
+    return (
+      jobIds.length <= MAX_CANCELLED_PER_DECISION &&
+      jobs.every(({ status }) => status === 'cancelled')
+    );
+  }
+
+  /** Skips the buffered run of a schedule, if there is one of these kinds. */
+  async function skipBuffered(
+    work: Work,
+    trx: Knex,
+    schedule: Schedule,
+    reason: RunReason,
+    kinds: readonly RunKind[] = RUN_KINDS,
+  ): Promise<void> {
+    const run = await findBufferedRun(trx, schedule.id);
+    if (!run || !kinds.includes(run.kind)) return;
+    const skippedRun = await ScheduleRun.query(trx).patchAndFetchById(run.id, {
+      outcome: 'skipped',
+      reason,
+      decidedAt: work.now,
+    });
+    recordRun(work, schedule, skippedRun);
+  }
+
+  /** Decides the outcome of a run by the overlap policy. Creates the job of outcome `fired`. */
+  async function decide(context: DecisionContext): Promise<RunDecision> {
+    const { work, trx, schedule } = context;
+    const { id, overlapPolicy } = schedule;
+    const fire = (): RunDecision => ({ outcome: 'fired', job: createJob(context) });
+    const blocker = findBlocker(context);
+    if (blocker) return blocker;
+    if (overlapPolicy === 'allowAll') return fire();
+    const unfinished = await listUnfinishedJobs(trx, id, MAX_CANCELLED_PER_DECISION + 1);
+    const buffered = await findBufferedRun(trx, id);
+    if (unfinished.length === 0 && !buffered) return fire();
+    if (overlapPolicy === 'skip' || (overlapPolicy === 'bufferOne' && buffered))
+      return { outcome: 'skipped', reason: 'overlap' };
+    if (overlapPolicy === 'bufferOne') return { outcome: 'buffered' };
+    await skipBuffered(work, trx, schedule, 'overlap');
+    return (await cancelOldest(context, unfinished)) ? fire() : { outcome: 'buffered' };
+  }
+
+  return { findBlocker, createJob, cancelOldest, skipBuffered, decide };
+}

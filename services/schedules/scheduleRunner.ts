@@ -1,0 +1,209 @@
+import { NoChange, type Commit } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { Schedule } from '../../db/models/Schedule.ts';
+import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
+import {
+  findBufferedRun,
+  findRun,
+  listUnfinishedJobs,
+  updateBufferedRun,
+} from '../../db/schedules/schedules.ts';
+import type { ScheduleRunResult } from '../../domain/dispatch/tasks.ts';
+import { isDue } from '../../domain/schedules/occurrences.ts';
+import type { ScheduleRunData } from '../../domain/schedules/records.ts';
+import {
+  isInFuture,
+  isMissed,
+  timingOf,
+  type RunReason,
+} from '../../domain/schedules/schedules.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, notFound } from '../../domain/shared/errors.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { UserRights } from '../access/rights.ts';
+import { createDecideLocked } from './decideLocked.ts';
+import {
+  callerForOwner,
+  MAX_CANCELLED_PER_DECISION,
+  type DecisionContext,
+  type RunDecision,
+  type RunDecisions,
+} from './runDecision.ts';
+import { createRunRecorder } from './runRecorder.ts';
+import { recordRun, runSubject, scheduleRecord } from './scheduleAudit.ts';
+import type { Schedules } from './schedules.ts';
+
+export type ScheduleRunner = ReturnType<typeof createScheduleRunner>;
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  rights: UserRights;
+  ids: Ids;
+  runDecisions: RunDecisions;
+  schedules: Schedules;
+};
+
+/**
+ * Creates the jobs of schedules. Every decision about a run holds the lock on the row of its
+ * schedule and is written in the same transaction as the job. So an occurrence has one run, no
+ * matter how often and by which process it is delivered.
+ */
+export function createScheduleRunner({ db, commit, rights, ids, runDecisions, schedules }: Deps) {
+  const { findBlocker, createJob, cancelOldest, decide } = runDecisions;
+  const decideLocked = createDecideLocked({ db, commit, rights });
+  const { record, advanceSchedule } = createRunRecorder({ ids, runDecisions });
+
+  /** Decides a buffered run without regard to overlaps. */
+  async function release(context: DecisionContext, run: ScheduleRun): Promise<ScheduleRun> {
+    const { work, schedule } = context;
+    const blocker = findBlocker(context);
+    const decided = Object.assign(run, {
+      outcome: blocker?.outcome ?? 'fired',
+      reason: blocker?.reason ?? null,
+      jobId: blocker ? null : createJob(context).id,
+      decidedAt: work.now,
+    });
+    work.change(updateBufferedRun(decided));
+    recordRun(work, schedule, decided);
+    await advanceSchedule(context, decided);
+    return decided;
+  }
+
+  return {
+    /**
+     * Decides an occurrence. Result `not_due` for a time that is not an occurrence of the record,
+     * which Temporal may deliver nevertheless; `already_handled` for an occurrence that has a run.
+     * Error: `unavailable`.
+     */
+    async fireOccurrence(scheduleId: string, dueAt: Date): Promise<ScheduleRunResult> {
+      const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
+      if (!known || isInFuture(dueAt, new Date()) || !isDue(timingOf(known), dueAt))
+        return { outcome: 'not_due' };
+      if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
+      const run = await decideLocked(scheduleId, callerForOwner, async (context) => {
+        const { work, trx, schedule } = context;
+        if (
+          !isDue(timingOf(schedule), dueAt) ||
+          isDecided(schedule, dueAt) ||
+          (await findRun(trx, scheduleId, 'scheduled', dueAt))
+        )
+          throw new NoChange();
+        const decision = skipDecision(schedule, dueAt, work.now) ?? (await decide(context));
+        const { actorId } = schedule.owner;
+        return record(context, decision, { kind: 'scheduled', dueAt, actorId });
+      });
+      return resultOf(run);
+    },
+
+    /**
+     * Decides the buffered run of a schedule when all its jobs have ended. With the policy
+     * `cancelOther`, cancels further jobs that are unfinished. Error: `unavailable`.
+     */
+    async releaseBuffered(scheduleId: string): Promise<ScheduleRunResult> {
+      const released = await decideLocked(scheduleId, callerForOwner, async (context) => {
+        const { work, trx, schedule } = context;
+        const run = await findBufferedRun(trx, scheduleId);
+        if (!run) throw new NoChange();
+        const limit = MAX_CANCELLED_PER_DECISION + 1;
+        const unfinished = await listUnfinishedJobs(trx, scheduleId, limit);
+        if (unfinished.length === 0) return release(context, run);
+        if (schedule.overlapPolicy !== 'cancelOther') throw new NoChange();
+        await cancelOldest(context, unfinished);
+        const subject = scheduleRecord.subject(schedule);
+        work.audit('schedule.buffer', subject, { after: { runId: run.id } });
+        return run;
+      });
+      return resultOf(released);
+    },
+
+    /**
+     * Runs a schedule now as its owner, paused or not. Errors: `not_found`, `permission_denied`,
+     * `schedule_busy` when the overlap policy skips the run, `schedule_not_runnable`,
+     * `unavailable`.
+     */
+    async trigger(caller: Caller, scheduleId: string): Promise<ScheduleRunData> {
+      const { tenantId, overlapPolicy } = await schedules.findToAct(
+        caller,
+        scheduleId,
+        'schedule:write',
+      );
+      await schedules.requireCancelPermission(caller, { overlapPolicy, tenantId });
+      const callerOf = () => ({ ...caller, tenantId });
+      const triggered = await decideLocked(scheduleId, callerOf, async (context) => {
+        const { work, schedule } = context;
+        const decision = await decide(context);
+        if ('reason' in decision) throw triggerError(decision.reason, schedule);
+        const { actorId } = caller;
+        const run = await record(context, decision, { kind: 'trigger', dueAt: work.now, actorId });
+        work.result(run.id);
+        work.audit('schedule.trigger', runSubject(run.id), { after: { scheduleId } });
+        return run;
+      });
+      if (!triggered) throw notFound('schedule', scheduleId);
+      return triggered;
+    },
+
+    /**
+     * Runs a past occurrence, without regard to overlaps. Result `already_handled` for an
+     * occurrence that has run or waits to run, and for one that catch-up can still run. An earlier
+     * backfill that could not run is replaced. Error: `unavailable`.
+     */
+    async backfillOccurrence(
+      caller: Caller,
+      scheduleId: string,
+      dueAt: Date,
+    ): Promise<ScheduleRunResult> {
+      const callerOf = () => caller;
+      const backfilled = await decideLocked(scheduleId, callerOf, async (context) => {
+        const { trx, schedule } = context;
+        if (!isDue(timingOf(schedule), dueAt)) throw new NoChange();
+        const scheduledRun = await findRun(trx, scheduleId, 'scheduled', dueAt);
+        const earlierBackfill = await findRun(trx, scheduleId, 'backfill', dueAt);
+        const isPending = !scheduledRun && !isDecided(schedule, dueAt);
+        if (isPending || hasRun(scheduledRun) || hasRun(earlierBackfill)) throw new NoChange();
+        if (earlierBackfill) await ScheduleRun.query(trx).deleteById(earlierBackfill.id);
+        const decision: RunDecision = findBlocker(context) ?? {
+          outcome: 'fired',
+          job: createJob(context),
+        };
+        return record(context, decision, { kind: 'backfill', dueAt, actorId: caller.actorId });
+      });
+      return resultOf(backfilled);
+    },
+  };
+}
+
+/** True for an occurrence that was run or skipped. */
+const isDecided = ({ nextDueAt }: Schedule, dueAt: Date): boolean =>
+  nextDueAt === null || dueAt < nextDueAt;
+
+/** True for a run that has created a job or waits to do so. */
+const hasRun = (run: ScheduleRun | undefined): boolean =>
+  run?.outcome === 'fired' || run?.outcome === 'buffered';
+
+/** The decision to skip an occurrence whatever the overlap policy; null when it may run. */
+function skipDecision(schedule: Schedule, dueAt: Date, now: Date): RunDecision | null {
+  if (!schedule.enabled) return { outcome: 'skipped', reason: 'paused' };
+  return isMissed(schedule, dueAt, now) ? { outcome: 'skipped', reason: 'missed' } : null;
+}
+
+/** The result for a workflow; without a run there was nothing to decide. */
+function resultOf(run: ScheduleRun | undefined): ScheduleRunResult {
+  if (!run) return { outcome: 'already_handled' };
+  const { outcome, reason, jobId } = run;
+  return { outcome, ...(reason !== null && { reason }), ...(jobId !== null && { jobId }) };
+}
+
+function triggerError(reason: RunReason, { id, owner, jobType }: Schedule): AppError {
+  if (reason === 'overlap')
+    return new AppError(
+      'schedule_busy',
+      `A job of schedule ${id} is unfinished, and the overlap policy does not allow another one.`,
+    );
+  const explanation =
+    reason === 'owner_denied'
+      ? `its owner ${owner.actorId} may no longer run ${jobType} there`
+      : `this version does not support its job type ${jobType} or its payload`;
+  return new AppError('schedule_not_runnable', `Schedule ${id} cannot run: ${explanation}.`);
+}

@@ -1,0 +1,280 @@
+import type { Commit } from '../../db/core/commit.ts';
+import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { Schedule } from '../../db/models/Schedule.ts';
+import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
+import { SCHEDULE_SUMMARY_COLUMNS } from '../../db/schedules/schedules.ts';
+import { BACKUP_CATCHUP_SECONDS, BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
+import { syncSchedule } from '../../domain/dispatch/tasks.ts';
+import type { Timing } from '../../domain/schedules/occurrences.ts';
+import type { ScheduleData, ScheduleRunData } from '../../domain/schedules/records.ts';
+import { DEFAULT_CATCHUP_SECONDS, nextOccurrenceOf } from '../../domain/schedules/schedules.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { invalidField, invalidFields } from '../../domain/shared/errors.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { Access } from '../access/access.ts';
+import { authorityOf } from '../access/rights.ts';
+import type { BackupOptions } from '../backups/backups.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import { assertOccurs, checkTiming, type ScheduleFields } from './fields.ts';
+import { skipPending } from './missedRuns.ts';
+import type { RunDecisions } from './runDecision.ts';
+import { createSaveSchedule, enabledChange } from './saveSchedule.ts';
+import { scheduleRecord } from './scheduleAudit.ts';
+import { createSchedulePermissions } from './schedulePermissions.ts';
+import { createUpdateSchedule, type ScheduleUpdate } from './updateSchedule.ts';
+
+export type Schedules = ReturnType<typeof createSchedules>;
+
+export type ScheduleFilter = { enabled?: boolean; jobType?: string; tenantId?: string };
+
+export type BackupScheduleFields = {
+  name: string;
+  cronExpression: string;
+  timezone?: string;
+  jobType?: typeof BACKUP_JOB | typeof VERIFY_JOB;
+} & BackupOptions;
+
+/** A schedule with its latest run by scheduled time. */
+export type ScheduleWithLastRun = { schedule: ScheduleData; lastRun: ScheduleRunData | null };
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  access: Access;
+  ids: Ids;
+  jobTypes: JobTypes;
+  runDecisions: RunDecisions;
+};
+
+/** Error: `invalid_request` for fields that do not belong to the job type or the mode. */
+function checkBackupOptions(
+  jobType: typeof BACKUP_JOB | typeof VERIFY_JOB,
+  options: BackupOptions,
+): void {
+  const unexpected =
+    jobType === VERIFY_JOB ? Object.keys(options).filter((field) => field !== 'label') : [];
+  if (unexpected.length > 0)
+    throw invalidFields(
+      unexpected.map((field) => ({
+        in: 'body' as const,
+        pointer: `/${field}`,
+        code: 'not_for_verify',
+        message: 'is allowed for schedules of backup.create only',
+      })),
+    );
+  if (options.mode === 'partial' && (options.sections ?? []).length === 0)
+    throw invalidField('body', '/sections', 'required', 'must name a section in partial mode');
+}
+
+/** Schedules: the records that create jobs at the occurrences of a cron expression. */
+export function createSchedules({ db, commit, access, ids, jobTypes, runDecisions }: Deps) {
+  const repository = scopedRepository<Schedule>(Schedule, {
+    db,
+    commit,
+    access,
+    kind: 'schedule',
+    readPermission: 'schedule:read',
+    softDelete: true,
+  });
+  const permissions = createSchedulePermissions({ access, jobTypes });
+  const saveSchedule = createSaveSchedule({ ids, runDecisions });
+  const updateSchedule = createUpdateSchedule({ repository, jobTypes, permissions, saveSchedule });
+
+  async function withLastRun(schedule: Schedule): Promise<ScheduleWithLastRun> {
+    const { lastRunId } = schedule;
+    const lastRun = lastRunId === null ? null : await ScheduleRun.query(db).findById(lastRunId);
+    return { schedule, lastRun: lastRun ?? null };
+  }
+
+  async function withLastRuns(schedules: readonly Schedule[]): Promise<ScheduleWithLastRun[]> {
+    const runs = await ScheduleRun.query(db).findByIds(
+      schedules.flatMap(({ lastRunId }) => lastRunId ?? []),
+    );
+    const byId = new Map<string | null, ScheduleRun>(runs.map((run) => [run.id, run]));
+    return schedules.map((schedule) => ({
+      schedule,
+      lastRun: byId.get(schedule.lastRunId) ?? null,
+    }));
+  }
+
+  /** The row of a new schedule at the caller's tenant, with defaults for missing fields. */
+  function newSchedule(caller: Caller, fields: ScheduleFields, timing: Timing, now: Date) {
+    const { startAt, endAt, timezone } = timing;
+    const timingFields = {
+      cronExpression: fields.cronExpression.trim(),
+      timezone,
+      startAt,
+      endAt,
+      maxRuns: fields.maxRuns ?? null,
+      runCount: 0,
+    };
+    return {
+      id: ids.next('sch'),
+      tenantId: caller.tenantId,
+      name: fields.name,
+      description: fields.description ?? '',
+      ...timingFields,
+      jobType: fields.jobType,
+      payload: fields.payload ?? {},
+      retryPolicy: fields.retryPolicy ?? {},
+      overlapPolicy: fields.overlapPolicy ?? ('skip' as const),
+      catchupWindowSeconds: fields.catchupWindowSeconds ?? DEFAULT_CATCHUP_SECONDS,
+      jitterSeconds: fields.jitterSeconds ?? 0,
+      ...enabledChange(fields.enabled ?? true, caller.actorId, null, now),
+      owner: authorityOf(caller),
+      nextDueAt: nextOccurrenceOf(timingFields, now),
+      lastRunId: null,
+      checkedAt: now,
+      createdBy: caller.actorId,
+      createdAt: now,
+      updatedAt: now,
+      deletedAt: null,
+      version: 1,
+    };
+  }
+
+  async function create(caller: Caller, fields: ScheduleFields): Promise<ScheduleWithLastRun> {
+    await access.require(caller, 'schedule:write', caller);
+    const { cronExpression, timezone = 'UTC', startAt = null, endAt = null } = fields;
+    const timing = checkTiming({ cronExpression, timezone, startAt, endAt });
+    // The check fills the defaults of the job type into the payload.
+    const payload = fields.payload ?? {};
+    await permissions.requireJob(caller, fields.jobType, payload);
+    const { overlapPolicy } = fields;
+    await permissions.requireCancel(caller, { overlapPolicy, tenantId: caller.tenantId });
+    return commit(caller, (work) => {
+      assertOccurs(timing, work.now);
+      const row = newSchedule(caller, { ...fields, payload }, timing, work.now);
+      const schedule = work.insert(Schedule, row);
+      work.result(schedule.id);
+      scheduleRecord.created(work, schedule);
+      work.dispatch(syncSchedule(schedule.id));
+      return { schedule, lastRun: null };
+    });
+  }
+
+  async function setEnabled(
+    caller: Caller,
+    id: string,
+    enabled: boolean,
+    reason: string | undefined,
+    expectedVersion?: number,
+  ): Promise<ScheduleWithLastRun> {
+    const known = await repository.findToAct(caller, id, 'schedule:write');
+    const pauseReason = reason ?? null;
+    const saved = await repository.commitLocked(
+      caller,
+      known,
+      expectedVersion,
+      (work, before, trx) =>
+        saveSchedule(work, trx, before, {
+          changed: enabledChange(enabled, caller.actorId, pauseReason, work.now),
+          verb: enabled ? 'resume' : 'pause',
+          details: { reason: pauseReason },
+        }),
+    );
+    return withLastRun(saved);
+  }
+
+  return {
+    /**
+     * A schedule that the caller may read, on which the caller also holds `permission`. Errors:
+     * `not_found`, `permission_denied`.
+     */
+    findToAct: repository.findToAct,
+
+    /** See `createSchedulePermissions`. Error: `permission_denied`. */
+    requireCancelPermission: permissions.requireCancel,
+
+    /** Error: `not_found`. */
+    read: async (caller: Caller, id: string): Promise<ScheduleWithLastRun> =>
+      withLastRun(await repository.find(caller, id)),
+
+    /** Schedules inside the caller's scope, newest first, without their payloads. */
+    async list(
+      caller: Caller,
+      { enabled, jobType, tenantId }: ScheduleFilter,
+      page: PageRequest,
+    ): Promise<KeysetPage<ScheduleWithLastRun>> {
+      const { items, nextKey } = await repository.list(caller, page, (query) => {
+        whereDefined(query, { enabled, job_type: jobType, tenant_id: tenantId });
+        void query.select(SCHEDULE_SUMMARY_COLUMNS);
+      });
+      return { items: await withLastRuns(items), nextKey };
+    },
+
+    /**
+     * Creates a schedule at the caller's tenant; the caller owns it. Errors: `permission_denied`
+     * (`schedule:write` and the permissions of its jobs), `invalid_request` (timing, job type,
+     * payload).
+     */
+    create,
+
+    /**
+     * Creates a schedule of `backup.create` or `backup.verify`. Its catch-up window is hours long,
+     * since a late backup is better than none. Errors: as `create`.
+     */
+    async createBackup(
+      caller: Caller,
+      { name, cronExpression, timezone, jobType = BACKUP_JOB, ...options }: BackupScheduleFields,
+    ): Promise<ScheduleWithLastRun> {
+      await access.require(caller, 'schedule:write', caller);
+      checkBackupOptions(jobType, options);
+      return create(caller, {
+        name,
+        cronExpression,
+        jobType,
+        payload: options,
+        catchupWindowSeconds: BACKUP_CATCHUP_SECONDS,
+        ...(timezone !== undefined && { timezone }),
+      });
+    },
+
+    /**
+     * Changes the fields in `update`. A caller who changes what the jobs do becomes the owner.
+     * Errors: `not_found`, `permission_denied`, `invalid_request`, `version_conflict`.
+     */
+    update: async (
+      caller: Caller,
+      id: string,
+      update: ScheduleUpdate,
+      expectedVersion?: number,
+    ): Promise<ScheduleWithLastRun> =>
+      withLastRun(await updateSchedule(caller, id, update, expectedVersion)),
+
+    /** Errors: `not_found`, `permission_denied`, `version_conflict`. */
+    pause: (caller: Caller, id: string, reason: string | undefined, expectedVersion?: number) =>
+      setEnabled(caller, id, false, reason, expectedVersion),
+
+    /**
+     * Resumes a schedule; occurrences during the pause stay skipped. Errors: `not_found`,
+     * `permission_denied`, `version_conflict`.
+     */
+    resume: (caller: Caller, id: string, reason: string | undefined, expectedVersion?: number) =>
+      setEnabled(caller, id, true, reason, expectedVersion),
+
+    /**
+     * Stops future runs; jobs and runs remain. Errors: `not_found`, `permission_denied`,
+     * `version_conflict`.
+     */
+    async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
+      const known = await repository.findToAct(caller, id, 'schedule:write');
+      await repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+        await skipPending(work, trx, ids, before, { reason: 'deleted', nextDueAt: null });
+        await runDecisions.skipBuffered(work, trx, before, 'deleted');
+        await Schedule.query(trx)
+          .findById(id)
+          .patch({
+            nextDueAt: null,
+            deletedAt: work.now,
+            updatedAt: work.now,
+            version: before.version + 1,
+          });
+        scheduleRecord.deleted(work, before);
+        work.dispatch(syncSchedule(id));
+      });
+    },
+  };
+}

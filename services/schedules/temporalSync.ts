@@ -1,0 +1,89 @@
+import type { Commit } from '../../db/core/commit.ts';
+import { withPendingTask } from '../../db/jobs/jobs.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { Schedule } from '../../db/models/Schedule.ts';
+import { listForTemporal, claimUnchecked } from '../../db/schedules/schedules.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import type { Log } from '../../platform/log.ts';
+import {
+  MAX_TEMPORAL_SCHEDULES,
+  syncSchedule,
+  type CompareTemporalSchedule,
+  type ListTemporalSchedules,
+} from '../../domain/dispatch/tasks.ts';
+import { temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
+import { mapConcurrently } from '../shared/mapConcurrently.ts';
+import { scheduleRecord } from './scheduleAudit.ts';
+
+export type TemporalSync = ReturnType<typeof createTemporalSync>;
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  log: Log;
+  compareWithTemporal: CompareTemporalSchedule;
+  listTemporalSchedules: ListTemporalSchedules;
+  /** The minimum time between two full comparisons of a schedule, in milliseconds. */
+  graceMs: number;
+};
+
+/** Schedules compared in full in one round. Each full comparison queries a workflow in Temporal. */
+const FULL_COMPARISONS = 50;
+
+/** Repairs Temporal Schedules that are missing or changed, and deletes those without a record. */
+export function createTemporalSync({
+  db,
+  commit,
+  log,
+  compareWithTemporal,
+  listTemporalSchedules,
+  graceMs,
+}: Deps) {
+  async function repair(id: string): Promise<boolean> {
+    const difference = await compareWithTemporal(id);
+    if (difference === null) return false;
+    log.warn(
+      { scheduleId: id, difference },
+      'a Temporal Schedule differs from its record and is repaired',
+    );
+    const schedule = await Schedule.query(db).findById(id).select('tenant_id');
+    await commit(systemCaller(schedule?.tenantId ?? PLATFORM, 'reconcile'), (work) => {
+      work.audit('schedule.repair', scheduleRecord.subject({ id }), { before: { difference } });
+      work.dispatch(syncSchedule(id));
+    });
+    return true;
+  }
+
+  return {
+    /**
+     * One round: compares all schedules by the list that Temporal returns, and some in full.
+     * Returns the number of repaired schedules.
+     */
+    async reconcile(signal: AbortSignal): Promise<number> {
+      const now = new Date();
+      const expected = await listForTemporal(db, MAX_TEMPORAL_SCHEDULES);
+      const existing = await listTemporalSchedules();
+      const suspects = new Set(
+        await claimUnchecked(db, {
+          before: new Date(now.getTime() - graceMs),
+          now,
+          limit: FULL_COMPARISONS,
+        }),
+      );
+      for (const [id, { paused }] of expected)
+        if (existing.get(id)?.paused !== paused) suspects.add(id);
+      // At the limit, a Temporal Schedule that is not in the list may have a record.
+      if (expected.size < MAX_TEMPORAL_SCHEDULES)
+        for (const id of existing.keys()) if (!expected.has(id)) suspects.add(id);
+      const pending = await withPendingTask(db, [...suspects].map(temporalScheduleId));
+      return mapConcurrently(
+        log,
+        signal,
+        'comparing a schedule with Temporal',
+        [...suspects].filter((id) => !pending.has(temporalScheduleId(id))),
+        repair,
+      );
+    },
+  };
+}

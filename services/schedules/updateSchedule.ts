@@ -1,0 +1,100 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ScopedRepository } from '../../db/core/scopedRepository.ts';
+import { Schedule } from '../../db/models/Schedule.ts';
+import type { Timing } from '../../domain/schedules/occurrences.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { invalidField, versionConflict } from '../../domain/shared/errors.ts';
+import { authorityOf } from '../access/rights.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import { assertOccurs, checkTiming, isSamePayload, type ScheduleFields } from './fields.ts';
+import { enabledChange, type SaveSchedule } from './saveSchedule.ts';
+import type { SchedulePermissions } from './schedulePermissions.ts';
+
+/** Fields to change. `takeOver` makes the caller the owner without another change. */
+export type ScheduleUpdate = Partial<ScheduleFields> & { takeOver?: boolean };
+
+type Deps = {
+  repository: ScopedRepository<Schedule>;
+  jobTypes: JobTypes;
+  permissions: SchedulePermissions;
+  saveSchedule: SaveSchedule;
+};
+
+/** What an update changes about the jobs of a schedule: only fields with another value. */
+type JobUpdate = {
+  jobType?: string;
+  payload?: Record<string, unknown>;
+  /** A caller who changes what the jobs do becomes the owner. */
+  changesOwner: boolean;
+};
+
+/** Error: `invalid_request` for another job type without a payload. */
+function jobUpdateOf(
+  jobTypes: JobTypes,
+  schedule: Schedule,
+  { jobType, payload, retryPolicy, takeOver = false }: ScheduleUpdate,
+): JobUpdate {
+  const changesJobType = jobType !== undefined && jobType !== schedule.jobType;
+  // The saved payload may contain secrets, which another job type might show.
+  if (changesJobType && !payload)
+    throw invalidField('body', '/payload', 'required', 'is required with another jobType');
+  const changesPayload =
+    payload !== undefined && (changesJobType || !isSamePayload(jobTypes, schedule, payload));
+  const changesRetryPolicy =
+    retryPolicy !== undefined && !isDeepStrictEqual(retryPolicy, schedule.retryPolicy);
+  return {
+    ...(changesJobType && { jobType }),
+    ...(changesPayload && { payload }),
+    changesOwner: takeOver || changesJobType || changesPayload || changesRetryPolicy,
+  };
+}
+
+/** Validates the timing after an update. Error: `invalid_request`. */
+function checkUpdatedTiming(before: Schedule, update: ScheduleUpdate, now: Date): Timing {
+  const { cronExpression, timezone, startAt, endAt } = update;
+  const timing = checkTiming({
+    cronExpression: cronExpression ?? before.cronExpression,
+    timezone: timezone ?? before.timezone,
+    startAt: startAt === undefined ? before.startAt : startAt,
+    endAt: endAt === undefined ? before.endAt : endAt,
+  });
+  const changesTiming = [cronExpression, timezone, startAt, endAt].some(
+    (field) => field !== undefined,
+  );
+  if (changesTiming) assertOccurs(timing, now);
+  return timing;
+}
+
+/** The use case behind `PUT /api/schedules/{id}`. */
+export const createUpdateSchedule =
+  ({ repository, jobTypes, permissions, saveSchedule }: Deps) =>
+  async (
+    caller: Caller,
+    id: string,
+    update: ScheduleUpdate,
+    expectedVersion?: number,
+  ): Promise<Schedule> => {
+    const known = await repository.findToAct(caller, id, 'schedule:write');
+    const { changesOwner, ...jobUpdate } = jobUpdateOf(jobTypes, known, update);
+    const { tenantId } = known;
+    if (changesOwner) {
+      const { jobType = known.jobType, payload = known.payload } = jobUpdate;
+      await permissions.requireJob({ ...caller, tenantId }, jobType, payload);
+    }
+    const { overlapPolicy } = update;
+    await permissions.requireCancel(caller, { overlapPolicy, tenantId });
+
+    return repository.commitLocked(caller, known, expectedVersion, (work, before, trx) => {
+      // The permissions were checked for the record as it was read.
+      if (changesOwner && before.version !== known.version) throw versionConflict(before.version);
+      const timing = checkUpdatedTiming(before, update, work.now);
+      const { takeOver: _, jobType: __, payload: ___, enabled, ...fields } = update;
+      const changed: Partial<Schedule> = { ...fields, ...jobUpdate, timezone: timing.timezone };
+      if (fields.cronExpression !== undefined)
+        changed.cronExpression = fields.cronExpression.trim();
+      if (changesOwner) changed.owner = authorityOf(caller);
+      if (enabled !== undefined && enabled !== before.enabled)
+        Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
+      return saveSchedule(work, trx, before, { changed, verb: 'update' });
+    });
+  };

@@ -1,0 +1,69 @@
+import { ping, type Knex } from '../../db/core/knex.ts';
+import { pendingMigrations } from '../../db/core/migrate.ts';
+
+export type Readiness = ReturnType<typeof createReadiness>;
+
+export type ComponentState = 'ready' | 'unavailable' | 'starting' | 'schema_outdated';
+export type ReadinessReport = {
+  status: 'ready' | 'degraded' | 'unready';
+  components: { postgres: ComponentState; temporal: ComponentState; worker?: ComponentState };
+};
+
+type Deps = {
+  db: Knex;
+  temporal: { check(deadlineMs: number): Promise<void> };
+  worker: { isRunning(): boolean } | undefined;
+  /** True for processes that only run a worker: without Temporal they cannot do anything. */
+  workerRequired: boolean;
+};
+
+const CHECK_TIMEOUT_MS = 1_000;
+
+/** Probes within this time share one report. */
+const CACHE_MS = 250;
+
+/** Reports which components of the process are ready. */
+export function createReadiness({ db, temporal, worker, workerRequired }: Deps) {
+  let schemaIsCurrent = false;
+  let last: { at: number; report: Promise<ReadinessReport> } | undefined;
+
+  async function checkPostgres(): Promise<ComponentState> {
+    const reachable = await succeedsWithin(CHECK_TIMEOUT_MS, ping(db));
+    if (!reachable) return 'unavailable';
+    // Migrations only add to the schema while processes run, so a current schema stays current.
+    schemaIsCurrent ||= (await pendingMigrations(db)).length === 0;
+    return schemaIsCurrent ? 'ready' : 'schema_outdated';
+  }
+
+  async function checkComponents(): Promise<ReadinessReport> {
+    const [postgresState, temporalReachable] = await Promise.all([
+      checkPostgres().catch((): ComponentState => 'unavailable'),
+      succeedsWithin(CHECK_TIMEOUT_MS, temporal.check(CHECK_TIMEOUT_MS)),
+    ]);
+    const components: ReadinessReport['components'] = {
+      postgres: postgresState,
+      temporal: temporalReachable ? 'ready' : 'unavailable',
+    };
+    if (worker) components.worker = worker.isRunning() && temporalReachable ? 'ready' : 'starting';
+    const missing = Object.values(components).some((state) => state !== 'ready');
+    const unready = postgresState !== 'ready' || (workerRequired && missing);
+    return { status: unready ? 'unready' : missing ? 'degraded' : 'ready', components };
+  }
+
+  return {
+    report(): Promise<ReadinessReport> {
+      if (!last || Date.now() - last.at > CACHE_MS)
+        last = { at: Date.now(), report: checkComponents() };
+      return last.report;
+    },
+  };
+}
+
+const succeedsWithin = (ms: number, work: PromiseLike<unknown>): Promise<boolean> =>
+  Promise.race([
+    Promise.resolve(work).then(
+      () => true,
+      () => false,
+    ),
+    new Promise<boolean>((resolve) => setTimeout(resolve, ms, false).unref()),
+  ]);

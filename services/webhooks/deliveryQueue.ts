@@ -1,0 +1,205 @@
+import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
+import {
+  assignJobs,
+  findCancellingWebhooks,
+  findCancellableDeliveries,
+  clearFinishedCancellations,
+  hasPendingDeliveries,
+  hasCancellingWebhooks,
+  lockQueue,
+  markDeliveriesCancelled,
+  claimPendingDeliveries,
+  takeSlot,
+  type PendingDelivery,
+} from '../../db/webhooks/deliveryQueue.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { Job } from '../../db/models/Job.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import { isFinal } from '../../domain/jobs/jobs.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import {
+  DELIVER_JOB_TYPE,
+  EXCHANGE_TIMEOUT_MS,
+  jobRetryPolicy,
+} from '../../domain/webhooks/webhooks.ts';
+import type { Log } from '../../platform/log.ts';
+import type { JobCompletion } from '../jobs/completion.ts';
+import type { JobFactory } from '../jobs/createJob.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import { webhookAudit } from './webhookAudit.ts';
+
+export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;
+
+/** Slots: how many deliveries of one webhook may be in flight; fewer while every attempt fails. */
+const MAX_IN_FLIGHT = 50;
+const MAX_IN_FLIGHT_FAILING = 5;
+
+/**
+ * A retry that finds no free slot waits until about half of the deliveries that share the slots may
+ * have had their turn. A failing endpoint may use the whole time limit of each request.
+ */
+const TYPICAL_SEND_MS = 1_000;
+const MIN_SLOT_WAIT_MS = 2_000;
+const MAX_SLOT_WAIT_MS = 600_000;
+
+/** How many jobs one commit creates, or cancels. */
+const BATCH = 200;
+const CANCEL_BATCH = 100;
+
+const CAUSE = 'delivery-queue';
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  jobTypes: JobTypes;
+  jobFactory: JobFactory;
+  jobCompletion: JobCompletion;
+  log: Log;
+};
+
+/**
+ * Creates jobs for deliveries while their webhook has free slots. The other deliveries wait as
+ * rows, so an endpoint that hangs delays its own deliveries only.
+ */
+export function createDeliveryQueue({
+  db,
+  commit,
+  jobTypes,
+  jobFactory,
+  jobCompletion,
+  log,
+}: Deps) {
+  /**
+   * Creates a job for each delivery in the transaction of `work`. With `inFlight` the deliveries
+   * occupy slots immediately, otherwise when their attempts start.
+   */
+  async function createJobs(
+    work: Work,
+    deliveries: readonly PendingDelivery[],
+    { inFlight }: { inFlight: boolean },
+  ): Promise<Job[]> {
+    const type = jobTypes.get(DELIVER_JOB_TYPE);
+    const trx = await work.trx();
+    const assignments = deliveries.map(({ id, webhookId, tenantId, retryPolicy }) => ({
+      deliveryId: id,
+      job: jobFactory.build(
+        type,
+        {
+          type: DELIVER_JOB_TYPE,
+          payload: { deliveryId: id },
+          retryPolicy: jobRetryPolicy(retryPolicy),
+        },
+        systemCaller(tenantId, CAUSE),
+        { source: { kind: 'webhook', id: webhookId } },
+        work.now,
+      ),
+    }));
+    const jobs = await Job.query(trx).insert(assignments.map(({ job }) => job));
+    await assignJobs(
+      trx,
+      assignments.map(({ deliveryId, job }) => ({ deliveryId, jobId: job.id })),
+      inFlight,
+      work.now,
+    );
+    for (const job of jobs) work.dispatch(jobFactory.startTask(job, type));
+    return jobs;
+  }
+
+  const cancelBatch = (webhookId: string, tenantId: string, reason: string): Promise<void> =>
+    commit(systemCaller(tenantId, CAUSE), async (work) => {
+      const trx = await work.trx();
+      const batch = await findCancellableDeliveries(trx, webhookId, CANCEL_BATCH);
+      // Locks jobs before deliveries, as the completion of a job does.
+      const jobs = await Job.query(trx)
+        .whereIn(
+          'id',
+          batch.flatMap(({ jobId }) => jobId ?? []),
+        )
+        .orderBy('id')
+        .forUpdate();
+      const count = await markDeliveriesCancelled(trx, batch, reason, work.now);
+      if (count === 0) throw new NoChange();
+      for (const job of jobs)
+        if (!isFinal(job.status)) await jobCompletion.requestCancel(work, job);
+      work.audit('webhook.cancel_deliveries', webhookAudit.subject({ id: webhookId }), {
+        after: { deliveries: count, reason },
+      });
+    });
+
+  return {
+    /**
+     * Takes a slot for the next attempt of a delivery's job. Returns null, or in milliseconds how
+     * long to wait before the next try when no slot is free.
+     */
+    async acquireSlot(jobId: string): Promise<number | null> {
+      const contention = await takeSlot(db, {
+        jobId,
+        maxInFlight: MAX_IN_FLIGHT,
+        maxInFlightFailing: MAX_IN_FLIGHT_FAILING,
+      });
+      if (!contention) return null;
+      const turnMs =
+        ((contention.slots === MAX_IN_FLIGHT ? TYPICAL_SEND_MS : EXCHANGE_TIMEOUT_MS) *
+          contention.waiting) /
+        contention.slots /
+        2;
+      return Math.min(Math.max(turnMs, MIN_SLOT_WAIT_MS), MAX_SLOT_WAIT_MS) * (0.5 + Math.random());
+    },
+
+    /**
+     * Creates a job for one delivery in the transaction of `work`, without waiting for a free slot:
+     * the attempt takes one when it starts.
+     */
+    async createJob(work: Work, delivery: PendingDelivery): Promise<Job> {
+      const [job] = await createJobs(work, [delivery], { inFlight: false });
+      if (!job) throw new Error('A delivery got no job');
+      return job;
+    },
+
+    /**
+     * Creates jobs for pending deliveries, one batch. `waiting`: some may be left, because no slot
+     * is free or another process is creating jobs. `more`: the next batch can follow immediately.
+     */
+    async createPendingJobs(): Promise<{ waiting: boolean; more: boolean }> {
+      if (!(await hasPendingDeliveries(db))) return { waiting: false, more: false };
+      return commit(systemCaller(PLATFORM, CAUSE), async (work) => {
+        const trx = await work.trx();
+        if (!(await lockQueue(trx))) throw new NoChange();
+        const pending = await claimPendingDeliveries(trx, {
+          maxInFlight: MAX_IN_FLIGHT,
+          maxInFlightFailing: MAX_IN_FLIGHT_FAILING,
+          limit: BATCH,
+        });
+        if (pending.length === 0) throw new NoChange();
+        await createJobs(work, pending, { inFlight: true });
+        for (const [webhookId, some] of Map.groupBy(pending, (delivery) => delivery.webhookId)) {
+          work.audit('webhook.deliver', webhookAudit.subject({ id: webhookId }), {
+            after: { deliveries: some.length },
+            tenantId: assertDefined(some[0], 'batch[0]').tenantId,
+          });
+        }
+        return { waiting: true, more: pending.length === BATCH };
+      }).catch(ignoreNoChange({ waiting: true, more: false }));
+    },
+
+    /**
+     * Cancels pending deliveries of webhooks that were disabled or deleted, one batch for each.
+     * True when some may be left.
+     */
+    async cancelForDisabledWebhooks(): Promise<boolean> {
+      if (!(await hasCancellingWebhooks(db))) return false;
+      await clearFinishedCancellations(db);
+      const webhooks = await findCancellingWebhooks(db);
+      for (const { id, tenantId, reason } of webhooks) {
+        // A failure is retried in the next round and does not delay other webhooks.
+        await cancelBatch(id, tenantId, reason)
+          .catch(ignoreNoChange(undefined))
+          .catch((error: unknown) =>
+            log.warn({ err: error, webhookId: id }, 'deliveries could not be cancelled'),
+          );
+      }
+      return webhooks.length > 0;
+    },
+  };
+}

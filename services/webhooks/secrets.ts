@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto';
+import { invalidField } from '../../domain/shared/errors.ts';
+import { MASK } from '../../domain/shared/mask.ts';
+import { normalizeSecret, encodeSecret } from '../../domain/webhooks/signing.ts';
+import type { Vault } from '../../platform/vault.ts';
+
+export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
+
+const KEY_BYTES = 32;
+
+/** The encrypted secrets in the row of a webhook. */
+export type EncryptedSecrets = {
+  secret: string;
+  previousSecret: string | null;
+  previousSecretUntil: Date | null;
+};
+
+/** Generates, checks, encrypts and decrypts the secrets that sign messages. */
+export function createWebhookSecrets(vault: Vault) {
+  const contextOf = (webhookId: string) => `webhook:${webhookId}`;
+  const encrypt = (webhookId: string, secret: string) => vault.seal(secret, contextOf(webhookId));
+  const decrypt = (webhookId: string, encrypted: string) =>
+    vault.open(encrypted, contextOf(webhookId));
+
+  return {
+    /**
+     * Returns the requested secret in the format `whsec_…`, or a new random one. Error:
+     * `invalid_request` at `/secret`.
+     */
+    validateOrGenerate(requested: string | undefined): string {
+      if (requested === undefined) return encodeSecret(randomBytes(KEY_BYTES));
+      if (requested === MASK)
+        throw invalidField('body', '/secret', 'masked', 'is the mask, not a secret');
+      const secret = normalizeSecret(requested);
+      if (secret === undefined) {
+        throw invalidField(
+          'body',
+          '/secret',
+          'format',
+          'must be whsec_ and 24 to 64 bytes in base64, or a text of 24 to 64 bytes',
+        );
+      }
+      return secret;
+    },
+
+    /** Encrypts a secret for the row of its webhook. Error: `master_key_missing`. */
+    encrypt,
+
+    /**
+     * The decrypted secrets that sign at `now`: the current one, and during a rotation the previous
+     * one. Errors: `master_key_missing`, or the vault cannot decrypt a secret.
+     */
+    signingSecrets: (
+      webhookId: string,
+      { secret, previousSecret, previousSecretUntil }: EncryptedSecrets,
+      now: Date,
+    ): string[] =>
+      [
+        secret,
+        ...(previousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now
+          ? [previousSecret]
+          : []),
+      ].map((encrypted) => decrypt(webhookId, encrypted)),
+
+    /** How many of these were not encrypted with the current master key. */
+    countStale: (encrypted: readonly (string | null)[]): number =>
+      encrypted.filter((text) => text !== null && !vault.isCurrent(text)).length,
+
+    /** Encrypts a secret with the current master key. */
+    reencrypt: (webhookId: string, encrypted: string): string =>
+      vault.isCurrent(encrypted) ? encrypted : encrypt(webhookId, decrypt(webhookId, encrypted)),
+  };
+}

@@ -1,0 +1,290 @@
+import type { Commit } from '../../db/core/commit.ts';
+import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { Webhook } from '../../db/models/Webhook.ts';
+import { lockWebhooks, whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
+import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import { MASK } from '../../domain/shared/mask.ts';
+import {
+  DEFAULT_DELIVERY_RETRY,
+  MAX_WEBHOOKS,
+  ROTATION_OVERLAP_MS,
+  type DeliveryRetryPolicy,
+} from '../../domain/webhooks/webhooks.ts';
+import type { WebhookData } from '../../domain/webhooks/records.ts';
+import { OutboundError } from '../../platform/addressGuard.ts';
+import type { GuardedHttp } from '../../platform/guardedHttp.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { Access } from '../access/access.ts';
+import { cancellationFields, disabledFields } from './autoDisable.ts';
+import type { WebhookSecrets } from './secrets.ts';
+import { webhookAudit, webhookEventData } from './webhookAudit.ts';
+
+export type Webhooks = ReturnType<typeof createWebhooks>;
+
+/** Fields that a caller sets. `eventTypes` is a list of types, or `*` alone or in a list. */
+export type WebhookFields = {
+  endpointUrl: string;
+  eventTypes: readonly string[] | string;
+  enabled?: boolean;
+  secret?: string;
+  description?: string;
+  retryPolicy?: Partial<DeliveryRetryPolicy>;
+};
+export type WebhookFilter = { enabled?: boolean; eventType?: string; tenantId?: string };
+
+/** A webhook, and its secret in the one response that shows it; otherwise null. */
+export type WebhookWithSecret = { webhook: WebhookData; secret: string | null };
+
+type Deps = {
+  db: Knex;
+  commit: Commit;
+  access: Access;
+  ids: Ids;
+  http: GuardedHttp;
+  secrets: WebhookSecrets;
+};
+
+/** Webhooks: endpoints that subscribe to events. */
+export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps) {
+  const repository = scopedRepository<Webhook>(Webhook, {
+    db,
+    commit,
+    access,
+    kind: 'webhook',
+    readPermission: 'webhook:read',
+    softDelete: true,
+  });
+
+  /**
+   * Refuses an address that no delivery may be sent to. Names are resolved and checked again at
+   * each attempt. Error: `invalid_request` at `/endpointUrl`.
+   */
+  function checkEndpoint(url: string): void {
+    try {
+      http.checkUrl(url);
+    } catch (error) {
+      if (error instanceof OutboundError)
+        throw invalidField('body', '/endpointUrl', error.code, error.message);
+      throw error;
+    }
+  }
+
+  /** The columns that a change of `before` writes. `secret` is the new one in plain text. */
+  const changedFields = (
+    before: Webhook,
+    { endpointUrl, description, eventTypes, enabled, retryPolicy }: Partial<WebhookFields>,
+    secret: string | undefined,
+    now: Date,
+  ): Partial<Webhook> => ({
+    // Failures of the old endpoint do not count for the new one.
+    ...(endpointUrl !== undefined &&
+      endpointUrl !== before.endpointUrl && { endpointUrl, failingSince: null }),
+    ...(description !== undefined && { description }),
+    ...(eventTypes !== undefined && { eventTypes: normalizeEventTypes(eventTypes) }),
+    ...(retryPolicy && { retryPolicy: { ...before.retryPolicy, ...retryPolicy } }),
+    ...(enabled === true && !before.enabled && enabledFields(now)),
+    ...(enabled === false && before.enabled && disabledFields('request', now)),
+    ...(secret !== undefined &&
+      rotatedSecretFields(before, secrets.encrypt(before.id, secret), now)),
+  });
+
+  return {
+    /** Errors: `not_found`, `permission_denied`. */
+    findToAct: repository.findToAct,
+
+    /** Error: `not_found`. */
+    read: (caller: Caller, id: string): Promise<WebhookData> => repository.find(caller, id),
+
+    /** One page of the webhooks that the caller may read, newest first. */
+    list: (
+      caller: Caller,
+      { enabled, eventType, tenantId }: WebhookFilter,
+      page: PageRequest,
+    ): Promise<KeysetPage<WebhookData>> =>
+      repository.list(caller, page, (query) => {
+        whereDefined(query, { enabled, tenant_id: tenantId });
+        if (eventType !== undefined) whereSubscribedTo(query, eventType);
+      }),
+
+    /**
+     * Creates a webhook in the caller's tenant. A webhook that subscribes to `webhook.created`
+     * receives that event about itself. Errors: `permission_denied`, `invalid_request`,
+     * `limit_reached`, `master_key_missing`.
+     */
+    async create(caller: Caller, fields: WebhookFields): Promise<WebhookWithSecret> {
+      await access.require(caller, 'webhook:write', caller);
+      checkEndpoint(fields.endpointUrl);
+      const secret = secrets.validateOrGenerate(fields.secret);
+      const id = ids.next('whk');
+      return commit(caller, async (work) => {
+        const trx = await work.trx();
+        await lockWebhooks(trx, caller.tenantId);
+        await checkLimit(trx, caller.tenantId);
+        const enabled = fields.enabled ?? true;
+        const webhook = await Webhook.query(trx).insertAndFetch({
+          id,
+          tenantId: caller.tenantId,
+          endpointUrl: fields.endpointUrl,
+          description: fields.description ?? '',
+          eventTypes: normalizeEventTypes(fields.eventTypes),
+          enabled,
+          enabledAt: work.now,
+          disabledAt: enabled ? null : work.now,
+          disabledReason: enabled ? null : 'request',
+          retryPolicy: { ...DEFAULT_DELIVERY_RETRY, ...fields.retryPolicy },
+          secret: secrets.encrypt(id, secret),
+          createdBy: caller.actorId,
+          createdAt: work.now,
+          updatedAt: work.now,
+          version: 1,
+        });
+        webhookAudit.created(work, webhook);
+        work.result(id);
+        return { webhook, secret };
+      });
+    },
+
+    /**
+     * Changes the fields that are present. After a new secret, the old one signs as well for a day.
+     * A webhook that is enabled again receives the events from then on. Disabling it cancels its
+     * pending deliveries. Errors: `not_found`, `permission_denied`, `invalid_request`,
+     * `version_conflict`, `master_key_missing`.
+     */
+    async update(
+      caller: Caller,
+      id: string,
+      fields: Partial<WebhookFields>,
+      expectedVersion?: number,
+    ): Promise<WebhookData> {
+      const known = await repository.findToAct(caller, id, 'webhook:write');
+      if (fields.endpointUrl !== undefined) checkEndpoint(fields.endpointUrl);
+      const keepsSecret = fields.secret === undefined || fields.secret === MASK;
+      const secret = keepsSecret ? undefined : secrets.validateOrGenerate(fields.secret);
+      return repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+        const after = await Webhook.query(trx).patchAndFetchById(id, {
+          ...changedFields(before, fields, secret, work.now),
+          updatedAt: work.now,
+          version: before.version + 1,
+        });
+        webhookAudit.updated(work, before, after, {
+          extra: { secretChanged: secret !== undefined },
+        });
+        return after;
+      });
+    },
+
+    /**
+     * Rotates the secret: the requested one, or a new random one. The old secret signs as well for
+     * a day. Errors: `not_found`, `permission_denied`, `invalid_request`, `version_conflict`,
+     * `master_key_missing`.
+     */
+    async rotateSecret(
+      caller: Caller,
+      id: string,
+      requested: string | undefined,
+      expectedVersion?: number,
+    ): Promise<WebhookWithSecret> {
+      const known = await repository.findToAct(caller, id, 'webhook:write');
+      const secret = secrets.validateOrGenerate(requested);
+      return repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+        const webhook = await Webhook.query(trx).patchAndFetchById(id, {
+          ...rotatedSecretFields(before, secrets.encrypt(id, secret), work.now),
+          updatedAt: work.now,
+          version: before.version + 1,
+        });
+        webhookAudit.acted(work, 'rotate_secret', webhook);
+        webhookAudit.emit(work, 'webhook.updated', webhook);
+        work.result(id);
+        return { webhook, secret };
+      });
+    },
+
+    /**
+     * Deletes a webhook and its secrets, and cancels its pending deliveries. The others remain
+     * readable. Errors: `not_found`, `permission_denied` (`webhook:delete`), `version_conflict`.
+     */
+    async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
+      const known = await repository.findToAct(caller, id, 'webhook:delete');
+      await repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+        await Webhook.query(trx)
+          .findById(id)
+          .patch({
+            ...disabledFields(before.disabledReason ?? 'request', work.now),
+            ...cancellationFields('webhook_deleted', work.now),
+            deletedAt: work.now,
+            updatedAt: work.now,
+            secret: '',
+            previousSecret: null,
+            previousSecretUntil: null,
+            version: before.version + 1,
+          });
+        work.audit('webhook.delete', webhookAudit.subject(before), {
+          before: webhookAudit.auditView(before),
+        });
+        const data = { ...webhookEventData(before), enabled: false };
+        work.emit('webhook.deleted', webhookAudit.subject(before), data);
+      });
+    },
+
+    /**
+     * Encrypts every secret with the current master key that was encrypted with an older one.
+     * Returns the number of secrets. Error: `master_key_missing`.
+     */
+    async reencryptSecrets(caller: Caller): Promise<number> {
+      let reencrypted = 0;
+      for (const webhook of await Webhook.query(db).whereNull('deleted_at')) {
+        const { id, tenantId } = webhook;
+        const stale = secrets.countStale([webhook.secret, webhook.previousSecret]);
+        if (stale === 0) continue;
+        await commit({ ...caller, tenantId }, async (work) => {
+          const trx = await work.trx();
+          const row = await Webhook.query(trx).findById(id).forUpdate().throwIfNotFound();
+          await Webhook.query(trx)
+            .findById(id)
+            .patch({
+              secret: secrets.reencrypt(id, row.secret),
+              previousSecret: row.previousSecret && secrets.reencrypt(id, row.previousSecret),
+            });
+          webhookAudit.acted(work, 'reencrypt_secrets', row);
+        });
+        reencrypted += stale;
+      }
+      return reencrypted;
+    },
+  };
+}
+
+/** Error: `limit_reached`. The caller holds the lock of `lockWebhooks`. */
+async function checkLimit(trx: Knex, tenantId: string): Promise<void> {
+  const count = await Webhook.query(trx)
+    .where({ tenant_id: tenantId })
+    .whereNull('deleted_at')
+    .resultSize();
+  if (count >= MAX_WEBHOOKS)
+    throw new AppError(
+      'limit_reached',
+      `The tenant has ${count} webhooks; the limit is ${MAX_WEBHOOKS}.`,
+    );
+}
+
+const enabledFields = (now: Date) => ({
+  enabled: true,
+  enabledAt: now,
+  disabledAt: null,
+  disabledReason: null,
+  failingSince: null,
+});
+
+const rotatedSecretFields = ({ secret }: Webhook, encrypted: string, now: Date) => ({
+  secret: encrypted,
+  previousSecret: secret,
+  previousSecretUntil: new Date(now.getTime() + ROTATION_OVERLAP_MS),
+});
+
+/** Sorted and without duplicates; `*` includes every type, so it replaces the others. */
+const normalizeEventTypes = (types: readonly string[] | string): string[] =>
+  types.includes(ALL_EVENT_TYPES) ? [ALL_EVENT_TYPES] : [...new Set(types)].sort();
