@@ -1,19 +1,19 @@
 import Koa from 'koa';
 import helmet from 'koa-helmet';
-import type { Deps } from '../composition.ts';
-import type { Answer } from './kit/answer.ts';
-import { mount } from './http/mount.ts';
-import type { Route } from './kit/route.ts';
-import { createIdentify } from './middleware/authenticate.ts';
-import { createPeer } from './middleware/clientAddress.ts';
+import type { Config } from '../platform/config.ts';
+import type { HttpResponse } from './http/response.ts';
+import { mount, type MountDeps } from './http/mount.ts';
+import type { Route } from './http/route.ts';
+import { createAuthenticate } from './middleware/authenticate.ts';
+import { createClientAddress } from './middleware/clientAddress.ts';
 import { requestContext } from './middleware/requestContext.ts';
-import { approvalRoutes } from './routes/approvals.ts';
+import { approvalRoutes } from './approvals/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { backupRoutes } from './backups/routes.ts';
-import { eventRoutes } from './routes/events.ts';
-import { federationRoutes } from './auth/ssoRoutes.ts';
-import { inventoryRoutes } from './routes/inventory.ts';
+import { eventRoutes } from './events/routes.ts';
+import { ssoRoutes } from './auth/ssoRoutes.ts';
+import { inventoryRoutes } from './inventory/routes.ts';
 import { inventoryFileRoutes } from './inventory/fileRoutes.ts';
 import { inventoryPlanRoutes } from './inventory/planRoutes.ts';
 import { jobRoutes } from './jobs/routes.ts';
@@ -21,75 +21,66 @@ import { operationRoutes } from './operations/routes.ts';
 import { providerRoutes } from './auth/providerRoutes.ts';
 import { rbacRoutes } from './access/routes.ts';
 import { referenceRoutes } from './reference/routes.ts';
-import { scheduleRoutes } from './routes/schedules.ts';
+import { scheduleRoutes } from './schedules/routes.ts';
 import { userRoutes } from './auth/userRoutes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
-/** What the routes serve. */
-type RouteDeps = Pick<
-  Deps,
-  | 'jobs'
-  | 'jobTypes'
-  | 'grants'
-  | 'roles'
-  | 'accessReport'
-  | 'users'
-  | 'signIn'
-  | 'sessions'
-  | 'federation'
-  | 'providers'
-  | 'providerTest'
-  | 'auditTrail'
-  | 'events'
-  | 'webhooks'
-  | 'webhookTest'
-  | 'webhookReplays'
-  | 'deliveries'
-  | 'schedules'
-  | 'fires'
-  | 'scheduleLog'
-  | 'scheduleBackfills'
-  | 'inventory'
-  | 'approvals'
-  | 'backups'
-  | 'access'
-  | 'config'
->;
-type AppDeps = RouteDeps &
-  Pick<
-    Deps,
-    | 'config'
-    | 'ids'
-    | 'log'
-    | 'metrics'
-    | 'audit'
-    | 'access'
-    | 'rights'
-    | 'idempotency'
-    | 'readiness'
-  >;
+type DepsOf<Routes extends (...args: never[]) => Route[]> = Parameters<Routes>[0];
 
-/** As it comes, but for what breaks a page that is served without TLS, as on loopback. */
-const HELMET = { contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } };
+/** The services that the routes call, as each group of routes declares them. */
+type RouteDeps = DepsOf<typeof rbacRoutes> &
+  DepsOf<typeof authRoutes> &
+  DepsOf<typeof providerRoutes> &
+  DepsOf<typeof webhookRoutes> &
+  DepsOf<typeof scheduleRoutes> &
+  DepsOf<typeof approvalRoutes> & {
+    jobs: DepsOf<typeof jobRoutes>;
+    jobTypes: Parameters<typeof jobRoutes>[1];
+    users: DepsOf<typeof userRoutes>;
+    sso: DepsOf<typeof ssoRoutes>;
+    auditLog: DepsOf<typeof auditRoutes>;
+    events: DepsOf<typeof eventRoutes>;
+    backups: Omit<DepsOf<typeof backupRoutes>, 'access'>;
+    inventory: Omit<DepsOf<typeof inventoryRoutes>, 'requireIfMatch'> &
+      DepsOf<typeof inventoryPlanRoutes> &
+      Omit<DepsOf<typeof inventoryFileRoutes>, 'jobs'>;
+    access: MountDeps['access'];
+    config: Pick<Config, 'requireIfMatch'>;
+  };
+
+type AppDeps = RouteDeps &
+  DepsOfMiddleware & {
+    config: Pick<Config, 'role' | 'trustedGateways' | 'publicUrl' | 'requireIfMatch'>;
+    idempotency: MountDeps['idempotency'];
+  };
+
+type DepsOfMiddleware = Parameters<typeof requestContext>[0] &
+  Omit<Parameters<typeof operationRoutes>[0], 'allowRemoteMetrics'> &
+  Omit<Parameters<typeof createAuthenticate>[0], 'clientAddress'>;
+
+/** The defaults, except the directive that breaks pages served without TLS, as on loopback. */
+const HELMET_OPTIONS = {
+  contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } },
+};
 
 type AppOptions = {
   version: string;
-  stopping: AbortSignal;
-  /** How often the reader of a stream is looked at again. */
-  watchMs?: number;
-  onAnswer?(route: Route, answer: Answer): void;
+  shutdownSignal: AbortSignal;
+  /** See `MountDeps`. */
+  accessRecheckMs?: number;
+  onResponse?(route: Route, response: HttpResponse): void;
 };
 
-/** Every route of the API. */
+/** Returns every route of the API. */
 export function allRoutes(deps: RouteDeps, version: string): Route[] {
   const routes = [
     ...jobRoutes(deps.jobs, deps.jobTypes),
     ...rbacRoutes(deps),
     ...userRoutes(deps.users),
     ...authRoutes(deps),
-    ...federationRoutes(deps.federation),
+    ...ssoRoutes(deps.sso),
     ...providerRoutes(deps),
-    ...auditRoutes(deps.auditTrail),
+    ...auditRoutes(deps.auditLog),
     ...eventRoutes(deps.events),
     ...webhookRoutes(deps),
     ...scheduleRoutes(deps),
@@ -102,41 +93,41 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
   return [...routes, ...referenceRoutes(routes, version)];
 }
 
-/** The HTTP application of one process. A worker answers only what the machinery asks. */
+/** Creates the HTTP application of a process. A worker serves probes and metrics only. */
 export function createApp(
   deps: AppDeps,
-  { version, stopping, onAnswer, watchMs }: AppOptions,
+  { version, shutdownSignal, onResponse, accessRecheckMs }: AppOptions,
 ): Koa {
   const { config, access, idempotency } = deps;
   const app = new Koa();
   app.use(requestContext(deps));
-  app.use(helmet(HELMET));
-  app.use(operationRoutes({ ...deps, metricsForAll: false }));
-  const peer = createPeer(config);
-  const identify = createIdentify({ ...deps, peer });
+  app.use(helmet(HELMET_OPTIONS));
+  app.use(operationRoutes({ ...deps, allowRemoteMetrics: false }));
+  const clientAddress = createClientAddress(config);
+  const authenticate = createAuthenticate({ ...deps, clientAddress });
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
   for (const middleware of mount(routes, {
     access,
     idempotency,
-    identify,
-    peer,
-    stopping,
-    ...(watchMs && { watchMs }),
-    ...(onAnswer && { onAnswer }),
+    authenticate,
+    clientAddress,
+    shutdownSignal,
+    ...(accessRecheckMs && { accessRecheckMs }),
+    ...(onResponse && { onResponse }),
   })) {
     app.use(middleware);
   }
-  // Errors are answered and logged by requestContext; what is left is a client that went away.
-  app.on('error', (error) => deps.log.debug({ err: error }, 'a connection broke'));
+  // requestContext handles errors; the remaining ones are broken connections.
+  app.on('error', (error) => deps.log.debug({ err: error }, 'connection broken'));
   return app;
 }
 
-/** What the metrics port serves: the same operations, to whoever can reach that port. */
+/** Creates the application of the metrics port: probes and metrics, for every client. */
 export function createOperationsApp(
   deps: Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness'>,
 ): Koa {
   const app = new Koa();
   app.use(requestContext(deps));
-  app.use(operationRoutes({ ...deps, metricsForAll: true }));
+  app.use(operationRoutes({ ...deps, allowRemoteMetrics: true }));
   return app;
 }

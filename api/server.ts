@@ -4,14 +4,14 @@ import type Koa from 'koa';
 
 export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
 
-/** Limits against clients that send slowly or never end. */
+/** Limits for slow and idle clients. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 5_000;
 
-/** Serves `app`. Port 0 takes a free one. Errors: those of listening, such as `EADDRINUSE`. */
-export async function serve(
+/** Serves `app`; port 0 means any free port. Errors: those of listening, such as `EADDRINUSE`. */
+export async function startServer(
   app: Koa,
   { host, port }: { host: string; port: number },
 ): Promise<HttpServer> {
@@ -32,7 +32,9 @@ export async function serve(
   return { port: (server.address() as AddressInfo).port, stop: (graceMs) => stop(server, graceMs) };
 }
 
-/** Takes no new connection, lets requests under way end within the grace, then closes what is left. */
+/**
+ * Accepts no new connection, waits `graceMs` for requests in flight, then closes every connection.
+ */
 async function stop(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();

@@ -1,17 +1,14 @@
-import type { Grants } from '../../services/access/grants.ts';
-import type { SessionTokens, Sessions } from '../../services/auth/sessions.ts';
-import type {
-  AssignmentRecord,
-  MappingRecord,
-  SessionRecord,
-  UserRecord,
-} from './schemas.ts';
+import type { SessionDetails, UserDetails } from '../../domain/auth/users.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { AssignmentRecord, MappingRecord, SessionRecord, UserRecord } from './schemas.ts';
 
-type Grant = Awaited<ReturnType<Grants['read']>>;
-type Session = Awaited<ReturnType<Sessions['current']>>['session'];
-type User = SessionTokens['user'];
+/** A record of the API before its times are converted to text. */
+type WithDates<T, K extends keyof T> = Omit<T, K> & Record<K, Date>;
 
-const grantPart = ({
+type ScopedGrant = WithDates<Omit<AssignmentRecord, 'userId'>, 'createdAt'>;
+type Assignment = ScopedGrant & { userId: string | null };
+type Mapping = ScopedGrant & { providerId: string | null; externalGroup: string | null };
+const grantFields = ({
   id,
   roleId,
   level,
@@ -20,7 +17,7 @@ const grantPart = ({
   deviceId,
   createdBy,
   createdAt,
-}: Grant) => ({
+}: ScopedGrant) => ({
   id,
   roleId,
   level,
@@ -31,18 +28,18 @@ const grantPart = ({
   createdAt: createdAt.toISOString(),
 });
 
-export const assignmentView = (grant: Grant): AssignmentRecord => ({
-  ...grantPart(grant),
-  userId: grant.userId ?? '',
+export const assignmentView = (grant: Assignment): AssignmentRecord => ({
+  ...grantFields(grant),
+  userId: assertDefined(grant.userId, 'assignment.userId'),
 });
 
-export const mappingView = (grant: Grant): MappingRecord => ({
-  ...grantPart(grant),
-  providerId: grant.providerId ?? '',
-  externalGroup: grant.externalGroup ?? '',
+export const mappingView = (grant: Mapping): MappingRecord => ({
+  ...grantFields(grant),
+  providerId: assertDefined(grant.providerId, 'mapping.providerId'),
+  externalGroup: assertDefined(grant.externalGroup, 'mapping.externalGroup'),
 });
 
-export const userView = (user: User): UserRecord => ({
+export const userView = (user: UserDetails): UserRecord => ({
   id: user.id,
   username: user.username,
   displayName: user.displayName,
@@ -58,8 +55,11 @@ export const userView = (user: User): UserRecord => ({
   version: user.version,
 });
 
-/** `currentId` is the session that asks. */
-export const sessionView = (session: Session, currentId: string | undefined): SessionRecord => ({
+/** `currentId` is the id of the session that made the request. */
+export const sessionView = (
+  session: SessionDetails,
+  currentId: string | undefined,
+): SessionRecord => ({
   id: session.id,
   tenantId: session.tenantId,
   current: session.id === currentId,

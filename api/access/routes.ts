@@ -1,12 +1,12 @@
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { PERMISSIONS } from '../../domain/access/permissions.ts';
-import type { AccessReport } from '../../services/accessReport.ts';
+import type { AccessReport } from '../../services/access/report.ts';
 import type { GrantFilter, Grants } from '../../services/access/grants.ts';
 import type { Roles } from '../../services/access/roles.ts';
-import { created, noContent, ok } from '../kit/answer.ts';
-import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { listAnswer, listOf, MAX_LIMIT, pageOf, pageQuery } from '../http/pagination.ts';
-import { route, type Route } from '../kit/route.ts';
+import { created, noContent, ok } from '../http/response.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { listResponse, listSchema, MAX_LIMIT, paginate, pageQuery } from '../http/pagination.ts';
+import { route, type Route } from '../http/route.ts';
 import { assignmentView, mappingView } from './presenter.ts';
 import {
   AssignmentRecord,
@@ -15,26 +15,26 @@ import {
   ProviderId,
   RoleId,
   RoleRecord,
-  target,
+  scopeRequest,
   TenantId,
 } from './schemas.ts';
 import { Id, Name, Nullable } from '../http/schemas.ts';
 
-const area = 'RBAC';
+const tag = 'RBAC';
 const closed = { additionalProperties: false };
 
 const OneAssignment = Type.Object({ id: Id('asg') }, closed);
 const OneMapping = Type.Object({ id: Id('map') }, closed);
 const OneRole = Type.Object({ id: RoleId }, closed);
 
-const placeFilter = {
+const scopeFilter = {
   tenantId: Type.Optional(TenantId()),
   siteId: Type.Optional(Name()),
   deviceId: Type.Optional(Name()),
 };
 
 const AssignmentQuery = Type.Object(
-  { userId: Type.Optional(Id('usr')), roleId: Type.Optional(RoleId), ...placeFilter, ...pageQuery },
+  { userId: Type.Optional(Id('usr')), roleId: Type.Optional(RoleId), ...scopeFilter, ...pageQuery },
   closed,
 );
 const MappingQuery = Type.Object(
@@ -42,22 +42,22 @@ const MappingQuery = Type.Object(
     providerId: Type.Optional(ProviderId),
     externalGroup: Type.Optional(Name()),
     roleId: Type.Optional(RoleId),
-    ...placeFilter,
+    ...scopeFilter,
     ...pageQuery,
   },
   closed,
 );
 
 const AssignmentRequest = Type.Object(
-  { userId: Id('usr'), roleId: RoleId, ...target },
+  { userId: Id('usr'), roleId: RoleId, ...scopeRequest },
   { title: 'AssignmentRequest', ...closed },
 );
 const MappingRequest = Type.Object(
   {
     providerId: ProviderId,
-    externalGroup: Name({ description: 'As the provider names the group, case included.' }),
+    externalGroup: Name({ description: 'Name of the group at the provider, case-sensitive.' }),
     roleId: RoleId,
-    ...target,
+    ...scopeRequest,
   },
   { title: 'ProviderMappingRequest', ...closed },
 );
@@ -72,9 +72,9 @@ const RoleChange = Type.Object(
   { title: 'RoleChange', ...closed },
 );
 
-const Held = Type.Object({
-  everywhere: Type.Boolean(),
-  complete: Type.Boolean({ description: 'false when there are more ids than are named.' }),
+const PermissionScope = Type.Object({
+  everywhere: Type.Boolean({ description: 'Held at the platform.' }),
+  complete: Type.Boolean({ description: 'false if ids were left out.' }),
   tenantIds: Type.Array(Type.String()),
   siteIds: Type.Array(Type.String()),
   deviceIds: Type.Array(Type.String()),
@@ -83,13 +83,14 @@ const byPermission = <S extends Parameters<typeof Type.Record>[1]>(schema: S) =>
   Type.Record(Type.String(), schema);
 const Summary = Type.Object(
   {
-    actorId: Type.String(),
-    tenantId: Type.String(),
-    can: byPermission(Type.Boolean({ description: 'Held at the tenant where the caller stands.' })),
-    permissions: byPermission(Held),
+    actorId: Type.String({ description: 'Id of the caller.' }),
+    tenantId: Type.String({ description: 'Tenant of the caller.' }),
+    can: byPermission(Type.Boolean({ description: "Held at the caller's tenant." })),
+    permissions: byPermission(PermissionScope),
   },
   { title: 'PermissionSummary', ...closed },
 );
+export type PermissionSummary = Static<typeof Summary>;
 
 const Overview = Type.Object(
   {
@@ -100,24 +101,25 @@ const Overview = Type.Object(
     nextCursors: Type.Object(
       { assignments: Nullable(Type.String()), mappings: Nullable(Type.String()) },
       {
-        description: 'Where GET /api/rbac/assignments and /api/rbac/provider-mappings go on.',
+        description: 'Cursors for the next pages of assignments and mappings.',
       },
     ),
   },
   { title: 'RbacOverview', ...closed },
 );
+export type RbacOverview = Static<typeof Overview>;
 
 const ExplainQuery = Type.Object(
-  { userId: Id('usr'), permission: PermissionName, ...placeFilter },
+  { userId: Id('usr'), permission: PermissionName, ...scopeFilter },
   closed,
 );
-const ExplainAnswer = Type.Object(
+const ExplainResponse = Type.Object(
   {
-    allowed: Type.Boolean(),
-    reason: Type.String(),
+    allowed: Type.Boolean({ description: 'Whether the user holds the permission there.' }),
+    reason: Type.String({ description: 'Explanation for people.' }),
     userId: Type.String(),
     permission: PermissionName,
-    place: Type.Object({
+    resourceScope: Type.Object({
       tenantId: Type.String(),
       siteId: Nullable(Type.String()),
       deviceId: Nullable(Type.String()),
@@ -136,40 +138,42 @@ const ExplainAnswer = Type.Object(
   },
   { title: 'Explanation', ...closed },
 );
+export type Explanation = Static<typeof ExplainResponse>;
 
 type Deps = { grants: Grants; roles: Roles; accessReport: AccessReport };
 
-/** Roles, who has them where, and what that means for somebody. */
+/** Routes of role-based access control. */
 export function rbacRoutes({ grants, roles, accessReport }: Deps): Route[] {
   return [
-    ...reports({ grants, roles, accessReport }),
-    ...assignments(grants),
-    ...mappings(grants),
+    ...reportRoutes({ grants, roles, accessReport }),
+    ...assignmentRoutes(grants),
+    ...mappingRoutes(grants),
     ...roleRoutes(roles),
   ];
 }
 
-function reports({ grants, roles, accessReport }: Deps): Route[] {
+function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
   const first = { limit: MAX_LIMIT };
   return [
     route({
       method: 'GET',
       path: '/api/rbac',
-      area,
+      operationId: 'getRbac',
+      tag,
       permission: 'rbac:read',
-      summary: 'Roles and permissions in effect, with the newest assignments and mappings',
-      answers: { 200: Overview },
+      summary: 'Get roles, permissions and the newest assignments and mappings',
+      responses: { 200: Overview },
       handle: async ({ caller }) => {
-        const [allRoles, given, mapped] = await Promise.all([
+        const [allRoles, assigned, mapped] = await Promise.all([
           roles.list(),
-          pageOf(
+          paginate(
             'assignments',
             'asg',
             first,
             (page) => grants.list(caller, 'assignment', {}, page),
             assignmentView,
           ),
-          pageOf(
+          paginate(
             'mappings',
             'map',
             first,
@@ -180,24 +184,28 @@ function reports({ grants, roles, accessReport }: Deps): Route[] {
         return ok({
           roles: allRoles,
           permissions: PERMISSIONS,
-          assignments: given.items,
+          assignments: assigned.items,
           mappings: mapped.items,
-          nextCursors: { assignments: given.nextCursor, mappings: mapped.nextCursor },
+          nextCursors: { assignments: assigned.nextCursor, mappings: mapped.nextCursor },
         });
       },
     }),
     route({
       method: 'GET',
       path: '/api/rbac/summary',
-      area,
-      signedIn: 'everybody may know what they may do',
-      anyPassword: true,
-      summary: "The caller's own permissions and where they hold",
-      answers: { 200: Summary },
+      operationId: 'getPermissionSummary',
+      tag,
+      signedIn: 'it returns the permissions of the caller',
+      allowsOneTimePassword: true,
+      summary: "Get the caller's permissions and where they hold",
+      responses: { 200: Summary },
       handle: ({ caller }) => {
         const permissions = accessReport.summary(caller);
         const can = Object.fromEntries(
-          PERMISSIONS.map((permission) => [permission, accessReport.holdsHere(caller, permission)]),
+          PERMISSIONS.map((permission) => [
+            permission,
+            accessReport.holdsAtTenant(caller, permission),
+          ]),
         );
         return Promise.resolve(
           ok({ actorId: caller.actorId, tenantId: caller.tenantId, can, permissions }),
@@ -207,16 +215,17 @@ function reports({ grants, roles, accessReport }: Deps): Route[] {
     route({
       method: 'GET',
       path: '/api/rbac/explain',
-      area,
+      operationId: 'explainPermission',
+      tag,
       permission: 'rbac:read',
-      summary: 'Whether a user holds a permission somewhere, and by which grants',
+      summary: 'Explain whether and why a user holds a permission',
       query: ExplainQuery,
-      answers: { 200: ExplainAnswer },
+      responses: { 200: ExplainResponse },
       handle: async ({ caller, query: { userId, permission, ...at } }) => {
         const {
           allowed,
           reason,
-          place,
+          resourceScope,
           grants: found,
         } = await accessReport.explain(caller, userId, permission, at);
         return ok({
@@ -224,10 +233,10 @@ function reports({ grants, roles, accessReport }: Deps): Route[] {
           reason,
           userId,
           permission,
-          place: {
-            tenantId: place.tenantId,
-            siteId: place.siteId ?? null,
-            deviceId: place.deviceId ?? null,
+          resourceScope: {
+            tenantId: resourceScope.tenantId,
+            siteId: resourceScope.siteId ?? null,
+            deviceId: resourceScope.deviceId ?? null,
           },
           grants: found,
         });
@@ -236,20 +245,21 @@ function reports({ grants, roles, accessReport }: Deps): Route[] {
   ];
 }
 
-function assignments(grants: Grants): Route[] {
-  const made = (grant: Parameters<typeof assignmentView>[0]) =>
+function assignmentRoutes(grants: Grants): Route[] {
+  const createdResponse = (grant: Parameters<typeof assignmentView>[0]) =>
     created(`/api/rbac/assignments/${grant.id}`, assignmentView(grant));
   return [
     route({
       method: 'GET',
       path: '/api/rbac/assignments',
-      area,
+      operationId: 'listAssignments',
+      tag,
       permission: 'rbac:read',
-      summary: 'List assignments, newest first',
+      summary: 'List role assignments, newest first',
       query: AssignmentQuery,
-      answers: { 200: listOf(AssignmentRecord, 'AssignmentList') },
+      responses: { 200: listSchema(AssignmentRecord, 'AssignmentList') },
       handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listAnswer(
+        listResponse(
           'assignments',
           'asg',
           { limit, cursor },
@@ -260,34 +270,40 @@ function assignments(grants: Grants): Route[] {
     route({
       method: 'POST',
       path: '/api/rbac/assignments',
-      area,
+      operationId: 'createAssignment',
+      tag,
       permission: 'rbac:write',
-      summary: 'Give a user a role',
+      summary: 'Assign a role to a user',
+      description: 'The caller must hold every permission of the role at the same scope.',
       body: AssignmentRequest,
-      answers: { 201: AssignmentRecord },
-      recover: async (caller, id) => made(await grants.read(caller, 'assignment', id)),
+      example: { userId: 'usr_01k8qzj3m5x7c9v1b3n5m7q9w1', roleId: 'operator', tenantId: 'red' },
+      responses: { 201: AssignmentRecord },
+      replayResponse: async (caller, id) =>
+        createdResponse(await grants.read(caller, 'assignment', id)),
       handle: async ({ caller, body: { userId, roleId, ...at } }) =>
-        made(await grants.create(caller, { userId }, roleId, at)),
+        createdResponse(await grants.create(caller, { userId }, roleId, at)),
     }),
     route({
       method: 'GET',
       path: '/api/rbac/assignments/{id}',
-      area,
+      operationId: 'getAssignment',
+      tag,
       permission: 'rbac:read',
-      summary: 'Read an assignment',
+      summary: 'Get a role assignment',
       params: OneAssignment,
-      answers: { 200: AssignmentRecord },
+      responses: { 200: AssignmentRecord },
       handle: async ({ caller, params }) =>
         ok(assignmentView(await grants.read(caller, 'assignment', params.id))),
     }),
     route({
       method: 'DELETE',
       path: '/api/rbac/assignments/{id}',
-      area,
+      operationId: 'deleteAssignment',
+      tag,
       permission: 'rbac:write',
-      summary: 'Take a role from a user',
+      summary: 'Delete a role assignment',
       params: OneAssignment,
-      answers: { 204: null },
+      responses: { 204: null },
       handle: async ({ caller, params }) => {
         await grants.remove(caller, 'assignment', params.id);
         return noContent();
@@ -296,20 +312,21 @@ function assignments(grants: Grants): Route[] {
   ];
 }
 
-function mappings(grants: Grants): Route[] {
-  const made = (grant: Parameters<typeof mappingView>[0]) =>
+function mappingRoutes(grants: Grants): Route[] {
+  const createdResponse = (grant: Parameters<typeof mappingView>[0]) =>
     created(`/api/rbac/provider-mappings/${grant.id}`, mappingView(grant));
   return [
     route({
       method: 'GET',
       path: '/api/rbac/provider-mappings',
-      area,
+      operationId: 'listProviderMappings',
+      tag,
       permission: 'rbac:read',
-      summary: 'List mappings, newest first',
+      summary: 'List provider mappings, newest first',
       query: MappingQuery,
-      answers: { 200: listOf(MappingRecord, 'ProviderMappingList') },
+      responses: { 200: listSchema(MappingRecord, 'ProviderMappingList') },
       handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listAnswer(
+        listResponse(
           'mappings',
           'map',
           { limit, cursor },
@@ -320,34 +337,45 @@ function mappings(grants: Grants): Route[] {
     route({
       method: 'POST',
       path: '/api/rbac/provider-mappings',
-      area,
+      operationId: 'createProviderMapping',
+      tag,
       permission: 'rbac:write',
-      summary: 'Give a role to a group at a provider',
+      summary: 'Map a group of an identity provider to a role',
+      description: 'The caller must hold every permission of the role at the same scope.',
       body: MappingRequest,
-      answers: { 201: MappingRecord },
-      recover: async (caller, id) => made(await grants.read(caller, 'mapping', id)),
+      example: {
+        providerId: 'idp_01k8qzj3m5x7c9v1b3n5m7q9w1',
+        externalGroup: 'net-admins',
+        roleId: 'operator',
+        tenantId: 'red',
+      },
+      responses: { 201: MappingRecord },
+      replayResponse: async (caller, id) =>
+        createdResponse(await grants.read(caller, 'mapping', id)),
       handle: async ({ caller, body: { providerId, externalGroup, roleId, ...at } }) =>
-        made(await grants.create(caller, { providerId, externalGroup }, roleId, at)),
+        createdResponse(await grants.create(caller, { providerId, externalGroup }, roleId, at)),
     }),
     route({
       method: 'GET',
       path: '/api/rbac/provider-mappings/{id}',
-      area,
+      operationId: 'getProviderMapping',
+      tag,
       permission: 'rbac:read',
-      summary: 'Read a mapping',
+      summary: 'Get a provider mapping',
       params: OneMapping,
-      answers: { 200: MappingRecord },
+      responses: { 200: MappingRecord },
       handle: async ({ caller, params }) =>
         ok(mappingView(await grants.read(caller, 'mapping', params.id))),
     }),
     route({
       method: 'DELETE',
       path: '/api/rbac/provider-mappings/{id}',
-      area,
+      operationId: 'deleteProviderMapping',
+      tag,
       permission: 'rbac:write',
-      summary: 'Take a role from a group',
+      summary: 'Delete a provider mapping',
       params: OneMapping,
-      answers: { 204: null },
+      responses: { 204: null },
       handle: async ({ caller, params }) => {
         await grants.remove(caller, 'mapping', params.id);
         return noContent();
@@ -357,67 +385,76 @@ function mappings(grants: Grants): Route[] {
 }
 
 function roleRoutes(roles: Roles): Route[] {
-  const tagged = (role: { version: number | null }) =>
+  const etagHeader = (role: { version: number | null }) =>
     role.version === null ? {} : { etag: etagOf(role.version) };
-  const made = (role: Awaited<ReturnType<Roles['create']>>) =>
-    created(`/api/rbac/roles/${role.id}`, role, tagged(role));
+  const createdResponse = (role: Awaited<ReturnType<Roles['create']>>) =>
+    created(`/api/rbac/roles/${role.id}`, role, etagHeader(role));
   return [
     route({
       method: 'GET',
       path: '/api/rbac/roles',
-      area,
+      operationId: 'listRoles',
+      tag,
       permission: 'rbac:read',
-      summary: 'List all roles, built-in ones first',
-      answers: { 200: listOf(RoleRecord, 'RoleList') },
+      summary: 'List roles, built-in roles first',
+      responses: { 200: listSchema(RoleRecord, 'RoleList') },
       handle: async () => ok({ items: await roles.list(), nextCursor: null }),
     }),
     route({
       method: 'POST',
       path: '/api/rbac/roles',
-      area,
+      operationId: 'createRole',
+      tag,
       permission: 'rbac:write',
-      summary: 'Make a custom role',
+      summary: 'Create a custom role',
+      description: 'The caller must hold its permissions at the platform.',
       body: RoleRequest,
-      answers: { 201: RoleRecord },
-      recover: async (_caller, id) => made(await roles.read(id)),
-      handle: async ({ caller, body }) => made(await roles.create(caller, body)),
+      example: { id: 'job-runner', name: 'Job runner', permissions: ['job:read', 'job:write'] },
+      responses: { 201: RoleRecord },
+      replayResponse: async (_caller, id) => createdResponse(await roles.read(id)),
+      handle: async ({ caller, body }) => createdResponse(await roles.create(caller, body)),
     }),
     route({
       method: 'GET',
       path: '/api/rbac/roles/{id}',
-      area,
+      operationId: 'getRole',
+      tag,
       permission: 'rbac:read',
-      summary: 'Read a role',
+      summary: 'Get a role',
       params: OneRole,
-      answers: { 200: RoleRecord },
+      responses: { 200: RoleRecord },
       handle: async ({ params }) => {
         const role = await roles.read(params.id);
-        return ok(role, tagged(role));
+        return ok(role, etagHeader(role));
       },
     }),
     route({
       method: 'PUT',
       path: '/api/rbac/roles/{id}',
-      area,
+      operationId: 'updateRole',
+      tag,
       permission: 'rbac:write',
-      summary: 'Change a custom role, for everybody who has it',
+      summary: 'Change a custom role',
+      description: 'Takes effect immediately for everyone who has the role.',
       params: OneRole,
       body: RoleChange,
-      answers: { 200: RoleRecord },
+      example: { permissions: ['job:read'] },
+      responses: { 200: RoleRecord },
       headers: ['If-Match'],
       handle: async ({ caller, params, body, ifMatch }) => {
         const role = await roles.update(caller, params.id, body, expectedVersion(ifMatch));
-        return ok(role, tagged(role));
+        return ok(role, etagHeader(role));
       },
     }),
     route({
       method: 'DELETE',
       path: '/api/rbac/roles/{id}',
-      area,
+      operationId: 'deleteRole',
+      tag,
       permission: 'rbac:write',
-      summary: 'Delete a custom role that nobody has',
+      summary: 'Delete a custom role without grants',
       params: OneRole,
-      answers: { 204: null },
+      responses: { 204: null },
       headers: ['If-Match'],
       handle: async ({ caller, params, ifMatch }) => {
         await roles.remove(caller, params.id, expectedVersion(ifMatch));

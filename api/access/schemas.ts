@@ -3,39 +3,41 @@ import { PERMISSIONS } from '../../domain/access/permissions.ts';
 import { LEVELS } from '../../domain/access/scope.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
+/** A permission by its name. */
 export const PermissionName = Type.Enum([...PERMISSIONS]);
 
-/** The id of a tenant: short and readable. */
+/** Id of a tenant: short and readable. */
 export const TenantId = (description?: string) =>
   Type.String({
     pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$',
     ...(description !== undefined && { description }),
   });
 
-/** The id of a role: built-in, chosen when it was made, or `rol_…`. */
+/** Id of a role: built-in, chosen at creation, or generated (`rol_…`). */
 export const RoleId = Type.String({ pattern: '^[a-z][a-z0-9_-]{1,62}$', examples: ['operator'] });
 
+/** Id of an identity provider. */
 export const ProviderId = Type.String({ pattern: '^(local|idp_[0-9a-z]{26})$' });
 
 export const RoleRecord = Type.Object(
   {
     id: Type.String(),
-    name: Type.String(),
-    builtIn: Type.Boolean(),
+    name: Type.String({ description: 'Name for display.' }),
+    builtIn: Type.Boolean({ description: 'Built-in roles cannot be changed or deleted.' }),
     permissions: Type.Array(PermissionName),
     version: Nullable(
-      Type.Integer({ description: 'null for a built-in role, which never changes.' }),
+      Type.Integer({ description: 'Number of changes plus one; null for a built-in role.' }),
     ),
   },
   { title: 'Role', additionalProperties: false },
 );
 export type RoleRecord = Static<typeof RoleRecord>;
 
-const place = {
-  level: Type.Enum([...LEVELS], { description: 'How far it reaches.' }),
-  tenantId: Type.String(),
-  siteId: Nullable(Type.String()),
-  deviceId: Nullable(Type.String()),
+const scopeFields = {
+  level: Type.Enum([...LEVELS], { description: 'Level of the scope that the grant covers.' }),
+  tenantId: Type.String({ description: 'Tenant of the scope; `platform` covers everything.' }),
+  siteId: Nullable(Type.String({ description: 'Site of the scope.' })),
+  deviceId: Nullable(Type.String({ description: 'Device of the scope.' })),
 };
 
 export const AssignmentRecord = Type.Object(
@@ -43,8 +45,8 @@ export const AssignmentRecord = Type.Object(
     id: Id('asg'),
     userId: Id('usr'),
     roleId: Type.String(),
-    ...place,
-    createdBy: Type.String(),
+    ...scopeFields,
+    createdBy: Type.String({ description: 'Id of the actor.' }),
     createdAt: Timestamp,
   },
   { title: 'Assignment', additionalProperties: false },
@@ -55,34 +57,36 @@ export const MappingRecord = Type.Object(
   {
     id: Id('map'),
     providerId: ProviderId,
-    externalGroup: Type.String(),
+    externalGroup: Type.String({ description: 'Name of the group at the provider.' }),
     roleId: Type.String(),
-    ...place,
-    createdBy: Type.String(),
+    ...scopeFields,
+    createdBy: Type.String({ description: 'Id of the actor.' }),
     createdAt: Timestamp,
   },
   { title: 'ProviderMapping', additionalProperties: false },
 );
 export type MappingRecord = Static<typeof MappingRecord>;
 
-/** Where a role is given; the narrowest counts, none is the platform. */
-export const target = {
-  tenantId: Type.Optional(TenantId('A tenant; `platform`, like none at all, reaches everything.')),
-  siteId: Type.Optional(Name({ description: 'A site: narrower than its tenant.' })),
-  deviceId: Type.Optional(Name({ description: 'A device: narrower than its site.' })),
+/** A resource scope in a request. The narrowest id counts; without one it is the platform. */
+export const scopeRequest = {
+  tenantId: Type.Optional(TenantId('Tenant; `platform`, the default, covers everything.')),
+  siteId: Type.Optional(Name({ description: 'Site; covers less than its tenant.' })),
+  deviceId: Type.Optional(Name({ description: 'Device; covers less than its site.' })),
 };
 
 export const UserRecord = Type.Object(
   {
     id: Id('usr'),
-    username: Type.String(),
-    displayName: Type.String(),
-    email: Nullable(Type.String()),
-    providerId: Type.String(),
-    tenantId: Type.String(),
-    enabled: Type.Boolean(),
-    mustChangePassword: Type.Boolean(),
-    groups: Type.Array(Type.String(), { description: 'At the provider, as of the last login.' }),
+    username: Type.String({ description: 'Name to sign in with.' }),
+    displayName: Type.String({ description: 'Name for display.' }),
+    email: Nullable(Type.String({ description: 'E-mail address.' })),
+    providerId: Type.String({ description: '`local`, or the id of the identity provider.' }),
+    tenantId: Type.String({ description: 'Tenant that the user belongs to.' }),
+    enabled: Type.Boolean({ description: 'Disabled users cannot sign in.' }),
+    mustChangePassword: Type.Boolean({ description: 'The password can be used for one login.' }),
+    groups: Type.Array(Type.String(), {
+      description: 'Groups at the identity provider, as of the last login.',
+    }),
     lastLoginAt: Nullable(Timestamp),
     createdAt: Timestamp,
     updatedAt: Timestamp,
@@ -96,23 +100,30 @@ export const UserWithPassword = Type.Object(
   {
     ...UserRecord.properties,
     oneTimePassword: Nullable(
-      Type.String({ description: 'For the first login; shown this once.' }),
+      Type.String({ description: 'Generated one-time password; returned only in this response.' }),
     ),
   },
   { title: 'UserWithPassword', additionalProperties: false },
 );
+export type UserWithPassword = Static<typeof UserWithPassword>;
 
 export const SessionRecord = Type.Object(
   {
     id: Id('ses'),
-    tenantId: Type.String({ description: 'Where new records of this session stand.' }),
-    current: Type.Boolean(),
-    address: Nullable(Type.String()),
-    userAgent: Nullable(Type.String()),
+    tenantId: Type.String({ description: 'Tenant that new records of this session belong to.' }),
+    current: Type.Boolean({ description: 'Whether the request was made with this session.' }),
+    address: Nullable(Type.String({ description: 'Client address at the login.' })),
+    userAgent: Nullable(Type.String({ description: 'User-Agent header at the login.' })),
     createdAt: Timestamp,
-    refreshedAt: Timestamp,
-    idleExpiresAt: Timestamp,
-    absoluteExpiresAt: Timestamp,
+    refreshedAt: Type.String({ format: 'date-time', description: 'Time of the last refresh.' }),
+    idleExpiresAt: Type.String({
+      format: 'date-time',
+      description: 'When the session ends without a refresh.',
+    }),
+    absoluteExpiresAt: Type.String({
+      format: 'date-time',
+      description: 'When the session ends at the latest.',
+    }),
   },
   { title: 'Session', additionalProperties: false },
 );
@@ -122,18 +133,22 @@ export const CurrentSession = Type.Object(
   {
     ...SessionRecord.properties,
     user: UserRecord,
-    permissions: Type.Array(PermissionName, { description: 'Held at least somewhere.' }),
+    permissions: Type.Array(PermissionName, {
+      description: 'Permissions held in at least one scope.',
+    }),
   },
   { title: 'CurrentSession', additionalProperties: false },
 );
+export type CurrentSession = Static<typeof CurrentSession>;
 
-export const TokenAnswer = Type.Object(
+export const TokenResponse = Type.Object(
   {
-    accessToken: Type.String(),
-    refreshToken: Nullable(Type.String({ description: 'null when it went into a cookie.' })),
+    accessToken: Type.String({ description: 'For `Authorization: Bearer`.' }),
+    refreshToken: Nullable(Type.String({ description: 'null if it was set as a cookie.' })),
     tokenType: Type.Literal('Bearer'),
     expiresIn: Type.Integer({ description: 'Seconds until the access token expires.' }),
     user: UserRecord,
   },
   { title: 'Tokens', additionalProperties: false },
 );
+export type TokenResponse = Static<typeof TokenResponse>;

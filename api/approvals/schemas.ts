@@ -9,10 +9,15 @@ import {
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
-import { FieldChangeView, PlanConflictView, PlanErrorView, PlanWarningView } from '../inventory/schemas.ts';
+import {
+  FieldChangeView,
+  PlanConflictView,
+  PlanErrorView,
+  PlanWarningView,
+} from '../inventory/schemas.ts';
 
-const closed = { additionalProperties: false };
-const anything = { additionalProperties: true };
+const closedObject = { additionalProperties: false };
+const openObject = { additionalProperties: true };
 const Text = (maxLength: number) =>
   Type.String({
     minLength: 1,
@@ -21,7 +26,7 @@ const Text = (maxLength: number) =>
       '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f\\ud800-\\udfff]*$',
   });
 const Comment = Text(2_000);
-const Failure = Type.Object({ code: Type.String(), message: Type.String() }, closed);
+const ErrorView = Type.Object({ code: Type.String(), message: Type.String() }, closedObject);
 
 const summary = {
   id: Id('apr'),
@@ -33,46 +38,57 @@ const summary = {
   status: Type.Enum([...APPROVAL_STATUSES]),
   execution: Type.Enum([...EXECUTIONS], {
     description:
-      'What became of its job. none: there is none, or nothing was approved. stale: it would not have done what was approved, and was not done.',
+      'Execution of the bound job. none: no job is bound, or the request is not approved. stale: the job did not run, because it would no longer have done what was approved.',
   }),
-  createdBy: Type.String(),
-  assignedUserIds: Type.Array(Type.String()),
-  assignedRoleIds: Type.Array(Type.String()),
-  requiredApprovals: Type.Integer(),
-  approvals: Type.Integer({ description: 'How many have approved.' }),
-  jobType: Nullable(Type.String({ description: 'The job that runs when it is approved.' })),
+  createdBy: Type.String({ description: 'The actor id of the requester.' }),
+  assignedUserIds: Type.Array(Type.String(), { description: 'Users who may decide.' }),
+  assignedRoleIds: Type.Array(Type.String(), { description: 'Roles whose holders may decide.' }),
+  requiredApprovals: Type.Integer({ description: 'The number of approvals that are needed.' }),
+  approvals: Type.Integer({ description: 'The number of approvals so far.' }),
+  jobType: Nullable(
+    Type.String({
+      description: 'The type of the bound job; null if the request asks for a decision only.',
+    }),
+  ),
   jobId: Nullable(Id('job')),
   contentHash: Type.String({
-    description: 'The hash of what is asked for; a decision may name it.',
+    description: 'The hash of the content of the request. A decision may name it.',
   }),
   expiresAt: Timestamp,
   executeAt: Nullable(Timestamp),
-  closedBy: Nullable(Type.String({ description: 'Who decided, or cancelled.' })),
+  closedBy: Nullable(
+    Type.String({
+      description: 'The actor who made the deciding decision or cancelled; `system` for an expiry.',
+    }),
+  ),
   closedAt: Nullable(Timestamp),
   executedAt: Nullable(Timestamp),
-  error: Nullable(Failure),
-  workflowId: Type.String({ description: 'The workflow in Temporal.' }),
-  mayDecide: Type.Boolean({ description: 'Whether you may approve or reject it.' }),
+  error: Nullable(ErrorView),
+  workflowId: Type.String({ description: 'The id of the Temporal workflow.' }),
+  mayDecide: Type.Boolean({ description: 'Whether you may approve or reject the request.' }),
   createdAt: Timestamp,
   updatedAt: Timestamp,
   version: Type.Integer(),
 };
-export const ApprovalSummary = Type.Object(summary, { title: 'ApprovalSummary', ...closed });
+export const ApprovalSummary = Type.Object(summary, { title: 'ApprovalSummary', ...closedObject });
 export type ApprovalSummary = Static<typeof ApprovalSummary>;
 
 const Effect = Type.Object(
   {
     action: Type.Enum([...OPERATIONS]),
     resource: Type.String(),
-    id: Type.String({ description: 'new: and a number for a record that is not there yet.' }),
+    id: Type.String({ description: 'For a record that does not exist yet: `new:` and a number.' }),
     label: Type.String(),
     reason: Type.Enum([...EFFECT_REASONS]),
     version: Nullable(
-      Type.Integer({ description: 'Of the record as it was when the request was made.' }),
+      Type.Integer({
+        description:
+          'The version of the record when the request was created; null for a new record.',
+      }),
     ),
     changes: Type.Array(FieldChangeView),
   },
-  closed,
+  closedObject,
 );
 export type EffectView = Static<typeof Effect>;
 
@@ -81,101 +97,112 @@ const Difference = Type.Object(
     errors: Type.Array(PlanErrorView),
     conflicts: Type.Array(PlanConflictView),
     effects: Type.Array(
-      Type.Object({ approved: Nullable(Effect), now: Nullable(Effect) }, closed),
-      { description: 'What was asked for and what would happen now, where they differ.' },
+      Type.Object({ approved: Nullable(Effect), now: Nullable(Effect) }, closedObject),
+      { description: 'The effects that differ: as approved, and as they would be now.' },
     ),
   },
-  closed,
+  closedObject,
 );
 export type DifferenceView = Static<typeof Difference>;
 
-const User = Type.Object(
+const RequesterView = Type.Object(
   { id: Type.String(), username: Nullable(Type.String()), displayName: Nullable(Type.String()) },
-  closed,
+  closedObject,
 );
-const nothing = Nullable(Type.String());
+const NullableText = Nullable(Type.String());
 
 const Reason = Nullable(
   Type.String({
     description:
-      'Why not: self_approval, permission_denied, not_assigned, disabled, already_decided, or the status of a request that is closed.',
+      'Why not: self_approval, permission_denied, not_assigned, disabled, already_decided, or the status of a closed request.',
   }),
 );
 
 export const ApprovalRecord = Type.Object(
   {
     ...summary,
-    payload: Type.Object({}, anything),
-    jobPayload: Nullable(Type.Object({}, { ...anything, description: 'Secrets masked.' })),
+    payload: Type.Object({}, openObject),
+    jobPayload: Nullable(
+      Type.Object(
+        {},
+        { ...openObject, description: 'The payload of the bound job. Secrets are masked.' },
+      ),
+    ),
     validationRequest: Nullable(
       Type.Object(
         {
           mutations: Type.Array(
             Type.Object(
               { resource: Type.String(), operation: Type.String(), record: Type.Unknown() },
-              closed,
+              closedObject,
             ),
           ),
         },
         {
-          ...closed,
+          ...closedObject,
           description:
-            'The change as it was asked for; null where you may neither decide nor read the inventory.',
+            'The requested change; null if you may neither decide nor read the inventory at the scope of the request.',
         },
       ),
     ),
     effects: Type.Array(Effect, {
-      description: 'Every record that changes, old and new, as planned when the request was made.',
+      description:
+        'Every record that would change, with old and new values, as planned when the request was created.',
     }),
     warnings: Type.Array(PlanWarningView, {
-      description: 'What the plan advised when the request was made.',
+      description: 'Warnings of the plan when the request was created.',
     }),
     labels: Type.Record(Type.String(), Type.String(), {
       description:
-        'What the records are called that effects refer to, by their ids, where you may read them.',
+        'Labels of the records that effects refer to, by id, as far as you may read them.',
     }),
     people: Type.Record(
       Type.String(),
-      Type.Object({ username: Type.String(), displayName: Type.String() }, closed),
-      { description: 'Everybody who has a part in it and has an account, by id.' },
+      Type.Object({ username: Type.String(), displayName: Type.String() }, closedObject),
+      { description: 'The users involved who have an account, by id.' },
     ),
     hiddenEffects: Type.Integer({
-      description: 'Records that change where you may not read them.',
+      description: 'The number of changing records that you may not read.',
     }),
-    ifApproved: Type.String({ description: 'What happens next, in words.' }),
-    changedSince: Nullable(
+    ifApproved: Type.String({ description: 'What happens next, in sentences.' }),
+    blocker: Nullable(
       Type.Object(
         { code: Type.String(), message: Type.String(), difference: Nullable(Difference) },
         {
-          ...closed,
+          ...closedObject,
           description:
-            'Why it would not be carried out as the world is now; null when it would, when that is over, and in answers to anything but GET.',
+            'Why the request could not be executed now. Null if nothing blocks it, if it is finished, and in responses to other methods than GET.',
         },
       ),
     ),
     difference: Nullable(Difference),
-    closeComment: nothing,
-    requester: User,
+    closeComment: NullableText,
+    requester: RequesterView,
     deciders: Type.Object(
       {
         users: Type.Array(
-          Type.Object({ ...User.properties, mayDecide: Type.Boolean(), reason: Reason }, closed),
+          Type.Object(
+            { ...RequesterView.properties, mayDecide: Type.Boolean(), reason: Reason },
+            closedObject,
+          ),
         ),
         roles: Type.Array(
           Type.Object(
             {
               id: Type.String(),
               name: Type.String(),
-              mayApprove: Type.Boolean({ description: 'The role gives workflow:approve itself.' }),
+              mayApprove: Type.Boolean({
+                description: 'Whether the role itself grants workflow:approve.',
+              }),
             },
-            closed,
+            closedObject,
           ),
         ),
       },
       {
-        ...closed,
+        ...closedObject,
         description:
-          'Who may decide. Whoever holds a role needs workflow:approve here, by it or by another one.',
+          'Who may decide. A holder of an assigned role also needs workflow:approve at the scope of the request, from that role or another.',
       },
     ),
     decisions: Type.Array(
@@ -183,11 +210,11 @@ export const ApprovalRecord = Type.Object(
         {
           actorId: Type.String(),
           outcome: Type.Enum([...DECISIONS]),
-          comment: nothing,
+          comment: NullableText,
           contentHash: Type.String(),
           decidedAt: Timestamp,
         },
-        closed,
+        closedObject,
       ),
     ),
     comments: Type.Array(
@@ -198,32 +225,33 @@ export const ApprovalRecord = Type.Object(
           text: Type.String(),
           createdAt: Timestamp,
         },
-        closed,
+        closedObject,
       ),
     ),
     you: Type.Object(
       { mayDecide: Type.Boolean(), reason: Reason, mayCancel: Type.Boolean() },
-      closed,
+      closedObject,
     ),
   },
-  { title: 'ApprovalRequest', ...closed },
+  { title: 'ApprovalRequest', ...closedObject },
 );
 export type ApprovalRecord = Static<typeof ApprovalRecord>;
 
 export const ApprovalList = Type.Object(
   {
     items: Type.Array(ApprovalSummary),
-    nextCursor: Nullable(Type.String({ description: 'null on the last page.' })),
+    nextCursor: Nullable(Type.String({ description: 'Null on the last page.' })),
     counts: Type.Object(
       Object.fromEntries(APPROVAL_STATUSES.map((status) => [status, Type.Integer()])),
       {
-        ...closed,
-        description: 'How many there are of each status, with all filters but that of the status.',
+        ...closedObject,
+        description: 'The number of requests per status. All filters apply, except `status`.',
       },
     ),
   },
-  { title: 'ApprovalList', ...closed },
+  { title: 'ApprovalList', ...closedObject },
 );
+export type ApprovalList = Static<typeof ApprovalList>;
 
 const Assignees = (description: string) =>
   Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
@@ -235,46 +263,48 @@ const Assignees = (description: string) =>
 export const ApprovalBody = Type.Object(
   {
     type: Name({
-      description: 'What kind of request it is; yours to choose.',
+      description: 'The kind of request, in your own words.',
       examples: ['change'],
     }),
-    title: Name({ description: 'Shown to whoever may see the request, and in events.' }),
+    title: Name({ description: 'Shown to every reader of the request, and in events.' }),
     payload: Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Anything that belongs to the request; shown to whoever may see it.',
+      description: 'Any data that belongs to the request; shown to every reader of the request.',
     }),
     assignedUserIds: Assignees('Users who may decide.'),
     assignedRoleIds: Assignees('Roles whose holders may decide.'),
-    tenantId: Type.Optional(Name({ description: 'Where it stands; yours unless given.' })),
+    tenantId: Type.Optional(
+      Name({ description: 'The tenant that the request belongs to. Default: your tenant.' }),
+    ),
     siteId: Type.Optional(
       Name({
-        description: 'It stands at this site: whoever may decide there, may decide about it.',
+        description: 'The site that the request belongs to. Approvers need workflow:approve there.',
       }),
     ),
-    deviceId: Type.Optional(Name({ description: 'It stands at this device.' })),
+    deviceId: Type.Optional(Name({ description: 'The device that the request belongs to.' })),
     jobType: Type.Optional(
       Name({
         description:
-          'The job that runs when it is approved; for a change inventory.apply unless given.',
+          'The type of the job that runs after the approval. Default with a validationRequest: inventory.apply.',
       }),
     ),
     jobPayload: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
-        description: 'Checked against the schema of the job type.',
+        description: 'The payload of the job, validated against the schema of its type.',
       }),
     ),
     validationRequest: Type.Optional(
       Type.Object(
         {
-          resource: Type.Optional(Type.Unknown({ description: 'As there.' })),
-          operation: Type.Optional(Type.Unknown({ description: 'As there.' })),
-          record: Type.Optional(Type.Unknown({ description: 'As there.' })),
+          resource: Type.Optional(Type.Unknown({ description: 'The resource, such as prefixes.' })),
+          operation: Type.Optional(Type.Unknown({ description: 'create, update or delete.' })),
+          record: Type.Optional(Type.Unknown({ description: 'The candidate record.' })),
           mutations: Type.Optional(
-            Type.Unknown({ description: 'Several, instead of the three; planned in order.' }),
+            Type.Unknown({ description: 'Several mutations instead of one; planned in order.' }),
           ),
         },
         {
-          ...closed,
-          description: 'A change of the inventory, as for POST /api/validation/inventory.',
+          ...closedObject,
+          description: 'A change of the inventory, as in POST /api/validation/inventory.',
         },
       ),
     ),
@@ -282,24 +312,25 @@ export const ApprovalBody = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: MAX_REQUIRED_APPROVALS,
-        description: 'How many must approve; 1 unless given.',
+        description: 'The number of approvals that are needed. Default: 1.',
       }),
     ),
     expiresAt: Type.Optional(
       Type.String({
         ...Timestamp,
         description:
-          'Nobody decides after it, within a year; 14 days unless given, or executeAt where that is earlier.',
+          'The time after which the request cannot be decided; at most a year ahead. Default: in 14 days, or executeAt if that is earlier.',
       }),
     ),
     executeAt: Type.Optional(
       Type.String({
         ...Timestamp,
-        description: 'Not before this is it carried out, within a year; part of what is approved.',
+        description:
+          'The time before which the job does not start; at most a year ahead. Part of what is approved.',
       }),
     ),
   },
-  { title: 'ApprovalRequestBody', ...closed },
+  { title: 'ApprovalRequestBody', ...closedObject },
 );
 export type ApprovalBody = Static<typeof ApprovalBody>;
 
@@ -310,14 +341,15 @@ export const DecisionBody = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 128,
-        description: 'That of the request that you looked at; another one is refused.',
+        description:
+          'The contentHash that you have read. The decision is refused if the request has another one.',
       }),
     ),
   },
-  closed,
+  closedObject,
 );
-export const CancelBody = Type.Object({ comment: Type.Optional(Comment) }, closed);
-export const CommentBody = Type.Object({ text: Comment }, closed);
+export const CancelBody = Type.Object({ comment: Type.Optional(Comment) }, closedObject);
+export const CommentBody = Type.Object({ text: Comment }, closedObject);
 
 export const ApprovalQuery = Type.Object(
   {
@@ -328,11 +360,10 @@ export const ApprovalQuery = Type.Object(
     tenantId: Type.Optional(Name()),
     assignedToMe: Type.Optional(
       Type.Boolean({
-        description:
-          'Those that you may decide about, but for those that wait and that you have decided.',
+        description: 'Only requests assigned to you, without pending ones that you have decided.',
       }),
     ),
     requestedByMe: Type.Optional(Type.Boolean()),
   },
-  closed,
+  closedObject,
 );

@@ -1,49 +1,57 @@
 import { Readable } from 'node:stream';
 import { Type, type Static } from 'typebox';
-import type { AuditFilter, AuditTrail } from '../../services/audit/auditLog.ts';
-import { ok, streamed } from '../kit/answer.ts';
-import { listAnswer, listOf, pageQuery } from '../http/pagination.ts';
-import { dateOf } from '../kit/queryTime.ts';
-import { route, type Route } from '../kit/route.ts';
+import type { AuditEntryDetails } from '../../domain/audit/auditEntry.ts';
+import type { AuditFilter, AuditLog } from '../../services/audit/auditLog.ts';
+import { ok, streamResponse } from '../http/response.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { parseTime } from '../http/queryTime.ts';
+import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
-const area = 'Audit';
+const tag = 'Audit';
 const closed = { additionalProperties: false };
 const OUTCOMES = ['done', 'denied', 'failed'] as const;
 
-const anything = Nullable(Type.Object({}, { additionalProperties: true }));
+const AnyObject = Nullable(Type.Object({}, { additionalProperties: true }));
 
-const EntryRecord = Type.Object(
+const AuditEntryRecord = Type.Object(
   {
     id: Id('aud'),
     at: Timestamp,
     tenantId: Type.String(),
     actorId: Type.String(),
-    via: Type.String({ description: 'gateway, session, anonymous or system.' }),
-    action: Type.String(),
+    via: Type.String({
+      description: 'How the actor was authenticated: gateway, session, anonymous or system.',
+    }),
+    action: Type.String({ description: 'Such as `job.create` or `access.denied`.' }),
     outcome: Type.Enum([...OUTCOMES]),
-    subject: Type.Object({ type: Type.String(), id: Type.String() }),
-    before: anything,
-    after: anything,
+    subject: Type.Object(
+      { type: Type.String(), id: Type.String() },
+      { description: 'Record concerned, or the request.' },
+    ),
+    before: AnyObject,
+    after: AnyObject,
     requestId: Type.String(),
     address: Nullable(Type.String()),
     seal: Nullable(
       Type.Object(
         {
           position: Type.Integer(),
-          hash: Type.String({ description: 'SHA-256, in hexadecimal.' }),
+          hash: Type.String({
+            description: 'SHA-256 in hexadecimal, over the previous hash and the content.',
+          }),
         },
         {
           description:
-            "Its place in its tenant's chain; null until it is sealed, about a second after it was written.",
+            'Position in the hash chain of the tenant; null until it is sealed, about a second after the write.',
         },
       ),
     ),
   },
   { title: 'AuditEntry', ...closed },
 );
-type EntryRecord = Static<typeof EntryRecord>;
+export type AuditEntryRecord = Static<typeof AuditEntryRecord>;
 
 const filters = {
   tenantId: Type.Optional(TenantId()),
@@ -59,9 +67,7 @@ const filters = {
 const AuditQuery = Type.Object({ ...filters, ...pageQuery }, closed);
 const ExportQuery = Type.Object(filters, closed);
 
-type Entry = Awaited<ReturnType<AuditTrail['read']>>;
-
-const present = (entry: Entry): EntryRecord => ({
+const present = (entry: AuditEntryDetails): AuditEntryRecord => ({
   id: entry.id,
   at: entry.at.toISOString(),
   tenantId: entry.tenantId,
@@ -83,53 +89,55 @@ const present = (entry: Entry): EntryRecord => ({
 function filterOf({ since, until, ...same }: Static<typeof ExportQuery>): AuditFilter {
   return {
     ...(same as AuditFilter),
-    ...(since !== undefined && { since: dateOf('since', since) }),
-    ...(until !== undefined && { until: dateOf('until', until) }),
+    ...(since !== undefined && { since: parseTime('since', since) }),
+    ...(until !== undefined && { until: parseTime('until', until) }),
   };
 }
 
-async function* lines(entries: AsyncIterable<Entry>): AsyncGenerator<string> {
+async function* ndjsonLines(entries: AsyncIterable<AuditEntryDetails>): AsyncGenerator<string> {
   for await (const entry of entries) yield `${JSON.stringify(present(entry))}\n`;
 }
 
-/** Who did what. */
-export const auditRoutes = (auditTrail: AuditTrail): Route[] => [
+/** Routes of the audit log. */
+export const auditRoutes = (auditLog: AuditLog): Route[] => [
   route({
     method: 'GET',
     path: '/api/audit',
-    area,
+    operationId: 'listAuditEntries',
+    tag,
     permission: 'audit:read',
     summary: 'List audit entries, newest first',
     query: AuditQuery,
-    answers: { 200: listOf(EntryRecord, 'AuditList') },
+    responses: { 200: listSchema(AuditEntryRecord, 'AuditList') },
     handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-      listAnswer(
+      listResponse(
         'audit',
         'aud',
         { limit, cursor },
-        (page) => auditTrail.list(caller, filterOf(filter), page),
+        (page) => auditLog.list(caller, filterOf(filter), page),
         present,
       ),
   }),
   route({
     method: 'GET',
     path: '/api/audit/export',
-    area,
+    operationId: 'exportAuditEntries',
+    tag,
     permission: 'audit:read',
-    summary: 'All matching entries as NDJSON, oldest first',
+    summary: 'Export audit entries as NDJSON, oldest first',
     query: ExportQuery,
-    answers: { 200: null },
+    responses: { 200: null },
     produces: 'application/x-ndjson',
-    watch: ({ caller }, began) => {
-      auditTrail.checkUnchanged(caller, began);
+    recheckAccess: ({ caller }, initialCaller) => {
+      auditLog.assertSameScope(caller, initialCaller);
       return Promise.resolve();
     },
     handle: ({ caller, query, signal }) => {
       const filter = filterOf(query);
       return Promise.resolve(
-        streamed(
+        streamResponse(
           'application/x-ndjson',
-          Readable.from(lines(auditTrail.all(caller, filter, signal)), {
+          Readable.from(ndjsonLines(auditLog.stream(caller, filter, signal)), {
             objectMode: false,
             highWaterMark: 65_536,
           }),
@@ -140,11 +148,12 @@ export const auditRoutes = (auditTrail: AuditTrail): Route[] => [
   route({
     method: 'GET',
     path: '/api/audit/{id}',
-    area,
+    operationId: 'getAuditEntry',
+    tag,
     permission: 'audit:read',
-    summary: 'Read an audit entry',
+    summary: 'Get an audit entry',
     params: Type.Object({ id: Id('aud') }, closed),
-    answers: { 200: EntryRecord },
-    handle: async ({ caller, params }) => ok(present(await auditTrail.read(caller, params.id))),
+    responses: { 200: AuditEntryRecord },
+    handle: async ({ caller, params }) => ok(present(await auditLog.read(caller, params.id))),
   }),
 ];

@@ -1,23 +1,24 @@
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { PROVIDER_KINDS } from '../../domain/auth/providers.ts';
-import { KINDS } from '../../services/auth/providers/kinds/index.ts';
+import { KIND_DEFINITIONS } from '../../services/auth/providers/kinds/index.ts';
 import type { Providers, ProviderView } from '../../services/auth/providers/providers.ts';
-import type { ProviderTest } from '../../services/auth/providers/testConnection.ts';
-import { created, noContent, ok } from '../kit/answer.ts';
-import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { listAnswer, listOf, pageQuery } from '../http/pagination.ts';
-import { route, type Route } from '../kit/route.ts';
+import type { ConnectionTest } from '../../services/auth/providers/testConnection.ts';
+import { created, noContent, ok } from '../http/response.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { route, type Route } from '../http/route.ts';
 import { ProviderId } from '../access/schemas.ts';
 import { Name, Nullable, Timestamp } from '../http/schemas.ts';
 
-const area = 'Authentication';
+const tag = 'Authentication';
 const closed = { additionalProperties: false };
 
 const Config = Type.Object(
   {},
   {
     additionalProperties: true,
-    description: 'By kind: GET /api/auth/provider-kinds. Secrets are shown as ********.',
+    description:
+      'Depends on the kind, see GET /api/auth/provider-kinds. Secrets are masked as ********.',
   },
 );
 
@@ -34,8 +35,10 @@ const ProviderRecord = Type.Object(
   },
   { title: 'Provider', ...closed },
 );
+export type ProviderRecord = Static<typeof ProviderRecord>;
 const ConfigRequest = Type.Record(Type.String(), Type.Unknown(), {
-  description: 'Checked by kind. ******** keeps a secret, null takes a field away.',
+  description:
+    'Validated by the schema of the kind. In a change, ******** keeps a secret and null removes a field.',
 });
 const ProviderRequest = Type.Object(
   {
@@ -63,21 +66,23 @@ const KindRecord = Type.Object(
     kind: Type.String(),
     configSchema: Type.Object(
       {},
-      { additionalProperties: true, description: 'JSON Schema 2020-12.' },
+      { additionalProperties: true, description: 'JSON Schema (2020-12) of `config`.' },
     ),
-    secrets: Type.Array(Type.String()),
+    secrets: Type.Array(Type.String({ description: 'Secret field of `config`.' })),
     destinations: Type.Array(
-      Type.String({ description: 'When one changes, secrets must be given again.' }),
+      Type.String({
+        description: 'Field of `config`; when it changes, secrets must be sent again.',
+      }),
     ),
   },
   { title: 'ProviderKind', ...closed },
 );
 const TestRequest = Type.Object(
   {
-    username: Type.Optional(Name({ description: 'Looked up in a directory.' })),
+    username: Type.Optional(Name({ description: 'User name to search in an LDAP directory.' })),
     sampleClaims: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
-        description: 'What the provider would say of somebody.',
+        description: 'Claims or attributes of a person, to preview the mapped roles.',
       }),
     ),
   },
@@ -85,7 +90,7 @@ const TestRequest = Type.Object(
 );
 const TestReport = Type.Object(
   {
-    ok: Type.Boolean(),
+    ok: Type.Boolean({ description: 'No step failed.' }),
     steps: Type.Array(
       Type.Object({
         name: Type.String(),
@@ -105,11 +110,12 @@ const TestReport = Type.Object(
         siteId: Nullable(Type.String()),
         deviceId: Nullable(Type.String()),
       }),
-      { description: 'What these groups would be given.' },
+      { description: 'Roles that these groups are mapped to.' },
     ),
   },
   { title: 'ProviderTestReport', ...closed },
 );
+export type TestReport = Static<typeof TestReport>;
 const OneProvider = Type.Object({ id: ProviderId }, closed);
 
 const present = (provider: ProviderView) => ({
@@ -118,12 +124,13 @@ const present = (provider: ProviderView) => ({
   updatedAt: provider.updatedAt.toISOString(),
 });
 
-type Deps = { providers: Providers; providerTest: ProviderTest };
+type Deps = { providers: Providers; connectionTest: ConnectionTest };
 
-/** Identity providers. */
-export function providerRoutes({ providers, providerTest }: Deps): Route[] {
-  const one = (provider: ProviderView) => ok(present(provider), { etag: etagOf(provider.version) });
-  const made = (provider: ProviderView) =>
+/** Routes for identity providers. */
+export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
+  const providerResponse = (provider: ProviderView) =>
+    ok(present(provider), { etag: etagOf(provider.version) });
+  const createdResponse = (provider: ProviderView) =>
     created(`/api/auth/providers/${provider.id}`, present(provider), {
       etag: etagOf(provider.version),
     });
@@ -132,32 +139,36 @@ export function providerRoutes({ providers, providerTest }: Deps): Route[] {
     route({
       method: 'GET',
       path: '/api/auth/providers/enabled',
-      area,
-      public: 'a login page shows them',
-      summary: 'List the providers that one can sign in with',
-      answers: { 200: listOf(EnabledProvider, 'EnabledProviderList') },
+      operationId: 'listEnabledProviders',
+      tag,
+      public: 'login pages need it',
+      summary: 'List the identity providers that users can sign in with',
+      responses: { 200: listSchema(EnabledProvider, 'EnabledProviderList') },
       handle: async () =>
         ok({
-          items: (await providers.enabled()).map(({ id, kind, name }) => ({ id, kind, name })),
+          items: (await providers.listEnabled()).map(({ id, kind, name }) => ({ id, kind, name })),
           nextCursor: null,
         }),
     }),
     route({
       method: 'GET',
       path: '/api/auth/provider-kinds',
-      area,
+      operationId: 'listProviderKinds',
+      tag,
       permission: 'auth:read',
-      summary: 'List the kinds of providers with their configuration',
-      answers: { 200: listOf(KindRecord, 'ProviderKindList') },
+      summary: 'List the kinds of identity providers and their configuration',
+      responses: { 200: listSchema(KindRecord, 'ProviderKindList') },
       handle: () =>
         Promise.resolve(
           ok({
-            items: Object.values(KINDS).map(({ kind, config, secrets, destinations }) => ({
-              kind,
-              configSchema: config,
-              secrets,
-              destinations,
-            })),
+            items: Object.values(KIND_DEFINITIONS).map(
+              ({ kind, config, secrets, destinations }) => ({
+                kind,
+                configSchema: config,
+                secrets,
+                destinations,
+              }),
+            ),
             nextCursor: null,
           }),
         ),
@@ -165,13 +176,14 @@ export function providerRoutes({ providers, providerTest }: Deps): Route[] {
     route({
       method: 'GET',
       path: '/api/auth/providers',
-      area,
+      operationId: 'listProviders',
+      tag,
       permission: 'auth:read',
-      summary: 'List providers, newest first',
+      summary: 'List identity providers, newest first',
       query: Type.Object({ ...pageQuery }, closed),
-      answers: { 200: listOf(ProviderRecord, 'ProviderList') },
+      responses: { 200: listSchema(ProviderRecord, 'ProviderList') },
       handle: ({ caller, query }) =>
-        listAnswer(
+        listResponse(
           'providers',
           /^(local|idp_[0-9a-z]{26})$/,
           query,
@@ -182,46 +194,63 @@ export function providerRoutes({ providers, providerTest }: Deps): Route[] {
     route({
       method: 'POST',
       path: '/api/auth/providers',
-      area,
+      operationId: 'createProvider',
+      tag,
       permission: 'auth:write',
-      summary: 'Add a provider',
+      summary: 'Create an identity provider',
       body: ProviderRequest,
+      example: {
+        kind: 'oidc',
+        name: 'Company',
+        config: {
+          issuer: 'https://login.example.net',
+          clientId: 'holdfast',
+          clientSecret: 'secret of the client',
+        },
+      },
       secretBody: true,
-      answers: { 201: ProviderRecord },
-      recover: async (caller, id) => made(await providers.read(caller, id)),
-      handle: async ({ caller, body }) => made(await providers.create(caller, body)),
+      responses: { 201: ProviderRecord },
+      replayResponse: async (caller, id) => createdResponse(await providers.read(caller, id)),
+      handle: async ({ caller, body }) => createdResponse(await providers.create(caller, body)),
     }),
     route({
       method: 'GET',
       path: '/api/auth/providers/{id}',
-      area,
+      operationId: 'getProvider',
+      tag,
       permission: 'auth:read',
-      summary: 'Read a provider, secrets masked',
+      summary: 'Get an identity provider',
+      description: 'Secrets are masked.',
       params: OneProvider,
-      answers: { 200: ProviderRecord },
-      handle: async ({ caller, params }) => one(await providers.read(caller, params.id)),
+      responses: { 200: ProviderRecord },
+      handle: async ({ caller, params }) =>
+        providerResponse(await providers.read(caller, params.id)),
     }),
     route({
       method: 'PUT',
       path: '/api/auth/providers/{id}',
-      area,
+      operationId: 'updateProvider',
+      tag,
       permission: 'auth:write',
-      summary: 'Change, disable or enable a provider',
+      summary: 'Change, disable or enable an identity provider',
       params: OneProvider,
       body: ProviderChange,
-      answers: { 200: ProviderRecord },
+      example: { config: { groupsClaim: 'roles' } },
+      responses: { 200: ProviderRecord },
       headers: ['If-Match'],
       handle: async ({ caller, params, body, ifMatch }) =>
-        one(await providers.update(caller, params.id, body, expectedVersion(ifMatch))),
+        providerResponse(await providers.update(caller, params.id, body, expectedVersion(ifMatch))),
     }),
     route({
       method: 'DELETE',
       path: '/api/auth/providers/{id}',
-      area,
+      operationId: 'deleteProvider',
+      tag,
       permission: 'auth:write',
-      summary: 'Delete a provider with its mappings; its users are disabled',
+      summary: 'Delete an identity provider and its mappings',
+      description: 'Disables the users of the provider and ends their sessions.',
       params: OneProvider,
-      answers: { 204: null },
+      responses: { 204: null },
       headers: ['If-Match'],
       handle: async ({ caller, params, ifMatch }) => {
         await providers.remove(caller, params.id, expectedVersion(ifMatch));
@@ -231,14 +260,17 @@ export function providerRoutes({ providers, providerTest }: Deps): Route[] {
     route({
       method: 'POST',
       path: '/api/auth/providers/{id}/test',
-      area,
+      operationId: 'testProvider',
+      tag,
       permission: 'auth:write',
-      summary: 'Try a provider out, step by step',
+      summary: 'Test the connection to an identity provider',
+      description: 'Also shows which roles the groups of a user or of sample claims are mapped to.',
       params: OneProvider,
       body: TestRequest,
-      answers: { 200: TestReport },
+      example: { sampleClaims: { groups: ['net-admins'] } },
+      responses: { 200: TestReport },
       handle: async ({ caller, params, body }) => {
-        return ok(await providerTest.run(caller, params.id, body));
+        return ok(await connectionTest.run(caller, params.id, body));
       },
     }),
   ];

@@ -1,26 +1,26 @@
 import { Type } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
-import type { AccessReport } from '../../services/accessReport.ts';
+import type { AccessReport } from '../../services/access/report.ts';
 import type { RequestSource, Sessions, SessionTokens } from '../../services/auth/sessions.ts';
-import type { SignIn } from '../../services/signIn.ts';
+import type { SignIn } from '../../services/auth/signIn.ts';
 import type { Users } from '../../services/auth/users.ts';
-import { noContent, ok, type Answer } from '../kit/answer.ts';
+import { noContent, ok, type HttpResponse } from '../http/response.ts';
 import { readCookie, setCookie } from '../http/cookies.ts';
-import { listAnswer, listOf, pageQuery } from '../http/pagination.ts';
-import { route, type Route } from '../kit/route.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { route, type Route } from '../http/route.ts';
 import { sessionView, userView } from '../access/presenter.ts';
 import {
   CurrentSession,
   ProviderId,
   SessionRecord,
   TenantId,
-  TokenAnswer,
+  TokenResponse,
 } from '../access/schemas.ts';
 import { Id } from '../http/schemas.ts';
 import { Password, Username } from './userRoutes.ts';
 
-const area = 'Authentication';
+const tag = 'Authentication';
 const closed = { additionalProperties: false };
 
 const REFRESH_COOKIE = 'holdfast_refresh';
@@ -29,11 +29,14 @@ const credentials = {
   username: Username,
   password: Type.String({ maxLength: 1_024 }),
   tenantId: Type.Optional(
-    TenantId("Where new records of the session stand; the user's tenant unless given."),
+    TenantId(
+      'Tenant that new records of the session belong to. By default the only tenant of the grants, else that of the user.',
+    ),
   ),
   cookie: Type.Boolean({
     default: false,
-    description: 'For browsers: the refresh token goes into a cookie that scripts cannot read.',
+    description:
+      'For browsers: sets the refresh token as an HttpOnly cookie instead of returning it.',
   }),
 };
 const LocalLogin = Type.Object(credentials, { title: 'LocalLogin', ...closed });
@@ -44,21 +47,23 @@ const LdapLogin = Type.Object(
 const RefreshRequest = Type.Object(
   {
     refreshToken: Type.Optional(
-      Type.String({ maxLength: 512, description: 'Unless it is in the cookie.' }),
+      Type.String({ maxLength: 512, description: 'Required unless the cookie is sent.' }),
     ),
   },
   { title: 'RefreshRequest', ...closed },
 );
 const LogoutRequest = Type.Object(
   {
-    refreshToken: Type.Optional(Type.String({ maxLength: 512 })),
+    refreshToken: Type.Optional(
+      Type.String({ maxLength: 512, description: 'Alternative to the access token.' }),
+    ),
     everywhere: Type.Boolean({ default: false, description: 'Ends all sessions of the user.' }),
   },
   { title: 'LogoutRequest', ...closed },
 );
-const MoveRequest = Type.Object(
-  { tenantId: TenantId('Where new records shall stand.') },
-  { title: 'SessionMove', ...closed },
+const TenantChangeRequest = Type.Object(
+  { tenantId: TenantId('Tenant that new records belong to.') },
+  { title: 'SessionTenantChange', ...closed },
 );
 const PasswordChange = Type.Object(
   { currentPassword: Type.String({ maxLength: 1_024 }), newPassword: Password },
@@ -66,16 +71,21 @@ const PasswordChange = Type.Object(
 );
 const OneSession = Type.Object({ id: Id('ses') }, closed);
 
-/** The parts of a request that signing in looks at. */
-export type Incoming = { caller: Caller; origin: string; header(name: string): string | undefined };
+/** The parts of a request that a login needs. */
+export type SignInRequest = {
+  caller: Caller;
+  origin: string;
+  header(name: string): string | undefined;
+};
 
-export const sourceOf = ({ caller, header }: Incoming): RequestSource => ({
+/** Where a request comes from, as stored in the session. */
+export const requestSource = ({ caller, header }: SignInRequest): RequestSource => ({
   requestId: caller.requestId,
   address: caller.address,
   userAgent: header('user-agent') ?? null,
 });
 
-/** The refresh token as a cookie. It outlives no session. */
+/** The refresh token as a Set-Cookie header. The cookie expires with the session. */
 export const refreshCookie = (
   origin: string,
   { refreshToken, refreshExpiresAt }: SessionTokens,
@@ -88,10 +98,10 @@ export const refreshCookie = (
     maxAgeSeconds: Math.max(1, Math.floor((refreshExpiresAt.getTime() - Date.now()) / 1_000)),
   });
 
-const noCookie = (origin: string) =>
+const expiredCookie = (origin: string) =>
   setCookie({ origin, name: REFRESH_COOKIE, value: '', sameSite: 'strict', maxAgeSeconds: 0 });
 
-function tokenAnswer(origin: string, tokens: SessionTokens, inCookie: boolean): Answer {
+function tokenResponse(origin: string, tokens: SessionTokens, inCookie: boolean): HttpResponse {
   const { accessToken, refreshToken, expiresInSeconds, user } = tokens;
   const body = {
     accessToken,
@@ -106,8 +116,11 @@ function tokenAnswer(origin: string, tokens: SessionTokens, inCookie: boolean): 
   });
 }
 
-/** The refresh token in the cookie. Browsers say where a request comes from: a page elsewhere must not use it. */
-function cookieToken({ origin, header }: Incoming): string | undefined {
+/**
+ * The refresh token in the cookie. Error: `invalid_request` unless the Origin header is our own, so
+ * that other sites cannot use it (CSRF).
+ */
+function cookieToken({ origin, header }: SignInRequest): string | undefined {
   const token = readCookie(header('cookie'), origin, REFRESH_COOKIE);
   if (token === undefined) return undefined;
   if (header('origin') !== origin) {
@@ -118,106 +131,120 @@ function cookieToken({ origin, header }: Incoming): string | undefined {
 
 type Deps = { signIn: SignIn; sessions: Sessions; users: Users; accessReport: AccessReport };
 
-/** Signing in with a password, and what a session can do with itself. */
+/** Routes for logins with a password, and for sessions. */
 export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Route[] => [
   route({
     method: 'POST',
     path: '/api/auth/login/local',
-    area,
-    public: 'it is how one becomes known',
+    operationId: 'loginLocal',
+    tag,
+    public: 'signing in needs no identity',
     summary: 'Sign in with a local account',
     body: LocalLogin,
-    answers: { 200: TokenAnswer },
+    example: { username: 'carol', password: 'correct horse battery', cookie: false },
+    responses: { 200: TokenResponse },
     handle: async (request) =>
-      tokenAnswer(
+      tokenResponse(
         request.origin,
-        await signIn.local(request.body, sourceOf(request)),
+        await signIn.local(request.body, requestSource(request)),
         request.body.cookie,
       ),
   }),
   route({
     method: 'POST',
     path: '/api/auth/login/ldap',
-    area,
-    public: 'it is how one becomes known',
-    summary: 'Sign in with a directory',
+    operationId: 'loginLdap',
+    tag,
+    public: 'signing in needs no identity',
+    summary: 'Sign in with an LDAP directory',
     body: LdapLogin,
-    answers: { 200: TokenAnswer },
+    example: { username: 'ada', password: 'correct horse battery', cookie: false },
+    responses: { 200: TokenResponse },
     handle: async (request) =>
-      tokenAnswer(
+      tokenResponse(
         request.origin,
-        await signIn.ldap(request.body, sourceOf(request)),
+        await signIn.ldap(request.body, requestSource(request)),
         request.body.cookie,
       ),
   }),
   route({
     method: 'POST',
     path: '/api/auth/refresh',
-    area,
-    public: 'the refresh token is the proof',
-    summary: 'Get new tokens; the refresh token is spent',
+    operationId: 'refreshSession',
+    tag,
+    public: 'the refresh token identifies the session',
+    summary: 'Exchange a refresh token for new tokens',
+    description: 'A refresh token can be used once. Using it again ends the session.',
     body: RefreshRequest,
-    answers: { 200: TokenAnswer },
+    example: { refreshToken: 'hfr_2Zm0c1Q9lJx3bq7t5vYw8eN4uK6sRdTfGhAiPoLkMnB' },
+    responses: { 200: TokenResponse },
     handle: async (request) => {
-      const given = request.body.refreshToken;
-      const token = given ?? cookieToken(request);
+      const bodyToken = request.body.refreshToken;
+      const token = bodyToken ?? cookieToken(request);
       if (token === undefined)
         throw new AppError(
           'session_invalid',
-          'There is no refresh token, neither in the body nor in the cookie.',
+          'The refresh token is missing: neither the body nor a cookie contains it.',
         );
-      return tokenAnswer(
+      return tokenResponse(
         request.origin,
-        await sessions.refresh(token, sourceOf(request)),
-        given === undefined,
+        await sessions.refresh(token, requestSource(request)),
+        bodyToken === undefined,
       );
     },
   }),
   route({
     method: 'POST',
     path: '/api/auth/logout',
-    area,
-    public: 'a token of the session is the proof',
+    operationId: 'endCurrentSession',
+    tag,
+    public: 'a token of the session identifies it',
     summary: 'End the session',
+    description: 'Accepts the access token, the refresh token in the body or the cookie.',
     body: LogoutRequest,
-    answers: { 204: null },
+    example: { everywhere: false },
+    responses: { 204: null },
     handle: async (request) => {
       const bearer = /^Bearer (\S{1,512})$/i.exec(request.header('authorization') ?? '')?.[1];
       const tokens = [bearer, request.body.refreshToken, cookieToken(request)].filter(
         (token) => token !== undefined,
       );
       if (tokens.length === 0)
-        throw new AppError('session_invalid', 'There is no token of the session to end.');
-      await sessions.logout(tokens, sourceOf(request), request.body.everywhere);
-      return noContent({ 'set-cookie': noCookie(request.origin) });
+        throw new AppError('session_invalid', 'The request contains no token of a session.');
+      await sessions.logout(tokens, requestSource(request), request.body.everywhere);
+      return noContent({ 'set-cookie': expiredCookie(request.origin) });
     },
   }),
   route({
     method: 'GET',
     path: '/api/auth/session',
-    area,
-    session: 'it is about the caller',
-    summary: 'The current session with its user',
-    answers: { 200: CurrentSession },
+    operationId: 'getSession',
+    tag,
+    session: 'it returns the session of the caller',
+    summary: 'Get the current session and its user',
+    responses: { 200: CurrentSession },
     handle: async ({ caller }) => {
       const { session, user } = await sessions.current(caller);
       return ok({
         ...sessionView(session, session.id),
         user: userView(user),
-        permissions: accessReport.held(caller),
+        permissions: accessReport.heldPermissions(caller),
       });
     },
   }),
   route({
     method: 'PUT',
     path: '/api/auth/session',
-    area,
-    session: 'it is about the caller',
-    summary: 'Move the session to another tenant',
-    body: MoveRequest,
-    answers: { 200: SessionRecord },
+    operationId: 'switchSessionTenant',
+    tag,
+    session: 'it changes the session of the caller',
+    summary: 'Change the tenant of the session',
+    description: 'New records of the session belong to this tenant. The user needs a grant in it.',
+    body: TenantChangeRequest,
+    example: { tenantId: 'red' },
+    responses: { 200: SessionRecord },
     handle: async ({ caller, body }) => {
-      await sessions.moveTo(caller, body.tenantId);
+      await sessions.switchTenant(caller, body.tenantId);
       const { session } = await sessions.current(caller);
       return ok(sessionView(session, session.id));
     },
@@ -225,13 +252,14 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
   route({
     method: 'GET',
     path: '/api/auth/sessions',
-    area,
-    session: 'it is about the caller',
+    operationId: 'listSessions',
+    tag,
+    session: 'it returns the sessions of the caller',
     summary: "List the caller's sessions, newest first",
     query: Type.Object({ ...pageQuery }, closed),
-    answers: { 200: listOf(SessionRecord, 'SessionList') },
+    responses: { 200: listSchema(SessionRecord, 'SessionList') },
     handle: ({ caller, query }) =>
-      listAnswer(
+      listResponse(
         'sessions',
         'ses',
         query,
@@ -242,11 +270,12 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
   route({
     method: 'DELETE',
     path: '/api/auth/sessions/{id}',
-    area,
-    session: 'it is about the caller',
+    operationId: 'endSession',
+    tag,
+    session: 'it ends a session of the caller',
     summary: "End one of the caller's sessions",
     params: OneSession,
-    answers: { 204: null },
+    responses: { 204: null },
     handle: async ({ caller, params }) => {
       await sessions.endOwn(caller, params.id);
       return noContent();
@@ -255,11 +284,14 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
   route({
     method: 'POST',
     path: '/api/auth/password',
-    area,
-    session: 'it is about the caller',
+    operationId: 'changePassword',
+    tag,
+    session: 'it changes the password of the caller',
     summary: "Change the caller's password",
+    description: 'Ends the other sessions of the user. For local accounts only.',
     body: PasswordChange,
-    answers: { 204: null },
+    example: { currentPassword: 'one-time password', newPassword: 'correct horse battery' },
+    responses: { 204: null },
     handle: async ({ caller, body }) => {
       await users.changeOwnPassword(caller, body);
       return noContent();

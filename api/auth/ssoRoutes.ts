@@ -1,88 +1,101 @@
 import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { invalidField } from '../../domain/shared/errors.ts';
 import {
-  LOGIN_SECONDS,
+  LOGIN_LIFETIME_SECONDS,
   OIDC_CALLBACK,
   SAML_CALLBACK,
-  type Federation,
-  type Finished,
-  type Started,
-} from '../../services/federation.ts';
-import { ok, seeOther, streamed } from '../kit/answer.ts';
+  type Sso,
+  type SsoResult,
+  type SsoRedirect,
+} from '../../services/auth/sso.ts';
+import { ok, seeOther, streamResponse } from '../http/response.ts';
 import { readCookie, setCookie } from '../http/cookies.ts';
-import { page } from '../http/page.ts';
-import { route, type Route } from '../kit/route.ts';
+import { htmlPage } from '../http/page.ts';
+import { route, type Route } from '../http/route.ts';
 import { ProviderId } from '../access/schemas.ts';
-import { refreshCookie, sourceOf, type Incoming } from './routes.ts';
+import { refreshCookie, requestSource, type SignInRequest } from './routes.ts';
 
-const area = 'Authentication';
+const tag = 'Authentication';
 const closed = { additionalProperties: false };
 
-/** Until there is a console, the page that says who is signed in. */
+/** Page that shows who is signed in, for installations without a user interface. */
 const SIGNED_IN = '/api/auth/signed-in';
 
 const LOGIN_COOKIE = 'holdfast_login';
 
-const StartRequest = Type.Object(
+const SsoStartRequest = Type.Object(
   {
     providerId: Type.Optional(ProviderId),
     returnTo: Type.String({
       default: SIGNED_IN,
       maxLength: 2_048,
-      description: 'A path here, to go back to.',
+      description: 'Path of this origin to redirect to after the login.',
     }),
   },
-  { title: 'LoginStart', ...closed },
+  { title: 'SsoStartRequest', ...closed },
 );
-const StartAnswer = Type.Object(
-  { redirectUrl: Type.String({ description: 'Where to send the browser.' }) },
-  { title: 'LoginStarted', ...closed },
+const SsoStartResponse = Type.Object(
+  { redirectUrl: Type.String({ description: 'URL of the provider to redirect the browser to.' }) },
+  { title: 'SsoStartResponse', ...closed },
 );
+export type SsoStartResponse = Static<typeof SsoStartResponse>;
 
-/** Providers add parameters of their own. */
-const OidcAnswer = Type.Object(
+/** Providers may add further parameters. */
+const OidcCallbackQuery = Type.Object(
   {
     state: Type.Optional(Type.String({ maxLength: 512 })),
     code: Type.Optional(Type.String({ maxLength: 8_192 })),
   },
   { additionalProperties: Type.String({ maxLength: 8_192 }) },
 );
-const SamlAnswer = Type.Object(
-  // A response with a thousand groups has about 100 KiB; checking signatures costs more than the size says.
+const SamlCallbackForm = Type.Object(
+  // A response with 1,000 groups has about 100 KiB. Larger ones are rejected, since checking
+  // signatures is expensive.
   {
     SAMLResponse: Type.String({ minLength: 1, maxLength: 200_000 }),
     RelayState: Type.String({ minLength: 1, maxLength: 512 }),
   },
-  { title: 'SamlAnswer', additionalProperties: Type.String() },
+  { title: 'SamlCallbackForm', additionalProperties: Type.String() },
 );
 const FinishQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, closed);
 
+// eslint-disable-next-line no-control-regex -- rejects control characters
+const FORBIDDEN_IN_PATH = /[\\\u0000-\u001f]/;
+
 /**
- * A path of this origin. Browsers take a backslash for a slash, drop tabs and newlines and resolve dots, so what they
- * would make of it decides, and of what we would send them once more: `/.//evil.example` becomes `//evil.example`.
+ * Normalizes a path of this origin as browsers do: they treat a backslash as a slash, drop tabs and
+ * newlines and resolve dots. Normalizing twice must not change it: `/.//evil.example` becomes
+ * `//evil.example`, which is another origin. Error: `invalid_request` at `/returnTo`.
  */
-function samePath(text: string, origin: string): string {
-  const path = (from: string) => {
+function sameOriginPath(text: string, origin: string): string {
+  const normalize = (from: string) => {
     const url = from.startsWith('/') ? URL.parse(from, origin) : null;
     return url?.origin === origin ? url.pathname + url.search + url.hash : undefined;
   };
-  const once = path(text);
-  // eslint-disable-next-line no-control-regex -- control characters are what is looked for
-  if (once === undefined || path(once) !== once || /[\\\u0000-\u001f]/.test(text)) {
+  const normalized = normalize(text);
+  if (
+    normalized === undefined ||
+    normalize(normalized) !== normalized ||
+    FORBIDDEN_IN_PATH.test(text)
+  ) {
     throw invalidField('body', '/returnTo', 'origin', 'must be a path of this origin');
   }
-  return once;
+  return normalized;
 }
 
-const script = (name: string) => path.join(import.meta.dirname, '..', 'pages', name);
+const scriptPath = (name: string) => path.join(import.meta.dirname, 'pages', name);
 
-/** Signing in at an OpenID Connect or SAML provider. */
-export function federationRoutes(federation: Federation): Route[] {
-  // The cookie is sent when a page of the provider leads back here, and read by nobody but us.
-  const begun = (origin: string, { redirectUrl, browserToken }: Started) =>
+type StartRequest = { origin: string; body: Static<typeof SsoStartRequest> } & Parameters<
+  typeof requestSource
+>[0];
+
+/** Routes for single sign-on with OpenID Connect and SAML. */
+export function ssoRoutes(sso: Sso): Route[] {
+  // SameSite=Lax: the browser sends the cookie when the provider redirects back.
+  const redirectResponse = (origin: string, { redirectUrl, browserToken }: SsoRedirect) =>
     ok(
       { redirectUrl },
       {
@@ -91,27 +104,37 @@ export function federationRoutes(federation: Federation): Route[] {
           origin,
           name: LOGIN_COOKIE,
           value: browserToken,
-          maxAgeSeconds: LOGIN_SECONDS,
+          maxAgeSeconds: LOGIN_LIFETIME_SECONDS,
           sameSite: 'lax',
         }),
       },
     );
-  const finished = (origin: string, { tokens, returnTo }: Finished) =>
+  const signedInResponse = (origin: string, { tokens, returnTo }: SsoResult) =>
     seeOther(returnTo, {
       'set-cookie': [
         refreshCookie(origin, tokens),
         setCookie({ origin, name: LOGIN_COOKIE, value: '', maxAgeSeconds: 0, sameSite: 'lax' }),
       ],
     });
-  const why = 'it is how one becomes known';
+  const publicReason = 'signing in needs no identity';
 
-  async function finishOidc(request: Incoming & { query: object }, cameTo: string) {
+  /** Starts a login in the way of one protocol, and sends the browser to the identity provider. */
+  const startWith = (start: Sso['startOidc']) => async (request: StartRequest) => {
+    const {
+      origin,
+      body: { returnTo, ...body },
+    } = request;
+    const input = { ...body, returnTo: sameOriginPath(returnTo, origin), origin };
+    return redirectResponse(origin, await start(input, requestSource(request)));
+  };
+
+  async function finishOidc(request: SignInRequest & { query: object }, callbackPath: string) {
     const { origin, header } = request;
     const query = new URLSearchParams(request.query as Record<string, string>);
     const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
-    return finished(
+    return signedInResponse(
       origin,
-      await federation.finishOidc({ query, path: cameTo }, token, sourceOf(request)),
+      await sso.finishOidc({ query, path: callbackPath }, token, requestSource(request)),
     );
   }
 
@@ -119,133 +142,128 @@ export function federationRoutes(federation: Federation): Route[] {
     route({
       method: 'POST',
       path: '/api/auth/login/oidc/start',
-      area,
-      public: why,
-      summary: 'Begin a sign-in with OpenID Connect',
-      body: StartRequest,
-      answers: { 200: StartAnswer },
-      handle: async (request) => {
-        const {
-          origin,
-          body: { returnTo, ...body },
-        } = request;
-        return begun(
-          origin,
-          await federation.startOidc(
-            { ...body, returnTo: samePath(returnTo, origin), origin },
-            sourceOf(request),
-          ),
-        );
-      },
+      operationId: 'startOidcLogin',
+      tag,
+      public: publicReason,
+      summary: 'Start a login with OpenID Connect',
+      body: SsoStartRequest,
+      example: { returnTo: '/api/auth/signed-in' },
+      responses: { 200: SsoStartResponse },
+      handle: startWith(sso.startOidc),
     }),
     route({
       method: 'GET',
       path: OIDC_CALLBACK,
-      area,
-      public: why,
-      summary: 'Where the OpenID Connect provider sends the browser back to',
-      query: OidcAnswer,
-      answers: { 303: null },
-      page: true,
+      operationId: 'completeOidcLogin',
+      tag,
+      public: publicReason,
+      summary: 'Complete a login with OpenID Connect',
+      description: 'The provider redirects the browser here.',
+      query: OidcCallbackQuery,
+      responses: { 303: null },
+      htmlErrors: true,
       handle: (request) => finishOidc(request, OIDC_CALLBACK),
     }),
     route({
       method: 'GET',
       path: `${OIDC_CALLBACK}/{id}`,
-      area,
-      public: why,
-      summary: 'The same for a provider with a callback of its own',
+      operationId: 'completeOidcLoginOfProvider',
+      tag,
+      public: publicReason,
+      summary: 'Complete a login with a provider that has its own callback',
+      description: 'The provider redirects the browser here.',
       params: Type.Object({ id: ProviderId }, closed),
-      query: OidcAnswer,
-      answers: { 303: null },
-      page: true,
+      query: OidcCallbackQuery,
+      responses: { 303: null },
+      htmlErrors: true,
       handle: (request) => finishOidc(request, `${OIDC_CALLBACK}/${request.params.id}`),
     }),
     route({
       method: 'POST',
       path: '/api/auth/login/saml/start',
-      area,
-      public: why,
-      summary: 'Begin a sign-in with SAML',
-      body: StartRequest,
-      answers: { 200: StartAnswer },
-      handle: async (request) => {
-        const {
-          origin,
-          body: { returnTo, ...body },
-        } = request;
-        return begun(
-          origin,
-          await federation.startSaml(
-            { ...body, returnTo: samePath(returnTo, origin), origin },
-            sourceOf(request),
-          ),
-        );
-      },
+      operationId: 'startSamlLogin',
+      tag,
+      public: publicReason,
+      summary: 'Start a login with SAML',
+      body: SsoStartRequest,
+      example: { returnTo: '/api/auth/signed-in' },
+      responses: { 200: SsoStartResponse },
+      handle: startWith(sso.startSaml),
     }),
     route({
       method: 'POST',
       path: SAML_CALLBACK,
-      area,
-      public: why,
-      summary: 'Where the SAML provider posts its response to',
-      body: SamlAnswer,
+      operationId: 'receiveSamlResponse',
+      tag,
+      public: publicReason,
+      summary: 'Receive a SAML response',
+      description:
+        'The page of the provider posts its response here. The browser is redirected to complete the login.',
+      body: SamlCallbackForm,
+      example: { SAMLResponse: 'PHNhbWxwOlJlc3BvbnNlPg==', RelayState: 'hfs_0Xo9' },
       bodyType: 'form',
-      answers: { 303: null },
-      page: true,
+      responses: { 303: null },
+      htmlErrors: true,
       handle: async (request) => {
         const { SAMLResponse: samlResponse, RelayState: relayState } = request.body;
-        await federation.receiveSaml({ samlResponse, relayState }, sourceOf(request));
-        // A form from elsewhere brings no cookies; the way on does.
+        await sso.receiveSaml({ samlResponse, relayState }, requestSource(request));
+        // The browser sent no cookies with the provider's form; it does with the redirect.
         return seeOther(`/api/auth/saml/finish?state=${encodeURIComponent(relayState)}`);
       },
     }),
     route({
       method: 'GET',
       path: '/api/auth/saml/finish',
-      area,
-      public: why,
-      summary: 'Ends a sign-in with SAML in the browser that began it',
+      operationId: 'completeSamlLogin',
+      tag,
+      public: publicReason,
+      summary: 'Complete a login with SAML',
+      description: 'Only the browser that started the login can complete it.',
       query: FinishQuery,
-      answers: { 303: null },
-      page: true,
+      responses: { 303: null },
+      htmlErrors: true,
       handle: async (request) => {
         const { origin, header, query } = request;
         const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
-        return finished(origin, await federation.finishSaml(query.state, token, sourceOf(request)));
+        return signedInResponse(
+          origin,
+          await sso.finishSaml(query.state, token, requestSource(request)),
+        );
       },
     }),
     route({
       method: 'GET',
       path: '/api/auth/saml/metadata/{id}',
-      area,
-      public: 'a provider reads it',
-      summary: 'What a SAML provider must be told of this side',
+      operationId: 'getSamlMetadata',
+      tag,
+      public: 'identity providers read it',
+      summary: 'Get the SAML service provider metadata',
       params: Type.Object({ id: ProviderId }, closed),
-      answers: { 200: null },
+      responses: { 200: null },
       produces: 'application/samlmetadata+xml',
       handle: async ({ params, origin }) =>
-        streamed(
+        streamResponse(
           'application/samlmetadata+xml',
-          Readable.from([await federation.samlMetadata(params.id, origin)]),
+          Readable.from([await sso.samlMetadata(params.id, origin)]),
         ),
     }),
     route({
       method: 'GET',
       path: SIGNED_IN,
-      area,
-      public: 'it holds nothing by itself',
-      summary: 'A page that says who is signed in',
-      answers: { 200: null },
+      operationId: 'showSignedIn',
+      tag,
+      public: 'the page contains no data',
+      summary: 'Show who is signed in, as a page',
+      responses: { 200: null },
       produces: 'text/html',
       handle: () =>
         Promise.resolve(
-          streamed(
+          streamResponse(
             'text/html',
             Readable.from([
-              page(
+              htmlPage(
                 'Signed in',
-                '<p id="who">Looking …</p>\n<script type="module" src="/api/auth/signed-in.js"></script>',
+                '<p id="who">Loading …</p>\n<script type="module" src="/api/auth/signed-in.js"></script>',
               ),
             ]),
           ),
@@ -254,13 +272,16 @@ export function federationRoutes(federation: Federation): Route[] {
     route({
       method: 'GET',
       path: '/api/auth/signed-in.js',
-      area,
-      public: 'part of the page',
-      summary: 'Part of the page that says who is signed in',
-      answers: { 200: null },
+      operationId: 'getSignedInScript',
+      tag,
+      public: 'the script contains no data',
+      summary: 'Get the script of the page that shows who is signed in',
+      responses: { 200: null },
       produces: 'text/javascript',
       handle: () =>
-        Promise.resolve(streamed('text/javascript', createReadStream(script('signedIn.js')))),
+        Promise.resolve(
+          streamResponse('text/javascript', createReadStream(scriptPath('signedIn.js'))),
+        ),
     }),
   ];
 }

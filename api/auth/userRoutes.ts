@@ -1,26 +1,26 @@
 import { Type, type Static } from 'typebox';
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../services/auth/passwords.ts';
 import type { UserFilter, Users, UserWithPassword as Made } from '../../services/auth/users.ts';
-import { created, ok, type Answer } from '../kit/answer.ts';
-import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { listAnswer, listOf, pageQuery } from '../http/pagination.ts';
-import { route, type Route } from '../kit/route.ts';
+import { created, ok, type HttpResponse } from '../http/response.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { route, type Route } from '../http/route.ts';
 import { userView } from '../access/presenter.ts';
 import { ProviderId, TenantId, UserRecord, UserWithPassword } from '../access/schemas.ts';
 import { Id, Name, Nullable } from '../http/schemas.ts';
 
-const area = 'Users';
+const tag = 'Users';
 const closed = { additionalProperties: false };
 
 const OneUser = Type.Object({ id: Id('usr') }, closed);
 
-/** Length is judged in the service, in characters as people count them; this only bounds the work. */
+/** The service checks the length in code points; this limit bounds the size of the request. */
 export const Password = Type.String({
   minLength: 1,
   maxLength: 4 * MAX_PASSWORD_LENGTH,
   description: `${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters, not a common password.`,
 });
-export const Username = Name({ maxLength: 128, description: 'Compared without regard to case.' });
+export const Username = Name({ maxLength: 128, description: 'Case-insensitive.' });
 const Email = Type.String({ format: 'email', maxLength: 254 });
 
 const UserRequest = Type.Object(
@@ -28,10 +28,15 @@ const UserRequest = Type.Object(
     username: Username,
     displayName: Type.Optional(Name()),
     email: Type.Optional(Nullable(Email)),
-    tenantId: Type.Optional(TenantId('Where the account stands; your tenant unless given.')),
+    tenantId: Type.Optional(
+      TenantId('Tenant that the user belongs to; by default that of the caller.'),
+    ),
     password: Type.Optional(Password),
     mustChangePassword: Type.Optional(
-      Type.Boolean({ default: true, description: 'The password is for one login.' }),
+      Type.Boolean({
+        default: true,
+        description: 'Whether the password must be changed at the first login.',
+      }),
     ),
   },
   { title: 'UserRequest', ...closed },
@@ -41,7 +46,7 @@ const UserChange = Type.Object(
     displayName: Type.Optional(Name()),
     email: Type.Optional(Nullable(Email)),
     tenantId: Type.Optional(TenantId()),
-    enabled: Type.Optional(Type.Boolean({ description: 'false ends the sessions, at once.' })),
+    enabled: Type.Optional(Type.Boolean({ description: 'false ends all sessions of the user.' })),
   },
   { title: 'UserChange', ...closed },
 );
@@ -60,32 +65,33 @@ const ResetRequest = Type.Object(
   { title: 'ResetPasswordRequest', ...closed },
 );
 
-/** People with accounts. */
+/** Routes for users. */
 export function userRoutes(users: Users): Route[] {
-  // A login changes what is shown and is no new version.
+  // A login changes the representation, but not the version of the record.
   const tagOf = ({ version, lastLoginAt }: Made['user']) =>
     etagOf(version, lastLoginAt?.getTime() ?? 0);
-  const one = (user: Made['user']) => ok(userView(user), { etag: tagOf(user) });
-  const made = ({ user, oneTimePassword }: Made): Answer => ({
+  const userResponse = (user: Made['user']) => ok(userView(user), { etag: tagOf(user) });
+  const createdResponse = ({ user, oneTimePassword }: Made): HttpResponse => ({
     ...created(
       `/api/users/${user.id}`,
       { ...userView(user), oneTimePassword },
       { etag: tagOf(user), 'cache-control': 'no-store' },
     ),
-    showOnce: oneTimePassword !== null,
+    containsSecret: oneTimePassword !== null,
   });
 
   return [
     route({
       method: 'GET',
       path: '/api/users',
-      area,
+      operationId: 'listUsers',
+      tag,
       permission: 'user:read',
       summary: 'List users, newest first',
       query: UserQuery,
-      answers: { 200: listOf(UserRecord, 'UserList') },
+      responses: { 200: listSchema(UserRecord, 'UserList') },
       handle: ({ caller, query }) =>
-        listAnswer(
+        listResponse(
           'users',
           'usr',
           query,
@@ -96,48 +102,58 @@ export function userRoutes(users: Users): Route[] {
     route({
       method: 'POST',
       path: '/api/users',
-      area,
+      operationId: 'createUser',
+      tag,
       permission: 'user:write',
-      summary: 'Make a local account',
+      summary: 'Create a local account',
+      description: 'Without a password, a one-time password is generated and returned once.',
       body: UserRequest,
+      example: { username: 'carol', displayName: 'Carol Clark', email: 'carol@example.net' },
       secretBody: true,
-      answers: { 201: UserWithPassword },
-      recover: async (caller, id) =>
-        made({ user: await users.read(caller, id), oneTimePassword: null }),
-      handle: async ({ caller, body }) => made(await users.create(caller, body)),
+      responses: { 201: UserWithPassword },
+      replayResponse: async (caller, id) =>
+        createdResponse({ user: await users.read(caller, id), oneTimePassword: null }),
+      handle: async ({ caller, body }) => createdResponse(await users.create(caller, body)),
     }),
     route({
       method: 'GET',
       path: '/api/users/{id}',
-      area,
+      operationId: 'getUser',
+      tag,
       permission: 'user:read',
-      summary: 'Read a user',
+      summary: 'Get a user',
       params: OneUser,
-      answers: { 200: UserRecord },
-      handle: async ({ caller, params }) => one(await users.read(caller, params.id)),
+      responses: { 200: UserRecord },
+      handle: async ({ caller, params }) => userResponse(await users.read(caller, params.id)),
     }),
     route({
       method: 'PUT',
       path: '/api/users/{id}',
-      area,
+      operationId: 'updateUser',
+      tag,
       permission: 'user:write',
       summary: 'Change, disable or enable a user',
       params: OneUser,
       body: UserChange,
-      answers: { 200: UserRecord },
+      example: { displayName: 'Carol Clark', enabled: true },
+      responses: { 200: UserRecord },
       headers: ['If-Match'],
       handle: async ({ caller, params, body, ifMatch }) =>
-        one(await users.update(caller, params.id, body, expectedVersion(ifMatch))),
+        userResponse(await users.update(caller, params.id, body, expectedVersion(ifMatch))),
     }),
     route({
       method: 'POST',
       path: '/api/users/{id}/reset-password',
-      area,
+      operationId: 'resetUserPassword',
+      tag,
       permission: 'user:write',
-      summary: 'Give a local account a password for one login, and end its sessions',
+      summary: 'Reset the password of a local account',
+      description:
+        'Sets a one-time password and ends the sessions of the user. Without a password in the request, one is generated and returned once.',
       params: OneUser,
       body: ResetRequest,
-      answers: { 200: UserWithPassword },
+      example: {},
+      responses: { 200: UserWithPassword },
       handle: async ({ caller, params, body }) => {
         const { user, oneTimePassword } = await users.resetPassword(
           caller,

@@ -1,29 +1,25 @@
 import {
-  ABOUT_ENGINES,
-  ABOUT_SECTIONS,
+  ENGINE_SUMMARIES,
+  SECTION_INFO,
   DEFAULT_ENGINE,
   ENGINES,
   SECTIONS,
   type RestoreReport,
-} from '../../domain/backups.ts';
-import type { BackupWithLook } from '../../services/backups/backups.ts';
-import { shownTo } from '../../services/backups/restoreReport.ts';
-import { backupWorkflowOf, restoreWorkflowOf, tablesIn } from '../../services/backups/names.ts';
+  type Section,
+} from '../../domain/backups/backups.ts';
+import type { BackupDetail } from '../../services/backups/backups.ts';
+import { redactReport } from '../../services/backups/restoreReport.ts';
 import type { RestoreView } from '../../services/backups/restores.ts';
+import { backupWorkflowId, restoreWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import type { BackupData } from '../../domain/backups/records.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
-import type {
-  BackupRecord,
-  BackupSummary,
-  RestoreRecord,
-  ValidationRecord,
-} from './schemas.ts';
-import { time } from '../jobs/presenter.ts';
+import type { BackupRecord, BackupSummary, RestoreRecord, ValidationRecord } from './schemas.ts';
+import { isoOrNull } from '../jobs/presenter.ts';
 
-type Backup = BackupWithLook['backup'];
 type MayRead = (permission: Permission) => boolean;
 
-export const backupSummary = (backup: Backup): BackupSummary => ({
+export const backupSummary = (backup: BackupData): BackupSummary => ({
   id: backup.id,
   tenantId: backup.tenantId,
   mode: backup.mode,
@@ -31,107 +27,111 @@ export const backupSummary = (backup: Backup): BackupSummary => ({
   includes: backup.includes,
   engine: backup.engine,
   label: backup.label,
-  keep: backup.keep,
+  retention: backup.retention,
   status: backup.status as BackupSummary['status'],
   jobId: backup.jobId,
-  workflowId: backupWorkflowOf(backup.id),
+  workflowId: backupWorkflowId(backup.id),
   store: backup.store,
   archive: backup.archive,
   sizeBytes: backup.sizeBytes,
   rows: backup.rows,
   schemaVersion: backup.schemaVersion,
   appVersion: backup.appVersion,
-  snapshotAt: time(backup.snapshotAt),
-  verifiedAt: time(backup.verifiedAt),
-  provenAt: time(backup.provenAt),
+  snapshotAt: isoOrNull(backup.snapshotAt),
+  verifiedAt: isoOrNull(backup.verifiedAt),
+  restoreTestedAt: isoOrNull(backup.restoreTestedAt),
   error: backup.error,
   createdBy: backup.createdBy,
   createdAt: backup.createdAt.toISOString(),
   updatedAt: backup.updatedAt.toISOString(),
-  finishedAt: time(backup.finishedAt),
+  finishedAt: isoOrNull(backup.finishedAt),
   version: backup.version,
 });
 
-const NOTHING = { valid: false, errors: [], warnings: [], preview: null, planHash: null };
-const shown = (report: RestoreReport | null, mayRead: MayRead) =>
-  report ? shownTo(report, mayRead) : NOTHING;
+const EMPTY_REPORT = { valid: false, errors: [], warnings: [], preview: null, planHash: null };
+const redactedReport = (report: RestoreReport | null, mayRead: MayRead) =>
+  report ? redactReport(report, mayRead) : EMPTY_REPORT;
 
-/** Why there is nothing to restore from, or null. */
-function reasonOf({ status }: Backup, unreadable: BackupWithLook['unreadable']): string | null {
-  if (status === 'completed') return unreadable && `When it was last read: ${unreadable.message}`;
-  return status === 'failed' ? 'The backup failed.' : 'The backup is not finished.';
+/** Why the backup cannot be restored, or null. */
+function unrestorableReason(
+  { status }: BackupData,
+  archiveError: BackupDetail['archiveError'],
+): string | null {
+  if (status === 'completed')
+    return archiveError && `The archive could not be read the last time: ${archiveError.message}`;
+  return status === 'failed' ? 'The backup failed.' : 'The backup is still in progress.';
 }
 
-/** What a failed job says instead of a report. */
-const failure = (error: JobError) => ({
-  ...NOTHING,
+/** The report of a job that failed before it had one. */
+const failureReport = (error: JobError) => ({
+  ...EMPTY_REPORT,
   errors: [{ ...error, section: null, table: null, key: null }],
 });
 
-function lookOf(
-  { jobId, createdAt, report, jobError }: NonNullable<BackupWithLook['look']>,
+function lastValidationRecord(
+  { jobId, createdAt, report, jobError }: NonNullable<BackupDetail['lastValidation']>,
   mayRead: MayRead,
 ) {
   const found = report
-    ? shownTo(report, mayRead)
-    : failure(jobError ?? { code: 'unexpected', message: 'The look at the archive failed' });
+    ? redactReport(report, mayRead)
+    : failureReport(jobError ?? { code: 'unexpected', message: 'The validation failed' });
   return { jobId, at: createdAt.toISOString(), ...found };
 }
 
 export const backupRecord = (
-  { backup, look, unreadable }: BackupWithLook,
+  { backup, lastValidation, archiveError }: BackupDetail,
   mayRead: MayRead,
 ): BackupRecord => ({
   ...backupSummary(backup),
   restorePreview: {
-    restorable: backup.status === 'completed' && unreadable === null,
-    reason: reasonOf(backup, unreadable),
+    restorable: backup.status === 'completed' && archiveError === null,
+    reason: unrestorableReason(backup, archiveError),
     tables: (backup.manifest?.tables ?? []).map(({ section, name, rows, sha256 }) => ({
       section: section as BackupSummary['sections'][number],
       table: name,
       rows,
       sha256,
     })),
-    lastValidation: look && lookOf(look, mayRead),
+    lastValidation: lastValidation && lastValidationRecord(lastValidation, mayRead),
   },
 });
 
-const failed = ({ job }: RestoreView) =>
-  job.error && job.status === 'failed' ? failure(job.error) : NOTHING;
+const failedReport = ({ job }: RestoreView) =>
+  job.error && job.status === 'failed' ? failureReport(job.error) : EMPTY_REPORT;
 
-const named = ({ job, run }: RestoreView) => ({
+const runFields = ({ job, run }: RestoreView) => ({
   backupId: run.backupId,
   jobId: job.id,
-  workflowId: restoreWorkflowOf(run.purpose, job.id),
+  workflowId: restoreWorkflowId(run.purpose, job.id),
   status: job.status,
 });
 
 export const validationRecord = (view: RestoreView, mayRead: MayRead): ValidationRecord => ({
-  ...named(view),
-  ...(view.run.report ? shown(view.run.report, mayRead) : failed(view)),
+  ...runFields(view),
+  ...(view.run.report ? redactedReport(view.run.report, mayRead) : failedReport(view)),
 });
 
 export const restoreRecord = (view: RestoreView, mayRead: MayRead): RestoreRecord => ({
-  ...named(view),
-  safetyBackupId: view.run.safetyBackupId,
+  ...runFields(view),
+  preRestoreBackupId: view.run.preRestoreBackupId,
   outcome: view.run.outcome,
   error: view.job.status === 'failed' ? view.job.error : null,
-  ...(view.run.report ? shown(view.run.report, mayRead) : failed(view)),
+  ...(view.run.report ? redactedReport(view.run.report, mayRead) : failedReport(view)),
   createdAt: view.run.createdAt.toISOString(),
-  finishedAt: time(view.job.finishedAt),
+  finishedAt: isoOrNull(view.job.finishedAt),
 });
 
-export const sectionRecords = () =>
+export const sectionRecords = (tablesOf: (section: Section) => string[]) =>
   SECTIONS.map((name) => ({
     name,
-    summary: ABOUT_SECTIONS[name].summary,
-    tables: tablesIn(name),
-    ofTenants: ABOUT_SECTIONS[name].ofTenants,
+    summary: SECTION_INFO[name].summary,
+    tables: tablesOf(name),
+    availableToTenants: SECTION_INFO[name].availableToTenants,
   }));
 export const engineRecords = (available: boolean) =>
   ENGINES.map((name) => ({
     name,
-    summary: ABOUT_ENGINES[name],
+    summary: ENGINE_SUMMARIES[name],
     default: name === DEFAULT_ENGINE,
     available,
   }));

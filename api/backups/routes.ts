@@ -1,15 +1,16 @@
 import { Type } from 'typebox';
+import type { Permission } from '../../domain/access/permissions.ts';
+import { isFinal } from '../../domain/jobs/jobs.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import type { Permission } from '../../domain/access/permissions.ts';
-import type { Access } from '../../services/access.ts';
+import type { Access } from '../../services/access/access.ts';
 import type { Backups } from '../../services/backups/backups.ts';
 import type { Restores, RestoreView } from '../../services/backups/restores.ts';
-import { isFinal } from '../../domain/jobs/jobs.ts';
-import { accepted, created, noContent, ok, type Answer } from '../kit/answer.ts';
-import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { pageOf } from '../http/pagination.ts';
-import { route, type Route } from '../kit/route.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { paginate } from '../http/pagination.ts';
+import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
+import { route, type Route } from '../http/route.ts';
+import { Id } from '../http/schemas.ts';
 import {
   backupRecord,
   backupSummary,
@@ -28,72 +29,70 @@ import {
   ValidateRequest,
   ValidationRecord,
 } from './schemas.ts';
-import { Id } from '../http/schemas.ts';
 
-const area = 'Backups';
+const tag = 'Backups';
 const OneBackup = Type.Object({ backupId: Id('bkp') }, { additionalProperties: false });
+const EXAMPLE_ID = 'bkp_01k8qzj3m5x7c9v1b3n5m7q9w1';
 
-/** A look at the records is waited for so long; proxies mostly give up after a minute. */
-const LOOK_WAIT_MS = 50_000;
+/** How long a validation or restore waits for its report; many proxies time out after a minute. */
+const REPORT_WAIT_MS = 50_000;
 
 type Deps = { backups: Backups; restores: Restores; access: Access };
 
-/** Archives of the records: making, looking at, proving, restoring and deleting them. */
+/** Creating, reading, validating, restoring and deleting backups. */
 export function backupRoutes({ backups, restores, access }: Deps): Route[] {
-  /** Records of a section are shown to whoever may read them where the backup stands. */
-  const reader = (caller: Caller, tenantId: string) => (permission: Permission) =>
+  /** Whether the caller may see records at the tenant of a backup. */
+  const mayReadAt = (caller: Caller, tenantId: string) => (permission: Permission) =>
     access.holds(caller.rights, permission, { tenantId });
 
-  async function one(caller: Caller, id: string): Promise<{ body: BackupRecord; etag: string }> {
+  async function readBackup(
+    caller: Caller,
+    id: string,
+  ): Promise<{ body: BackupRecord; etag: string }> {
     const found = await backups.read(caller, id);
-    return {
-      body: backupRecord(found, reader(caller, found.backup.tenantId)),
-      etag: etagOf(found.backup.version),
-    };
+    const body = backupRecord(found, mayReadAt(caller, found.backup.tenantId));
+    return { body, etag: etagOf(found.backup.version) };
   }
-  async function made(caller: Caller, id: string): Promise<Answer> {
-    const { body, etag } = await one(caller, id);
+
+  async function createdResponse(caller: Caller, id: string): Promise<HttpResponse> {
+    const { body, etag } = await readBackup(caller, id);
     return created(`/api/backup/${id}`, body, { etag });
   }
-  const looked = (caller: Caller, view: RestoreView): Answer => {
-    const body = validationRecord(view, reader(caller, view.run.tenantId));
-    return isFinal(view.job.status)
-      ? ok(body)
-      : accepted(body, { location: `/api/jobs/${view.job.id}` });
-  };
-  const restored = (caller: Caller, view: RestoreView): Answer => {
-    const body = restoreRecord(view, reader(caller, view.run.tenantId));
-    const { code, message } =
-      view.job.status === 'failed'
-        ? (view.job.error ?? { code: '', message: '' })
-        : { code: '', message: '' };
+
+  function validationResponse(caller: Caller, view: RestoreView): HttpResponse {
+    const body = validationRecord(view, mayReadAt(caller, view.run.tenantId));
+    if (isFinal(view.job.status)) return ok(body);
+    return accepted(body, { location: `/api/jobs/${view.job.id}` });
+  }
+
+  /** Errors: `restore_stale`, `restore_invalid` with the report. */
+  function restoreResponse(caller: Caller, view: RestoreView): HttpResponse {
+    const body = restoreRecord(view, mayReadAt(caller, view.run.tenantId));
+    const { code, message } = body.error ?? { code: null, message: '' };
     if (code === 'restore_stale')
       throw new AppError('restore_stale', `${message}; validate again.`);
-    if (code === 'restore_invalid')
-      throw new AppError('restore_invalid', message, {
-        report: {
-          valid: body.valid,
-          errors: body.errors,
-          warnings: body.warnings,
-          preview: body.preview,
-          planHash: body.planHash,
-        },
-      });
+    if (code === 'restore_invalid') {
+      const { valid, errors, warnings, preview, planHash } = body;
+      const report = { valid, errors, warnings, preview, planHash };
+      throw new AppError('restore_invalid', message, { report });
+    }
     return accepted(body, { location: `/api/jobs/${view.job.id}` });
-  };
+  }
 
   return [
     route({
       method: 'GET',
       path: '/api/backup',
-      area,
+      tag,
+      operationId: 'listBackups',
       permission: 'backup:read',
-      summary:
-        'List backups, newest first, with the last lines of their logs, the sections and the engines',
+      summary: 'List backups',
+      description:
+        'Newest first, with the last log lines of backup jobs, the sections and the engines.',
       query: BackupQuery,
-      answers: { 200: BackupList },
+      responses: { 200: BackupList },
       handle: async ({ caller, query: { limit, cursor, ...filter } }) => {
-        const { items, nextCursor } = await pageOf(
+        const { items, nextCursor } = await paginate(
           'backups',
           'bkp',
           { limit, cursor },
@@ -107,8 +106,8 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
         return ok({
           backups: items,
           logs,
-          sections: sectionRecords(),
-          engines: engineRecords(backups.canRun()),
+          sections: sectionRecords(backups.tablesOf),
+          engines: engineRecords(backups.canCreate()),
           nextCursor,
         });
       },
@@ -116,47 +115,51 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
     route({
       method: 'POST',
       path: '/api/backup/create',
-      area,
+      tag,
+      operationId: 'createBackup',
       permission: 'backup:write',
-      summary: "Make a backup: of everything at the platform, elsewhere of the tenant's records",
+      summary: 'Create a backup',
+      description:
+        'A backup of the platform contains everything, a backup of a tenant its records.',
       body: BackupRequest,
-      answers: { 201: BackupRecord },
+      example: { mode: 'full', label: 'before the upgrade', retention: { last: 3 } },
+      responses: { 201: BackupRecord },
       headers: ['Prefer'],
-      recover: made,
+      replayResponse: createdResponse,
       handle: async ({ caller, body, prefer, signal }) => {
-        const { backup } = await backups.create(caller, body);
+        const backup = await backups.create(caller, body);
         if (prefer.waitMs > 0)
-          await backups.waitFor(backup, { waitMs: prefer.waitMs, signal, fresh: true });
-        return backups.mayRead(caller, backup.tenantId)
-          ? made(caller, backup.id)
-          : created(
-              `/api/backup/${backup.id}`,
-              backupRecord({ backup, look: null, unreadable: null }, () => false),
-              { etag: etagOf(backup.version) },
-            );
+          await backups.waitFor(backup, { waitMs: prefer.waitMs, signal, justCreated: true });
+        if (backups.mayRead(caller, backup.tenantId)) return createdResponse(caller, backup.id);
+        const detail = { backup, lastValidation: null, archiveError: null };
+        const record = backupRecord(detail, () => false);
+        return created(`/api/backup/${backup.id}`, record, { etag: etagOf(backup.version) });
       },
     }),
     route({
       method: 'GET',
       path: '/api/backup/{backupId}',
-      area,
+      tag,
+      operationId: 'getBackup',
       permission: 'backup:read',
-      summary: 'Read a backup, what is in it, and the last look at what restoring it would do',
+      summary: 'Get a backup',
+      description: 'With its tables and the result of its last validation or restore.',
       params: OneBackup,
-      answers: { 200: BackupRecord },
+      responses: { 200: BackupRecord },
       handle: async ({ caller, params }) => {
-        const { body, etag } = await one(caller, params.backupId);
+        const { body, etag } = await readBackup(caller, params.backupId);
         return ok(body, { etag });
       },
     }),
     route({
       method: 'DELETE',
       path: '/api/backup/{backupId}',
-      area,
+      tag,
+      operationId: 'deleteBackup',
       permission: 'backup:write',
       summary: 'Delete a backup and its archive',
       params: OneBackup,
-      answers: { 204: null },
+      responses: { 204: null },
       headers: ['If-Match'],
       handle: async ({ caller, params, ifMatch, signal }) => {
         await backups.remove(caller, params.backupId, expectedVersion(ifMatch));
@@ -167,46 +170,48 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
     route({
       method: 'POST',
       path: '/api/backup/restore/validate',
-      area,
+      tag,
+      operationId: 'validateRestore',
       permission: 'backup:read',
-      summary: 'Look at what a restore would do, record by record; nothing changes',
+      summary: 'Preview a restore',
+      description:
+        'Reports what a restore would change, and what prevents it, without changing anything. ' +
+        'The response has status 202 when the report is not ready after 50 seconds.',
       body: ValidateRequest,
-      answers: { 200: ValidationRecord, 202: ValidationRecord },
+      example: { backupId: EXAMPLE_ID },
+      responses: { 200: ValidationRecord, 202: ValidationRecord },
       headers: ['Prefer'],
-      recover: async (caller, id) => looked(caller, await restores.find(caller, id)),
+      replayResponse: async (caller, id) =>
+        validationResponse(caller, await restores.find(caller, id)),
       handle: async ({ caller, body, prefer, signal }) => {
         const { job } = await restores.validate(caller, body);
-        return looked(
-          caller,
-          await restores.waitFor(job.id, 'end', {
-            waitMs: prefer.waitMs || LOOK_WAIT_MS,
-            signal,
-            fresh: true,
-          }),
-        );
+        const waitMs = prefer.waitMs || REPORT_WAIT_MS;
+        const limits = { waitMs, signal, justCreated: true };
+        return validationResponse(caller, await restores.waitFor(job.id, 'end', limits));
       },
     }),
     route({
       method: 'POST',
       path: '/api/backup/restore',
-      area,
+      tag,
+      operationId: 'restoreBackup',
       permission: 'backup:restore',
-      summary: 'Restore a backup, all or nothing, after it was validated again',
+      summary: 'Restore a backup',
+      description:
+        'All or nothing, after another validation. With the `planHash` of a validation, exactly ' +
+        'the changes of that validation are made, or none.',
       body: RestoreBody,
-      answers: { 202: RestoreRecord },
+      example: { backupId: EXAMPLE_ID, sections: ['inventory'], preRestoreBackup: true },
+      responses: { 202: RestoreRecord },
       headers: ['Prefer'],
-      recover: async (caller, id) => restored(caller, await restores.find(caller, id)),
+      replayResponse: async (caller, id) =>
+        restoreResponse(caller, await restores.find(caller, id)),
       handle: async ({ caller, body, prefer, signal }) => {
         const { job } = await restores.restore(caller, body);
-        const what = prefer.waitMs > 0 ? 'end' : 'report';
-        return restored(
-          caller,
-          await restores.waitFor(job.id, what, {
-            waitMs: prefer.waitMs || LOOK_WAIT_MS,
-            signal,
-            fresh: true,
-          }),
-        );
+        const until = prefer.waitMs > 0 ? 'end' : 'report';
+        const waitMs = prefer.waitMs || REPORT_WAIT_MS;
+        const limits = { waitMs, signal, justCreated: true };
+        return restoreResponse(caller, await restores.waitFor(job.id, until, limits));
       },
     }),
   ];

@@ -1,8 +1,8 @@
 import { Type, type Static } from 'typebox';
-import { ENGINES, MODES, SECTIONS } from '../../domain/backups.ts';
+import { ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
-import { BackupPayload, KeepRule, LABEL } from '../../services/jobTypes/backups/create.ts';
-import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backupRestore.ts';
+import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
+import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
@@ -26,30 +26,40 @@ export const BackupQuery = Type.Object(
 
 const summary = {
   id: Id('bkp'),
-  tenantId: Type.String(),
+  tenantId: Type.String({
+    description: 'The tenant that the backup covers; platform: everything.',
+  }),
   mode: Type.Enum([...MODES]),
-  sections: Type.Array(Section),
-  includes: Type.Array(Section, { description: 'Came along because the sections refer to them.' }),
+  sections: Type.Array(Section, { description: 'The requested sections.' }),
+  includes: Type.Array(Section, {
+    description: 'Included because the requested sections refer to them.',
+  }),
   engine: Type.Enum([...ENGINES]),
   label: Type.String(),
-  keep: KeepRule,
+  retention: RetentionRule,
   status: Type.Enum([...STATUSES]),
-  jobId: Nullable(Type.String()),
-  workflowId: Type.String(),
+  jobId: Nullable(
+    Type.String({
+      description: 'The job of the backup; null for pre-restore and imported ones.',
+    }),
+  ),
+  workflowId: Type.String({ description: 'The Temporal workflow that makes the backup.' }),
   store: Type.Enum(['folder', 's3']),
-  archive: Type.String({ description: 'Its name in the store.' }),
-  sizeBytes: Nullable(Type.Integer()),
-  rows: Nullable(Type.Integer()),
-  schemaVersion: Nullable(Type.String()),
-  appVersion: Nullable(Type.String()),
+  archive: Type.String({ description: 'The name of the archive in the store.' }),
+  sizeBytes: Nullable(Type.Integer({ description: 'The size of the archive in bytes.' })),
+  rows: Nullable(Type.Integer({ description: 'The number of rows in the archive.' })),
+  schemaVersion: Nullable(
+    Type.String({ description: 'The newest migration of the database at the snapshot.' }),
+  ),
+  appVersion: Nullable(Type.String({ description: 'The version of Holdfast.' })),
   snapshotAt: Nullable(
-    Type.String({ format: 'date-time', description: 'The moment whose records it holds.' }),
+    Type.String({ format: 'date-time', description: 'The instant of the snapshot.' }),
   ),
   verifiedAt: Nullable(
-    Type.String({ format: 'date-time', description: 'When it was last read from end to end.' }),
+    Type.String({ format: 'date-time', description: 'When the archive was last read completely.' }),
   ),
-  provenAt: Nullable(
-    Type.String({ format: 'date-time', description: 'When it was last loaded and compared.' }),
+  restoreTestedAt: Nullable(
+    Type.String({ format: 'date-time', description: 'When the last test restore succeeded.' }),
   ),
   error: Nullable(Type.Object({ code: Type.String(), message: Type.String() }, closed)),
   createdBy: Type.String(),
@@ -67,7 +77,7 @@ const Finding = Type.Object(
     message: Type.String(),
     section: Nullable(Section),
     table: Nullable(Type.String()),
-    key: Nullable(Type.String()),
+    key: Nullable(Type.String({ description: 'The primary key of the record.' })),
   },
   closed,
 );
@@ -93,13 +103,13 @@ const Preview = Type.Object(
         {
           section: Section,
           table: Type.String(),
-          inArchive: Type.Integer(),
+          inArchive: Type.Integer({ description: 'The number of rows in the archive.' }),
           created: Type.Integer(),
           changed: Type.Integer(),
           deleted: Type.Integer(),
           unchanged: Type.Integer(),
-          broughtAlong: Type.Boolean({
-            description: 'Of this table only what others refer to and what is missing comes back.',
+          includedByReference: Type.Boolean({
+            description: 'Only missing rows that restored rows refer to are added.',
           }),
         },
         closed,
@@ -110,19 +120,25 @@ const Preview = Type.Object(
         {
           section: Section,
           table: Type.String(),
-          key: Type.String(),
+          key: Type.String({ description: 'The primary key; parts are joined by a slash.' }),
           change: Type.Enum(['created', 'changed', 'deleted']),
           fields: Type.Array(
             Type.Object(
-              { field: Type.String(), now: Nullable(Type.String()), then: Nullable(Type.String()) },
+              {
+                field: Type.String(),
+                current: Nullable(Type.String({ description: 'The value now, as text.' })),
+                restored: Nullable(
+                  Type.String({ description: 'The value after the restore, as text.' }),
+                ),
+              },
               closed,
             ),
-            { description: 'Columns that differ. A secret one has neither value.' },
+            { description: 'The columns that differ. Secrets have no values.' },
           ),
         },
         closed,
       ),
-      { description: 'The first hundred of each section whose records you may read.' },
+      { description: 'The first 100 of each section whose records you may read.' },
     ),
   },
   closed,
@@ -134,7 +150,9 @@ const report = {
   warnings: Type.Array(Finding),
   preview: Nullable(Preview),
   planHash: Nullable(
-    Type.String({ description: 'Hand it to the restore: it then does this, or nothing.' }),
+    Type.String({
+      description: 'Pass it to the restore, which then makes exactly these changes or none.',
+    }),
   ),
 };
 export const ValidationRecord = Type.Object(
@@ -155,7 +173,7 @@ export const BackupRecord = Type.Object(
     restorePreview: Type.Object(
       {
         restorable: Type.Boolean(),
-        reason: Nullable(Type.String({ description: 'Why there is nothing to restore from.' })),
+        reason: Nullable(Type.String({ description: 'Why the backup is not restorable.' })),
         tables: Type.Array(
           Type.Object(
             { section: Section, table: Type.String(), rows: Type.Integer(), sha256: Type.String() },
@@ -188,7 +206,7 @@ export const BackupList = Type.Object(
         },
         closed,
       ),
-      { description: 'What jobs of backups logged last, newest first.' },
+      { description: 'The last log lines of backup jobs, newest first.' },
     ),
     sections: Type.Array(
       Type.Object(
@@ -196,7 +214,7 @@ export const BackupList = Type.Object(
           name: Section,
           summary: Type.String(),
           tables: Type.Array(Type.String()),
-          ofTenants: Type.Boolean({ description: 'Backups of a tenant may hold it.' }),
+          availableToTenants: Type.Boolean({ description: 'Backups of a tenant may contain it.' }),
         },
         closed,
       ),
@@ -207,7 +225,7 @@ export const BackupList = Type.Object(
           name: Type.Enum([...ENGINES]),
           summary: Type.String(),
           default: Type.Boolean(),
-          available: Type.Boolean({ description: 'There is a store and a key for it.' }),
+          available: Type.Boolean({ description: 'A store and a master key are configured.' }),
         },
         closed,
       ),
@@ -216,6 +234,7 @@ export const BackupList = Type.Object(
   },
   { title: 'BackupList', ...closed },
 );
+export type BackupList = Static<typeof BackupList>;
 
 export const ValidateRequest = Type.Object(ValidatePayload.properties, {
   title: 'RestoreValidationRequest',
@@ -232,8 +251,10 @@ export const RestoreRecord = Type.Object(
     jobId: Type.String(),
     workflowId: Type.String(),
     status: Type.Enum([...JOB_STATUSES]),
-    safetyBackupId: Nullable(Type.String({ description: 'The backup of what was here before.' })),
-    outcome: Nullable(Type.Unknown({ description: 'What was done.' })),
+    preRestoreBackupId: Nullable(
+      Type.String({ description: 'The backup that was made before the restore.' }),
+    ),
+    outcome: Nullable(Type.Unknown({ description: 'The changes that were made.' })),
     error: Nullable(Type.Object({ code: Type.String(), message: Type.String() }, closed)),
     ...report,
     createdAt: Timestamp,

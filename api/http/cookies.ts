@@ -1,11 +1,13 @@
 import { parseCookie, stringifySetCookie } from 'cookie';
 
-/** Where cookies are sent: to the sign-in endpoints and nowhere else. */
+/** Browsers send the cookies to the authentication endpoints only. */
 const PATH = '/api/auth';
 
-/** Cookies are `Secure`, and named so, unless the API is reached over plain http. */
+/**
+ * Cookies have the attribute `Secure`, and its name prefix, unless the API is reached over http.
+ */
 const isSecure = (origin: string) => origin.startsWith('https:');
-const nameFor = (origin: string, name: string) => (isSecure(origin) ? `__Secure-${name}` : name);
+const cookieName = (origin: string, name: string) => (isSecure(origin) ? `__Secure-${name}` : name);
 
 type CookieSpec = {
   origin: string;
@@ -15,10 +17,10 @@ type CookieSpec = {
   sameSite: 'strict' | 'lax';
 };
 
-/** A `Set-Cookie` that scripts cannot read. An age of 0 takes the cookie away. */
+/** Returns a `Set-Cookie` header for a cookie that scripts cannot read. An age of 0 deletes it. */
 export const setCookie = ({ origin, name, value, maxAgeSeconds, sameSite }: CookieSpec): string =>
   stringifySetCookie({
-    name: nameFor(origin, name),
+    name: cookieName(origin, name),
     value,
     path: PATH,
     httpOnly: true,
@@ -27,9 +29,9 @@ export const setCookie = ({ origin, name, value, maxAgeSeconds, sameSite }: Cook
     maxAge: maxAgeSeconds,
   });
 
-/** The value of a cookie in a `Cookie` header. */
+/** Returns the value of a cookie from a `Cookie` header. */
 export const readCookie = (
   header: string | undefined,
   origin: string,
   name: string,
-): string | undefined => parseCookie(header ?? '')[nameFor(origin, name)];
+): string | undefined => parseCookie(header ?? '')[cookieName(origin, name)];

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { AppError } from '../../domain/shared/errors.ts';
-import { streamed, type Answer } from '../kit/answer.ts';
+import { streamResponse, type HttpResponse } from './response.ts';
 
-/** One message of a stream; without `data` it is a comment that keeps the connection alive. */
+/** A message of a stream; a comment keeps the connection alive. */
 export type ServerSentEvent = { id?: string; event: string; data: unknown } | { comment: string };
 
 const encode = (message: ServerSentEvent): string => {
@@ -11,41 +11,41 @@ const encode = (message: ServerSentEvent): string => {
   return `${id}event: ${message.event}\ndata: ${JSON.stringify(message.data)}\n\n`;
 };
 
-async function* encoded(
+async function* encodeAll(
   messages: AsyncIterable<ServerSentEvent>,
-  end: () => void,
+  release: () => void,
 ): AsyncGenerator<string> {
   try {
     for await (const message of messages) yield encode(message);
   } finally {
-    end();
+    release();
   }
 }
 
-/** Server-sent events (WHATWG HTML, 9.2), at most `max` streams at once in this process. */
-export function eventStream(max: number) {
-  let open = 0;
+/** Sends server-sent events (WHATWG HTML, 9.2); at most `max` streams are open in this process. */
+export function createEventStreams(max: number) {
+  let openCount = 0;
   return {
     /** Error: `too_many_requests`. */
-    open(messages: AsyncIterable<ServerSentEvent>): Answer {
-      if (open >= max) {
-        throw new AppError('too_many_requests', 'Too many streams are open here.', {
+    open(messages: AsyncIterable<ServerSentEvent>): HttpResponse {
+      if (openCount >= max) {
+        throw new AppError('too_many_requests', 'Too many streams are open.', {
           retryAfterSeconds: 5,
         });
       }
-      open += 1;
-      let counted = true;
-      const end = () => {
-        if (counted) open -= 1;
-        counted = false;
+      openCount += 1;
+      let released = false;
+      const release = () => {
+        if (!released) openCount -= 1;
+        released = true;
       };
-      const source = Readable.from(encoded(messages, end), {
+      const source = Readable.from(encodeAll(messages, release), {
         objectMode: false,
         highWaterMark: 65_536,
       });
-      // A reader that goes before the first message never lets the generator reach its end.
-      source.once('close', end);
-      return streamed('text/event-stream', source);
+      // The generator never finishes if the client disconnects before the first message.
+      source.once('close', release);
+      return streamResponse('text/event-stream', source);
     },
   };
 }

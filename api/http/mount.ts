@@ -1,60 +1,63 @@
 import type { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import type { Access } from '../../services/access.ts';
+import type { Access } from '../../services/access/access.ts';
 import type { Idempotency } from '../../services/shared/idempotency.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
-import type { Answer } from '../kit/answer.ts';
+import type { HttpResponse } from './response.ts';
 import { readPrefer } from './prefer.ts';
 import { compileInput } from './requestInput.ts';
-import type { Peer } from '../middleware/clientAddress.ts';
-import type { Method, Route } from '../kit/route.ts';
+import type { ClientAddress } from '../middleware/clientAddress.ts';
+import type { Method, Route } from './route.ts';
 
 export type MountDeps = {
   access: Access;
   idempotency: Idempotency;
-  identify(ctx: Context, options: { tenantNamed: boolean }): Promise<Caller>;
-  peer: Peer;
+  authenticate(ctx: Context, options: { requiresTenantHeader: boolean }): Promise<Caller>;
+  clientAddress: ClientAddress;
   /** Aborted when the server stops. */
-  stopping: AbortSignal;
-  /** How often the reader of a stream is looked at again. */
-  watchMs?: number;
-  /** Sees each answer before it is sent; tests compare it with the declared schema. */
-  onAnswer?(route: Route, answer: Answer): void;
+  shutdownSignal: AbortSignal;
+  /** Interval of the access check while a stream is open, in milliseconds; 10 s by default. */
+  accessRecheckMs?: number;
+  /** Called with each response before it is sent; tests compare it with the declared schema. */
+  onResponse?(route: Route, response: HttpResponse): void;
 };
 
 /**
- * Makes the routes answer: identity, permission, input, idempotency, handler, answer, in this order, so that
- * nobody without a permission learns what a valid request looks like.
+ * Returns the middleware that serves `routes`. A request passes authentication, permission check,
+ * input check, idempotency and handler, in this order: a caller without the permission learns
+ * nothing about what a valid request is.
  */
 export function mount(routes: readonly Route[], deps: MountDeps): Middleware[] {
   const router = new Router({ strict: false, sensitive: true });
   const register = { GET: router.get, POST: router.post, PUT: router.put, DELETE: router.delete };
-  // Specific paths first: /api/schedules/logs is not the schedule called "logs".
+  // Specific paths first: /api/schedules/logs is not the schedule with the id "logs".
   const ordered = [...routes].sort((a, b) => a.path.split('{').length - b.path.split('{').length);
   for (const route of ordered) {
     register[route.method].call(
       router,
       route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-      handler(route, deps),
+      createHandler(route, deps),
     );
   }
-  return [router.routes() as unknown as Middleware, unmatched(router)];
+  return [router.routes() as unknown as Middleware, rejectUnmatched(router)];
 }
 
-function handler(route: Route, deps: MountDeps) {
+function createHandler(route: Route, deps: MountDeps) {
   const readInput = compileInput(route);
 
   return async (ctx: Context & { params: Record<string, string> }) => {
     ctx.state.route = route.path;
-    ctx.state.page = route.page ?? false;
-    const began = performance.now();
-    const known = await callerOf(route, deps, ctx);
+    ctx.state.page = route.htmlErrors ?? false;
+    const startedAt = performance.now();
+    const initialCaller = await authorizeCaller(route, deps, ctx);
     const input = await readInput(ctx, ctx.params);
-    // Who holds back the body must not keep a right that was taken meanwhile.
+    // A client that sends its body slowly must not keep a permission that was revoked since.
     const caller =
-      performance.now() - began > MAX_KNOWN_MS ? await callerOf(route, deps, ctx) : known;
+      performance.now() - startedAt > CALLER_MAX_AGE_MS
+        ? await authorizeCaller(route, deps, ctx)
+        : initialCaller;
     const prefer = readPrefer(ctx.get('prefer') || undefined);
     const request = {
       ...input,
@@ -62,30 +65,29 @@ function handler(route: Route, deps: MountDeps) {
       caller,
       ifMatch: ctx.get('if-match') || undefined,
       header: (name: string) => ctx.get(name) || undefined,
-      // Worked out where it is asked for: most routes never do.
+      // Computed on demand: most routes never read it.
       get origin() {
-        return deps.peer.originOf(ctx);
+        return deps.clientAddress.publicOriginOf(ctx);
       },
-      signal: AbortSignal.any([deps.stopping, goneSignal(ctx)]),
+      signal: AbortSignal.any([deps.shutdownSignal, disconnectSignal(ctx)]),
     } as unknown as Parameters<Route['handle']>[0];
-    const answer = await idempotently(route, deps, ctx, request);
-    deps.onAnswer?.(route, answer);
+    const response = await handleIdempotently(route, deps, ctx, request);
+    deps.onResponse?.(route, response);
     if (prefer.waitMs > 0 && route.headers?.includes('Prefer'))
       ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
-    if (answer.stream && route.public === undefined)
-      watchRights(route, deps, ctx, request, answer.stream.source);
-    send(ctx, answer);
+    if (response.stream && route.public === undefined)
+      endStreamOnLostAccess(route, deps, ctx, request, response.stream.source);
+    send(ctx, response);
   };
 }
 
-/** How long what is known of a caller holds while a body comes in. */
-const MAX_KNOWN_MS = 1_000;
+/** Authentication is repeated if reading the body took longer than this. */
+const CALLER_MAX_AGE_MS = 1_000;
 
-/** How often a caller who reads a stream is looked at again. */
-const WATCH_MS = 10_000;
+const ACCESS_RECHECK_MS = 10_000;
 
-/** Ends a stream whose reader has lost the session or the permission. */
-function watchRights(
+/** Ends a stream when its caller loses the session or the permission. */
+function endStreamOnLostAccess(
   route: Route,
   deps: MountDeps,
   ctx: Context,
@@ -93,66 +95,79 @@ function watchRights(
   source: Readable,
 ): void {
   const timer = setInterval(() => {
-    const look = async () => {
-      const caller = await callerOf(route, deps, ctx);
-      await route.watch?.({ ...request, caller }, request.caller);
+    const recheck = async () => {
+      const caller = await authorizeCaller(route, deps, ctx);
+      await route.recheckAccess?.({ ...request, caller }, request.caller);
     };
-    look().catch((error: unknown) => {
+    recheck().catch((error: unknown) => {
       if (error instanceof AppError) source.destroy();
     });
-  }, deps.watchMs ?? WATCH_MS);
+  }, deps.accessRecheckMs ?? ACCESS_RECHECK_MS);
   source.once('close', () => clearInterval(timer));
 }
 
-/** Who asks, with the right to come in here. */
-async function callerOf(
+/**
+ * Authenticates the caller and checks the permission of the route. Errors: those of `authenticate`;
+ * `session_invalid`, `password_change_required`, `permission_denied`.
+ */
+async function authorizeCaller(
   route: Route,
-  { peer, identify, access }: MountDeps,
+  { clientAddress, authenticate, access }: MountDeps,
   ctx: Context,
 ): Promise<Caller> {
   if (route.public !== undefined) {
     return anonymousCaller({
       requestId: ctx.state.requestId as string,
-      address: peer.addressOf(ctx),
+      address: clientAddress.addressOf(ctx),
     });
   }
-  const caller = await identify(ctx, { tenantNamed: route.tenantNamed ?? false });
+  const caller = await authenticate(ctx, {
+    requiresTenantHeader: route.requiresTenantHeader ?? false,
+  });
   if (route.session !== undefined && !caller.session) {
-    throw new AppError('session_invalid', 'This needs a session; identity headers have none.');
+    throw new AppError(
+      'session_invalid',
+      'This operation requires a session; identity headers do not have one.',
+    );
   }
-  if (route.session !== undefined || route.anyPassword) return caller;
+  if (route.session !== undefined || route.allowsOneTimePassword) return caller;
   if (caller.session?.mustChangePassword) {
     throw new AppError(
       'password_change_required',
-      'This password is for one login: change it with POST /api/auth/password.',
+      'A one-time password must be changed first, with POST /api/auth/password.',
     );
   }
-  if (route.permission !== undefined && !route.checkedInside)
-    await access.requireSomewhere(caller, route.permission);
+  if (route.permission !== undefined && !route.permissionCheckedInHandler)
+    await access.requireAnywhere(caller, route.permission);
   return caller;
 }
 
-/** Aborted when the client closes the connection before the answer is complete. */
-function goneSignal(ctx: Context): AbortSignal {
-  const gone = new AbortController();
-  if (ctx.res.closed) gone.abort();
+/** Aborted when the client closes the connection before the response is complete. */
+function disconnectSignal(ctx: Context): AbortSignal {
+  const disconnected = new AbortController();
+  if (ctx.res.closed) disconnected.abort();
   ctx.res.once('close', () => {
-    if (!ctx.res.writableFinished) gone.abort();
+    if (!ctx.res.writableFinished) disconnected.abort();
   });
-  return gone.signal;
+  return disconnected.signal;
 }
 
-const KEY = /^[\x21-\x7e]{1,255}$/;
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
-async function idempotently(
+/**
+ * Calls the handler once for each `Idempotency-Key`, and replays the response of the first request.
+ * Errors: those of the handler; `invalid_request`, `idempotency_mismatch`,
+ * `idempotency_in_progress`.
+ */
+async function handleIdempotently(
   route: Route,
   { idempotency }: MountDeps,
   ctx: Context,
   request: Parameters<Route['handle']>[0],
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const key = ctx.get('idempotency-key');
-  if (key === '' || !route.recover) return route.handle(request);
-  if (!KEY.test(key)) {
+  if (key === '' || !route.replayResponse) return route.handle(request);
+  if (!IDEMPOTENCY_KEY.test(key)) {
     throw invalidField(
       'header',
       '/Idempotency-Key',
@@ -160,34 +175,38 @@ async function idempotently(
       'must be 1 to 255 visible ASCII characters',
     );
   }
-  const start = await idempotency.begin(
+  const claimed = await idempotency.claim(
     request.caller,
     key,
-    fingerprintOf(ctx, request),
+    fingerprintParts(ctx, request),
     route.secretBody === true,
   );
-  if (start.kind === 'answered') return replayed({ ...start.answer });
-  if (start.kind === 'committed')
-    return replayed(await route.recover(request.caller, start.subjectId));
+  if (claimed.kind === 'answered') return asReplay({ ...claimed.answer });
+  if (claimed.kind === 'committed')
+    return asReplay(await route.replayResponse(request.caller, claimed.subjectId));
   try {
-    const answer = await route.handle({
+    const response = await route.handle({
       ...request,
-      caller: { ...request.caller, idempotency: start.claim },
+      caller: { ...request.caller, idempotency: claimed.claim },
     });
-    const { status, headers, body, showOnce } = answer;
-    // A refusal with a body of its own: sent again, the request is looked at again.
-    if (status >= 400) await idempotency.release(start.claim);
-    else if (showOnce !== true) await idempotency.finish(start.claim, { status, headers, body });
-    return answer;
+    const { status, headers, body, containsSecret } = response;
+    // A failure that the handler returns instead of throwing is not kept: a retry is handled again.
+    if (status >= 400) await idempotency.release(claimed.claim);
+    else if (containsSecret !== true)
+      await idempotency.storeResponse(claimed.claim, { status, headers, body });
+    return response;
   } catch (error) {
-    // A failed release is no loss: the claim runs out by itself.
-    await idempotency.release(start.claim).catch(() => undefined);
+    // A failed release is harmless: the claim expires.
+    await idempotency.release(claimed.claim).catch(() => undefined);
     throw error;
   }
 }
 
-/** What makes a request the same one: of a file that is read as it comes, its length. */
-const fingerprintOf = (
+/**
+ * Two requests are the same if these parts are equal. An upload is streamed: its length represents
+ * it.
+ */
+const fingerprintParts = (
   ctx: Context,
   { body, upload }: Parameters<Route['handle']>[0],
 ): string[] => [
@@ -196,12 +215,12 @@ const fingerprintOf = (
   upload ? `${ctx.querystring} ${ctx.get('content-length')}` : JSON.stringify(body ?? null),
 ];
 
-const replayed = (answer: Answer): Answer => ({
-  ...answer,
-  headers: { ...answer.headers, 'idempotent-replayed': 'true' },
+const asReplay = (response: HttpResponse): HttpResponse => ({
+  ...response,
+  headers: { ...response.headers, 'idempotent-replayed': 'true' },
 });
 
-function send(ctx: Context, { status, headers, body, stream }: Answer): void {
+function send(ctx: Context, { status, headers, body, stream }: HttpResponse): void {
   ctx.status = status;
   ctx.set(headers);
   if (stream) {
@@ -218,8 +237,8 @@ function send(ctx: Context, { status, headers, body, stream }: Answer): void {
   if (ctx.method === 'GET' && ctx.fresh) ctx.status = 304;
 }
 
-/** What no route takes: 405 where the path has other methods, else 404. */
-function unmatched(router: Router): Middleware {
+/** Answers requests that match no route: 405 if the path has other methods, else 404. */
+function rejectUnmatched(router: Router): Middleware {
   return (ctx) => {
     // A request line without a path, such as `GET http://`.
     const path = (ctx.path as string | null) ?? '/';
@@ -227,13 +246,15 @@ function unmatched(router: Router): Middleware {
       router.match(path, 'GET').path.flatMap((layer) => layer.methods),
     ) as Set<Method | 'HEAD'>;
     if (methods.size === 0)
-      throw new AppError('not_found', `There is nothing at ${path.slice(0, 200)}.`);
+      throw new AppError('not_found', `No resource at ${path.slice(0, 200)}.`);
     const allow = [...methods, 'OPTIONS'].sort();
     if (ctx.method === 'OPTIONS') {
       ctx.status = 204;
       ctx.set('allow', allow.join(', '));
       return;
     }
-    throw new AppError('method_not_allowed', `${ctx.method} is not possible here.`, { allow });
+    throw new AppError('method_not_allowed', `${ctx.method} is not supported at this path.`, {
+      allow,
+    });
   };
 }

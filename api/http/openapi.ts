@@ -1,26 +1,28 @@
 import { Type, type TObject, type TSchema } from 'typebox';
 import { EVENT_DATA } from '../../domain/events/events.ts';
-import { messageOf } from '../../domain/webhooks/webhooks.ts';
-import { Problem, PROBLEMS, PROBLEM_TYPE } from '../kit/problem.ts';
-import type { Route } from '../kit/route.ts';
+import { messageSchema } from '../../domain/webhooks/webhooks.ts';
+import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
+import type { Route } from './route.ts';
 
-const REASONS: Readonly<Record<number, string>> = {
-  200: 'Done',
-  201: 'Made',
-  202: 'Accepted, the work goes on',
-  204: 'Done, nothing to say',
-  303: 'Go on elsewhere',
+const RESPONSE_DESCRIPTIONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted: processing continues after the response',
+  204: 'No content',
+  303: 'See other',
 };
 
 const HEADER_DOCS: Readonly<Record<string, string>> = {
   Prefer:
-    '`wait=N` (seconds, at most 60) answers when the work has ended; `timing` adds Server-Timing.',
-  'If-Match': 'The ETag that was read; another version is answered with 412.',
-  'Last-Event-ID': 'Number of the last log line that was received.',
-  'Idempotency-Key': 'Sent again within 24 hours with the same body, the first answer comes again.',
+    '`wait=N` waits up to N seconds (60 at most) for the job to finish; `timing` adds a `Server-Timing` header.',
+  'If-Match':
+    'ETag of the version that was read. The response is 412 if the record has changed since.',
+  'Last-Event-ID': 'Number of the last log line received.',
+  'Idempotency-Key':
+    'Repeating the request with the same key and body within 24 hours returns the original response.',
 };
 
-const header = (name: string) => ({
+const headerParameter = (name: string) => ({
   name,
   in: 'header',
   required: false,
@@ -28,31 +30,31 @@ const header = (name: string) => ({
   schema: { type: 'string' },
 });
 
-function parameters(place: 'path' | 'query', schema: TObject | undefined) {
+function parameters(location: 'path' | 'query', schema: TObject | undefined) {
   const required = new Set(schema?.required ?? []);
   return Object.entries(schema?.properties ?? {}).map(([name, property]) => {
     const { description, ...rest } = property as { description?: string };
     return {
       name,
-      in: place,
-      required: place === 'path' || (required.has(name) && !('default' in rest)),
+      in: location,
+      required: location === 'path' || (required.has(name) && !('default' in rest)),
       description,
       schema: rest,
     };
   });
 }
 
-/** Failures that a route can answer by its shape alone; the handler's own are among the 409s and 404s. */
-function failures(route: Route): number[] {
+/** Error statuses that a route can return, judging by its declaration. */
+function problemStatuses(route: Route): number[] {
   const statuses = [400, 401, 429, 500, 503];
   if (route.permission || (route.signedIn && route.method !== 'GET')) statuses.push(403);
   if (route.params) statuses.push(404);
   if (route.method !== 'GET') statuses.push(409, 413, 415);
-  // Somebody else's server stands behind these.
-  if (route.page || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
-  if (route.recover) statuses.push(422);
+  // These depend on an external identity provider.
+  if (route.htmlErrors || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
+  if (route.replayResponse) statuses.push(422);
   if (route.headers?.includes('If-Match')) statuses.push(412);
-  if (route.matchable) statuses.push(428);
+  if (route.ifMatchConfigurable) statuses.push(428);
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
@@ -63,63 +65,71 @@ function contentOf({ produces }: Route, schema: TSchema | null) {
   return produces === undefined ? {} : { content: { [produces]: { schema: { type: 'string' } } } };
 }
 
-/** Who may come in, in words and for tools. */
-function guard({ permission, signedIn, session, public: reason, tenantNamed }: Route) {
-  const withTenant = { gatewayActor: [], gatewayRoles: [], gatewayTenant: [] };
-  const known = [
-    withTenant,
-    ...(tenantNamed ? [] : [{ gatewayActor: [], gatewayRoles: [] }]),
+/** Who may call an operation: as text, and as OpenAPI security requirements. */
+function accessOf({ permission, signedIn, session, public: reason, requiresTenantHeader }: Route) {
+  const gatewayWithTenant = { gatewayActor: [], gatewayRoles: [], gatewayTenant: [] };
+  const authenticated = [
+    gatewayWithTenant,
+    ...(requiresTenantHeader ? [] : [{ gatewayActor: [], gatewayRoles: [] }]),
     { session: [] },
   ];
   if (session !== undefined)
-    return { description: `A session: ${session}.`, security: [{ session: [] }] };
+    return { description: `Requires a session: ${session}.`, security: [{ session: [] }] };
   if (permission !== undefined)
-    return { description: `Permission: \`${permission}\`.`, security: known };
+    return { description: `Requires the permission \`${permission}\`.`, security: authenticated };
   if (signedIn !== undefined)
-    return { description: `No permission: ${signedIn}.`, security: known };
+    return {
+      description: `Requires authentication, no permission: ${signedIn}.`,
+      security: authenticated,
+    };
   return { description: `Public: ${reason}.`, security: [] };
 }
 
 const json = (schema: TSchema) => ({ 'application/json': { schema } });
 
-function operation(route: Route) {
-  const success = Object.entries(route.answers).map(([status, schema]): [string, object] => [
+function requestBody({ body, bodyType = 'json', upload, example }: Route) {
+  const media = (schema: object) => ({ schema, ...(example !== undefined && { example }) });
+  if (upload) {
+    const content = upload.types.map((type) => [type, media({ type: 'string' })] as const);
+    return { requestBody: { required: true, content: Object.fromEntries(content) } };
+  }
+  if (!body) return {};
+  return { requestBody: { required: true, content: { [BODY_TYPES[bodyType]]: media(body) } } };
+}
+
+function responses(route: Route) {
+  const success = Object.entries(route.responses).map(([status, schema]): [string, object] => [
     status,
-    { description: REASONS[Number(status)] ?? 'Answer', ...contentOf(route, schema) },
+    {
+      description: RESPONSE_DESCRIPTIONS[Number(status)] ?? 'Response',
+      ...contentOf(route, schema),
+    },
   ]);
-  const problems = failures(route)
-    .filter((status) => !(status in route.answers))
+  const problems = problemStatuses(route)
+    .filter((status) => !(status in route.responses))
     .map((status): [string, object] => [
       String(status),
       { $ref: `#/components/responses/Problem${status}` },
     ]);
-  const headers = [...(route.headers ?? []), ...(route.recover ? ['Idempotency-Key'] : [])];
-  const { method, path, area, summary } = route;
+  return Object.fromEntries([...success, ...problems]);
+}
+
+function operation(route: Route) {
+  const headers = [...(route.headers ?? []), ...(route.replayResponse ? ['Idempotency-Key'] : [])];
+  const { description: access, security } = accessOf(route);
   return {
-    operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w)?/g, (_, letter: string | undefined) => letter?.toUpperCase() ?? '')}`,
-    tags: [area],
-    summary,
-    ...guard(route),
+    operationId: route.operationId,
+    tags: [route.tag],
+    summary: route.summary,
+    description: route.description === undefined ? access : `${route.description}\n\n${access}`,
+    security,
     parameters: [
       ...parameters('path', route.params),
       ...parameters('query', route.query),
-      ...headers.map(header),
+      ...headers.map(headerParameter),
     ],
-    ...(route.upload && {
-      requestBody: {
-        required: true,
-        content: Object.fromEntries(
-          route.upload.types.map((type) => [type, { schema: { type: 'string' } }]),
-        ),
-      },
-    }),
-    ...(route.body && {
-      requestBody: {
-        required: true,
-        content: { [BODY_TYPES[route.bodyType ?? 'json']]: { schema: route.body } },
-      },
-    }),
-    responses: Object.fromEntries([...success, ...problems]),
+    ...requestBody(route),
+    responses: responses(route),
   };
 }
 
@@ -128,44 +138,50 @@ const problemResponses = () =>
     [...new Set(Object.values(PROBLEMS).map(({ status }) => status))].map((status) => {
       const codes = Object.entries(PROBLEMS)
         .filter(([, problem]) => problem.status === status)
-        .map(([code]) => code);
+        .map(([code, { title }]) => `- \`${code}\`: ${title}`);
       const content = { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } };
-      return [`Problem${status}`, { description: `code: ${codes.join(', ')}`, content }];
+      return [
+        `Problem${status}`,
+        { description: `Problem with one of these codes:\n\n${codes.join('\n')}`, content },
+      ];
     }),
   );
 
-/** What a webhook gets for an event of a type. */
-const message = (type: string, data: TSchema) => ({
+/** The request that a subscribed webhook receives for an event of `type`. */
+const webhookOperation = (type: string, data: TSchema) => ({
   tags: ['Webhooks'],
-  summary: `Sent to webhooks that subscribe to ${type}`,
+  summary: `Sent to webhooks subscribed to ${type}`,
   parameters: ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => ({
     name,
     in: 'header',
     required: true,
     schema: { type: 'string' },
   })),
-  requestBody: { required: true, content: json(messageOf(Type.Literal(type), data)) },
+  requestBody: { required: true, content: json(messageSchema(Type.Literal(type), data)) },
   responses: {
     '2XX': { description: 'Received' },
-    410: { description: 'Gone: the webhook is disabled' },
-    default: { description: 'Tried again later' },
+    410: { description: 'Holdfast disables the webhook' },
+    default: { description: 'Any other response: the delivery is retried' },
   },
 });
 
-/** The OpenAPI 3.1 document of `routes`. */
-export function openApi(routes: readonly Route[], version: string): object {
+/** Builds the OpenAPI 3.1 document of `routes`. */
+export function buildOpenApi(routes: readonly Route[], version: string): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) };
   }
-  const gateway = 'Believed from a trusted gateway only.';
+  const gatewayNote = 'Accepted from a trusted gateway only.';
   return {
     openapi: '3.1.0',
     info: { title: 'Holdfast', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     servers: [{ url: '/' }],
     paths,
     webhooks: Object.fromEntries(
-      Object.entries(EVENT_DATA).map(([type, data]) => [type, { post: message(type, data) }]),
+      Object.entries(EVENT_DATA).map(([type, data]) => [
+        type,
+        { post: webhookOperation(type, data) },
+      ]),
     ),
     components: {
       schemas: { Problem },
@@ -175,19 +191,19 @@ export function openApi(routes: readonly Route[], version: string): object {
           type: 'apiKey',
           in: 'header',
           name: 'X-Service-Actor-Id',
-          description: `Who asks. ${gateway}`,
+          description: `ID of the caller. ${gatewayNote}`,
         },
         gatewayRoles: {
           type: 'apiKey',
           in: 'header',
           name: 'X-Service-Role-Ids',
-          description: `Their roles, comma-separated. ${gateway}`,
+          description: `Role IDs of the caller, comma-separated. ${gatewayNote}`,
         },
         gatewayTenant: {
           type: 'apiKey',
           in: 'header',
           name: 'X-Service-Tenant-Id',
-          description: `Where the roles count; platform unless given. ${gateway}`,
+          description: `Tenant in which the roles apply; \`platform\` by default. ${gatewayNote}`,
         },
         session: { type: 'http', scheme: 'bearer' },
       },

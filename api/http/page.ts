@@ -1,4 +1,4 @@
-import type { Problem } from '../kit/problem.ts';
+import type { Problem } from './problem.ts';
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -10,8 +10,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const escapeHtml = (text: string) =>
   text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 
-/** A plain page. `body` is markup. */
-export const page = (title: string, body: string): string => `<!doctype html>
+/** A plain HTML page. `title` is escaped; `body` is markup. */
+export const htmlPage = (title: string, body: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -24,9 +24,9 @@ ${body}
 </html>
 `;
 
-/** A failure for somebody who looks at it in a browser. */
+/** A problem as a page, for requests that a browser navigates to. */
 export const problemPage = ({ title, detail, code, requestId }: Problem): string =>
-  page(
+  htmlPage(
     title,
     `<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(detail)}</p>\n<p><small>${code}, request ${escapeHtml(requestId)}</small></p>`,
   );

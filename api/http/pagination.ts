@@ -1,41 +1,41 @@
 import { Type, type TSchema } from 'typebox';
 import { invalidField } from '../../domain/shared/errors.ts';
 import type { IdKind } from '../../platform/ids.ts';
-import { ok, type Answer } from '../kit/answer.ts';
+import { ok, type HttpResponse } from './response.ts';
 
 export const DEFAULT_LIMIT = 50;
 export const MAX_LIMIT = 200;
 
-/** The query parameters that every list has. */
+/** The query parameters of every list. */
 export const pageQuery = {
   limit: Type.Integer({
     minimum: 1,
     maximum: MAX_LIMIT,
     default: DEFAULT_LIMIT,
-    description: 'Records on a page.',
+    description: 'Maximum number of records on a page.',
   }),
-  cursor: Type.Optional(Type.String({ description: 'nextCursor of the page before.' })),
+  cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
 };
 
-/** The body of a list. */
-export const listOf = (item: TSchema, title: string) =>
+/** The schema of a page of `item`s. */
+export const listSchema = (item: TSchema, title: string) =>
   Type.Object(
     {
       items: Type.Array(item),
       nextCursor: Type.Union([Type.String(), Type.Null()], {
-        description: 'null on the last page.',
+        description: 'Cursor of the next page; null on the last page.',
       }),
     },
     { title },
   );
 
-/** A cursor is the list it belongs to and the key after which the next page begins. */
+/** Encodes a cursor: the name of the list, and the key of the last record of the page. */
 export const encodeCursor = (list: string, key: string): string =>
   Buffer.from(JSON.stringify([list, key])).toString('base64url');
 
 /**
- * The key in a cursor of `list`. Error: `invalid_request` for anything that this list has not given out.
- * `keyPattern` is the form of the keys.
+ * Decodes the key of a cursor, which must match `keyPattern`. Error: `invalid_request` for a cursor
+ * that `list` did not return.
  */
 export function decodeCursor(
   list: string,
@@ -60,25 +60,26 @@ function readCursor(list: string, cursor: string): string | undefined {
   }
 }
 
-/** What a list is asked for, and gives: `after` is the id behind which the page begins. */
-type Page<T> = { items: T[]; nextKey: string | null };
-type Load<T> = (page: { limit: number; after: string | undefined }) => Promise<Page<T>>;
+/** `nextKey` is the key of the last item, or null on the last page; `after` excludes that key. */
+type LoadedPage<T> = { items: T[]; nextKey: string | null };
+type LoadPage<T> = (page: { limit: number; after: string | undefined }) => Promise<LoadedPage<T>>;
 
 /**
- * One page of records, with the cursor of the next. `list` tells cursors of lists apart, `ids` is the kind or the
- * form of the records' ids.
+ * Loads a page and returns it with the cursor of the next one. `list` is a name that only this list
+ * has, so that cursors of other lists are rejected; `idFormat` is the kind or the pattern of the
+ * keys. Error: `invalid_request`.
  */
-export async function pageOf<T, V>(
+export async function paginate<T, V>(
   list: string,
-  ids: IdKind | RegExp,
+  idFormat: IdKind | RegExp,
   query: { limit: number; cursor?: string | undefined },
-  load: Load<T>,
+  load: LoadPage<T>,
   present: (item: T) => V,
 ): Promise<{ items: V[]; nextCursor: string | null }> {
   const after = decodeCursor(
     list,
     query.cursor,
-    typeof ids === 'string' ? new RegExp(`^${ids}_[0-9a-z]{26}$`) : ids,
+    typeof idFormat === 'string' ? new RegExp(`^${idFormat}_[0-9a-z]{26}$`) : idFormat,
   );
   const { items, nextKey } = await load({ limit: query.limit, after });
   return {
@@ -87,6 +88,7 @@ export async function pageOf<T, V>(
   };
 }
 
-/** The same as an answer. */
-export const listAnswer = async <T, V>(...page: Parameters<typeof pageOf<T, V>>): Promise<Answer> =>
-  ok(await pageOf(...page));
+/** The page as a response with status 200. */
+export const listResponse = async <T, V>(
+  ...page: Parameters<typeof paginate<T, V>>
+): Promise<HttpResponse> => ok(await paginate(...page));

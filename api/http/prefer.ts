@@ -1,11 +1,11 @@
 import { invalidField } from '../../domain/shared/errors.ts';
 
-/** Preferences of a request (RFC 7240) that Holdfast knows; others are ignored, as the RFC says. */
+/** The supported preferences of a request (RFC 7240). Others are ignored, as the RFC requires. */
 export type Preferences = { waitMs: number; timing: boolean };
 
 const MAX_WAIT_SECONDS = 60;
 
-/** Reads `Prefer`. Error: `invalid_request` for a `wait` that is no whole number of seconds. */
+/** Parses `Prefer`. Error: `invalid_request` if `wait` is not a whole number of seconds. */
 export function readPrefer(header: string | undefined): Preferences {
   const preferences: Preferences = { waitMs: 0, timing: false };
   for (const part of (header ?? '').split(',')) {

@@ -2,15 +2,24 @@ import { pipeline, Transform } from 'node:stream';
 import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import type { TObject, TSchema } from 'typebox';
-import { AppError, invalidFields, type FieldError, type FieldPlace } from '../../domain/shared/errors.ts';
+import {
+  AppError,
+  invalidFields,
+  type FieldError,
+  type FieldLocation,
+} from '../../domain/shared/errors.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
-import { compileCheck, compileCoercingCheck, type Check } from '../../platform/schemaCheck.ts';
-import type { Route, Upload } from '../kit/route.ts';
+import {
+  compileCheck,
+  compileCoercingCheck,
+  type SchemaCheck,
+} from '../../platform/schemaCheck.ts';
+import type { Route, Upload } from './route.ts';
 
 const BODY_LIMIT_BYTES = 1_048_576;
 
 const bodyTooLarge = () =>
-  new AppError('body_too_large', `A body may have ${BODY_LIMIT_BYTES} bytes.`);
+  new AppError('body_too_large', `The body must not exceed ${BODY_LIMIT_BYTES} bytes.`);
 
 const parseJson = koaBody({
   jsonLimit: BODY_LIMIT_BYTES,
@@ -43,64 +52,73 @@ const parseForm = koaBody({
   },
 });
 
-const placed = (place: FieldPlace, check: Check, value: unknown): FieldError[] =>
-  check(value).map((error) => ({ ...error, in: place }));
+const checkAt = (location: FieldLocation, check: SchemaCheck, value: unknown): FieldError[] =>
+  check(value).map((error) => ({ ...error, in: location }));
 
-/** Compiles what a route wants of a request into one function that reads and checks it, every error at once. */
+/**
+ * Returns a function that reads the path, query and body of a request and checks them against the
+ * schemas of the route. Errors: `invalid_request` with every invalid field, `not_found` for a path
+ * parameter that no record can have, `body_too_large`, `media_type_unsupported`.
+ */
 export function compileInput({
   params,
   query,
   body,
   method,
   bodyType = 'json',
-  bodyCheckedLater,
+  bodyCheckedInHandler,
   upload,
 }: Route) {
-  // Compiled when first asked for: there are many routes, and most processes serve few of them.
-  let checks: { params: Check | undefined; query: Check; body: Check | undefined } | undefined;
-  const compiled = () =>
+  // Compiled on first use: there are many routes, and most processes serve few of them.
+  let checks:
+    | { params: SchemaCheck | undefined; query: SchemaCheck; body: SchemaCheck | undefined }
+    | undefined;
+  const getChecks = () =>
     (checks ??= {
       params: params && compileCoercingCheck(params),
       query: compileCoercingCheck(query ?? NO_FIELDS),
-      body: bodyCheckedLater ? undefined : body && compileCheck(body),
+      body: bodyCheckedInHandler ? undefined : body && compileCheck(body),
     });
-  const flags = booleansOf(query);
+  const booleanFlags = booleanFields(query);
   const takesBody = (method === 'POST' || method === 'PUT') && !upload;
 
   return async (ctx: Context, pathParams: Record<string, string>) => {
-    const { params: checkParams, query: checkQuery, body: checkBody } = compiled();
-    // A path that no record can have is a record that does not exist.
+    const { params: checkParams, query: checkQuery, body: checkBody } = getChecks();
     if (checkParams && checkParams(pathParams).length > 0)
-      throw new AppError('not_found', 'There is no record with such an id.');
-    const queryValues = readQuery(ctx, flags);
+      throw new AppError('not_found', 'No record has this id.');
+    const queryValues = readQuery(ctx, booleanFlags);
     const bodyValue = takesBody
       ? await (bodyType === 'form' ? readForm(ctx) : readBody(ctx, body))
       : undefined;
     const errors = [
-      ...placed('query', checkQuery, queryValues),
-      ...(checkBody ? placed('body', checkBody, bodyValue) : []),
+      ...checkAt('query', checkQuery, queryValues),
+      ...(checkBody ? checkAt('body', checkBody, bodyValue) : []),
     ];
     if (errors.length > 0) throw invalidFields(errors);
     return {
       params: pathParams,
       query: queryValues,
       body: bodyValue,
-      upload: upload && uploadOf(ctx, upload),
+      upload: upload && receiveUpload(ctx, upload),
     };
   };
 }
 
-/** A file as it comes in; it fails where it is longer than it may be. */
-function uploadOf(ctx: Context, { types, limitBytes }: NonNullable<Route['upload']>): Upload {
+/**
+ * The uploaded file as a stream. Errors: `media_type_unsupported`; `body_too_large`, also while
+ * reading.
+ */
+function receiveUpload(ctx: Context, { types, limitBytes }: NonNullable<Route['upload']>): Upload {
   const contentType = ctx.is(...types);
   if (typeof contentType !== 'string')
     throw new AppError('media_type_unsupported', `The body must be ${types.join(' or ')}.`);
   if (ctx.get('content-encoding') !== '' && ctx.get('content-encoding') !== 'identity')
     throw new AppError(
       'media_type_unsupported',
-      'The file must be sent as it is, without a Content-Encoding.',
+      'The file must be sent without a Content-Encoding.',
     );
-  const tooLarge = () => new AppError('body_too_large', `A file may have ${limitBytes} bytes.`);
+  const tooLarge = () =>
+    new AppError('body_too_large', `The file must not exceed ${limitBytes} bytes.`);
   if (Number(ctx.get('content-length')) > limitBytes) throw tooLarge();
   let bytes = 0;
   const limit = new Transform({
@@ -118,19 +136,21 @@ const NO_FIELDS = {
   additionalProperties: false,
 } as unknown as TObject;
 
-const booleansOf = (query: TObject | undefined): string[] =>
+const booleanFields = (query: TObject | undefined): string[] =>
   Object.entries(query?.properties ?? {}).flatMap(([name, schema]) =>
     (schema as { type?: string }).type === 'boolean' ? [name] : [],
   );
 
-/** The query as a plain object that the check may change; a flag may stand without a value: `?follow`. */
+/**
+ * The query as a plain object that the check may coerce. A flag without a value is true: `?follow`.
+ */
 function readQuery(ctx: Context, flags: readonly string[]): Record<string, unknown> {
   const values: Record<string, unknown> = { ...ctx.query };
   for (const flag of flags) if (values[flag] === '') values[flag] = 'true';
   return values;
 }
 
-/** A form as a browser posts it: names and values. */
+/** The names and values of an HTML form. */
 async function readForm(ctx: Context): Promise<unknown> {
   if (!ctx.is('urlencoded'))
     throw new AppError(
@@ -139,16 +159,16 @@ async function readForm(ctx: Context): Promise<unknown> {
     );
   if (Number(ctx.request.headers['content-length']) > BODY_LIMIT_BYTES) throw bodyTooLarge();
   await parseForm(ctx, () => Promise.resolve());
-  // The parser's object has no prototype, or one of its own.
+  // Copied, since the object of the parser has no prototype.
   return { ...(ctx.request as { body?: object }).body };
 }
 
 async function readBody(ctx: Context, schema: TSchema | undefined): Promise<unknown> {
   const length = ctx.request.headers['content-length'];
-  const empty =
+  const isEmpty =
     length === '0' ||
     (length === undefined && ctx.request.headers['transfer-encoding'] === undefined);
-  if (empty) return schema ? {} : undefined;
+  if (isEmpty) return schema ? {} : undefined;
   const encoding = ctx.get('content-encoding').toLowerCase();
   if (
     !ctx.is('json', '+json') ||
@@ -157,7 +177,7 @@ async function readBody(ctx: Context, schema: TSchema | undefined): Promise<unkn
   ) {
     throw new AppError(
       'media_type_unsupported',
-      'The body must be application/json in UTF-8, plain, gzip or deflate.',
+      'The body must be application/json in UTF-8, optionally compressed with gzip or deflate.',
     );
   }
   if (Number(length) > BODY_LIMIT_BYTES) throw bodyTooLarge();

@@ -11,23 +11,30 @@ import type {
   ImportState,
   InventoryImports,
 } from '../../services/inventory/imports.ts';
-import type { Jobs } from '../../services/jobs.ts';
-import { accepted, ok, streamed } from '../kit/answer.ts';
-import { jobAtEnd } from '../kit/jobAtEnd.ts';
-import { decodeCursor, encodeCursor, listAnswer, listOf, pageQuery } from '../http/pagination.ts';
-import { route, type Route } from '../kit/route.ts';
+import type { Jobs } from '../../services/jobs/jobs.ts';
+import { accepted, ok, streamResponse } from '../http/response.ts';
+import { waitForJob } from '../jobs/waitForJob.ts';
+import {
+  decodeCursor,
+  encodeCursor,
+  listResponse,
+  listSchema,
+  pageQuery,
+} from '../http/pagination.ts';
+import { route, type Route } from '../http/route.ts';
 import { Id, Nullable, Timestamp } from '../http/schemas.ts';
-import { OUTCOMES, PlanConflictView, PlanErrorView, selectionQuery } from './schemas.ts';
-import { workflowIdOf } from '../jobs/presenter.ts';
-import { filterFrom } from '../routes/inventory.ts';
+import { OUTCOMES, PlanConflictView, PlanErrorView, filterQuery } from './schemas.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { nounOf, pluralIdOf } from './nouns.ts';
+import { filterFrom } from './routes.ts';
 
-const area = 'Inventory';
+const tag = 'Inventory';
 const closed = { additionalProperties: false };
-const TYPES: Readonly<Record<string, FileFormat>> = {
+const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, FileFormat>> = {
   'text/csv': 'csv',
   'application/x-ndjson': 'ndjson',
 };
-const CONTENT_TYPES: Readonly<Record<FileFormat, string>> = {
+const CONTENT_TYPE_BY_FORMAT: Readonly<Record<FileFormat, string>> = {
   csv: 'text/csv',
   ndjson: 'application/x-ndjson',
 };
@@ -36,26 +43,25 @@ const ImportQuery = Type.Object(
   {
     resource: Type.Optional(
       Type.Enum([...RESOURCE_NAMES], {
-        description:
-          'What the rows are; without it, lines of NDJSON are changes with resource, operation and record.',
+        description: 'The resource of all rows. Without it, each line of NDJSON is a mutation.',
       }),
     ),
     dryRun: Type.Boolean({
       default: false,
-      description: 'Say what would come of each row, and write nothing.',
+      description: 'Report the outcome of each row without writing anything.',
     }),
   },
   closed,
 );
 
-const ImportRecord = Type.Object(
+export const ImportRecord = Type.Object(
   {
     id: Id('imp'),
     resource: Nullable(Type.String()),
     dryRun: Type.Boolean(),
-    status: Type.Enum([...JOB_STATUSES], { description: 'Of its job.' }),
-    rows: Type.Integer(),
-    done: Type.Integer(),
+    status: Type.Enum([...JOB_STATUSES], { description: 'The status of its job.' }),
+    rows: Type.Integer({ description: 'The number of rows of the file.' }),
+    done: Type.Integer({ description: 'The number of rows that have an outcome.' }),
     counts: Type.Object(
       Object.fromEntries(OUTCOMES.map((outcome) => [outcome, Type.Integer()])),
       closed,
@@ -68,9 +74,9 @@ const ImportRecord = Type.Object(
   { title: 'Import', ...closed },
 );
 
-const ImportRow = Type.Object(
+export const ImportRow = Type.Object(
   {
-    line: Type.Integer({ description: 'In the file.' }),
+    line: Type.Integer({ description: 'The line in the file, from 1.' }),
     outcome: Nullable(Type.Enum([...OUTCOMES])),
     id: Nullable(Type.String()),
     errors: Type.Array(PlanErrorView),
@@ -80,7 +86,7 @@ const ImportRow = Type.Object(
   { title: 'ImportRow', ...closed },
 );
 
-const OneImport = Type.Object({ id: Id('imp') }, closed);
+const ImportParams = Type.Object({ id: Id('imp') }, closed);
 const ListQuery = Type.Object(pageQuery, closed);
 const RowsQuery = Type.Object(
   { outcome: Type.Optional(Type.Enum([...OUTCOMES])), ...pageQuery },
@@ -88,23 +94,16 @@ const RowsQuery = Type.Object(
 );
 
 type Deps = { imports: InventoryImports; exports: InventoryExports; jobs: Jobs };
-type Row = Awaited<ReturnType<InventoryImports['rows']>>[number];
+type ReportedImportRow = Awaited<ReturnType<InventoryImports['rows']>>[number];
 
-const importView = ({ record, counts, status }: ImportState): Static<typeof ImportRecord> => ({
-  id: record.id,
-  resource: record.resource,
-  dryRun: record.dryRun,
-  status,
-  rows: record.rows,
-  done: record.done,
+const importView = ({ counts, createdAt, ...state }: ImportState): Static<typeof ImportRecord> => ({
+  ...state,
   counts: Object.fromEntries(OUTCOMES.map((outcome) => [outcome, counts[outcome] ?? 0])),
-  jobId: record.jobId,
-  workflowId: workflowIdOf(record.jobId),
-  createdBy: record.createdBy,
-  createdAt: record.createdAt.toISOString(),
+  workflowId: jobWorkflowId(state.jobId),
+  createdAt: createdAt.toISOString(),
 });
 
-const rowView = ({ line, outcome, record_id: id, report }: Row) => ({
+const rowView = ({ line, outcome, record_id: id, report }: ReportedImportRow) => ({
   line,
   outcome,
   id,
@@ -114,28 +113,30 @@ const rowView = ({ line, outcome, record_id: id, report }: Row) => ({
   ...report,
 });
 
-/** Files that come in and go out. */
+/** Imports and exports of files. */
 export function inventoryFileRoutes({ imports, exports, jobs }: Deps): Route[] {
-  const atEnd = jobAtEnd(jobs);
+  const atEnd = waitForJob(jobs);
   return [
     route({
       method: 'POST',
       path: '/api/inventory/import',
-      area,
+      tag,
+      operationId: 'importInventory',
       permission: 'inventory:write',
-      summary:
-        'Take in a CSV or NDJSON file, as a job; rows with an id are changes, others are new',
+      summary: 'Import a CSV or NDJSON file as a job',
+      description: 'Rows with an `id` update that record, all others create one.',
       query: ImportQuery,
-      upload: { types: Object.keys(TYPES), limitBytes: MAX_IMPORT_BYTES },
-      answers: { 202: ImportRecord },
+      example: 'cidr,status\n10.0.0.0/16,container\n',
+      upload: { types: Object.keys(FORMAT_BY_CONTENT_TYPE), limitBytes: MAX_IMPORT_BYTES },
+      responses: { 202: ImportRecord },
       headers: ['Prefer'],
-      recover: async (caller, id) =>
+      replayResponse: async (caller, id) =>
         accepted(importView(await imports.read(caller, id)), {
           location: `/api/inventory/imports/${id}`,
         }),
       handle: async (request) => {
         const { caller, query, upload } = request;
-        const format = TYPES[upload?.contentType ?? ''] ?? 'ndjson';
+        const format = FORMAT_BY_CONTENT_TYPE[upload?.contentType ?? ''] ?? 'ndjson';
         const { state, job } = await imports.receive(
           caller,
           { ...query, format },
@@ -143,43 +144,44 @@ export function inventoryFileRoutes({ imports, exports, jobs }: Deps): Route[] {
         );
         await atEnd(request, job);
         return accepted(
-          importView(
-            request.prefer.waitMs > 0 ? await imports.read(caller, state.record.id) : state,
-          ),
-          { location: `/api/inventory/imports/${state.record.id}` },
+          importView(request.prefer.waitMs > 0 ? await imports.read(caller, state.id) : state),
+          { location: `/api/inventory/imports/${state.id}` },
         );
       },
     }),
     route({
       method: 'GET',
       path: '/api/inventory/imports',
-      area,
+      tag,
+      operationId: 'listImports',
       permission: 'inventory:read',
       summary: 'List imports, newest first',
       query: ListQuery,
-      answers: { 200: listOf(ImportRecord, 'ImportList') },
+      responses: { 200: listSchema(ImportRecord, 'ImportList') },
       handle: ({ caller, query }) =>
-        listAnswer('imports', 'imp', query, (page) => imports.list(caller, page), importView),
+        listResponse('imports', 'imp', query, (page) => imports.list(caller, page), importView),
     }),
     route({
       method: 'GET',
       path: '/api/inventory/imports/{id}',
-      area,
+      tag,
+      operationId: 'getImport',
       permission: 'inventory:read',
-      summary: 'Read an import: how far it is, and how many rows came to what',
-      params: OneImport,
-      answers: { 200: ImportRecord },
+      summary: 'Get the progress of an import and the number of rows for each outcome',
+      params: ImportParams,
+      responses: { 200: ImportRecord },
       handle: async ({ caller, params }) => ok(importView(await imports.read(caller, params.id))),
     }),
     route({
       method: 'GET',
       path: '/api/inventory/imports/{id}/rows',
-      area,
+      tag,
+      operationId: 'listImportRows',
       permission: 'inventory:read',
-      summary: 'List the rows of an import and what came of each, in the order of the file',
-      params: OneImport,
+      summary: 'List the rows of an import with their outcomes, in the order of the file',
+      params: ImportParams,
       query: RowsQuery,
-      answers: { 200: listOf(ImportRow, 'ImportRowList') },
+      responses: { 200: listSchema(ImportRow, 'ImportRowList') },
       handle: async ({ caller, params, query: { outcome, limit, cursor } }) => {
         const list = `import:${params.id}`;
         const after = Number(decodeCursor(list, cursor, /^\d{1,9}$/) ?? 0);
@@ -199,18 +201,19 @@ const exportRoute = (resource: Resource, exports: InventoryExports): Route =>
   route({
     method: 'GET',
     path: `/api/inventory/${resource.name}/export`,
-    area,
+    tag,
+    operationId: `export${pluralIdOf(resource)}`,
     permission: 'inventory:read',
-    summary: `All ${resource.name.replaceAll('-', ' ')} as a file that an import takes`,
+    summary: `Export ${nounOf(resource.name, false)} in the format of an import`,
     query: Type.Object(
-      { ...selectionQuery(resource), format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }) },
+      { ...filterQuery(resource), format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }) },
       closed,
     ),
-    answers: { 200: null },
+    responses: { 200: null },
     produces: 'text/csv',
     handle: ({ caller, query, signal }) => {
       const { format, ...filter } = query as Record<string, unknown> & { format: FileFormat };
-      const lines = exports.all(
+      const lines = exports.stream(
         caller,
         resource.name,
         filterFrom(resource, filter),
@@ -218,8 +221,8 @@ const exportRoute = (resource: Resource, exports: InventoryExports): Route =>
         signal,
       );
       return Promise.resolve(
-        streamed(
-          CONTENT_TYPES[format],
+        streamResponse(
+          CONTENT_TYPE_BY_FORMAT[format],
           Readable.from(lines, { objectMode: false, highWaterMark: 65_536 }),
         ),
       );

@@ -2,40 +2,40 @@ import { invalidField } from '../../domain/shared/errors.ts';
 import { MAX_MUTATIONS } from '../../domain/inventory/mutations.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+const stringOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const mutationOf = (value: unknown): Mutation => {
+const toMutation = (value: unknown): Mutation => {
   const { resource, operation, record } = (
     typeof value === 'object' && value !== null ? value : {}
   ) as Record<string, unknown>;
-  return { resource: textOf(resource), operation: textOf(operation), record };
+  return { resource: stringOrEmpty(resource), operation: stringOrEmpty(operation), record };
 };
 
 /**
- * The mutations that a validation asks about: one, or `several` in order. What is wrong with one of them is the planner's
- * to say. Error: `invalid_request` at or below `pointer` for what is no such question.
+ * Reads a validation request: one mutation, or several in order. The planner validates the
+ * mutations. Error: `invalid_request` at or below `pointer` for any other form.
  */
 export function readMutations(
   value: unknown,
   pointer: string,
-): { mutations: Mutation[]; several: boolean } {
+): { mutations: Mutation[]; isBatch: boolean } {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalidField('body', pointer, 'type', 'must be object');
-  const several = Object.hasOwn(value, 'mutations');
-  if (several && Object.keys(value).length > 1)
+  const isBatch = Object.hasOwn(value, 'mutations');
+  if (isBatch && Object.keys(value).length > 1)
     throw invalidField(
       'body',
       pointer,
       'one_of',
       'must have either mutations, or resource, operation and record',
     );
-  const known = several ? ['mutations'] : ['resource', 'operation', 'record'];
+  const knownFields = isBatch ? ['mutations'] : ['resource', 'operation', 'record'];
   for (const name of Object.keys(value))
-    if (!known.includes(name))
+    if (!knownFields.includes(name))
       throw invalidField('body', `${pointer}/${name}`, 'unknown_field', 'is not a known field');
   const { mutations } = value as { mutations?: unknown };
   if (
-    several &&
+    isBatch &&
     (!Array.isArray(mutations) || mutations.length === 0 || mutations.length > MAX_MUTATIONS)
   ) {
     throw invalidField(
@@ -45,5 +45,5 @@ export function readMutations(
       `must be an array of 1 to ${MAX_MUTATIONS} mutations`,
     );
   }
-  return { mutations: (several ? (mutations as unknown[]) : [value]).map(mutationOf), several };
+  return { mutations: (isBatch ? (mutations as unknown[]) : [value]).map(toMutation), isBatch };
 }

@@ -2,17 +2,16 @@ import { Type } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { recordSchema, type Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { blockOf } from '../../domain/inventory/prefixTree.ts';
 import type { AddressSpace, TreeChild } from '../../services/inventory/addressSpace.ts';
-import type { BulkReport, InventoryBulk } from '../../services/inventory/batches.ts';
+import type { BatchReport, InventoryBatches } from '../../services/inventory/batches.ts';
 import type { InventoryRecords } from '../../services/inventory/records.ts';
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
-import { created, ok, type Answer } from '../kit/answer.ts';
-import { etagOf } from '../kit/etag.ts';
+import { created, ok, type HttpResponse } from '../http/response.ts';
+import { etagOf } from '../http/etag.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { decodeRecordKey, encodeRecordKey } from './recordCursor.ts';
 import { readMutations } from './mutations.ts';
-import { route, type Route } from '../kit/route.ts';
+import { route, type Route } from '../http/route.ts';
 import { usageView, validationView } from './presenter.ts';
 import { Nullable } from '../http/schemas.ts';
 import {
@@ -25,9 +24,9 @@ import {
   ValidationResults,
 } from './schemas.ts';
 
-const area = 'Inventory';
+const tag = 'Inventory';
 const closed = { additionalProperties: false };
-const OnePrefix = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }, closed);
+const PrefixParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }, closed);
 const TreeQuery = Type.Object(pageQuery, closed);
 
 const Prefix = recordSchema(RESOURCES.prefixes);
@@ -39,7 +38,7 @@ const TreeView = Type.Object(
       Type.Object(
         {
           cidr: Type.String(),
-          id: Nullable(Type.String({ description: 'null where you may not read it.' })),
+          id: Nullable(Type.String({ description: 'null when you may not read the prefix.' })),
           status: Nullable(Type.String()),
           usage: UsageView,
         },
@@ -47,27 +46,33 @@ const TreeView = Type.Object(
       ),
     ),
     free: Type.Array(Type.String(), {
-      description: 'The free networks on this page, the fewest that there can be.',
+      description: 'The free networks on this page, as few as possible.',
     }),
     exact: Type.Boolean({
       description:
-        'False where more than 4,096 addresses or ranges lie on this page: free may then hold some of them.',
+        'False when the page has more than 4,096 addresses or ranges: free may then include some of them.',
     }),
     nextCursor: Nullable(Type.String()),
   },
   { title: 'PrefixTree', ...closed },
 );
 
+const VALIDATION_EXAMPLE = {
+  resource: 'prefixes',
+  operation: 'create',
+  record: { cidr: '10.1.0.0/16', status: 'active' },
+};
+
 type Deps = {
   writes: InventoryWrites;
-  bulk: InventoryBulk;
-  space: AddressSpace;
+  batches: InventoryBatches;
+  addressSpace: AddressSpace;
   records: InventoryRecords;
 };
 
-/** What would come of a change, many changes at once, and the space in prefixes. */
-export function inventoryPlanRoutes({ writes, bulk, space, records }: Deps): Route[] {
-  const made = ({ resource, row }: { resource: string; row: Row }): Answer =>
+/** Validation, batches, and the address space of prefixes. */
+export function inventoryPlanRoutes({ writes, batches, addressSpace, records }: Deps): Route[] {
+  const createdResponse = ({ resource, row }: { resource: string; row: Row }): HttpResponse =>
     created(`/api/inventory/${resource}/${row.id}`, row, { etag: etagOf(row.version) });
   const kindOf = (id: string) => (id.startsWith('pfx_') ? 'prefixes' : 'ip-addresses');
 
@@ -75,12 +80,14 @@ export function inventoryPlanRoutes({ writes, bulk, space, records }: Deps): Rou
     route({
       method: 'POST',
       path: '/api/validation/inventory',
-      area,
+      tag,
+      operationId: 'validateInventoryMutation',
       permission: 'inventory:read',
-      summary: 'Say what would come of one change or of several in order; nothing is kept',
+      summary: 'Validate one mutation, or several in order, without storing anything',
       body: ValidationRequest,
-      bodyCheckedLater: true,
-      answers: {
+      example: VALIDATION_EXAMPLE,
+      bodyCheckedInHandler: true,
+      responses: {
         200: Type.Union([ValidationResult, ValidationResults]),
         400: Type.Union([ValidationResult, ValidationResults]),
         409: Type.Union([ValidationResult, ValidationResults]),
@@ -90,57 +97,67 @@ export function inventoryPlanRoutes({ writes, bulk, space, records }: Deps): Rou
     route({
       method: 'POST',
       path: '/api/inventory/bulk',
-      area,
+      tag,
+      operationId: 'applyInventoryMutations',
       permission: 'inventory:write',
-      summary: 'Make many changes in one transaction: all of them, or those that are valid',
+      summary: 'Apply many mutations in one transaction: all, or the valid ones',
       body: BulkRequest,
-      answers: { 200: BulkResult },
-      recover: async (caller, id) => ok(bulkView(await bulk.recover(caller, id))),
+      example: { mode: 'all', mutations: [VALIDATION_EXAMPLE] },
+      responses: { 200: BulkResult },
+      replayResponse: async (caller, id) => ok(batchView(await batches.recover(caller, id))),
       handle: async ({ caller, body }) =>
-        ok(bulkView(await bulk.apply(caller, body.mutations, body.mode))),
+        ok(batchView(await batches.apply(caller, body.mutations, body.mode))),
     }),
     route({
       method: 'POST',
       path: '/api/inventory/prefixes/{id}/allocate',
-      area,
+      tag,
+      operationId: 'allocateFromPrefix',
       permission: 'inventory:write',
-      summary: 'Make the next free address or child prefix',
-      params: OnePrefix,
+      summary: 'Create the lowest free address or child prefix',
+      params: PrefixParams,
       body: AllocateRequest,
-      answers: { 201: Type.Union([Prefix, recordSchema(RESOURCES['ip-addresses'])]) },
-      recover: async (caller, id) =>
-        made({ resource: kindOf(id), row: await records.read(caller, kindOf(id), id) }),
+      example: { kind: 'address', record: { dnsName: 'leaf1.example.net' } },
+      responses: { 201: Type.Union([Prefix, recordSchema(RESOURCES['ip-addresses'])]) },
+      replayResponse: async (caller, id) =>
+        createdResponse({ resource: kindOf(id), row: await records.read(caller, kindOf(id), id) }),
       handle: async ({ caller, params, body }) =>
-        made(await space.allocate(caller, params.id, body)),
+        createdResponse(await addressSpace.allocate(caller, params.id, body)),
     }),
     route({
       method: 'GET',
       path: '/api/inventory/prefixes/{id}/usage',
-      area,
+      tag,
+      operationId: 'getPrefixUsage',
       permission: 'inventory:read',
-      summary: 'Say how full a prefix is',
-      params: OnePrefix,
-      answers: { 200: UsageView },
-      handle: async ({ caller, params }) => ok(usageView(await space.usage(caller, params.id))),
+      summary: 'Get the usage of a prefix',
+      params: PrefixParams,
+      responses: { 200: UsageView },
+      handle: async ({ caller, params }) =>
+        ok(usageView(await addressSpace.usage(caller, params.id))),
     }),
     route({
       method: 'GET',
       path: '/api/inventory/prefixes/{id}/tree',
-      area,
+      tag,
+      operationId: 'getPrefixTree',
       permission: 'inventory:read',
-      summary: 'Read what lies right below a prefix, and the free networks between',
-      params: OnePrefix,
+      summary: 'Get the children of a prefix and the free networks between them',
+      params: PrefixParams,
       query: TreeQuery,
-      answers: { 200: TreeView },
+      responses: { 200: TreeView },
       handle: async ({ caller, params, query }) => {
         const list = `inventory:tree:${params.id}`;
         const key = decodeRecordKey(list, query.cursor, RESOURCES.prefixes, 'cidr');
         const after = key && { id: key.id, value: String(key.value) };
-        if (after) blockOf({ id: '', version: 0, cidr: after.value });
-        const { prefix, usage, children, free, exact, next } = await space.tree(caller, params.id, {
-          after,
-          limit: query.limit,
-        });
+        const { prefix, usage, children, free, exact, next } = await addressSpace.tree(
+          caller,
+          params.id,
+          {
+            after,
+            limit: query.limit,
+          },
+        );
         return ok({
           prefix,
           usage: usageView(usage),
@@ -161,18 +178,22 @@ const childView = ({ cidr, id, row, usage }: TreeChild) => ({
   usage: usageView(usage),
 });
 
-const bulkView = ({ results }: BulkReport) => {
+const batchView = ({ results }: BatchReport) => {
   const counts = { created: 0, updated: 0, deleted: 0, invalid: 0, conflict: 0 };
   for (const { outcome } of results) counts[outcome]++;
   return { counts, results };
 };
 
-async function validate(writes: InventoryWrites, caller: Caller, body: unknown): Promise<Answer> {
-  const { mutations, several } = readMutations(body, '');
+async function validate(
+  writes: InventoryWrites,
+  caller: Caller,
+  body: unknown,
+): Promise<HttpResponse> {
+  const { mutations, isBatch } = readMutations(body, '');
   const { status, body: answer } = validationView(
     caller.actorId,
-    (await writes.rehearse(caller, mutations)).planned,
-    several,
+    (await writes.dryRun(caller, mutations)).planned,
+    isBatch,
   );
   return { status, headers: {}, body: answer };
 }

@@ -1,59 +1,60 @@
 import { isValid, type Planned } from '../../domain/inventory/planning.ts';
 import type { Usage } from '../../services/inventory/addressSpace.ts';
 
-const HIDDEN: ReadonlySet<string> = new Set(['version', 'createdAt', 'updatedAt']);
+const HIDDEN_FIELDS: ReadonlySet<string> = new Set(['version', 'createdAt', 'updatedAt']);
 
-/** Ids that a rehearsal made up are nobody's: they are left out, or null where something points to them. */
-function withoutIds<T>(value: T, made: ReadonlySet<string>): T {
-  return made.size === 0
+/** Replaces ids of records that do not exist yet: by null, and in labels by `new`. */
+function maskNewIds<T>(value: T, newIds: ReadonlySet<string>): T {
+  return newIds.size === 0
     ? value
     : (JSON.parse(JSON.stringify(value), (name, each: unknown) =>
-        typeof each === 'string' && made.has(each) ? (name === 'label' ? 'new' : null) : each,
+        typeof each === 'string' && newIds.has(each) ? (name === 'label' ? 'new' : null) : each,
       ) as T);
 }
 
-const madeUp = (planned: readonly Planned[]): Set<string> =>
+/** The generated ids of records that plans create. */
+const newIdsOf = (planned: readonly Planned[]): Set<string> =>
   new Set(
     planned.flatMap(({ operation, subject }) =>
       operation === 'create' && subject && /_[0-9a-z]{26}$/.test(subject.id) ? [subject.id] : [],
     ),
   );
 
-const validation = (planned: Pick<Planned, 'errors' | 'conflicts' | 'warnings'>) => {
+const validationSummary = (planned: Pick<Planned, 'errors' | 'conflicts' | 'warnings'>) => {
   const { errors, conflicts, warnings } = planned;
   return { valid: isValid(planned), errors, conflicts, warnings };
 };
 
-function result(planned: Planned, made: ReadonlySet<string>) {
+function mutationResult(planned: Planned, newIds: ReadonlySet<string>) {
   const { resource, operation, candidateRecord, effects } = planned;
   const record = Object.entries(candidateRecord).filter(
-    ([field, value]) => !HIDDEN.has(field) && !(field === 'id' && made.has(String(value))),
+    ([field, value]) => !HIDDEN_FIELDS.has(field) && !(field === 'id' && newIds.has(String(value))),
   );
   return {
     resource,
     operation,
-    validation: withoutIds(validation(planned), made),
-    candidateRecord: withoutIds(Object.fromEntries(record), made),
-    effects: withoutIds(effects, made),
+    validation: maskNewIds(validationSummary(planned), newIds),
+    candidateRecord: maskNewIds(Object.fromEntries(record), newIds),
+    effects: maskNewIds(effects, newIds),
   };
 }
 
-/** The body of a validation, and its status: 200 when it is valid, 400 with errors, 409 with conflicts alone. */
+/** A validation response. Status 200 when valid, 400 with errors, 409 with conflicts only. */
 export function validationView(
   actorId: string,
   planned: readonly Planned[],
-  several: boolean,
+  isBatch: boolean,
 ): { status: number; body: object } {
-  const made = madeUp(planned);
+  const newIds = newIdsOf(planned);
   const errors = planned.flatMap((each, i) =>
     each.errors.map((error) => ({
       ...error,
-      pointer: several ? `/mutations/${i}/record${error.pointer}` : error.pointer,
+      pointer: isBatch ? `/mutations/${i}/record${error.pointer}` : error.pointer,
     })),
   );
   const status = errors.length > 0 ? 400 : planned.every(isValid) ? 200 : 409;
   const [only] = planned;
-  if (!several && only) return { status, body: { actorId, ...result(only, made) } };
+  if (!isBatch && only) return { status, body: { actorId, ...mutationResult(only, newIds) } };
   const at = (i: number, pointer: string | null) =>
     `/mutations/${i}${pointer === null ? '' : `/record${pointer}`}`;
   const all = {
@@ -69,8 +70,8 @@ export function validationView(
     status,
     body: {
       actorId,
-      validation: withoutIds(validation(all), made),
-      results: planned.map((each) => result(each, made)),
+      validation: maskNewIds(validationSummary(all), newIds),
+      results: planned.map((each) => mutationResult(each, newIds)),
     },
   };
 }

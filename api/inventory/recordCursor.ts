@@ -9,11 +9,11 @@ import type { Resource } from '../../domain/inventory/resource.ts';
 import type { RecordKey } from '../../services/inventory/records.ts';
 import { decodeCursor, encodeCursor } from '../http/pagination.ts';
 
-/** A key as it stands in a cursor: the value that is sorted by, and the id. */
-const KEY = /^\[.{1,600}\]$/su;
+/** A key in a cursor: the sort value and the id, as JSON. */
+const KEY_PATTERN = /^\[.{1,600}\]$/su;
 const RECORD_ID = /^[\x21-\x7e]{1,100}$/;
 
-/** True for a value that a list can be sorted by: PostgreSQL must be able to read it. */
+/** True for a sort value that PostgreSQL can compare with the field. */
 function isSortable(
   resource: Resource,
   field: string | undefined,
@@ -36,22 +36,22 @@ function isSortable(
     : true;
 }
 
-/** The key in a cursor of a list in one order. Error: `invalid_request`. */
+/** Decodes the cursor of a list in one order. Error: `invalid_request`. */
 export function decodeRecordKey(
   list: string,
   cursor: string | undefined,
   resource: Resource,
   field: string | undefined,
 ): RecordKey | undefined {
-  const text = decodeCursor(list, cursor, KEY);
+  const text = decodeCursor(list, cursor, KEY_PATTERN);
   if (text === undefined) return undefined;
-  const [value, id] = readKey(text);
+  const [value, id] = parseKey(text);
   if (typeof id === 'string' && RECORD_ID.test(id) && isSortable(resource, field, value))
     return { id, value };
   throw invalidField('query', '/cursor', 'cursor', 'is not a cursor of this list');
 }
 
-function readKey(text: string): unknown[] {
+function parseKey(text: string): unknown[] {
   try {
     const parsed: unknown = JSON.parse(text);
     return Array.isArray(parsed) ? parsed : [];
@@ -60,5 +60,6 @@ function readKey(text: string): unknown[] {
   }
 }
 
+/** Encodes the key of the next page; null on the last page. */
 export const encodeRecordKey = (list: string, key: RecordKey | null): string | null =>
   key === null ? null : encodeCursor(list, JSON.stringify([key.value, key.id]));

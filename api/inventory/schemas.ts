@@ -6,7 +6,7 @@ import { pageQuery } from '../http/pagination.ts';
 import { Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
-const nothing = Nullable(Type.String());
+const NullableText = Nullable(Type.String());
 
 export const FieldChangeView = Type.Object(
   { field: Type.String(), before: Type.Unknown(), after: Type.Unknown() },
@@ -14,7 +14,7 @@ export const FieldChangeView = Type.Object(
 );
 export const PlanErrorView = Type.Object(
   {
-    pointer: Type.String({ description: 'JSON Pointer into the record.' }),
+    pointer: Type.String({ description: 'JSON Pointer (RFC 6901) into the record.' }),
     code: Type.String(),
     message: Type.String(),
   },
@@ -22,25 +22,27 @@ export const PlanErrorView = Type.Object(
 );
 export const PlanConflictView = Type.Object(
   {
-    pointer: nothing,
+    pointer: NullableText,
     code: Type.String(),
     message: Type.String(),
     resource: Nullable(
-      Type.String({ description: 'What stands against it; null where you may not read it.' }),
+      Type.String({
+        description: 'The resource of the conflicting record; null when you may not read it.',
+      }),
     ),
-    id: nothing,
+    id: NullableText,
   },
   closed,
 );
 export const PlanWarningView = Type.Object(
-  { pointer: nothing, code: Type.String(), message: Type.String() },
+  { pointer: NullableText, code: Type.String(), message: Type.String() },
   closed,
 );
 const EffectView = Type.Object(
   {
     action: Type.Enum([...OPERATIONS]),
     resource: Type.String(),
-    id: Nullable(Type.String({ description: 'null for a record that is not there yet.' })),
+    id: Nullable(Type.String({ description: 'null for a record that does not exist yet.' })),
     label: Type.String(),
     reason: Type.Enum([...EFFECT_REASONS]),
     changes: Type.Array(FieldChangeView),
@@ -57,7 +59,7 @@ const Validation = Type.Object(
   },
   closed,
 );
-const anything = Type.Object({}, { additionalProperties: true });
+const AnyObject = Type.Object({}, { additionalProperties: true });
 
 export const ValidationResult = Type.Object(
   {
@@ -65,7 +67,7 @@ export const ValidationResult = Type.Object(
     operation: Type.String(),
     actorId: Type.String(),
     validation: Validation,
-    candidateRecord: anything,
+    candidateRecord: AnyObject,
     effects: Type.Array(EffectView),
   },
   { title: 'InventoryValidation', ...closed },
@@ -81,7 +83,7 @@ export const ValidationResults = Type.Object(
           resource: Type.String(),
           operation: Type.String(),
           validation: Validation,
-          candidateRecord: anything,
+          candidateRecord: AnyObject,
           effects: Type.Array(EffectView),
         },
         closed,
@@ -98,7 +100,7 @@ export const ValidationRequest = Type.Object(
       Type.Array(MutationBody, {
         minItems: 1,
         maxItems: MAX_MUTATIONS,
-        description: 'Several, instead of the three fields above; planned in order.',
+        description: 'Several mutations instead of one; planned in order.',
       }),
     ),
   },
@@ -109,7 +111,7 @@ export const BulkRequest = Type.Object(
   {
     mode: Type.Enum(['all', 'each'], {
       default: 'all',
-      description: 'all: every mutation or none. each: those that are valid, with a report.',
+      description: 'all: all mutations or none. each: the valid ones, with a report.',
     }),
     mutations: Mutations,
   },
@@ -135,7 +137,7 @@ export const BulkResult = Type.Object(
         {
           resource: Type.String(),
           outcome: Type.Enum([...OUTCOMES]),
-          id: nothing,
+          id: NullableText,
           version: Nullable(Type.Integer()),
           ...report,
         },
@@ -150,30 +152,32 @@ export const AllocateRequest = Type.Object(
   {
     kind: Type.Enum(['address', 'prefix']),
     prefixLength: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 128, description: 'For a prefix.' }),
+      Type.Integer({ minimum: 1, maximum: 128, description: 'The length of the child prefix.' }),
     ),
     record: Type.Optional(
       Type.Object(
         {},
-        { additionalProperties: true, description: 'Other fields of the new record.' },
+        { additionalProperties: true, description: 'Further fields of the new record.' },
       ),
     ),
   },
   closed,
 );
 
-const amount = Type.String({
+const BigCount = Type.String({
   pattern: '^[0-9]+$',
-  description: 'A whole number, as text: IPv6 has more than a JSON number holds.',
+  description: 'A whole number as text, because IPv6 exceeds JSON numbers.',
 });
 export const UsageView = Type.Object(
   {
-    size: amount,
-    used: amount,
-    free: amount,
-    percent: Type.Number({ description: 'Used of size, with two decimals.' }),
+    size: BigCount,
+    used: BigCount,
+    free: BigCount,
+    percent: Type.Number({
+      description: 'Used addresses in percent of the size, with two decimals.',
+    }),
     children: Type.Integer(),
-    addresses: Type.Integer({ description: 'In it and in its children.' }),
+    addresses: Type.Integer({ description: 'Addresses in the prefix and in its children.' }),
     ranges: Type.Integer(),
   },
   { title: 'PrefixUsage', ...closed },
@@ -181,7 +185,7 @@ export const UsageView = Type.Object(
 
 export const ChangeView = Type.Object(
   {
-    id: Type.String({ description: 'Of the audit entry.' }),
+    id: Type.String({ description: 'The id of the audit entry.' }),
     at: Timestamp,
     action: Type.Enum([...OPERATIONS]),
     actorId: Type.String(),
@@ -192,7 +196,7 @@ export const ChangeView = Type.Object(
   { title: 'RecordChange', ...closed },
 );
 
-const FILTERED: ReadonlySet<string> = new Set([
+const FILTERABLE_TYPES: ReadonlySet<string> = new Set([
   'text',
   'integer',
   'boolean',
@@ -201,30 +205,35 @@ const FILTERED: ReadonlySet<string> = new Set([
   'address',
 ]);
 
-/** A field of a query: the empty reference is asked for with \`none\`. */
+/** The query parameter of a field. */
 function filterOf({ type, schema, reference }: Resource['fields'][string]): TSchema {
   if (reference !== undefined)
     return Type.String({
       minLength: 1,
       maxLength: 100,
-      description: 'An id; `none` for records without one.',
+      description: 'An id, or `none` for records without a reference.',
     });
   if (type === 'integer' || type === 'boolean') return schema;
   return Type.String({ minLength: 1, maxLength: 255 });
 }
 
+/** The fields that lists of a resource filter by. */
 export const filtersOf = ({ fields }: Resource): string[] =>
   Object.entries(fields)
-    .filter(([name, { type }]) => FILTERED.has(type) && name !== 'description')
+    .filter(([name, { type }]) => FILTERABLE_TYPES.has(type) && name !== 'description')
     .map(([name]) => name);
 
-const IN_SPACE: ReadonlySet<string> = new Set(['prefixes', 'ip-ranges', 'ip-addresses']);
+const ADDRESS_SPACE_RESOURCES: ReadonlySet<string> = new Set([
+  'prefixes',
+  'ip-ranges',
+  'ip-addresses',
+]);
 
-/** What a list of a resource can be asked for. */
-export function selectionQuery(resource: Resource): Record<string, TSchema> {
-  const asked = new Set(filtersOf(resource));
+/** The query parameters that filter a list of a resource. */
+export function filterQuery(resource: Resource): Record<string, TSchema> {
+  const filterable = new Set(filtersOf(resource));
   const fields = Object.entries(resource.fields)
-    .filter(([name]) => asked.has(name))
+    .filter(([name]) => filterable.has(name))
     .map(([name, field]) => [name, Type.Optional(filterOf(field))]);
   const network = (description: string) =>
     Type.Optional(Type.String({ maxLength: 50, description }));
@@ -233,28 +242,31 @@ export function selectionQuery(resource: Resource): Record<string, TSchema> {
       Type.String({
         minLength: 3,
         maxLength: 100,
-        description: `Part of ${resource.search.join(', ')}.`,
+        description: `Text in ${resource.searchFields.join(', ')}.`,
       }),
     ),
     tag: Type.Optional(
       Type.String({ minLength: 1, maxLength: 64, description: 'The id of a tag.' }),
     ),
-    ...(IN_SPACE.has(resource.name) && { within: network('A network: what lies in it.') }),
+    ...(ADDRESS_SPACE_RESOURCES.has(resource.name) && {
+      within: network('A network: records inside it.'),
+    }),
     ...(resource.name === 'prefixes' && {
-      contains: network('An address or a network: the prefixes that contain it.'),
+      contains: network('An address or a network: prefixes that contain it.'),
     }),
     ...(Object.fromEntries(fields) as Record<string, TSchema>),
   };
 }
 
+/** The query parameters of a list of a resource. */
 export function listQuery(resource: Resource): TObject {
-  const sorts = ['-createdAt', ...resource.sorts.flatMap((field) => [field, `-${field}`])];
+  const sorts = ['-createdAt', ...resource.sortFields.flatMap((field) => [field, `-${field}`])];
   return Type.Object(
     {
-      ...selectionQuery(resource),
+      ...filterQuery(resource),
       sort: Type.Enum(sorts, {
         default: '-createdAt',
-        description: 'A hyphen turns the order round.',
+        description: 'A hyphen reverses the order.',
       }),
       ...pageQuery,
     },

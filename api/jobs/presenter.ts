@@ -1,18 +1,13 @@
-import type { JobType } from '../../domain/jobType.ts';
-import type { JobWithLogs } from '../../services/jobs.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
+import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 
-type Job = JobWithLogs['job'];
-type JobLog = JobWithLogs['logs'][number];
+/** A time in ISO 8601, or null. */
+export const isoOrNull = (at: Date | null): string | null => at?.toISOString() ?? null;
 
-/** A time that need not have come. */
-export const time = (at: Date | null): string | null => at?.toISOString() ?? null;
-
-/** The workflow in Temporal that runs a job. */
-export const workflowIdOf = (jobId: string): string => `job:${jobId}`;
-
-export const logView = ({ line, attempt, level, message, data, at }: JobLog): LogRecord => ({
+export const logView = ({ line, attempt, level, message, data, at }: JobLogData): LogRecord => ({
   line,
   attempt,
   level,
@@ -21,7 +16,7 @@ export const logView = ({ line, attempt, level, message, data, at }: JobLog): Lo
   at: at.toISOString(),
 });
 
-const summary = (job: Job): JobSummary => ({
+const summary = (job: JobSummaryData): JobSummary => ({
   id: job.id,
   type: job.type,
   tenantId: job.tenantId,
@@ -34,19 +29,19 @@ const summary = (job: Job): JobSummary => ({
   createdBy: job.createdBy,
   source: { kind: job.sourceKind, id: job.sourceId },
   retryOf: job.retryOf,
-  workflowId: workflowIdOf(job.id),
-  cancelRequestedAt: time(job.cancelRequestedAt),
+  workflowId: jobWorkflowId(job.id),
+  cancelRequestedAt: isoOrNull(job.cancelRequestedAt),
   createdAt: job.createdAt.toISOString(),
   updatedAt: job.updatedAt.toISOString(),
-  startedAt: time(job.startedAt),
-  finishedAt: time(job.finishedAt),
+  startedAt: isoOrNull(job.startedAt),
+  finishedAt: isoOrNull(job.finishedAt),
   version: job.version,
 });
 
 /** Jobs as callers see them. */
 export const jobPresenter = (jobTypes: JobTypes) => ({
   summary,
-  record: (job: Job, logs: readonly JobLog[]): JobRecord => ({
+  record: (job: JobData, logs: readonly JobLogData[]): JobRecord => ({
     ...summary(job),
     payload: jobTypes.find(job.type)?.redact(job.payload) ?? {},
     result: job.result,
@@ -57,7 +52,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
     summary: about,
     payload,
     permission,
-    onlyThrough,
+    createdOnlyBy,
     lane,
     retry,
     timeoutMs,
@@ -66,7 +61,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
     summary: about,
     payloadSchema: payload,
     permission,
-    onlyThrough,
+    createdOnlyBy,
     lane,
     retryPolicy: retry,
     timeoutMs,

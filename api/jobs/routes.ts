@@ -2,34 +2,43 @@ import { Type, type Static } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
+import type { JobData } from '../../domain/jobs/records.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
-import type { FollowedLog } from '../../services/jobs/followLog.ts';
-import type { JobFilter, Jobs, JobWithLogs } from '../../services/jobs.ts';
+import type { LogStreamItem } from '../../services/jobs/followLog.ts';
+import type { JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
-import { accepted, created, ok } from '../kit/answer.ts';
-import { eventStream, type ServerSentEvent } from '../http/eventStream.ts';
-import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { decodeCursor, encodeCursor, listAnswer, listOf, pageQuery } from '../http/pagination.ts';
+import { accepted, created, ok } from '../http/response.ts';
+import { createEventStreams, type ServerSentEvent } from '../http/eventStream.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import {
+  decodeCursor,
+  encodeCursor,
+  listResponse,
+  listSchema,
+  pageQuery,
+} from '../http/pagination.ts';
 import type { Preferences } from '../http/prefer.ts';
-import { dateOf } from '../kit/queryTime.ts';
-import { route, type Route } from '../kit/route.ts';
+import { parseTime } from '../http/queryTime.ts';
+import { route, type Route } from '../http/route.ts';
 import { jobPresenter, logView } from './presenter.ts';
 import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 import { Id, Name, Timestamp } from '../http/schemas.ts';
 
 const JobRequest = Type.Object(
   {
-    type: Name({ description: 'A job type; GET /api/job-types lists them.' }),
+    type: Name({ description: 'A job type, as `GET /api/job-types` lists them.' }),
     payload: Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Checked against the schema of the type.',
+      description: 'The input of the job. It must satisfy the payload schema of the type.',
     }),
     createdBy: Type.Optional(
-      Name({ description: 'Names another creator; needs job:impersonate.' }),
+      Name({
+        description: 'Records another creator. Needs the permission `job:impersonate`.',
+      }),
     ),
     retryPolicy: Type.Optional(
       Type.Partial(RetryPolicy, {
         additionalProperties: false,
-        description: 'What is left out comes from the type.',
+        description: 'Overrides parts of the retry policy of the type.',
       }),
     ),
   },
@@ -40,9 +49,11 @@ const JobQuery = Type.Object(
   {
     ...pageQuery,
     status: Type.Optional(Type.Array(Type.Enum([...JOB_STATUSES]), { maxItems: 5 })),
-    type: Type.Optional(Type.Array(Name(), { maxItems: 20 })),
-    tenantId: Type.Optional(Name()),
-    createdBy: Type.Optional(Name()),
+    type: Type.Optional(
+      Type.Array(Name(), { maxItems: 20, description: 'Jobs of one of these types.' }),
+    ),
+    tenantId: Type.Optional(Name({ description: 'Jobs of this tenant.' })),
+    createdBy: Type.Optional(Name({ description: 'Jobs of this creator.' })),
     createdAfter: Type.Optional(Timestamp),
     createdBefore: Type.Optional(Timestamp),
     retryOf: Type.Optional(Id('job')),
@@ -55,53 +66,55 @@ const LogQuery = Type.Object(
     limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 200 }),
     cursor: pageQuery.cursor,
     follow: Type.Optional(
-      Type.Boolean({ description: 'Stream the lines as server-sent events until the job ends.' }),
+      Type.Boolean({
+        description: 'Streams the lines as server-sent events until the job has finished.',
+      }),
     ),
   },
   { additionalProperties: false },
 );
 
-const OneJob = Type.Object({ jobId: Id('job') }, { additionalProperties: false });
-
-type Job = JobWithLogs['job'];
+const JobParams = Type.Object({ jobId: Id('job') }, { additionalProperties: false });
 
 const pathOf = (job: { id: string }) => `/api/jobs/${job.id}`;
 
-/** Log streams that one process serves at once. */
+/** Log streams that one process serves concurrently. */
 const MAX_STREAMS = 200;
 
 export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
   const present = jobPresenter(jobTypes);
-  const streams = eventStream(MAX_STREAMS);
+  const streams = createEventStreams(MAX_STREAMS);
 
-  const view = ({ job, logs }: JobWithLogs) => ({
+  const jobResponse = ({ job, logs }: JobWithLogs) => ({
     body: present.record(job, logs),
     headers: { etag: etagOf(job.version, job.updatedAt.getTime()) },
   });
 
-  type Waiting = { caller: Caller; prefer: Preferences; signal: AbortSignal };
+  type WaitRequest = { caller: Caller; prefer: Preferences; signal: AbortSignal };
 
-  /** The job as it is now, or as it is when it has ended if the request prefers to wait. */
-  const afterWait = async (
-    { caller, prefer: { waitMs }, signal }: Waiting,
+  /** The job now, or when it has finished if the request prefers to wait (`Prefer: wait`). */
+  const readAfterWait = async (
+    { caller, prefer: { waitMs }, signal }: WaitRequest,
     jobId: string,
-    fresh = false,
+    justCreated = false,
   ) =>
-    view(
+    jobResponse(
       waitMs > 0
-        ? await jobs.readAtEnd(caller, jobId, { waitMs, signal, fresh })
+        ? await jobs.readWhenFinished(caller, jobId, { waitMs, signal, justCreated })
         : await jobs.read(caller, jobId),
     );
 
-  /** The answer for a job that was just made; without a wait there is nothing to read about it. */
-  async function afterCreation(request: Waiting, job: Job) {
+  /** The response for a new job. Without a wait its log is empty, so nothing is read. */
+  async function createdResponse(request: WaitRequest, job: JobData) {
     const { body, headers } =
-      request.prefer.waitMs > 0 ? await afterWait(request, job.id, true) : view({ job, logs: [] });
+      request.prefer.waitMs > 0
+        ? await readAfterWait(request, job.id, true)
+        : jobResponse({ job, logs: [] });
     return created(pathOf(job), body, headers);
   }
 
-  const recover = async (caller: Caller, id: string) => {
-    const { body, headers } = view(await jobs.read(caller, id));
+  const replayResponse = async (caller: Caller, id: string) => {
+    const { body, headers } = jobResponse(await jobs.read(caller, id));
     return created(pathOf({ id }), body, headers);
   };
 
@@ -109,58 +122,68 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
     route({
       method: 'POST',
       path: '/api/jobs',
-      area: 'Jobs',
+      tag: 'Jobs',
       permission: 'job:write',
+      operationId: 'createJob',
       summary: 'Create a job and start it',
+      description:
+        'The response is sent when the job is committed. With `Prefer: wait=<seconds>`, it is sent when the job has finished.',
+      example: { type: 'core.echo', payload: { hello: 'world' } },
       body: JobRequest,
-      answers: { 201: JobRecord },
+      responses: { 201: JobRecord },
       headers: ['Prefer'],
-      recover,
+      replayResponse,
       handle: async (request) =>
-        afterCreation(request, await jobs.create(request.caller, request.body)),
+        createdResponse(request, await jobs.create(request.caller, request.body)),
     }),
     route({
       method: 'GET',
       path: '/api/jobs',
-      area: 'Jobs',
+      tag: 'Jobs',
       permission: 'job:read',
+      operationId: 'listJobs',
       summary: 'List jobs, newest first, without payload, result and log',
       query: JobQuery,
-      answers: { 200: listOf(JobSummary, 'JobList') },
+      responses: { 200: listSchema(JobSummary, 'JobList') },
       handle: ({ caller, query }) =>
-        listAnswer(
+        listResponse(
           'jobs',
           'job',
           query,
-          (page) => jobs.list(caller, filterOf(query), page),
+          (page) => jobs.list(caller, toJobFilter(query), page),
           present.summary,
         ),
     }),
     route({
       method: 'GET',
       path: '/api/jobs/{jobId}',
-      area: 'Jobs',
+      tag: 'Jobs',
       permission: 'job:read',
-      summary: 'Read a job with the end of its log',
-      params: OneJob,
-      answers: { 200: JobRecord },
+      operationId: 'getJob',
+      summary: 'Read a job with the last lines of its log',
+      params: JobParams,
+      responses: { 200: JobRecord },
       headers: ['Prefer'],
       handle: async (request) => {
-        const { body, headers } = await afterWait(request, request.params.jobId);
+        const { body, headers } = await readAfterWait(request, request.params.jobId);
         return ok(body, headers);
       },
     }),
     route({
       method: 'GET',
       path: '/api/jobs/{jobId}/logs',
-      area: 'Jobs',
+      tag: 'Jobs',
       permission: 'job:read',
-      summary: "Read a job's log, oldest line first, or follow it",
-      params: OneJob,
+      operationId: 'listJobLogs',
+      summary: 'Read the log of a job, oldest line first, or follow it',
+      description:
+        'With `follow`, a stream of server-sent events: `log` for each line, with its number as the event id, then `end` with the final status.',
+      params: JobParams,
       query: LogQuery,
       headers: ['Last-Event-ID'],
-      answers: { 200: listOf(LogRecord, 'LogList') },
-      watch: ({ caller, params: { jobId } }) => jobs.logs(caller, jobId, { after: 0, limit: 1 }),
+      responses: { 200: listSchema(LogRecord, 'LogList') },
+      recheckAccess: ({ caller, params: { jobId } }) =>
+        jobs.logs(caller, jobId, { after: 0, limit: 1 }),
       handle: async ({ caller, params: { jobId }, query, header, signal }) => {
         const cursor = decodeCursor(`logs:${jobId}`, query.cursor, /^\d{1,9}$/);
         const after = cursor === undefined ? lastEventId(header('last-event-id')) : Number(cursor);
@@ -179,46 +202,51 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
     route({
       method: 'POST',
       path: '/api/jobs/{jobId}/cancel',
-      area: 'Jobs',
+      tag: 'Jobs',
       permission: 'job:cancel',
-      summary: 'Ask a job to stop',
-      params: OneJob,
-      answers: { 202: JobRecord },
+      operationId: 'cancelJob',
+      summary: 'Cancel a job',
+      description:
+        'A queued job is cancelled immediately, a running job when its attempt has stopped.',
+      params: JobParams,
+      responses: { 202: JobRecord },
       headers: ['Prefer', 'If-Match'],
       handle: async (request) => {
         const { caller, params, ifMatch } = request;
         await jobs.cancel(caller, params.jobId, expectedVersion(ifMatch));
-        const { body, headers } = await afterWait(request, params.jobId);
+        const { body, headers } = await readAfterWait(request, params.jobId);
         return accepted(body, headers);
       },
     }),
     route({
       method: 'POST',
       path: '/api/jobs/{jobId}/retry',
-      area: 'Jobs',
+      tag: 'Jobs',
       permission: 'job:write',
-      summary: 'Run a job that has ended again, as a new job',
-      params: OneJob,
-      answers: { 201: JobRecord },
+      operationId: 'retryJob',
+      summary: 'Run a finished job again, as a new job',
+      params: JobParams,
+      responses: { 201: JobRecord },
       headers: ['Prefer'],
-      recover,
+      replayResponse,
       handle: async (request) =>
-        afterCreation(request, await jobs.retry(request.caller, request.params.jobId)),
+        createdResponse(request, await jobs.retry(request.caller, request.params.jobId)),
     }),
     route({
       method: 'GET',
       path: '/api/job-types',
-      area: 'Jobs',
+      tag: 'Jobs',
       permission: 'job:read',
+      operationId: 'listJobTypes',
       summary: 'List the job types with their payload schemas',
-      answers: { 200: listOf(JobTypeRecord, 'JobTypeList') },
+      responses: { 200: listSchema(JobTypeRecord, 'JobTypeList') },
       handle: () =>
-        Promise.resolve(ok({ items: jobTypes.all.map(present.type), nextCursor: null })),
+        Promise.resolve(ok({ items: jobTypes.all().map(present.type), nextCursor: null })),
     }),
   ];
 }
 
-function filterOf({
+function toJobFilter({
   status,
   type,
   tenantId,
@@ -232,8 +260,10 @@ function filterOf({
     ...(type && { type }),
     ...(tenantId !== undefined && { tenantId }),
     ...(createdBy !== undefined && { createdBy }),
-    ...(createdAfter !== undefined && { createdAfter: dateOf('createdAfter', createdAfter) }),
-    ...(createdBefore !== undefined && { createdBefore: dateOf('createdBefore', createdBefore) }),
+    ...(createdAfter !== undefined && { createdAfter: parseTime('createdAfter', createdAfter) }),
+    ...(createdBefore !== undefined && {
+      createdBefore: parseTime('createdBefore', createdBefore),
+    }),
     ...(retryOf !== undefined && { retryOf }),
   };
 }
@@ -241,11 +271,11 @@ function filterOf({
 function lastEventId(header: string | undefined): number {
   if (header === undefined) return 0;
   if (!/^\d{1,9}$/.test(header))
-    throw invalidField('header', '/Last-Event-ID', 'format', 'must be the number of a line');
+    throw invalidField('header', '/Last-Event-ID', 'format', 'must be a line number');
   return Number(header);
 }
 
-async function* toEvents(log: AsyncIterable<FollowedLog>): AsyncGenerator<ServerSentEvent> {
+async function* toEvents(log: AsyncIterable<LogStreamItem>): AsyncGenerator<ServerSentEvent> {
   for await (const item of log) {
     if (item.kind === 'line')
       yield { id: String(item.line.line), event: 'log', data: logView(item.line) };

@@ -18,18 +18,18 @@ export type LogRecord = Static<typeof LogRecord>;
 
 const summary = {
   id: Id('job'),
-  type: Type.String(),
+  type: Type.String({ description: 'The job type.' }),
   tenantId: Type.String(),
   status: Type.Enum([...JOB_STATUSES]),
   retryCount: Type.Integer({ description: 'Attempts after the first.' }),
-  attempts: Type.Integer(),
+  attempts: Type.Integer({ description: 'Attempts that have started.' }),
   progress: Nullable(Type.Object({ percent: Type.Number(), message: Nullable(Type.String()) })),
   error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
   retryPolicy: RetryPolicy,
   createdBy: Type.String(),
   source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) }),
-  retryOf: Nullable(Type.String({ description: 'The job that this one runs again.' })),
-  workflowId: Type.String({ description: 'The workflow in Temporal.' }),
+  retryOf: Nullable(Type.String({ description: 'The job of which this one is a retry.' })),
+  workflowId: Type.String({ description: 'The id of its workflow in Temporal.' }),
   cancelRequestedAt: Nullable(Timestamp),
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -47,7 +47,10 @@ export type JobSummary = Static<typeof JobSummary>;
 export const JobRecord = Type.Object(
   {
     ...summary,
-    payload: Type.Object({}, { additionalProperties: true, description: 'Secrets masked.' }),
+    payload: Type.Object(
+      {},
+      { additionalProperties: true, description: 'The input, with secrets masked.' },
+    ),
     result: Nullable(Type.Object({}, { additionalProperties: true })),
     logs: Type.Array(LogRecord, { description: 'The last 200 lines, oldest first.' }),
   },
@@ -63,15 +66,19 @@ export const JobTypeRecord = Type.Object(
       {},
       { additionalProperties: true, description: 'JSON Schema 2020-12.' },
     ),
-    permission: Nullable(Type.String({ description: 'Needed beside job:write.' })),
-    onlyThrough: Nullable(
+    permission: Nullable(
+      Type.String({ description: 'Needed to create such a job, besides `job:write`.' }),
+    ),
+    createdOnlyBy: Nullable(
       Type.String({
-        description: 'The operation that makes such jobs; null where POST /api/jobs does.',
+        description: 'The operation that creates such jobs; null if `POST /api/jobs` does.',
       }),
     ),
-    lane: Type.Enum(['inline', 'activity', 'delivery', 'steps']),
+    lane: Type.Enum(['inline', 'activity', 'delivery', 'workflow'], {
+      description: 'Where the work runs.',
+    }),
     retryPolicy: RetryPolicy,
-    timeoutMs: Type.Integer({ description: 'Limit of one attempt.' }),
+    timeoutMs: Type.Integer({ description: 'Limit of one attempt, in milliseconds.' }),
   },
   { title: 'JobType', additionalProperties: false },
 );

@@ -3,43 +3,51 @@ import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { problemPage } from '../http/page.ts';
-import { PROBLEM_TYPE, toAppError, toProblem } from '../kit/problem.ts';
+import { PROBLEM_TYPE, toAppError, toProblem } from '../http/problem.ts';
 
-type Deps = { ids: Ids; log: Log; metrics: Metrics };
+type RequestContextDeps = { ids: Ids; log: Log; metrics: Metrics };
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Gives each request its id, turns errors into problems, counts, and logs one line when the answer is sent. */
-export function requestContext({ ids, log, metrics }: Deps): Middleware {
+/**
+ * Assigns a request id, or accepts `X-Request-Id`; converts errors to problems; records metrics;
+ * logs each request. `ctx.state.log` is a logger that adds the request id to its lines.
+ */
+export function requestContext({ ids, log, metrics }: RequestContextDeps): Middleware {
   return async (ctx, next) => {
-    const began = performance.now();
-    const given = ctx.get('x-request-id');
-    const requestId = REQUEST_ID.test(given) ? given : ids.next('req');
+    const startedAt = performance.now();
+    const requestedId = ctx.get('x-request-id');
+    const requestId = REQUEST_ID.test(requestedId) ? requestedId : ids.next('req');
+    const requestLog = log.child({ requestId });
     ctx.state.requestId = requestId;
+    ctx.state.log = requestLog;
     ctx.set('x-request-id', requestId);
     try {
       await next();
     } catch (error) {
-      const known = toAppError(error);
-      if (known.code === 'internal')
-        log.error({ err: error, requestId, path: ctx.path }, 'a request failed unexpectedly');
-      const { extra } = known;
+      const appError = toAppError(error);
+      if (appError.code === 'internal')
+        requestLog.error(
+          { err: error, method: ctx.method, path: ctx.path },
+          'a request failed unexpectedly',
+        );
+      const { extra } = appError;
       if (extra.retryAfterSeconds !== undefined)
         ctx.set('retry-after', String(extra.retryAfterSeconds));
       if (extra.allow) ctx.set('allow', extra.allow.join(', '));
-      const problem = toProblem(known, requestId);
-      // RFC 9110, 15.5.2 and RFC 6750, 3.
+      const problem = toProblem(appError, requestId);
+      // RFC 9110, 15.5.2, and RFC 6750, 3.
       if (problem.status === 401)
         ctx.set(
           'www-authenticate',
-          known.code === 'session_invalid' ? 'Bearer error="invalid_token"' : 'Bearer',
+          appError.code === 'session_invalid' ? 'Bearer error="invalid_token"' : 'Bearer',
         );
-      const asPage = ctx.state.page === true && ctx.accepts('json', 'html') === 'html';
+      const asHtml = ctx.state.page === true && ctx.accepts('json', 'html') === 'html';
       ctx.status = problem.status;
-      ctx.body = asPage ? problemPage(problem) : problem;
-      ctx.type = asPage ? 'text/html' : PROBLEM_TYPE;
+      ctx.body = asHtml ? problemPage(problem) : problem;
+      ctx.type = asHtml ? 'text/html' : PROBLEM_TYPE;
     }
-    const elapsedMs = performance.now() - began;
+    const elapsedMs = performance.now() - startedAt;
     if (/(^|,)\s*timing\s*(,|$)/i.test(ctx.get('prefer')))
       ctx.set('server-timing', `total;dur=${elapsedMs.toFixed(1)}`);
     ctx.res.once('close', () => {
@@ -48,9 +56,8 @@ export function requestContext({ ids, log, metrics }: Deps): Middleware {
         { method: ctx.method, path, status: ctx.status },
         elapsedMs / 1_000,
       );
-      log.debug(
+      requestLog.debug(
         {
-          requestId,
           method: ctx.method,
           path: ctx.path,
           status: ctx.status,

@@ -3,15 +3,19 @@ import type { Context, Middleware } from 'koa';
 import ipaddr from 'ipaddr.js';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import type { Readiness } from '../../services/readiness.ts';
+import type { Readiness } from '../../services/shared/readiness.ts';
 
-type Deps = { readiness: Readiness; metrics: Metrics; metricsForAll: boolean };
+type OperationDeps = { readiness: Readiness; metrics: Metrics; allowRemoteMetrics: boolean };
 
 const isLoopback = (address: string | undefined) =>
   address !== undefined && ipaddr.process(address).range() === 'loopback';
 
-/** What the machinery around a process asks. These paths are outside `/api` and carry no records. */
-export function operationRoutes({ readiness, metrics, metricsForAll }: Deps): Middleware {
+/** Health probes and metrics, for orchestrators and monitoring. They show no records. */
+export function operationRoutes({
+  readiness,
+  metrics,
+  allowRemoteMetrics,
+}: OperationDeps): Middleware {
   const router = new Router();
 
   router.get('/livez', (ctx: Context) => {
@@ -25,8 +29,8 @@ export function operationRoutes({ readiness, metrics, metricsForAll }: Deps): Mi
   });
 
   router.get('/metrics', async (ctx: Context) => {
-    if (!metricsForAll && !isLoopback(ctx.req.socket.remoteAddress)) {
-      throw new AppError('not_found', 'There is nothing at /metrics.');
+    if (!allowRemoteMetrics && !isLoopback(ctx.req.socket.remoteAddress)) {
+      throw new AppError('not_found', 'No resource at /metrics.');
     }
     ctx.body = await metrics.registry.metrics();
     ctx.type = metrics.registry.contentType;

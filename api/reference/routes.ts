@@ -3,13 +3,13 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import swagger from 'swagger-ui-dist';
 import { Type } from 'typebox';
-import { ok, streamed } from '../kit/answer.ts';
-import { openApi } from '../http/openapi.ts';
-import { route, type Route } from '../kit/route.ts';
+import { ok, streamResponse } from '../http/response.ts';
+import { buildOpenApi } from '../http/openapi.ts';
+import { route, type Route } from '../http/route.ts';
 
 const ASSETS = swagger.getAbsoluteFSPath();
 
-const page = `<!doctype html>
+const swaggerPage = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -25,53 +25,56 @@ const page = `<!doctype html>
 </html>
 `;
 
-const start = `SwaggerUIBundle({ url: '/api/openapi.json', dom_id: '#reference', deepLinking: true, validatorUrl: null });\n`;
+const swaggerScript = `SwaggerUIBundle({ url: '/api/openapi.json', dom_id: '#reference', deepLinking: true, validatorUrl: null });\n`;
 
-const FILES = {
+const ASSET_FILES = {
   'swagger-ui.css': () =>
-    streamed('text/css', createReadStream(path.join(ASSETS, 'swagger-ui.css'))),
+    streamResponse('text/css', createReadStream(path.join(ASSETS, 'swagger-ui.css'))),
   'swagger-ui-bundle.js': () =>
-    streamed('text/javascript', createReadStream(path.join(ASSETS, 'swagger-ui-bundle.js'))),
-  'start.js': () => streamed('text/javascript', Readable.from([start])),
+    streamResponse('text/javascript', createReadStream(path.join(ASSETS, 'swagger-ui-bundle.js'))),
+  'start.js': () => streamResponse('text/javascript', Readable.from([swaggerScript])),
 } as const;
 
-const FileName = Type.Enum(Object.keys(FILES) as (keyof typeof FILES)[]);
+const FileName = Type.Enum(Object.keys(ASSET_FILES) as (keyof typeof ASSET_FILES)[]);
 
-/** The API's own description, for programs and for people. */
+/** The API reference: an OpenAPI document and a page that shows it. */
 export function referenceRoutes(routes: readonly Route[], version: string): Route[] {
-  const described: Route[] = [
+  const documentedRoutes: Route[] = [
     ...routes,
     route({
       method: 'GET',
       path: '/api/openapi.json',
-      area: 'Reference',
-      public: 'it describes what everybody may know',
-      summary: 'This API as an OpenAPI 3.1 document',
-      answers: { 200: Type.Object({ openapi: Type.String() }) },
+      tag: 'Reference',
+      public: 'the API description has no secrets',
+      operationId: 'getOpenApiDocument',
+      summary: 'Get the OpenAPI 3.1 document of this API',
+      responses: { 200: Type.Object({ openapi: Type.String() }) },
       handle: () => Promise.resolve(ok(document)),
     }),
   ];
-  const document = openApi(described, version);
+  const document = buildOpenApi(documentedRoutes, version);
   return [
-    ...described.slice(routes.length),
+    ...documentedRoutes.slice(routes.length),
     route({
       method: 'GET',
       path: '/api/docs',
-      area: 'Reference',
-      public: 'it shows the public description',
-      summary: 'This API as a page',
-      answers: { 200: null },
-      handle: () => Promise.resolve(streamed('text/html', Readable.from([page]))),
+      tag: 'Reference',
+      public: 'the API description has no secrets',
+      operationId: 'showApiReference',
+      summary: 'Show the API reference',
+      responses: { 200: null },
+      handle: () => Promise.resolve(streamResponse('text/html', Readable.from([swaggerPage]))),
     }),
     route({
       method: 'GET',
       path: '/api/docs/assets/{file}',
-      area: 'Reference',
-      public: 'parts of the page',
-      summary: 'Parts of the page',
+      tag: 'Reference',
+      public: 'the API description has no secrets',
+      operationId: 'getApiReferenceAsset',
+      summary: 'Get a script or style sheet of the API reference',
       params: Type.Object({ file: FileName }, { additionalProperties: false }),
-      answers: { 200: null },
-      handle: ({ params }) => Promise.resolve(FILES[params.file]()),
+      responses: { 200: null },
+      handle: ({ params }) => Promise.resolve(ASSET_FILES[params.file]()),
     }),
   ];
 }

@@ -1,8 +1,10 @@
+import { temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
 import { CRON_FIELDS } from '../../domain/schedules/cron.ts';
-import { stateOf } from '../../domain/schedules/schedules.ts';
+import type { UpcomingOccurrence } from '../../domain/schedules/occurrences.ts';
+import type { ScheduleData, ScheduleRunData } from '../../domain/schedules/records.ts';
+import { stateOf, upcomingOf } from '../../domain/schedules/schedules.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
-import { upcomingOf, type Preview } from '../../services/schedules/fields.ts';
-import type { ScheduleWithRun } from '../../services/schedules.ts';
+import type { Preview } from '../../services/schedules/fields.ts';
 import type {
   PreviewRecord,
   RunRecord,
@@ -10,14 +12,16 @@ import type {
   ScheduleSummary,
   UpcomingRecord,
 } from './schemas.ts';
-import { time } from '../jobs/presenter.ts';
+import { isoOrNull } from '../jobs/presenter.ts';
 
-type Run = NonNullable<ScheduleWithRun['lastRun']>;
-type Upcoming = Preview['upcoming'][number];
+type ScheduleWithLastRun<S = ScheduleData> = { schedule: S; lastRun: ScheduleRunData | null };
 
-const SHOWN_RUNS = 5;
+/** A list reads schedules without their payload. */
+type ScheduleSummaryData = Omit<ScheduleData, 'payload'>;
 
-export const runRecord = (run: Run): RunRecord => ({
+const NEXT_RUNS_SHOWN = 5;
+
+export const runRecord = (run: ScheduleRunData): RunRecord => ({
   id: run.id,
   scheduleId: run.scheduleId,
   tenantId: run.tenantId,
@@ -33,16 +37,22 @@ export const runRecord = (run: Run): RunRecord => ({
 
 const twoDigits = (value: number) => String(value).padStart(2, '0');
 
-/** +05:45 */
-function offset(offsetMs: number): string {
+/** An offset as in `+05:45`. */
+function formatOffset(offsetMs: number): string {
   const minutes = Math.abs(offsetMs) / 60_000;
-  return `${offsetMs < 0 ? '-' : '+'}${twoDigits(Math.floor(minutes / 60))}:${twoDigits(Math.floor(minutes % 60))}`;
+  const sign = offsetMs < 0 ? '-' : '+';
+  return `${sign}${twoDigits(Math.floor(minutes / 60))}:${twoDigits(Math.floor(minutes % 60))}`;
 }
 
-const upcomingRecord = ({ at, wallMs, offsetMs, daylight }: Upcoming): UpcomingRecord => ({
-  at: time(at),
+const upcomingRecord = ({
+  at,
+  wallMs,
+  offsetMs,
+  daylight,
+}: UpcomingOccurrence): UpcomingRecord => ({
+  at: isoOrNull(at),
   localTime: new Date(wallMs).toISOString().slice(0, 19),
-  utcOffset: offsetMs === null ? null : offset(offsetMs),
+  utcOffset: offsetMs === null ? null : formatOffset(offsetMs),
   daylightSaving: daylight,
 });
 
@@ -56,7 +66,10 @@ export const previewRecord = ({
   nextRuns: upcoming.map(upcomingRecord),
 });
 
-const summary = ({ schedule, lastRun }: ScheduleWithRun): ScheduleSummary => ({
+const summary = ({
+  schedule,
+  lastRun,
+}: ScheduleWithLastRun<ScheduleSummaryData>): ScheduleSummary => ({
   id: schedule.id,
   tenantId: schedule.tenantId,
   name: schedule.name,
@@ -69,28 +82,28 @@ const summary = ({ schedule, lastRun }: ScheduleWithRun): ScheduleSummary => ({
   overlapPolicy: schedule.overlapPolicy,
   catchupWindowSeconds: schedule.catchupWindowSeconds,
   jitterSeconds: schedule.jitterSeconds,
-  startAt: time(schedule.startAt),
-  endAt: time(schedule.endAt),
+  startAt: isoOrNull(schedule.startAt),
+  endAt: isoOrNull(schedule.endAt),
   maxRuns: schedule.maxRuns,
   runCount: schedule.runCount,
   state: stateOf(schedule),
-  pausedAt: time(schedule.pausedAt),
+  pausedAt: isoOrNull(schedule.pausedAt),
   pausedBy: schedule.pausedBy,
   pauseReason: schedule.pauseReason,
   owner: schedule.owner.actorId,
-  nextRuns: upcomingOf(schedule, new Date(), SHOWN_RUNS).map(upcomingRecord),
+  nextRuns: upcomingOf(schedule, new Date(), NEXT_RUNS_SHOWN).map(upcomingRecord),
   lastRun: lastRun && runRecord(lastRun),
-  temporalScheduleId: `schedule:${schedule.id}`,
+  temporalScheduleId: temporalScheduleId(schedule.id),
   createdBy: schedule.createdBy,
   createdAt: schedule.createdAt.toISOString(),
   updatedAt: schedule.updatedAt.toISOString(),
   version: schedule.version,
 });
 
-/** Schedules as callers see them. */
+/** Presents schedules. Secrets of a payload are masked as its job type declares. */
 export const schedulePresenter = (jobTypes: JobTypes) => ({
   summary,
-  record: (found: ScheduleWithRun): ScheduleRecord => ({
+  record: (found: ScheduleWithLastRun): ScheduleRecord => ({
     ...summary(found),
     payload: jobTypes.find(found.schedule.jobType)?.redact(found.schedule.payload) ?? {},
   }),

@@ -14,28 +14,37 @@ import {
 import { pageQuery } from '../http/pagination.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
-import { BACKUP_JOB, VERIFY_JOB } from '../../domain/backups.ts';
+import { BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
 import { BackupPayload } from '../../services/jobTypes/backups/create.ts';
 
 const closed = { additionalProperties: false };
+
+const time = (description: string) => Type.String({ format: 'date-time', description });
+const timeOrNull = (description: string) => Nullable(time(description));
 
 export const RunRecord = Type.Object(
   {
     id: Id('run'),
     scheduleId: Id('sch'),
     tenantId: Type.String(),
-    kind: Type.Enum([...RUN_KINDS], { description: 'A time due, or what was asked for.' }),
-    dueAt: Timestamp,
-    outcome: Type.Enum([...RUN_OUTCOMES], {
-      description: 'buffered: waits for a job of the schedule to end.',
+    kind: Type.Enum([...RUN_KINDS], {
+      description: 'An occurrence, a request to run now, or a backfilled occurrence.',
     }),
-    reason: Nullable(Type.Enum([...RUN_REASONS], { description: 'Why no job was made.' })),
+    dueAt: time('The scheduled time, or the time of the trigger.'),
+    outcome: Type.Enum([...RUN_OUTCOMES], {
+      description: 'A buffered run waits for a job of the schedule to end.',
+    }),
+    reason: Nullable(
+      Type.Enum([...RUN_REASONS], { description: 'Why no job was created; null if one was.' }),
+    ),
     caughtUp: Type.Boolean({
-      description: 'Decided to fire more than 10 s after its time and jitter.',
+      description: 'True if the job was created more than 10 s after scheduled time and jitter.',
     }),
     jobId: Nullable(Id('job')),
-    actorId: Type.String({ description: 'Who asked; for a time due the owner.' }),
-    decidedAt: Timestamp,
+    actorId: Type.String({
+      description: 'Who requested the run; for an occurrence the owner of the schedule.',
+    }),
+    decidedAt: time('When the outcome was decided.'),
   },
   { title: 'ScheduleRun', ...closed },
 );
@@ -46,17 +55,18 @@ export const UpcomingRecord = Type.Object(
     at: Nullable(
       Type.String({
         format: 'date-time',
-        description: 'In UTC; null where the clock skips this time and nothing runs.',
+        description: 'The instant in UTC; null for a local time that does not exist.',
       }),
     ),
     localTime: Type.String({
-      description: 'On the wall clock of the zone.',
+      description: 'The time on the wall clock of the time zone.',
       examples: ['2027-03-28T01:30:00'],
     }),
     utcOffset: Nullable(Type.String({ examples: ['+01:00'] })),
     daylightSaving: Nullable(
       Type.Enum(['skipped', 'first', 'second'], {
-        description: 'The wall clock skips this time, or shows it twice; null on other days.',
+        description:
+          'Clocks are set forward and skip this local time, or are set back and show it twice.',
       }),
     ),
   },
@@ -64,31 +74,38 @@ export const UpcomingRecord = Type.Object(
 );
 export type UpcomingRecord = Static<typeof UpcomingRecord>;
 
-const DateOrNull = Nullable(Timestamp);
 const policies = {
-  overlapPolicy: Type.Enum([...OVERLAP_POLICIES]),
+  overlapPolicy: Type.Enum([...OVERLAP_POLICIES], {
+    description: 'What to do at an occurrence while a job is unfinished; skip by default.',
+  }),
   catchupWindowSeconds: Type.Integer({
     minimum: MIN_CATCHUP_SECONDS,
     maximum: MAX_CATCHUP_SECONDS,
-    description: `How late a time due may still run; ${DEFAULT_CATCHUP_SECONDS} unless given.`,
+    description:
+      'How late an occurrence may still run, in seconds, in addition to its jitter; ' +
+      `${DEFAULT_CATCHUP_SECONDS} by default.`,
   }),
   jitterSeconds: Type.Integer({
     minimum: 0,
     maximum: MAX_JITTER_SECONDS,
-    description: 'Up to so much is added to each time, as Temporal chooses.',
+    description: 'Each run is delayed by a random number of seconds up to this; 0 by default.',
   }),
+};
+const bounds = {
+  startAt: timeOrNull('Earlier occurrences are ignored; null for no bound.'),
+  endAt: timeOrNull('Later occurrences are ignored; null for no bound.'),
 };
 const MaxRuns = Nullable(
   Type.Integer({
     minimum: 1,
     maximum: 1_000_000_000,
-    description: 'Jobs for times due, after which the schedule has ended.',
+    description: 'The number of jobs for occurrences after which the schedule has ended.',
   }),
 );
 
-const PartOfPolicy = Type.Partial(RetryPolicy, {
+const PartialRetryPolicy = Type.Partial(RetryPolicy, {
   ...closed,
-  description: 'For its jobs; what is left out comes from their type.',
+  description: 'Overrides fields of the retry policy of the job type.',
 });
 
 const summary = {
@@ -99,25 +116,26 @@ const summary = {
   cronExpression: Type.String(),
   timezone: Type.String(),
   jobType: Type.String(),
-  retryPolicy: PartOfPolicy,
-  enabled: Type.Boolean(),
+  retryPolicy: PartialRetryPolicy,
+  enabled: Type.Boolean({ description: 'False while the schedule is paused.' }),
   ...policies,
-  startAt: DateOrNull,
-  endAt: DateOrNull,
+  ...bounds,
   maxRuns: MaxRuns,
-  runCount: Type.Integer({ description: 'Jobs made for times due.' }),
-  state: Type.Enum(['active', 'paused', 'ended'], {
-    description: 'ended: nothing is due any more.',
+  runCount: Type.Integer({
+    description: 'The number of jobs created for occurrences, without triggers and backfills.',
   }),
-  pausedAt: DateOrNull,
-  pausedBy: Nullable(Type.String()),
+  state: Type.Enum(['active', 'paused', 'ended'], {
+    description: 'A schedule without a next occurrence has ended.',
+  }),
+  pausedAt: timeOrNull('When the schedule was paused.'),
+  pausedBy: Nullable(Type.String({ description: 'The actor who paused the schedule.' })),
   pauseReason: Nullable(Type.String()),
-  owner: Type.String({ description: 'With whose rights its jobs are made.' }),
+  owner: Type.String({ description: 'The actor whose permissions its jobs have.' }),
   nextRuns: Type.Array(UpcomingRecord, {
-    description: 'The next five, without jitter, and the skipped ones between them.',
+    description: 'The next five occurrences, without jitter, and skipped local times between them.',
   }),
   lastRun: Nullable(RunRecord),
-  temporalScheduleId: Type.String({ description: 'The Temporal Schedule.' }),
+  temporalScheduleId: Type.String({ description: 'Id of the Temporal Schedule.' }),
   createdBy: Type.String(),
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -129,7 +147,10 @@ export type ScheduleSummary = Static<typeof ScheduleSummary>;
 export const ScheduleRecord = Type.Object(
   {
     ...summary,
-    payload: Type.Object({}, { additionalProperties: true, description: 'Secrets masked.' }),
+    payload: Type.Object(
+      {},
+      { additionalProperties: true, description: 'The payload of its jobs. Secrets are masked.' },
+    ),
   },
   { title: 'Schedule', ...closed },
 );
@@ -140,30 +161,30 @@ const Text = (maxLength: number) =>
 const CronExpression = Type.String({
   minLength: 1,
   maxLength: 255,
-  description: 'Five fields, or @daily and the like.',
+  description: 'Five fields as in crontab(5), or a nickname such as @daily.',
   examples: ['30 2 * * mon-fri'],
 });
 const Timezone = Type.String({
   minLength: 1,
   maxLength: 64,
-  description: 'A name of the tz database.',
+  description: 'A time zone of the tz database; UTC by default.',
   examples: ['Europe/London'],
 });
 const Payload = Type.Record(Type.String(), Type.Unknown(), {
-  description: 'Checked against the schema of the job type.',
+  description: 'The payload of its jobs, validated against the schema of the job type.',
 });
 
 const optional = {
   description: Type.Optional(Text(1_000)),
   timezone: Type.Optional(Timezone),
   payload: Type.Optional(Payload),
-  retryPolicy: Type.Optional(PartOfPolicy),
+  retryPolicy: Type.Optional(PartialRetryPolicy),
   enabled: Type.Optional(Type.Boolean()),
   overlapPolicy: Type.Optional(policies.overlapPolicy),
   catchupWindowSeconds: Type.Optional(policies.catchupWindowSeconds),
   jitterSeconds: Type.Optional(policies.jitterSeconds),
-  startAt: Type.Optional(DateOrNull),
-  endAt: Type.Optional(DateOrNull),
+  startAt: Type.Optional(bounds.startAt),
+  endAt: Type.Optional(bounds.endAt),
   maxRuns: Type.Optional(MaxRuns),
 };
 
@@ -171,7 +192,7 @@ export const ScheduleRequest = Type.Object(
   {
     name: Name(),
     cronExpression: CronExpression,
-    jobType: Name({ description: 'GET /api/job-types lists them.' }),
+    jobType: Name({ description: 'A job type of GET /api/job-types.' }),
     ...optional,
   },
   { title: 'ScheduleRequest', ...closed },
@@ -180,10 +201,10 @@ export const ScheduleChange = Type.Object(
   {
     name: Type.Optional(Name()),
     cronExpression: Type.Optional(CronExpression),
-    jobType: Type.Optional(Name({ description: 'Together with its payload.' })),
+    jobType: Type.Optional(Name({ description: 'Another job type requires a payload.' })),
     ...optional,
     takeOver: Type.Optional(
-      Type.Boolean({ description: 'From now on its jobs are made with your rights.' }),
+      Type.Boolean({ description: 'Makes the caller the owner of the schedule.' }),
     ),
   },
   { title: 'ScheduleChange', ...closed },
@@ -199,7 +220,7 @@ export const BackupScheduleRequest = Type.Object(
     jobType: Type.Optional(
       Type.Enum([BACKUP_JOB, VERIFY_JOB], {
         default: BACKUP_JOB,
-        description: 'backup.verify proves the newest backup, of this label where one is given.',
+        description: 'backup.verify does a test restore of the newest backup, of the label if set.',
       }),
     ),
   },
@@ -211,24 +232,29 @@ export const ReasonRequest = Type.Object(
   { title: 'ReasonRequest', ...closed },
 );
 export const BackfillRequest = Type.Object(
-  { since: Timestamp, until: Timestamp },
-  { title: 'BackfillRequest', description: 'Both ends belong to the range.', ...closed },
+  {
+    since: time('The first scheduled time.'),
+    until: time('The last scheduled time, not in the future.'),
+  },
+  {
+    title: 'BackfillRequest',
+    description: 'An interval of the past; both bounds are inclusive.',
+    ...closed,
+  },
 );
 
 export const PreviewRequest = Type.Object(
   {
     cronExpression: CronExpression,
     timezone: Type.Optional(Timezone),
-    startAt: Type.Optional(Timestamp),
-    endAt: Type.Optional(Timestamp),
-    after: Type.Optional(
-      Type.String({ format: 'date-time', description: 'From when on; now unless given.' }),
-    ),
+    startAt: Type.Optional(time('Earlier occurrences are ignored.')),
+    endAt: Type.Optional(time('Later occurrences are ignored.')),
+    after: Type.Optional(time('List occurrences after this time; defaults to now.')),
     count: Type.Integer({
       minimum: 1,
       maximum: 100,
       default: 10,
-      description: 'How many runs; skipped times come in addition.',
+      description: 'The number of occurrences; skipped local times are added.',
     }),
   },
   { title: 'PreviewRequest', ...closed },
@@ -240,12 +266,13 @@ export const PreviewRecord = Type.Object(
   {
     timezone: Type.String(),
     fields: Type.Object(fields, {
-      description: 'The values of each field. Sunday is 0.',
+      description: 'The values that each field matches. Sunday is 0.',
       ...closed,
     }),
     days: Type.Enum(['either', 'both'], {
       description:
-        'Whether a day must match dayOfMonth or dayOfWeek, or both: both restricted means either, as in Vixie cron.',
+        'Whether a day must match both dayOfMonth and dayOfWeek, or either of them, ' +
+        'as when both are restricted.',
     }),
     nextRuns: Type.Array(UpcomingRecord),
   },
@@ -262,7 +289,7 @@ export const ScheduleQuery = Type.Object(
   },
   closed,
 );
-export const RunQuery = Type.Object(
+export const ScheduleRunQuery = Type.Object(
   {
     scheduleId: Type.Optional(Id('sch')),
     tenantId: Type.Optional(TenantId()),
@@ -271,14 +298,10 @@ export const RunQuery = Type.Object(
       Type.Array(Type.Enum([...RUN_OUTCOMES]), { maxItems: RUN_OUTCOMES.length }),
     ),
     reason: Type.Optional(Type.Enum([...RUN_REASONS])),
-    since: Type.Optional(
-      Type.String({ format: 'date-time', description: 'Times due from here on.' }),
-    ),
-    until: Type.Optional(
-      Type.String({ format: 'date-time', description: 'Times due before this.' }),
-    ),
+    since: Type.Optional(time('Runs scheduled at this time or later.')),
+    until: Type.Optional(time('Runs scheduled before this time.')),
     ...pageQuery,
   },
   closed,
 );
-export type RunQuery = Static<typeof RunQuery>;
+export type ScheduleRunQuery = Static<typeof ScheduleRunQuery>;

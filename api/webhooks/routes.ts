@@ -1,27 +1,26 @@
 import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
-import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
 import type { Deliveries } from '../../services/webhooks/deliveries.ts';
-import type { Jobs, JobWithLogs } from '../../services/jobs.ts';
+import type { Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { ReplayFrom, WebhookReplays } from '../../services/webhooks/replays.ts';
-import type { WebhookTest } from '../../services/webhookTest.ts';
-import type { Webhooks, WebhookWithSecret } from '../../services/webhooks.ts';
-import { accepted, created, noContent, ok, type Answer } from '../kit/answer.ts';
-import { etagOf, expectedVersion } from '../kit/etag.ts';
-import { jobAtEnd } from '../kit/jobAtEnd.ts';
-import { listOf, pageOf } from '../http/pagination.ts';
-import { dateOf } from '../kit/queryTime.ts';
-import { route, type Route } from '../kit/route.ts';
+import type { TestDelivery } from '../../services/webhooks/testDelivery.ts';
+import type { Webhooks, WebhookWithSecret } from '../../services/webhooks/webhooks.ts';
+import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { waitForJob } from '../jobs/waitForJob.ts';
+import { paginate } from '../http/pagination.ts';
+import { parseTime } from '../http/queryTime.ts';
+import { route, type Route } from '../http/route.ts';
 import { jobPresenter } from '../jobs/presenter.ts';
-import { deliveryRecord, webhookRecord } from '../presenters/webhooks.ts';
+import { deliveryRoutes, pageOfDeliveries } from './deliveryRoutes.ts';
+import { webhookRecord } from './presenter.ts';
 import { Id } from '../http/schemas.ts';
 import { JobRecord } from '../jobs/schemas.ts';
 import {
   DeliveryQuery,
-  DeliveryRecord,
   ReplayRequest,
   RotateRequest,
   TestReport,
@@ -33,45 +32,42 @@ import {
   WebhookWithDeliveries,
 } from './schemas.ts';
 
-const area = 'Webhooks';
+const tag = 'Webhooks';
 const closed = { additionalProperties: false };
-const tenantNamed = true;
+const requiresTenantHeader = true;
 
-const OneWebhook = Type.Object({ id: Id('whk') }, closed);
-const OneDelivery = Type.Object({ id: Id('dlv') }, closed);
+const WebhookParams = Type.Object({ id: Id('whk') }, closed);
 
 type Deps = {
   webhooks: Webhooks;
-  webhookTest: WebhookTest;
+  testDelivery: TestDelivery;
   webhookReplays: WebhookReplays;
   deliveries: Deliveries;
   jobs: Jobs;
   jobTypes: JobTypes;
 };
 
-/** Endpoints that are told of events, and what was sent to them. */
+/** Routes of webhooks, with those of their deliveries. */
 export function webhookRoutes({
   webhooks,
-  webhookTest,
+  testDelivery,
   webhookReplays,
   deliveries,
   jobs,
   jobTypes,
 }: Deps): Route[] {
-  const present = jobPresenter(jobTypes);
-  const again = (delivery: Awaited<ReturnType<Deliveries['read']>>): Answer =>
-    accepted(deliveryRecord(delivery), { location: `/api/deliveries/${delivery.id}` });
-  const begun = ({ job, logs }: JobWithLogs): Answer =>
-    accepted(present.record(job, logs), { location: `/api/jobs/${job.id}` });
-  const one = ({ webhook, secret }: WebhookWithSecret): Answer => ({
+  const jobPresent = jobPresenter(jobTypes);
+  const jobAccepted = ({ job, logs }: JobWithLogs): HttpResponse =>
+    accepted(jobPresent.record(job, logs), { location: `/api/jobs/${job.id}` });
+  const webhookResponse = ({ webhook, secret }: WebhookWithSecret): HttpResponse => ({
     ...ok(webhookRecord(webhook, secret), {
       etag: etagOf(webhook.version, webhook.failingSince?.getTime() ?? 0),
       ...(secret !== null && { 'cache-control': 'no-store' }),
     }),
-    showOnce: secret !== null,
+    containsSecret: secret !== null,
   });
-  const made = (result: WebhookWithSecret): Answer => {
-    const { body, headers, ...more } = one(result);
+  const webhookCreated = (result: WebhookWithSecret): HttpResponse => {
+    const { body, headers, ...more } = webhookResponse(result);
     return {
       ...more,
       ...created(`/api/webhooks/${result.webhook.id}`, body, {
@@ -81,30 +77,24 @@ export function webhookRoutes({
     };
   };
 
-  const atEnd = jobAtEnd(jobs);
-
-  const deliveryPage = (caller: Caller, id: string, { status, ...page }: DeliveryQuery) =>
-    pageOf(
-      `deliveries:${id}`,
-      'dlv',
-      page,
-      (asked) => deliveries.list(caller, id, status, asked),
-      deliveryRecord,
-    );
+  const waitIfPreferred = waitForJob(jobs);
 
   return [
     route({
       method: 'GET',
       path: '/api/webhooks',
-      area,
-      tenantNamed,
+      tag,
+      requiresTenantHeader,
       permission: 'webhook:read',
-      summary: 'List webhooks, newest first, with the supported event types',
+      operationId: 'listWebhooks',
+      summary: 'List webhooks',
+      description:
+        'Newest first. The response also lists all event types that webhooks can subscribe to.',
       query: WebhookQuery,
-      answers: { 200: WebhookList },
+      responses: { 200: WebhookList },
       handle: async ({ caller, query: { limit, cursor, ...filter } }) =>
         ok({
-          ...(await pageOf(
+          ...(await paginate(
             'webhooks',
             'whk',
             { limit, cursor },
@@ -117,49 +107,64 @@ export function webhookRoutes({
     route({
       method: 'POST',
       path: '/api/webhooks',
-      area,
-      tenantNamed,
+      tag,
+      requiresTenantHeader,
       permission: 'webhook:write',
-      summary: 'Register a webhook; the answer shows its secret, this once',
+      operationId: 'createWebhook',
+      summary: 'Create a webhook',
+      description:
+        'The response shows the secret of the webhook; later responses mask it. A webhook of ' +
+        'the tenant `platform` receives the events of all tenants.',
       body: WebhookRequest,
+      example: {
+        endpointUrl: 'https://hooks.example.net/holdfast',
+        eventTypes: ['job.failed', 'backup.failed'],
+        description: 'Alerts of the operations team',
+      },
       secretBody: true,
-      answers: { 201: WebhookRecord },
-      recover: async (caller, id) =>
-        made({ webhook: await webhooks.read(caller, id), secret: null }),
-      handle: async ({ caller, body }) => made(await webhooks.create(caller, body)),
+      responses: { 201: WebhookRecord },
+      replayResponse: async (caller, id) =>
+        webhookCreated({ webhook: await webhooks.read(caller, id), secret: null }),
+      handle: async ({ caller, body }) => webhookCreated(await webhooks.create(caller, body)),
     }),
     route({
       method: 'GET',
       path: '/api/webhooks/{id}',
-      area,
-      tenantNamed,
+      tag,
+      requiresTenantHeader,
       permission: 'webhook:read',
-      summary: 'Read a webhook with its deliveries',
-      params: OneWebhook,
+      operationId: 'getWebhook',
+      summary: 'Get a webhook with its deliveries',
+      params: WebhookParams,
       query: DeliveryQuery,
-      answers: { 200: WebhookWithDeliveries },
+      responses: { 200: WebhookWithDeliveries },
       handle: async ({ caller, params, query }) => {
         const webhook = await webhooks.read(caller, params.id);
-        const { items, nextCursor } = await deliveryPage(caller, params.id, query);
+        const { items, nextCursor } = await pageOfDeliveries(deliveries, caller, params.id, query);
         const body = { ...webhookRecord(webhook), deliveries: items, nextCursor };
-        // Deliveries come and go without a new version of the webhook.
+        // Deliveries change without a new version of the webhook.
         return ok(body, { etag: etagOf(webhook.version, crc32(JSON.stringify(body))) });
       },
     }),
     route({
       method: 'PUT',
       path: '/api/webhooks/{id}',
-      area,
-      tenantNamed,
+      tag,
+      requiresTenantHeader,
       permission: 'webhook:write',
-      summary: 'Change, disable or enable a webhook',
-      params: OneWebhook,
+      operationId: 'updateWebhook',
+      summary: 'Update, disable or enable a webhook',
+      description:
+        'Disabling cancels the pending deliveries. A webhook that is enabled again receives the ' +
+        'events from then on.',
+      params: WebhookParams,
       body: WebhookChange,
+      example: { enabled: false },
       secretBody: true,
-      answers: { 200: WebhookRecord },
+      responses: { 200: WebhookRecord },
       headers: ['If-Match'],
       handle: async ({ caller, params, body, ifMatch }) =>
-        one({
+        webhookResponse({
           webhook: await webhooks.update(caller, params.id, body, expectedVersion(ifMatch)),
           secret: null,
         }),
@@ -167,12 +172,14 @@ export function webhookRoutes({
     route({
       method: 'DELETE',
       path: '/api/webhooks/{id}',
-      area,
-      tenantNamed,
+      tag,
+      requiresTenantHeader,
       permission: 'webhook:delete',
-      summary: 'Delete a webhook; its waiting deliveries are cancelled',
-      params: OneWebhook,
-      answers: { 204: null },
+      operationId: 'deleteWebhook',
+      summary: 'Delete a webhook',
+      description: 'Cancels its pending deliveries. Its finished deliveries remain readable.',
+      params: WebhookParams,
+      responses: { 204: null },
       headers: ['If-Match'],
       handle: async ({ caller, params, ifMatch }) => {
         await webhooks.remove(caller, params.id, expectedVersion(ifMatch));
@@ -182,54 +189,68 @@ export function webhookRoutes({
     route({
       method: 'POST',
       path: '/api/webhooks/{id}/test',
-      area,
-      tenantNamed,
+      tag,
+      requiresTenantHeader,
       permission: 'webhook:write',
-      summary: 'Send a test message now, and see what comes back',
-      params: OneWebhook,
-      answers: { 200: TestReport },
+      operationId: 'testWebhook',
+      summary: 'Send a test message to a webhook',
+      description:
+        'Sends one signed message of the type `webhook.test` and returns the outcome. It is not ' +
+        'an event and has no delivery. Disabled webhooks can be tested.',
+      params: WebhookParams,
+      responses: { 200: TestReport },
       handle: async ({ caller, params }) => {
-        const exchange = await webhookTest.run(caller, params.id);
+        const result = await testDelivery.run(caller, params.id);
         return ok({
-          ok: exchange.error === null,
-          ...exchange,
-          retryAfterMs: exchange.retryAfterMs ?? null,
+          ok: result.error === null,
+          ...result,
+          retryAfterMs: result.retryAfterMs ?? null,
         });
       },
     }),
     route({
       method: 'POST',
       path: '/api/webhooks/{id}/rotate-secret',
-      area,
-      tenantNamed,
+      tag,
+      requiresTenantHeader,
       permission: 'webhook:write',
-      summary:
-        'Give a webhook a new secret, which the answer shows; the old one signs beside it for a day',
-      params: OneWebhook,
+      operationId: 'rotateWebhookSecret',
+      summary: 'Rotate the secret of a webhook',
+      description:
+        'The response shows the new secret. For a day, messages carry signatures of both secrets.',
+      params: WebhookParams,
       body: RotateRequest,
+      example: {},
       secretBody: true,
-      answers: { 200: WebhookRecord },
+      responses: { 200: WebhookRecord },
       headers: ['If-Match'],
-      recover: async (caller, id) =>
-        one({ webhook: await webhooks.read(caller, id), secret: null }),
+      replayResponse: async (caller, id) =>
+        webhookResponse({ webhook: await webhooks.read(caller, id), secret: null }),
       handle: async ({ caller, params, body, ifMatch }) =>
-        one(await webhooks.rotateSecret(caller, params.id, body.secret, expectedVersion(ifMatch))),
+        webhookResponse(
+          await webhooks.rotateSecret(caller, params.id, body.secret, expectedVersion(ifMatch)),
+        ),
     }),
     route({
       method: 'POST',
       path: '/api/webhooks/{id}/replay',
-      area,
-      tenantNamed,
+      tag,
+      requiresTenantHeader,
       permission: 'webhook:write',
-      summary: 'Send events of the log to a webhook again, as a job',
-      params: OneWebhook,
+      operationId: 'replayWebhookEvents',
+      summary: 'Replay events to a webhook',
+      description:
+        'Starts a job that queues deliveries of up to 10,000 past events that the webhook ' +
+        'subscribes to.',
+      params: WebhookParams,
       body: ReplayRequest,
-      answers: { 202: JobRecord },
-      recover: async (caller, id) => begun(await jobs.read(caller, id)),
+      example: { since: '2026-11-21T09:00:00.000Z' },
+      responses: { 202: JobRecord },
+      replayResponse: async (caller, id) => jobAccepted(await jobs.read(caller, id)),
       headers: ['Prefer'],
       handle: async (request) =>
-        begun(
-          await atEnd(
+        jobAccepted(
+          await waitIfPreferred(
             request,
             await webhookReplays.replay(
               request.caller,
@@ -239,58 +260,16 @@ export function webhookRoutes({
           ),
         ),
     }),
-    route({
-      method: 'GET',
-      path: '/api/webhooks/{id}/deliveries',
-      area,
-      tenantNamed,
-      permission: 'webhook:read',
-      summary: "List a webhook's deliveries, newest first",
-      params: OneWebhook,
-      query: DeliveryQuery,
-      answers: { 200: listOf(DeliveryRecord, 'DeliveryList') },
-      handle: async ({ caller, params, query }) => ok(await deliveryPage(caller, params.id, query)),
-    }),
-    route({
-      method: 'GET',
-      path: '/api/deliveries/{id}',
-      area,
-      tenantNamed,
-      permission: 'webhook:read',
-      summary: 'Read a delivery with its attempts',
-      params: OneDelivery,
-      answers: { 200: DeliveryRecord },
-      handle: async ({ caller, params }) =>
-        ok(deliveryRecord(await deliveries.read(caller, params.id))),
-    }),
-    route({
-      method: 'POST',
-      path: '/api/deliveries/{id}/redeliver',
-      area,
-      tenantNamed,
-      permission: 'webhook:write',
-      summary: 'Make a delivery that has ended again',
-      params: OneDelivery,
-      answers: { 202: DeliveryRecord },
-      headers: ['Prefer'],
-      recover: async (caller, id) => again(await deliveries.read(caller, id)),
-      handle: async (request) => {
-        const {
-          caller,
-          params: { id },
-        } = request;
-        await atEnd(request, await deliveries.redeliver(caller, id));
-        return again(await deliveries.read(caller, id));
-      },
-    }),
+    ...deliveryRoutes({ deliveries, jobs }),
   ];
 }
 
+/** Error: `invalid_request` unless the body has exactly one of both fields. */
 function replayFrom({ afterSequence, since }: ReplayRequest): ReplayFrom {
   if ((afterSequence === undefined) === (since === undefined)) {
     throw invalidField('body', '', 'one_of', 'must have either afterSequence or since');
   }
   return since === undefined
     ? { afterSequence: afterSequence ?? 0 }
-    : { since: dateOf('since', since, 'body') };
+    : { since: parseTime('since', since, 'body') };
 }

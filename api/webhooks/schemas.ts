@@ -1,54 +1,72 @@
 import { Type, type Static } from 'typebox';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
-import { DELIVERY_STATUSES, DeliveryRetryPolicy, DISABLED_REASONS } from '../../domain/webhooks/webhooks.ts';
-import { listOf, pageQuery } from '../http/pagination.ts';
+import {
+  DELIVERY_STATUSES,
+  DeliveryRetryPolicy,
+  DISABLED_REASONS,
+} from '../../domain/webhooks/webhooks.ts';
+import { listSchema, pageQuery } from '../http/pagination.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Id, Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 
-const error = Type.Object({ code: Type.String(), message: Type.String() }, closed);
+const AttemptError = Type.Object(
+  {
+    code: Type.String({ examples: ['http_status', 'timed_out', 'connect_failed'] }),
+    message: Type.String(),
+  },
+  closed,
+);
 
-const AttemptRecord = Type.Object(
+export const AttemptRecord = Type.Object(
   {
     number: Type.Integer({ description: 'Counts from 1.' }),
     jobId: Id('job'),
     startedAt: Timestamp,
     finishedAt: Nullable(Timestamp),
-    durationMs: Nullable(Type.Integer()),
-    httpStatus: Nullable(Type.Integer()),
-    error: Nullable(error),
-    requestHeaders: Nullable(
-      Type.Record(Type.String(), Type.String(), { description: 'Without the signature.' }),
+    durationMs: Nullable(Type.Integer({ description: 'Milliseconds.' })),
+    httpStatus: Nullable(
+      Type.Integer({ description: 'Status of the response; null without one.' }),
     ),
-    answer: Nullable(
-      Type.String({
-        description:
-          'The first 4 KiB, as text with control characters escaped; in lists 200 characters. Show it as text: it comes from somebody else.',
+    error: Nullable(AttemptError),
+    requestHeaders: Nullable(
+      Type.Record(Type.String(), Type.String(), {
+        description: 'Headers of the request, without the signature.',
       }),
     ),
-    answerTruncated: Nullable(Type.Boolean()),
+    responseBody: Nullable(
+      Type.String({
+        description:
+          'The first 4 KiB of the response as text, control characters escaped; 200 characters ' +
+          'in lists. The endpoint controls this text: never render it as HTML.',
+      }),
+    ),
+    responseTruncated: Nullable(
+      Type.Boolean({ description: 'True when the response was longer than shown.' }),
+    ),
   },
   { title: 'DeliveryAttempt', ...closed },
 );
+export type AttemptRecord = Static<typeof AttemptRecord>;
 
 export const DeliveryRecord = Type.Object(
   {
     id: Id('dlv'),
-    tenantId: Type.String({ description: 'That of the webhook.' }),
+    tenantId: Type.String({ description: 'The tenant of the webhook.' }),
     webhookId: Id('whk'),
     eventId: Id('evt'),
     eventType: Type.String(),
-    sequence: Type.Integer(),
+    sequence: Type.Integer({ description: 'Position of the event in the log.' }),
     status: Type.Enum([...DELIVERY_STATUSES]),
-    reason: Nullable(Type.String({ description: 'Why it failed or was cancelled.' })),
-    jobId: Nullable(Id('job')),
-    workflowId: Nullable(
-      Type.String({ description: 'null until its webhook has room for one more.' }),
-    ),
-    attemptCount: Type.Integer(),
+    reason: Nullable(Type.String({ description: 'Code: why it failed or was cancelled.' })),
+    jobId: Type.Union([Id('job'), Type.Null()], {
+      description: 'Its last job; null while it waits for a free slot of its webhook.',
+    }),
+    workflowId: Nullable(Type.String({ description: 'The Temporal workflow of that job.' })),
+    attemptCount: Type.Integer({ description: 'Attempts of all jobs of the delivery.' }),
     attempts: Type.Array(AttemptRecord, {
-      description: 'Oldest first: of one delivery the last 20, in lists the last 5.',
+      description: 'Oldest first; the last 20 of a single delivery, the last 5 in lists.',
     }),
     createdAt: Timestamp,
     updatedAt: Timestamp,
@@ -62,15 +80,26 @@ const webhook = {
   tenantId: Type.String(),
   endpointUrl: Type.String(),
   description: Type.String(),
-  eventTypes: Type.Array(Type.String({ description: 'A type, or * for all.' })),
+  eventTypes: Type.Array(Type.String({ description: 'An event type, or * for all.' })),
   enabled: Type.Boolean(),
-  secret: Type.String({ description: 'Masked, but in the answer that makes it.' }),
+  secret: Type.String({
+    description: 'Masked, except in the response that creates or rotates it.',
+  }),
   retryPolicy: DeliveryRetryPolicy,
   failingSince: Nullable(
-    Type.String({ format: 'date-time', description: 'Since when no attempt has succeeded.' }),
+    Type.String({
+      format: 'date-time',
+      description: 'Since when every attempt has failed; null after a success.',
+    }),
   ),
   disabledAt: Nullable(Timestamp),
-  disabledReason: Nullable(Type.Enum([...DISABLED_REASONS])),
+  disabledReason: Nullable(
+    Type.Enum([...DISABLED_REASONS], {
+      description:
+        'request: disabled with PUT; endpoint_removed: the endpoint answered 410; failing: ' +
+        'every attempt failed for five days.',
+    }),
+  ),
   createdBy: Type.String(),
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -84,22 +113,24 @@ export const WebhookWithDeliveries = Type.Object(
     ...webhook,
     deliveries: Type.Array(DeliveryRecord, { description: 'Newest first.' }),
     nextCursor: Type.Union([Type.String(), Type.Null()], {
-      description: 'Of the deliveries; null on the last page.',
+      description: 'Cursor of the next page of deliveries; null on the last page.',
     }),
   },
   { title: 'WebhookWithDeliveries', ...closed },
 );
+export type WebhookWithDeliveries = Static<typeof WebhookWithDeliveries>;
 
 const EndpointUrl = Type.String({
   pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\\\s\\ud800-\\udfff]+([/?#][^\\s\\ud800-\\udfff]*)?$',
   maxLength: 2_048,
   examples: ['https://hooks.example.net/holdfast'],
   description:
-    'http or https, without credentials. It must lead to a public address, or to one that the configuration allows.',
+    'http or https, without credentials. The host must resolve to public addresses, or to ' +
+    'addresses that HOLDFAST_OUTBOUND_ALLOW permits.',
   'x-rule': 'must be an http or https URL without credentials',
 });
 
-/** One schema for both forms: a list of names, or `*`. */
+/** A single schema for both forms, a list of types or `*`, so that errors name one rule. */
 const EventTypes = Type.Unsafe<string[] | string>({
   type: ['array', 'string'],
   items: { type: 'string', enum: [...SUPPORTED_EVENT_TYPES, '*'] },
@@ -107,45 +138,18 @@ const EventTypes = Type.Unsafe<string[] | string>({
   maxItems: 500,
   pattern: '^\\*$',
   'x-rule': 'must be a list of event types, or *',
-  description: 'Exact names, or * for all that there are and will be.',
+  description: 'Event types, or * for all types, including those that are added later.',
   examples: [['job.failed']],
 });
-
-export const EventRecord = Type.Object(
-  {
-    id: Id('evt'),
-    sequence: Type.Integer({
-      description: 'Grows by one with each event of the installation, whatever its tenant.',
-    }),
-    type: Type.String(),
-    tenantId: Type.String(),
-    subject: Type.Object({ type: Type.String(), id: Type.String() }, closed),
-    actorId: Type.String(),
-    data: Type.Object(
-      {},
-      {
-        additionalProperties: true,
-        description: 'By type: `webhooks` of this document has the schemas.',
-      },
-    ),
-    createdAt: Timestamp,
-  },
-  { title: 'Event', ...closed },
-);
-export type EventRecord = Static<typeof EventRecord>;
-
-export const EventWithDeliveries = Type.Object(
-  { ...EventRecord.properties, deliveries: Type.Array(DeliveryRecord) },
-  { title: 'EventWithDeliveries', ...closed },
-);
 
 const Secret = Type.String({
   minLength: 1,
   maxLength: 256,
   description:
-    'whsec_ and 24 to 64 bytes in base64, or a text of 24 to 64 bytes. Made up unless given.',
+    'whsec_ and 24 to 64 bytes in base64, or a text of 24 to 64 bytes. Default: 32 random bytes.',
+  examples: ['whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='],
 });
-const fields = {
+const webhookFields = {
   endpointUrl: EndpointUrl,
   eventTypes: EventTypes,
   enabled: Type.Optional(Type.Boolean({ default: true })),
@@ -156,11 +160,15 @@ const fields = {
   retryPolicy: Type.Optional(
     Type.Partial(DeliveryRetryPolicy, {
       ...closed,
-      description: 'Shortens the plan: 0, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h.',
+      description:
+        'Shortens the retry plan: immediately, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, ' +
+        '14 h, 20 h and 24 h.',
     }),
   ),
 };
-export const WebhookRequest = Type.Object(fields, { title: 'WebhookRequest', ...closed });
+
+export const WebhookRequest = Type.Object(webhookFields, { title: 'WebhookRequest', ...closed });
+
 export const WebhookChange = Type.Object(
   {
     endpointUrl: Type.Optional(EndpointUrl),
@@ -169,67 +177,97 @@ export const WebhookChange = Type.Object(
     secret: Type.Optional(
       Type.String({
         ...Secret,
-        description: 'The old one signs beside it for a day. ******** changes nothing.',
+        description:
+          'Rotates the secret: for a day, messages carry signatures of both. ******** leaves it ' +
+          'unchanged.',
       }),
     ),
-    description: fields.description,
-    retryPolicy: fields.retryPolicy,
+    description: webhookFields.description,
+    retryPolicy: webhookFields.retryPolicy,
   },
   { title: 'WebhookChange', ...closed },
 );
+
 export const WebhookQuery = Type.Object(
   {
-    enabled: Type.Optional(Type.Boolean()),
+    enabled: Type.Optional(
+      Type.Boolean({ description: 'Only enabled or only disabled webhooks.' }),
+    ),
     eventType: Type.Optional(
-      Type.Enum([...SUPPORTED_EVENT_TYPES], { description: 'Those that get this type.' }),
+      Type.Enum([...SUPPORTED_EVENT_TYPES], {
+        description: 'Webhooks that subscribe to this type.',
+      }),
     ),
     tenantId: Type.Optional(TenantId()),
     ...pageQuery,
   },
   closed,
 );
+
 export const WebhookList = Type.Object(
   {
-    ...listOf(WebhookRecord, 'WebhookList').properties,
-    supportedEventTypes: Type.Array(Type.String()),
+    ...listSchema(WebhookRecord, 'WebhookList').properties,
+    supportedEventTypes: Type.Array(Type.String(), {
+      description: 'All types that a webhook can subscribe to.',
+    }),
   },
   { title: 'WebhookList' },
 );
+export type WebhookList = {
+  items: WebhookRecord[];
+  nextCursor: string | null;
+  supportedEventTypes: string[];
+};
+
 export const DeliveryQuery = Type.Object(
   { status: Type.Optional(Type.Enum([...DELIVERY_STATUSES])), ...pageQuery },
   closed,
 );
+export type DeliveryQuery = Static<typeof DeliveryQuery>;
+
+export const DeliveryList = listSchema(DeliveryRecord, 'DeliveryList');
+export type DeliveryList = { items: DeliveryRecord[]; nextCursor: string | null };
+
 export const RotateRequest = Type.Object(
   { secret: Type.Optional(Secret) },
   { title: 'RotateSecretRequest', ...closed },
 );
+
 export const ReplayRequest = Type.Object(
   {
     afterSequence: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Events after this one.',
+        description: 'Replays the events after this sequence. Exclusive with since.',
       }),
     ),
-    since: Type.Optional(Type.String({ ...Timestamp, description: 'Events from this time on.' })),
+    since: Type.Optional(
+      Type.String({
+        ...Timestamp,
+        description: 'Replays the events created then or later. Exclusive with afterSequence.',
+      }),
+    ),
   },
   { title: 'ReplayRequest', ...closed },
 );
+export type ReplayRequest = Static<typeof ReplayRequest>;
+
 export const TestReport = Type.Object(
   {
-    ok: Type.Boolean(),
+    ok: Type.Boolean({ description: 'True when the endpoint answered 2xx.' }),
     ...Type.Pick(AttemptRecord, [
       'durationMs',
       'httpStatus',
       'error',
       'requestHeaders',
-      'answer',
-      'answerTruncated',
+      'responseBody',
+      'responseTruncated',
     ]).properties,
-    retryAfterMs: Nullable(Type.Number()),
+    retryAfterMs: Nullable(
+      Type.Number({ description: 'Retry-After of the response, in milliseconds.' }),
+    ),
   },
   { title: 'WebhookTestReport', ...closed },
 );
-export type DeliveryQuery = Static<typeof DeliveryQuery>;
-export type ReplayRequest = Static<typeof ReplayRequest>;
+export type TestReport = Static<typeof TestReport>;

@@ -1,4 +1,4 @@
-const say = (text) => {
+const show = (text) => {
   document.getElementById('who').textContent = text;
 };
 
@@ -6,14 +6,14 @@ try {
   const refreshed = await fetch('/api/auth/refresh', { method: 'POST' });
   if (refreshed.ok) {
     const { accessToken } = await refreshed.json();
-    const answer = await fetch('/api/auth/session', {
+    const response = await fetch('/api/auth/session', {
       headers: { authorization: `Bearer ${accessToken}` },
     });
-    const { user, tenantId } = await answer.json();
-    say(`Signed in as ${user.displayName} (${user.username}), at tenant ${tenantId}.`);
+    const { user, tenantId } = await response.json();
+    show(`Signed in as ${user.displayName} (${user.username}), tenant ${tenantId}.`);
   } else {
-    say('Nobody is signed in here.');
+    show('Not signed in.');
   }
 } catch {
-  say('Holdfast cannot be reached.');
+  show('Holdfast is not reachable.');
 }

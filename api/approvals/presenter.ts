@@ -1,0 +1,237 @@
+import { INVENTORY_APPLY, type Execution } from '../../domain/approvals/approvals.ts';
+import type { ApprovalData } from '../../domain/approvals/records.ts';
+import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import type { FrozenEffect, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
+import type { Mutation } from '../../domain/inventory/planning.ts';
+import { NOT_EVALUATED, type ApprovalDetails } from '../../services/approvals/details.ts';
+import { canCancel } from '../../services/approvals/approvals.ts';
+import type { ApprovalView } from '../../services/approvals/views.ts';
+import type { JobTypes } from '../../services/jobTypes/registry.ts';
+import type { ApprovalRecord, ApprovalSummary, DifferenceView, EffectView } from './schemas.ts';
+import { isoOrNull } from '../jobs/presenter.ts';
+
+const presentEffect = ({
+  action,
+  resource,
+  id,
+  label,
+  reason,
+  version,
+  changes,
+}: FrozenEffect): EffectView => ({ action, resource, id, label, reason, version, changes });
+
+/** A difference without the effects that the reader may not see, and with redacted messages. */
+function presentDifference(
+  difference: PlanDifference | null | undefined,
+  { canSeeEffect, redactConflict, isRequester }: ApprovalDetails,
+): DifferenceView | null {
+  if (!difference) return null;
+  const visibleEffect = (effect: FrozenEffect | null) =>
+    effect && canSeeEffect(effect) ? presentEffect(effect) : null;
+  return {
+    // Errors were found with the rights of the requester. They may name records that others cannot
+    // see.
+    errors: isRequester
+      ? difference.errors
+      : difference.errors.map((error) => ({ ...error, message: 'is no longer valid' })),
+    conflicts: difference.conflicts.map(redactConflict),
+    effects: difference.effects
+      .map(({ approved, now }) => ({ approved: visibleEffect(approved), now: visibleEffect(now) }))
+      .filter(({ approved, now }) => approved !== null || now !== null),
+  };
+}
+
+/** The text of a closed request, by its execution. */
+const EXECUTION_TEXTS: Record<Execution, (approval: ApprovalData) => string> = {
+  none: ({ status }) => `The request is ${status}. Nothing runs.`,
+  queued: ({ executeAt }) => `Approved. The job starts ${futureTime(executeAt) ?? 'now'}.`,
+  running: ({ jobId }) => `Approved. Job ${assertDefined(jobId, 'approval.jobId')} is running.`,
+  succeeded: () => 'Approved and executed.',
+  failed: () => 'Approved. The execution failed.',
+  stale: () => 'Approved, but not executed: the change would do something else than was approved.',
+};
+
+/** The sentences about a pending request. */
+const PENDING_TEXTS = {
+  needs: (missing: number) =>
+    missing === 1 ? 'One approval is needed.' : `${missing} approvals are needed.`,
+  noJob: 'Then the decision is recorded and nothing runs.',
+  runs: (job: string, when: string, rights: string) => `Then ${job} ${when}, with ${rights}.`,
+  appliesChange: (records: number) =>
+    `a job of the type ${INVENTORY_APPLY} changes ${records === 1 ? 'the one record' : `all ${records} records`} of the plan, or none,`,
+  runsJob: (jobType: string) => `a job of the type ${jobType} runs`,
+  immediately: 'immediately',
+  overdue: (executeAt: Date) =>
+    `immediately, because executeAt (${executeAt.toISOString()}) has passed`,
+  userRights: (userId: string) => `the rights that ${userId} has at that time`,
+  gatewayRights: (actorId: string) =>
+    `the rights that the gateway sent for ${actorId} with the request`,
+  guardsPlan: 'If the change would then do anything else, the job does not run.',
+  appliesNothing: 'The job does not apply the change itself.',
+};
+
+/** A time in the future as text; null if there is none or it has passed. */
+const futureTime = (at: Date | null): string | null =>
+  at !== null && at > new Date() ? `at ${at.toISOString()}` : null;
+
+/** What happens after the last required approval, in sentences. */
+function pendingText(approval: ApprovalData): string {
+  const { requiredApprovals, approvalCount, jobType, plan, executeAt, createdBy } = approval;
+  const needs = PENDING_TEXTS.needs(requiredApprovals - approvalCount);
+  if (jobType === null) return `${needs} ${PENDING_TEXTS.noJob}`;
+  const appliesChange = jobType === INVENTORY_APPLY;
+  const job = appliesChange
+    ? PENDING_TEXTS.appliesChange(assertDefined(plan, 'approval.plan').effects.length)
+    : PENDING_TEXTS.runsJob(jobType);
+  const passed = executeAt ? PENDING_TEXTS.overdue(executeAt) : PENDING_TEXTS.immediately;
+  const rights =
+    'userId' in approval.authority
+      ? PENDING_TEXTS.userRights(createdBy)
+      : PENDING_TEXTS.gatewayRights(createdBy);
+  const sentences = [needs, PENDING_TEXTS.runs(job, futureTime(executeAt) ?? passed, rights)];
+  if (plan) sentences.push(PENDING_TEXTS.guardsPlan);
+  if (plan && !appliesChange) sentences.push(PENDING_TEXTS.appliesNothing);
+  return sentences.join(' ');
+}
+
+/** The field `ifApproved`: what happens next, and what would block it now. */
+function nextStepText({ approval, blocker }: ApprovalDetails): string {
+  const { status, execution } = approval;
+  const text = status === 'pending' ? pendingText(approval) : EXECUTION_TEXTS[execution](approval);
+  if (!blocker) return text;
+  const { code, message } = blocker.error;
+  return code === NOT_EVALUATED
+    ? `${message}. ${text}`
+    : `The request could not be executed now: ${message}. ${text}`;
+}
+
+/** Why the reader may not decide now; null if the reader may. */
+const refusalReason = ({
+  approval: { status, expiresAt },
+  refusal,
+  priorDecision,
+}: ApprovalView): string | null =>
+  refusal ??
+  (priorDecision
+    ? 'already_decided'
+    : status !== 'pending'
+      ? status
+      : expiresAt <= new Date()
+        ? 'expired'
+        : null);
+
+const summary = (view: ApprovalView): ApprovalSummary => {
+  const { approval, assignees } = view;
+  return {
+    id: approval.id,
+    type: approval.type,
+    title: approval.title,
+    tenantId: approval.tenantId,
+    siteId: approval.siteId,
+    deviceId: approval.deviceId,
+    status: approval.status,
+    execution: approval.execution,
+    createdBy: approval.createdBy,
+    assignedUserIds: assignees.userIds,
+    assignedRoleIds: assignees.roleIds,
+    requiredApprovals: approval.requiredApprovals,
+    approvals: approval.approvalCount,
+    jobType: approval.jobType,
+    jobId: approval.jobId,
+    contentHash: approval.contentHash,
+    expiresAt: approval.expiresAt.toISOString(),
+    executeAt: isoOrNull(approval.executeAt),
+    closedBy: approval.closedBy,
+    closedAt: isoOrNull(approval.closedAt),
+    executedAt: isoOrNull(approval.executedAt),
+    error: approval.error,
+    workflowId: approvalWorkflowId(approval.id),
+    mayDecide: refusalReason(view) === null,
+    createdAt: approval.createdAt.toISOString(),
+    updatedAt: approval.updatedAt.toISOString(),
+    version: approval.version,
+  };
+};
+
+/** The requested mutations, the plan and what has changed since, as far as the reader may see them. */
+function presentChange(details: ApprovalDetails) {
+  const { approval, blocker, labels, canSeeEffect, canSeePlan } = details;
+  const { mutations, plan } = approval;
+  const effects = plan?.effects ?? [];
+  const visibleEffects = effects.filter(canSeeEffect);
+  const present = ({ resource, operation, record }: Mutation) => ({ resource, operation, record });
+  return {
+    validationRequest: mutations && canSeePlan ? { mutations: mutations.map(present) } : null,
+    effects: visibleEffects.map(presentEffect),
+    hiddenEffects: effects.length - visibleEffects.length,
+    warnings: canSeePlan ? (plan?.warnings ?? []) : [],
+    labels: Object.fromEntries(labels),
+    blocker: blocker && {
+      ...blocker.error,
+      difference: presentDifference(blocker.difference, details),
+    },
+    difference: presentDifference(approval.difference, details),
+  };
+}
+
+/** The requester, the deciders, and the names of all users involved. */
+function presentUsers({ approval: { createdBy }, deciders, people }: ApprovalDetails) {
+  const requester = people.get(createdBy);
+  return {
+    requester: {
+      id: createdBy,
+      username: requester?.username ?? null,
+      displayName: requester?.displayName ?? null,
+    },
+    deciders: {
+      users: deciders.users,
+      roles: deciders.roles.map(({ id, name, permissions }) => ({
+        id,
+        name,
+        mayApprove: permissions.has('workflow:approve'),
+      })),
+    },
+    people: Object.fromEntries(
+      [...people].map(([id, { username, displayName }]) => [id, { username, displayName }]),
+    ),
+  };
+}
+
+/** Presents requests as their readers may see them. */
+export const approvalPresenter = (jobTypes: JobTypes) => ({
+  summary,
+  record(details: ApprovalDetails): ApprovalRecord {
+    const { approval, decisions, comments } = details;
+    const { status, execution, jobType, jobPayload } = approval;
+    const isCancellable = status === 'pending' || execution === 'queued';
+    return {
+      ...summary(details),
+      ...presentChange(details),
+      ...presentUsers(details),
+      payload: approval.payload,
+      jobPayload:
+        jobPayload && jobType !== null ? (jobTypes.find(jobType)?.redact(jobPayload) ?? {}) : null,
+      ifApproved: nextStepText(details),
+      closeComment: approval.closeComment,
+      decisions: decisions.map(({ actorId, outcome, comment, contentHash, decidedAt }) => ({
+        actorId,
+        outcome,
+        comment,
+        contentHash,
+        decidedAt: decidedAt.toISOString(),
+      })),
+      comments: comments.map(({ number, actorId, text, createdAt }) => ({
+        number,
+        actorId,
+        text,
+        createdAt: createdAt.toISOString(),
+      })),
+      you: {
+        mayDecide: refusalReason(details) === null,
+        reason: refusalReason(details),
+        mayCancel: isCancellable && canCancel(details),
+      },
+    };
+  },
+});

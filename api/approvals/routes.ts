@@ -1,0 +1,250 @@
+import { crc32 } from 'node:zlib';
+import { Type } from 'typebox';
+import type { Caller } from '../../domain/shared/caller.ts';
+import type { ApprovalDetailsLoader } from '../../services/approvals/details.ts';
+import type { ApprovalRequest } from '../../services/approvals/approvalRequest.ts';
+import type { ApprovalRequests } from '../../services/approvals/requests.ts';
+import type { Approvals } from '../../services/approvals/approvals.ts';
+import type { ApprovalView } from '../../services/approvals/views.ts';
+import type { JobTypes } from '../../services/jobTypes/registry.ts';
+import { created, ok, type HttpResponse } from '../http/response.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { readMutations } from '../inventory/mutations.ts';
+import { paginate } from '../http/pagination.ts';
+import type { Preferences } from '../http/prefer.ts';
+import { Problem } from '../http/problem.ts';
+import { parseTime } from '../http/queryTime.ts';
+import { route, type Route } from '../http/route.ts';
+import { approvalPresenter } from './presenter.ts';
+import { validationView } from '../inventory/presenter.ts';
+import {
+  ApprovalBody,
+  ApprovalList,
+  ApprovalQuery,
+  ApprovalRecord,
+  CancelBody,
+  CommentBody,
+  DecisionBody,
+} from './schemas.ts';
+import { Id } from '../http/schemas.ts';
+import { ValidationResult, ValidationResults } from '../inventory/schemas.ts';
+
+const tag = 'Workflows';
+const ApprovalParams = Type.Object({ id: Id('apr') }, { additionalProperties: false });
+
+/** An invalid change is answered like its validation. Any other error is a problem. */
+const InvalidChange = Type.Union([Problem, ValidationResult, ValidationResults]);
+
+const VISIBILITY =
+  'you see requests that you created, may decide on or may read with workflow:read';
+
+const EXAMPLE: ApprovalBody = {
+  type: 'change',
+  title: 'Prefix for the new hall',
+  payload: { ticket: 'CHG-1042' },
+  assignedUserIds: [],
+  assignedRoleIds: ['approver'],
+  validationRequest: {
+    resource: 'prefixes',
+    operation: 'create',
+    record: { cidr: '172.28.0.0/16' },
+  },
+};
+
+type Deps = {
+  approvals: { approvals: Approvals; requests: ApprovalRequests; details: ApprovalDetailsLoader };
+  jobTypes: JobTypes;
+};
+
+/** Approval requests: creating, reading, deciding, cancelling and commenting. */
+export function approvalRoutes({
+  approvals: { approvals, requests, details },
+  jobTypes,
+}: Deps): Route[] {
+  const present = approvalPresenter(jobTypes);
+
+  /** The details of a request. With `evaluate`, also whether it could be executed now. */
+  async function detailsResponse(
+    caller: Caller,
+    view: ApprovalView,
+    evaluate: boolean,
+  ): Promise<{ body: ApprovalRecord; headers: { etag: string } }> {
+    const body = present.record(await details.load(caller, view, evaluate));
+    // The blocker and the comments change without a new version.
+    return { body, headers: { etag: etagOf(body.version, crc32(JSON.stringify(body))) } };
+  }
+
+  /** The response to an action on a request. */
+  async function answerWith(caller: Caller, id: string): Promise<HttpResponse> {
+    const { body, headers } = await detailsResponse(
+      caller,
+      await approvals.find(caller, id),
+      false,
+    );
+    return ok(body, headers);
+  }
+
+  async function createdAnswer(caller: Caller, id: string): Promise<HttpResponse> {
+    const { body, headers } = await detailsResponse(
+      caller,
+      await approvals.find(caller, id),
+      false,
+    );
+    return created(`/api/workflows/${id}`, body, headers);
+  }
+
+  type WaitingRequest = { caller: Caller; prefer: Preferences; signal: AbortSignal };
+
+  async function answerWhenFinished(
+    { caller, prefer: { waitMs }, signal }: WaitingRequest,
+    id: string,
+    evaluate: boolean,
+  ): Promise<HttpResponse> {
+    const view =
+      waitMs === 0
+        ? await approvals.find(caller, id)
+        : await approvals.findWhenFinished(caller, id, { waitMs, signal, decided: !evaluate });
+    const { body, headers } = await detailsResponse(caller, view, evaluate);
+    return ok(body, headers);
+  }
+
+  const decisionRoute = (
+    verb: 'approve' | 'reject',
+    outcome: 'approved' | 'rejected',
+    operationId: string,
+    summary: string,
+  ): Route =>
+    route({
+      method: 'POST',
+      path: `/api/workflows/{id}/${verb}`,
+      tag,
+      permission: 'workflow:approve',
+      permissionCheckedInHandler: true,
+      operationId,
+      summary,
+      example: { comment: 'As discussed in CHG-1042' },
+      params: ApprovalParams,
+      body: DecisionBody,
+      responses: { 200: ApprovalRecord },
+      headers: ['Prefer', 'If-Match'],
+      replayResponse: answerWith,
+      handle: async (request) => {
+        const { caller, params, body, ifMatch } = request;
+        await approvals.decide(caller, params.id, outcome, {
+          ...body,
+          version: expectedVersion(ifMatch),
+        });
+        return answerWhenFinished(request, params.id, false);
+      },
+    });
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/workflows',
+      tag,
+      signedIn: VISIBILITY,
+      operationId: 'listWorkflows',
+      summary: 'List approval requests, newest first, with counts by status',
+      query: ApprovalQuery,
+      responses: { 200: ApprovalList },
+      handle: async ({ caller, query: { limit, cursor, ...filter } }) => {
+        const totals = { counts: {} };
+        const load = async (pageRequest: { limit: number; after: string | undefined }) => {
+          const { counts, ...items } = await approvals.list(caller, filter, pageRequest);
+          totals.counts = counts;
+          return items;
+        };
+        const items = await paginate('approvals', 'apr', { limit, cursor }, load, present.summary);
+        return ok({ ...items, ...totals });
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/workflows',
+      tag,
+      permission: 'workflow:write',
+      operationId: 'createWorkflow',
+      summary: 'Request approval of a decision, a job or an inventory change',
+      body: ApprovalBody,
+      example: EXAMPLE,
+      responses: { 201: ApprovalRecord, 400: InvalidChange, 409: InvalidChange },
+      replayResponse: createdAnswer,
+      handle: async ({ caller, body }) => {
+        const { isBatch, request } = toApprovalRequest(body);
+        const result = await requests.create(caller, request);
+        if ('approval' in result) return createdAnswer(caller, result.approval.id);
+        return { headers: {}, ...validationView(caller.actorId, result.invalid, isBatch) };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/workflows/{id}',
+      tag,
+      signedIn: VISIBILITY,
+      operationId: 'getWorkflow',
+      summary: 'Get an approval request with everything that a decision needs',
+      params: ApprovalParams,
+      responses: { 200: ApprovalRecord },
+      headers: ['Prefer'],
+      handle: (request) => answerWhenFinished(request, request.params.id, true),
+    }),
+    decisionRoute('approve', 'approved', 'approveWorkflow', 'Approve a request'),
+    decisionRoute('reject', 'rejected', 'rejectWorkflow', 'Reject a request'),
+    route({
+      method: 'POST',
+      path: '/api/workflows/{id}/cancel',
+      tag,
+      signedIn: 'only for the requester and, between approval and job start, for deciders',
+      operationId: 'cancelWorkflow',
+      summary: 'Cancel a request before its job starts',
+      example: { comment: 'No longer needed' },
+      params: ApprovalParams,
+      body: CancelBody,
+      responses: { 200: ApprovalRecord },
+      headers: ['If-Match'],
+      replayResponse: answerWith,
+      handle: async ({ caller, params, body, ifMatch }) => {
+        await approvals.cancel(caller, params.id, { ...body, version: expectedVersion(ifMatch) });
+        return answerWith(caller, params.id);
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/workflows/{id}/comments',
+      tag,
+      signedIn:
+        'only for the requester, for deciders and with workflow:write at the scope of the request',
+      operationId: 'createWorkflowComment',
+      summary: 'Comment on a request',
+      example: { text: 'Which rack is this for?' },
+      params: ApprovalParams,
+      body: CommentBody,
+      responses: { 200: ApprovalRecord },
+      replayResponse: answerWith,
+      handle: async ({ caller, params, body }) => {
+        await approvals.comment(caller, params.id, body.text);
+        return answerWith(caller, params.id);
+      },
+    }),
+  ];
+}
+
+function toApprovalRequest({ validationRequest, expiresAt, executeAt, ...rest }: ApprovalBody): {
+  isBatch: boolean;
+  request: ApprovalRequest;
+} {
+  const change =
+    validationRequest === undefined
+      ? undefined
+      : readMutations(validationRequest, '/validationRequest');
+  return {
+    isBatch: change?.isBatch ?? false,
+    request: {
+      ...rest,
+      ...(change && { mutations: change.mutations }),
+      ...(expiresAt !== undefined && { expiresAt: parseTime('expiresAt', expiresAt, 'body') }),
+      ...(executeAt !== undefined && { executeAt: parseTime('executeAt', executeAt, 'body') }),
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import { AppError, invalidField } from '../../domain/shared/errors.ts';
+
+/**
+ * Returns the strong entity tag (RFC 9110, 8.8.3) of a record. `revision` distinguishes
+ * representations that change without a new version of the record, such as a log or progress.
+ */
+export const etagOf = (version: number, revision?: number): string =>
+  revision === undefined ? `"${version}"` : `"${version}.${revision}"`;
+
+/**
+ * Returns the version that `If-Match` requires; undefined if the header is missing or `*`.
+ * Errors: `invalid_request`; `version_conflict` for a tag that this service did not create.
+ */
+export function expectedVersion(ifMatch: string | undefined): number | undefined {
+  if (ifMatch === undefined || ifMatch.trim() === '*') return undefined;
+  const tag = ifMatch.trim();
+  if (!/^(W\/)?"[^"]*"(\s*,\s*(W\/)?"[^"]*")*$/.test(tag)) {
+    throw invalidField('header', '/If-Match', 'format', 'must be an entity tag in double quotes');
+  }
+  const match = /^"(\d{1,9})(\.\d+)?"$/.exec(tag);
+  if (!match)
+    throw new AppError('version_conflict', 'If-Match does not name a version of this record.');
+  return Number(match[1]);
+}

@@ -1,0 +1,57 @@
+import type { Readable } from 'node:stream';
+
+export type ResponseHeaders = Record<string, string | string[]>;
+
+/** The response of a route: no body, a JSON body, or a stream. */
+export type HttpResponse = {
+  status: number;
+  headers: ResponseHeaders;
+  body?: unknown;
+  stream?: { contentType: string; source: Readable };
+  /** The body has a secret that is shown only once: it is not stored for an `Idempotency-Key`. */
+  containsSecret?: boolean;
+};
+
+/** 200 with a JSON body. */
+export const ok = (body: unknown, headers: ResponseHeaders = {}): HttpResponse => ({
+  status: 200,
+  headers,
+  body,
+});
+
+/** 201: the record at `location` was created. */
+export const created = (
+  location: string,
+  body: unknown,
+  headers: ResponseHeaders = {},
+): HttpResponse => ({
+  status: 201,
+  headers: { location, ...headers },
+  body,
+});
+
+/** 202: processing continues after the response. */
+export const accepted = (body: unknown, headers: ResponseHeaders = {}): HttpResponse => ({
+  status: 202,
+  headers,
+  body,
+});
+
+/** 204: done; the response has no body. */
+export const noContent = (headers: ResponseHeaders = {}): HttpResponse => ({
+  status: 204,
+  headers,
+});
+
+/** 303: the client continues with GET at `location`. */
+export const seeOther = (location: string, headers: ResponseHeaders = {}): HttpResponse => ({
+  status: 303,
+  headers: { location, 'cache-control': 'no-store', ...headers },
+});
+
+/** 200 with a streamed body, which caches must not store. */
+export const streamResponse = (contentType: string, source: Readable): HttpResponse => ({
+  status: 200,
+  headers: { 'cache-control': 'no-store' },
+  stream: { contentType, source },
+});

@@ -1,0 +1,117 @@
+import type { Readable } from 'node:stream';
+import type { Static, TObject, TSchema } from 'typebox';
+import type { Caller } from '../../domain/shared/caller.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
+import type { HttpResponse } from './response.ts';
+import type { Preferences } from './prefer.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/**
+ * Who may call a route: callers with `permission` in any resource scope; or, each with the reason,
+ * any authenticated caller (`signedIn`), any caller with a session (`session`), anyone (`public`).
+ */
+type RouteAccess =
+  | { permission: Permission; signedIn?: never; session?: never; public?: never }
+  | { signedIn: string; permission?: never; session?: never; public?: never }
+  | { session: string; permission?: never; signedIn?: never; public?: never }
+  | { public: string; permission?: never; signedIn?: never; session?: never };
+
+type StaticOf<S> = S extends TSchema ? Static<S> : undefined;
+type ExampleOf<B> = B extends TSchema ? Static<B> : string;
+
+/** A request that passed all checks, as the handler receives it. */
+export type RouteRequest<P, Q, B> = {
+  caller: Caller;
+  params: P;
+  query: Q;
+  body: B;
+  prefer: Preferences;
+  ifMatch: string | undefined;
+  /** Returns the value of a request header; undefined if it was not sent. */
+  header(name: string): string | undefined;
+  /** The origin under which browsers reach this API. */
+  origin: string;
+  /** Aborted when the client disconnects or the server stops. */
+  signal: AbortSignal;
+  /** The uploaded file, if the route declares `upload`. */
+  upload: Upload | undefined;
+};
+
+export type Upload = { contentType: string; source: Readable };
+
+type RouteDefinition<P, Q, B> = {
+  method: Method;
+  /** Path with parameters in braces, as in OpenAPI. */
+  path: string;
+  /** Heading of the API reference under which the operation is listed. */
+  tag: string;
+  /** Unique name of the operation: a verb and a noun, such as `createJob`. */
+  operationId: string;
+  /** One line in the imperative, such as `Create a job`. */
+  summary: string;
+  /** More about the operation, in Markdown. */
+  description?: string;
+  params?: P;
+  query?: Q;
+  body?: B;
+  /**
+   * A valid request body, shown in the API reference; the text of a file for a route with `upload`.
+   */
+  example?: ExampleOf<B>;
+  /** Encoding of the body: JSON by default, `form` for a form that a browser posts. */
+  bodyType?: 'json' | 'form';
+  /**
+   * The handler checks the body, to report more than the schema can. The body may be any JSON
+   * value.
+   */
+  bodyCheckedInHandler?: true;
+  /** The body is a file of one of these content types, which the handler reads as a stream. */
+  upload?: { types: readonly string[]; limitBytes: number };
+  /** Identity headers must name a tenant. On other routes the default is `platform`. */
+  requiresTenantHeader?: boolean;
+  /** The body may hold a password or another secret. */
+  secretBody?: true;
+  /**
+   * The handler checks the permission in the scope of the record, which denials are audited with.
+   */
+  permissionCheckedInHandler?: true;
+  /** Callers with a one-time password may call this: clients need it to change the password. */
+  allowsOneTimePassword?: true;
+  /** Browsers navigate to this route: errors are shown as an HTML page. */
+  htmlErrors?: true;
+  /** Responses other than problems: schema of the body by status; null without a JSON body. */
+  responses: Readonly<Record<number, TSchema | null>>;
+  /** Content type of a response that is not JSON. */
+  produces?: string;
+  /** `If-Match` is required if `HOLDFAST_REQUIRE_IF_MATCH` is set. */
+  ifMatchConfigurable?: true;
+  /** Request headers that the API reference lists for this route. */
+  headers?: readonly ('Prefer' | 'If-Match' | 'Last-Event-ID')[];
+  /**
+   * For a stream: checks the access of the caller again, at intervals. An error ends the stream.
+   */
+  recheckAccess?(
+    request: RouteRequest<StaticOf<P>, StaticOf<Q>, StaticOf<B>>,
+    initialCaller: Caller,
+  ): Promise<unknown>;
+  handle(request: RouteRequest<StaticOf<P>, StaticOf<Q>, StaticOf<B>>): Promise<HttpResponse>;
+  /**
+   * Enables `Idempotency-Key`: returns the response for the record with `id`, which an earlier
+   * request with the same key created. Every POST that creates a record has it.
+   */
+  replayResponse?(caller: Caller, id: string): Promise<HttpResponse>;
+};
+
+/** A route with the types of its parameters, query and body erased. */
+export type Route = RouteAccess &
+  RouteDefinition<TObject | undefined, TObject | undefined, TSchema | undefined>;
+
+/** Declares a route. It must have a permission, or a reason to have none. */
+export const route = <
+  P extends TObject | undefined = undefined,
+  Q extends TObject | undefined = undefined,
+  B extends TSchema | undefined = undefined,
+>(
+  definition: RouteAccess & RouteDefinition<P, Q, B>,
+): Route => definition;

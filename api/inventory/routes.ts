@@ -1,0 +1,290 @@
+import { Type } from 'typebox';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import {
+  addressBits,
+  blockAt,
+  formatBlock,
+  isBlock,
+  parseBlock,
+  parseHost,
+  type Block,
+} from '../../domain/inventory/cidr.ts';
+import { differences } from '../../domain/inventory/difference.ts';
+import {
+  createSchema,
+  recordSchema,
+  titleOf,
+  updateSchema,
+  type Resource,
+  type Row,
+} from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import type { InventoryRecords, RecordFilter } from '../../services/inventory/records.ts';
+import type { InventoryWrites } from '../../services/inventory/writes.ts';
+import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { parseTime } from '../http/queryTime.ts';
+import { CREATE_EXAMPLES } from './examples.ts';
+import { nounOf, pluralIdOf } from './nouns.ts';
+import { decodeRecordKey, encodeRecordKey } from './recordCursor.ts';
+import { route, type Route } from '../http/route.ts';
+import { ChangeView, filtersOf, listQuery } from './schemas.ts';
+import { Timestamp } from '../http/schemas.ts';
+
+const tag = 'Inventory';
+const closed = { additionalProperties: false };
+
+const RecordParams = Type.Object(
+  { id: Type.String({ minLength: 1, maxLength: 100, pattern: '^[\\x21-\\x7e]+$' }) },
+  closed,
+);
+const PointInTimeQuery = Type.Object({ at: Type.Optional(Timestamp) }, closed);
+const ChangesQuery = Type.Object(pageQuery, closed);
+
+type Deps = { records: InventoryRecords; writes: InventoryWrites; requireIfMatch: boolean };
+type Query = Record<string, unknown>;
+type ListQuery = Query & { limit: number; cursor?: string; sort: string };
+
+/** The routes of every resource. All resources have the same operations. */
+export const inventoryRoutes = (deps: Deps): Route[] =>
+  Object.values(RESOURCES).flatMap((resource) => [
+    ...readRoutes(resource, deps),
+    ...createRoutes(resource, deps),
+    ...changeRoutes(resource, deps),
+    ...historyRoutes(resource, deps),
+  ]);
+
+const pathOf = ({ name }: Resource): string => `/api/inventory/${name}`;
+
+const recordResponse = (row: Row): HttpResponse => ok(row, { etag: etagOf(row.version) });
+
+const createdResponse = (resource: Resource, row: Row): HttpResponse =>
+  created(`${pathOf(resource)}/${row.id}`, row, { etag: etagOf(row.version) });
+
+/** The version that `If-Match` requires. Errors: `if_match_required`, `invalid_request`. */
+function versionFrom(ifMatch: string | undefined, isRequired: boolean): number | undefined {
+  if (isRequired && ifMatch === undefined)
+    throw new AppError('if_match_required', 'Send If-Match with the ETag of the record.');
+  return expectedVersion(ifMatch);
+}
+
+/** The order that a list names; undefined is the default, newest first. */
+const sortFrom = (by: string) =>
+  by === '-createdAt' ? undefined : { field: by.replace(/^-/, ''), descending: by.startsWith('-') };
+
+/** Lists records, and reads one. */
+const readRoutes = (resource: Resource, { records }: Deps): Route[] => [
+  route({
+    method: 'GET',
+    path: pathOf(resource),
+    tag,
+    operationId: `list${pluralIdOf(resource)}`,
+    permission: 'inventory:read',
+    summary: `List ${nounOf(resource.name, false)}`,
+    query: listQuery(resource),
+    responses: { 200: listSchema(recordSchema(resource), `${titleOf(resource)}List`) },
+    handle: async ({ caller, query }) => {
+      const { limit, cursor, sort: by, ...filter } = query as ListQuery;
+      const sort = sortFrom(by);
+      const list = `inventory:${resource.name}:${by}`;
+      const after = decodeRecordKey(list, cursor, resource, sort?.field);
+      const { items, next } = await records.list(
+        caller,
+        resource.name,
+        filterFrom(resource, filter),
+        { sort, after, limit },
+      );
+      return ok({ items, nextCursor: encodeRecordKey(list, next) });
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${pathOf(resource)}/{id}`,
+    tag,
+    operationId: `get${titleOf(resource)}`,
+    permission: 'inventory:read',
+    summary: `Get ${nounOf(resource.kind)}, at present or at a past time`,
+    params: RecordParams,
+    query: PointInTimeQuery,
+    responses: { 200: recordSchema(resource) },
+    handle: async ({ caller, params, query }) =>
+      recordResponse(
+        query.at === undefined
+          ? await records.read(caller, resource.name, params.id)
+          : await records.readAt(caller, resource.name, params.id, parseTime('at', query.at)),
+      ),
+  }),
+];
+
+/** Creates records. */
+const createRoutes = (resource: Resource, { records, writes }: Deps): Route[] => [
+  route({
+    method: 'POST',
+    path: pathOf(resource),
+    tag,
+    operationId: `create${titleOf(resource)}`,
+    permission: 'inventory:write',
+    summary: `Create ${nounOf(resource.kind)}`,
+    body: createSchema(resource),
+    example: CREATE_EXAMPLES[resource.name],
+    bodyCheckedInHandler: true,
+    responses: { 201: recordSchema(resource) },
+    replayResponse: async (caller, id) =>
+      createdResponse(resource, await records.read(caller, resource.name, id)),
+    handle: async ({ caller, body }) =>
+      createdResponse(resource, await writes.create(caller, resource.name, objectOf(body))),
+  }),
+];
+
+/** Updates and deletes records, in the version that `If-Match` names. */
+const changeRoutes = (resource: Resource, { writes, requireIfMatch }: Deps): Route[] => [
+  route({
+    method: 'PUT',
+    path: `${pathOf(resource)}/{id}`,
+    tag,
+    operationId: `update${titleOf(resource)}`,
+    permission: 'inventory:write',
+    summary: `Update fields of ${nounOf(resource.kind)}`,
+    params: RecordParams,
+    body: updateSchema(resource),
+    example: { description: 'Reviewed' },
+    bodyCheckedInHandler: true,
+    responses: { 200: recordSchema(resource) },
+    headers: ['If-Match'],
+    ifMatchConfigurable: true,
+    handle: async ({ caller, params, body, ifMatch }) =>
+      recordResponse(
+        await writes.update(
+          caller,
+          resource.name,
+          params.id,
+          updateFields(body),
+          versionFrom(ifMatch, requireIfMatch),
+        ),
+      ),
+  }),
+  route({
+    method: 'DELETE',
+    path: `${pathOf(resource)}/{id}`,
+    tag,
+    operationId: `delete${titleOf(resource)}`,
+    permission: 'inventory:write',
+    summary: `Delete ${nounOf(resource.kind)} that is not in use`,
+    params: RecordParams,
+    responses: { 204: null },
+    headers: ['If-Match'],
+    ifMatchConfigurable: true,
+    handle: async ({ caller, params, ifMatch }) => {
+      await writes.remove(caller, resource.name, params.id, versionFrom(ifMatch, requireIfMatch));
+      return noContent();
+    },
+  }),
+];
+
+/** Lists the changes of a record. */
+const historyRoutes = (resource: Resource, { records }: Deps): Route[] => [
+  route({
+    method: 'GET',
+    path: `${pathOf(resource)}/{id}/changes`,
+    tag,
+    operationId: `list${titleOf(resource)}Changes`,
+    permission: 'inventory:read',
+    summary: `List the changes of ${nounOf(resource.kind)}, newest first`,
+    params: RecordParams,
+    query: ChangesQuery,
+    responses: { 200: listSchema(ChangeView, 'RecordChangeList') },
+    handle: ({ caller, params, query }) =>
+      listResponse(
+        `inventory:${resource.name}:${params.id}`,
+        'aud',
+        query,
+        (page) => records.changes(caller, resource.name, params.id, page),
+        changeView,
+      ),
+  }),
+];
+
+/** A body that is an object. The planner validates its fields. */
+function objectOf(body: unknown): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalidField('body', '', 'type', 'must be object');
+  return body as Record<string, unknown>;
+}
+
+/** The fields of an update. The path names the record, and If-Match its version. */
+function updateFields(body: unknown): Record<string, unknown> {
+  const fields = objectOf(body);
+  for (const name of ['id', 'version'])
+    if (Object.hasOwn(fields, name))
+      throw invalidField('body', `/${name}`, 'unknown_field', 'is not a known field');
+  return fields;
+}
+
+/** Converts the query of a list to a filter. Error: `invalid_request`. */
+export function filterFrom(resource: Resource, query: Query): RecordFilter {
+  const fields = Object.fromEntries(
+    filtersOf(resource)
+      .filter((field) => query[field] !== undefined)
+      .map((field) => [field, valueFrom(resource, field, query[field])]),
+  );
+  const within = networkFrom(query, 'within');
+  const contains = networkFrom(query, 'contains');
+  return {
+    fields,
+    q: query.q as string | undefined,
+    tag: query.tag as string | undefined,
+    within: within && formatBlock(within),
+    contains:
+      contains &&
+      Array.from({ length: contains.length }, (_, i) =>
+        formatBlock(blockAt(contains.family, contains.first, i + 1)),
+      ),
+  };
+}
+
+/** A network in the query; an address counts as a network of one address. */
+function networkFrom(query: Query, name: 'within' | 'contains'): Block | undefined {
+  const text = query[name];
+  if (typeof text !== 'string') return undefined;
+  const host = parseHost(text);
+  const block = host
+    ? blockAt(host.family, host.value, addressBits(host.family))
+    : parseBlock(text);
+  if (!isBlock(block)) throw invalidField('query', `/${name}`, block.code, block.message);
+  return block;
+}
+
+function valueFrom(
+  { fields }: Resource,
+  name: string,
+  value: unknown,
+): string | number | boolean | null {
+  const field = fields[name];
+  if (
+    field?.reference !== undefined &&
+    (value === 'none' || (field.reference === 'vrfs' && value === 'global'))
+  )
+    return null;
+  if (!field?.canonical || typeof value !== 'string') return value as string | number | boolean;
+  const form = field.canonical(value);
+  if (typeof form !== 'string') throw invalidField('query', `/${name}`, form.code, form.message);
+  return form;
+}
+
+type HistoryEntry = Awaited<ReturnType<InventoryRecords['changes']>>['items'][number];
+
+function changeView({ id, at, action, actorId, requestId, before, after }: HistoryEntry): object {
+  const previous = before as Row | null;
+  const next = after as Row | null;
+  return {
+    id,
+    at: at.toISOString(),
+    action: action.slice(action.lastIndexOf('.') + 1),
+    actorId,
+    requestId,
+    version: assertDefined(next ?? previous, 'audited record').version,
+    changes: differences(previous, next),
+  };
+}

@@ -1,0 +1,351 @@
+import { crc32 } from 'node:zlib';
+import { Type } from 'typebox';
+import type { ScheduleRunData } from '../../domain/schedules/records.ts';
+import type { Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
+import type { JobTypes } from '../../services/jobTypes/registry.ts';
+import type { Backfills } from '../../services/schedules/backfills.ts';
+import { preview, type ScheduleFields } from '../../services/schedules/fields.ts';
+import type { ScheduleRunner } from '../../services/schedules/scheduleRunner.ts';
+import type { RunFilter, RunHistory } from '../../services/schedules/runHistory.ts';
+import type { Schedules, ScheduleWithLastRun } from '../../services/schedules/schedules.ts';
+import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { waitForJob } from '../jobs/waitForJob.ts';
+import { listResponse, listSchema } from '../http/pagination.ts';
+import { parseTime } from '../http/queryTime.ts';
+import { route, type Route } from '../http/route.ts';
+import { jobPresenter } from '../jobs/presenter.ts';
+import { previewRecord, runRecord, schedulePresenter } from './presenter.ts';
+import { Id } from '../http/schemas.ts';
+import { JobRecord } from '../jobs/schemas.ts';
+import {
+  BackfillRequest,
+  BackupScheduleRequest,
+  PreviewRecord,
+  PreviewRequest,
+  ReasonRequest,
+  ScheduleRunQuery,
+  RunRecord,
+  ScheduleChange,
+  ScheduleQuery,
+  ScheduleRecord,
+  ScheduleRequest,
+  ScheduleSummary,
+} from './schemas.ts';
+
+const tag = 'Schedules';
+const closed = { additionalProperties: false };
+
+const ScheduleParams = Type.Object({ id: Id('sch') }, closed);
+const RunParams = Type.Object({ id: Id('run') }, closed);
+
+const SCHEDULE_EXAMPLE = {
+  name: 'hello',
+  cronExpression: '*/5 * * * *',
+  timezone: 'Europe/London',
+  jobType: 'core.echo',
+  payload: { hello: 1 },
+};
+
+type Deps = {
+  schedules: Schedules;
+  runner: ScheduleRunner;
+  runHistory: RunHistory;
+  backfills: Backfills;
+  jobs: Jobs;
+  jobTypes: JobTypes;
+};
+
+/** Schedules, their runs and backfills. */
+export function scheduleRoutes({
+  schedules,
+  runner,
+  runHistory,
+  backfills,
+  jobs,
+  jobTypes,
+}: Deps): Route[] {
+  const present = schedulePresenter(jobTypes);
+  const jobRecord = jobPresenter(jobTypes).record;
+  const waitForBackfill = waitForJob(jobs);
+
+  const okResponse = (schedule: ScheduleWithLastRun): HttpResponse => {
+    const body = present.record(schedule);
+    // A run changes the body but not the version of the schedule.
+    return ok(body, { etag: etagOf(body.version, crc32(JSON.stringify(body))) });
+  };
+  const createdResponse = (schedule: ScheduleWithLastRun): HttpResponse => {
+    const { body, headers } = okResponse(schedule);
+    return created(`/api/schedules/${schedule.schedule.id}`, body, headers);
+  };
+  const triggerResponse = (run: ScheduleRunData): HttpResponse =>
+    accepted(runRecord(run), { location: `/api/schedules/logs/${run.id}` });
+  const backfillResponse = (found: JobWithLogs): HttpResponse =>
+    accepted(jobRecord(found.job, found.logs), { location: `/api/jobs/${found.job.id}` });
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/schedules',
+      tag,
+      permission: 'schedule:read',
+      operationId: 'listSchedules',
+      summary: 'List schedules, newest first',
+      description: 'The list omits the payload of each schedule.',
+      query: ScheduleQuery,
+      responses: { 200: listSchema(ScheduleSummary, 'ScheduleList') },
+      handle: ({ caller, query: { limit, cursor, ...filter } }) =>
+        listResponse(
+          'schedules',
+          'sch',
+          { limit, cursor },
+          (page) => schedules.list(caller, filter, page),
+          present.summary,
+        ),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/schedules',
+      tag,
+      permission: 'schedule:write',
+      operationId: 'createSchedule',
+      summary: 'Create a schedule',
+      description:
+        'The caller owns the schedule. Its jobs have the permissions of the owner. ' +
+        'The caller must hold the permissions that these jobs need.',
+      example: SCHEDULE_EXAMPLE,
+      body: ScheduleRequest,
+      responses: { 201: ScheduleRecord },
+      replayResponse: async (caller, id) => createdResponse(await schedules.read(caller, id)),
+      handle: async ({ caller, body }) =>
+        createdResponse(await schedules.create(caller, toScheduleFields(body))),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/backup/schedules',
+      tag: 'Backups',
+      permission: 'schedule:write',
+      operationId: 'createBackupSchedule',
+      summary: 'Create a schedule of backups',
+      example: { name: 'nightly', cronExpression: '30 2 * * *', mode: 'full', label: 'nightly' },
+      body: BackupScheduleRequest,
+      responses: { 201: ScheduleRecord },
+      replayResponse: async (caller, id) => createdResponse(await schedules.read(caller, id)),
+      handle: async ({ caller, body }) =>
+        createdResponse(await schedules.createBackup(caller, body)),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/schedules/preview',
+      tag,
+      permission: 'schedule:read',
+      operationId: 'previewSchedule',
+      summary: 'Preview the occurrences of an expression',
+      description: 'Shows the effect of daylight saving. Saves nothing.',
+      example: {
+        cronExpression: '30 1 * * *',
+        timezone: 'Europe/London',
+        after: '2027-03-27T12:00:00Z',
+        count: 2,
+      },
+      body: PreviewRequest,
+      responses: { 200: PreviewRecord },
+      handle: ({ body }) => Promise.resolve(ok(previewRecord(preview(toPreviewInput(body))))),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/schedules/logs',
+      tag,
+      permission: 'schedule:read',
+      operationId: 'listScheduleLogs',
+      summary: 'List runs of schedules, the latest first',
+      description: 'Has one row for each occurrence, also of deleted schedules.',
+      query: ScheduleRunQuery,
+      responses: { 200: listSchema(RunRecord, 'ScheduleRunList') },
+      handle: ({ caller, query }) =>
+        listResponse(
+          'schedule-runs',
+          'run',
+          query,
+          (page) => runHistory.list(caller, toRunFilter(query), page),
+          runRecord,
+        ),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/schedules/logs/{id}',
+      tag,
+      permission: 'schedule:read',
+      operationId: 'getScheduleLog',
+      summary: 'Get a run of a schedule',
+      params: RunParams,
+      responses: { 200: RunRecord },
+      handle: async ({ caller, params }) => ok(runRecord(await runHistory.read(caller, params.id))),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/schedules/{id}',
+      tag,
+      permission: 'schedule:read',
+      operationId: 'getSchedule',
+      summary: 'Get a schedule with its next occurrences and last run',
+      params: ScheduleParams,
+      responses: { 200: ScheduleRecord },
+      handle: async ({ caller, params }) => okResponse(await schedules.read(caller, params.id)),
+    }),
+    route({
+      method: 'PUT',
+      path: '/api/schedules/{id}',
+      tag,
+      permission: 'schedule:write',
+      operationId: 'updateSchedule',
+      summary: 'Update a schedule',
+      description:
+        'Changes the fields in the body. A caller who changes the job type, the payload or the ' +
+        'retry policy becomes the owner.',
+      example: { cronExpression: '0 3 * * mon-fri', maxRuns: 100 },
+      params: ScheduleParams,
+      body: ScheduleChange,
+      responses: { 200: ScheduleRecord },
+      headers: ['If-Match'],
+      handle: async ({ caller, params, body, ifMatch }) =>
+        okResponse(
+          await schedules.update(
+            caller,
+            params.id,
+            toScheduleFields(body),
+            expectedVersion(ifMatch),
+          ),
+        ),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/api/schedules/{id}',
+      tag,
+      permission: 'schedule:write',
+      operationId: 'deleteSchedule',
+      summary: 'Delete a schedule',
+      description: 'Its jobs and runs remain.',
+      params: ScheduleParams,
+      responses: { 204: null },
+      headers: ['If-Match'],
+      handle: async ({ caller, params, ifMatch }) => {
+        await schedules.remove(caller, params.id, expectedVersion(ifMatch));
+        return noContent();
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/schedules/{id}/trigger',
+      tag,
+      permission: 'schedule:write',
+      operationId: 'triggerSchedule',
+      summary: 'Run a schedule now',
+      description: 'Also runs a paused schedule. Does not count towards maxRuns.',
+      params: ScheduleParams,
+      responses: { 202: RunRecord },
+      replayResponse: async (caller, id) => triggerResponse(await runHistory.read(caller, id)),
+      handle: async ({ caller, params }) =>
+        triggerResponse(await runner.trigger(caller, params.id)),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/schedules/{id}/pause',
+      tag,
+      permission: 'schedule:write',
+      operationId: 'pauseSchedule',
+      summary: 'Pause a schedule',
+      description: 'Occurrences are skipped until the schedule is resumed.',
+      example: { reason: 'maintenance window' },
+      params: ScheduleParams,
+      body: ReasonRequest,
+      responses: { 200: ScheduleRecord },
+      headers: ['If-Match'],
+      handle: async ({ caller, params, body, ifMatch }) =>
+        okResponse(await schedules.pause(caller, params.id, body.reason, expectedVersion(ifMatch))),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/schedules/{id}/resume',
+      tag,
+      permission: 'schedule:write',
+      operationId: 'resumeSchedule',
+      summary: 'Resume a schedule',
+      description: 'Occurrences skipped during the pause are not run.',
+      example: { reason: 'maintenance done' },
+      params: ScheduleParams,
+      body: ReasonRequest,
+      responses: { 200: ScheduleRecord },
+      headers: ['If-Match'],
+      handle: async ({ caller, params, body, ifMatch }) =>
+        okResponse(
+          await schedules.resume(caller, params.id, body.reason, expectedVersion(ifMatch)),
+        ),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/schedules/{id}/backfill',
+      tag,
+      permission: 'schedule:write',
+      operationId: 'backfillSchedule',
+      summary: 'Run past occurrences that have not run',
+      description: 'Starts a job that creates the jobs of at most 1,000 occurrences.',
+      example: { since: '2026-11-21T12:00:00Z', until: '2026-11-21T13:00:00Z' },
+      params: ScheduleParams,
+      body: BackfillRequest,
+      responses: { 202: JobRecord },
+      headers: ['Prefer'],
+      replayResponse: async (caller, id) => backfillResponse(await jobs.read(caller, id)),
+      handle: async (request) => {
+        const { caller, params, body } = request;
+        const range = {
+          since: parseTime('since', body.since, 'body'),
+          until: parseTime('until', body.until, 'body'),
+        };
+        return backfillResponse(
+          await waitForBackfill(request, await backfills.start(caller, params.id, range)),
+        );
+      },
+    }),
+  ];
+}
+
+type DateFields = { startAt?: string | null; endAt?: string | null };
+
+const dateOrNull = (name: string, text: string | null): Date | null =>
+  text === null ? null : parseTime(name, text, 'body');
+
+/** The fields of a request with its times as dates. */
+const toScheduleFields = <T extends DateFields>({
+  startAt,
+  endAt,
+  ...rest
+}: T): Omit<T, keyof DateFields> & Pick<ScheduleFields, keyof DateFields> => ({
+  ...rest,
+  ...(startAt !== undefined && { startAt: dateOrNull('startAt', startAt) }),
+  ...(endAt !== undefined && { endAt: dateOrNull('endAt', endAt) }),
+});
+
+const toPreviewInput = ({
+  startAt,
+  endAt,
+  after,
+  ...rest
+}: PreviewRequest): Parameters<typeof preview>[0] => ({
+  ...rest,
+  after: after === undefined ? new Date() : parseTime('after', after, 'body'),
+  ...(startAt !== undefined && { startAt: parseTime('startAt', startAt, 'body') }),
+  ...(endAt !== undefined && { endAt: parseTime('endAt', endAt, 'body') }),
+});
+
+const toRunFilter = ({
+  limit: _,
+  cursor: __,
+  since,
+  until,
+  ...rest
+}: ScheduleRunQuery): RunFilter => ({
+  ...rest,
+  ...(since !== undefined && { since: parseTime('since', since) }),
+  ...(until !== undefined && { until: parseTime('until', until) }),
+});

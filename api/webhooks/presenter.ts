@@ -1,0 +1,46 @@
+import { MASK } from '../../domain/shared/mask.ts';
+import type { WebhookData } from '../../domain/webhooks/records.ts';
+import type { DeliveryView } from '../../services/webhooks/deliveries.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { isoOrNull } from '../jobs/presenter.ts';
+import type { DeliveryRecord, WebhookRecord } from './schemas.ts';
+
+/** RFC 3339 in UTC, from a time as PostgreSQL writes it in JSON. */
+const toIsoTime = (text: string) => new Date(text).toISOString();
+
+/**
+ * A webhook as callers see it. `secret` is shown only in the response that creates or rotates it.
+ */
+export const webhookRecord = (
+  webhook: WebhookData,
+  secret: string | null = null,
+): WebhookRecord => ({
+  id: webhook.id,
+  tenantId: webhook.tenantId,
+  endpointUrl: webhook.endpointUrl,
+  description: webhook.description,
+  eventTypes: webhook.eventTypes,
+  enabled: webhook.enabled,
+  secret: secret ?? MASK,
+  retryPolicy: webhook.retryPolicy,
+  failingSince: isoOrNull(webhook.failingSince),
+  disabledAt: isoOrNull(webhook.disabledAt),
+  disabledReason: webhook.disabledReason,
+  createdBy: webhook.createdBy,
+  createdAt: webhook.createdAt.toISOString(),
+  updatedAt: webhook.updatedAt.toISOString(),
+  version: webhook.version,
+});
+
+/** A delivery as callers see it, with the attempts that the view contains. */
+export const deliveryRecord = (delivery: DeliveryView): DeliveryRecord => ({
+  ...delivery,
+  workflowId: delivery.jobId === null ? null : jobWorkflowId(delivery.jobId),
+  createdAt: delivery.createdAt.toISOString(),
+  updatedAt: delivery.updatedAt.toISOString(),
+  attempts: delivery.attempts.map((attempt) => ({
+    ...attempt,
+    startedAt: toIsoTime(attempt.startedAt),
+    finishedAt: attempt.finishedAt === null ? null : toIsoTime(attempt.finishedAt),
+  })),
+});
