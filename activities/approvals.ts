@@ -1,24 +1,38 @@
 import type { Log } from '../platform/log.ts';
-import type { ApprovalRuns } from '../services/approvals/execution.ts';
-import type { ApprovalStep } from '../temporal/contracts.ts';
-import { beating, withoutData } from './withoutData.ts';
+import type { ApprovalExecution } from '../services/approvals/execution.ts';
+import type { ApprovalState } from '../domain/dispatch/tasks.ts';
+import { withHeartbeat } from './heartbeat.ts';
+import { sanitizeErrors } from './sanitizeErrors.ts';
 
 export type ApprovalActivities = ReturnType<typeof createApprovalActivities>;
 
-export const createApprovalActivities = ({ runs, log }: { runs: ApprovalRuns; log: Log }) => ({
-  lookAtApproval: (approvalId: string): Promise<ApprovalStep> =>
-    withoutData(log, () => runs.look(approvalId)),
+/** The steps of the approval workflow. All but `createBoundJob` are short local activities. */
+export const createApprovalActivities = ({
+  execution,
+  log,
+}: {
+  execution: ApprovalExecution;
+  log: Log;
+}) => ({
+  loadApproval: (approvalId: string): Promise<ApprovalState> =>
+    sanitizeErrors(log, () => execution.loadState(approvalId)),
 
-  remindOfApproval: (approvalId: string): Promise<void> =>
-    withoutData(log, () => runs.remind(approvalId)),
+  /** True if the request has a committed decision or cancellation with this id. */
+  confirmDecision: (approvalId: string, decisionId: string): Promise<boolean> =>
+    sanitizeErrors(log, () => execution.confirmDecision(approvalId, decisionId)),
+
+  sendApprovalReminder: (approvalId: string): Promise<void> =>
+    sanitizeErrors(log, () => execution.sendReminder(approvalId)),
 
   expireApproval: (approvalId: string): Promise<void> =>
-    withoutData(log, () => runs.expire(approvalId)),
+    sanitizeErrors(log, () => execution.expire(approvalId)),
 
-  /** Resolves with the milliseconds by which it came too early, 0 when it has done what there was to do. */
-  executeApproval: (approvalId: string): Promise<number> =>
-    beating(log, () => runs.execute(approvalId)),
+  /** Returns the milliseconds left until `executeAt` by the worker's clock, or 0. */
+  createBoundJob: (approvalId: string): Promise<number> =>
+    withHeartbeat(log, () => execution.createBoundJob(approvalId)),
 
-  closeApproval: (approvalId: string): Promise<void> =>
-    withoutData(log, () => runs.close(approvalId, 'the run was cancelled in Temporal')),
+  cancelApproval: (approvalId: string): Promise<void> =>
+    sanitizeErrors(log, () =>
+      execution.cancel(approvalId, 'the workflow was cancelled in Temporal'),
+    ),
 });

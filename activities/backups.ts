@@ -1,89 +1,95 @@
 import { Context } from '@temporalio/activity';
-import type { RunAttributes } from '../temporal/contracts.ts';
+import type { RunAttributes } from '../domain/dispatch/tasks.ts';
 import type { Log } from '../platform/log.ts';
 import { asJobFailure } from '../services/backups/archives.ts';
-import type { BackupSteps } from '../services/backups/backupSteps.ts';
-import type { BackupEnds } from '../services/backups/backupEnds.ts';
-import type { RestoreEnds } from '../services/backups/restoreCompletion.ts';
-import type { RestoreSwap } from '../services/backups/restoreSwap.ts';
-import type { RestoreSteps } from '../services/backups/restoreSteps.ts';
-import type { Safety } from '../services/backups/preRestoreBackup.ts';
-import type { JobSteps, StepTools } from '../services/jobSteps.ts';
-import { toFailure } from './jobs.ts';
-import { beating, keepBeating, withoutData } from './withoutData.ts';
+import type { BackupRunSteps } from '../services/backups/backupRun.ts';
+import type { BackupCompletion } from '../services/backups/backupCompletion.ts';
+import type { RestoreCompletion } from '../services/backups/restoreCompletion.ts';
+import type { ApplyRestore } from '../services/backups/applyRestore.ts';
+import type { RestoreRunSteps } from '../services/backups/restoreRun.ts';
+import type { PreRestoreBackup } from '../services/backups/preRestoreBackup.ts';
+import type { MultiStepJobs, StepTools } from '../services/jobs/multiStep.ts';
+import { toTemporalFailure } from './jobs.ts';
+import { startHeartbeat, withHeartbeat } from './heartbeat.ts';
+import { sanitizeErrors } from './sanitizeErrors.ts';
 
 export type BackupActivities = ReturnType<typeof createBackupActivities>;
 
 type Deps = {
-  steps: JobSteps;
-  backups: BackupSteps;
-  ends: BackupEnds;
-  restores: RestoreSteps;
-  swap: RestoreSwap;
-  restoreEnds: RestoreEnds;
-  safety: Safety;
+  steps: MultiStepJobs;
+  backupRun: BackupRunSteps;
+  backupCompletion: BackupCompletion;
+  restoreRun: RestoreRunSteps;
+  applyRestore: ApplyRestore;
+  restoreCompletion: RestoreCompletion;
+  preRestoreBackup: PreRestoreBackup;
   log: Log;
 };
 
-/** What a backup that must be made first is called, and where. */
-export type SafetyRun = { backupId: string; workflowId: string; attributes: RunAttributes };
+/** The child workflow that makes the backup before a restore. */
+export type PreRestoreBackupRun = {
+  backupId: string;
+  workflowId: string;
+  attributes: RunAttributes;
+};
 
 export function createBackupActivities({
   steps,
-  backups,
-  ends,
-  restores,
-  swap,
-  restoreEnds,
-  safety,
+  backupRun,
+  backupCompletion,
+  restoreRun,
+  applyRestore,
+  restoreCompletion,
+  preRestoreBackup,
   log,
 }: Deps) {
-  /** Takes a step that may take long, with the log of its job. */
-  async function step<T>(jobId: string, take: (tools: StepTools) => Promise<T>): Promise<T> {
+  /** Runs a long step with a heartbeat and the log of its job. */
+  async function runStep<T>(jobId: string, action: (tools: StepTools) => Promise<T>): Promise<T> {
     const context = Context.current();
-    const stop = keepBeating(context);
+    const stopHeartbeat = startHeartbeat(context);
     try {
-      return await steps.step(
+      return await steps.runStep(
         { jobId, attempt: context.info.attempt, signal: context.cancellationSignal },
         (tools) =>
-          take(tools).catch((error: unknown) => {
+          action(tools).catch((error: unknown) => {
             throw asJobFailure(error);
           }),
       );
     } catch (error) {
-      throw toFailure(error, context, () =>
-        log.warn({ err: error, jobId }, 'a step could not be taken'),
-      );
+      throw toTemporalFailure(error, log.child({ jobId }));
     } finally {
-      stop();
+      stopHeartbeat();
     }
   }
 
   return {
     snapshotBackup: (backupId: string, jobId: string): Promise<void> =>
-      step(jobId, (tools) => backups.snapshot(backupId, tools)),
-    sealBackup: (backupId: string, jobId: string): Promise<void> =>
-      step(jobId, (tools) => backups.seal(backupId, tools)),
+      runStep(jobId, (tools) => backupRun.snapshot(backupId, tools)),
+    finalizeArchive: (backupId: string, jobId: string): Promise<void> =>
+      runStep(jobId, (tools) => backupRun.finalize(backupId, tools)),
     verifyArchive: (backupId: string, jobId: string): Promise<void> =>
-      step(jobId, (tools) => backups.verify(backupId, tools)),
+      runStep(jobId, (tools) => backupRun.verify(backupId, tools)),
     completeBackup: (backupId: string): Promise<void> =>
-      withoutData(log, () => ends.complete(backupId)),
+      sanitizeErrors(log, () => backupCompletion.complete(backupId)),
     pruneBackups: (backupId: string, jobId: string): Promise<void> =>
-      step(jobId, (tools) => ends.prune(backupId, tools)),
+      runStep(jobId, (tools) => backupCompletion.prune(backupId, tools)),
     failBackup: (backupId: string, code: string): Promise<void> =>
-      beating(log, () => ends.fail(backupId, code)),
-    removeArchive: (backupId: string): Promise<void> => beating(log, () => ends.remove(backupId)),
+      withHeartbeat(log, () => backupCompletion.fail(backupId, code)),
+    removeArchive: (backupId: string): Promise<void> =>
+      withHeartbeat(log, () => backupCompletion.remove(backupId)),
 
-    loadArchive: (jobId: string): Promise<void> => step(jobId, (tools) => restores.load(tools)),
+    loadArchive: (jobId: string): Promise<void> =>
+      runStep(jobId, (tools) => restoreRun.load(tools)),
     compareRecords: (jobId: string): Promise<void> =>
-      step(jobId, (tools) => restores.compare(tools)),
-    proveArchive: (jobId: string): Promise<void> =>
-      step(jobId, (tools) => restoreEnds.prove(tools)),
-    prepareSafety: (jobId: string): Promise<SafetyRun | null> =>
-      step(jobId, (tools) => safety(tools)),
-    swapRecords: (jobId: string): Promise<void> => step(jobId, (tools) => swap(tools)),
+      runStep(jobId, (tools) => restoreRun.compare(tools)),
+    recordRestoreTest: (jobId: string): Promise<void> =>
+      runStep(jobId, (tools) => restoreCompletion.recordRestoreTest(tools)),
+    createPreRestoreBackup: (jobId: string): Promise<PreRestoreBackupRun | null> =>
+      runStep(jobId, (tools) => preRestoreBackup(tools)),
+    applyRestore: (jobId: string): Promise<void> => runStep(jobId, (tools) => applyRestore(tools)),
     failRestore: (jobId: string, code: string): Promise<void> =>
-      beating(log, () => restoreEnds.fail(jobId, code)),
-    cleanRestore: (jobId: string): Promise<void> => beating(log, () => restoreEnds.clean(jobId)),
+      withHeartbeat(log, () => restoreCompletion.fail(jobId, code)),
+    dropStaging: (jobId: string): Promise<void> =>
+      withHeartbeat(log, () => restoreCompletion.dropStaging(jobId)),
   };
 }

@@ -1,74 +1,77 @@
 import { Context } from '@temporalio/activity';
-import {
-  ApplicationFailure,
-  ApplicationFailureCategory,
-  CancelledFailure,
-} from '@temporalio/common';
-import type { Lane, SteppedRun } from '../domain/jobType.ts';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import { assertDefined } from '../domain/shared/assert.ts';
+import type { ChildWorkflowSpec, Lane } from '../domain/jobs/jobType.ts';
 import type { Log } from '../platform/log.ts';
-import { keepBeating, unavailable, withoutData } from './withoutData.ts';
-import { AttemptFailed, type JobRuns } from '../services/jobRuns.ts';
-import type { JobSteps } from '../services/jobSteps.ts';
+import { AttemptFailed, type JobAttempts, type JobRunRef } from '../services/jobs/attempts.ts';
+import type { MultiStepJobs } from '../services/jobs/multiStep.ts';
+import { startHeartbeat } from './heartbeat.ts';
+import { sanitizedFailure, sanitizeErrors } from './sanitizeErrors.ts';
 
 export type JobActivities = ReturnType<typeof createJobActivities>;
 
-/** An attempt cut short by a worker that stops is taken up by another one soon. */
-const TAKE_UP_MS = 200;
+/** Delay after which another worker repeats an attempt that a stopping worker interrupted. */
+const RESUME_DELAY_MS = 200;
 
+/** The activities of the job workflow. Each may run more than once. */
 export function createJobActivities({
-  runs,
-  steps,
+  jobAttempts,
+  multiStepJobs,
   log,
 }: {
-  runs: JobRuns;
-  steps: JobSteps;
+  jobAttempts: JobAttempts;
+  multiStepJobs: MultiStepJobs;
   log: Log;
 }) {
   return {
-    /** Which workflow does a job that is done in steps; null when there is nothing to do. */
-    async beginJob(jobId: string): Promise<SteppedRun | null> {
-      const context = Context.current();
+    /**
+     * Claims a job of the lane `workflow`. Returns its child workflow, or null if nothing is to do.
+     */
+    async startMultiStepJob(jobId: string): Promise<ChildWorkflowSpec | null> {
       try {
-        return await steps.begin({ jobId, runId: currentRunId() });
+        return await multiStepJobs.start(runRef(jobId));
       } catch (error) {
-        throw toFailure(error, context, () =>
-          log.warn({ err: error, jobId }, 'a job could not be begun'),
-        );
+        throw toTemporalFailure(error, log.child({ jobId }));
       }
     },
 
-    /** Ends a job whose steps are done. */
-    endJob: (jobId: string): Promise<void> =>
-      withoutData(log, () => steps.end({ jobId, runId: currentRunId() })),
+    /** Records the success of a job whose child workflow has completed. */
+    completeMultiStepJob: (jobId: string): Promise<void> =>
+      sanitizeErrors(log.child({ jobId }), () => multiStepJobs.complete(runRef(jobId))),
 
-    /** Makes one attempt. The failure that Temporal sees carries a code, never data of the job. */
-    async attemptJob(jobId: string, lane: Lane): Promise<void> {
+    /**
+     * Makes one attempt. The failure that Temporal stores has an error code and no data of the job.
+     */
+    async runJobAttempt(jobId: string, lane: Lane): Promise<void> {
       const context = Context.current();
-      const stop = keepBeating(context);
+      const stopHeartbeat = startHeartbeat(context);
       try {
-        await runs.attempt({ jobId, runId: currentRunId() }, lane, context.cancellationSignal);
+        await jobAttempts.runAttempt(runRef(jobId), lane, context.cancellationSignal);
       } catch (error) {
-        throw toFailure(error, context, () =>
-          log.warn({ err: error, jobId }, 'an attempt could not be recorded'),
-        );
+        throw toTemporalFailure(error, log.child({ jobId }));
       } finally {
-        stop();
+        stopHeartbeat();
       }
     },
 
-    async settleJob(jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> {
-      await withoutData(log, () => runs.settle({ jobId, runId: currentRunId() }, status, code));
-    },
+    /** Records the end of a job that no attempt has recorded. */
+    finalizeJob: (jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> =>
+      sanitizeErrors(log.child({ jobId }), async () => {
+        await jobAttempts.finalizeAbandoned(runRef(jobId), status, code);
+      }),
   };
 }
 
-function currentRunId(): string {
+function runRef(jobId: string): JobRunRef {
   const { workflowExecution } = Context.current().info;
-  if (!workflowExecution) throw new Error('This activity runs inside a workflow only');
-  return workflowExecution.runId;
+  return { jobId, runId: assertDefined(workflowExecution, 'workflow of the activity').runId };
 }
 
-export function toFailure(error: unknown, context: Context, tell: () => void): unknown {
+/**
+ * Converts what an attempt or a step threw to the failure that Temporal stores: it carries the
+ * error code, whether there is another attempt, and when.
+ */
+export function toTemporalFailure(error: unknown, log: Log): unknown {
   if (error instanceof AttemptFailed) {
     return ApplicationFailure.create({
       type: error.code,
@@ -78,15 +81,12 @@ export function toFailure(error: unknown, context: Context, tell: () => void): u
       category: ApplicationFailureCategory.BENIGN,
     });
   }
-  if (context.cancellationDetails?.workerShutdown) {
+  if (Context.current().cancellationDetails?.workerShutdown) {
     return ApplicationFailure.create({
       type: 'interrupted',
       message: 'The worker stopped',
-      nextRetryDelay: TAKE_UP_MS,
+      nextRetryDelay: RESUME_DELAY_MS,
     });
   }
-  if (error instanceof CancelledFailure) return error;
-  // Messages of a database driver may quote data: they stay in the worker's log.
-  tell();
-  return unavailable();
+  return sanitizedFailure(error, log);
 }

@@ -1,8 +1,8 @@
 import type { Log } from '../platform/log.ts';
-import type { ApprovalReconcile } from '../services/approvalReconcile.ts';
+import type { ApprovalReconcile } from '../services/approvals/reconcile.ts';
 import type { BackupReconcile } from '../services/backups/reconcile.ts';
 import type { Reconcile } from '../services/jobs/reconcile.ts';
-import { beating } from './withoutData.ts';
+import { withHeartbeat } from './heartbeat.ts';
 
 export type ReconcileActivities = ReturnType<typeof createReconcileActivities>;
 
@@ -17,8 +17,9 @@ export const createReconcileActivities = ({
   backups: BackupReconcile;
   log: Log;
 }) => ({
-  reconcileJobs: (): Promise<number> => beating(log, (signal) => reconcile.jobs(signal)),
-  reconcileApprovals: (): Promise<number> => beating(log, (signal) => approvals(signal)),
-  reconcileBackups: (): Promise<number> => beating(log, (signal) => backups(signal)),
-  purgeExpired: (): Promise<void> => beating(log, (signal) => reconcile.purge(signal)),
+  reconcileJobs: (): Promise<number> =>
+    withHeartbeat(log, (signal) => reconcile.reconcileJobs(signal)),
+  reconcileApprovals: (): Promise<number> => withHeartbeat(log, (signal) => approvals(signal)),
+  reconcileBackups: (): Promise<number> => withHeartbeat(log, (signal) => backups(signal)),
+  purgeExpired: (): Promise<void> => withHeartbeat(log, (signal) => reconcile.purge(signal)),
 });

@@ -1,25 +1,27 @@
 import type { Log } from '../platform/log.ts';
-import type { ScheduleFires } from '../services/scheduleFires.ts';
-import type { ScheduleMirrors } from '../services/scheduleMirrors.ts';
-import type { FireResult } from '../temporal/contracts.ts';
-import { beating, withoutData } from './withoutData.ts';
+import type { ScheduleRunner } from '../services/schedules/scheduleRunner.ts';
+import type { TemporalSync } from '../services/schedules/temporalSync.ts';
+import type { ScheduleRunResult } from '../domain/dispatch/tasks.ts';
+import { withHeartbeat } from './heartbeat.ts';
+import { sanitizeErrors } from './sanitizeErrors.ts';
 
 export type ScheduleActivities = ReturnType<typeof createScheduleActivities>;
 
 export const createScheduleActivities = ({
-  fires,
-  mirrors,
+  runner,
+  temporalSync,
   log,
 }: {
-  fires: ScheduleFires;
-  mirrors: ScheduleMirrors;
+  runner: ScheduleRunner;
+  temporalSync: TemporalSync;
   log: Log;
 }) => ({
-  fireDue: (scheduleId: string, dueAt: string): Promise<FireResult> =>
-    withoutData(log, () => fires.fire(scheduleId, new Date(dueAt))),
+  fireOccurrence: (scheduleId: string, dueAt: string): Promise<ScheduleRunResult> =>
+    sanitizeErrors(log, () => runner.fireOccurrence(scheduleId, new Date(dueAt))),
 
-  releaseBuffered: (scheduleId: string): Promise<FireResult> =>
-    withoutData(log, () => fires.release(scheduleId)),
+  releaseBuffered: (scheduleId: string): Promise<ScheduleRunResult> =>
+    sanitizeErrors(log, () => runner.releaseBuffered(scheduleId)),
 
-  compareSchedules: (): Promise<number> => beating(log, (signal) => mirrors.compare(signal)),
+  syncSchedules: (): Promise<number> =>
+    withHeartbeat(log, (signal) => temporalSync.reconcile(signal)),
 });

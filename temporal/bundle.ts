@@ -7,7 +7,7 @@ import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 const ROOT = path.resolve(import.meta.dirname, '..');
 const CACHE = path.join(ROOT, 'node_modules', '.cache', 'holdfast');
 
-/** What the bundle is made of: the workflows and everything that they may import. */
+/** Folders with code that the bundle may contain: the workflows and what they may import. */
 const SOURCES = ['temporal', 'domain'];
 
 async function fingerprint(): Promise<string> {
@@ -24,24 +24,25 @@ async function fingerprint(): Promise<string> {
 }
 
 /**
- * The workflow code as one file, bundled when a source has changed since the last time. Bundling takes seconds,
- * so an image does it when it is built (`npm run bundle`). Returns the path of the file.
+ * Bundles the workflow code into one file, unless no source has changed since the last time.
+ * Bundling takes seconds, so images run it when they are built (`npm run bundle`). Returns the path
+ * of the file.
  */
 export async function workflowBundle(): Promise<string> {
   const file = path.join(CACHE, `workflows-${await fingerprint()}.js`);
-  const found = await stat(file).then(
+  const exists = await stat(file).then(
     () => true,
     () => false,
   );
-  if (found) return file;
+  if (exists) return file;
   const { code } = await bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('./workflows/index.ts', import.meta.url)),
     logger: new DefaultLogger('WARN'),
   });
   await mkdir(CACHE, { recursive: true });
-  // Two processes may bundle at once: each writes its own file, and either is whole.
-  const own = `${file}.${process.pid}`;
-  await writeFile(own, code);
-  await rename(own, file);
+  // Two processes may bundle concurrently, so each writes its own file and renames it.
+  const tempFile = `${file}.${process.pid}`;
+  await writeFile(tempFile, code);
+  await rename(tempFile, file);
   return file;
 }

@@ -11,12 +11,12 @@ import type { TemporalSettings } from '../platform/config.ts';
 const ENCODING = 'binary/encrypted';
 const KEY_ID = 'encryption-key-id';
 
-const text = (bytes: Uint8Array | null | undefined) =>
+const toUtf8 = (bytes: Uint8Array | null | undefined) =>
   bytes ? Buffer.from(bytes).toString('utf8') : '';
 
 /**
- * Seals what goes to Temporal with AES-256-GCM, the key id as additional data. The first key
- * encrypts, every key decrypts, so that a key can be replaced while runs are open.
+ * Encrypts payloads with AES-256-GCM; the key id is additional authenticated data. The first key
+ * encrypts and every key decrypts, so keys can be rotated while workflows run.
  */
 export function createCodec(keys: TemporalSettings['codecKeys']): PayloadCodec[] {
   const [current] = keys;
@@ -39,8 +39,8 @@ export function createCodec(keys: TemporalSettings['codecKeys']): PayloadCodec[]
   };
 
   const open = (payload: Payload): Payload => {
-    if (text(payload.metadata?.[METADATA_ENCODING_KEY]) !== ENCODING) return payload;
-    const id = text(payload.metadata?.[KEY_ID]);
+    if (toUtf8(payload.metadata?.[METADATA_ENCODING_KEY]) !== ENCODING) return payload;
+    const id = toUtf8(payload.metadata?.[KEY_ID]);
     const key = byId.get(id);
     if (!key) throw new ValueError(`No key ${id} in HOLDFAST_TEMPORAL_CODEC_KEYS`);
     return proto.temporal.api.common.v1.Payload.decode(

@@ -4,56 +4,58 @@ import { NativeConnection } from '@temporalio/worker';
 import type { TemporalSettings } from '../platform/config.ts';
 import { createCodec } from './codec.ts';
 
-export type TemporalLink = ReturnType<typeof createTemporalLink>;
+export type TemporalConnection = ReturnType<typeof createTemporalConnection>;
 
-/** A connection attempt to a dead server takes long to give up; callers wait no longer than this. */
+/**
+ * Longest time that callers wait for a connection, in milliseconds. The SDK itself waits longer.
+ */
 const CONNECT_WAIT_MS = 2_000;
 
 /**
- * The one connection of this process to Temporal, made when it is first needed and shared by client and worker:
- * sharing is what lets a start hand the first task straight to the worker of the same process.
+ * The connection of this process to Temporal. It is opened on first use. Client and worker share
+ * it: a start can then hand the first task to the worker of the same process (eager start).
  */
-export function createTemporalLink(settings: TemporalSettings) {
+export function createTemporalConnection(settings: TemporalSettings) {
   let connecting: Promise<NativeConnection> | undefined;
   let client: Client | undefined;
   let closed = false;
   const dataConverter: DataConverter = { payloadCodecs: createCodec(settings.codecKeys) };
 
-  const dial = () =>
+  const connect = () =>
     NativeConnection.connect({
       address: settings.address,
       ...(settings.tls && { tls: settings.tls }),
       ...(settings.apiKey && { apiKey: settings.apiKey }),
     });
 
-  /** The connection; fails when none can be had in time. The attempt goes on and serves the next caller. */
-  async function connection(waitMs = CONNECT_WAIT_MS): Promise<NativeConnection> {
+  /** Returns the connection, or fails after `waitMs`. The attempt continues for the next caller. */
+  async function nativeConnection(waitMs = CONNECT_WAIT_MS): Promise<NativeConnection> {
     if (closed) throw new Error('The connection to Temporal is closed');
-    connecting ??= dial().catch((error: unknown) => {
+    connecting ??= connect().catch((error: unknown) => {
       connecting = undefined;
       throw error;
     });
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
+    const timedOut = new Promise<never>((_, reject) => {
       timer = setTimeout(
         () => reject(new Error(`No connection to Temporal within ${waitMs} ms`)),
         waitMs,
       );
     });
-    // Two may lose the race: neither must be reported as unhandled.
+    // The loser of the race must not be reported as an unhandled rejection.
     connecting.catch(() => undefined);
-    return Promise.race([connecting, late]).finally(() => clearTimeout(timer));
+    return Promise.race([connecting, timedOut]).finally(() => clearTimeout(timer));
   }
 
   return {
     namespace: settings.namespace,
     dataConverter,
-    connection,
+    nativeConnection,
 
-    /** Runs calls of a client, all of them within `deadlineMs`. */
+    /** Runs `calls` with a client. All of them together have `deadlineMs`. */
     async call<T>(deadlineMs: number, calls: (client: Client) => Promise<T>): Promise<T> {
       const deadline = Date.now() + deadlineMs;
-      const live = await connection(deadlineMs);
+      const live = await nativeConnection(deadlineMs);
       client ??= new Client({ connection: live, namespace: settings.namespace, dataConverter });
       const ready = client;
       return live.withDeadline(deadline, () => calls(ready));
@@ -62,7 +64,7 @@ export function createTemporalLink(settings: TemporalSettings) {
     /** Resolves when Temporal answers within `deadlineMs`. */
     async check(deadlineMs: number): Promise<void> {
       const deadline = Date.now() + deadlineMs;
-      const live = await connection(deadlineMs);
+      const live = await nativeConnection(deadlineMs);
       await live.withDeadline(deadline, () => live.workflowService.getSystemInfo({}));
     },
 

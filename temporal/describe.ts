@@ -1,6 +1,6 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
-import type { InspectWorkflow, WorkflowState } from './contracts.ts';
-import type { TemporalLink } from './connection.ts';
+import type { DescribeWorkflow, WorkflowState } from '../domain/dispatch/tasks.ts';
+import type { TemporalConnection } from './connection.ts';
 
 const DEADLINE_MS = 5_000;
 
@@ -14,12 +14,12 @@ const STATUS: Readonly<Record<string, RunStatus>> = {
   TIMED_OUT: 'timedOut',
 };
 
-/** Asks Temporal about a run. One that is paused or was continued still runs. */
-export const createInspect =
-  (link: TemporalLink): InspectWorkflow =>
+/** Reads the state of a workflow. Paused and continued workflows are running. */
+export const createDescribeWorkflow =
+  (temporal: TemporalConnection): DescribeWorkflow =>
   async (workflowId) => {
     try {
-      const { status } = await link.call(DEADLINE_MS, (client) =>
+      const { status } = await temporal.call(DEADLINE_MS, (client) =>
         client.workflow.getHandle(workflowId).describe(),
       );
       return { found: true, status: STATUS[status.name] ?? 'running' };

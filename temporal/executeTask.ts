@@ -6,55 +6,60 @@ import {
   type Client,
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
-import type { DispatchTask } from './contracts.ts';
-import { attributesOf } from './workflows/attributes.ts';
+import type { OutboxTask } from '../domain/dispatch/tasks.ts';
+import { toSearchAttributes } from './workflows/shared/searchAttributes.ts';
 
-/** gRPC codes after which the same call may succeed with nothing changed. */
-const TRANSIENT = new Set([1, 4, 8, 10, 13, 14]);
+/** gRPC codes after which the same call may succeed without any change. */
+const TRANSIENT_GRPC_CODES = new Set([1, 4, 8, 10, 13, 14]);
 
 /**
- * True when the server, or the way to it, is the trouble and not the call. The client wraps the answer of the
- * server; what has none at all did not reach one.
+ * True when the server or the network failed, so that the same call may succeed later. The client
+ * wraps gRPC errors; an error without one did not reach a server.
  */
 export function isTransient(error: unknown): boolean {
-  const answer = isGrpcServiceError(error)
+  const grpcError = isGrpcServiceError(error)
     ? error
     : error instanceof Error
       ? error.cause
       : undefined;
-  if (isGrpcServiceError(answer)) return TRANSIENT.has(answer.code);
+  if (isGrpcServiceError(grpcError)) return TRANSIENT_GRPC_CODES.has(grpcError.code);
   return !(error instanceof NamespaceNotFoundError || error instanceof ValueError);
 }
 
-type Where = {
+type ExecutionTarget = {
   taskQueue: string;
   eager: boolean;
-  mirror: (client: Client, scheduleId: string) => Promise<void>;
+  /** After this long without an answer, in milliseconds, a workflow task goes to another worker. */
+  workflowTaskTimeoutMs: number;
+  syncSchedule: (client: Client, scheduleId: string) => Promise<void>;
 };
 
 /**
- * Makes one owed call. Made twice it is the same as once: "already started" and "not found" are successes, a signal only
- * makes its run look again.
+ * Makes the call of one outbox task. It is idempotent: "already started" and "not found" count as
+ * success, and a signal names a committed decision, so that a repeated one changes nothing.
  */
-export async function perform(
+export async function executeTask(
   client: Client,
-  task: DispatchTask,
-  { taskQueue, eager, mirror }: Where,
+  task: OutboxTask,
+  { taskQueue, eager, workflowTaskTimeoutMs, syncSchedule }: ExecutionTarget,
 ): Promise<void> {
   try {
-    if (task.kind === 'schedule') return void (await mirror(client, task.scheduleId));
+    if (task.kind === 'schedule') return void (await syncSchedule(client, task.scheduleId));
     if (task.kind === 'cancel')
       return void (await client.workflow.getHandle(task.workflowId).cancel());
     if (task.kind === 'signal')
-      return void (await client.workflow.getHandle(task.workflowId).signal(task.signal));
+      return void (await client.workflow
+        .getHandle(task.workflowId)
+        .signal(task.signal, ...task.args));
     await client.workflow.start(task.workflow, {
       workflowId: task.workflowId,
       taskQueue,
       args: [task.input],
       staticSummary: task.summary,
-      typedSearchAttributes: attributesOf(task.attributes),
+      typedSearchAttributes: toSearchAttributes(task.attributes),
       workflowIdConflictPolicy: 'USE_EXISTING',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowTaskTimeout: workflowTaskTimeoutMs,
       requestEagerStart: eager,
     });
   } catch (error) {

@@ -5,35 +5,35 @@ import {
   type Client,
 } from '@temporalio/client';
 import proto from '@temporalio/proto';
-import { SEARCH_ATTRIBUTES, systemScheduleId } from './contracts.ts';
-import type { TemporalLink } from './connection.ts';
+import { SEARCH_ATTRIBUTES, systemScheduleId } from '../domain/dispatch/workflowIds.ts';
+import type { TemporalConnection } from './connection.ts';
 
 const DEADLINE_MS = 10_000;
 const KEYWORD = proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
 
-/** gRPC code of what the server has no such call for or does not let us do, as on Temporal Cloud. */
-const NOT_OURS_TO_DO = new Set([7, 12]);
+/** gRPC codes of calls that the server does not allow, as on Temporal Cloud. */
+const UNSUPPORTED_GRPC_CODES = new Set([7, 12]);
 
-/** Makes sure that the namespace has what runs need: the search attributes and the reconcilers' schedules. */
+/** Creates the search attributes and the schedules of the reconcilers, unless they exist. */
 export async function prepareNamespace(
-  link: TemporalLink,
+  temporal: TemporalConnection,
   settings: { taskQueue: string; reconcileSeconds: number },
 ): Promise<void> {
-  const connection = await link.connection();
+  const connection = await temporal.nativeConnection();
   await connection.withDeadline(Date.now() + DEADLINE_MS, () =>
-    addSearchAttributes(link, connection),
+    addSearchAttributes(temporal, connection),
   );
-  await link.call(DEADLINE_MS, async (client) => {
+  await temporal.call(DEADLINE_MS, async (client) => {
     for (const workflowType of ['reconcile', 'reconcileSchedules'] as const)
-      await scheduleReconciler(client, workflowType, settings);
+      await ensureReconcileSchedule(client, workflowType, settings);
   });
 }
 
 async function addSearchAttributes(
-  link: TemporalLink,
-  { operatorService }: Awaited<ReturnType<TemporalLink['connection']>>,
+  temporal: TemporalConnection,
+  { operatorService }: Awaited<ReturnType<TemporalConnection['nativeConnection']>>,
 ) {
-  const { namespace } = link;
+  const { namespace } = temporal;
   try {
     const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
     const missing = Object.values(SEARCH_ATTRIBUTES).filter(
@@ -43,23 +43,28 @@ async function addSearchAttributes(
     const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD]));
     await operatorService.addSearchAttributes({ namespace, searchAttributes });
   } catch (error) {
-    if (!isGrpcServiceError(error) || !NOT_OURS_TO_DO.has(error.code)) throw error;
-    // Temporal Cloud: its administrator adds them (docs/deployment.md); a start without them fails and is repeated.
+    if (!isGrpcServiceError(error) || !UNSUPPORTED_GRPC_CODES.has(error.code)) throw error;
+    // On Temporal Cloud an administrator adds them (docs/deployment.md). Starts without them fail
+    // and
+    // are retried.
   }
 }
 
-/** When the rounds begin, in thousandths of the time between two. */
-const PHASES = { reconcile: 300, reconcileSchedules: 700 } as const;
+/** Offset of each reconciler within its interval, in thousandths. */
+const OFFSETS_PER_MILLE = { reconcile: 300, reconcileSchedules: 700 } as const;
 
-async function scheduleReconciler(
+async function ensureReconcileSchedule(
   client: Client,
   workflowType: 'reconcile' | 'reconcileSchedules',
   { taskQueue, reconcileSeconds }: { taskQueue: string; reconcileSeconds: number },
 ) {
-  // Not at the full minute, when schedules are due.
+  // The offset avoids the full minute, when most schedules are due.
   const spec = {
     intervals: [
-      { every: reconcileSeconds * 1_000, offset: reconcileSeconds * PHASES[workflowType] },
+      {
+        every: reconcileSeconds * 1_000,
+        offset: reconcileSeconds * OFFSETS_PER_MILLE[workflowType],
+      },
     ],
   };
   const scheduleId = systemScheduleId(taskQueue, workflowType);

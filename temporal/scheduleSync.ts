@@ -5,66 +5,72 @@ import {
   type ScheduleDescription,
   type ScheduleOptions,
 } from '@temporalio/client';
-import { findMirrored } from '../db/schedules/schedules.ts';
+import { findForTemporal } from '../db/schedules/schedules.ts';
 import type { Knex } from '../db/core/knex.ts';
 import type { Schedule } from '../db/models/Schedule.ts';
 import type { Cron } from '../domain/schedules/cron.ts';
 import { timingOf } from '../domain/schedules/schedules.ts';
 import {
-  MAX_MIRRORS,
-  temporalScheduleId,
-  type CompareMirror,
-  type ListMirrors,
-  type ScheduleFire,
-} from './contracts.ts';
-import type { TemporalLink } from './connection.ts';
-import { attributesOf } from './workflows/attributes.ts';
+  MAX_TEMPORAL_SCHEDULES,
+  type CompareTemporalSchedule,
+  type ListTemporalSchedules,
+  type ScheduleWorkflowInput,
+} from '../domain/dispatch/tasks.ts';
+import { temporalScheduleId } from '../domain/dispatch/workflowIds.ts';
+import { assertDefined } from '../domain/shared/assert.ts';
+import type { TemporalConnection } from './connection.ts';
+import { toSearchAttributes } from './workflows/shared/searchAttributes.ts';
 
-type Where = { db: Knex; taskQueue: string };
+type SyncDeps = { db: Knex; taskQueue: string };
 type Calendar = NonNullable<ScheduleOptions['spec']['calendars']>[number];
 
 const DEADLINE_MS = 5_000;
 const LIST_DEADLINE_MS = 20_000;
 const PAGE_SIZE = 500;
 
-/** Writers of one mirror at once look again this often whether the record has changed meanwhile. */
+/** Concurrent writers of one Temporal Schedule check this often whether the record has changed. */
 const MAX_ROUNDS = 5;
 
-/** Beyond its window a time due is missed, whoever looks at it then. */
+/** A workflow need not run longer than this beyond the catch-up window: its run is missed then. */
 const RUN_MARGIN_MS = 300_000;
 
 /**
- * Makes the Temporal Schedule what its record says now: there, changed, or gone. Two at once may write in any order, so
- * each looks at the record again after it has written.
+ * Creates, updates or deletes a Temporal Schedule so that it equals its record. Concurrent calls
+ * may write in any order, so each reads the record again after it has written.
  */
-export const mirrorTo =
-  ({ db, taskQueue }: Where) =>
+export const createScheduleSync =
+  ({ db, taskQueue }: SyncDeps) =>
   async (client: Client, scheduleId: string): Promise<void> => {
-    for (let round = 0, written = -1; round < MAX_ROUNDS; round++) {
-      const record = await findMirrored(db, scheduleId);
+    for (let round = 0, writtenVersion = -1; round < MAX_ROUNDS; round++) {
+      const record = await findForTemporal(db, scheduleId);
       const version = record?.version ?? 0;
-      if (version === written) return;
-      await (record ? put(client, record, taskQueue) : remove(client, scheduleId));
-      written = version;
+      if (version === writtenVersion) return;
+      await (record
+        ? createOrUpdate(client, record, taskQueue)
+        : removeIfPresent(client, scheduleId));
+      writtenVersion = version;
     }
   };
 
-/** A new one is made first, a changed one changed first: each way finds out when it should have been the other. */
-async function put(client: Client, record: Schedule, taskQueue: string): Promise<void> {
-  const options = mirrorOf(record, taskQueue);
+/**
+ * Version 1 of a record is probably new, so this creates first; otherwise it updates first. Each
+ * way falls back to the other.
+ */
+async function createOrUpdate(client: Client, record: Schedule, taskQueue: string): Promise<void> {
+  const options = optionsOf(record, taskQueue);
   const { scheduleId, memo: _, ...changed } = options;
-  const make = () => client.schedule.create(options);
-  const change = () => client.schedule.getHandle(scheduleId).update(() => changed);
+  const create = () => client.schedule.create(options);
+  const update = () => client.schedule.getHandle(scheduleId).update(() => changed);
   try {
-    await (record.version === 1 ? make() : change());
+    await (record.version === 1 ? create() : update());
   } catch (error) {
-    if (error instanceof ScheduleAlreadyRunning) return void (await change());
+    if (error instanceof ScheduleAlreadyRunning) return void (await update());
     if (!(error instanceof ScheduleNotFoundError)) throw error;
-    await make();
+    await create();
   }
 }
 
-async function remove(client: Client, scheduleId: string): Promise<void> {
+async function removeIfPresent(client: Client, scheduleId: string): Promise<void> {
   try {
     await client.schedule.getHandle(temporalScheduleId(scheduleId)).delete();
   } catch (error) {
@@ -72,13 +78,14 @@ async function remove(client: Client, scheduleId: string): Promise<void> {
   }
 }
 
-type Mirror = ScheduleOptions & Required<Pick<ScheduleOptions, 'policies' | 'state'>>;
+type TemporalScheduleOptions = ScheduleOptions &
+  Required<Pick<ScheduleOptions, 'policies' | 'state'>>;
 
 /**
- * The Temporal Schedule of a record. Whether a time due may overlap is decided from the record when it fires: Temporal
- * would leave times out without telling which.
+ * The Temporal Schedule of a record. It allows all overlaps: overlaps are decided from the record,
+ * since Temporal does not report which occurrences it skips.
  */
-function mirrorOf(record: Schedule, taskQueue: string): Mirror {
+function optionsOf(record: Schedule, taskQueue: string): TemporalScheduleOptions {
   const {
     id,
     tenantId,
@@ -91,7 +98,7 @@ function mirrorOf(record: Schedule, taskQueue: string): Mirror {
     catchupWindowSeconds,
     enabled,
   } = record;
-  const attributes = attributesOf({ tenant: tenantId, jobType, record: id });
+  const attributes = toSearchAttributes({ tenant: tenantId, jobType, record: id });
   return {
     scheduleId: temporalScheduleId(id),
     spec: {
@@ -111,12 +118,15 @@ function mirrorOf(record: Schedule, taskQueue: string): Mirror {
       workflowType: 'fireSchedule',
       workflowId: temporalScheduleId(id),
       taskQueue,
-      args: [{ scheduleId: id } satisfies ScheduleFire],
+      args: [{ scheduleId: id } satisfies ScheduleWorkflowInput],
       typedSearchAttributes: attributes,
-      staticSummary: jobType,
+      staticSummary: `scheduled run of ${jobType}`,
       workflowExecutionTimeout: (catchupWindowSeconds + jitterSeconds) * 1_000 + RUN_MARGIN_MS,
     },
-    state: { paused: !enabled, note: `${name}: kept by Holdfast, which undoes changes made here` },
+    state: {
+      paused: !enabled,
+      note: `${name}: managed by Holdfast, which reverts changes made here`,
+    },
     memo: { taskQueue },
     typedSearchAttributes: attributes,
   };
@@ -146,16 +156,18 @@ const WEEKDAYS = [
   'SATURDAY',
 ] as const;
 
-/** Where either day field is enough there are two calendars: within one, all fields must match. */
+/** Two calendars when either day field is enough: within a calendar, all fields must match. */
 function calendarsOf({ minute, hour, dayOfMonth, month, dayOfWeek, days }: Cron): Calendar[] {
   const common = {
     second: 0,
     minute: rangesOf(minute, (value) => value),
     hour: rangesOf(hour, (value) => value),
-    month: rangesOf(month, (value) => MONTHS[value - 1] ?? 'JANUARY'),
+    month: rangesOf(month, (value) => assertDefined(MONTHS[value - 1], 'month')),
   };
   const inMonth = { dayOfMonth: rangesOf(dayOfMonth, (value) => value) };
-  const inWeek = { dayOfWeek: rangesOf(dayOfWeek, (value) => WEEKDAYS[value] ?? 'SUNDAY') };
+  const inWeek = {
+    dayOfWeek: rangesOf(dayOfWeek, (value) => assertDefined(WEEKDAYS[value], 'dayOfWeek')),
+  };
   return days === 'either'
     ? [
         { ...common, ...inMonth },
@@ -164,7 +176,7 @@ function calendarsOf({ minute, hour, dayOfMonth, month, dayOfWeek, days }: Cron)
     : [{ ...common, ...inMonth, ...inWeek }];
 }
 
-/** Sorted values as ranges without gaps. */
+/** Joins consecutive values to ranges. `values` are sorted. */
 function rangesOf<T>(
   values: readonly number[],
   name: (value: number) => T,
@@ -178,33 +190,42 @@ function rangesOf<T>(
   return ranges.map(([start, end]) => ({ start: name(start), end: name(end), step: 1 }));
 }
 
-type Range = { start: unknown; end?: unknown };
+type CalendarRange = { start: unknown; end?: unknown };
 type RangedCalendar = Record<
   'minute' | 'hour' | 'dayOfMonth' | 'month' | 'dayOfWeek',
-  Range[] | undefined
+  CalendarRange[] | undefined
 >;
 
-/** What must be the same, by the name under which a difference is told. */
-function essenceOf(
-  mirror: Pick<Mirror | ScheduleDescription, 'spec' | 'policies' | 'action' | 'state'>,
+/**
+ * The calendars as sorted text. Temporal omits unrestricted fields when it describes a schedule.
+ */
+function calendarsFingerprint({ calendars = [] }: { calendars?: unknown[] }): string[] {
+  const ranges = (field: CalendarRange[] | undefined, unrestricted: string) =>
+    field?.map(({ start, end }) => `${String(start)}-${String(end)}`).join() ?? unrestricted;
+  return (calendars as RangedCalendar[])
+    .map(({ minute, hour, dayOfMonth, month, dayOfWeek }) =>
+      [
+        ranges(minute, '0'),
+        ranges(hour, '0'),
+        ranges(dayOfMonth, '1-31'),
+        ranges(month, ''),
+        ranges(dayOfWeek, 'SUNDAY-SATURDAY'),
+      ].join(' '),
+    )
+    .sort();
+}
+
+/** What must be equal, by the name that a reported difference has. */
+function fingerprint(
+  temporalSchedule: Pick<
+    TemporalScheduleOptions | ScheduleDescription,
+    'spec' | 'policies' | 'action' | 'state'
+  >,
 ): Record<string, unknown> {
-  const { spec, policies, action, state } = mirror;
-  const calendars = (spec.calendars ?? []) as unknown as RangedCalendar[];
-  const ranges = (field: Range[] | undefined, all: string) =>
-    field?.map(({ start, end }) => `${String(start)}-${String(end)}`).join() ?? all;
+  const { spec, policies, action, state } = temporalSchedule;
   return {
-    calendars: calendars
-      .map((c) =>
-        [
-          ranges(c.minute, '0'),
-          ranges(c.hour, '0'),
-          ranges(c.dayOfMonth, '1-31'),
-          ranges(c.month, ''),
-          ranges(c.dayOfWeek, 'SUNDAY-SATURDAY'),
-        ].join(' '),
-      )
-      .sort(),
-    otherTimes: [spec.intervals?.length ?? 0, spec.skip?.length ?? 0],
+    calendars: calendarsFingerprint(spec),
+    intervalsAndSkips: [spec.intervals?.length ?? 0, spec.skip?.length ?? 0],
     timezone: spec.timezone ?? '',
     startAt: spec.startAt?.getTime() ?? null,
     endAt: spec.endAt?.getTime() ?? null,
@@ -226,19 +247,20 @@ function essenceOf(
   };
 }
 
-/** Compares records with their mirrors. */
-export const createCompareMirror =
-  (link: TemporalLink, { db, taskQueue }: Where): CompareMirror =>
+/** Compares a record with its Temporal Schedule; see `CompareTemporalSchedule`. */
+export const createCompareTemporalSchedule =
+  (link: TemporalConnection, { db, taskQueue }: SyncDeps): CompareTemporalSchedule =>
   async (scheduleId) => {
-    const record = await findMirrored(db, scheduleId);
+    const record = await findForTemporal(db, scheduleId);
     try {
       const found = await link.call(DEADLINE_MS, (client) =>
         client.schedule.getHandle(temporalScheduleId(scheduleId)).describe(),
       );
-      if (!record) return 'not wanted';
-      const [wanted, is] = [essenceOf(mirrorOf(record, taskQueue)), essenceOf(found)];
-      const different = Object.keys(wanted).filter(
-        (part) => JSON.stringify(wanted[part]) !== JSON.stringify(is[part]),
+      if (!record) return 'unexpected';
+      const expected = fingerprint(optionsOf(record, taskQueue));
+      const actual = fingerprint(found);
+      const different = Object.keys(expected).filter(
+        (key) => JSON.stringify(expected[key]) !== JSON.stringify(actual[key]),
       );
       return different.length > 0 ? different.join(', ') : null;
     } catch (error) {
@@ -247,21 +269,24 @@ export const createCompareMirror =
     }
   };
 
-const MIRROR = /^schedule:(sch_[0-9a-z]{26})$/;
+const TEMPORAL_SCHEDULE_ID = /^schedule:(sch_[0-9a-z]{26})$/;
 
-/** Finds mirrors by their form and the task queue in their memo: others may share the namespace. */
-export const createListMirrors =
-  (link: TemporalLink, taskQueue: string): ListMirrors =>
+/**
+ * Lists the Temporal Schedules of this installation, by their id and the task queue in their memo:
+ * other installations may share the namespace.
+ */
+export const createListTemporalSchedules =
+  (link: TemporalConnection, taskQueue: string): ListTemporalSchedules =>
   () =>
     link.call(LIST_DEADLINE_MS, async (client) => {
-      const mirrors = new Map<string, { paused: boolean }>();
+      const found = new Map<string, { paused: boolean }>();
       for await (const { scheduleId, memo, state } of client.schedule.list({
         pageSize: PAGE_SIZE,
       })) {
-        const id = MIRROR.exec(scheduleId)?.[1];
+        const id = TEMPORAL_SCHEDULE_ID.exec(scheduleId)?.[1];
         if (id !== undefined && memo?.taskQueue === taskQueue)
-          mirrors.set(id, { paused: state.paused });
-        if (mirrors.size === MAX_MIRRORS) break;
+          found.set(id, { paused: state.paused });
+        if (found.size === MAX_TEMPORAL_SCHEDULES) break;
       }
-      return mirrors;
+      return found;
     });

@@ -8,12 +8,12 @@ import {
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../platform/log.ts';
 import { workflowBundle } from './bundle.ts';
-import { activityQueueOf } from './contracts.ts';
-import type { TemporalLink } from './connection.ts';
+import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
+import type { TemporalConnection } from './connection.ts';
 import { prepareNamespace } from './prepare.ts';
 
 type Deps = {
-  link: TemporalLink;
+  temporal: TemporalConnection;
   log: Log;
   taskQueue: string;
   activities: object;
@@ -27,7 +27,9 @@ type Deps = {
 
 const RETRY_MS = 1_000;
 
-/** The SDK's own lines go through ours; a server that is away is our business to tell. */
+/**
+ * Sends the log lines of the SDK to our log. Connection errors of the core are logged by us only.
+ */
 export function installRuntime(log: Log): void {
   Runtime.install({
     logger: {
@@ -41,55 +43,59 @@ export function installRuntime(log: Log): void {
     telemetryOptions: {
       logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'ERROR' }) },
     },
-    // Signals are handled by the process, which stops its parts in order.
+    // The process handles signals: it stops its components in order.
     shutdownSignals: [],
   });
 }
 
 /**
- * The workers of one process: one for workflows, inline work and deliveries, one for long and network work, on task
- * queues of their own. Each kind of work has its own room, so that none takes another's place. They come up when
- * Temporal is there and stay up.
+ * The workers of one process. One runs workflows, inline work and deliveries; the other runs long
+ * and network work on a task queue of its own. Each kind of work has its own concurrency limit. The
+ * workers start when Temporal is reachable, and restart after a failure.
  */
 export function createWorkers(deps: Deps) {
-  const { link, log, taskQueue, activities } = deps;
+  const { temporal, log, taskQueue, activities } = deps;
   let running: Worker[] = [];
   let stopping = false;
-  let ended: Promise<void> = Promise.resolve();
+  let stopped: Promise<void> = Promise.resolve();
 
-  const common = (connection: NativeConnection): Omit<WorkerOptions, 'taskQueue'> => ({
+  const commonOptions = (connection: NativeConnection): Omit<WorkerOptions, 'taskQueue'> => ({
     connection,
-    namespace: link.namespace,
-    dataConverter: link.dataConverter,
+    namespace: temporal.namespace,
+    dataConverter: temporal.dataConverter,
     activities,
     shutdownGraceTime: deps.stopGraceMs,
     shutdownForceTime: deps.stopGraceMs + 5_000,
   });
 
-  async function create(): Promise<Worker[]> {
-    const [connection, codePath] = await Promise.all([link.connection(), workflowBundle()]);
-    await prepareNamespace(link, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
+  async function createAll(): Promise<Worker[]> {
+    const [connection, codePath] = await Promise.all([
+      temporal.nativeConnection(),
+      workflowBundle(),
+    ]);
+    await prepareNamespace(temporal, { taskQueue, reconcileSeconds: deps.reconcileSeconds });
     const activityWorker = await Worker.create({
-      ...common(connection),
-      taskQueue: activityQueueOf(taskQueue),
+      ...commonOptions(connection),
+      taskQueue: activityTaskQueue(taskQueue),
       maxConcurrentActivityTaskExecutions: deps.maxActivityRuns,
     });
     try {
-      const main = await Worker.create({
-        ...common(connection),
+      const workflowWorker = await Worker.create({
+        ...commonOptions(connection),
         taskQueue,
         workflowBundle: { codePath },
         maxConcurrentLocalActivityExecutions: deps.maxInlineRuns,
-        // Deliveries; other regular activities run on the other queue.
+        // Webhook deliveries. Other regular activities use the other task queue.
         maxConcurrentActivityTaskExecutions: deps.maxDeliveryRuns,
-        // Measured (docs/benchmarks.md): room for every eager start, and few polls, each of which costs the server.
+        // Measured (docs/benchmarks.md): enough slots for every eager start, and few polls, because
+        // each poll costs the server.
         maxConcurrentWorkflowTaskExecutions: 100,
         maxConcurrentWorkflowTaskPolls: 4,
         maxCachedWorkflows: 500,
-        // A run waits so long for the worker that has it in memory; then any worker takes it up.
+        // How long a workflow task waits for the worker that has the workflow in its cache.
         stickyQueueScheduleToStartTimeout: deps.heartbeatMs,
       });
-      return [main, activityWorker];
+      return [workflowWorker, activityWorker];
     } catch (error) {
       await run([activityWorker], true);
       throw error;
@@ -99,7 +105,7 @@ export function createWorkers(deps: Deps) {
   async function keepRunning() {
     while (!stopping) {
       try {
-        running = await create();
+        running = await createAll();
         log.info({ taskQueue }, 'the worker is polling');
         await run(running, stopping);
       } catch (error) {
@@ -111,19 +117,21 @@ export function createWorkers(deps: Deps) {
   }
 
   return {
-    /** True while tasks are polled. */
+    /** True while the workers poll for tasks. */
     isRunning: (): boolean =>
       running.length > 0 && running.every((worker) => worker.getState() === 'RUNNING'),
 
     start(): void {
-      ended = keepRunning();
+      stopped = keepRunning();
     },
 
-    /** Takes no new work and resolves when what runs has ended, or was told to after the grace time. */
+    /**
+     * Stops polling. Resolves when running work has ended; after the grace time it is cancelled.
+     */
     async stop(): Promise<void> {
       stopping = true;
       shutDown(running);
-      await ended;
+      await stopped;
     },
   };
 }
@@ -134,12 +142,12 @@ const shutDown = (workers: readonly Worker[]) =>
     .forEach((worker) => worker.shutdown());
 
 /**
- * Runs workers until all have ended; when one fails the others are shut down. A worker that was created must run,
- * if only to be shut down at once (`release`): until then it holds the connection.
+ * Runs workers until all have stopped; if one fails, the others are shut down. A created worker
+ * must be run, since it holds the connection: `shutDownImmediately` only releases it.
  */
-async function run(workers: readonly Worker[], release: boolean): Promise<void> {
+async function run(workers: readonly Worker[], shutDownImmediately: boolean): Promise<void> {
   const runs = workers.map((worker) => worker.run().finally(() => shutDown(workers)));
-  if (release) shutDown(workers);
+  if (shutDownImmediately) shutDown(workers);
   const failed = (await Promise.allSettled(runs)).find((result) => result.status === 'rejected');
   if (failed) throw failed.reason;
 }

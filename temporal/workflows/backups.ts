@@ -15,16 +15,19 @@ import {
 } from '@temporalio/workflow';
 import type { BackupActivities } from '../../activities/backups.ts';
 import {
-  activityQueueOf,
-  type BackupStart,
-  type RemoveStart,
-  type RestoreStart,
+  type BackupWorkflowInput,
+  type RemoveBackupWorkflowInput,
+  type RestoreWorkflowInput,
   type StepLimits,
-} from '../contracts.ts';
-import { attributesOf } from './attributes.ts';
-import { STEP } from './shared/stepOptions.ts';
+} from '../../domain/dispatch/tasks.ts';
+import { activityTaskQueue } from '../../domain/dispatch/workflowIds.ts';
+import { toSearchAttributes } from './shared/searchAttributes.ts';
+import { LOCAL_STEP_OPTIONS } from './shared/stepOptions.ts';
 
-/** Attempts are counted by the policy of the job; a worker or a database that is away is no failure of the step. */
+/**
+ * The steps count failed attempts by the retry policy of the job. Temporal repeats a step without
+ * limit when a worker or the database is unavailable, which does not count.
+ */
 const retry = {
   initialInterval: '1 second',
   backoffCoefficient: 2,
@@ -33,99 +36,101 @@ const retry = {
 
 const CLEAN_UP_HEARTBEAT = '10 seconds';
 
-const { completeBackup } = proxyLocalActivities<BackupActivities>(STEP);
+const { completeBackup } = proxyLocalActivities<BackupActivities>(LOCAL_STEP_OPTIONS);
 
-const steps = ({ timeoutMs, heartbeatMs }: StepLimits) =>
+const stepActivities = ({ timeoutMs, heartbeatMs }: StepLimits) =>
   proxyActivities<BackupActivities>({
-    taskQueue: activityQueueOf(workflowInfo().taskQueue),
+    taskQueue: activityTaskQueue(workflowInfo().taskQueue),
     startToCloseTimeout: timeoutMs,
     heartbeatTimeout: heartbeatMs,
     retry,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   });
 
-/** What is left is cleaned up for so long; after that the reconciler does it, and the end is what it is. */
-const cleanUp = () =>
+/** Cleaning up is tried for a limited time; afterwards the reconciler does it. */
+const cleanUpActivities = () =>
   proxyActivities<BackupActivities>({
-    taskQueue: activityQueueOf(workflowInfo().taskQueue),
+    taskQueue: activityTaskQueue(workflowInfo().taskQueue),
     startToCloseTimeout: '5 minutes',
     heartbeatTimeout: CLEAN_UP_HEARTBEAT,
     retry: { ...retry, maximumAttempts: 10 },
   });
 
-/** Makes an archive: what is read at one moment is written, made an archive, read again, and then counts. */
-export async function backup({ backupId, jobId, ...limits }: BackupStart): Promise<void> {
-  const { snapshotBackup, sealBackup, verifyArchive, pruneBackups } = steps(limits);
+/** Makes a backup: write a snapshot, finalize the archive, read it again, mark it as completed. */
+export async function backup({ backupId, jobId, ...limits }: BackupWorkflowInput): Promise<void> {
+  const { snapshotBackup, finalizeArchive, verifyArchive, pruneBackups } = stepActivities(limits);
   try {
     setCurrentDetails('Reading and writing the snapshot');
     await snapshotBackup(backupId, jobId);
-    setCurrentDetails('Sealing the archive');
-    await sealBackup(backupId, jobId);
+    setCurrentDetails('Finalizing the archive');
+    await finalizeArchive(backupId, jobId);
     setCurrentDetails('Reading the archive again');
     await verifyArchive(backupId, jobId);
     await CancellationScope.nonCancellable(() => completeBackup(backupId));
   } catch (failure) {
     await CancellationScope.nonCancellable(() =>
-      cleanUp()
-        .failBackup(backupId, codeOf(failure))
+      cleanUpActivities()
+        .failBackup(backupId, failureCode(failure))
         .catch(() => undefined),
     );
-    throw withCode(failure);
+    throw toWorkflowFailure(failure);
   }
   setCurrentDetails('Pruning older backups');
-  // The backup is made; what is not pruned now is when the next one is.
+  // The backup is completed. The next run prunes what this one could not.
   await pruneBackups(backupId, jobId).catch(() => undefined);
   setCurrentDetails('Completed');
 }
 
-/** Loads an archive beside the records, and does with it what it is loaded for. */
-export async function restore({ jobId, purpose, ...limits }: RestoreStart): Promise<void> {
-  const { loadArchive, compareRecords, proveArchive, prepareSafety, swapRecords } = steps(limits);
+/** Loads an archive for a test restore, a validation or a restore. */
+export async function restore({ jobId, purpose, ...limits }: RestoreWorkflowInput): Promise<void> {
+  const { loadArchive, compareRecords, recordRestoreTest, createPreRestoreBackup, applyRestore } =
+    stepActivities(limits);
   try {
     setCurrentDetails('Reading and loading the archive');
     await loadArchive(jobId);
-    if (purpose === 'verify') await proveArchive(jobId);
+    if (purpose === 'verify') await recordRestoreTest(jobId);
     else {
-      setCurrentDetails('Comparing it with the records');
+      setCurrentDetails('Comparing the archive with the current records');
       await compareRecords(jobId);
     }
     if (purpose === 'restore') {
-      const safety = await prepareSafety(jobId);
-      if (safety) {
-        setCurrentDetails('Backing up what is here now');
+      const preRestoreBackup = await createPreRestoreBackup(jobId);
+      if (preRestoreBackup) {
+        setCurrentDetails('Making the pre-restore backup');
         await executeChild(backup, {
-          workflowId: safety.workflowId,
-          args: [{ backupId: safety.backupId, jobId, ...limits }],
-          staticSummary: 'backup before a restore',
-          typedSearchAttributes: attributesOf(safety.attributes),
+          workflowId: preRestoreBackup.workflowId,
+          args: [{ backupId: preRestoreBackup.backupId, jobId, ...limits }],
+          staticSummary: 'pre-restore backup',
+          typedSearchAttributes: toSearchAttributes(preRestoreBackup.attributes),
           workflowIdReusePolicy: 'REJECT_DUPLICATE',
+          workflowTaskTimeout: workflowInfo().taskTimeoutMs,
           parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
         });
       }
-      setCurrentDetails('Swapping the records');
-      await swapRecords(jobId);
+      setCurrentDetails('Applying the restore');
+      await applyRestore(jobId);
     }
   } catch (failure) {
     await CancellationScope.nonCancellable(() =>
-      cleanUp()
-        .failRestore(jobId, codeOf(failure))
+      cleanUpActivities()
+        .failRestore(jobId, failureCode(failure))
         .catch(() => undefined),
     );
-    throw withCode(failure);
+    throw toWorkflowFailure(failure);
   } finally {
     await CancellationScope.nonCancellable(() =>
-      cleanUp()
-        .cleanRestore(jobId)
+      cleanUpActivities()
+        .dropStaging(jobId)
         .catch(() => undefined),
     );
   }
   setCurrentDetails('Completed');
 }
 
-/** Removes an archive, however long its store is away, and then says so. */
-export async function removeBackup({ backupId }: RemoveStart): Promise<void> {
+/** Removes the archive of a deleted backup, however long its store is unavailable. */
+export async function removeBackup({ backupId }: RemoveBackupWorkflowInput): Promise<void> {
   const { removeArchive } = proxyActivities<BackupActivities>({
-    taskQueue: activityQueueOf(workflowInfo().taskQueue),
+    taskQueue: activityTaskQueue(workflowInfo().taskQueue),
     startToCloseTimeout: '5 minutes',
     heartbeatTimeout: CLEAN_UP_HEARTBEAT,
     retry: { ...retry, maximumInterval: '10 minutes' },
@@ -133,8 +138,8 @@ export async function removeBackup({ backupId }: RemoveStart): Promise<void> {
   await removeArchive(backupId);
 }
 
-/** What a failure of a step, or of a run below this one, is called. */
-function codeOf(failure: unknown): string {
+/** The error code of a failed step or child workflow. */
+function failureCode(failure: unknown): string {
   if (isCancellation(failure)) return 'cancelled';
   let cause = failure;
   while (cause instanceof ActivityFailure || cause instanceof ChildWorkflowFailure)
@@ -143,8 +148,8 @@ function codeOf(failure: unknown): string {
   return (cause instanceof ApplicationFailure ? cause.type : undefined) ?? 'unexpected';
 }
 
-/** The run above reads the code only. */
-const withCode = (failure: unknown): unknown =>
+/** The parent workflow reads only the error code. */
+const toWorkflowFailure = (failure: unknown): unknown =>
   isCancellation(failure)
     ? failure
-    : ApplicationFailure.nonRetryable(`Failed: ${codeOf(failure)}`, codeOf(failure));
+    : ApplicationFailure.nonRetryable(`Failed: ${failureCode(failure)}`, failureCode(failure));

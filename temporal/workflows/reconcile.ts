@@ -1,19 +1,21 @@
-import { patched, proxyActivities, workflowInfo } from '@temporalio/workflow';
+import { proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { ReconcileActivities } from '../../activities/reconcile.ts';
-import { activityQueueOf } from '../contracts.ts';
+import { activityTaskQueue } from '../../domain/dispatch/workflowIds.ts';
 
-/** Keeps records and runs in step; started by a schedule of the system's own. */
+/**
+ * Repairs records whose workflows are missing or closed, and deletes expired rows. A Temporal
+ * Schedule of the system starts it.
+ */
 export async function reconcile(): Promise<void> {
   const { reconcileJobs, reconcileApprovals, reconcileBackups, purgeExpired } =
     proxyActivities<ReconcileActivities>({
-      taskQueue: activityQueueOf(workflowInfo().taskQueue),
+      taskQueue: activityTaskQueue(workflowInfo().taskQueue),
       startToCloseTimeout: '5 minutes',
       heartbeatTimeout: '30 seconds',
       retry: { maximumAttempts: 3 },
     });
   await reconcileJobs();
-  // Rounds that began before there were requests, or backups, go on without them.
-  if (patched('approvals')) await reconcileApprovals();
-  if (patched('backups')) await reconcileBackups();
+  await reconcileApprovals();
+  await reconcileBackups();
   await purgeExpired();
 }

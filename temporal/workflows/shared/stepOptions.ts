@@ -1,5 +1,8 @@
-/** Short steps that a run takes in its record. A database that is away is asked again for as long as the run lives. */
-export const STEP = {
+/**
+ * Options of short local activities that update a record. Outages of the database are retried
+ * without limit.
+ */
+export const LOCAL_STEP_OPTIONS = {
   startToCloseTimeout: '5 seconds',
   localRetryThreshold: '5 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '30 seconds' },

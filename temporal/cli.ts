@@ -1,4 +1,0 @@
-import { workflowBundle } from './bundle.ts';
-
-/** `npm run bundle`: bundles the workflows ahead of the first start. */
-process.stdout.write(`${await workflowBundle()}\n`);

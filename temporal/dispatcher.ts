@@ -1,0 +1,230 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  claimOutbox,
+  countDueOutbox,
+  deleteOutbox,
+  postponeOutbox,
+  type ClaimedTask,
+} from '../db/core/outbox.ts';
+import type { Notifications } from '../db/core/notifications.ts';
+import type { Knex } from '../db/core/knex.ts';
+import { OUTBOX_TOPIC, type OutboxRow } from '../db/core/unitOfWork.ts';
+import type { Log } from '../platform/log.ts';
+import { startLoop, type Loop } from '../platform/loop.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import type { OutboxTask } from '../domain/dispatch/tasks.ts';
+import type { TemporalConnection } from './connection.ts';
+import { isTransient, executeTask } from './executeTask.ts';
+import { createScheduleSync } from './scheduleSync.ts';
+
+type Deps = {
+  db: Knex;
+  temporal: TemporalConnection;
+  notifications: Notifications;
+  log: Log;
+  metrics: Metrics;
+  taskQueue: string;
+  /** A worker without a heartbeat for this long is considered dead, in milliseconds. */
+  heartbeatMs: number;
+  /** True when this process has a worker that can take the first task directly (eager start). */
+  eager: () => boolean;
+};
+
+/**
+ * Time limits of one call, in milliseconds. Nothing waits for it. The limits are above the server's
+ * own timeouts, because an abandoned write makes Temporal pause the shard until it is resolved.
+ */
+const INLINE_DEADLINE_MS = 5_000;
+const RELAY_DEADLINE_MS = 10_000;
+
+/** Time limits of the health check, and of the wait for calls in flight when the process stops. */
+const CHECK_DEADLINE_MS = 1_000;
+const STOP_WAIT_MS = 2_000;
+
+/**
+ * Inline calls in flight, and tasks that wait for one. The workflows that a burst of requests
+ * starts must not take the processor from the responses. The relay dispatches the tasks beyond
+ * these limits.
+ */
+const INLINE_CONCURRENCY = 16;
+const MAX_QUEUED = 200;
+
+/** Shorter limits of workflow tasks would take a busy worker for a dead one. */
+const MIN_WORKFLOW_TASK_TIMEOUT_MS = 3_000;
+
+const DELETE_EVERY_MS = 50;
+const RELAY_EVERY_MS = 1_000;
+/**
+ * Longer than any call, but short: tasks that a dead process has claimed wait until the lease ends.
+ */
+const LEASE_MS = 15_000;
+
+/** Tasks that the relay claims and dispatches together. */
+const RELAY_BATCH = 10;
+
+/**
+ * Dispatches the outbox tasks of commits to Temporal. Each task is tried once inline, right after
+ * its commit. The relay retries the remaining tasks until they succeed; any number of processes may
+ * run it.
+ */
+export function createDispatcher({
+  db,
+  temporal,
+  notifications,
+  log,
+  metrics,
+  taskQueue,
+  heartbeatMs,
+  eager,
+}: Deps) {
+  const workflowTaskTimeoutMs = Math.max(heartbeatMs, MIN_WORKFLOW_TASK_TIMEOUT_MS);
+  const syncSchedule = createScheduleSync({ db, taskQueue });
+  const completedIds: string[] = [];
+  const queued: OutboxRow[] = [];
+  let inFlight = 0;
+  let unreachable = false;
+  let loops: Loop[] = [];
+  let unsubscribe: () => void = () => undefined;
+
+  async function execute(path: 'inline' | 'relay', task: OutboxTask, deadlineMs: number) {
+    try {
+      await temporal.call(deadlineMs, (client) =>
+        executeTask(client, task, {
+          taskQueue,
+          eager: eager(),
+          workflowTaskTimeoutMs,
+          syncSchedule,
+        }),
+      );
+      metrics.dispatches.inc({ path, outcome: 'done' });
+    } catch (error) {
+      metrics.dispatches.inc({ path, outcome: 'failed' });
+      throw error;
+    }
+  }
+
+  function reportUnreachable(error: unknown) {
+    if (!unreachable)
+      log.warn(
+        { err: error },
+        'Temporal is unreachable; tasks stay in the outbox until it is back',
+      );
+    unreachable = true;
+  }
+
+  async function dispatchInline({ id, task }: OutboxRow) {
+    try {
+      await execute('inline', task, INLINE_DEADLINE_MS);
+      completedIds.push(id);
+    } catch (error) {
+      if (isTransient(error)) reportUnreachable(error);
+      else
+        log.error(
+          { err: error, workflowId: task.workflowId },
+          'Temporal rejected a call; it will be retried',
+        );
+    }
+  }
+
+  async function drainQueue() {
+    inFlight += 1;
+    for (let row = queued.shift(); row && !unreachable; row = queued.shift())
+      await dispatchInline(row);
+    inFlight -= 1;
+  }
+
+  /**
+   * Deletes dispatched tasks in batches. A task that is deleted too late is repeated without
+   * effect.
+   */
+  async function deleteCompleted() {
+    const ids = completedIds.splice(0, 500);
+    if (ids.length === 0) return false;
+    await deleteOutbox(db, ids).catch((error: unknown) => {
+      completedIds.push(...ids.slice(0, 10_000 - completedIds.length));
+      throw error;
+    });
+    return completedIds.length > 0;
+  }
+
+  async function relayTask({ id, task, attempts }: ClaimedTask) {
+    try {
+      await execute('relay', task, RELAY_DEADLINE_MS);
+      await deleteOutbox(db, [id]);
+    } catch (error) {
+      const waitMs = backoffMs(attempts, isTransient(error));
+      log.warn(
+        { err: error, workflowId: task.workflowId, attempts, waitMs },
+        'a call to Temporal failed',
+      );
+      await postponeOutbox(db, id, new Date(Date.now() + waitMs), String(error));
+    }
+  }
+
+  async function relayBatch(): Promise<boolean> {
+    const due = await countDueOutbox(db, new Date());
+    metrics.outboxRows.set(due);
+    if (due === 0 && !unreachable) return false;
+    try {
+      await temporal.check(CHECK_DEADLINE_MS);
+    } catch (error) {
+      reportUnreachable(error);
+      return false;
+    }
+    if (unreachable) log.info({ due }, 'Temporal is reachable again');
+    unreachable = false;
+    const claimed = await claimOutbox(db, {
+      now: new Date(),
+      leaseMs: LEASE_MS,
+      limit: RELAY_BATCH,
+    });
+    await Promise.all(claimed.map(relayTask));
+    return claimed.length > 0;
+  }
+
+  return {
+    /** False while tasks go to the relay directly. */
+    canDispatchInline: (): boolean =>
+      !unreachable && queued.length < MAX_QUEUED && loops.length > 0,
+
+    /** Queues the tasks of a committed transaction for inline dispatch. */
+    onCommitted(rows: readonly OutboxRow[]): void {
+      if (unreachable || loops.length === 0) return;
+      queued.push(...rows.slice(0, MAX_QUEUED - queued.length));
+      for (let free = INLINE_CONCURRENCY - inFlight; free > 0 && queued.length > 0; free--)
+        void drainQueue();
+    },
+
+    start(): void {
+      loops = [
+        startLoop({ name: 'relay', everyMs: RELAY_EVERY_MS, log }, relayBatch),
+        startLoop(
+          { name: 'delete dispatched tasks', everyMs: DELETE_EVERY_MS, log },
+          deleteCompleted,
+        ),
+      ];
+      unsubscribe = notifications.on(OUTBOX_TOPIC, () => loops[0]?.wake());
+    },
+
+    /** Stops the loops and waits for calls in flight. */
+    async stop(): Promise<void> {
+      unsubscribe();
+      const stopping = loops;
+      loops = [];
+      await Promise.all(stopping.map((loop) => loop.stop()));
+      // Queued tasks, and calls without an answer in time, stay in the outbox for a relay.
+      queued.length = 0;
+      for (let waits = 0; inFlight > 0 && waits < STOP_WAIT_MS; waits += 20) await sleep(20);
+      await deleteCompleted().catch(() => undefined);
+    },
+  };
+}
+
+/**
+ * Delay before the next try. An unreachable server is retried within seconds; a call that the
+ * server rejects is retried rarely, until an operator intervenes.
+ */
+const backoffMs = (attempts: number, transient: boolean): number => {
+  const [baseMs, maxMs] = transient ? [250, 5_000] : [1_000, 60_000];
+  return Math.min(baseMs * 2 ** Math.min(attempts, 16), maxMs) * (0.75 + Math.random() / 2);
+};

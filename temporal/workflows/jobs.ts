@@ -1,0 +1,134 @@
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  ChildWorkflowFailure,
+  ParentClosePolicy,
+  TimeoutFailure,
+  executeChild,
+  isCancellation,
+  proxyActivities,
+  proxyLocalActivities,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { JobActivities } from '../../activities/jobs.ts';
+import type { JobWorkflowInput } from '../../domain/dispatch/tasks.ts';
+import { activityTaskQueue } from '../../domain/dispatch/workflowIds.ts';
+import { inheritedAttributes } from './shared/inheritedAttributes.ts';
+import { toSearchAttributes } from './shared/searchAttributes.ts';
+
+/**
+ * Retries after failures that the activity cannot report itself: a lost worker or an unavailable
+ * database. The retry policy of the job is applied by the activity: it counts the attempts in
+ * PostgreSQL, and its failures say when the next attempt follows, or that there is none.
+ */
+const retry = {
+  initialInterval: '1 second',
+  backoffCoefficient: 2,
+  maximumInterval: '1 minute',
+} as const;
+
+/** A local activity that must wait longer than this before its retry waits as a workflow timer. */
+const localRetryThreshold = '5 seconds';
+
+const cancellationType = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
+
+/** Time after the limit of an attempt to record its outcome. */
+const INLINE_MARGIN_MS = 3_000;
+const ACTIVITY_MARGIN_MS = 70_000;
+
+const recordOptions = { startToCloseTimeout: '5 seconds', localRetryThreshold, retry } as const;
+const { startMultiStepJob } = proxyLocalActivities<JobActivities>({
+  ...recordOptions,
+  summary: 'claim the job',
+});
+const { completeMultiStepJob } = proxyLocalActivities<JobActivities>({
+  ...recordOptions,
+  summary: 'record the success',
+});
+const { finalizeJob } = proxyLocalActivities<JobActivities>({
+  ...recordOptions,
+  summary: 'record the end',
+});
+
+/**
+ * Runs one job to its end: its attempts, or the workflow that does its work. The job record in
+ * PostgreSQL has payload, log and result; the workflow has only the id and the limits.
+ */
+export async function job(input: JobWorkflowInput): Promise<void> {
+  try {
+    if (input.lane === 'workflow') await runChildWorkflow(input);
+    else await makeAttempts(input);
+  } catch (failure) {
+    await recordEnd(input.jobId, failure);
+    throw failure;
+  }
+}
+
+/** Makes attempts until one succeeds or none is left. Each attempt records its own outcome. */
+async function makeAttempts(input: JobWorkflowInput): Promise<void> {
+  const { runJobAttempt } =
+    input.lane === 'inline' ? inlineActivities(input) : queuedActivities(input);
+  await runJobAttempt(input.jobId, input.lane);
+}
+
+/** Attempts of the lane `inline` run inside the workflow task. */
+const inlineActivities = ({ timeoutMs }: JobWorkflowInput) =>
+  proxyLocalActivities<JobActivities>({
+    startToCloseTimeout: timeoutMs + INLINE_MARGIN_MS,
+    localRetryThreshold,
+    retry,
+    cancellationType,
+    summary: 'attempt',
+  });
+
+/** Attempts of the lane `activity` have their own task queue; deliveries use the main one. */
+const queuedActivities = ({ lane, timeoutMs, heartbeatMs }: JobWorkflowInput) =>
+  proxyActivities<JobActivities>({
+    ...(lane === 'activity' && { taskQueue: activityTaskQueue(workflowInfo().taskQueue) }),
+    startToCloseTimeout: timeoutMs + ACTIVITY_MARGIN_MS,
+    heartbeatTimeout: heartbeatMs,
+    retry,
+    cancellationType,
+    summary: 'attempt',
+  });
+
+/** Runs the child workflow that does the work of a multi-step job, then records the success. */
+async function runChildWorkflow({
+  jobId,
+  timeoutMs,
+  heartbeatMs,
+}: JobWorkflowInput): Promise<void> {
+  const child = await startMultiStepJob(jobId);
+  if (!child) return;
+  await executeChild(child.workflow, {
+    workflowId: child.workflowId,
+    args: [{ ...child.input, timeoutMs, heartbeatMs }],
+    staticSummary: child.summary,
+    typedSearchAttributes: toSearchAttributes({ ...inheritedAttributes(), record: child.record }),
+    workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    workflowTaskTimeout: workflowInfo().taskTimeoutMs,
+    parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+  });
+  await CancellationScope.nonCancellable(() => completeMultiStepJob(jobId));
+}
+
+/** Records why the workflow failed, unless the last attempt has recorded it already. */
+async function recordEnd(jobId: string, failure: unknown): Promise<void> {
+  const { status, code } = outcomeOf(failure);
+  await CancellationScope.nonCancellable(() => finalizeJob(jobId, status, code));
+}
+
+/** The status and error code of a job whose workflow failed. */
+function outcomeOf(failure: unknown): { status: 'failed' | 'cancelled'; code: string } {
+  if (isCancellation(failure) || CancellationScope.current().consideredCancelled) {
+    return { status: 'cancelled', code: 'cancelled' };
+  }
+  let cause = failure;
+  while (cause instanceof ActivityFailure || cause instanceof ChildWorkflowFailure)
+    ({ cause } = cause);
+  if (cause instanceof TimeoutFailure) return { status: 'failed', code: 'timed_out' };
+  const code = cause instanceof ApplicationFailure ? cause.type : undefined;
+  return { status: 'failed', code: code ?? 'unexpected' };
+}
