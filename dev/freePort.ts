@@ -7,14 +7,14 @@ const tryPort = (port: number): Promise<number | undefined> =>
     const probe = createServer();
     probe.once('error', () => resolve(undefined));
     probe.listen(port, HOST, () => {
-      const { port: got } = probe.address() as AddressInfo;
-      probe.close(() => resolve(got));
+      const address = probe.address() as AddressInfo;
+      probe.close(() => resolve(address.port));
     });
   });
 
-/** `wanted` when nobody listens there, else a free port. */
-export async function freePort(wanted: number): Promise<number> {
-  const port = (await tryPort(wanted)) ?? (await tryPort(0));
+/** Returns `preferred` if it is free, else any free port; 0 means any. */
+export async function freePort(preferred: number): Promise<number> {
+  const port = (await tryPort(preferred)) ?? (await tryPort(0));
   if (port === undefined) throw new Error('No free port on this machine');
   return port;
 }

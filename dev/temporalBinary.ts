@@ -1,9 +1,9 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { access, constants, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { Say } from './say.ts';
+import type { TerminalConsole } from './console.ts';
 
 const run = promisify(execFile);
 
@@ -11,7 +11,7 @@ const VERSION = '1.5.1';
 const MODULE = `github.com/temporalio/cli/cmd/temporal@v${VERSION}`;
 const DOWNLOAD_LIMIT_MS = 120_000;
 
-/** Where programs that were fetched or built are kept for all checkouts of this user. */
+/** Cache of downloaded and built programs, shared by all checkouts of this user. */
 const cacheFolder = () => {
   const base =
     process.env.XDG_CACHE_HOME ??
@@ -19,20 +19,22 @@ const cacheFolder = () => {
   return path.join(base, 'holdfast');
 };
 
-const isProgram = (file: string) =>
+const isExecutable = (file: string) =>
   access(file, constants.X_OK).then(
     () => true,
     () => false,
   );
 
-const onPath = (name: string) =>
+const pathCandidates = (name: string) =>
   (process.env.PATH ?? '')
     .split(path.delimiter)
     .filter((folder) => folder !== '')
     .map((folder) => path.join(folder, name));
 
-/** Lets the SDK's test server fetch its program; that part of the SDK is loaded only here. */
-async function download(folder: string): Promise<string> {
+type Fetch = { folder: string; terminal: TerminalConsole; signal: AbortSignal };
+
+/** Downloads the program with the SDK's test server, the only use of that package outside tests. */
+async function download({ folder, signal }: Fetch): Promise<string> {
   const { TestWorkflowEnvironment } = await import('@temporalio/testing');
   const scratch = await mkdtemp(path.join(folder, 'download-'));
   try {
@@ -41,14 +43,11 @@ async function download(folder: string): Promise<string> {
         executable: { type: 'cached-download', downloadDir: scratch, version: `v${VERSION}` },
       },
     });
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('the download took too long')), DOWNLOAD_LIMIT_MS);
-    });
-    starting.catch(() => undefined);
-    await (await Promise.race([starting, late]).finally(() => clearTimeout(timer))).teardown();
+    const stopped = starting.then((server) => server.teardown());
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_LIMIT_MS)]);
+    await abortable(stopped, limit);
     const [file] = (await readdir(scratch)).filter((name) => name.startsWith('temporal'));
-    if (file === undefined) throw new Error('the download left no program');
+    if (file === undefined) throw new Error('the downloaded archive has no program');
     const target = path.join(folder, `temporal-${VERSION}`);
     await rename(path.join(scratch, file), target);
     return target;
@@ -57,78 +56,93 @@ async function download(folder: string): Promise<string> {
   }
 }
 
-/** Builds the program from its Go module: about three minutes on two cores, once. */
-async function build(folder: string, say: Say): Promise<string> {
+/**
+ * Resolves with `work`, or rejects when `signal` is aborted first; `work` then continues
+ * unobserved.
+ */
+function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  work.catch(() => undefined);
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+/** Builds the program from its Go module: about three minutes on two cores. */
+async function buildFromSource({ folder, terminal, signal }: Fetch): Promise<string> {
   const bin = await mkdtemp(path.join(folder, 'build-'));
-  const began = Date.now();
-  const progress = setInterval(
-    () =>
-      say.progress(
-        `building Temporal from its Go module, ${Math.round((Date.now() - began) / 1_000)} s`,
-      ),
-    1_000,
-  );
+  const startedAt = Date.now();
+  const progress = setInterval(() => {
+    const seconds = Math.round((Date.now() - startedAt) / 1_000);
+    terminal.progress(`Building Temporal from its Go module, ${seconds} s`);
+  }, 1_000);
   try {
-    const env = { ...process.env, CGO_ENABLED: '0', GOBIN: bin, GOFLAGS: '' };
-    const words: Buffer[] = [];
-    const child = spawn('go', ['install', '-ldflags', '-s -w', MODULE], {
-      env,
-      stdio: ['ignore', 'ignore', 'pipe'],
+    await run('go', ['install', '-ldflags', '-s -w', MODULE], {
+      env: { ...process.env, CGO_ENABLED: '0', GOBIN: bin, GOFLAGS: '' },
+      maxBuffer: 16 * 1_048_576,
+      signal,
     });
-    child.stderr.on('data', (chunk: Buffer) => void (words.push(chunk) > 500 && words.shift()));
-    const code = await new Promise<number | null>((resolve, reject) => {
-      child.once('error', reject);
-      child.once('exit', resolve);
-    });
-    if (code !== 0)
-      throw new Error(
-        `go install failed:\n${Buffer.concat(words).toString('utf8').split('\n').slice(-5).join('\n')}`,
-      );
     const target = path.join(folder, `temporal-${VERSION}`);
     await rename(path.join(bin, 'temporal'), target);
     return target;
   } finally {
     clearInterval(progress);
-    say.progress(undefined);
+    terminal.progress(undefined);
     await rm(bin, { recursive: true, force: true });
   }
 }
 
-/** Path of a `temporal` program: on PATH, kept from before, downloaded, or built; the first that works. */
-export async function temporalBinary(say: Say): Promise<string> {
-  const folder = cacheFolder();
-  const kept = path.join(folder, `temporal-${VERSION}`);
-  for (const file of [...onPath('temporal'), kept]) if (await isProgram(file)) return file;
-  await mkdir(folder, { recursive: true });
-
-  say.line('Temporal is not on this machine yet; fetching it once.');
-  const failures: string[] = [];
-  try {
-    return await download(folder);
-  } catch (error) {
-    failures.push(`download: ${firstLine(error)}`);
-  }
-  const go = await run('go', ['version']).then(
+const hasGo = () =>
+  run('go', ['version']).then(
     () => true,
     () => false,
   );
-  if (go) {
-    say.line(
-      'It cannot be downloaded here; building it from its Go module, about 3 minutes, once.',
-    );
-    try {
-      return await build(folder, say);
-    } catch (error) {
-      failures.push(`build: ${error instanceof Error ? error.message : String(error)}`);
-    }
+
+const never = new AbortController().signal;
+
+/**
+ * Returns the path of a `temporal` program: from PATH, from the cache, downloaded, or built with
+ * Go; the first that works. Errors: none of these works; the reason of `signal`.
+ */
+export async function temporalBinary(
+  terminal: TerminalConsole,
+  signal: AbortSignal = never,
+): Promise<string> {
+  const folder = cacheFolder();
+  const cached = path.join(folder, `temporal-${VERSION}`);
+  for (const file of [...pathCandidates('temporal'), cached]) {
+    if (await isExecutable(file)) return file;
+  }
+  await mkdir(folder, { recursive: true });
+
+  terminal.line('Temporal is not installed; downloading it once.');
+  const failures: string[] = [];
+  const attempt = (name: string, work: Promise<string>) =>
+    work.catch((error: unknown) => {
+      signal.throwIfAborted();
+      failures.push(`${name}: ${lastLines(error)}`);
+    });
+  const downloaded = await attempt('download', download({ folder, terminal, signal }));
+  if (downloaded !== undefined) return downloaded;
+  if (await hasGo()) {
+    terminal.line('The download failed; building Temporal from its Go module (about 3 minutes).');
+    const built = await attempt('build', buildFromSource({ folder, terminal, signal }));
+    if (built !== undefined) return built;
   } else {
     failures.push('build: there is no go on PATH');
   }
   throw new Error(
-    `No Temporal server could be had:\n${failures.map((failure) => `  ${failure}`).join('\n')}\n` +
+    `No Temporal server is available:\n${failures.map((failure) => `  ${failure}`).join('\n')}\n` +
       'Put the temporal CLI on PATH, install Go, or set TEMPORAL_ADDRESS.',
   );
 }
 
-const firstLine = (error: unknown) =>
-  (error instanceof Error ? error.message : String(error)).split('\n')[0];
+/** The end of a message: the output of a failed build has its cause in the last lines. */
+const lastLines = (error: unknown) =>
+  (error instanceof Error ? error.message : String(error))
+    .trim()
+    .split('\n')
+    .slice(-5)
+    .join('\n  ');

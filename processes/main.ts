@@ -1,19 +1,18 @@
-import { installRuntime } from '../composition.ts';
+import { installRuntime } from './composition/index.ts';
 import { ConfigError, readConfig } from '../platform/config.ts';
 import { createLog } from '../platform/log.ts';
-import { startProcess } from '../api/process.ts';
-import { stopOnSignals } from './shutdown.ts';
+import { startProcess } from './start.ts';
+import { shutdownOnSignals } from './shutdown.ts';
 
-/** The entry of every process of an installation: roles `all`, `api` and `worker`. */
+/** Starts a process with the role `api`, `worker` or `all`. */
 try {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
   installRuntime(log);
   const running = await startProcess(config, log);
-  stopOnSignals(log, () => running.stop());
+  shutdownOnSignals(log, () => running.stop());
 } catch (error) {
-  process.stderr.write(
-    `${error instanceof ConfigError ? error.message : String(error instanceof Error ? error.stack : error)}\n`,
-  );
+  const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`${error instanceof ConfigError ? error.message : details}\n`);
   process.exit(1);
 }

@@ -1,12 +1,15 @@
 import type { Log } from '../platform/log.ts';
 
-/** Stops once, cleanly, at SIGTERM, SIGINT or SIGHUP; a second signal ends the process at once. */
-export function stopOnSignals(log: Log, stop: () => Promise<void>): void {
+/**
+ * Calls `stop` once, at SIGTERM, SIGINT or SIGHUP (the terminal was closed), and then ends the
+ * process: with code 0, or 1 if `stop` fails. A second signal ends the process immediately (130).
+ */
+export function shutdownOnSignals(log: Log, stop: () => Promise<void>): void {
   let stopping = false;
-  const handle = (signal: NodeJS.Signals) => {
+  const onSignal = (signal: NodeJS.Signals) => {
     if (stopping) process.exit(130);
     stopping = true;
-    log.info({ signal }, 'stopping; once more to stop at once');
+    log.info({ signal }, 'stopping; send the signal again to stop immediately');
     stop().then(
       () => process.exit(0),
       (error: unknown) => {
@@ -15,8 +18,5 @@ export function stopOnSignals(log: Log, stop: () => Promise<void>): void {
       },
     );
   };
-  process.on('SIGTERM', handle);
-  process.on('SIGINT', handle);
-  // The terminal was closed.
-  process.on('SIGHUP', handle);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
 }

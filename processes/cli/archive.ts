@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createReadStream, existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { compose } from '../../composition.ts';
-import { openDatabase } from '../../db/core/knex.ts';
+import { compose } from '../composition/index.ts';
+import { openDatabase, type Knex } from '../../db/core/knex.ts';
 import { migrateUp } from '../../db/core/migrate.ts';
 import { freePort } from '../../dev/freePort.ts';
 import { lockFolder } from '../../dev/lock.ts';
 import { ensureDatabase, startPostgres } from '../../dev/postgres.ts';
-import { dataFolder } from '../../dev/stack.ts';
+import { prepareDataFolder } from '../../dev/stack.ts';
 import { readArchive, readHeader, type ArchiveHeader } from '../../platform/archive/index.ts';
 import { readArchiveConfig, readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
@@ -17,20 +17,20 @@ import { createS3Store } from '../../platform/stores/s3.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
 import { createVault } from '../../platform/vault.ts';
 import { unsealWith } from '../../services/backups/archives.ts';
-import { adopt, restoreOnto } from '../../services/backups/restoreOnto.ts';
+import { registerArchives, importArchive } from '../../services/backups/importArchive.ts';
 
-const USAGE = 2;
+const EXIT_USAGE = 2;
 const say = (text: string) => void process.stdout.write(`${text}\n`);
 
 const dataDir = path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast');
 
-/** What the embedded stack would use, where nothing else is said: its key, if it has one, and its folder of backups. */
+/** The environment, with the master key and the backup folder of the embedded stack as defaults. */
 async function environment(): Promise<Record<string, string | undefined>> {
   const key = await readFile(path.join(dataDir, 'master.key'), 'utf8').catch(() => undefined);
-  const elsewhere = process.env.HOLDFAST_BACKUP_S3_BUCKET !== undefined;
+  const usesS3 = process.env.HOLDFAST_BACKUP_S3_BUCKET !== undefined;
   return {
     ...(key !== undefined && { HOLDFAST_MASTER_KEYS: key.trim() }),
-    ...(!elsewhere && { HOLDFAST_BACKUP_DIR: path.join(dataDir, 'backups') }),
+    ...(!usesS3 && { HOLDFAST_BACKUP_DIR: path.join(dataDir, 'backups') }),
     ...process.env,
   };
 }
@@ -44,12 +44,12 @@ function store(): ArchiveStore {
   if (kind === 's3' && s3) return createS3Store(s3, config.outboundAllow);
   if (folder === undefined)
     throw new Error(
-      'There is no store: set HOLDFAST_BACKUP_DIR or HOLDFAST_BACKUP_S3_BUCKET, or name a file.',
+      'No store is configured: set HOLDFAST_BACKUP_DIR or HOLDFAST_BACKUP_S3_BUCKET.',
     );
   return createFolderStore(folder);
 }
 
-/** The bytes of an archive: a file, or a name in the store. */
+/** Reads a file, or an archive in the store. */
 const bytesOf = (name: string): AsyncIterable<Uint8Array> =>
   existsSync(name) ? (createReadStream(name) as AsyncIterable<Buffer>) : store().read(name);
 
@@ -59,16 +59,17 @@ const headerOf = (name: string): Promise<ArchiveHeader | undefined> =>
 async function list(): Promise<number> {
   for await (const { name, sizeBytes } of store().list()) {
     const header = await headerOf(name);
-    say(
-      header
-        ? `${name}  ${header.createdAt}  ${header.tenantId}  ${header.mode}  ${sizeBytes} bytes  ${header.sections.join(',')}`
-        : `${name}  ${sizeBytes} bytes  cannot be read`,
-    );
+    if (header) {
+      const { createdAt, tenantId, mode, sections } = header;
+      say([name, createdAt, tenantId, mode, `${sizeBytes} bytes`, sections.join(',')].join('  '));
+    } else {
+      say(`${name}  ${sizeBytes} bytes  cannot be read`);
+    }
   }
   return 0;
 }
 
-/** Reads all of an archive, so that what is printed is known to be whole. */
+/** Verifies an archive and prints its contents. */
 async function show(name: string): Promise<number> {
   for await (const part of readArchive(bytesOf(name), unseal)) {
     if (part.kind === 'header') {
@@ -77,22 +78,21 @@ async function show(name: string): Promise<number> {
     } else if (part.kind === 'manifest') {
       for (const { section, name: table, rows, sha256 } of part.manifest.tables)
         say(`${section}  ${table}  ${rows} rows  ${sha256}`);
-      say(`${part.manifest.rows} rows in ${part.manifest.frames} frames: the archive is whole.`);
+      say(`${part.manifest.rows} rows in ${part.manifest.frames} frames: the archive is complete.`);
     }
   }
   return 0;
 }
 
-/** Prints the rows of a table as they lie in the archive. */
+/** Prints the rows of a table in the format of the archive. */
 async function rows(name: string, table: string): Promise<number> {
   let index = -1;
   for await (const part of readArchive(bytesOf(name), unseal)) {
     if (part.kind === 'header') {
-      index = part.header.tables.findIndex((each) => each.name === table);
+      const names = part.header.tables.map((each) => each.name);
+      index = names.indexOf(table);
       if (index === -1)
-        throw new Error(
-          `The archive has no table ${table}; it has ${part.header.tables.map((each) => each.name).join(', ')}.`,
-        );
+        throw new Error(`The archive has no table ${table}; it has ${names.join(', ')}.`);
       process.stderr.write(`${part.header.tables[index]?.columns.join('\t') ?? ''}\n`);
     } else if (part.kind === 'rows' && part.table === index && !process.stdout.write(part.bytes))
       await once(process.stdout, 'drain');
@@ -100,12 +100,14 @@ async function rows(name: string, table: string): Promise<number> {
   return 0;
 }
 
-/** The database to restore onto: the one that is named, or that of the embedded stack, started for this alone. */
+/**
+ * The database at DATABASE_URL, or that of the embedded stack, which is started for the restore.
+ */
 async function database(): Promise<{ url: string; stop(): Promise<void> }> {
   if (process.env.DATABASE_URL)
     return { url: process.env.DATABASE_URL, stop: () => Promise.resolve() };
-  const folder = await dataFolder(dataDir);
-  const lock = await lockFolder(folder, () => `An archive is being restored onto ${folder}.`);
+  const folder = await prepareDataFolder(dataDir);
+  const lock = await lockFolder(folder, () => `An archive is being restored into ${folder}.`);
   const server = await startPostgres({
     dataDir: path.join(folder, 'postgres'),
     port: await freePort(5_433),
@@ -130,24 +132,13 @@ async function restore(name: string): Promise<number> {
     const deps = compose(settings, log);
     try {
       await migrateUp(db);
-      const began = performance.now();
-      const { header, manifest } = await restoreOnto(
-        { db, databaseUrl: url },
-        readArchive(bytesOf(name), unseal),
-      );
-      if (header.mode !== 'full')
-        say(
-          `The archive is a part: it has ${[...header.sections, ...header.includes].join(', ')} and nothing else. To restore another one, begin with an empty database again.`,
-        );
-      say(
-        `${manifest.rows} rows of ${header.createdAt} are restored, in ${((performance.now() - began) / 1_000).toFixed(1)} s.`,
-      );
-      const adopted =
+      await restoreInto(db, url, name);
+      const registered =
         config.backups.store === undefined
           ? 0
-          : await adopt(deps, store(), (archive) => headerOf(archive.name));
-      say(`${adopted} archives of the store have records again.`);
-      say('Jobs that had not ended came back as failed. Schedules are due from now on.');
+          : await registerArchives(deps, store(), (archive) => headerOf(archive.name));
+      say(`${registered} archives in the store are registered.`);
+      say('Jobs that had not ended are failed. Schedules continue with their next occurrence.');
       return 0;
     } finally {
       await deps.stop();
@@ -158,22 +149,36 @@ async function restore(name: string): Promise<number> {
   }
 }
 
+async function restoreInto(db: Knex, databaseUrl: string, name: string): Promise<void> {
+  const startedAt = performance.now();
+  const parts = readArchive(bytesOf(name), unseal);
+  const { header, manifest } = await importArchive({ db, databaseUrl }, parts);
+  if (header.mode !== 'full')
+    say(
+      `The archive contains only ${[...header.sections, ...header.includes].join(', ')}. ` +
+        'To restore another archive, start with an empty database again.',
+    );
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+  say(`${manifest.rows} rows of ${header.createdAt} are restored, in ${seconds} s.`);
+}
+
 const COMMANDS: Readonly<
-  Record<string, { about: string; args: number; run(...args: string[]): Promise<number> }>
+  Record<string, { usage: string; args: number; run(...args: string[]): Promise<number> }>
 > = {
-  list: { about: 'list: the archives of the store', args: 0, run: list },
+  list: { usage: 'list: lists the archives in the store', args: 0, run: list },
   show: {
-    about: 'show <archive>: reads all of an archive, checks it, and says what is in it',
+    usage: 'show <archive>: verifies an archive and prints its contents',
     args: 1,
     run: show,
   },
   rows: {
-    about: 'rows <archive> <table>: prints the rows of a table; its columns go to standard error',
+    usage: 'rows <archive> <table>: prints the rows of a table, and its columns on standard error',
     args: 2,
     run: rows,
   },
   restore: {
-    about: 'restore <archive>: onto an empty database, DATABASE_URL or that of the embedded stack',
+    usage:
+      'restore <archive>: restores into an empty database (DATABASE_URL, or the embedded stack)',
     args: 1,
     run: restore,
   },
@@ -183,11 +188,11 @@ async function main([name = '', ...args]: readonly string[]): Promise<number> {
   const command = COMMANDS[name];
   if (command?.args === args.length) return command.run(...args);
   process.stderr.write(
-    `An archive is a file, or a name in the store. Commands:\n${Object.values(COMMANDS)
-      .map(({ about }) => `  ${about}`)
+    `An archive is a file or a name in the store. Commands:\n${Object.values(COMMANDS)
+      .map(({ usage }) => `  ${usage}`)
       .join('\n')}\n`,
   );
-  return USAGE;
+  return EXIT_USAGE;
 }
 
 main(process.argv.slice(2)).then(

@@ -5,7 +5,7 @@ import { migrateDown, migrateUp, pendingMigrations } from '../../db/core/migrate
 
 const USAGE = 'npm run migrate -- up | down | down-all | pending';
 
-/** The command line for the schema: `npm run migrate -- up`. */
+/** `npm run migrate`: migrates the database schema. Error: `ConfigError`. */
 async function main(command: string): Promise<void> {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);

@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import type { Composition } from '../composition/index.ts';
+import { EXIT_USAGE, print, type Command } from './command.ts';
+import { demoEstate } from './demoEstate.ts';
+
+/** Mutations in one transaction. */
+const BATCH_SIZE = 500;
+
+const caller = systemCaller(PLATFORM, 'demo-data');
+
+export const demoData: Command = {
+  usage:
+    'demo-data [--print]: fills an empty inventory with an estate of 40 sites, or prints it as JSON lines for an import',
+  async run({ inventory }, args) {
+    if (args.some((arg) => arg !== '--print')) return EXIT_USAGE;
+    if (args.length > 0) {
+      await printLines();
+      return 0;
+    }
+    if (await hasPrefixes(inventory)) {
+      print('The inventory already has prefixes. Demo data needs an empty inventory.');
+      return 1;
+    }
+    await fill(inventory);
+    return 0;
+  },
+};
+
+async function printLines(): Promise<void> {
+  for (const mutation of demoEstate()) {
+    const flushed = process.stdout.write(`${JSON.stringify(mutation)}\n`);
+    if (!flushed) await once(process.stdout, 'drain');
+  }
+}
+
+async function hasPrefixes({ records }: Composition['inventory']): Promise<boolean> {
+  const page = { sort: undefined, after: undefined, limit: 1 };
+  const { items } = await records.list(caller, 'prefixes', { fields: {} }, page);
+  return items.length > 0;
+}
+
+async function fill({ writes }: Composition['inventory']): Promise<void> {
+  const startedAt = performance.now();
+  const mutations = [...demoEstate()];
+  for (let offset = 0; offset < mutations.length; offset += BATCH_SIZE) {
+    await writes.apply(caller, mutations.slice(offset, offset + BATCH_SIZE), 'all');
+  }
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const rate = Math.round(mutations.length / seconds);
+  print(`${mutations.length} records were created in ${seconds.toFixed(1)} s (${rate}/s).`);
+}

@@ -1,0 +1,53 @@
+import path from 'node:path';
+import { readRunningStack } from '../../dev/runningStack.ts';
+import { ConfigError, readConfig } from '../../platform/config.ts';
+import { createLog } from '../../platform/log.ts';
+import { compose } from '../composition/index.ts';
+import { admin } from './admin.ts';
+import { EXIT_USAGE, type Command } from './command.ts';
+import { demoData } from './demoData.ts';
+import { reencryptSecrets } from './reencryptSecrets.ts';
+import { verifyAudit } from './verifyAudit.ts';
+
+/** Commands of an operator. Without `DATABASE_URL` they use the embedded stack on this machine. */
+const COMMANDS: Readonly<Record<string, Command>> = {
+  admin,
+  'verify-audit': verifyAudit,
+  'demo-data': demoData,
+  'reencrypt-secrets': reencryptSecrets,
+};
+
+function printUsage(): number {
+  const lines = Object.values(COMMANDS).map((command) => `  ${command.usage}`);
+  process.stderr.write(`Commands:\n${lines.join('\n')}\n`);
+  return EXIT_USAGE;
+}
+
+async function main([name = '', ...args]: readonly string[]): Promise<number> {
+  const command = COMMANDS[name];
+  if (!command) return printUsage();
+  const stackEnv = process.env.DATABASE_URL
+    ? {}
+    : await readRunningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
+  const config = readConfig({ ...stackEnv, ...process.env });
+  const deps = compose(config, createLog(config.logLevel));
+  try {
+    const code = await command.run(deps, args);
+    return code === EXIT_USAGE ? printUsage() : code;
+  } finally {
+    await deps.stop();
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof ConfigError) return error.message;
+  return error instanceof Error ? `Failed: ${error.message}` : String(error);
+}
+
+main(process.argv.slice(2)).then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    process.stderr.write(`${messageOf(error)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,49 @@
+import { createProviderOutbound } from '../../platform/providerOutbound.ts';
+import { createGrants } from '../../services/access/grants.ts';
+import { createAccessReport } from '../../services/access/report.ts';
+import { createRoles } from '../../services/access/roles.ts';
+import { createAuditLog } from '../../services/audit/auditLog.ts';
+import { createAuditSealer } from '../../services/audit/sealer.ts';
+import { createBootstrapAdmin } from '../../services/auth/bootstrapAdmin.ts';
+import { createLoginSession } from '../../services/auth/loginSession.ts';
+import { createLoginThrottle } from '../../services/auth/loginThrottle.ts';
+import { createLdap } from '../../services/auth/providers/kinds/ldap.ts';
+import { createOidc } from '../../services/auth/providers/kinds/oidc.ts';
+import { createSaml } from '../../services/auth/providers/kinds/saml.ts';
+import { createProviders } from '../../services/auth/providers/providers.ts';
+import { createConnectionTest } from '../../services/auth/providers/testConnection.ts';
+import { createSessions } from '../../services/auth/sessions.ts';
+import { createSignIn } from '../../services/auth/signIn.ts';
+import { createSso } from '../../services/auth/sso.ts';
+import { createUsers } from '../../services/auth/users.ts';
+import type { Core } from './core.ts';
+
+/** Builds authentication, access management and the audit log. */
+export function composeAuth(core: Core) {
+  const outbound = createProviderOutbound(core.config.outboundAllow);
+  const kinds = {
+    ldap: createLdap(outbound),
+    oidc: createOidc(outbound),
+    saml: createSaml(outbound),
+  };
+  const loginThrottle = createLoginThrottle(core);
+  const sessions = createSessions({ ...core, limits: core.config });
+  const loginSession = createLoginSession({ ...core, sessions });
+  const providers = createProviders(core);
+  const login = { ...core, ...kinds, loginThrottle, loginSession, providers };
+  return {
+    sessions,
+    providers,
+    roles: createRoles(core),
+    grants: createGrants(core),
+    accessReport: createAccessReport(core),
+    users: createUsers({ ...core, loginThrottle }),
+    bootstrapAdmin: createBootstrapAdmin({ ...core, loginThrottle }),
+    signIn: createSignIn(login),
+    sso: createSso(login),
+    connectionTest: createConnectionTest({ ...core, ...kinds, providers }),
+    auditLog: createAuditLog(core),
+    auditSealer: createAuditSealer(core),
+    closeProviders: outbound.close,
+  };
+}

@@ -1,0 +1,93 @@
+import { createCommit, createWriteUnaudited } from '../../db/core/commit.ts';
+import { openDatabase } from '../../db/core/knex.ts';
+import { createNotifications } from '../../db/core/notifications.ts';
+import type { Config } from '../../platform/config.ts';
+import { createGuardedHttp } from '../../platform/guardedHttp.ts';
+import { createIds } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
+import { createMetrics } from '../../platform/metrics.ts';
+import { createVault } from '../../platform/vault.ts';
+import { createAccess } from '../../services/access/access.ts';
+import { createRights } from '../../services/access/rights.ts';
+import { createDeniedAttempts } from '../../services/audit/deniedAttempts.ts';
+import { createPasswords } from '../../services/auth/passwords.ts';
+import { createJobCompletion } from '../../services/jobs/completion.ts';
+import { createJobFactory } from '../../services/jobs/createJob.ts';
+import { createJobTypes } from '../../services/jobTypes/registry.ts';
+import { createTemporalConnection } from '../../temporal/connection.ts';
+import { createDescribeWorkflow } from '../../temporal/describe.ts';
+import { createDispatcher } from '../../temporal/dispatcher.ts';
+
+export type Core = ReturnType<typeof composeCore>;
+
+/** Builds what every area uses: connections, commits, access checks, and the registries of jobs. */
+export function composeCore(config: Config, log: Log) {
+  const { taskQueue, heartbeatMs, dispatchGraceMs, statementTimeoutMs } = config;
+  const ids = createIds();
+  const metrics = createMetrics();
+  const { databaseUrl: url, databasePool: poolSize } = config;
+  const db = openDatabase({ url, poolSize, statementTimeoutMs, log });
+  const notifications = createNotifications(url, log);
+  const temporal = createTemporalConnection(config.temporal);
+  const late = createLateBindings();
+  const dispatcher = createDispatcher({
+    db,
+    temporal,
+    notifications,
+    log,
+    metrics,
+    taskQueue,
+    heartbeatMs,
+    eager: late.isWorkerRunning,
+  });
+  const commit = createCommit({
+    db,
+    ids,
+    dispatcher,
+    onEventsCommitted: late.eventsCommitted,
+    dispatchGraceMs,
+  });
+  const deniedAttempts = createDeniedAttempts({ commit, metrics });
+  const rights = createRights({ db });
+  const jobTypes = createJobTypes();
+  return {
+    config,
+    log,
+    ids,
+    metrics,
+    db,
+    databaseUrl: url,
+    notifications,
+    temporal,
+    dispatcher,
+    commit,
+    writeUnaudited: createWriteUnaudited({ db }),
+    http: createGuardedHttp({ allow: config.outboundAllow }),
+    vault: createVault(config.masterKeys),
+    passwords: createPasswords(),
+    deniedAttempts,
+    rights,
+    access: createAccess({ deniedAttempts, rights }),
+    describeWorkflow: createDescribeWorkflow(temporal),
+    jobTypes,
+    jobFactory: createJobFactory({ ids, heartbeatMs }),
+    jobCompletion: createJobCompletion({ jobTypes }),
+    taskQueue,
+    heartbeatMs,
+    /** Records that have not changed for this long are compared with their workflows. */
+    graceMs: config.reconcileSeconds * 1_000,
+    bind: late.bind,
+  };
+}
+
+type LateServices = { workers: { isRunning(): boolean }; relay: { wake(): void } };
+
+/** Services that the core calls, but that are built from it. Until `bind`, the calls do nothing. */
+function createLateBindings() {
+  let services: LateServices | undefined;
+  return {
+    bind: (bound: LateServices): void => void (services = bound),
+    isWorkerRunning: (): boolean => services?.workers.isRunning() ?? false,
+    eventsCommitted: (): void => services?.relay.wake(),
+  };
+}

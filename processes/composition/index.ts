@@ -1,0 +1,143 @@
+import { createApprovalActivities } from '../../activities/approvals.ts';
+import { createBackupActivities } from '../../activities/backups.ts';
+import { createJobActivities } from '../../activities/jobs.ts';
+import { createReconcileActivities } from '../../activities/reconcile.ts';
+import { createScheduleActivities } from '../../activities/schedules.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
+import type { Config } from '../../platform/config.ts';
+import type { Log } from '../../platform/log.ts';
+import { approvalCompletionHook } from '../../services/approvals/completionHook.ts';
+import { allJobTypes } from '../../services/jobTypes/index.ts';
+import { deliveryCompletionHook } from '../../services/jobTypes/webhooks/deliver.ts';
+import { scheduleCompletionHook } from '../../services/schedules/completionHook.ts';
+import { createIdempotency } from '../../services/shared/idempotency.ts';
+import { createReadiness } from '../../services/shared/readiness.ts';
+import { createWorkers } from '../../temporal/worker.ts';
+import { composeApprovals } from './approvals.ts';
+import { composeAuth } from './auth.ts';
+import { composeBackups } from './backups.ts';
+import { composeCore, type Core } from './core.ts';
+import { composeInventory } from './inventory.ts';
+import { composeJobs } from './jobs.ts';
+import { composeSchedules } from './schedules.ts';
+import { composeWebhooks } from './webhooks.ts';
+
+export { installRuntime } from '../../temporal/worker.ts';
+
+export type Composition = ReturnType<typeof compose>;
+
+type Areas = ReturnType<typeof composeAreas>;
+
+/** Builds everything that a process consists of. Nothing connects or runs before `start`. */
+export function compose(
+  config: Config,
+  log: Log,
+  { extraJobTypes = [] }: { extraJobTypes?: readonly JobType[] } = {},
+) {
+  const core = composeCore(config, log);
+  const areas = composeAreas(core);
+  core.jobTypes.register([...composeJobTypes(core, areas), ...extraJobTypes]);
+  core.jobCompletion.register(
+    scheduleCompletionHook,
+    approvalCompletionHook,
+    deliveryCompletionHook,
+  );
+  const activities = composeActivities(core, areas);
+  const workers = createWorkers({ ...config, ...core, activities });
+  core.bind({ workers, relay: areas.webhooks.relay });
+
+  const runsWorker = config.role !== 'api';
+  const { auth, webhooks, jobs, schedules, ...rest } = areas;
+  return {
+    ...core,
+    ...auth,
+    ...webhooks,
+    ...jobs,
+    ...schedules,
+    ...rest,
+    activities,
+    idempotency: createIdempotency(core),
+    readiness: createReadiness({
+      ...core,
+      worker: runsWorker ? workers : undefined,
+      workerRequired: config.role === 'worker',
+    }),
+    ...composeLifecycle(core, areas, runsWorker ? workers : undefined),
+  };
+}
+
+function composeAreas(core: Core) {
+  const inventory = composeInventory(core);
+  const webhooks = composeWebhooks(core);
+  return {
+    auth: composeAuth(core),
+    inventory,
+    backups: composeBackups(core),
+    webhooks,
+    jobs: composeJobs(core, webhooks.deliveryQueue),
+    schedules: composeSchedules(core),
+    approvals: composeApprovals(core, inventory.writes),
+  };
+}
+
+const composeJobTypes = (core: Core, { inventory, backups, webhooks, schedules }: Areas) =>
+  allJobTypes({
+    ...core,
+    secrets: webhooks.secrets,
+    sendWebhook: webhooks.sendWebhook,
+    disable: webhooks.disable,
+    backfillOccurrence: schedules.runner.backfillOccurrence,
+    imports: inventory.imports,
+    approvedChanges: inventory.approvedChanges,
+    backups: backups.backups,
+    restores: backups.restores,
+  });
+
+const composeActivities = ({ log }: Core, { jobs, schedules, approvals, backups }: Areas) => ({
+  ...createJobActivities({ ...jobs, log }),
+  ...createReconcileActivities({
+    reconcile: jobs.reconcile,
+    approvals: approvals.reconcile,
+    backups: backups.reconcile,
+    log,
+  }),
+  ...createScheduleActivities({ ...schedules, log }),
+  ...createApprovalActivities({ execution: approvals.execution, log }),
+  ...createBackupActivities({ steps: jobs.multiStepJobs, ...backups.runs, log }),
+});
+
+type Workers = ReturnType<typeof createWorkers>;
+
+/** Starts and stops the background work. A process that serves only the API has no `workers`. */
+function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined) {
+  const { notifications, temporal, dispatcher, http, db } = core;
+  const { auth, webhooks, schedules, backups } = areas;
+  return {
+    /** Starts the background work of the role of this process. */
+    start(): void {
+      notifications.start();
+      // Connects in advance, for the first job. Later calls connect again if this fails.
+      temporal.nativeConnection().catch(() => undefined);
+      dispatcher.start();
+      auth.auditSealer.start();
+      webhooks.relay.start();
+      workers?.start();
+      if (workers) schedules.catchUp.start();
+    },
+
+    /** Accepts no new tasks. Resolves when running ones have finished or were given back. */
+    stopWorkers: async (): Promise<void> => workers?.stop(),
+
+    /** Stops the background work, dispatches pending outbox tasks and closes all connections. */
+    async stop(): Promise<void> {
+      await Promise.all([workers?.stop(), schedules.catchUp.stop()]);
+      // The relay adds outbox tasks, so it stops before the dispatcher.
+      await webhooks.relay.stop();
+      await Promise.all([dispatcher.stop(), auth.auditSealer.stop()]);
+      await notifications.stop();
+      await Promise.all([temporal.close(), http.close(), auth.closeProviders()]);
+      backups.archives.close();
+      await db.destroy();
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import { createAddressSpace } from '../../services/inventory/addressSpace.ts';
+import { createApprovedChanges } from '../../services/inventory/approvedChanges.ts';
+import { createInventoryBatches } from '../../services/inventory/batches.ts';
+import { createInventoryExports } from '../../services/inventory/exports.ts';
+import { createInventoryImports } from '../../services/inventory/imports.ts';
+import { createPlanner } from '../../services/inventory/planner.ts';
+import { createInventoryRecords } from '../../services/inventory/records.ts';
+import { createInventoryWrites } from '../../services/inventory/writes.ts';
+import type { Core } from './core.ts';
+
+/** Builds the inventory. Every write goes through one planner. */
+export function composeInventory(core: Core) {
+  const records = createInventoryRecords(core);
+  const writes = createInventoryWrites({ ...core, planner: createPlanner(core) });
+  return {
+    records,
+    writes,
+    approvedChanges: createApprovedChanges({ ...core, writes }),
+    imports: createInventoryImports({ ...core, writes }),
+    exports: createInventoryExports({ records }),
+    batches: createInventoryBatches({ ...core, writes }),
+    addressSpace: createAddressSpace({ ...core, records, writes }),
+  };
+}

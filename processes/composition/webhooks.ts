@@ -1,0 +1,32 @@
+import { createEvents } from '../../services/events/events.ts';
+import { createEventRelay } from '../../services/events/relay.ts';
+import { createAutoDisable } from '../../services/webhooks/autoDisable.ts';
+import { createDeliveries } from '../../services/webhooks/deliveries.ts';
+import { createDeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
+import { createWebhookReplays } from '../../services/webhooks/replays.ts';
+import { createWebhookSecrets } from '../../services/webhooks/secrets.ts';
+import { createWebhookSender } from '../../services/webhooks/sender.ts';
+import { createTestDelivery } from '../../services/webhooks/testDelivery.ts';
+import { createWebhooks } from '../../services/webhooks/webhooks.ts';
+import type { Core } from './core.ts';
+
+/** Builds events, webhooks and deliveries. */
+export function composeWebhooks(core: Core) {
+  const secrets = createWebhookSecrets(core.vault);
+  const sendWebhook = createWebhookSender(core);
+  const deliveryQueue = createDeliveryQueue(core);
+  const relay = createEventRelay({ ...core, deliveryQueue });
+  const webhooks = createWebhooks({ ...core, secrets });
+  return {
+    secrets,
+    sendWebhook,
+    disable: createAutoDisable(core),
+    deliveryQueue,
+    relay,
+    events: createEvents({ ...core, relay }),
+    webhooks,
+    testDelivery: createTestDelivery({ ...core, webhooks, secrets, sendWebhook }),
+    webhookReplays: createWebhookReplays({ ...core, webhooks, relay }),
+    deliveries: createDeliveries({ ...core, webhooks, deliveryQueue }),
+  };
+}

@@ -1,0 +1,56 @@
+import { createApp, createOperationsApp } from '../api/app.ts';
+import { startServer, type HttpServer } from '../api/server.ts';
+import type { Config } from '../platform/config.ts';
+import type { Log } from '../platform/log.ts';
+import { APP_VERSION as version } from '../platform/version.ts';
+import { compose, type Composition } from './composition/index.ts';
+
+export type RunningProcess = {
+  deps: Composition;
+  /** Port of the API. */
+  port: number;
+  /** Finishes running requests and tasks within the grace period, and closes all connections. */
+  stop(): Promise<void>;
+};
+
+/**
+ * Starts everything that a process does by its role. Errors: those of listening, such as
+ * `EADDRINUSE`; nothing is left running then.
+ */
+export async function startProcess(config: Config, log: Log): Promise<RunningProcess> {
+  for (const name of config.unknownVariables) log.warn({ name }, 'unknown environment variable');
+  const deps = compose(config, log);
+  const resources = new AsyncDisposableStack();
+  resources.defer(() => deps.stop());
+  const shutdown = new AbortController();
+  try {
+    const api = createApp(deps, { version, shutdownSignal: shutdown.signal });
+    const servers = [await startServer(api, config)];
+    resources.defer(() => stopAll(servers, config.stopGraceMs));
+    if (config.metricsPort > 0) {
+      const address = { host: config.host, port: config.metricsPort };
+      servers.push(await startServer(createOperationsApp(deps), address));
+    }
+    deps.start();
+    const port = servers[0]?.port ?? config.port;
+    log.info({ role: config.role, host: config.host, port, version }, 'listening');
+    return {
+      deps,
+      port,
+      async stop() {
+        // Requests may still commit, and commits are dispatched to Temporal: that stops last.
+        shutdown.abort();
+        await Promise.all([stopAll(servers, config.stopGraceMs), deps.stopWorkers()]);
+        await deps.stop();
+        log.info('stopped');
+      },
+    };
+  } catch (error) {
+    shutdown.abort();
+    await resources.disposeAsync();
+    throw error;
+  }
+}
+
+const stopAll = async (servers: readonly HttpServer[], graceMs: number): Promise<void> =>
+  void (await Promise.all(servers.map((server) => server.stop(graceMs))));
