@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { access, chmod, chown, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -8,16 +8,16 @@ import { openDatabase } from '../db/core/knex.ts';
 import { migrateUp } from '../db/core/migrate.ts';
 import { freePort } from '../dev/freePort.ts';
 import { createLog } from '../platform/log.ts';
-import { ROOT, startBed, startProgram, type BenchProcess } from './fixture.ts';
-import type { Result } from './report.ts';
+import { ROOT, startBenchEnvironment, startProgram, type BenchProcess } from './fixture.ts';
+import type { BenchResult } from './report.ts';
 
 const run = promisify(execFile);
 
-/** Debian's server and client, of one version: a client does not dump a newer server. */
+/** Server and client must have the same version: pg_dump rejects newer servers. */
 const BIN = '/usr/lib/postgresql/15/bin';
 const ROWS = 1_000_000;
 const ROUNDS = 3;
-/** Restores take minutes, most of which PostgreSQL makes indexes. */
+/** A restore takes minutes, mostly for indexes. */
 const RESTORES = 2;
 const KEYS = `bench:${Buffer.alloc(32, 5).toString('base64')}`;
 
@@ -26,60 +26,29 @@ const median = (values: readonly number[]) =>
 const seconds = (value: number) => `${value.toFixed(1)} s`;
 const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 
-/** A server of Debian's PostgreSQL in a folder that is thrown away, run by the account postgres. */
+const CLIENT_OUTPUT = { maxBuffer: 1 << 26 };
+
+/** Runs a program of PostgreSQL as the account postgres. */
+const runAsPostgres = (program: string, ...args: string[]) =>
+  run('runuser', ['-u', 'postgres', '--', path.join(BIN, program), ...args], {
+    ...CLIENT_OUTPUT,
+    cwd: '/',
+  });
+
+/** Starts Debian's PostgreSQL on a temporary folder, as the account postgres. */
 async function startDebianPostgres() {
   await access(`${BIN}/postgres`).catch(() => {
     throw new Error("This benchmark needs Debian's PostgreSQL 15: apt-get install postgresql-15");
   });
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-pg-'));
-  const { stdout } = await run('id', ['-u', 'postgres']);
-  await chown(folder, Number(stdout), -1);
-  await chmod(folder, 0o711);
-  const as = (program: string, ...args: string[]) =>
-    run('runuser', ['-u', 'postgres', '--', path.join(BIN, program), ...args], {
-      maxBuffer: 1 << 26,
-      cwd: '/',
-    });
-  await as('initdb', '-D', `${folder}/data`, '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8');
+  const folder = await initialiseCluster();
   const port = await freePort(0);
-  const server = spawn(
-    'runuser',
-    [
-      '-u',
-      'postgres',
-      '--',
-      `${BIN}/postgres`,
-      '-D',
-      `${folder}/data`,
-      '-p',
-      String(port),
-      '-c',
-      'listen_addresses=127.0.0.1',
-      '-c',
-      `unix_socket_directories=${folder}`,
-      '-c',
-      'shared_buffers=512MB',
-      '-c',
-      'max_wal_size=4GB',
-    ],
-    { stdio: 'ignore', cwd: '/' },
-  );
+  const server = spawnServer(folder, port);
+  await waitUntilReady(port);
   const url = (name: string) => `postgres://postgres@127.0.0.1:${port}/${name}`;
-  for (
-    let tries = 0;
-    tries < 100 &&
-    !(await run(`${BIN}/pg_isready`, ['-h', '127.0.0.1', '-p', String(port)]).then(
-      () => true,
-      () => false,
-    ));
-    tries++
-  )
-    await new Promise((resolve) => setTimeout(resolve, 100));
   return {
     folder,
     url,
-    tool: (program: string, ...args: string[]) =>
-      run(path.join(BIN, program), args, { maxBuffer: 1 << 26 }),
+    tool: (program: string, ...args: string[]) => run(path.join(BIN, program), args, CLIENT_OUTPUT),
     async sql(name: string, ...statements: string[]) {
       const client = new pg.Client({ connectionString: url(name) });
       await client.connect();
@@ -87,11 +56,43 @@ async function startDebianPostgres() {
       await client.end();
     },
     async stop() {
-      await as('pg_ctl', '-D', `${folder}/data`, 'stop', '-m', 'fast');
+      await runAsPostgres('pg_ctl', '-D', `${folder}/data`, 'stop', '-m', 'fast');
       server.unref();
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Creates a database cluster in the folder `data` of a temporary folder, which it returns. */
+async function initialiseCluster(): Promise<string> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-pg-'));
+  const { stdout } = await run('id', ['-u', 'postgres']);
+  await chown(folder, Number(stdout), -1);
+  await chmod(folder, 0o711);
+  const options = ['-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8'];
+  await runAsPostgres('initdb', '-D', `${folder}/data`, ...options);
+  return folder;
+}
+
+function spawnServer(folder: string, port: number): ChildProcess {
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${folder}`,
+    'shared_buffers=512MB',
+    'max_wal_size=4GB',
+  ].flatMap((setting) => ['-c', setting]);
+  const server = [`${BIN}/postgres`, '-D', `${folder}/data`, '-p', String(port), ...settings];
+  return spawn('runuser', ['-u', 'postgres', '--', ...server], { stdio: 'ignore', cwd: '/' });
+}
+
+async function waitUntilReady(port: number): Promise<void> {
+  const isReady = () =>
+    run(`${BIN}/pg_isready`, ['-h', '127.0.0.1', '-p', String(port)]).then(
+      () => true,
+      () => false,
+    );
+  for (let tries = 0; tries < 100 && !(await isReady()); tries++)
+    await new Promise((resolve) => setTimeout(resolve, 100));
 }
 
 type Server = Awaited<ReturnType<typeof startDebianPostgres>>;
@@ -122,29 +123,29 @@ const FILL = [
   'ANALYZE',
 ];
 
-const took = async (work: () => Promise<unknown>): Promise<number> => {
-  const began = performance.now();
+const measureSeconds = async (work: () => Promise<unknown>): Promise<number> => {
+  const startedAt = performance.now();
   await work();
-  return (performance.now() - began) / 1_000;
+  return (performance.now() - startedAt) / 1_000;
 };
 
-/** The memory of a process: what it has now, and the most it has had while `work` ran, ten times a second. */
-async function watched(pid: number, work: () => Promise<unknown>): Promise<number> {
+/** Returns the peak memory (PSS) of a process while `work` runs, sampled every 100 ms. */
+async function peakMemory(pid: number, work: () => Promise<unknown>): Promise<number> {
   const pss = async () =>
     Number(/^Pss:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) *
     1_024;
-  let most = 0;
-  let watching = true;
+  let peak = 0;
+  let running = true;
   const watch = (async () => {
-    while (watching) {
-      most = Math.max(most, await pss());
+    while (running) {
+      peak = Math.max(peak, await pss());
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   })();
   await work();
-  watching = false;
+  running = false;
   await watch;
-  return most;
+  return peak;
 }
 
 const api =
@@ -167,22 +168,22 @@ const api =
     return json;
   };
 
-/** Making and restoring a backup of a million addresses, against PostgreSQL's own tools on the same server. */
-export async function bench(): Promise<Result[]> {
-  const [bed, server] = [await startBed(), await startDebianPostgres()];
+/** Backup and restore of a million addresses, compared with pg_dump and pg_restore. */
+export async function bench(): Promise<BenchResult[]> {
+  const [environment, server] = [await startBenchEnvironment(), await startDebianPostgres()];
   const archives = path.join(server.folder, 'archives');
   await mkdir(archives);
   const source = await makeDatabase(server, 'source', true);
   await server.sql('source', ...FILL);
   const env = { DATABASE_URL: source, HOLDFAST_MASTER_KEYS: KEYS, HOLDFAST_BACKUP_DIR: archives };
   const product = await startProgram(
-    ['api/main.ts'],
+    ['processes/main.ts'],
     {
       ...env,
       HOLDFAST_PORT: '0',
       HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
       HOLDFAST_LOG_LEVEL: 'info',
-      TEMPORAL_ADDRESS: bed.temporalAddress,
+      TEMPORAL_ADDRESS: environment.temporalAddress,
     },
     /"port":(\d+)[^]*the worker is polling/,
   );
@@ -194,7 +195,7 @@ export async function bench(): Promise<Result[]> {
   } finally {
     await product.stop();
     await server.stop();
-    await bed.stop();
+    await environment.stop();
   }
 }
 
@@ -203,71 +204,111 @@ async function measure(
   product: BenchProcess,
   archives: string,
   env: Record<string, string>,
-): Promise<Result[]> {
+): Promise<BenchResult[]> {
+  const dump = path.join(server.folder, 'dump');
+  const backups = await measureBackups(server, product, dump);
+  const archive = path.join(archives, backups.archive);
+  const sizes = { ours: (await stat(archive)).size, theirs: (await stat(dump)).size };
+  const restores = await measureRestores(server, archive, dump, env);
+  return [...backupResults(backups, sizes), restoreResult(restores)];
+}
+
+type BackupMeasures = {
+  /** Durations in seconds. */
+  ours: number[];
+  portable: number[];
+  pgDump: number[];
+  /** Memory of the process in bytes. */
+  idle: number;
+  peak: number;
+  /** File name of the last archive. */
+  archive: string;
+};
+
+async function measureBackups(
+  server: Server,
+  product: BenchProcess,
+  dump: string,
+): Promise<BackupMeasures> {
   const call = api(product);
   const pid = product.child.pid ?? 0;
-  const dump = path.join(server.folder, 'dump');
-  const [ours, portable, theirs]: number[][] = [[], [], []];
-  const idle = await watched(pid, () => new Promise((resolve) => setTimeout(resolve, 1_000)));
-  let peak = 0;
-  let archive = '';
-  for (let round = 0; round < ROUNDS; round++) {
-    theirs?.push(await took(() => server.tool('pg_dump', '-Fc', '-f', dump, server.url('source'))));
-    peak = Math.max(
-      peak,
-      await watched(pid, async () => {
-        ours?.push(
-          await took(async () => {
-            archive = String(
-              (await call('POST', 'backup/create', { label: `round ${round}` })).archive,
-            );
-          }),
-        );
-      }),
-    );
-    portable?.push(
-      await took(() => call('POST', 'backup/create', { engine: 'portable', label: 'portable' })),
-    );
-  }
-  const sizes = {
-    ours: (await stat(path.join(archives, archive))).size,
-    theirs: (await stat(dump)).size,
+  const idle = await peakMemory(pid, () => new Promise((resolve) => setTimeout(resolve, 1_000)));
+  const measures: BackupMeasures = {
+    ours: [],
+    portable: [],
+    pgDump: [],
+    idle,
+    peak: 0,
+    archive: '',
   };
-  const [restored, pgRestored]: number[][] = [[], []];
-  for (let round = 0; round < RESTORES; round++) {
-    const empty = await makeDatabase(server, 'empty', false);
-    pgRestored?.push(await took(() => server.tool('pg_restore', '-d', empty, dump)));
-    const target = await makeDatabase(server, 'target', true);
-    restored?.push(
-      await took(() =>
-        run(process.execPath, ['commands/archive.ts', 'restore', path.join(archives, archive)], {
-          cwd: ROOT,
-          env: { ...process.env, ...env, DATABASE_URL: target, HOLDFAST_LOG_LEVEL: 'silent' },
-        }),
+  for (let round = 0; round < ROUNDS; round++) {
+    measures.pgDump.push(
+      await measureSeconds(() => server.tool('pg_dump', '-Fc', '-f', dump, server.url('source'))),
+    );
+    const backUp = async () => {
+      const backup = await call('POST', 'backup/create', { label: `round ${round}` });
+      measures.archive = String(backup.archive);
+    };
+    const peak = await peakMemory(
+      pid,
+      async () => void measures.ours.push(await measureSeconds(backUp)),
+    );
+    measures.peak = Math.max(measures.peak, peak);
+    measures.portable.push(
+      await measureSeconds(() =>
+        call('POST', 'backup/create', { engine: 'portable', label: 'portable' }),
       ),
     );
   }
-  const [made, dumped, back, pgBack] = [
-    median(ours ?? []),
-    median(theirs ?? []),
-    median(restored ?? []),
-    median(pgRestored ?? []),
-  ];
+  return measures;
+}
+
+/** Durations in seconds. */
+type RestoreMeasures = { ours: number[]; pgRestore: number[] };
+
+async function measureRestores(
+  server: Server,
+  archive: string,
+  dump: string,
+  env: Record<string, string>,
+): Promise<RestoreMeasures> {
+  const measures: RestoreMeasures = { ours: [], pgRestore: [] };
+  for (let round = 0; round < RESTORES; round++) {
+    const empty = await makeDatabase(server, 'empty', false);
+    measures.pgRestore.push(
+      await measureSeconds(() => server.tool('pg_restore', '-d', empty, dump)),
+    );
+    const target = await makeDatabase(server, 'target', true);
+    const restore = () =>
+      run(process.execPath, ['processes/cli/archive.ts', 'restore', archive], {
+        cwd: ROOT,
+        env: { ...process.env, ...env, DATABASE_URL: target, HOLDFAST_LOG_LEVEL: 'silent' },
+      });
+    measures.ours.push(await measureSeconds(restore));
+  }
+  return measures;
+}
+
+function backupResults(
+  { ours, portable, pgDump, idle, peak }: BackupMeasures,
+  sizes: { ours: number; theirs: number },
+): BenchResult[] {
+  const [made, dumped] = [median(ours), median(pgDump)];
   return [
     {
-      measure: `backup of ${ROWS} addresses, from the request to the end: read, sealed, read again, median of ${ROUNDS}`,
+      measure: `backup of ${ROWS} addresses, including encryption and verification, median of ${ROUNDS}`,
       value: seconds(made),
       reference: `${seconds(dumped)} pg_dump -Fc`,
-      ratio: `${(dumped / made).toFixed(2)} × as fast`,
-      aim: '≥ 1.5 ×',
+      ratio: `${(dumped / made).toFixed(2)} × speed`,
+      target: '≥ 1.5 ×',
       met: dumped / made >= 1.5,
     },
     {
       measure: 'the same, engine portable',
-      value: seconds(median(portable ?? [])),
+      value: seconds(median(portable)),
       reference: `${seconds(dumped)} pg_dump -Fc`,
-      ratio: `${(dumped / median(portable ?? [])).toFixed(2)} × as fast`,
-      aim: '',
+      ratio: `${(dumped / median(portable)).toFixed(2)} × speed`,
+      target: '',
       met: true,
     },
     {
@@ -275,49 +316,53 @@ async function measure(
       value: mib(sizes.ours),
       reference: `${mib(sizes.theirs)} pg_dump -Fc`,
       ratio: (sizes.ours / sizes.theirs).toFixed(2),
-      aim: '',
+      target: '',
       met: true,
     },
     {
-      measure: 'memory (PSS) of the process above idle while backups are made, most',
+      measure: 'peak memory (PSS) above idle of the process during backups',
       value: mib(peak - idle),
       reference: `${mib(idle)} idle`,
       ratio: '',
-      aim: '≤ 200 MiB',
+      target: '≤ 200 MiB',
       met: peak - idle <= 200 * 2 ** 20,
-    },
-    {
-      measure: `restore onto an empty database by the command, start of the command included, of ${RESTORES}`,
-      value: seconds(back),
-      reference: `${seconds(pgBack)} pg_restore`,
-      ratio: `${(pgBack / back).toFixed(2)} × as fast`,
-      aim: '≥ 1 ×',
-      met: pgBack / back >= 1,
     },
   ];
 }
 
-/** Restores into an installation that runs, of which a part or all has changed. */
-async function measureChanges(server: Server, product: BenchProcess): Promise<Result[]> {
+function restoreResult({ ours, pgRestore }: RestoreMeasures): BenchResult {
+  const [back, pgBack] = [median(ours), median(pgRestore)];
+  return {
+    measure: `restore to an empty database with the command, including its start, of ${RESTORES}`,
+    value: seconds(back),
+    reference: `${seconds(pgBack)} pg_restore`,
+    ratio: `${(pgBack / back).toFixed(2)} × speed`,
+    target: '≥ 1 ×',
+    met: pgBack / back >= 1,
+  };
+}
+
+/** Restores to a running installation, after some or all records have changed. */
+async function measureChanges(server: Server, product: BenchProcess): Promise<BenchResult[]> {
   const call = api(product);
   const pid = product.child.pid ?? 0;
   const { id } = await call('POST', 'backup/create', { label: 'changes' });
-  const idle = await watched(pid, () => new Promise((resolve) => setTimeout(resolve, 1_000)));
-  const results: Result[] = [];
+  const idle = await peakMemory(pid, () => new Promise((resolve) => setTimeout(resolve, 1_000)));
+  const results: BenchResult[] = [];
   for (const [what, sql] of [
     [
-      'one address in a hundred was changed',
+      '1 % of the addresses were changed',
       "UPDATE ip_addresses SET description = 'changed' WHERE right(id, 2) = '00'",
     ],
     ['all addresses were deleted', 'DELETE FROM ip_addresses'],
   ] as const) {
     await server.sql('source', sql);
     let time = 0;
-    const peak = await watched(pid, async () => {
-      time = await took(async () => {
+    const peak = await peakMemory(pid, async () => {
+      time = await measureSeconds(async () => {
         const { jobId } = await call('POST', 'backup/restore', {
           backupId: id,
-          safetyBackup: false,
+          preRestoreBackup: false,
         });
         for (let status = 'running'; status !== 'succeeded';) {
           const job = await call('GET', `jobs/${String(jobId)}`);
@@ -328,19 +373,19 @@ async function measureChanges(server: Server, product: BenchProcess): Promise<Re
       });
     });
     results.push({
-      measure: `restore into a running installation, ${what}, from the request to the end`,
+      measure: `restore to a running installation after ${what}`,
       value: seconds(time),
       reference: '',
       ratio: '',
-      aim: '',
+      target: '',
       met: true,
     });
     results.push({
-      measure: 'memory (PSS) of the process above idle meanwhile, most',
+      measure: 'peak memory (PSS) above idle of the process during this restore',
       value: mib(peak - idle),
       reference: `${mib(idle)} idle`,
       ratio: '',
-      aim: '≤ 200 MiB',
+      target: '≤ 200 MiB',
       met: peak - idle <= 200 * 2 ** 20,
     });
   }

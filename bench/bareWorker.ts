@@ -3,8 +3,8 @@ import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 
 /**
- * The SDK alone, as the reference: client and worker on one connection, the worker with the product's settings, and the
- * least that a durable job can be. `nothing` is its activity.
+ * Starts the reference: the Temporal SDK without Holdfast, with a client and a worker on one
+ * connection, the worker settings of Holdfast, and a minimal workflow that calls `nothing`.
  */
 export async function startBareWorker(
   taskQueue: string,

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { startBed, startProgram } from './fixture.ts';
+import { startBenchEnvironment, startProgram } from './fixture.ts';
 import { load } from './load.ts';
-import { ms, perSecond, quantile, type Result } from './report.ts';
+import { ms, perSecond, quantile, type BenchResult } from './report.ts';
 
 const IDLE = 200;
 const WARM_UP = 30;
@@ -13,28 +13,28 @@ const THROUGHPUT = 1_000;
 const HANGING = 1_000;
 const ROUNDS = 3;
 
-type Api = (method: 'POST' | 'PUT', path: string, body: object) => Promise<{ id: string }>;
+type BenchApi = (method: 'POST' | 'PUT', path: string, body: object) => Promise<{ id: string }>;
 type Arrival = { id: string; afterMs: number };
 
-/** From the commit of an event to the first byte at an endpoint, idle and while another endpoint hangs. */
-export async function bench(): Promise<Result[]> {
-  const bed = await startBed();
-  const sink = await startSink();
+/** Latency from the commit of an event to the endpoint, idle and while another endpoint hangs. */
+export async function bench(): Promise<BenchResult[]> {
+  const environment = await startBenchEnvironment();
+  const endpoint = await startEndpoint();
   const product = await startProgram(
-    ['api/main.ts'],
+    ['processes/main.ts'],
     {
       HOLDFAST_PORT: '0',
       HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
       HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
       HOLDFAST_LOG_LEVEL: 'info',
       HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
-      TEMPORAL_ADDRESS: bed.temporalAddress,
-      DATABASE_URL: bed.databaseUrl,
+      TEMPORAL_ADDRESS: environment.temporalAddress,
+      DATABASE_URL: environment.databaseUrl,
     },
     /"port":(\d+)[^]*the worker is polling/,
   );
   const agent = new Agent({ connections: 20 });
-  const api: Api = async (method, path, body) => {
+  const api: BenchApi = async (method, path, body) => {
     const answer = await request(`http://127.0.0.1:${product.ready}${path}`, {
       method,
       dispatcher: agent,
@@ -51,33 +51,33 @@ export async function bench(): Promise<Result[]> {
     return made;
   };
   try {
-    // A webhook that nobody calls: each change of it is an event.
+    // A disabled webhook: each update of it emits an event.
     const subject = await api('POST', '/api/webhooks', {
-      endpointUrl: sink.url('/never'),
+      endpointUrl: endpoint.url('/never'),
       eventTypes: ['job.failed'],
       enabled: false,
     });
-    const happen = (n: number) =>
+    const emitEvent = (n: number) =>
       api('PUT', `/api/webhooks/${subject.id}`, { description: String(n) });
     await api('POST', '/api/webhooks', {
-      endpointUrl: sink.url('/healthy'),
+      endpointUrl: endpoint.url('/healthy'),
       eventTypes: ['webhook.updated'],
     });
-    await oneByOne(WARM_UP, happen, sink);
-    const idle = await oneByOne(IDLE, happen, sink);
-    const rate = await throughput(happen, sink);
-    const isolated = await isolation(api, happen, sink, bed.databaseUrl);
+    await emitSequentially(WARM_UP, emitEvent, endpoint);
+    const idle = await emitSequentially(IDLE, emitEvent, endpoint);
+    const rate = await throughput(emitEvent, endpoint);
+    const isolated = await isolation(api, emitEvent, endpoint, environment.databaseUrl);
     return [...latency(idle), rate, ...isolated];
   } finally {
     await product.stop();
     await agent.close();
-    await sink.stop();
-    await bed.stop();
+    await endpoint.stop();
+    await environment.stop();
   }
 }
 
-/** An endpoint that notes when each event comes, by its own time; under `/hanging` it never answers. */
-async function startSink() {
+/** An endpoint that records the latency of each event. Requests to `/hanging` get no response. */
+async function startEndpoint() {
   const arrivals: Arrival[] = [];
   let hanging = 0;
   const server = createServer((incoming, response) => {
@@ -108,34 +108,37 @@ async function startSink() {
     },
   };
 }
-type Sink = Awaited<ReturnType<typeof startSink>>;
+type BenchEndpoint = Awaited<ReturnType<typeof startEndpoint>>;
 
-const untilArrived = async ({ arrivals }: Sink, count: number) => {
+const waitForArrivals = async ({ arrivals }: BenchEndpoint, count: number) => {
   while (arrivals.length < count) await sleep(1);
 };
 
-/** Events one at a time, each after the one before has arrived. Milliseconds from the event's time. */
-async function oneByOne(
+/** Emits events one after the other. Returns the latencies in milliseconds. */
+async function emitSequentially(
   count: number,
   happen: (n: number) => Promise<unknown>,
-  sink: Sink,
+  sink: BenchEndpoint,
 ): Promise<number[]> {
   const from = sink.arrivals.length;
   for (let n = 1; n <= count; n++) {
     await happen(n);
-    await untilArrived(sink, from + n);
+    await waitForArrivals(sink, from + n);
     await sleep(20 + Math.random() * 30);
   }
   return sink.arrivals.slice(from).map(({ afterMs }) => afterMs);
 }
 
-async function throughput(happen: (n: number) => Promise<unknown>, sink: Sink): Promise<Result> {
+async function throughput(
+  happen: (n: number) => Promise<unknown>,
+  sink: BenchEndpoint,
+): Promise<BenchResult> {
   const rates: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const from = sink.arrivals.length;
     const began = performance.now();
-    await load({ atOnce: 10, total: THROUGHPUT }, happen);
-    await untilArrived(sink, from + THROUGHPUT);
+    await load({ concurrency: 10, total: THROUGHPUT }, happen);
+    await waitForArrivals(sink, from + THROUGHPUT);
     rates.push(THROUGHPUT / ((performance.now() - began) / 1_000));
     await sleep(2_000);
   }
@@ -144,20 +147,20 @@ async function throughput(happen: (n: number) => Promise<unknown>, sink: Sink): 
     value: perSecond(quantile(rates, 0.5)),
     reference: '',
     ratio: '',
-    aim: '',
+    target: '',
     met: true,
   };
 }
 
-function latency(idle: readonly number[]): Result[] {
+function latency(idle: readonly number[]): BenchResult[] {
   const [p50, p99] = [quantile(idle, 0.5), quantile(idle, 0.99)];
   return [
     {
-      measure: 'event, commit to first byte at the endpoint, idle, p50',
+      measure: 'event from commit to first byte at the endpoint, idle, p50',
       value: ms(p50),
       reference: '',
       ratio: '',
-      aim: '≤ 50 ms',
+      target: '≤ 50 ms',
       met: p50 <= 50,
     },
     {
@@ -165,40 +168,40 @@ function latency(idle: readonly number[]): Result[] {
       value: ms(p99),
       reference: '',
       ratio: '',
-      aim: '≤ 200 ms',
+      target: '≤ 200 ms',
       met: p99 <= 200,
     },
   ];
 }
 
-/** A healthy endpoint by itself, and beside one that hangs and has deliveries waiting. */
+/** Latency of a healthy endpoint alone, and beside a hanging one with pending deliveries. */
 async function isolation(
-  api: Api,
+  api: BenchApi,
   happen: (n: number) => Promise<unknown>,
-  sink: Sink,
+  sink: BenchEndpoint,
   url: string,
-): Promise<Result[]> {
-  const before = await oneByOne(IDLE, happen, sink);
+): Promise<BenchResult[]> {
+  const before = await emitSequentially(IDLE, happen, sink);
   await api('POST', '/api/webhooks', {
     endpointUrl: sink.url('/hanging'),
     eventTypes: ['job.created'],
   });
-  await load({ atOnce: 10, total: HANGING }, (n) =>
+  await load({ concurrency: 10, total: HANGING }, (n) =>
     api('POST', '/api/jobs', { type: 'core.echo', payload: { n } }),
   );
-  await untilJobsEnded(url);
-  const beside = await oneByOne(IDLE, happen, sink);
-  const waiting = await pendingFor(url);
+  await waitForJobs(url);
+  const beside = await emitSequentially(IDLE, happen, sink);
+  const waiting = await countPending(url);
   if (waiting < HANGING || sink.hanging() === 0) throw new Error(`Only ${waiting} deliveries wait`);
   const [alone, with99] = [quantile(before, 0.99), quantile(beside, 0.99)];
   const [alone50, with50] = [quantile(before, 0.5), quantile(beside, 0.5)];
   return [
     {
-      measure: `healthy endpoint beside one that hangs with ${waiting} deliveries waiting, p99`,
+      measure: `healthy endpoint beside a hanging one with ${waiting} deliveries waiting, p99`,
       value: ms(with99),
       reference: `${ms(alone)} without`,
       ratio: (with99 / alone).toFixed(2),
-      aim: '≤ 2',
+      target: '≤ 2',
       met: with99 / alone <= 2,
     },
     {
@@ -206,7 +209,7 @@ async function isolation(
       value: ms(with50),
       reference: `${ms(alone50)} without`,
       ratio: (with50 / alone50).toFixed(2),
-      aim: '',
+      target: '',
       met: true,
     },
   ];
@@ -220,10 +223,10 @@ async function query(url: string, sql: string): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-const pendingFor = (url: string) =>
+const countPending = (url: string) =>
   query(url, `SELECT count(*) FROM deliveries WHERE status = 'pending'`);
 
-async function untilJobsEnded(url: string): Promise<void> {
+async function waitForJobs(url: string): Promise<void> {
   while (
     (await query(
       url,

@@ -5,25 +5,25 @@ import path from 'node:path';
 import { openDatabase } from '../db/core/knex.ts';
 import { migrateUp } from '../db/core/migrate.ts';
 import { ensureDatabase } from '../dev/postgres.ts';
-import { createSay } from '../dev/say.ts';
+import { createConsole } from '../dev/console.ts';
 import { startStack, type Stack } from '../dev/stack.ts';
 import { createLog } from '../platform/log.ts';
 
 export const ROOT = path.resolve(import.meta.dirname, '..');
 
-/** The servers of the embedded stack, as `npm start` runs them, in a folder that is thrown away. */
-export async function startBed(): Promise<
+/** Starts PostgreSQL and Temporal as `npm start` does, on a temporary folder. */
+export async function startBenchEnvironment(): Promise<
   Stack & { folder: string; database(name: string): Promise<string> }
 > {
   const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-')));
   await chmod(folder, 0o711);
-  const stack = await startStack({ folder, env: {}, say: createSay() });
+  const stack = await startStack({ folder, env: {}, terminal: createConsole() });
   await migrate(stack.databaseUrl);
   const url = (name: string) => stack.databaseUrl.replace(/[^/]+$/, name);
   return {
     ...stack,
     folder,
-    /** Another database on the same server, with the schema. */
+    /** Creates and migrates another database. Returns its URL. */
     async database(name) {
       await ensureDatabase({ url }, name);
       await migrate(url(name));
@@ -49,7 +49,7 @@ async function migrate(url: string): Promise<void> {
 
 export type BenchProcess = { child: ChildProcess; ready: string; stop(): Promise<void> };
 
-/** Starts a program and waits until it prints a line that matches `ready`; gives the first group. */
+/** Starts a program and waits until its output matches `ready`. Returns the first group. */
 export async function startProgram(
   args: readonly string[],
   env: Record<string, string>,

@@ -1,22 +1,22 @@
-/** What a load run saw: how long each call took and how many were made a second. */
-export type Load = { tookMs: number[]; perSecond: number };
+/** Durations of the calls, and calls per second. */
+export type LoadResult = { durationsMs: number[]; perSecond: number };
 
-/** Calls `once` from `atOnce` sides at the same time, `total` times in all. */
+/** Calls `call` `total` times, `concurrency` times concurrently. */
 export async function load(
-  { atOnce, total }: { atOnce: number; total: number },
-  once: (n: number) => Promise<unknown>,
-): Promise<Load> {
-  const tookMs: number[] = [];
+  { concurrency, total }: { concurrency: number; total: number },
+  call: (n: number) => Promise<unknown>,
+): Promise<LoadResult> {
+  const durationsMs: number[] = [];
   let next = 0;
-  const began = performance.now();
-  const side = async () => {
+  const startedAt = performance.now();
+  const runLane = async () => {
     while (next < total) {
       const n = next++;
-      const at = performance.now();
-      await once(n);
-      tookMs.push(performance.now() - at);
+      const callStartedAt = performance.now();
+      await call(n);
+      durationsMs.push(performance.now() - callStartedAt);
     }
   };
-  await Promise.all(Array.from({ length: atOnce }, side));
-  return { tookMs, perSecond: total / ((performance.now() - began) / 1_000) };
+  await Promise.all(Array.from({ length: concurrency }, runLane));
+  return { durationsMs, perSecond: total / ((performance.now() - startedAt) / 1_000) };
 }

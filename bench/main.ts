@@ -1,9 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { table, type Result } from './report.ts';
+import { table, type BenchResult } from './report.ts';
 
-/** `npm run bench [area]`: measures, prints a table and writes `bench/results/<area>.json`. */
-const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<Result[]> }>>> = {
+/**
+ * `npm run bench [area…]`: runs benchmarks, prints tables and writes `bench/results/<area>.json`.
+ */
+const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResult[]> }>>> = {
   access: () => import('./access.ts'),
   backups: () => import('./backups.ts'),
   events: () => import('./events.ts'),
@@ -13,18 +15,18 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<Result[]> 
   start: () => import('./start.ts'),
 };
 
-const wanted = process.argv.slice(2);
-const unknown = wanted.filter((area) => !(area in AREAS));
-if (unknown.length > 0) {
+const requestedAreas = process.argv.slice(2);
+const unknownAreas = requestedAreas.filter((area) => !(area in AREAS));
+if (unknownAreas.length > 0) {
   process.stderr.write(
-    `Unknown area ${unknown.join(', ')}; there are ${Object.keys(AREAS).join(', ')}.\n`,
+    `Unknown area ${unknownAreas.join(', ')}. The areas are ${Object.keys(AREAS).join(', ')}.\n`,
   );
   process.exit(2);
 }
 const folder = path.join(import.meta.dirname, 'results');
 await mkdir(folder, { recursive: true });
 for (const [area, load] of Object.entries(AREAS)) {
-  if (wanted.length > 0 && !wanted.includes(area)) continue;
+  if (requestedAreas.length > 0 && !requestedAreas.includes(area)) continue;
   const results = await (await load()).bench();
   await writeFile(path.join(folder, `${area}.json`), `${JSON.stringify(results, null, 2)}\n`);
   process.stdout.write(`\n${table(results)}\n`);

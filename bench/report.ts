@@ -1,31 +1,31 @@
-/** One line of a report: what was measured, against what, and what it should reach. */
-export type Result = {
+/** A row of the report. `target` is empty if the measure has none; `met` is ignored then. */
+export type BenchResult = {
   measure: string;
   value: string;
   reference: string;
   ratio: string;
-  aim: string;
+  target: string;
   met: boolean;
 };
 
-/** The `q`th part of sorted numbers, 0.5 for the median. */
+/** Returns the `q` quantile by the nearest-rank method; 0.5 is the median. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.ceil(q * sorted.length) - 1)] ?? Number.NaN;
 }
 
-/** Results as a Markdown table. */
-export function table(results: readonly Result[]): string {
+/** Formats results as a Markdown table. */
+export function table(results: readonly BenchResult[]): string {
   const rows = results.map((r) => [
     r.measure,
     r.value,
     r.reference,
     r.ratio,
-    r.aim,
-    r.met ? 'yes' : 'no',
+    r.target,
+    r.target === '' ? '' : r.met ? 'yes' : 'no',
   ]);
   const lines = [
-    ['Measure', 'Holdfast', 'Reference', 'Ratio', 'Aim', 'Met'],
+    ['Measure', 'Holdfast', 'Reference', 'Ratio', 'Target', 'Met'],
     Array<string>(6).fill('---'),
     ...rows,
   ];

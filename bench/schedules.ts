@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { startBed, startProgram } from './fixture.ts';
+import { startBenchEnvironment, startProgram } from './fixture.ts';
 import { load } from './load.ts';
-import { ms, quantile, type Result } from './report.ts';
+import { ms, quantile, type BenchResult } from './report.ts';
 
 const SCHEDULES = 1_000;
 const ROUNDS = 3;
@@ -11,44 +11,51 @@ const EVERY_MINUTES = 2;
 const MINUTE_MS = 60_000;
 const PATIENCE_MS = 4 * MINUTE_MS;
 
-/** How late the jobs of many schedules begin that are due in the same minute. */
-export async function bench(): Promise<Result[]> {
-  const bed = await startBed();
+/** Delay of the jobs of many schedules with an occurrence in the same minute. */
+export async function bench(): Promise<BenchResult[]> {
+  const environment = await startBenchEnvironment();
   const env = {
     HOLDFAST_PORT: '0',
     HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
     HOLDFAST_LOG_LEVEL: 'info',
-    TEMPORAL_ADDRESS: bed.temporalAddress,
-    DATABASE_URL: bed.databaseUrl,
+    TEMPORAL_ADDRESS: environment.temporalAddress,
+    DATABASE_URL: environment.databaseUrl,
   };
-  const product = await startProgram(['api/main.ts'], env, /"port":(\d+)[^]*the worker is polling/);
+  const product = await startProgram(
+    ['processes/main.ts'],
+    env,
+    /"port":(\d+)[^]*the worker is polling/,
+  );
   const agent = new Agent({ connections: 20 });
   try {
-    const rounds: Late[] = [];
-    // One by itself, then all of them together a few times, with a pause between.
-    const one = dueMinute(1);
-    const together = Array.from(
+    const rounds: Lateness[] = [];
+    // First one schedule alone, then all of them several times.
+    const one = upcomingMinute(1);
+    const batches = Array.from(
       { length: ROUNDS },
       (_, round) => new Date(one.getTime() + (1 + round * EVERY_MINUTES) * MINUTE_MS),
     );
-    await post(agent, product.ready, { ...dueAt([one]), name: 'alone' });
-    await load({ atOnce: 10, total: SCHEDULES }, (n) =>
-      post(agent, product.ready, { ...dueAt(together), name: `n${n}` }),
+    await createSchedule(agent, product.ready, { ...scheduleAt([one]), name: 'alone' });
+    await load({ concurrency: 10, total: SCHEDULES }, (n) =>
+      createSchedule(agent, product.ready, { ...scheduleAt(batches), name: `n${n}` }),
     );
-    if (Date.now() > one.getTime()) throw new Error('Making the schedules took too long');
-    const alone = await lateness(bed.databaseUrl, one, 1);
-    for (const at of together) rounds.push(await lateness(bed.databaseUrl, at, SCHEDULES));
+    if (Date.now() > one.getTime()) throw new Error('Creating the schedules took too long');
+    const alone = await measureLateness(environment.databaseUrl, one, 1);
+    for (const at of batches)
+      rounds.push(await measureLateness(environment.databaseUrl, at, SCHEDULES));
     await product.stop();
-    return results(rounds, alone, await bareLateness(bed.temporalAddress));
+    return results(rounds, alone, await measureBareLateness(environment.temporalAddress));
   } finally {
     await product.stop();
     await agent.close();
-    await bed.stop();
+    await environment.stop();
   }
 }
 
-/** The same of Temporal Schedules by themselves, once: milliseconds after the time due, of each that came within the patience. */
-async function bareLateness(temporalAddress: string): Promise<number[]> {
+/**
+ * Delays of bare Temporal Schedules in milliseconds, of those that started within the time limit.
+ */
+async function measureBareLateness(temporalAddress: string): Promise<number[]> {
   const bare = await startProgram(
     ['bench/schedules/bare.ts'],
     { TEMPORAL_ADDRESS: temporalAddress },
@@ -59,9 +66,9 @@ async function bareLateness(temporalAddress: string): Promise<number[]> {
       await request(`http://127.0.0.1:${bare.ready}/?${query}`, { headersTimeout: 0 })
     ).body.json()) as number[];
   try {
-    const at = dueMinute(1);
+    const at = upcomingMinute(1);
     await ask(`total=${SCHEDULES}&at=${at.toISOString()}`);
-    if (Date.now() > at.getTime()) throw new Error('Making the Temporal Schedules took too long');
+    if (Date.now() > at.getTime()) throw new Error('Creating the Temporal Schedules took too long');
     for (;;) {
       const began = await ask('total=0');
       if (began.length >= SCHEDULES || Date.now() > at.getTime() + PATIENCE_MS)
@@ -73,13 +80,13 @@ async function bareLateness(temporalAddress: string): Promise<number[]> {
   }
 }
 
-type Late = { began: number[]; notFired: number };
+type Lateness = { began: number[]; notFired: number };
 
-/** A minute that begins soon, with time to make the schedules before. */
-const dueMinute = (minutes: number): Date =>
+/** The start of a minute in the near future, with time to create the schedules before it. */
+const upcomingMinute = (minutes: number): Date =>
   new Date((Math.floor(Date.now() / MINUTE_MS) + minutes + 1) * MINUTE_MS);
 
-const dueAt = (times: readonly Date[]) => ({
+const scheduleAt = (times: readonly Date[]) => ({
   cronExpression: `${times.map((time) => time.getUTCMinutes()).join()} * * * *`,
   startAt: times[0],
   endAt: times.at(-1),
@@ -87,7 +94,7 @@ const dueAt = (times: readonly Date[]) => ({
   catchupWindowSeconds: 600,
 });
 
-async function post(agent: Agent, port: string, body: object): Promise<void> {
+async function createSchedule(agent: Agent, port: string, body: object): Promise<void> {
   const answer = await request(`http://127.0.0.1:${port}/api/schedules`, {
     method: 'POST',
     dispatcher: agent,
@@ -102,20 +109,24 @@ async function post(agent: Agent, port: string, body: object): Promise<void> {
   if (answer.statusCode !== 201) throw new Error(`${answer.statusCode} ${text}`);
 }
 
-/** Waits for the jobs of a time due; milliseconds from that to the begin of each. */
-async function lateness(url: string, dueAt: Date, expected: number): Promise<Late> {
+/** Waits for the jobs of an occurrence. Returns their delays in milliseconds. */
+async function measureLateness(
+  url: string,
+  scheduledTime: Date,
+  expected: number,
+): Promise<Lateness> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
     for (;;) {
       const { rows } = await client.query<{ outcome: string; late: number | null }>(
         `SELECT r.outcome, extract(epoch FROM j.started_at - r.due_at) * 1000 ::float AS late FROM schedule_runs AS r LEFT JOIN jobs AS j ON j.id = r.job_id WHERE r.due_at = $1`,
-        [dueAt],
+        [scheduledTime],
       );
       const began = rows.flatMap(({ late }) => (late === null ? [] : [late]));
       const notFired = rows.filter(({ outcome }) => outcome !== 'fired').length;
       if (began.length + notFired >= expected) return { began, notFired };
-      if (Date.now() > dueAt.getTime() + PATIENCE_MS)
+      if (Date.now() > scheduledTime.getTime() + PATIENCE_MS)
         throw new Error(`Only ${began.length} of ${expected} jobs began`);
       await sleep(100);
     }
@@ -124,41 +135,45 @@ async function lateness(url: string, dueAt: Date, expected: number): Promise<Lat
   }
 }
 
-function results(rounds: readonly Late[], alone: Late, bare: readonly number[]): Result[] {
+function results(
+  rounds: readonly Lateness[],
+  alone: Lateness,
+  bare: readonly number[],
+): BenchResult[] {
   const of = (part: number) =>
     rounds.map(({ began }) => quantile(began, part)).sort((a, b) => a - b);
   const [last, middle] = [of(1), of(0.5)];
   const lost = rounds.reduce((sum, { notFired }) => sum + notFired, 0);
-  const row = (measure: string, value: number, reference: number): Result => ({
+  const row = (measure: string, value: number, reference: number): BenchResult => ({
     measure,
     value: ms(value),
     reference: `${ms(reference)} bare Temporal Schedules`,
     ratio: (value / reference).toFixed(2),
-    aim: '',
+    target: '',
     met: true,
   });
   const missing = SCHEDULES - bare.length;
   return [
     row(
-      `${SCHEDULES} schedules due in one minute, begin of the last job, median of ${rounds.length} times (${last.map(ms).join(', ')})`,
+      `${SCHEDULES} schedules with one occurrence in the same minute, start of the last job, median of ${rounds.length} times (${last.map(ms).join(', ')})`,
       quantile(last, 0.5),
       quantile(bare, 1),
     ),
-    row('the same, half of the jobs have begun', quantile(middle, 0.5), quantile(bare, 0.5)),
+    row('the same, start of half of the jobs', quantile(middle, 0.5), quantile(bare, 0.5)),
     {
-      measure: 'the same, times without a job',
+      measure: 'the same, occurrences without a job',
       value: String(lost),
       reference: `${missing} bare Temporal Schedules`,
       ratio: '',
-      aim: '0',
+      target: '0',
       met: lost === 0,
     },
     {
-      measure: 'one schedule due, begin of its job',
+      measure: 'one schedule, start of its job',
       value: ms(alone.began[0] ?? 0),
       reference: '',
       ratio: '',
-      aim: '',
+      target: '',
       met: true,
     },
   ];

@@ -6,16 +6,16 @@ import packageJson from '../package.json' with { type: 'json' };
 import { freePort } from '../dev/freePort.ts';
 import { startProgram } from './fixture.ts';
 import { load } from './load.ts';
-import { quantile, type Result } from './report.ts';
+import { quantile, type BenchResult } from './report.ts';
 
 const WARM_STARTS = 3;
 
-/** The arguments of `npm start`. */
+/** Arguments of node in the script `start`. */
 const START = packageJson.scripts.start.split(' ').slice(1);
-const LOAD = { atOnce: 50, total: 1_500 };
+const LOAD = { concurrency: 50, total: 1_500 };
 
-/** A warm start to `/readyz`, and the memory of everything that `npm start` runs while it works. */
-export async function bench(): Promise<Result[]> {
+/** Time from a warm start to `/readyz`, and memory of all processes of `npm start` under load. */
+export async function bench(): Promise<BenchResult[]> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-bench-start-'));
   await chmod(folder, 0o711);
   try {
@@ -83,7 +83,7 @@ async function memoryUnderLoad(base: string, pid: number): Promise<number> {
   return peak;
 }
 
-/** Proportional set size, in MiB, of a process and all its descendants (proc(5), smaps_rollup). */
+/** Proportional set size (proc(5), smaps_rollup) of a process and its descendants, in MiB. */
 async function familyPss(root: number): Promise<number> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const parents = new Map<number, number>();
@@ -101,13 +101,13 @@ async function familyPss(root: number): Promise<number> {
   return kib / 1_024;
 }
 
-const results = (startMs: number, memoryMib: number): Result[] => [
+const results = (startMs: number, memoryMib: number): BenchResult[] => [
   {
     measure: 'warm start to /readyz',
     value: `${(startMs / 1_000).toFixed(1)} s`,
     reference: '',
     ratio: '',
-    aim: '≤ 6 s',
+    target: '≤ 6 s',
     met: startMs <= 6_000,
   },
   {
@@ -115,7 +115,7 @@ const results = (startMs: number, memoryMib: number): Result[] => [
     value: `${memoryMib.toFixed(0)} MiB`,
     reference: '',
     ratio: '',
-    aim: '≤ 700 MiB',
+    target: '≤ 700 MiB',
     met: memoryMib <= 700,
   },
 ];

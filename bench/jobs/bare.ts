@@ -4,8 +4,8 @@ import { startBareWorker } from '../bareWorker.ts';
 import { load } from '../load.ts';
 
 /**
- * The reference with eager start, in a process of its own. It measures itself when it is asked over HTTP, so that nothing
- * but Temporal lies between start and result.
+ * The reference of the jobs benchmark, with eager start. It measures itself when an HTTP request
+ * asks for it, so that HTTP is not part of the measured time.
  */
 const taskQueue = 'bare';
 const client = await startBareWorker(taskQueue, () => Promise.resolve());
@@ -13,7 +13,7 @@ let made = 0;
 
 const server = createServer((req, res) => {
   const query = new URL(req.url ?? '/', 'http://localhost').searchParams;
-  const size = { atOnce: Number(query.get('atOnce')), total: Number(query.get('total')) };
+  const size = { concurrency: Number(query.get('concurrency')), total: Number(query.get('total')) };
   void load(size, () =>
     client.workflow.execute('bare', {
       taskQueue,

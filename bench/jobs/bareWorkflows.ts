@@ -4,7 +4,7 @@ const { nothing } = proxyLocalActivities<{ nothing(): Promise<void> }>({
   startToCloseTimeout: '5 seconds',
 });
 
-/** The least that a durable job can be: one workflow with one local activity. */
+/** A minimal durable job: one workflow with one local activity. */
 export async function bare(): Promise<void> {
   await nothing();
 }

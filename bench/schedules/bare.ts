@@ -4,8 +4,8 @@ import { startBareWorker } from '../bareWorker.ts';
 import { load } from '../load.ts';
 
 /**
- * The reference: Temporal Schedules that start the least that a durable job can be, without a record of anything. Over HTTP
- * it makes some that are due at one time, and tells when each workflow got to its activity.
+ * The reference of the schedules benchmark: Temporal Schedules that start a minimal workflow. HTTP
+ * requests create the schedules, and return the times at which the activities started.
  */
 const taskQueue = 'bare-schedules';
 const began: number[] = [];
@@ -17,7 +17,7 @@ const server = createServer((req, res) => {
   if (total === 0) return void res.end(JSON.stringify(began));
   const spec = { calendars: [{ minute: at.getUTCMinutes(), hour: at.getUTCHours() }], endAt: at };
   const action = { type: 'startWorkflow' as const, workflowType: 'bare', taskQueue, args: [] };
-  void load({ atOnce: 10, total }, (n) =>
+  void load({ concurrency: 10, total }, (n) =>
     client.schedule.create({
       scheduleId: `bare-${process.pid}-${n}`,
       spec,

@@ -1,24 +1,38 @@
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { PROBLEMS } from '../../api/kit/problem.ts';
-import type { Route } from '../../api/kit/route.ts';
+import { PROBLEMS } from '../../api/http/problem.ts';
+import type { Route } from '../../api/http/route.ts';
 import { allRoutes } from '../../api/app.ts';
 import { EVENT_DATA } from '../../domain/events/events.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import { compileCheck } from '../../platform/schemaCheck.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 
+type Operation = {
+  operationId: string;
+  description: string;
+  responses: Record<string, unknown>;
+};
+type JsonSchema = { properties: Record<string, { const?: string }> };
+type WebhookRequest = { requestBody: { content: { 'application/json': { schema: JsonSchema } } } };
+type OpenApiDocument = {
+  paths: Record<string, Record<string, Operation | undefined> | undefined>;
+  webhooks: Record<string, { post: WebhookRequest } | undefined>;
+};
+
 let app: TestApp;
-let document: any;
+let document: OpenApiDocument;
 let routes: Route[];
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_ROLE: 'api' });
-  document = (await app.client.get('/api/openapi.json')).body;
+  app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
+  document = await app.client.get<OpenApiDocument>('/api/openapi.json').expect(200);
   routes = allRoutes(app.deps, 'test');
 });
 afterAll(() => app.stop());
 
-/** What interface.md promises of the areas that are built. */
-const PROMISED = [
+/** The operations of the published interface. */
+const REQUIRED_OPERATIONS = [
   'POST /api/jobs',
   'GET /api/jobs',
   'GET /api/jobs/{jobId}',
@@ -73,27 +87,54 @@ const PROMISED = [
   'POST /api/validation/inventory',
 ];
 
-/** What providers send has parts of their own making; it is never stored or answered. */
-const OPEN = ['/api/auth/oidc/callback', '/api/auth/oidc/callback/{id}', '/api/auth/saml/callback'];
+/** Identity providers add parameters of their own to these requests; they are ignored. */
+const UNCHECKED_INPUT = [
+  '/api/auth/oidc/callback',
+  '/api/auth/oidc/callback/{id}',
+  '/api/auth/saml/callback',
+];
 
-test.each(PROMISED)('%s is there', (operation) => {
+test.each(REQUIRED_OPERATIONS)('%s exists', (operation) => {
   const [method = '', path = ''] = operation.split(' ');
   expect(document.paths[path]?.[method.toLowerCase()]).toBeDefined();
 });
 
-test('every route is described, with an id of its own, its permission and its failures', () => {
-  const described = routes.filter((route) => !route.path.startsWith('/api/docs'));
-  const operations = described.map(
-    (route) => document.paths[route.path]?.[route.method.toLowerCase()],
-  );
-  expect(operations.every(Boolean)).toBe(true);
-  expect(new Set(operations.map((operation) => operation.operationId)).size).toBe(described.length);
-  for (const [i, route] of described.entries()) {
-    expect(operations[i].description).toContain(
+const operationOf = ({ path, method }: Route): Operation =>
+  assertDefined(document.paths[path]?.[method.toLowerCase()], `${method} ${path}`);
+
+test('every route is documented with an operation id, its access and its errors', () => {
+  const documented = routes.filter((route) => !route.path.startsWith('/api/docs'));
+  const ids = new Set(documented.map((route) => operationOf(route).operationId));
+  expect(ids.size).toBe(documented.length);
+  for (const route of documented) {
+    const { description, responses } = operationOf(route);
+    expect(description).toContain(
       route.permission ?? route.signedIn ?? route.session ?? route.public,
     );
-    expect(Object.keys(operations[i].responses)).toContain('400');
+    expect(Object.keys(responses)).toContain('400');
   }
+});
+
+test('operation ids are unique, a verb and a noun', () => {
+  const ids = routes.map(({ operationId }) => operationId);
+  expect(ids.filter((id) => !/^[a-z]+[A-Z][A-Za-z]*$/.test(id))).toEqual([]);
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test('every request body and every upload has an example', () => {
+  const unexplained = routes.filter(
+    ({ body, upload, example }) => (body ?? upload) !== undefined && example === undefined,
+  );
+  expect(unexplained.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
+});
+
+test('the example of a request body matches its schema', () => {
+  const errors = routes.flatMap(({ method, path, body, example }) =>
+    body === undefined || example === undefined
+      ? []
+      : compileCheck(body)(structuredClone(example)).map((error) => ({ method, path, ...error })),
+  );
+  expect(errors).toEqual([]);
 });
 
 test('every reference in the document resolves', () => {
@@ -102,52 +143,59 @@ test('every reference in the document resolves', () => {
   );
   expect(references.length).toBeGreaterThan(10);
   for (const reference of references) {
-    expect(reference.split('/').reduce((node, step) => node?.[step], document)).toBeDefined();
+    const steps = reference.split('/');
+    const target = steps.reduce<unknown>(
+      (node, step) => (node as Record<string, unknown> | undefined)?.[step],
+      document,
+    );
+    expect(target).toBeDefined();
   }
 });
 
-test('every type of event that is emitted is described as a webhook, with what it tells', () => {
+test('every event type is documented as a webhook with the schema of its data', () => {
   expect(Object.keys(document.webhooks).sort()).toEqual(Object.keys(EVENT_DATA).sort());
   for (const [type, data] of Object.entries(EVENT_DATA)) {
-    const { properties } =
-      document.webhooks[type].post.requestBody.content['application/json'].schema;
-    expect(properties.type.const).toBe(type);
+    const { post } = assertDefined(document.webhooks[type], type);
+    const { properties } = post.requestBody.content['application/json'].schema;
+    expect(properties.type?.const).toBe(type);
     expect(properties.data).toEqual(JSON.parse(JSON.stringify(data)));
   }
 });
 
-test('webhooks and events want the tenant named', () => {
+test('routes of webhooks and events require the tenant header', () => {
   const areas = (named: boolean) =>
     new Set(
-      routes.filter((route) => (route.tenantNamed ?? false) === named).map((route) => route.area),
+      routes
+        .filter((route) => (route.requiresTenantHeader ?? false) === named)
+        .map((route) => route.tag),
     );
   expect(areas(true)).toEqual(new Set(['Webhooks', 'Events']));
   expect(areas(false)).not.toContain('Webhooks');
   expect(areas(false)).not.toContain('Events');
 });
 
-test('every POST that creates takes an Idempotency-Key', () => {
-  const creating = routes.filter((route) => route.method === 'POST' && '201' in route.answers);
+test('every POST that creates a record accepts an Idempotency-Key', () => {
+  const creating = routes.filter((route) => route.method === 'POST' && '201' in route.responses);
   expect(creating.length).toBeGreaterThan(0);
-  expect(creating.filter((route) => route.recover === undefined)).toEqual([]);
+  expect(creating.filter((route) => route.replayResponse === undefined)).toEqual([]);
 });
 
-test('no route lets a body or a query through unchecked', () => {
+test('every route rejects unknown fields of body, query and path', () => {
   for (const { method, path, body, query, params } of routes.filter(
-    (route) => !OPEN.includes(route.path),
+    (route) => !UNCHECKED_INPUT.includes(route.path),
   )) {
     for (const schema of [body, query, params]) {
-      expect([method, path, schema && (schema as any).additionalProperties]).toEqual([
+      expect([
         method,
         path,
-        schema && false,
-      ]);
+        schema && (schema as { additionalProperties?: boolean }).additionalProperties,
+      ]).toEqual([method, path, schema && false]);
     }
   }
 });
 
 describe('error codes', () => {
-  test('each is thrown somewhere in the code', async () => {
+  test('every error code is used', async () => {
     const folders = ['api', 'services', 'domain', 'db', 'platform'];
     const sources = await Promise.all(
       folders.map(async (folder) => {

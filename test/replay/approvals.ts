@@ -2,27 +2,27 @@ import type { WorkflowHandle } from '@temporalio/client';
 import {
   approve,
   cancel,
-  echo,
-  prefix,
+  echoJob,
+  createPrefix,
   reject,
-  request,
+  createRequest,
   untilExecution,
 } from '../support/approvals.ts';
 import type { TestApp } from '../support/app.ts';
 import type { TestClient } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** One branch of the workflow of a request: what is asked for, and what happens then. */
+/** One branch of the approval workflow: the request, and what happens then. */
 type Branch = {
   name: string;
-  ask(): object;
-  then(people: People, id: string, handle: WorkflowHandle): Promise<unknown>;
+  requestBody(): object;
+  act(people: Participants, id: string, handle: WorkflowHandle): Promise<unknown>;
 };
-type People = { app: TestApp; asker: TestClient; decider: TestClient; other: TestClient };
+type Participants = { app: TestApp; requester: TestClient; decider: TestClient; other: TestClient };
 
-const soon = (ms: number) => new Date(Date.now() + ms).toISOString();
-const running = async ({ app, asker }: People, id: string) => {
-  const { jobId } = await untilExecution(asker, id, 'running');
+const isoIn = (ms: number) => new Date(Date.now() + ms).toISOString();
+const untilJobRunning = async ({ app, requester }: Participants, id: string) => {
+  const { jobId } = await untilExecution(requester, id, 'running');
   await eventually(
     () => app.deps.db('jobs').where({ id: jobId }).first(),
     (job) => job.status === 'running',
@@ -31,26 +31,30 @@ const running = async ({ app, asker }: People, id: string) => {
 };
 
 const branches: readonly Branch[] = [
-  { name: 'approve', ask: () => echo, then: ({ decider }, id) => approve(decider, id) },
-  { name: 'approve-nothing', ask: () => ({}), then: ({ decider }, id) => approve(decider, id) },
+  { name: 'approve', requestBody: () => echoJob, act: ({ decider }, id) => approve(decider, id) },
+  {
+    name: 'approve-nothing',
+    requestBody: () => ({}),
+    act: ({ decider }, id) => approve(decider, id),
+  },
   {
     name: 'approve-change',
-    ask: () =>
-      prefix(`10.${Math.floor(Math.random() * 256)}.${Math.floor(Math.random() * 256)}.0/24`),
-    then: ({ decider }, id) => approve(decider, id),
+    requestBody: () =>
+      createPrefix(`10.${Math.floor(Math.random() * 256)}.${Math.floor(Math.random() * 256)}.0/24`),
+    act: ({ decider }, id) => approve(decider, id),
   },
-  { name: 'reject', ask: () => echo, then: ({ decider }, id) => reject(decider, id) },
-  // The reminders come on the way.
+  { name: 'reject', requestBody: () => echoJob, act: ({ decider }, id) => reject(decider, id) },
+  // Sends the reminders in the meantime.
   {
     name: 'expire',
-    ask: () => ({ ...echo, expiresAt: soon(8_000) }),
-    then: () => Promise.resolve(),
+    requestBody: () => ({ ...echoJob, expiresAt: isoIn(8_000) }),
+    act: () => Promise.resolve(),
   },
-  { name: 'cancel', ask: () => echo, then: ({ asker }, id) => cancel(asker, id) },
+  { name: 'cancel', requestBody: () => echoJob, act: ({ requester }, id) => cancel(requester, id) },
   {
     name: 'stale',
-    ask: () => prefix('10.250.0.0/16'),
-    then: async ({ app, decider }, id) => {
+    requestBody: () => createPrefix('10.250.0.0/16'),
+    act: async ({ app, decider }, id) => {
       await app.client
         .as({ actor: 'root', roles: 'platform-admin' })
         .post('/api/inventory/prefixes', { cidr: '10.250.0.0/16' });
@@ -59,56 +63,59 @@ const branches: readonly Branch[] = [
   },
   {
     name: 'two-approvals',
-    ask: () => ({ ...echo, requiredApprovals: 2 }),
-    then: async ({ decider, other }, id, handle) => {
+    requestBody: () => ({ ...echoJob, requiredApprovals: 2 }),
+    act: async ({ decider, other }, id, handle) => {
       await approve(decider, id);
-      await handle.signal('approvalChanged');
+      await handle.signal('approve', 'dec_unknown');
       await approve(other, id);
     },
   },
   {
     name: 'later',
-    ask: () => ({ ...echo, executeAt: soon(2_000) }),
-    then: ({ decider }, id) => approve(decider, id),
+    requestBody: () => ({ ...echoJob, executeAt: isoIn(2_000) }),
+    act: ({ decider }, id) => approve(decider, id),
   },
   {
     name: 'cancel-later',
-    ask: () => ({ ...echo, executeAt: soon(60_000) }),
-    then: async ({ asker, decider }, id, handle) => {
+    requestBody: () => ({ ...echoJob, executeAt: isoIn(60_000) }),
+    act: async ({ requester, decider }, id, handle) => {
       await approve(decider, id);
       await eventually(
         () => handle.describe(),
         ({ historyLength }) => historyLength > 8,
       );
-      await cancel(asker, id);
+      await cancel(requester, id);
     },
   },
   {
     name: 'job-cancelled',
-    ask: () => ({ jobType: 'core.sleep', jobPayload: { durationMs: 60_000 } }),
-    then: async (people, id) => {
+    requestBody: () => ({ jobType: 'core.sleep', jobPayload: { durationMs: 60_000 } }),
+    act: async (people, id) => {
       await approve(people.decider, id);
-      await people.asker.post(`/api/jobs/${await running(people, id)}/cancel`);
+      await people.requester.post(`/api/jobs/${await untilJobRunning(people, id)}/cancel`);
     },
   },
   {
     name: 'job-failed',
-    ask: () => ({ jobType: 'core.sleep', jobPayload: { durationMs: 1, failAttempts: 100 } }),
-    then: ({ decider }, id) => approve(decider, id),
+    requestBody: () => ({
+      jobType: 'core.sleep',
+      jobPayload: { durationMs: 1, failAttempts: 100 },
+    }),
+    act: ({ decider }, id) => approve(decider, id),
   },
   {
     name: 'followed',
-    ask: () => ({
+    requestBody: () => ({
       jobType: 'core.sleep',
       jobPayload: { durationMs: 4_000 },
-      executeAt: soon(2_500),
+      executeAt: isoIn(2_500),
     }),
-    then: async ({ app, decider }, id) => {
+    act: async ({ app, decider }, id) => {
       await approve(decider, id);
       await eventually(
         () =>
-          app.deps.approvals.runs
-            .execute(id)
+          app.deps.approvals.execution
+            .createBoundJob(id)
             .then(() => app.deps.db('jobs').where({ source_id: id })),
         (jobs) => jobs.length === 1,
       );
@@ -116,20 +123,20 @@ const branches: readonly Branch[] = [
         .db('jobs')
         .where({ source_id: id })
         .update({ checked_at: new Date(0) });
-      await app.deps.reconcile.jobs(AbortSignal.timeout(10_000));
+      await app.deps.reconcile.reconcileJobs(AbortSignal.timeout(10_000));
     },
   },
   {
     name: 'cancelled-in-temporal',
-    ask: () => echo,
-    then: (_people, _id, handle) => handle.cancel(),
+    requestBody: () => echoJob,
+    act: (_people, _id, handle) => handle.cancel(),
   },
   {
     name: 'cancelled-in-temporal-running',
-    ask: () => ({ jobType: 'core.sleep', jobPayload: { durationMs: 60_000 } }),
-    then: async (people, id, handle) => {
+    requestBody: () => ({ jobType: 'core.sleep', jobPayload: { durationMs: 60_000 } }),
+    act: async (people, id, handle) => {
       await approve(people.decider, id);
-      await running(people, id);
+      await untilJobRunning(people, id);
       await handle.cancel();
     },
   },
@@ -137,25 +144,28 @@ const branches: readonly Branch[] = [
 
 export const APPROVALS = branches.map((branch) => ({ ...branch, name: `approval.${branch.name}` }));
 
-/** Runs a branch to its end and returns the handle of its workflow. */
-export async function playApproval(app: TestApp, { ask, then }: Branch): Promise<WorkflowHandle> {
+/** Runs a branch to its end. Returns the handle of its workflow. */
+export async function playApproval(
+  app: TestApp,
+  { requestBody, act }: Branch,
+): Promise<WorkflowHandle> {
   const as = (actor: string, roles: string) => app.client.as({ actor, roles });
-  const people = {
+  const participants = {
     app,
-    asker: as('asker', 'operator'),
+    requester: as('asker', 'operator'),
     decider: as('decider', 'approver'),
     other: as('other', 'approver'),
   };
-  const { id } = await request(people.asker, ask());
-  const handle = await app.deps.link.call(5_000, (temporal) =>
-    Promise.resolve(temporal.workflow.getHandle(`approval:${id as string}`)),
+  const { id } = await createRequest(participants.requester, requestBody());
+  const handle = await app.deps.temporal.call(5_000, (temporal) =>
+    Promise.resolve(temporal.workflow.getHandle(`approval:${id}`)),
   );
-  // It has looked at the record once, and waits.
+  // The workflow has read the record once and waits.
   await eventually(
     () => handle.describe().catch(() => null),
     (found) => (found?.historyLength ?? 0) > 4,
   );
-  await then(people, id, handle);
+  await act(participants, id, handle);
   await handle.result().catch(() => undefined);
   return handle;
 }

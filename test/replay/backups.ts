@@ -1,31 +1,37 @@
+import type { BackupRecord, ValidationRecord } from '../../api/backups/schemas.ts';
+import type { JobRecord } from '../../api/jobs/schemas.ts';
 import type { TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { admin } from '../support/users.ts';
 
-/** One branch of the workflows of backups: what is done, and whose histories it leaves. */
+/** A branch of a workflow of backups. `play` takes it and returns the id of the workflow. */
 type Branch = { name: string; play(app: TestApp): Promise<string> };
 
-const post = async (app: TestApp, path: string, body: object, wait = 50): Promise<any> =>
-  (await admin(app).post(path, body, { prefer: `wait=${wait}` })).body;
-const backup = (app: TestApp, more: object = {}) => post(app, '/api/backup/create', more);
-const ended = (app: TestApp, jobId: string) =>
+const post = async <T>(app: TestApp, path: string, body: object, wait = 50): Promise<T> =>
+  (await admin(app).post<T>(path, body, { prefer: `wait=${wait}` })).body;
+const createBackup = (app: TestApp, request: object = {}, wait = 50) =>
+  post<BackupRecord & { jobId: string }>(app, '/api/backup/create', request, wait);
+const waitForJob = (app: TestApp, jobId: string) =>
   eventually(
-    async () => (await admin(app).get(`/api/jobs/${jobId}`)).body,
+    () => admin(app).get<JobRecord>(`/api/jobs/${jobId}`).expect(200),
     ({ status }) => ['succeeded', 'failed', 'cancelled'].includes(status),
     { withinMs: 60_000 },
   );
 
-/** A restore, and the job above it. */
-const restored = async (app: TestApp, more: object): Promise<any> => {
-  const { id } = await backup(app);
-  return post(app, '/api/jobs', { type: 'backup.restore', payload: { backupId: id, ...more } });
+/** Makes a backup and restores it. Returns the job of the restore. */
+const restoreBackup = async (app: TestApp, more: object): Promise<JobRecord> => {
+  const { id } = await createBackup(app);
+  return post<JobRecord>(app, '/api/jobs', {
+    type: 'backup.restore',
+    payload: { backupId: id, ...more },
+  });
 };
 
-/** Cancels a job while it waits for a table. */
-async function cancelled(app: TestApp, begin: () => Promise<string>): Promise<void> {
+/** Cancels a job while it waits for the lock of a table. */
+async function cancelWhileWaiting(app: TestApp, startJob: () => Promise<string>): Promise<void> {
   await app.deps.db.transaction(async (trx) => {
     await trx.raw('LOCK TABLE cables IN ACCESS EXCLUSIVE MODE');
-    const jobId = await begin();
+    const jobId = await startJob();
     await eventually(
       async () =>
         (
@@ -36,24 +42,27 @@ async function cancelled(app: TestApp, begin: () => Promise<string>): Promise<vo
       (waiting) => waiting > 0,
     );
     await admin(app).post(`/api/jobs/${jobId}/cancel`);
-    await ended(app, jobId);
+    await waitForJob(app, jobId);
   });
 }
 
 export const BACKUPS: readonly Branch[] = [
-  { name: 'backup.success', play: async (app) => `backup:${(await backup(app)).id as string}` },
+  {
+    name: 'backup.success',
+    play: async (app) => `backup:${(await createBackup(app)).id}`,
+  },
   {
     name: 'backup.failure',
     async play(app) {
-      // Held until its store is one that this process does not have.
+      // The backup waits for the lock until its store is one that is not configured.
       let id = '';
       let jobId = '';
       await app.deps.db.transaction(async (trx) => {
         await trx.raw('LOCK TABLE cables IN ACCESS EXCLUSIVE MODE');
-        ({ id, jobId } = await post(app, '/api/backup/create', { label: 'fails' }, 0));
+        ({ id, jobId } = await createBackup(app, { label: 'fails' }, 0));
         await app.deps.db('backups').where({ id }).update({ store: 's3' });
       });
-      await ended(app, jobId);
+      await waitForJob(app, jobId);
       return `backup:${id}`;
     },
   },
@@ -61,10 +70,10 @@ export const BACKUPS: readonly Branch[] = [
     name: 'backup.cancel',
     async play(app) {
       let id = '';
-      await cancelled(app, async () => {
-        const made = await post(app, '/api/backup/create', { label: 'cancelled' }, 0);
-        id = made.id as string;
-        return made.jobId as string;
+      await cancelWhileWaiting(app, async () => {
+        const made = await createBackup(app, { label: 'cancelled' }, 0);
+        id = made.id;
+        return made.jobId;
       });
       return `backup:${id}`;
     },
@@ -72,77 +81,77 @@ export const BACKUPS: readonly Branch[] = [
   {
     name: 'removeBackup.success',
     async play(app) {
-      const { id } = await backup(app);
-      await admin(app).delete(`/api/backup/${id as string}`);
+      const { id } = await createBackup(app);
+      await admin(app).delete(`/api/backup/${id}`);
       await eventually(
         () => app.deps.db('backups').where({ id }).first(),
         ({ status }) => status === 'deleted',
       );
-      return `backup:${id as string}:delete`;
+      return `backup:${id}:delete`;
     },
   },
   {
     name: 'restore.success',
-    play: async (app) => `restore:${(await restored(app, {})).id as string}`,
+    play: async (app) => `restore:${(await restoreBackup(app, {})).id}`,
   },
   {
-    name: 'restore.without-safety',
-    play: async (app) => `restore:${(await restored(app, { safetyBackup: false })).id as string}`,
+    name: 'restore.without-backup',
+    play: async (app) => `restore:${(await restoreBackup(app, { preRestoreBackup: false })).id}`,
   },
   {
     name: 'restore.stale',
-    play: async (app) =>
-      `restore:${(await restored(app, { planHash: '0'.repeat(64) })).id as string}`,
+    play: async (app) => `restore:${(await restoreBackup(app, { planHash: '0'.repeat(64) })).id}`,
   },
   {
     name: 'restore.validate',
     play: async (app) =>
-      `validate:${(await post(app, '/api/backup/restore/validate', { backupId: (await backup(app)).id })).jobId as string}`,
+      `validate:${(await post<ValidationRecord>(app, '/api/backup/restore/validate', { backupId: (await createBackup(app)).id })).jobId}`,
   },
   {
     name: 'restore.verify',
     play: async (app) =>
-      `verify:${(await post(app, '/api/jobs', { type: 'backup.verify', payload: { backupId: (await backup(app)).id } })).id as string}`,
+      `verify:${(await post<JobRecord>(app, '/api/jobs', { type: 'backup.verify', payload: { backupId: (await createBackup(app)).id } })).id}`,
   },
   {
     name: 'restore.cancel',
     async play(app) {
-      const { id } = await backup(app);
+      const { id } = await createBackup(app);
       let jobId = '';
-      await cancelled(
+      await cancelWhileWaiting(
         app,
         async () =>
           (jobId = (
-            await post(
+            await post<JobRecord>(
               app,
               '/api/jobs',
-              { type: 'backup.restore', payload: { backupId: id, safetyBackup: false } },
+              { type: 'backup.restore', payload: { backupId: id, preRestoreBackup: false } },
               0,
             )
-          ).id as string),
+          ).id),
       );
       return `restore:${jobId}`;
     },
   },
-  { name: 'job.steps.success', play: async (app) => `job:${(await backup(app)).jobId as string}` },
   {
-    name: 'job.steps.failure',
-    play: async (app) => `job:${(await restored(app, { planHash: '0'.repeat(64) })).id as string}`,
+    name: 'job.steps.success',
+    play: async (app) => `job:${(await createBackup(app)).jobId}`,
   },
   {
-    name: 'job.steps.not-begun',
+    name: 'job.steps.failure',
+    play: async (app) => `job:${(await restoreBackup(app, { planHash: '0'.repeat(64) })).id}`,
+  },
+  {
+    name: 'job.steps.not-started',
     play: async (app) =>
-      `job:${(await post(app, '/api/jobs', { type: 'backup.verify', payload: { backupId: 'bkp_01jd0cmxk5e5v8kyzwq0q8s3rt' } })).id as string}`,
+      `job:${(await post<JobRecord>(app, '/api/jobs', { type: 'backup.verify', payload: { backupId: 'bkp_01jd0cmxk5e5v8kyzwq0q8s3rt' } })).id}`,
   },
   {
     name: 'job.steps.cancel',
     async play(app) {
       let jobId = '';
-      await cancelled(
+      await cancelWhileWaiting(
         app,
-        async () =>
-          (jobId = (await post(app, '/api/backup/create', { label: 'cancelled above' }, 0))
-            .jobId as string),
+        async () => (jobId = (await createBackup(app, { label: 'cancelled above' }, 0)).jobId),
       );
       return `job:${jobId}`;
     },

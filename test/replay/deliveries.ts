@@ -1,39 +1,41 @@
 import type { WorkflowHandle } from '@temporalio/client';
+import type { WebhookRecord } from '../../api/webhooks/schemas.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { startSink, status, type Sink } from '../support/sink.ts';
+import { startSink, respondWith, type Sink } from '../support/sink.ts';
 
-/** One branch of a delivery, from the event to the end of its run: how the endpoint answers, and what happens meanwhile. */
+/** A way in which a delivery can go: how the endpoint answers, and what else happens. */
 type Branch = {
   name: string;
-  answers: Parameters<Sink['behave']>[1];
+  answers: Parameters<Sink['respond']>[1];
   retryPolicy?: object;
-  /** Done when the first attempt has come back. */
-  act?(app: TestApp, webhookId: string, delivery: any): Promise<unknown>;
+  /** Runs after the first attempt. */
+  act?(app: TestApp, webhookId: string, jobId: string): Promise<unknown>;
 };
 
 const hour = { maxIntervalSeconds: 3_600 };
-const failing = { answers: status(500), retryPolicy: hour };
+const failing = { answers: respondWith(500), retryPolicy: hour };
 
 export const DELIVERIES: readonly Branch[] = [
-  { name: 'deliver.success', answers: status(204) },
+  { name: 'deliver.success', answers: respondWith(204) },
   {
     name: 'deliver.retry',
-    answers: (_got, response, nth) => response.writeHead(nth < 3 ? 500 : 204).end(),
+    answers: (_request, response, nth) => response.writeHead(nth < 3 ? 500 : 204).end(),
     retryPolicy: { maxIntervalSeconds: 0.05 },
   },
   {
     name: 'deliver.retry-after',
-    answers: (_got, response, nth) =>
+    answers: (_request, response, nth) =>
       response.writeHead(nth < 2 ? 429 : 204, { 'retry-after': '1' }).end(),
     retryPolicy: { maxIntervalSeconds: 0.05 },
   },
   {
     name: 'deliver.failure',
-    answers: status(500),
+    answers: respondWith(500),
     retryPolicy: { maxAttempts: 2, maxIntervalSeconds: 0.05 },
   },
-  { name: 'deliver.gone', answers: status(410) },
+  { name: 'deliver.endpoint-removed', answers: respondWith(410) },
   {
     name: 'deliver.webhook-disabled',
     ...failing,
@@ -47,49 +49,56 @@ export const DELIVERIES: readonly Branch[] = [
   {
     name: 'deliver.cancelled',
     ...failing,
-    act: (app, _id, delivery) => client(app).post(`/api/jobs/${delivery.jobId}/cancel`),
+    act: (app, _id, jobId) => client(app).post(`/api/jobs/${jobId}/cancel`).expect(202),
   },
 ];
+
+type DeliveryRow = { job_id: string | null; status: string };
 
 const client = (app: TestApp) => app.client.as({ tenant: 'recorder' });
 
 /** Runs a branch to its end and returns the handle of its workflow. */
-export async function deliver(
+export async function runBranch(
   app: TestApp,
   { answers, retryPolicy, act }: Branch,
 ): Promise<WorkflowHandle> {
   const sink = await startSink();
-  sink.behave('/', answers);
+  sink.respond('/', answers);
   try {
-    const made = await client(app).post('/api/webhooks', {
-      endpointUrl: sink.url('/'),
-      eventTypes: ['job.created'],
-      ...(retryPolicy && { retryPolicy }),
-    });
-    await client(app).post('/api/jobs', { type: 'core.echo', payload: {} });
-    const look = (): Promise<any> =>
-      app.deps.db('deliveries').where({ webhook_id: made.body.id }).first() as Promise<any>;
-    const delivery = await eventually(look, (row) => row?.job_id != null);
+    const { id } = await client(app)
+      .post<WebhookRecord>('/api/webhooks', {
+        endpointUrl: sink.url('/'),
+        eventTypes: ['job.created'],
+        ...(retryPolicy && { retryPolicy }),
+      })
+      .expect(201);
+    await client(app).post('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
+    const readDelivery = async (): Promise<DeliveryRow | undefined> =>
+      app.deps.db('deliveries').where({ webhook_id: id }).first();
+    const { job_id: jobId } = assertDefined(
+      await eventually(readDelivery, (row) => row?.job_id != null),
+      'the delivery',
+    );
     if (act) {
       await eventually(
         () =>
           app.deps
             .db('job_logs')
-            .where({ job_id: delivery.job_id })
+            .where({ job_id: jobId })
             .whereLike('message', '%next attempt%')
             .first(),
         Boolean,
       );
-      await act(app, made.body.id, { jobId: delivery.job_id });
+      await act(app, id, String(jobId));
     }
-    await eventually(look, (row) => row.status !== 'pending');
-    const handle = await app.deps.link.call(10_000, (temporal) =>
-      Promise.resolve(temporal.workflow.getHandle(`job:${delivery.job_id}`)),
+    await eventually(readDelivery, (row) => row?.status !== 'pending');
+    const handle = await app.deps.temporal.call(10_000, (temporal) =>
+      Promise.resolve(temporal.workflow.getHandle(`job:${jobId}`)),
     );
     await handle.result().catch(() => undefined);
     await app.deps
       .db('webhooks')
-      .where({ id: made.body.id, deleted_at: null })
+      .where({ id, deleted_at: null })
       .update({ enabled: false, disabled_at: new Date(), disabled_reason: 'request' });
     return handle;
   } finally {

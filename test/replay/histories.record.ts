@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
-import { archiveFolder } from '../support/backups.ts';
+import { createArchiveFolder } from '../support/backups.ts';
 import { APPROVALS, playApproval } from './approvals.ts';
 import { BACKUPS } from './backups.ts';
-import { DELIVERIES, deliver } from './deliveries.ts';
+import { DELIVERIES, runBranch } from './deliveries.ts';
 import { record } from './histories.ts';
-import { play, SCENARIOS } from './scenarios.ts';
-import { playSchedule, SCHEDULES } from './schedules.ts';
+import { runScenario, SCENARIOS } from './scenarios.ts';
+import { runScheduleScenario, SCHEDULES } from './schedules.ts';
 
 /** Runs with `npm run record-histories` only: it writes files. */
 let app: TestApp;
-let archives: Awaited<ReturnType<typeof archiveFolder>>;
+let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 beforeAll(async () => {
-  archives = await archiveFolder();
+  archives = await createArchiveFolder();
   app = await startApp(archives.env);
 });
 afterAll(async () => {
@@ -23,19 +23,19 @@ afterAll(async () => {
 test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
   '%s',
   async (name, scenario) => {
-    expect(await record(name, await play(app, scenario))).toContain(name);
+    expect(await record(name, await runScenario(app, scenario))).toContain(name);
   },
 );
 
 test.each(DELIVERIES.map((branch) => [branch.name, branch] as const))(
   '%s',
   async (name, branch) => {
-    expect(await record(name, await deliver(app, branch))).toContain(name);
+    expect(await record(name, await runBranch(app, branch))).toContain(name);
   },
 );
 
 test.each(SCHEDULES.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
-  expect(await record(name, await playSchedule(app, branch))).toContain(name);
+  expect(await record(name, await runScheduleScenario(app, branch))).toContain(name);
 });
 
 test.each(APPROVALS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
@@ -44,7 +44,7 @@ test.each(APPROVALS.map((branch) => [branch.name, branch] as const))('%s', async
 
 test.each(BACKUPS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
   const workflowId = await branch.play(app);
-  const handle = await app.deps.link.call(10_000, (client) =>
+  const handle = await app.deps.temporal.call(10_000, (client) =>
     Promise.resolve(client.workflow.getHandle(workflowId)),
   );
   await handle.result().catch(() => undefined);
@@ -53,7 +53,7 @@ test.each(BACKUPS.map((branch) => [branch.name, branch] as const))('%s', async (
 
 test.each(['reconcile', 'reconcileSchedules'])('%s', async (workflow) => {
   const { taskQueue } = app.deps.config;
-  const handle = await app.deps.link.call(10_000, (client) =>
+  const handle = await app.deps.temporal.call(10_000, (client) =>
     client.workflow.start(workflow, { workflowId: `${workflow}:${taskQueue}`, taskQueue }),
   );
   await handle.result();

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFile, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { WorkflowHandle } from '@temporalio/client';
@@ -28,6 +28,7 @@ export async function record(branch: string, handle: WorkflowHandle): Promise<st
     .digest('hex')
     .slice(0, 8);
   const file = `${branch}.${shape}.json`;
+  await mkdir(FOLDER, { recursive: true });
   const known = (await readdir(FOLDER)).includes(file);
   if (!known) await writeFile(path.join(FOLDER, file), `${scrub(historyToJSON(history))}\n`);
   return file;

@@ -2,32 +2,32 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { authorityOf } from '../../services/access/rights.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { DEFAULT_RETRY, type RetryPolicy } from '../../domain/jobs/retry.ts';
-import type { Lane } from '../../domain/jobType.ts';
+import type { Lane } from '../../domain/jobs/jobType.ts';
 import type { TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** One branch of the job workflow: a job, and what happens to its run. */
+/** One branch of the job workflow: a job, and what happens to its workflow. */
 type Scenario = {
   name: string;
   payload: { durationMs: number; failAttempts?: number };
   retry?: Partial<RetryPolicy>;
-  /** The job has ended before its run begins. */
-  ended?: boolean;
-  /** Milliseconds by which the first task is held back. */
+  /** The job has finished before its workflow starts. */
+  alreadyFinished?: boolean;
+  /** Delay of the first workflow task, in milliseconds. */
   startDelayMs?: number;
   act?(handle: WorkflowHandle, jobId: string, app: TestApp): Promise<unknown>;
 };
 
-const column = async (app: TestApp, id: string, name: string) =>
-  (await app.deps.db('jobs').where({ id }).first())[name];
-const cancelWhen =
-  (name: string, isEnough: (value: any) => boolean) =>
+const readColumn = async (app: TestApp, id: string, name: string): Promise<unknown> =>
+  (await app.deps.db('jobs').where({ id }).pluck(name))[0];
+const cancelOnce =
+  (name: string, isEnough: (value: unknown) => boolean) =>
   async (handle: WorkflowHandle, id: string, app: TestApp) => {
-    await eventually(() => column(app, id, name), isEnough);
+    await eventually(() => readColumn(app, id, name), isEnough);
     await handle.cancel();
   };
 
-const never = { initialIntervalSeconds: 600, maxIntervalSeconds: 600 };
+const longRetry = { initialIntervalSeconds: 600, maxIntervalSeconds: 600 };
 
 const branches: readonly Scenario[] = [
   { name: 'success', payload: { durationMs: 10 } },
@@ -36,7 +36,7 @@ const branches: readonly Scenario[] = [
     payload: { durationMs: 1, failAttempts: 1 },
     retry: { initialIntervalSeconds: 0.1 },
   },
-  // Longer than the worker waits by itself: the wait is a timer of the workflow.
+  // The delay is above the threshold of local retries, so it is a timer of the workflow.
   {
     name: 'retry-later',
     payload: { durationMs: 1, failAttempts: 1 },
@@ -51,13 +51,13 @@ const branches: readonly Scenario[] = [
   {
     name: 'cancel',
     payload: { durationMs: 60_000 },
-    act: cancelWhen('status', (status) => status === 'running'),
+    act: cancelOnce('status', (status) => status === 'running'),
   },
   {
     name: 'cancel-between-attempts',
     payload: { durationMs: 1, failAttempts: 9 },
-    retry: never,
-    act: cancelWhen('error', (error) => error !== null),
+    retry: longRetry,
+    act: cancelOnce('error', (error) => error !== null),
   },
   {
     name: 'cancel-before-start',
@@ -65,7 +65,7 @@ const branches: readonly Scenario[] = [
     startDelayMs: 3_000,
     act: (handle) => handle.cancel(),
   },
-  { name: 'nothing-to-do', payload: { durationMs: 1 }, ended: true },
+  { name: 'nothing-to-do', payload: { durationMs: 1 }, alreadyFinished: true },
 ];
 
 /** Every branch, on every lane. */
@@ -74,14 +74,14 @@ export const SCENARIOS = (['inline', 'activity', 'delivery'] as const).flatMap((
 );
 
 /** Runs a scenario to its end and returns its handle. */
-export async function play(
+export async function runScenario(
   app: TestApp,
   scenario: Scenario & { lane: Lane },
 ): Promise<WorkflowHandle> {
   const id = app.deps.ids.next('job');
   await insertJob(app, id, scenario);
   const { taskQueue } = app.deps.config;
-  const handle = await app.deps.link.call(10_000, (client) =>
+  const handle = await app.deps.temporal.call(10_000, (client) =>
     client.workflow.start('job', {
       workflowId: `job:${id}`,
       taskQueue,
@@ -97,7 +97,7 @@ export async function play(
 async function insertJob(
   app: TestApp,
   id: string,
-  { payload, retry, ended }: Scenario,
+  { payload, retry, alreadyFinished }: Scenario,
 ): Promise<void> {
   const now = new Date();
   const authority = authorityOf(systemCaller('platform', id));
@@ -106,8 +106,8 @@ async function insertJob(
     type: 'core.sleep',
     tenant_id: 'platform',
     payload: JSON.stringify(payload),
-    status: ended ? 'cancelled' : 'queued',
-    finished_at: ended ? now : null,
+    status: alreadyFinished ? 'cancelled' : 'queued',
+    finished_at: alreadyFinished ? now : null,
     retry_policy: JSON.stringify({ ...DEFAULT_RETRY, ...retry }),
     authority: JSON.stringify(authority),
     created_by: 'recorder',

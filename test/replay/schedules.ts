@@ -1,30 +1,41 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import type { TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { everyMinute, minute, neglect } from '../support/schedules.ts';
+import {
+  backdateSchedule,
+  createMinutelySchedule,
+  jobIdOf,
+  minutesFromNow,
+  sleepingJob,
+  triggerSchedule,
+} from '../support/schedules.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 
-/** One branch of what a schedule starts. `run` returns the id of the workflow. */
-type Branch = { name: string; run(app: TestApp): Promise<string> };
+/** A path through the workflows of schedules. `run` returns the id of the workflow. */
+type ScheduleScenario = { name: string; run(app: TestApp): Promise<string> };
 
 const client = (app: TestApp) => app.client.as({ tenant: 'recorder' });
-const sleeping = { jobType: 'core.sleep', payload: { durationMs: 60_000 } };
 
-/** A schedule with a time due that Temporal has started a run for; returns both ids. */
-async function due(
+/** Lets Temporal start the workflow of an occurrence, and returns the id of the workflow. */
+async function startDueRun(
   app: TestApp,
-  more: object,
+  fields: object,
   before: (id: string) => Promise<unknown> = () => Promise.resolve(),
 ) {
-  const { id } = await everyMinute(client(app), { catchupWindowSeconds: 600, ...more });
-  const handle = await app.deps.link.call(5_000, (temporal) =>
+  const { id } = await createMinutelySchedule(client(app), {
+    catchupWindowSeconds: 600,
+    ...fields,
+  });
+  const handle = await app.deps.temporal.call(5_000, (temporal) =>
     Promise.resolve(temporal.schedule.getHandle(`schedule:${id}`)),
   );
   await eventually(() => handle.describe().catch(() => null), Boolean);
-  await neglect(app, id, minute(-2));
+  const dueAt = minutesFromNow()(-2);
+  await backdateSchedule(app, id, dueAt);
   await before(id);
   await handle.backfill({
-    start: new Date(minute(-2).getTime() - 1),
-    end: minute(-2),
+    start: new Date(dueAt.getTime() - 1),
+    end: dueAt,
     overlap: 'ALLOW_ALL',
   });
   const { info } = await eventually(
@@ -32,34 +43,37 @@ async function due(
     (found) => found.info.recentActions.length > 0,
   );
   await client(app).post(`/api/schedules/${id}/pause`, {});
-  return { id, workflowId: info.recentActions[0]?.action.workflow.workflowId ?? '' };
+  return assertDefined(info.recentActions[0], 'recent action').action.workflow.workflowId;
 }
 
-const fired = async (app: TestApp, more: object, before?: (id: string) => Promise<unknown>) =>
-  (await due(app, more, before)).workflowId;
+const trigger = (app: TestApp, id: string) => triggerSchedule(client(app), id);
 
-const trigger = async (app: TestApp, id: string): Promise<string> =>
-  (await client(app).post(`/api/schedules/${id}/trigger`)).body.jobId;
-
-/** A run that is buffered while a job of its schedule runs, and that job's id. */
-async function buffered(app: TestApp) {
-  const { id } = await everyMinute(client(app), { ...sleeping, overlapPolicy: 'bufferOne' });
-  const jobId = await trigger(app, id);
+/** A schedule with a buffered run, and the running job that the run waits for. */
+async function createBufferedRun(app: TestApp) {
+  const { id } = await createMinutelySchedule(client(app), {
+    ...sleepingJob,
+    overlapPolicy: 'bufferOne',
+  });
+  const jobId = jobIdOf(await trigger(app, id));
   await trigger(app, id);
   return { id, jobId };
 }
 
-export const SCHEDULES: readonly Branch[] = [
-  { name: 'fireSchedule.fired', run: (app) => fired(app, {}) },
-  { name: 'fireSchedule.overlap', run: (app) => fired(app, sleeping, (id) => trigger(app, id)) },
+export const SCHEDULES: readonly ScheduleScenario[] = [
+  { name: 'fireSchedule.fired', run: (app) => startDueRun(app, {}) },
+  {
+    name: 'fireSchedule.overlap',
+    run: (app) => startDueRun(app, sleepingJob, (id) => trigger(app, id)),
+  },
   {
     name: 'fireSchedule.buffered',
-    run: (app) => fired(app, { ...sleeping, overlapPolicy: 'bufferOne' }, (id) => trigger(app, id)),
+    run: (app) =>
+      startDueRun(app, { ...sleepingJob, overlapPolicy: 'bufferOne' }, (id) => trigger(app, id)),
   },
   {
     name: 'fireSchedule.database-away',
     run: async (app) => {
-      const workflowId = await fired(
+      const workflowId = await startDueRun(
         app,
         {},
         async () => void (await app.deps.db.raw('ALTER TABLE schedule_runs RENAME TO away')),
@@ -74,7 +88,7 @@ export const SCHEDULES: readonly Branch[] = [
     run: async (app) => {
       const workflowId = `not-scheduled:${app.deps.ids.next('sch')}`;
       const { taskQueue } = app.deps.config;
-      await app.deps.link.call(5_000, (temporal) =>
+      await app.deps.temporal.call(5_000, (temporal) =>
         temporal.workflow.start('fireSchedule', {
           workflowId,
           taskQueue,
@@ -85,9 +99,9 @@ export const SCHEDULES: readonly Branch[] = [
     },
   },
   {
-    name: 'releaseSchedule.fired',
+    name: 'releaseBufferedRun.fired',
     run: async (app) => {
-      const { id, jobId } = await buffered(app);
+      const { id, jobId } = await createBufferedRun(app);
       await client(app).post(`/api/jobs/${jobId}/cancel`);
       await eventually(
         () => app.deps.db('schedule_runs').where({ schedule_id: id, outcome: 'buffered' }),
@@ -98,10 +112,13 @@ export const SCHEDULES: readonly Branch[] = [
   },
 ];
 
-/** Runs a branch to its end and returns the handle of its workflow. */
-export async function playSchedule(app: TestApp, { run }: Branch): Promise<WorkflowHandle> {
+/** Runs a scenario to its end and returns the handle of its workflow. */
+export async function runScheduleScenario(
+  app: TestApp,
+  { run }: ScheduleScenario,
+): Promise<WorkflowHandle> {
   const workflowId = await run(app);
-  const handle = await app.deps.link.call(5_000, (temporal) =>
+  const handle = await app.deps.temporal.call(5_000, (temporal) =>
     Promise.resolve(temporal.workflow.getHandle(workflowId)),
   );
   await handle.result().catch(() => undefined);

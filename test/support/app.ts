@@ -1,18 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { IllegalStateError } from '@temporalio/common';
 import { createApp, allRoutes } from '../../api/app.ts';
-import { serve } from '../../api/server.ts';
-import { compose, installRuntime, type Deps } from '../../composition.ts';
-import type { JobType } from '../../domain/jobType.ts';
+import { startServer } from '../../api/server.ts';
+import { compose, installRuntime, type Composition } from '../../processes/composition/index.ts';
+import { systemScheduleId, temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
+import type { JobType } from '../../domain/jobs/jobType.ts';
 import { readConfig } from '../../platform/config.ts';
 import { createLog, type Log } from '../../platform/log.ts';
-import { answerCheck } from './answerCheck.ts';
+import { responseCheck } from './answerCheck.ts';
 import { createClient, type TestClient } from './client.ts';
 import { createDatabase } from './database.ts';
-import { wrongEvents } from './eventCheck.ts';
+import { findInvalidEvents } from './eventCheck.ts';
 
 export type TestApp = {
-  deps: Deps;
+  deps: Composition;
   env: Record<string, string>;
   client: TestClient;
   databaseUrl: string;
@@ -36,13 +37,13 @@ export function testEnv(
     HOLDFAST_STOP_GRACE_MS: '2000',
     HOLDFAST_HEARTBEAT_MS: '1000',
     HOLDFAST_RECONCILE_SECONDS: '3600',
-    HOLDFAST_SWEEP_SECONDS: '3600',
+    HOLDFAST_CATCH_UP_SECONDS: '3600',
     ...env,
   };
 }
 
 /** The SDK's runtime is one for all apps of a file; it ends with the last and is made again for the next. */
-function prepareRuntime(log: Log): void {
+function ensureRuntime(log: Log): void {
   try {
     installRuntime(log);
   } catch (error) {
@@ -50,17 +51,21 @@ function prepareRuntime(log: Log): void {
   }
 }
 
-/** Temporal is shared by all files: schedules that stayed would go on firing. */
-async function forgetSchedules({ db, link }: Deps): Promise<void> {
+/** Temporal is shared by all files: schedules that stayed would go on starting runs. */
+async function deleteTemporalSchedules({ db, temporal, config }: Composition): Promise<void> {
   const ids: string[] = await db('schedules').whereNull('deleted_at').pluck('id');
-  if (ids.length === 0) return;
-  await link.call(20_000, (client) =>
-    Promise.allSettled(ids.map((id) => client.schedule.getHandle(`schedule:${id}`).delete())),
+  const all = [
+    ...ids.map(temporalScheduleId),
+    systemScheduleId(config.taskQueue, 'reconcile'),
+    systemScheduleId(config.taskQueue, 'reconcileSchedules'),
+  ];
+  await temporal.call(20_000, (client) =>
+    Promise.allSettled(all.map((id) => client.schedule.getHandle(id).delete())),
   );
 }
 
 /**
- * The whole product in this process, against a database of its own. Every answer that a test gets is compared
+ * The whole product in this process, against a database of its own. Every response that a test receives is compared
  * with the schema that its route declares.
  */
 export async function startApp(
@@ -72,40 +77,40 @@ export async function startApp(
   return {
     ...app,
     async stop() {
-      const wrong = await wrongEvents(app.deps.db);
-      await forgetSchedules(app.deps);
+      const invalidEvents = await findInvalidEvents(app.deps.db);
+      if (!options.idle) await deleteTemporalSchedules(app.deps);
       await app.stop();
       await database.drop();
-      if (wrong.length > 0)
+      if (invalidEvents.length > 0)
         throw new Error(
-          `Events tell what their schema does not know: ${wrong.slice(0, 5).join('; ')}`,
+          `Events have data that their schema does not allow: ${invalidEvents.slice(0, 5).join('; ')}`,
         );
     },
   };
 }
 
-/** The same on a database that somebody else made. An `idle` one answers, and leaves what follows to other processes. */
+/** The same on an existing database. An `idle` application answers requests; other processes do the background work. */
 export async function startAppOn(
   databaseUrl: string,
   env: Record<string, string> = {},
-  { idle = false, moreJobTypes = [] }: { idle?: boolean; moreJobTypes?: readonly JobType[] } = {},
+  { idle = false, extraJobTypes = [] }: { idle?: boolean; extraJobTypes?: readonly JobType[] } = {},
 ): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);
   const log = createLog(config.logLevel, false);
   // Made and never used, it would keep the process from ending.
-  if (!idle) prepareRuntime(log);
-  const deps = compose(config, log, { moreJobTypes });
+  if (!idle) ensureRuntime(log);
+  const deps = compose(config, log, { extraJobTypes });
   const stopping = new AbortController();
   const version = 'test';
-  const check = answerCheck(allRoutes(deps, version));
+  const checkResponse = responseCheck(allRoutes(deps, version));
   const app = createApp(deps, {
     version,
-    stopping: stopping.signal,
-    onAnswer: check,
-    watchMs: 300,
+    shutdownSignal: stopping.signal,
+    onResponse: checkResponse,
+    accessRecheckMs: 300,
   });
-  const server = await serve(app, config);
+  const server = await startServer(app, config);
   if (!idle) deps.start();
   return {
     deps,

@@ -1,97 +1,132 @@
-import { afterAll, beforeAll, expect } from '@jest/globals';
+import { afterAll, beforeAll } from '@jest/globals';
+import type { ApprovalRecord } from '../../api/approvals/schemas.ts';
 import { startApp, type TestApp } from './app.ts';
-import type { TestAnswer, TestClient } from './client.ts';
+import type { TestClient, TestRequest } from './client.ts';
 import { eventually } from './eventually.ts';
 
-export const byRole = {
+/** The fields of a request that tests do not care about. Any approver may decide. */
+export const assignedToApprovers = {
   type: 'change',
   payload: {},
   assignedUserIds: [],
   assignedRoleIds: ['approver'],
 };
 
-/** A request that must come to be. */
-export async function request(client: TestClient, more: object = {}): Promise<any> {
-  const answer = await client.post('/api/workflows', { title: 'a request', ...byRole, ...more });
-  expect([answer.status, answer.body]).toEqual([201, answer.body]);
-  return answer.body;
-}
+/** Creates an approval request. Fails if the API refuses it. */
+export const createRequest = (
+  client: TestClient,
+  overrides: object = {},
+): Promise<ApprovalRecord> =>
+  client
+    .post<ApprovalRecord>('/api/workflows', {
+      title: 'a request',
+      ...assignedToApprovers,
+      ...overrides,
+    })
+    .expect(201);
 
-export const echo = { jobType: 'core.echo', jobPayload: { hello: 'world' } };
-export const prefix = (cidr: string, more: object = {}) => ({
-  validationRequest: { resource: 'prefixes', operation: 'create', record: { cidr, ...more } },
+export const echoJob = { jobType: 'core.echo', jobPayload: { hello: 'world' } };
+export const sleepJob = (durationMs: number) => ({
+  jobType: 'core.sleep',
+  jobPayload: { durationMs },
+});
+export const createPrefix = (cidr: string, overrides: object = {}) => ({
+  validationRequest: { resource: 'prefixes', operation: 'create', record: { cidr, ...overrides } },
 });
 
-/** Several changes, in order. */
-export const change = (...mutations: [operation: string, resource: string, record: object][]) => ({
+/** Several mutations, in order. */
+export const changeRequest = (
+  ...mutations: [operation: string, resource: string, record: object][]
+) => ({
   validationRequest: {
     mutations: mutations.map(([operation, resource, record]) => ({ operation, resource, record })),
   },
 });
 
-export const approve = (
+export const approve = <T = ApprovalRecord>(
   client: TestClient,
   id: string,
   body: object = {},
   headers: Record<string, string> = {},
-): Promise<TestAnswer> => client.post(`/api/workflows/${id}/approve`, body, headers);
-export const reject = (client: TestClient, id: string, body: object = {}): Promise<TestAnswer> =>
-  client.post(`/api/workflows/${id}/reject`, body);
-export const cancel = (client: TestClient, id: string, body: object = {}): Promise<TestAnswer> =>
-  client.post(`/api/workflows/${id}/cancel`, body);
-export const read = async (client: TestClient, id: string): Promise<any> =>
-  (await client.get(`/api/workflows/${id}`)).body;
+): TestRequest<T> => client.post<T>(`/api/workflows/${id}/approve`, body, headers);
+
+/** Approves, and waits until the execution has finished. */
+export const approveAndWait = (client: TestClient, id: string): Promise<ApprovalRecord> =>
+  approve(client, id, {}, { prefer: 'wait=20' }).expect(200);
+
+export const reject = <T = ApprovalRecord>(
+  client: TestClient,
+  id: string,
+  body: object = {},
+): TestRequest<T> => client.post<T>(`/api/workflows/${id}/reject`, body);
+
+export const cancel = <T = ApprovalRecord>(
+  client: TestClient,
+  id: string,
+  body: object = {},
+): TestRequest<T> => client.post<T>(`/api/workflows/${id}/cancel`, body);
+
+export const readRequest = (client: TestClient, id: string): Promise<ApprovalRecord> =>
+  client.get<ApprovalRecord>(`/api/workflows/${id}`).expect(200);
 
 export const untilExecution = (
   client: TestClient,
   id: string,
-  execution: string,
+  execution: ApprovalRecord['execution'],
   withinMs = 20_000,
-): Promise<any> =>
+): Promise<ApprovalRecord> =>
   eventually(
-    () => read(client, id),
+    () => readRequest(client, id),
     (found) => found.execution === execution,
     { withinMs },
   );
 export const untilStatus = (
   client: TestClient,
   id: string,
-  status: string,
+  status: ApprovalRecord['status'],
   withinMs = 20_000,
-): Promise<any> =>
+): Promise<ApprovalRecord> =>
   eventually(
-    () => read(client, id),
+    () => readRequest(client, id),
     (found) => found.status === status,
     { withinMs },
   );
 
-/** What the audit trail and the events have of a request, in short. */
-export const trailOf = async ({ deps: { db } }: TestApp, id: string): Promise<string[]> =>
-  (await db('audit_entries').where({ subject_id: id }).orderBy('id')).map(
-    ({ action, outcome }: any) => (outcome === 'done' ? action : `${action} ${outcome}`),
-  );
-export const eventsOf = async ({ deps: { db } }: TestApp, id: string): Promise<string[]> =>
-  (await db('events').where({ subject_id: id }).orderBy('id')).map(
-    ({ type }: any) => type as string,
-  );
+/**
+ * The actions in the audit log of a request, oldest first; with the outcome unless it is `done`.
+ */
+export const auditActionsOf = async ({ deps: { db } }: TestApp, id: string): Promise<string[]> =>
+  (
+    await db<{ id: string; subject_id: string; action: string; outcome: string }>('audit_entries')
+      .where({ subject_id: id })
+      .orderBy('id')
+  ).map(({ action, outcome }) => (outcome === 'done' ? action : `${action} ${outcome}`));
 
-/** The product for all tests of a file, and people in a tenant of their own. */
+/** The types of the events about a request, oldest first. */
+export const eventTypesOf = async ({ deps: { db } }: TestApp, id: string): Promise<string[]> =>
+  (
+    await db<{ id: string; subject_id: string; type: string }>('events')
+      .where({ subject_id: id })
+      .orderBy('id')
+  ).map(({ type }) => type);
+
+/** An application for all tests of a file, and users in a tenant of their own for each test. */
 export function withApprovals(env: Record<string, string> = {}, options: { idle?: boolean } = {}) {
-  const bed = {} as { app: TestApp };
+  const fixture = {} as { app: TestApp };
   beforeAll(async () => {
-    bed.app = await startApp(env, options);
+    fixture.app = await startApp(env, options);
   });
-  afterAll(() => bed.app.stop());
+  afterAll(() => fixture.app.stop());
   let tenants = 0;
   return {
-    bed,
-    people() {
+    fixture,
+    users() {
       const tenant = `a${tenants++}`;
-      const as = (actor: string, roles: string) => bed.app.client.as({ actor, roles, tenant });
+      const as = (actor: string, roles: string) => fixture.app.client.as({ actor, roles, tenant });
       return {
         tenant,
         as,
-        asker: as('asker', 'operator'),
+        requester: as('asker', 'operator'),
         decider: as('decider', 'approver'),
         other: as('other', 'approver'),
       };

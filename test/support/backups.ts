@@ -3,15 +3,16 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { columnsOf, quoted } from '../../db/backups/catalog.ts';
-import { askOf } from '../../db/backups/snapshot.ts';
+import { columnsOf, quoteIdentifier } from '../../db/backups/catalog.ts';
+import { queryOn } from '../../db/backups/sql.ts';
 import { TABLES } from '../../db/backups/tables.ts';
+import type { BackupRecord, RestoreRecord, ValidationRecord } from '../../api/backups/schemas.ts';
 import { startApp, type TestApp } from './app.ts';
 import type { TestClient } from './client.ts';
 import { admin } from './users.ts';
 
-/** A folder for archives, of one test file. */
-export async function archiveFolder() {
+/** A temporary folder for archives. */
+export async function createArchiveFolder() {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-backups-'));
   return {
     folder,
@@ -21,40 +22,76 @@ export async function archiveFolder() {
   };
 }
 
-type Backups = {
+type BackupFixture = {
   app: TestApp;
   root: TestClient;
-  archives: Awaited<ReturnType<typeof archiveFolder>>;
+  archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 };
 
-/** The product with a folder of archives, for a test file, and somebody who may do everything; `made` is told when it is there. */
-export function withBackups(made: (there: Backups) => Promise<void> | void): void {
-  let there: Backups | undefined;
+/** Starts an application with an archive folder and an administrator for a test file. */
+export function withBackups(onReady: (fixture: BackupFixture) => Promise<void> | void): void {
+  let fixture: BackupFixture | undefined;
   beforeAll(async () => {
-    const archives = await archiveFolder();
+    const archives = await createArchiveFolder();
     const app = await startApp(archives.env);
-    there = { app, root: admin(app), archives };
-    await made(there);
+    fixture = { app, root: admin(app), archives };
+    await onReady(fixture);
   });
   afterAll(async () => {
-    await there?.app.stop();
-    await there?.archives.remove();
+    await fixture?.app.stop();
+    await fixture?.archives.remove();
   });
 }
 
-/** A backup that must be completed. */
-export const backUp =
+const WAIT = { prefer: 'wait=50' };
+
+/** Makes backups, which must be completed. */
+export const backupCreator =
   (client: () => TestClient) =>
-  async (request: object = {}): Promise<any> => {
-    const { status, body } = await client().post('/api/backup/create', request, {
-      prefer: 'wait=50',
-    });
-    expect([status, body.status, body.error]).toEqual([201, 'completed', null]);
-    return body;
+  async (request: object = {}): Promise<BackupRecord> => {
+    const backup = await client()
+      .post<BackupRecord>('/api/backup/create', request, WAIT)
+      .expect(201);
+    expect([backup.status, backup.error]).toEqual(['completed', null]);
+    return backup;
   };
 
-/** Every row of these tables, as text, in the order of its key; what a restore leaves as it is (`own`) is left out. */
-export async function dump(
+/** Requests restores without a pre-restore backup and waits for their end. */
+export const restoreRequester = (client: () => TestClient) => (request: object) =>
+  client().post<RestoreRecord>(
+    '/api/backup/restore',
+    { preRestoreBackup: false, ...request },
+    WAIT,
+  );
+
+/** Restores backups, which must succeed. */
+export const restorer =
+  (client: () => TestClient) =>
+  async (request: object): Promise<SucceededRestore> => {
+    const restore = await restoreRequester(client)(request).expect(202);
+    expect([restore.status, restore.error]).toEqual(['succeeded', null]);
+    return restore as SucceededRestore;
+  };
+
+type SucceededRestore = RestoreRecord & { outcome: Record<string, unknown> };
+
+/** Validates restores. */
+export const restoreValidator =
+  (client: () => TestClient) =>
+  (request: object): Promise<Validation> =>
+    client().post<Validation>('/api/backup/restore/validate', request).expect(200);
+
+/** The result of a validation that could read the archive. */
+export type Validation = ValidationRecord & {
+  preview: NonNullable<ValidationRecord['preview']>;
+  planHash: string;
+};
+
+/**
+ * All rows of tables as text, in a stable order. Columns whose current values a restore preserves are
+ * omitted.
+ */
+export async function dumpTables(
   url: string,
   names: readonly string[],
   where = 'true',
@@ -66,12 +103,12 @@ export async function dump(
     const found: Record<string, string[]> = {};
     for (const name of names) {
       const table = TABLES.find((each) => each.name === name);
-      const columns = (await columnsOf(askOf(client), 'public', name))
+      const columns = (await columnsOf(queryOn(client), 'public', name))
         .map((column) => column.name)
-        .filter((column) => !table?.own.includes(column));
-      const text = `ROW(${columns.map((column) => quoted(column)).join(', ')})::text`;
+        .filter((column) => !table?.preserved.includes(column));
+      const text = `ROW(${columns.map((column) => quoteIdentifier(column)).join(', ')})::text`;
       const { rows } = await client.query<{ line: string }>(
-        `SELECT ${text} AS line FROM public.${quoted(name)} AS t WHERE ${where} ORDER BY 1`,
+        `SELECT ${text} AS line FROM public.${quoteIdentifier(name)} AS t WHERE ${where} ORDER BY 1`,
       );
       found[name] = rows.map(({ line }) => line);
     }
@@ -81,6 +118,8 @@ export async function dump(
   }
 }
 
-/** The tables that a restore makes what they were, and those to which it only adds. */
-export const STATE = TABLES.filter(({ mode }) => mode === 'state').map(({ name }) => name);
-export const HISTORY = TABLES.filter(({ mode }) => mode === 'history').map(({ name }) => name);
+/** The tables that a restore makes equal to the backup, and those to which it only adds rows. */
+export const STATE_TABLES = TABLES.filter(({ mode }) => mode === 'state').map(({ name }) => name);
+export const HISTORY_TABLES = TABLES.filter(({ mode }) => mode === 'history').map(
+  ({ name }) => name,
+);

@@ -1,11 +1,11 @@
-/** An answer as a browser's developer tools would list it. */
-export type Seen = { url: string; status: number; headers: Headers; text: string };
+/** A response, as in the developer tools of a browser. */
+export type BrowserResponse = { url: string; status: number; headers: Headers; text: string };
 
 type Cookie = { value: string; path: string; sameSite: string };
 
 /**
- * The parts of a browser that signing in depends on: cookies by host and path, `SameSite` for forms that come from
- * elsewhere, redirects, forms that send themselves.
+ * The parts of a browser that signing in depends on: cookies by host and path, `SameSite` for forms
+ * that come from elsewhere, redirects, forms that send themselves.
  */
 export function createBrowser() {
   const jars = new Map<string, Map<string, Cookie>>();
@@ -15,16 +15,16 @@ export function createBrowser() {
     return jar;
   };
 
-  function keep(url: URL, headers: Headers): void {
+  function storeCookies(url: URL, headers: Headers): void {
     for (const line of headers.getSetCookie()) {
       const [pair = '', ...attributes] = line.split(';').map((part) => part.trim());
       const attribute = (name: string) =>
         attributes.find((a) => a.toLowerCase().startsWith(`${name}=`))?.slice(name.length + 1);
       const [name = '', ...value] = pair.split('=');
-      const gone =
+      const isExpired =
         attribute('max-age') === '0' ||
         new Date(attribute('expires') ?? '9999').getTime() < Date.now();
-      if (gone) jarOf(url.host).delete(name);
+      if (isExpired) jarOf(url.host).delete(name);
       else
         jarOf(url.host).set(name, {
           value: value.join('='),
@@ -34,11 +34,11 @@ export function createBrowser() {
     }
   }
 
-  /** `from` is where the page is that sends the request. */
+  /** `from` is the URL of the page that sends the request. */
   async function send(
     target: string,
     { method = 'GET', headers = {}, body = '', from = '' } = {},
-  ): Promise<Seen> {
+  ): Promise<BrowserResponse> {
     const url = new URL(target);
     const sameSite = from === '' || new URL(from).host === url.host;
     const cookies = [...jarOf(url.host)].filter(
@@ -46,7 +46,7 @@ export function createBrowser() {
         url.pathname.startsWith(path) &&
         (sameSite || rule === 'none' || (rule === 'lax' && method === 'GET')),
     );
-    const answer = await fetch(url, {
+    const response = await fetch(url, {
       method,
       redirect: 'manual',
       ...(body !== '' && { body }),
@@ -59,12 +59,12 @@ export function createBrowser() {
         }),
       },
     });
-    keep(url, answer.headers);
+    storeCookies(url, response.headers);
     return {
       url: target,
-      status: answer.status,
-      headers: answer.headers,
-      text: await answer.text(),
+      status: response.status,
+      headers: response.headers,
+      text: await response.text(),
     };
   }
 
@@ -77,22 +77,22 @@ export function createBrowser() {
         body: JSON.stringify(json),
       }),
 
-    /** Goes where an answer leads, up to a page or to the first address that `stop` knows. */
+    /** Follows redirects to a page, or to the first URL for which `stop` returns true. */
     async follow(
       start: string,
       { from = '', stop = (_url: string): boolean => false } = {},
-    ): Promise<Seen[]> {
-      const seen: Seen[] = [];
+    ): Promise<BrowserResponse[]> {
+      const responses: BrowserResponse[] = [];
       for (
         let next: string | undefined = start, page = from;
-        next !== undefined && seen.length < 20;
+        next !== undefined && responses.length < 20;
       ) {
         if (stop(next))
-          return [...seen, { url: next, status: 0, headers: new Headers(), text: '' }];
-        const answer: Seen = await send(next, { from: page });
-        seen.push(answer);
-        const location = answer.headers.get('location');
-        // A chain of redirects that came from elsewhere stays one that came from elsewhere.
+          return [...responses, { url: next, status: 0, headers: new Headers(), text: '' }];
+        const response: BrowserResponse = await send(next, { from: page });
+        responses.push(response);
+        const location = response.headers.get('location');
+        // A chain of redirects that started on another site counts as cross-site to its end.
         page =
           page === '' || new URL(page).host !== new URL(next).host
             ? page === ''
@@ -101,11 +101,11 @@ export function createBrowser() {
             : page;
         next = location === null ? undefined : new URL(location, next).href;
       }
-      return seen;
+      return responses;
     },
 
     /** Sends the form of a page, as its script would. */
-    submit(page: Seen, change: Record<string, string> = {}): Promise<Seen> {
+    submit(page: BrowserResponse, change: Record<string, string> = {}): Promise<BrowserResponse> {
       const action = /<form[^>]+action="([^"]+)"/.exec(page.text)?.[1] ?? '';
       const fields = [...page.text.matchAll(/<input[^>]+name="([^"]+)"[^>]+value="([^"]*)"/g)].map(
         ([, name = '', value = '']) => [name, unescape(value)] as const,
@@ -121,7 +121,7 @@ export function createBrowser() {
 
     cookie: (base: string, name: string): string | undefined =>
       jarOf(new URL(base).host).get(name)?.value,
-    /** The same cookies as another browser has, where a test steals or swaps them. */
+    /** Deletes a cookie. */
     forget: (base: string, name: string): void => void jarOf(new URL(base).host).delete(name),
   };
 }

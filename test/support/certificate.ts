@@ -1,6 +1,6 @@
 import { generate } from 'selfsigned';
 
-/** A key and a certificate of its own making for servers on loopback. */
+/** A key and a self-signed certificate for servers on loopback. */
 export async function selfSigned(name: string): Promise<{ key: string; cert: string }> {
   const made = await generate([{ name: 'commonName', value: name }], {
     algorithm: 'sha256',

@@ -1,5 +1,18 @@
-/** What an answer of the API looks like to a test. */
-export type TestAnswer = { status: number; headers: Headers; body: any };
+/** A response of the API as a test sees it. `T` is the type of the body, from the schema of the route. */
+export type TestResponse<T = unknown> = { status: number; headers: Headers; body: T };
+
+/** A request in flight. `expect(201)` resolves to the body, or fails with what the server said instead. */
+export type TestRequest<T> = Promise<TestResponse<T>> & { expect(status: number): Promise<T> };
+
+/** The body of an error response (RFC 9457). */
+export type ProblemBody = {
+  status: number;
+  title: string;
+  code: string;
+  detail?: string;
+  errors?: { in: string; pointer: string; code: string; message: string }[];
+  [extension: string]: unknown;
+};
 
 export type TestClient = ReturnType<typeof createClient>;
 
@@ -16,16 +29,16 @@ function headersOf(identity: Identity): Record<string, string> {
   };
 }
 
-/** Talks to the API at `base` as somebody: through gateway headers, with an access token, or as nobody (token null). */
-export function createClient(base: string, who: Identity = {}) {
-  const identity = headersOf(who);
+/** A client of the API at `base`: with gateway headers, with an access token, or anonymous (token null). */
+export function createClient(base: string, caller: Identity = {}) {
+  const identity = headersOf(caller);
 
-  async function send(
+  async function exchange<T>(
     method: string,
     path: string,
-    body?: unknown,
-    headers: Record<string, string> = {},
-  ): Promise<TestAnswer> {
+    body: unknown,
+    headers: Record<string, string>,
+  ): Promise<TestResponse<T>> {
     const response = await fetch(base + path, {
       method,
       redirect: 'manual',
@@ -41,22 +54,41 @@ export function createClient(base: string, who: Identity = {}) {
     return {
       status: response.status,
       headers: response.headers,
-      body: isJson ? JSON.parse(text) : text,
+      body: (isJson ? JSON.parse(text) : text) as T,
     };
+  }
+
+  function send<T = unknown>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): TestRequest<T> {
+    const response = exchange<T>(method, path, body, headers);
+    return Object.assign(response, {
+      async expect(status: number): Promise<T> {
+        const { status: actual, body: content } = await response;
+        if (actual === status) return content;
+        throw new Error(
+          `${method} ${path} was answered with ${actual} instead of ${status}: ${JSON.stringify(content)}`,
+        );
+      },
+    });
   }
 
   return {
     base,
     identity,
     send,
-    get: (path: string, headers?: Record<string, string>) => send('GET', path, undefined, headers),
-    put: (path: string, body?: unknown, headers?: Record<string, string>) =>
-      send('PUT', path, body, headers),
-    delete: (path: string, headers?: Record<string, string>) =>
-      send('DELETE', path, undefined, headers),
-    post: (path: string, body?: unknown, headers?: Record<string, string>) =>
-      send('POST', path, body, headers),
-    /** The same server as somebody else. */
+    get: <T = unknown>(path: string, headers?: Record<string, string>) =>
+      send<T>('GET', path, undefined, headers),
+    put: <T = unknown>(path: string, body?: unknown, headers?: Record<string, string>) =>
+      send<T>('PUT', path, body, headers),
+    delete: <T = unknown>(path: string, headers?: Record<string, string>) =>
+      send<T>('DELETE', path, undefined, headers),
+    post: <T = unknown>(path: string, body?: unknown, headers?: Record<string, string>) =>
+      send<T>('POST', path, body, headers),
+    /** The same server with another identity. */
     as: (other: Identity) => createClient(base, other),
   };
 }

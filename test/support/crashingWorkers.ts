@@ -2,31 +2,31 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestApp } from './app.ts';
 import { launchProcess } from './processes.ts';
 
-/** Workers of an app's database and task queue, of which one dies every `everyMs`, whatever it is at, and another takes its place. */
-export async function startMortals(app: TestApp, count: number, everyMs = 1_000) {
+/** Workers on the database and task queue of an app. Every `everyMs` one is killed and replaced. */
+export async function startCrashingWorkers(app: TestApp, count: number, everyMs = 1_000) {
   const launch = () => {
     const launched = launchProcess({ ...app.env, HOLDFAST_ROLE: 'worker' });
     launched.ready.catch(() => undefined);
     return launched;
   };
-  const alive = Array.from({ length: count }, launch);
-  await Promise.all(alive.map(({ ready }) => ready));
-  let killing = true;
+  const workers = Array.from({ length: count }, launch);
+  await Promise.all(workers.map(({ ready }) => ready));
+  let crashing = true;
   let kills = 0;
-  const reaper = (async () => {
-    while (killing) {
+  const killLoop = (async () => {
+    while (crashing) {
       await sleep(everyMs);
-      const at = Math.floor(Math.random() * alive.length);
-      await alive[at]?.kill();
-      alive[at] = launch();
+      const index = Math.floor(Math.random() * workers.length);
+      await workers[index]?.kill();
+      workers[index] = launch();
       kills += 1;
     }
   })();
   return {
     kills: () => kills,
-    async spare() {
-      killing = false;
-      await reaper;
+    async stopCrashing() {
+      crashing = false;
+      await killLoop;
     },
   };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** An expression with what its writer meant by each field, so that the model need not read it. */
+/** An expression with the values of each field, so that the model need not parse it. */
 export type Sample = {
   text: string;
   minute: Set<number>;
@@ -11,20 +11,18 @@ export type Sample = {
   either: boolean;
 };
 
-type Part = { text: string; values: number[] };
+type FieldSample = { text: string; values: number[] };
 
-const span = (from: number, to: number, step = 1) =>
+const steps = (from: number, to: number, step = 1) =>
   Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
 
-const part = (min: number, max: number): fc.Arbitrary<Part> =>
+const listItem = (min: number, max: number): fc.Arbitrary<FieldSample> =>
   fc.oneof(
     fc.integer({ min, max }).map((value) => ({ text: String(value), values: [value] })),
-    fc
-      .tuple(fc.integer({ min, max }), fc.integer({ min, max }))
-      .map(([a, b]) => ({
-        text: `${Math.min(a, b)}-${Math.max(a, b)}`,
-        values: span(Math.min(a, b), Math.max(a, b)),
-      })),
+    fc.tuple(fc.integer({ min, max }), fc.integer({ min, max })).map(([a, b]) => ({
+      text: `${Math.min(a, b)}-${Math.max(a, b)}`,
+      values: steps(Math.min(a, b), Math.max(a, b)),
+    })),
     fc
       .tuple(
         fc.integer({ min, max }),
@@ -33,27 +31,25 @@ const part = (min: number, max: number): fc.Arbitrary<Part> =>
       )
       .map(([a, b, step]) => ({
         text: `${Math.min(a, b)}-${Math.max(a, b)}/${step}`,
-        values: span(Math.min(a, b), Math.max(a, b), step),
+        values: steps(Math.min(a, b), Math.max(a, b), step),
       })),
   );
 
-const star = (min: number, max: number) => fc.constant({ text: '*', values: span(min, max) });
+const star = (min: number, max: number) => fc.constant({ text: '*', values: steps(min, max) });
 const steppedStar = (min: number, max: number) =>
   fc
     .integer({ min: 2, max: max - min })
-    .map((step) => ({ text: `*/${step}`, values: span(min, max, step) }));
+    .map((step) => ({ text: `*/${step}`, values: steps(min, max, step) }));
 const list = (min: number, max: number) =>
-  fc
-    .array(part(min, max), { minLength: 1, maxLength: 3 })
-    .map((parts) => ({
-      text: parts.map(({ text }) => text).join(','),
-      values: parts.flatMap(({ values }) => values),
-    }));
+  fc.array(listItem(min, max), { minLength: 1, maxLength: 3 }).map((parts) => ({
+    text: parts.map(({ text }) => text).join(','),
+    values: parts.flatMap(({ values }) => values),
+  }));
 
 const field = (min: number, max: number) =>
   fc.oneof(star(min, max), steppedStar(min, max), list(min, max));
 
-/** Few minutes, so that ten years are no millions of times. */
+/** Minute fields with few values, so that ten years have no millions of occurrences. */
 const minute = fc
   .oneof(fc.integer({ min: 0, max: 59 }), fc.constantFrom(0, 30))
   .chain((one) =>
@@ -66,7 +62,7 @@ const minute = fc
   );
 
 /** Random expressions of five fields. */
-export const expression: fc.Arbitrary<Sample> = fc
+export const cronSample: fc.Arbitrary<Sample> = fc
   .tuple(
     minute,
     field(0, 23),
@@ -89,7 +85,7 @@ export const expression: fc.Arbitrary<Sample> = fc
 
 const HALF_HOUR_MS = 1_800_000;
 
-/** The offset of each half hour in minutes, as the calendar of the runtime shows it. */
+/** The UTC offset at each half hour, in minutes, as `Intl.DateTimeFormat` shows it. */
 export function offsetsOf(timeZone: string, from: Date, until: Date): Int16Array {
   const clock = new Intl.DateTimeFormat('en-GB', {
     timeZone,
@@ -112,16 +108,18 @@ export function offsetsOf(timeZone: string, from: Date, until: Date): Int16Array
   return offsets;
 }
 
-const flags = (values: ReadonlySet<number>, size: number) =>
+const toFlags = (values: ReadonlySet<number>, size: number) =>
   Uint8Array.from({ length: size }, (_, value) => (values.has(value) ? 1 : 0));
 
-/** Looks at every minute: what does the clock on the wall show, and is that one of the times? */
-export function timesByHand(sample: Sample, offsets: Int16Array, from: Date): number[] {
+/** Checks every minute: does the wall clock show a matching time? Returns epoch milliseconds. */
+export function bruteForceOccurrences(sample: Sample, offsets: Int16Array, from: Date): number[] {
   const found: number[] = [];
-  // Globals are slow to reach in a test's own context, and this loop has five million rounds.
+  // This loop has five million rounds.
   const { floor } = Math;
-  const [minuteIs, hourIs] = [flags(sample.minute, 60), flags(sample.hour, 24)];
-  let [dayNumber, dayIs] = [-1, false];
+  const minuteMatches = toFlags(sample.minute, 60);
+  const hourMatches = toFlags(sample.hour, 24);
+  let dayNumber = -1;
+  let dayMatches = false;
   const isDay = (date: Date): boolean => {
     const [inMonth, inWeek] = [
       sample.dayOfMonth.has(date.getUTCDate()),
@@ -135,10 +133,13 @@ export function timesByHand(sample: Sample, offsets: Int16Array, from: Date): nu
   const first = from.getTime() / 60_000;
   for (let i = 0; i < offsets.length * 30; i++) {
     const wall = first + i + (offsets[floor(i / 30)] ?? 0);
-    if (minuteIs[wall % 60] !== 1 || hourIs[floor(wall / 60) % 24] !== 1) continue;
+    if (minuteMatches[wall % 60] !== 1 || hourMatches[floor(wall / 60) % 24] !== 1) continue;
     const day = floor(wall / 1_440);
-    if (day !== dayNumber) [dayNumber, dayIs] = [day, isDay(new Date(day * 86_400_000))];
-    if (dayIs) found.push((first + i) * 60_000);
+    if (day !== dayNumber) {
+      dayNumber = day;
+      dayMatches = isDay(new Date(day * 86_400_000));
+    }
+    if (dayMatches) found.push((first + i) * 60_000);
   }
   return found;
 }

@@ -3,7 +3,7 @@ import pg from 'pg';
 
 const serverUrl = () => process.env.TEST_POSTGRES_URL ?? '';
 
-async function asOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+async function withAdminClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: `${serverUrl()}postgres` });
   await client.connect();
   try {
@@ -18,12 +18,14 @@ export type TestDatabase = { url: string; drop(): Promise<void> };
 /** A database of this file's own; a copy of the migrated template unless it is to be `empty`. */
 export async function createDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`;
-  await asOwner((client) =>
+  await withAdminClient((client) =>
     client.query(`CREATE DATABASE ${name} TEMPLATE ${empty ? 'template0' : 'template'}`),
   );
   return {
     url: `${serverUrl()}${name}`,
     drop: () =>
-      asOwner(async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
+      withAdminClient(
+        async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`)),
+      ),
   };
 }

@@ -1,12 +1,14 @@
 import pg from 'pg';
-import { columnsOf, quoted, type Column } from '../../db/backups/catalog.ts';
-import { askOf } from '../../db/backups/snapshot.ts';
+import { columnsOf, quoteIdentifier, type Column } from '../../db/backups/catalog.ts';
+import { queryOn } from '../../db/backups/sql.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { TestApp } from './app.ts';
-import { STATE } from './backups.ts';
+import { STATE_TABLES } from './backups.ts';
+import type { RecordPage } from './inventory.ts';
 import { admin, PASSWORD } from './users.ts';
 
 /** What belongs to no tenant. */
-const SHARED: ReadonlySet<string> = new Set([
+const PLATFORM_RESOURCES: ReadonlySet<string> = new Set([
   'tags',
   'manufacturers',
   'device-types',
@@ -16,33 +18,35 @@ const SHARED: ReadonlySet<string> = new Set([
 ]);
 
 /** Records of every section, made as people make them: an estate, accounts with rights, webhooks, schedules, jobs, a request. */
-export async function furnish(app: TestApp, tenant = 'platform'): Promise<void> {
+export async function seedEstate(app: TestApp, tenant = 'platform'): Promise<void> {
   const root = admin(app);
-  const here = app.client.as({ actor: 'root', roles: 'platform-admin', tenant });
-  const post = async (path: string, body: object): Promise<any> => {
-    const answer = await (SHARED.has(path.split('/').at(-1) ?? '') ? root : here).post(path, body);
+  const atTenant = app.client.as({ actor: 'root', roles: 'platform-admin', tenant });
+  const post = async (path: string, body: object): Promise<{ id: string }> => {
+    const answer = await (
+      PLATFORM_RESOURCES.has(path.split('/').at(-1) ?? '') ? root : atTenant
+    ).post<{ id: string }>(path, body);
     if (answer.status >= 300) throw new Error(`${path} ${JSON.stringify(answer.body)}`);
     return answer.body;
   };
   const make = (resource: string, record: object) => post(`/api/inventory/${resource}`, record);
-  const called = (name: string) => `${tenant}-${name}`;
-  await make('tags', { id: called('core'), name: 'Core', color: '#ff0000' });
+  const prefixed = (name: string) => `${tenant}-${name}`;
+  await make('tags', { id: prefixed('core'), name: 'Core', color: '#ff0000' });
   await make('custom-fields', { resource: 'sites', name: `owner_${tenant}`, type: 'text' });
-  const region = await make('regions', { name: called('europe') });
-  await make('regions', { name: called('nl'), parentId: region.id });
+  const region = await make('regions', { name: prefixed('europe') });
+  await make('regions', { name: prefixed('nl'), parentId: region.id });
   const site = await make('sites', {
-    name: called('ams1'),
+    name: prefixed('ams1'),
     regionId: region.id,
-    tags: [called('core')],
+    tags: [prefixed('core')],
     customFields: { [`owner_${tenant}`]: 'noc "1"\\2\t3' },
     description: 'Zürich\nline two',
   });
-  const location = await make('locations', { name: 'room 1', siteId: site.id });
+  const location = await make('locations', { name: 'hall 1', siteId: site.id });
   const rack = await make('racks', { name: 'r1', siteId: site.id, locationId: location.id });
-  const maker = await make('manufacturers', { name: called('maker') });
+  const maker = await make('manufacturers', { name: prefixed('maker') });
   const type = await make('device-types', { manufacturerId: maker.id, model: 'm1', uHeight: 2 });
-  await make('device-roles', { name: called('leaf') });
-  await make('platforms', { name: called('os'), manufacturerId: maker.id });
+  await make('device-roles', { name: prefixed('leaf') });
+  await make('platforms', { name: prefixed('os'), manufacturerId: maker.id });
   const devices = [];
   for (const [name, position] of [
     ['d1', 1],
@@ -63,11 +67,11 @@ export async function furnish(app: TestApp, tenant = 'platform'): Promise<void> 
   for (const device of devices)
     for (const name of ['e0', 'e1'])
       ports.push(await make('interfaces', { deviceId: device.id, name, kind: 'fiber' }));
-  await make('cables', { aInterfaceId: ports[0].id, bInterfaceId: ports[2].id, label: 'c1' });
-  await make('cables', { aInterfaceId: ports[3].id, bInterfaceId: ports[4].id });
-  const vrf = await make('vrfs', { name: called('blue') });
-  await make('vlan-groups', { name: called('g1'), siteId: site.id });
-  await make('vlans', { vid: 10, name: 'mgmt', groupId: { name: called('g1') } });
+  await make('cables', { aInterfaceId: ports[0]?.id, bInterfaceId: ports[2]?.id, label: 'c1' });
+  await make('cables', { aInterfaceId: ports[3]?.id, bInterfaceId: ports[4]?.id });
+  const vrf = await make('vrfs', { name: prefixed('blue') });
+  await make('vlan-groups', { name: prefixed('g1'), siteId: site.id });
+  await make('vlans', { vid: 10, name: 'mgmt', groupId: { name: prefixed('g1') } });
   for (const cidr of ['10.0.0.0/8', '10.1.0.0/16', '10.1.1.0/24', '10.1.2.0/24', '2001:db8::/32'])
     await make('prefixes', { cidr, vrfId: vrf.id });
   await make('ip-ranges', { startAddress: '10.1.1.10', endAddress: '10.1.1.20', vrfId: vrf.id });
@@ -75,27 +79,30 @@ export async function furnish(app: TestApp, tenant = 'platform'): Promise<void> 
     await make('ip-addresses', {
       address: `10.1.2.${i}/24`,
       vrfId: vrf.id,
-      ...(i <= 6 && { interfaceId: ports[i - 1].id }),
+      ...(i <= 6 && { interfaceId: ports[i - 1]?.id }),
     });
-  const first = await here.get(`/api/inventory/ip-addresses?deviceId=${devices[0].id as string}`);
-  await here.put(`/api/inventory/devices/${devices[0].id as string}`, {
-    primaryIp4Id: first.body.items[0].id,
+  const { id: deviceId } = assertDefined(devices[0], 'd1');
+  const addresses = await atTenant
+    .get<RecordPage>(`/api/inventory/ip-addresses?deviceId=${deviceId}`)
+    .expect(200);
+  await atTenant.put(`/api/inventory/devices/${deviceId}`, {
+    primaryIp4Id: assertDefined(addresses.items[0], 'address of d1').id,
   });
   await root.post('/api/rbac/roles', {
-    id: called('jobber'),
+    id: prefixed('jobber'),
     name: 'Jobber',
     permissions: ['job:read', 'job:write'],
   });
   for (const name of ['ann', 'bob']) {
     const user = await post('/api/users', {
-      username: called(name),
+      username: prefixed(name),
       password: PASSWORD,
       mustChangePassword: false,
       tenantId: tenant,
     });
     await root.post('/api/rbac/assignments', {
       userId: user.id,
-      roleId: called('jobber'),
+      roleId: prefixed('jobber'),
       tenantId: tenant,
     });
     await root.post('/api/rbac/assignments', {
@@ -116,7 +123,7 @@ export async function furnish(app: TestApp, tenant = 'platform'): Promise<void> 
       jobType: 'core.echo',
       payload: { message: name },
     });
-  await here.post(
+  await atTenant.post(
     '/api/jobs',
     { type: 'core.echo', payload: { message: 'hello' } },
     { prefer: 'wait=20' },
@@ -130,8 +137,8 @@ export async function furnish(app: TestApp, tenant = 'platform'): Promise<void> 
   });
 }
 
-/** Columns that may have any text, so that a change of them stands against nothing. */
-const WORDS = new Set([
+/** Columns without rules: any text is valid. */
+const FREE_TEXT_COLUMNS = new Set([
   'description',
   'display_name',
   'serial',
@@ -140,41 +147,46 @@ const WORDS = new Set([
   'color',
   'address',
 ]);
-const FIXED = new Set(['cables', 'grants']);
+const NOT_COPIED = new Set(['cables', 'grants']);
 
 /** Changes the records at random, as far as the rules of the database let it; some hundreds of changes, most of which hold. */
-export async function shake(url: string, random: () => number, changes: number): Promise<number> {
+export async function mutateRandomly(
+  url: string,
+  random: () => number,
+  changes: number,
+): Promise<number> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const columns = new Map<string, Column[]>();
-  for (const name of STATE) columns.set(name, await columnsOf(askOf(client), 'public', name));
+  for (const name of STATE_TABLES)
+    columns.set(name, await columnsOf(queryOn(client), 'public', name));
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   const word = () =>
     pick(['alpha', 'beta', 'gamma\\', 'δ', 'a\tb', 'line\nbreak', '"quoted"', '\\N']) +
     Math.floor(random() * 1e6).toString(36);
-  let held = 0;
+  let applied = 0;
   try {
     for (let i = 0; i < changes; i++) {
-      const table = pick(STATE);
+      const table = pick(STATE_TABLES);
       const own = columns.get(table) ?? [];
-      const row = `(SELECT ctid FROM ${quoted(table)} OFFSET floor(${random()} * (SELECT count(*) FROM ${quoted(table)})) LIMIT 1)`;
-      const text = own.filter(({ name, type }) => type === 'text' && WORDS.has(name));
+      const row = `(SELECT ctid FROM ${quoteIdentifier(table)} OFFSET floor(${random()} * (SELECT count(*) FROM ${quoteIdentifier(table)})) LIMIT 1)`;
+      const text = own.filter(({ name, type }) => type === 'text' && FREE_TEXT_COLUMNS.has(name));
       const roll = random();
       const sql =
         roll < 0.3
-          ? `DELETE FROM ${quoted(table)} WHERE ctid = ${row}`
+          ? `DELETE FROM ${quoteIdentifier(table)} WHERE ctid = ${row}`
           : roll < 0.65 && text.length > 0
-            ? `UPDATE ${quoted(table)} SET ${quoted(pick(text).name)} = ${client.escapeLiteral(table === 'sites' || table === 'users' ? word() : word().slice(0, 200))}, version = version + 1 WHERE ctid = ${row}`
-            : FIXED.has(table)
+            ? `UPDATE ${quoteIdentifier(table)} SET ${quoteIdentifier(pick(text).name)} = ${client.escapeLiteral(table === 'sites' || table === 'users' ? word() : word().slice(0, 200))}, version = version + 1 WHERE ctid = ${row}`
+            : NOT_COPIED.has(table)
               ? ''
-              : `INSERT INTO ${quoted(table)} (${own.map(({ name }) => quoted(name)).join(', ')}) SELECT ${own.map(({ name }) => copied(name, table, `${i}${Math.floor(random() * 1e9).toString(36)}`)).join(', ')} FROM ${quoted(table)} WHERE ctid = ${row}`;
+              : `INSERT INTO ${quoteIdentifier(table)} (${own.map(({ name }) => quoteIdentifier(name)).join(', ')}) SELECT ${own.map(({ name }) => copiedColumn(name, table, `${i}${Math.floor(random() * 1e9).toString(36)}`)).join(', ')} FROM ${quoteIdentifier(table)} WHERE ctid = ${row}`;
       if (sql === '') continue;
       try {
         await client.query('BEGIN');
         await client.query(sql);
         await client.query('SET CONSTRAINTS ALL IMMEDIATE');
         await client.query('COMMIT');
-        held += 1;
+        applied += 1;
       } catch {
         await client.query('ROLLBACK');
       }
@@ -182,17 +194,17 @@ export async function shake(url: string, random: () => number, changes: number):
   } finally {
     await client.end();
   }
-  return held;
+  return applied;
 }
 
 /** A column of a copy: its own id and names, the rest as it was. */
-function copied(name: string, table: string, suffix: string): string {
+function copiedColumn(name: string, table: string, suffix: string): string {
   if (name === 'id')
     return table === 'tags' || table === 'tenants' || table === 'roles'
       ? `left(id, 20) || '-${suffix.slice(0, 12)}'`
       : `left(id, 30 - length('${suffix.slice(0, 10)}')) || '${suffix.slice(0, 10)}'`;
   if (['name', 'username', 'model', 'external_id'].includes(name))
-    return `${quoted(name)} || '-${suffix}'`;
+    return `${quoteIdentifier(name)} || '-${suffix}'`;
   if (
     [
       'rd',
@@ -214,11 +226,11 @@ function copied(name: string, table: string, suffix: string): string {
   if (name === 'parent_prefix_id') return 'NULL';
   if (name === 'address' && table === 'ip_addresses')
     return `set_masklen('172.20.0.0'::inet + ${Number.parseInt(suffix, 36) % 1_000_000}, 24)`;
-  return quoted(name);
+  return quoteIdentifier(name);
 }
 
 /** Random numbers that are the same for the same seed (mulberry32). */
-export function seeded(seed: number): () => number {
+export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -1,16 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Waits until `look` gives something that `isEnough`; fails with what it gave last. */
+/**
+ * Calls `read` until `isEnough` accepts its value. Fails after `withinMs` and shows the last value.
+ */
 export async function eventually<T>(
-  look: () => Promise<T> | T,
+  read: () => Promise<T> | T,
   isEnough: (value: T) => boolean,
   { withinMs = 20_000 } = {},
 ): Promise<T> {
-  const until = Date.now() + withinMs;
+  const deadline = Date.now() + withinMs;
   for (;;) {
-    const value = await look();
+    const value = await read();
     if (isEnough(value)) return value;
-    if (Date.now() > until)
+    if (Date.now() > deadline)
       throw new Error(`Not within ${withinMs} ms; last: ${JSON.stringify(value)?.slice(0, 2_000)}`);
     await sleep(20);
   }

@@ -5,7 +5,7 @@ import { openDatabase } from '../../db/core/knex.ts';
 import { migrateUp } from '../../db/core/migrate.ts';
 import { freePort } from '../../dev/freePort.ts';
 import { ensureDatabase, startPostgres } from '../../dev/postgres.ts';
-import { createSay } from '../../dev/say.ts';
+import { createConsole } from '../../dev/console.ts';
 import { startTemporal } from '../../dev/temporal.ts';
 import { temporalBinary } from '../../dev/temporalBinary.ts';
 import { workflowBundle } from '../../temporal/bundle.ts';
@@ -34,7 +34,7 @@ export default async function globalSetup(): Promise<void> {
   await migrateUp(db);
   await db.destroy();
 
-  const binary = await temporalBinary(createSay());
+  const binary = await temporalBinary(createConsole());
   const temporal = await startTemporal({
     binary,
     dbFile: path.join(folder, 'temporal.db'),

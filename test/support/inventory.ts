@@ -1,14 +1,37 @@
 import { expect } from '@jest/globals';
-import type { TestClient } from './client.ts';
+import type { Static } from 'typebox';
+import type {
+  BulkResult,
+  ValidationResult,
+  ValidationResults,
+} from '../../api/inventory/schemas.ts';
+import type { ProblemBody, TestClient } from './client.ts';
+import type { Page } from './users.ts';
 
-/** A record that must come to be. */
-export const making =
+/** A record of any resource. */
+export type InventoryRecord = {
+  id: string;
+  tenantId: string;
+  version: number;
+  createdAt: string;
+  updatedAt: string;
+  [field: string]: unknown;
+};
+export type RecordPage = Page<InventoryRecord>;
+
+/** The validation of one mutation, of several, and the result of writing several. */
+export type Validation = Static<typeof ValidationResult>;
+export type BatchValidation = Static<typeof ValidationResults>;
+export type BulkReport = Static<typeof BulkResult>;
+
+/** The body of a refused write. */
+export type WriteProblem = ProblemBody & { conflicts: Finding[] };
+
+/** Returns a function that creates a record and expects success. */
+export const recordFactory =
   (client: () => TestClient) =>
-  async (resource: string, record: object): Promise<any> => {
-    const { status, body } = await client().post(`/api/inventory/${resource}`, record);
-    expect([status, body]).toEqual([201, body]);
-    return body;
-  };
+  (resource: string, record: object): Promise<InventoryRecord> =>
+    client().post<InventoryRecord>(`/api/inventory/${resource}`, record).expect(201);
 
 export type Finding = {
   pointer: string | null;
@@ -18,42 +41,42 @@ export type Finding = {
   id?: string | null;
 };
 
-/** What the validation says, and the write after it: they must agree. `id` makes it a change. */
-export const trying =
+/** The record, or the problem. */
+type WriteBody = InventoryRecord | ProblemBody;
+
+/** Returns a function that validates and writes a mutation, and expects both to agree. */
+export const attemptFactory =
   (client: () => TestClient) =>
   async (resource: string, record: Record<string, unknown>, operation = 'create') => {
-    const said = await client().post('/api/validation/inventory', { resource, operation, record });
+    const validation = client().post<Validation>('/api/validation/inventory', {
+      resource,
+      operation,
+      record,
+    });
+    await validation;
     const { id, ...fields } = record;
     const path = `/api/inventory/${resource}`;
-    const done =
+    const { status, body } =
       operation === 'create'
-        ? await client().post(path, record)
+        ? await client().post<WriteBody>(path, record)
         : operation === 'update'
-          ? await client().put(`${path}/${String(id)}`, fields)
-          : await client().delete(`${path}/${String(id)}`);
-    expect([said.status, done.status, done.body]).toEqual([
-      done.status < 300 ? 200 : done.status,
-      done.status,
-      done.body,
-    ]);
-    const { errors, conflicts, warnings } = said.body.validation as {
-      errors: Finding[];
-      conflicts: Finding[];
-      warnings: Finding[];
-    };
+          ? await client().put<WriteBody>(`${path}/${String(id)}`, fields)
+          : await client().delete<WriteBody>(`${path}/${String(id)}`);
+    const validated = await validation.expect(status < 300 ? 200 : status);
+    const { errors, conflicts, warnings } = validated.validation;
     const found = [...errors, ...conflicts].map(({ pointer, code }) => `${pointer ?? '-'} ${code}`);
     if (errors.length > 0)
       expect(
-        done.body.errors.map((each: Finding) => `${each.pointer ?? '-'} ${each.code}`),
-      ).toEqual(errors.map(({ pointer, code }) => `${pointer ?? '-'} ${code}`));
+        (body as ProblemBody).errors?.map(({ pointer, code }) => `${pointer ?? '-'} ${code}`),
+      ).toEqual(errors.map(({ pointer, code }) => `${pointer} ${code}`));
     return {
-      status: done.status,
-      body: done.body,
+      status,
+      body,
       found,
       errors,
       conflicts,
       warnings: warnings.map(({ code }) => code),
-      effects: said.body.effects as any[],
-      candidate: said.body.candidateRecord,
+      effects: validated.effects,
+      candidate: validated.candidateRecord,
     };
   };

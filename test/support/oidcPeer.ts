@@ -1,9 +1,10 @@
 import { createServer } from 'node:http';
 import { exportJWK, generateKeyPair, importJWK, SignJWT, decodeJwt, type JWK } from 'jose';
-import Provider from 'oidc-provider';
+import Provider, { type KoaContextWithOIDC } from 'oidc-provider';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { freePort } from '../../dev/freePort.ts';
 
-/** What the provider says of whoever signs in next. */
+/** Claims of the person who signs in next. */
 export type Claims = {
   sub: string;
   preferred_username?: string;
@@ -12,18 +13,18 @@ export type Claims = {
   groups?: unknown;
 };
 
-/** Changes the answer of the token endpoint: an attacker in the provider's place. */
+/** Changes the response of the token endpoint, as a malicious provider could. */
 type Tamper = (
   tokens: Record<string, unknown>,
 ) => Promise<Record<string, unknown>> | Record<string, unknown>;
 
-/** A real OpenID provider on loopback that signs in whoever a test says, without asking. */
+/** A real OpenID provider on loopback that signs in the person whom a test sets, without a form. */
 export async function startOidcPeer(redirectUris: readonly string[]) {
   const port = await freePort(0);
   const issuer = `http://127.0.0.1:${port}`;
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const jwk: JWK = { ...(await exportJWK(privateKey)), use: 'sig', alg: 'RS256', kid: 'peer' };
-  const peer = { claims: { sub: 'somebody' } as Claims, tamper: undefined as Tamper | undefined };
+  const peer = { claims: { sub: 'person-1' } as Claims, tamper: undefined as Tamper | undefined };
 
   const provider = new Provider(issuer, {
     clients: ['holdfast', 'other'].map((id) => ({
@@ -58,17 +59,17 @@ export async function startOidcPeer(redirectUris: readonly string[]) {
     interactions: {
       url: (_ctx: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}`,
     },
-    async loadExistingGrant(ctx: any) {
-      const grant = new ctx.oidc.provider.Grant({
-        clientId: ctx.oidc.client.clientId,
-        accountId: ctx.oidc.session.accountId,
+    async loadExistingGrant({ oidc }: KoaContextWithOIDC) {
+      const grant = new oidc.provider.Grant({
+        clientId: assertDefined(oidc.client, 'client').clientId,
+        accountId: assertDefined(oidc.session?.accountId, 'accountId'),
       });
       grant.addOIDCScope('openid profile email groups');
       await grant.save();
       return grant;
     },
   });
-  provider.use(async (ctx: any, next: () => Promise<void>) => {
+  provider.use(async (ctx, next) => {
     if (ctx.path.startsWith('/interaction/')) {
       await provider.interactionFinished(ctx.req, ctx.res, {
         login: { accountId: peer.claims.sub },
@@ -78,14 +79,14 @@ export async function startOidcPeer(redirectUris: readonly string[]) {
     }
     await next();
     if (ctx.path === '/token' && ctx.status === 200 && peer.tamper)
-      ctx.body = await peer.tamper(ctx.body);
+      ctx.body = await peer.tamper(ctx.body as Record<string, unknown>);
   });
   const server = createServer(provider.callback() as never);
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
 
   return Object.assign(peer, {
     issuer,
-    /** An ID token with other claims or another header, signed with the provider's own key unless one is given. */
+    /** Signs an ID token again, with other claims, header or key. */
     async resign(
       idToken: unknown,
       change: object,

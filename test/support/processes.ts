@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
 
 export type TestProcess = {
@@ -19,7 +19,7 @@ export function launchProcess(env: Record<string, string>): {
   kill(): Promise<void>;
   ready: Promise<TestProcess>;
 } {
-  const child = spawn(process.execPath, ['api/main.ts'], {
+  const child = spawn(process.execPath, ['processes/main.ts'], {
     cwd: ROOT,
     env: {
       PATH: process.env.PATH,
@@ -30,31 +30,31 @@ export function launchProcess(env: Record<string, string>): {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve)).finally(() =>
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve)).finally(() =>
     running.delete(child),
   );
-  const end = (signal: 'SIGKILL' | 'SIGTERM') => {
+  const signalAndWait = (signal: 'SIGKILL' | 'SIGTERM') => {
     child.kill(signal);
-    return ended;
+    return exited;
   };
-  const kill = async () => void (await end('SIGKILL'));
+  const kill = async () => void (await signalAndWait('SIGKILL'));
   let output = '';
   const listening = new Promise<number>((resolve, reject) => {
-    const see = (chunk: Buffer) => {
+    const onOutput = (chunk: Buffer) => {
       output += chunk.toString();
       const found = /"port":(\d+).*"msg":"listening"/.exec(output);
       if (found) resolve(Number(found[1]));
     };
-    child.stdout.on('data', see);
-    child.stderr.on('data', see);
-    void ended.then((code) => reject(new Error(`the process ended with ${code}:\n${output}`)));
+    child.stdout.on('data', onOutput);
+    child.stderr.on('data', onOutput);
+    void exited.then((code) => reject(new Error(`the process ended with ${code}:\n${output}`)));
   });
   return {
     kill,
     ready: listening.then((port) => ({
       base: `http://127.0.0.1:${port}`,
       kill,
-      terminate: () => end('SIGTERM'),
+      terminate: () => signalAndWait('SIGTERM'),
     })),
   };
 }
@@ -69,3 +69,16 @@ export async function killAll(): Promise<void> {
   for (const child of running) child.kill('SIGKILL');
   await Promise.all(ends);
 }
+
+export type CommandResult = { status: number | null; stdout: string; stderr: string };
+
+/** Runs a command of an operator, such as `admin`, in a process of its own. */
+export const runCommand = (env: Record<string, string>, ...args: string[]) =>
+  new Promise<CommandResult>((resolve) => {
+    const child = execFile(
+      process.execPath,
+      ['processes/cli/main.ts', ...args],
+      { cwd: ROOT, env: { ...process.env, NODE_COMPILE_CACHE: COMPILED, ...env } },
+      (_error, stdout, stderr) => resolve({ status: child.exitCode, stdout, stderr }),
+    );
+  });

@@ -6,10 +6,10 @@ import { selfSigned } from './certificate.ts';
 export const IDP = 'urn:test:idp';
 export const GROUPS = 'http://schemas.passportjs.com/groups';
 
-/** A real SAML identity provider on loopback that signs in whoever a test says, with options that a test can change. */
+/** A real SAML identity provider on loopback. A test sets the person to sign in, and options. */
 export async function startSamlPeer(callbackUrl: string) {
   const port = await freePort(0);
-  const [{ key, cert }, stranger] = [await selfSigned('idp'), await selfSigned('stranger')];
+  const [{ key, cert }, untrusted] = [await selfSigned('idp'), await selfSigned('stranger')];
   const peer = {
     user: {
       id: 'ada@example.net',
@@ -68,7 +68,7 @@ export async function startSamlPeer(callbackUrl: string) {
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   return Object.assign(peer, {
     cert,
-    stranger,
+    untrusted,
     entryPoint: `http://127.0.0.1:${port}/sso`,
     metadataUrl: `http://127.0.0.1:${port}/metadata`,
     async stop() {

@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process';
-import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { Client } from 'ldapts';
 import { freePort } from '../../dev/freePort.ts';
 import { selfSigned } from './certificate.ts';
 import { eventually } from './eventually.ts';
+import { pathOf } from './programs.ts';
 
 const BASE = 'dc=example,dc=net';
 export const MANAGER = { dn: `cn=manager,${BASE}`, password: 'manager-secret' };
-const SLAPD = '/usr/sbin/slapd';
 
 const configText = (folder: string) => `
 include /etc/ldap/schema/core.schema
@@ -32,22 +32,19 @@ access to attrs=userPassword by anonymous auth by * none
 access to * by users read by anonymous auth
 `;
 
-/** People of the directory; the password of each is `<uid>-secret`. */
-const PEOPLE = ['ada', 'bob', 'eve*', 'o(pen)'];
+/** Users of the directory; the password of each is `<uid>-secret`. */
+const USERS = ['ada', 'bob', 'eve*', 'o(pen)'];
 const GROUPS: Record<string, string[]> = {
   'net-admins': ['ada'],
   'operators, east': ['ada', 'bob'],
   empty: [],
 };
 
-const personDn = (uid: string) =>
+const userDn = (uid: string) =>
   `uid=${uid.replace(/[(),*]/g, (c) => `\\${c.charCodeAt(0).toString(16)}`)},ou=people,${BASE}`;
 
-/** A real OpenLDAP server with a few people and groups, on loopback, under TLS. */
+/** A real OpenLDAP server with a few users and groups, on loopback, with TLS. */
 export async function startSlapd() {
-  await access(SLAPD).catch(() => {
-    throw new Error(`These tests need OpenLDAP's slapd: run ./.ci/install-peers`);
-  });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-slapd-'));
   const { key, cert } = await selfSigned('localhost');
   await mkdir(path.join(folder, 'data'));
@@ -59,7 +56,7 @@ export async function startSlapd() {
   const [plain, secure] = [await freePort(0), await freePort(0)];
   const urls = { plain: `ldap://localhost:${plain}`, secure: `ldaps://localhost:${secure}` };
   const server = spawn(
-    SLAPD,
+    pathOf('slapd'),
     [
       '-d',
       '0',
@@ -70,21 +67,21 @@ export async function startSlapd() {
     ],
     { stdio: 'ignore' },
   );
-  const ended = new Promise((resolve) => server.once('exit', resolve));
-  const manage = async (work: (client: Client) => Promise<unknown>) => {
+  const exited = new Promise((resolve) => server.once('exit', resolve));
+  const asManager = async (work: (client: Client) => Promise<unknown>) => {
     const client = new Client({ url: `ldap://127.0.0.1:${plain}` });
     await client.bind(MANAGER.dn, MANAGER.password);
     await work(client).finally(() => client.unbind());
   };
   await eventually(
     () =>
-      manage(() => Promise.resolve()).then(
+      asManager(() => Promise.resolve()).then(
         () => true,
         () => false,
       ),
     Boolean,
   );
-  await manage(async (client) => {
+  await asManager(async (client) => {
     await client.add(BASE, {
       objectClass: ['dcObject', 'organization'],
       o: 'example',
@@ -92,8 +89,8 @@ export async function startSlapd() {
     });
     for (const ou of ['people', 'groups'])
       await client.add(`ou=${ou},${BASE}`, { objectClass: 'organizationalUnit', ou });
-    for (const uid of PEOPLE) {
-      await client.add(personDn(uid), {
+    for (const uid of USERS) {
+      await client.add(userDn(uid), {
         objectClass: 'inetOrgPerson',
         uid,
         cn: `${uid} Person`,
@@ -106,17 +103,17 @@ export async function startSlapd() {
       await client.add(`cn=${cn.replace(',', '\\,')},ou=groups,${BASE}`, {
         objectClass: 'groupOfNames',
         cn,
-        member: members.length > 0 ? members.map(personDn) : [MANAGER.dn],
+        member: members.length > 0 ? members.map(userDn) : [MANAGER.dn],
       });
     }
   });
   return {
     urls,
     cert,
-    manage,
-    personDn,
+    asManager,
+    userDn,
     groupDn: (cn: string) => `cn=${cn.replace(',', '\\,')},ou=groups,${BASE}`,
-    /** A configuration that works. */
+    /** A valid configuration of an LDAP provider. */
     config: {
       url: urls.secure,
       caCertificate: cert,
@@ -128,7 +125,7 @@ export async function startSlapd() {
     },
     async stop() {
       server.kill('SIGTERM');
-      await ended;
+      await exited;
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -1,11 +1,23 @@
-import type { TestAnswer, TestClient } from './client.ts';
+import type {
+  AssignmentRecord,
+  TokenResponse,
+  UserWithPassword,
+} from '../../api/access/schemas.ts';
+import type { TestClient, TestRequest } from './client.ts';
 import type { TestApp } from './app.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+
+/** One page of a list. */
+export type Page<T> = { items: T[]; nextCursor: string | null };
+
+/** The first item of a page, which must not be empty. */
+export const first = <T>({ items }: Page<T>): T => assertDefined(items[0], 'first item');
 
 export const PASSWORD = 'correct horse battery';
 
-let made = 0;
+let userCount = 0;
 
-export type Person = {
+export type TestUser = {
   id: string;
   username: string;
   client: TestClient;
@@ -13,49 +25,53 @@ export type Person = {
   accessToken: string;
 };
 
-/** Somebody who may do everything, behind the gateway. */
+/** A platform administrator behind the gateway. */
 export const admin = (app: TestApp): TestClient =>
   app.client.as({ actor: 'root', roles: 'platform-admin' });
 
 export const login = (
   app: TestApp,
   username: string,
-  password = PASSWORD,
+  password: string | null = PASSWORD,
   more: object = {},
-): Promise<TestAnswer> =>
-  app.client.as({ token: null }).post('/api/auth/login/local', { username, password, ...more });
+): TestRequest<TokenResponse> =>
+  app.client
+    .as({ token: null })
+    .post<TokenResponse>('/api/auth/login/local', { username, password, ...more });
 
-/** A new local account with these roles, signed in. Each role may name where it is held. */
-export async function person(
+/** Creates a local account with these roles at their scopes, and signs in. */
+export async function createUser(
   app: TestApp,
   ...roles: (string | { roleId: string; tenantId?: string; siteId?: string; deviceId?: string })[]
-): Promise<Person> {
-  const username = `person-${made++}`;
-  const user = await admin(app).post('/api/users', {
-    username,
-    password: PASSWORD,
-    mustChangePassword: false,
-  });
-  if (user.status !== 201) throw new Error(JSON.stringify(user.body));
+): Promise<TestUser> {
+  const username = `person-${userCount++}`;
+  const user = await admin(app)
+    .post<UserWithPassword>('/api/users', {
+      username,
+      password: PASSWORD,
+      mustChangePassword: false,
+    })
+    .expect(201);
   for (const role of roles) {
-    const given = await admin(app).post('/api/rbac/assignments', {
-      userId: user.body.id,
-      ...(typeof role === 'string' ? { roleId: role } : role),
-    });
-    if (given.status !== 201) throw new Error(JSON.stringify(given.body));
+    await admin(app)
+      .post<AssignmentRecord>('/api/rbac/assignments', {
+        userId: user.id,
+        ...(typeof role === 'string' ? { roleId: role } : role),
+      })
+      .expect(201);
   }
-  const { body } = await login(app, username);
+  const { accessToken, refreshToken } = await login(app, username).expect(200);
   return {
-    id: user.body.id,
+    id: user.id,
     username,
-    client: app.client.as({ token: body.accessToken }),
-    refreshToken: body.refreshToken,
-    accessToken: body.accessToken,
+    client: app.client.as({ token: accessToken }),
+    refreshToken: assertDefined(refreshToken, 'refreshToken'),
+    accessToken,
   };
 }
 
-/** Sites and devices as the inventory will make them. */
-export async function place(
+/** Inserts a site and a device of a tenant. */
+export async function seedSiteAndDevice(
   app: TestApp,
   { site, device, tenant }: { site?: string; device?: string; tenant: string },
 ): Promise<void> {

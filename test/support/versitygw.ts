@@ -6,32 +6,25 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { spawn } from 'node:child_process';
-import { access, mkdtemp, mkdir, rm } from 'node:fs/promises';
+import { mkdtemp, mkdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { freePort } from '../../dev/freePort.ts';
 import { eventually } from './eventually.ts';
+import { pathOf } from './programs.ts';
 
-const PROGRAM = path.join(
-  process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache'),
-  'holdfast',
-  'versitygw-1.8.0',
-);
 const KEYS = { accessKeyId: 'test-access', secretAccessKey: 'test-secret-key' };
 const BUCKET = 'backups';
 
 /** A real S3 server on loopback, with one bucket. */
 export async function startVersitygw() {
-  await access(PROGRAM).catch(() => {
-    throw new Error('These tests need versitygw: run ./.ci/install-peers');
-  });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'holdfast-s3-'));
   await mkdir(path.join(folder, 'data'));
   const port = await freePort(0);
   const endpoint = `http://127.0.0.1:${port}`;
   const launch = () =>
     spawn(
-      PROGRAM,
+      pathOf('versitygw'),
       [
         '--port',
         `127.0.0.1:${port}`,
@@ -62,14 +55,14 @@ export async function startVersitygw() {
     (up) => up,
     { withinMs: 30_000 },
   );
-  const ended = () =>
+  const waitForExit = () =>
     new Promise((resolve) =>
       server.exitCode === null ? server.once('exit', resolve) : resolve(undefined),
     );
-  const end = async (signal: NodeJS.Signals) => {
-    const gone = ended();
+  const endServer = async (signal: NodeJS.Signals) => {
+    const exited = waitForExit();
     server.kill(signal);
-    await gone;
+    await exited;
   };
   return {
     env: {
@@ -90,10 +83,10 @@ export async function startVersitygw() {
     put: (Key: string, Body: Uint8Array) =>
       client.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body })),
     /** Ends the server as a power cut would, and starts it again on the same data. */
-    stopServer: () => end('SIGKILL'),
+    stopServer: () => endServer('SIGKILL'),
     startServer: () => void (server = launch()),
     async stop() {
-      await end('SIGTERM');
+      await endServer('SIGTERM');
       client.destroy();
       await rm(folder, { recursive: true, force: true });
     },

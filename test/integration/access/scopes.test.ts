@@ -6,10 +6,11 @@ import { PERMISSIONS, type Permission } from '../../../domain/access/permissions
 import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
 import { covers, scopeOf } from '../../../domain/access/scope.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { propertyRuns } from '../../support/effort.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_ROLE: 'api' });
+  app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
 });
 afterAll(() => app.stop());
 
@@ -17,11 +18,16 @@ const TENANTS = ['platform', 'red', 'blue', 'green'];
 const SITES = ['s0', 's1', 's2', 's3', 's4'];
 const DEVICES = ['d0', 'd1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7'];
 const GROUPS = ['net', 'ops', 'dc'];
+type DeviceRow = { id: string; tenant_id: string; site_id: string | null };
+
 const COLUMNS = { tenant: 't.tenant_id', site: 't.site_id', device: 't.id' };
 
 const pick = (values: readonly string[]) => fc.constantFrom(...values);
 
-/** A tree: which tenant a site is of, which tenant and site a device has. A device need not have its site's tenant. */
+/**
+ * Tenants of sites, and tenants and sites of devices. A device may have another tenant than its
+ * site.
+ */
 const tree = fc.record({
   sites: fc.array(pick(TENANTS), { minLength: SITES.length, maxLength: SITES.length }),
   devices: fc.array(fc.record({ tenant: pick(TENANTS), site: fc.option(pick(SITES)) }), {
@@ -46,8 +52,8 @@ const example = fc.record({
   memberOf: fc.subarray(GROUPS),
   custom: fc.subarray([...PERMISSIONS]),
   permission: fc.constantFrom<Permission>(...PERMISSIONS),
-  moved: fc.option(fc.record({ site: fc.nat(SITES.length - 1), to: pick(TENANTS) })),
-  carried: fc.option(
+  movedSite: fc.option(fc.record({ site: fc.nat(SITES.length - 1), to: pick(TENANTS) })),
+  movedDevice: fc.option(
     fc.record({
       device: fc.nat(DEVICES.length - 1),
       to: pick(TENANTS),
@@ -56,19 +62,17 @@ const example = fc.record({
   ),
 });
 
-test('the predicate and the SQL condition agree, ids sent or looked up, and moves take grants along', async () => {
-  await app.deps
-    .db('providers')
-    .insert({
-      id: 'idp_x',
-      kind: 'oidc',
-      name: 'x',
-      enabled: true,
-      config: '{}',
-      secrets: '{}',
-      created_at: new Date(),
-      updated_at: new Date(),
-    });
+test('the predicate and both forms of the SQL condition agree, also after records moved', async () => {
+  await app.deps.db('providers').insert({
+    id: 'idp_x',
+    kind: 'oidc',
+    name: 'x',
+    enabled: true,
+    config: '{}',
+    secrets: '{}',
+    created_at: new Date(),
+    updated_at: new Date(),
+  });
   for (const id of ['usr_me', 'usr_stranger']) {
     await app.deps.db('users').insert({
       id,
@@ -91,8 +95,8 @@ test('the predicate and the SQL condition agree, ids sent or looked up, and move
         memberOf,
         custom,
         permission,
-        moved,
-        carried,
+        movedSite,
+        movedDevice,
       }) => {
         await app.deps.db
           .transaction(async (trx) => {
@@ -114,7 +118,7 @@ test('the predicate and the SQL condition agree, ids sent or looked up, and move
                 name: id,
               })),
             );
-            const placeOf = {
+            const scopeColumnsOf = {
               tenant: (id: string) => ({ tenant_id: id }),
               site: (id: string) => ({ tenant_id: sites[SITES.indexOf(id)], site_id: id }),
               device: (id: string) => ({
@@ -135,38 +139,40 @@ test('the predicate and the SQL condition agree, ids sent or looked up, and move
                   ...who,
                   role_id: given.role,
                   level: level === 'tenant' && id === 'platform' ? 'platform' : level,
-                  ...placeOf[level](id),
+                  ...scopeColumnsOf[level](id),
                   created_by: 'test',
                   created_at: new Date(),
                 })
                 .onConflict(['principal', 'level', 'target_id', 'role_id'])
                 .ignore();
             }
-            if (moved)
-              await trx('sites').where({ id: SITES[moved.site] }).update({ tenant_id: moved.to });
-            if (carried)
+            if (movedSite)
+              await trx('sites')
+                .where({ id: SITES[movedSite.site] })
+                .update({ tenant_id: movedSite.to });
+            if (movedDevice)
               await trx('devices')
-                .where({ id: DEVICES[carried.device] })
-                .update({ tenant_id: carried.to, site_id: carried.site });
+                .where({ id: DEVICES[movedDevice.device] })
+                .update({ tenant_id: movedDevice.to, site_id: movedDevice.site });
 
             const principals = principalsOf('usr_me', 'idp_x', memberOf);
             const rights = { grants: await findGrants(trx, principals), principals };
             const scope = scopeOf(rights, permission);
             const records = await trx('devices').select('id', 'tenant_id', 'site_id').orderBy('id');
             const covered = records
-              .filter((r: any) =>
+              .filter((r: DeviceRow) =>
                 covers(scope, { tenantId: r.tenant_id, siteId: r.site_id, deviceId: r.id }),
               )
-              .map((r: any) => r.id);
+              .map((r: DeviceRow) => r.id);
             for (const maxIdsSent of [1_000, 0]) {
               const { sql, bindings } = scopeCondition(scope, COLUMNS, maxIdsSent);
               const { rows } = await trx.raw(
                 `SELECT t.id FROM devices AS t WHERE ${sql} ORDER BY t.id`,
                 bindings,
               );
-              expect(rows.map((row: any) => row.id)).toEqual(covered);
+              expect(rows.map((row: DeviceRow) => row.id)).toEqual(covered);
             }
-            // Where grants stand follows from what they cover, after a move too.
+            // The scope columns of grants follow the records that they cover, also after a move.
             const astray = await trx.raw(
               `SELECT g.id FROM grants g JOIN sites s ON s.id = g.site_id WHERE g.level = 'site' AND g.tenant_id <> s.tenant_id`,
             );
@@ -186,22 +192,22 @@ test('the predicate and the SQL condition agree, ids sent or looked up, and move
           });
       },
     ),
-    { numRuns: 300 },
+    { numRuns: propertyRuns(100) },
   );
-  // The examples must not all be trivial ones.
-  expect(Math.min(seen.everywhere, seen.some, seen.none)).toBeGreaterThan(5);
+  // The examples must not all be trivial.
+  expect(Math.min(seen.everywhere, seen.some, seen.none)).toBeGreaterThan(0);
 });
 
-test('rights are worked out again when a grant changes, and only then', async () => {
+test('rights are read again when a grant changes, and only then', async () => {
   const { db, rights } = app.deps;
-  const standing = async () => ({
+  const authState = async () => ({
     enabled: true,
     providerId: 'local',
     externalGroups: [],
     version: (await db('access_state').first()).version,
   });
-  const first = await rights.ofUser('usr_me', await standing());
-  expect(await rights.ofUser('usr_me', await standing())).toBe(first);
+  const first = await rights.forUser('usr_me', await authState());
+  expect(await rights.forUser('usr_me', await authState())).toBe(first);
   await db('grants').insert({
     id: 'g_new',
     kind: 'assignment',
@@ -212,7 +218,7 @@ test('rights are worked out again when a grant changes, and only then', async ()
     created_by: 'test',
     created_at: new Date(),
   });
-  const second = await rights.ofUser('usr_me', await standing());
+  const second = await rights.forUser('usr_me', await authState());
   expect(covers(scopeOf(first, 'job:read'), { tenantId: 'red' })).toBe(false);
   expect(covers(scopeOf(second, 'job:read'), { tenantId: 'red' })).toBe(true);
 });

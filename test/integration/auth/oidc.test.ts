@@ -1,9 +1,15 @@
 import { generateKeyPair, decodeJwt } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
-import { createBrowser, type Browser, type Seen } from '../../support/browser.ts';
+import { createBrowser, type Browser, type BrowserResponse } from '../../support/browser.ts';
 import { startOidcPeer } from '../../support/oidcPeer.ts';
-import { admin } from '../../support/users.ts';
+import { admin, type Page } from '../../support/users.ts';
+import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
+import type { CurrentSession } from '../../../api/access/schemas.ts';
+import type { PermissionSummary } from '../../../api/access/routes.ts';
+import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
+import type { SsoStartResponse } from '../../../api/auth/ssoRoutes.ts';
+import { expectInvalid, expectProblem } from '../../support/problem.ts';
 
 let app: TestApp;
 let peer: Awaited<ReturnType<typeof startOidcPeer>>;
@@ -11,9 +17,9 @@ let providerId: string;
 const CALLBACK = '/api/auth/oidc/callback';
 
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_ROLE: 'api', HOLDFAST_OUTBOUND_ALLOW: '' });
+  app = await startApp({ HOLDFAST_ROLE: 'api', HOLDFAST_OUTBOUND_ALLOW: '' }, { idle: true });
   peer = await startOidcPeer([app.client.base + CALLBACK]);
-  providerId = (await provider('Main')).body.id;
+  providerId = (await createProvider('Main')).body.id;
 });
 afterAll(() => Promise.all([app.stop(), peer.stop()]));
 beforeEach(() => {
@@ -29,8 +35,8 @@ afterEach(() => {
   peer.tamper = undefined;
 });
 
-const provider = (name: string, change: object = {}) =>
-  admin(app).post('/api/auth/providers', {
+const createProvider = (name: string, change: object = {}) =>
+  admin(app).post<ProviderRecord>('/api/auth/providers', {
     kind: 'oidc',
     name,
     config: {
@@ -47,31 +53,31 @@ const start = (browser: Browser, body: object = {}) =>
   browser.post(`${app.client.base}/api/auth/login/oidc/start`, { providerId, ...body });
 const isCallback = (url: string) => url.startsWith(app.client.base + CALLBACK);
 
-/** Up to the redirect that brings the browser back, which is not followed. */
-async function answered(browser: Browser, body: object = {}): Promise<URL> {
-  const begun = await start(browser, body);
-  const seen = await browser.follow(JSON.parse(begun.text).redirectUrl, { stop: isCallback });
+/** Signs in at the provider. Returns the callback URL, which is not followed. */
+async function signInAtProvider(browser: Browser, body: object = {}): Promise<URL> {
+  const started = await start(browser, body);
+  const seen = await browser.follow(JSON.parse(started.text).redirectUrl, { stop: isCallback });
   return new URL(seen.at(-1)?.url ?? '');
 }
-const come = (browser: Browser, url: URL | string) =>
+const openCallback = (browser: Browser, url: URL | string) =>
   browser.send(String(url), { from: peer.issuer });
-const isIn = (browser: Browser) =>
+const isSignedIn = (browser: Browser) =>
   browser.cookie(app.client.base, 'holdfast_refresh') !== undefined;
 
-function expectRefused(browser: Browser, seen: Seen) {
-  expect([seen.status, isIn(browser)]).toEqual([401, false]);
+function expectRefused(browser: Browser, seen: BrowserResponse) {
+  expect([seen.status, isSignedIn(browser)]).toEqual([401, false]);
   expect(seen.headers.get('content-type')).toContain('text/html');
   expect(seen.text).toContain('login_failed');
 }
 
 describe('a sign-in', () => {
-  test('goes out with PKCE, state and nonce, and comes back with a session in cookies', async () => {
+  test('uses PKCE, state and nonce, and sets the session cookie', async () => {
     const browser = createBrowser();
-    const begun = await start(browser, { returnTo: '/somewhere?x=1#part' });
-    expect(begun.headers.get('set-cookie')).toMatch(
+    const started = await start(browser, { returnTo: '/somewhere?x=1#part' });
+    expect(started.headers.get('set-cookie')).toMatch(
       /^holdfast_login=hfb_[^;]+; Max-Age=600; Path=\/api\/auth; HttpOnly; SameSite=Lax$/,
     );
-    const url = new URL(JSON.parse(begun.text).redirectUrl);
+    const url = new URL(JSON.parse(started.text).redirectUrl);
     expect(url.origin).toBe(peer.issuer);
     expect(Object.fromEntries(url.searchParams)).toMatchObject({
       response_type: 'code',
@@ -95,7 +101,9 @@ describe('a sign-in', () => {
     const { accessToken } = JSON.parse(
       (await browser.post(`${app.client.base}/api/auth/refresh`, {})).text,
     );
-    const session = await app.client.as({ token: accessToken }).get('/api/auth/session');
+    const session = await app.client
+      .as({ token: accessToken })
+      .get<CurrentSession>('/api/auth/session');
     expect(session.body.user).toMatchObject({
       username: 'ada',
       displayName: 'Ada L.',
@@ -105,7 +113,7 @@ describe('a sign-in', () => {
     });
   });
 
-  test('ends on a plain page that says who is signed in, when nothing else is asked for', async () => {
+  test('ends on a plain page that shows who is signed in by default', async () => {
     const browser = createBrowser();
     const seen = await browser.follow(JSON.parse((await start(browser)).text).redirectUrl);
     expect(seen.at(-1)).toMatchObject({
@@ -117,10 +125,10 @@ describe('a sign-in', () => {
     expect(script.headers.get('content-type')).toContain('javascript');
   });
 
-  test('is the same user whatever the names become, and another one for another sub with the same e-mail', async () => {
+  test('finds the user by sub, not by names or e-mail address', async () => {
     const signIn = async () => {
       const browser = createBrowser();
-      await come(browser, await answered(browser));
+      await openCallback(browser, await signInAtProvider(browser));
       return JSON.parse((await browser.post(`${app.client.base}/api/auth/refresh`, {})).text).user;
     };
     const first = await signIn();
@@ -143,7 +151,7 @@ describe('a sign-in', () => {
     expect(new Set(twice.map((user) => user.id)).size).toBe(1);
   });
 
-  test('gives the roles that are mapped to the groups', async () => {
+  test('grants the roles that are mapped to the groups', async () => {
     await admin(app).post('/api/rbac/provider-mappings', {
       providerId,
       externalGroup: 'net-admins',
@@ -151,45 +159,47 @@ describe('a sign-in', () => {
       tenantId: 'red',
     });
     const browser = createBrowser();
-    await come(browser, await answered(browser));
+    await openCallback(browser, await signInAtProvider(browser));
     const { accessToken } = JSON.parse(
       (await browser.post(`${app.client.base}/api/auth/refresh`, {})).text,
     );
-    const { body } = await app.client.as({ token: accessToken }).get('/api/rbac/summary');
-    expect(body.permissions['job:write'].tenantIds).toEqual(['red']);
+    const { body } = await app.client
+      .as({ token: accessToken })
+      .get<PermissionSummary>('/api/rbac/summary');
+    expect(body.permissions['job:write']?.tenantIds).toEqual(['red']);
   });
 });
 
-describe('the way back is refused', () => {
+describe('the callback is rejected', () => {
   test('when the code is replayed', async () => {
     const browser = createBrowser();
-    const url = await answered(browser);
-    const copy = await come(browser, url);
+    const url = await signInAtProvider(browser);
+    const copy = await openCallback(browser, url);
     expect(copy.status).toBe(303);
     browser.forget(app.client.base, 'holdfast_refresh');
-    expectRefused(browser, await come(browser, url));
+    expectRefused(browser, await openCallback(browser, url));
   });
 
-  test('in another browser than the one that began', async () => {
+  test('in another browser than the one that started the login', async () => {
     const [mine, theirs] = [createBrowser(), createBrowser()];
-    const url = await answered(mine);
+    const url = await signInAtProvider(mine);
     await start(theirs);
-    expectRefused(theirs, await come(theirs, url));
-    expectRefused(createBrowser(), await come(createBrowser(), url));
-    // It is not spent by that.
-    expect((await come(mine, url)).status).toBe(303);
+    expectRefused(theirs, await openCallback(theirs, url));
+    expectRefused(createBrowser(), await openCallback(createBrowser(), url));
+    // The login is still valid for its own browser.
+    expect((await openCallback(mine, url)).status).toBe(303);
   });
 
   test('when the states of two sign-ins are swapped', async () => {
     const [one, two] = [createBrowser(), createBrowser()];
-    const [first, second] = [await answered(one), await answered(two)];
+    const [first, second] = [await signInAtProvider(one), await signInAtProvider(two)];
     const swapped = new URL(first);
     swapped.searchParams.set('state', second.searchParams.get('state') ?? '');
-    expectRefused(one, await come(one, swapped));
-    // The attacker's code in the victim's own sign-in: PKCE and nonce do not fit.
+    expectRefused(one, await openCallback(one, swapped));
+    // The attacker's code in the victim's own login: PKCE and nonce do not match.
     const injected = new URL(first);
     injected.searchParams.set('code', second.searchParams.get('code') ?? '');
-    expectRefused(one, await come(one, injected));
+    expectRefused(one, await openCallback(one, injected));
   });
 
   test.each([
@@ -207,40 +217,42 @@ describe('the way back is refused', () => {
     ],
   ])('with %s', async (_what, change) => {
     const browser = createBrowser();
-    const url = await answered(browser);
+    const url = await signInAtProvider(browser);
     change(url);
-    expectRefused(browser, await come(browser, url));
+    expectRefused(browser, await openCallback(browser, url));
   });
 
-  test('when it comes to the callback of another provider: what one was given is not handed to another', async () => {
-    const second = (await provider('Another')).body;
-    expect(second.config.ownCallback).toBe(true);
-    const begun = await start(createBrowser(), { providerId: second.id });
-    expect(new URL(JSON.parse(begun.text).redirectUrl).searchParams.get('redirect_uri')).toBe(
+  test('at the callback of another provider, so that no provider receives the code of another one', async () => {
+    const second = (await createProvider('Another')).body;
+    expect(second.config).toMatchObject({ ownCallback: true });
+    const started = await start(createBrowser(), { providerId: second.id });
+    expect(new URL(JSON.parse(started.text).redirectUrl).searchParams.get('redirect_uri')).toBe(
       `${app.client.base}${CALLBACK}/${second.id}`,
     );
     const browser = createBrowser();
-    const url = await answered(browser);
+    const url = await signInAtProvider(browser);
     url.pathname = `${CALLBACK}/${second.id}`;
-    expectRefused(browser, await come(browser, url));
-    const clash = await admin(app).put(`/api/auth/providers/${second.id}`, {
-      config: { ownCallback: false },
-    });
-    expect([clash.status, clash.body.errors[0].pointer]).toEqual([400, '/config/ownCallback']);
+    expectRefused(browser, await openCallback(browser, url));
+    await expectInvalid(
+      admin(app).put<ProviderRecord>(`/api/auth/providers/${second.id}`, {
+        config: { ownCallback: false },
+      }),
+      '/config/ownCallback',
+    );
     await admin(app).delete(`/api/auth/providers/${second.id}`);
   });
 
-  test('after its time', async () => {
+  test('after it has expired', async () => {
     const browser = createBrowser();
-    const url = await answered(browser);
+    const url = await signInAtProvider(browser);
     await app.deps.db('logins').update({ expires_at: new Date(Date.now() - 1) });
-    expectRefused(browser, await come(browser, url));
+    expectRefused(browser, await openCallback(browser, url));
   });
 
-  test('only for what is wrong: a token that was signed anew without a change is taken', async () => {
+  test('only for a reason: a token that was signed again without changes is accepted', async () => {
     peer.tamper = async (t) => ({ ...t, id_token: await peer.resign(t.id_token, {}) });
     const browser = createBrowser();
-    expect((await come(browser, await answered(browser))).status).toBe(303);
+    expect((await openCallback(browser, await signInAtProvider(browser))).status).toBe(303);
   });
 
   test.each<
@@ -331,10 +343,10 @@ describe('the way back is refused', () => {
       /signature/i,
     ],
     ['it is missing', ({ id_token: _, ...t }) => Promise.resolve(t), /id_token|ID Token/i],
-  ])('when of the ID token %s', async (_what, tamper, reason) => {
+  ])('when %s in the ID token', async (_what, tamper, reason) => {
     peer.tamper = tamper;
     const browser = createBrowser();
-    expectRefused(browser, await come(browser, await answered(browser)));
+    expectRefused(browser, await openCallback(browser, await signInAtProvider(browser)));
     const entry = await app.deps
       .db('audit_entries')
       .where({ action: 'login.failed' })
@@ -343,17 +355,19 @@ describe('the way back is refused', () => {
     expect(entry.after.reason).toMatch(reason);
   });
 
-  test('the answer is JSON for whoever asks for it, and says nothing about the reason, which the audit trail has', async () => {
+  test('the response is JSON on request; only the audit log contains the reason', async () => {
     peer.tamper = async (t) => ({
       ...t,
       id_token: await peer.resign(t.id_token, { nonce: 'other' }),
     });
     const browser = createBrowser();
-    const url = await answered(browser);
+    const url = await signInAtProvider(browser);
     const { text } = await browser.send(url.href, { headers: { accept: 'application/json' } });
     const problem = JSON.parse(text);
     expect(problem).toMatchObject({ code: 'login_failed', detail: 'Signing in failed.' });
-    const { body } = await admin(app).get(`/api/audit?requestId=${problem.requestId}`);
+    const { body } = await admin(app).get<Page<AuditEntryRecord>>(
+      `/api/audit?requestId=${problem.requestId}`,
+    );
     expect(body.items[0]).toMatchObject({
       action: 'login.failed',
       outcome: 'denied',
@@ -382,15 +396,15 @@ describe('the start', () => {
     '/.//evil.example/x',
     '/a/..//evil.example',
     '/%2e//evil.example',
-  ])('refuses to lead back to %j', async (returnTo) => {
+  ])('rejects the return address %j', async (returnTo) => {
     const answer = await start(createBrowser(), { returnTo });
     expect([answer.status, JSON.parse(answer.text).errors[0].pointer]).toEqual([400, '/returnTo']);
   });
 
-  test('names itself as configured, whatever the Host header says', async () => {
+  test('uses the configured origin, not the Host header', async () => {
     const answer = await app.client
       .as({ token: null })
-      .post(
+      .post<SsoStartResponse>(
         '/api/auth/login/oidc/start',
         { providerId },
         { host: 'evil.example', 'x-forwarded-host': 'evil.example' },
@@ -400,22 +414,19 @@ describe('the start', () => {
     );
   });
 
-  test('needs the provider named when there is more than one, and says so when there is none', async () => {
-    const other = await provider('Second');
-    const unnamed = await app.client.as({ token: null }).post('/api/auth/login/oidc/start', {});
-    expect([unnamed.status, unnamed.body.errors[0].pointer]).toEqual([400, '/providerId']);
+  test('requires the provider id if there are several providers', async () => {
+    const other = await createProvider('Second');
+    await expectInvalid(
+      app.client.as({ token: null }).post<SsoStartResponse>('/api/auth/login/oidc/start', {}),
+      '/providerId',
+    );
     await admin(app).delete(`/api/auth/providers/${other.body.id}`);
-    expect(
-      (await app.client.as({ token: null }).post('/api/auth/login/oidc/start', {})).status,
-    ).toBe(200);
-    expect(
-      (await app.client.as({ token: null }).post('/api/auth/login/saml/start', {})).status,
-    ).toBe(400);
+    await app.client.as({ token: null }).post('/api/auth/login/oidc/start', {}).expect(200);
+    await app.client.as({ token: null }).post('/api/auth/login/saml/start', {}).expect(400);
   });
 
-  test('is not possible with http, unless that is allowed', async () => {
-    const made = await provider('Plain', { allowHttp: false });
-    expect([made.status, made.body.errors[0].pointer]).toEqual([400, '/config/issuer']);
+  test('requires https unless http is allowed', async () => {
+    await expectInvalid(createProvider('Plain', { allowHttp: false }), '/config/issuer');
   });
 
   test.each<[string, object]>([
@@ -423,25 +434,28 @@ describe('the start', () => {
     ['the issuer in the document is another one', { issuer: 'swapped' }],
   ])('is 502 when %s', async (_what, change) => {
     const issuer = peer.issuer.replace('127.0.0.1', 'localhost');
-    const made = await provider(
+    const made = await createProvider(
       `Broken ${Object.keys(change)[0]}`,
       'issuer' in change ? { issuer } : change,
     );
-    const answer = await app.client
-      .as({ token: null })
-      .post('/api/auth/login/oidc/start', { providerId: made.body.id });
-    expect([answer.status, answer.body.code]).toEqual([502, 'provider_unavailable']);
+    await expectProblem(
+      app.client
+        .as({ token: null })
+        .post('/api/auth/login/oidc/start', { providerId: made.body.id }),
+      502,
+      'provider_unavailable',
+    );
     await admin(app).delete(`/api/auth/providers/${made.body.id}`);
   });
 });
 
 describe('the test of a provider', () => {
   const run = (id: string, body: object = {}) =>
-    admin(app).post(`/api/auth/providers/${id}/test`, body);
+    admin(app).post<TestReport>(`/api/auth/providers/${id}/test`, body);
 
-  test('names its steps and previews roles of sample claims, nested ones too', async () => {
+  test('reports its steps and previews roles of sample claims, also nested ones', async () => {
     const { body } = await run(providerId, { sampleClaims: { groups: ['net-admins'] } });
-    expect(body.steps.map((step: any) => `${step.name} ${step.status}`)).toEqual([
+    expect(body.steps.map((step) => `${step.name} ${step.status}`)).toEqual([
       'resolve passed',
       'connect passed',
       'answer passed',
@@ -449,8 +463,8 @@ describe('the test of a provider', () => {
       'keys passed',
       'clock passed',
     ]);
-    expect([body.ok, body.roles.map((role: any) => role.roleId)]).toEqual([true, ['operator']]);
-    const nested = await provider('Nested', { groupsClaim: 'realm_access.roles' });
+    expect([body.ok, body.roles.map((role) => role.roleId)]).toEqual([true, ['operator']]);
+    const nested = await createProvider('Nested', { groupsClaim: 'realm_access.roles' });
     expect(
       (await run(nested.body.id, { sampleClaims: { realm_access: { roles: ['a', 'b'] } } })).body
         .groups,
@@ -458,10 +472,10 @@ describe('the test of a provider', () => {
     await admin(app).delete(`/api/auth/providers/${nested.body.id}`);
   });
 
-  test('stops at what is wrong', async () => {
-    const made = await provider('Gone', { issuer: 'http://127.0.0.1:1' });
+  test('stops at the first failure', async () => {
+    const made = await createProvider('Missing', { issuer: 'http://127.0.0.1:1' });
     const { body } = await run(made.body.id);
-    expect([body.ok, body.steps.map((step: any) => step.status)]).toEqual([
+    expect([body.ok, body.steps.map((step) => step.status)]).toEqual([
       false,
       ['passed', 'failed', 'skipped', 'skipped', 'skipped', 'skipped'],
     ]);

@@ -1,9 +1,11 @@
 import { inflateRawSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
-import { createBrowser, type Browser, type Seen } from '../../support/browser.ts';
+import { createBrowser, type Browser, type BrowserResponse } from '../../support/browser.ts';
 import { admin } from '../../support/users.ts';
 import { GROUPS, IDP, startSamlPeer } from '../../support/samlPeer.ts';
+import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
+import { expectInvalid } from '../../support/problem.ts';
 
 let app: TestApp;
 let peer: Awaited<ReturnType<typeof startSamlPeer>>;
@@ -11,9 +13,9 @@ let providerId: string;
 const CALLBACK = '/api/auth/saml/callback';
 
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_ROLE: 'api', HOLDFAST_OUTBOUND_ALLOW: '' });
+  app = await startApp({ HOLDFAST_ROLE: 'api', HOLDFAST_OUTBOUND_ALLOW: '' }, { idle: true });
   peer = await startSamlPeer(app.client.base + CALLBACK);
-  providerId = (await provider('Main')).body.id;
+  providerId = (await createProvider('Main')).body.id;
 });
 afterAll(() => Promise.all([app.stop(), peer.stop()]));
 const ADA = 'ada@example.net';
@@ -24,8 +26,8 @@ afterEach(() => {
   peer.options = {};
 });
 
-const provider = (name: string, change: object = {}) =>
-  admin(app).post('/api/auth/providers', {
+const createProvider = (name: string, change: object = {}) =>
+  admin(app).post<ProviderRecord>('/api/auth/providers', {
     kind: 'saml',
     name,
     config: {
@@ -41,13 +43,13 @@ const provider = (name: string, change: object = {}) =>
 const start = (browser: Browser, body: object = {}) =>
   browser.post(`${app.client.base}/api/auth/login/saml/start`, { providerId, ...body });
 
-/** Up to the page of the provider whose form leads back here. */
-async function formOf(browser: Browser, body: object = {}): Promise<Seen> {
-  const begun = JSON.parse((await start(browser, body)).text);
-  const seen = await browser.follow(begun.redirectUrl);
-  return seen.at(-1) as Seen;
+/** Starts a login. Returns the provider's page, whose form posts the response. */
+async function loginForm(browser: Browser, body: object = {}): Promise<BrowserResponse> {
+  const started = JSON.parse((await start(browser, body)).text);
+  const seen = await browser.follow(started.redirectUrl);
+  return seen.at(-1) as BrowserResponse;
 }
-const responseIn = (form: Seen) =>
+const samlResponseOf = (form: BrowserResponse) =>
   Buffer.from(
     /name="SAMLResponse"[^>]*value="([^"]+)"/
       .exec(form.text)?.[1]
@@ -58,14 +60,14 @@ const responseIn = (form: Seen) =>
       ) ?? '',
     'base64',
   ).toString('utf8');
-const encoded = (xml: string) => Buffer.from(xml).toString('base64');
+const toBase64 = (xml: string) => Buffer.from(xml).toString('base64');
 
-/** Sends the form and follows to the end. */
+/** Submits the form and follows the redirects to the end. */
 async function finish(
   browser: Browser,
-  form: Seen,
+  form: BrowserResponse,
   change: Record<string, string> = {},
-): Promise<Seen> {
+): Promise<BrowserResponse> {
   const posted = await browser.submit(form, change);
   const location = posted.headers.get('location');
   if (posted.status !== 303 || location === null) return posted;
@@ -75,13 +77,13 @@ async function finish(
   });
   return seen.find((each) => each.url.includes('/saml/finish')) ?? posted;
 }
-const isIn = (browser: Browser) =>
+const isSignedIn = (browser: Browser) =>
   browser.cookie(app.client.base, 'holdfast_refresh') !== undefined;
-const userOf = async (browser: Browser) =>
+const signedInUser = async (browser: Browser) =>
   JSON.parse((await browser.post(`${app.client.base}/api/auth/refresh`, {})).text).user;
 
-async function expectRefused(browser: Browser, seen: Seen, reason?: RegExp) {
-  expect([seen.status, isIn(browser)]).toEqual([401, false]);
+async function expectRefused(browser: Browser, seen: BrowserResponse, reason?: RegExp) {
+  expect([seen.status, isSignedIn(browser)]).toEqual([401, false]);
   expect(seen.text).toContain('login_failed');
   if (!reason) return;
   const entry = await app.deps
@@ -93,19 +95,19 @@ async function expectRefused(browser: Browser, seen: Seen, reason?: RegExp) {
 }
 
 describe('a sign-in', () => {
-  test('is asked for by a request of ours and comes back with a session', async () => {
+  test('sends a request and creates a session from the response', async () => {
     const browser = createBrowser();
-    const begun = JSON.parse((await start(browser, { returnTo: '/devices' })).text);
-    const url = new URL(begun.redirectUrl);
+    const started = JSON.parse((await start(browser, { returnTo: '/devices' })).text);
+    const url = new URL(started.redirectUrl);
     const request = inflateRawSync(
       Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64'),
     ).toString();
     expect(request).toContain(`AssertionConsumerServiceURL="${app.client.base}${CALLBACK}"`);
     expect(request).toContain(`/api/auth/saml/metadata/${providerId}`);
-    const form = (await browser.follow(begun.redirectUrl)).at(-1) as Seen;
+    const form = (await browser.follow(started.redirectUrl)).at(-1) as BrowserResponse;
     const done = await finish(browser, form);
     expect([done.status, done.headers.get('location')]).toEqual([303, '/devices']);
-    expect(await userOf(browser)).toMatchObject({
+    expect(await signedInUser(browser)).toMatchObject({
       username: ADA,
       displayName: 'Ada L.',
       email: ADA,
@@ -115,48 +117,51 @@ describe('a sign-in', () => {
   });
 
   test('works with a second certificate, a signed response and signed requests', async () => {
-    const made = await provider('Signed', {
-      idpCertificates: [peer.stranger.cert, peer.cert],
+    const made = await createProvider('Signed', {
+      idpCertificates: [peer.untrusted.cert, peer.cert],
       wantResponseSigned: true,
-      spPrivateKey: peer.stranger.key,
+      spPrivateKey: peer.untrusted.key,
       spEntityId: 'urn:holdfast:test',
     });
-    expect(made.body.config.spPrivateKey).toBe('********');
+    expect(made.body.config).toMatchObject({ spPrivateKey: '********' });
     peer.options = { signResponse: true };
     const browser = createBrowser();
-    const begun = JSON.parse((await start(browser, { providerId: made.body.id })).text);
-    expect(new URL(begun.redirectUrl).searchParams.get('Signature')).not.toBeNull();
-    const done = await finish(browser, (await browser.follow(begun.redirectUrl)).at(-1) as Seen);
+    const started = JSON.parse((await start(browser, { providerId: made.body.id })).text);
+    expect(new URL(started.redirectUrl).searchParams.get('Signature')).not.toBeNull();
+    const done = await finish(
+      browser,
+      (await browser.follow(started.redirectUrl)).at(-1) as BrowserResponse,
+    );
     expect(done.status).toBe(303);
     peer.options = {};
     const other = createBrowser();
     await expectRefused(
       other,
-      await finish(other, await formOf(other, { providerId: made.body.id })),
+      await finish(other, await loginForm(other, { providerId: made.body.id })),
       /signature/i,
     );
   });
 
-  test('tells the provider what it must know of us', async () => {
+  test('publishes its metadata', async () => {
     const answer = await app.client
       .as({ token: null })
       .get(`/api/auth/saml/metadata/${providerId}`);
     expect(answer.status).toBe(200);
     expect(String(answer.body)).toContain(`Location="${app.client.base}${CALLBACK}"`);
-    const signing = await provider('With a key', { spPrivateKey: peer.stranger.key });
-    expect(
-      (await app.client.as({ token: null }).get(`/api/auth/saml/metadata/${signing.body.id}`))
-        .status,
-    ).toBe(200);
+    const signing = await createProvider('With a key', { spPrivateKey: peer.untrusted.key });
+    await app.client
+      .as({ token: null })
+      .get(`/api/auth/saml/metadata/${signing.body.id}`)
+      .expect(200);
     await admin(app).delete(`/api/auth/providers/${signing.body.id}`);
-    expect(
-      (await app.client.as({ token: null }).get(`/api/auth/saml/metadata/idp_${'0'.repeat(26)}`))
-        .status,
-    ).toBe(404);
+    await app.client
+      .as({ token: null })
+      .get(`/api/auth/saml/metadata/idp_${'0'.repeat(26)}`)
+      .expect(404);
   });
 });
 
-describe('a response is refused', () => {
+describe('a response is rejected', () => {
   const wrong: [string, Record<string, unknown>, RegExp][] = [
     ['when the audience is another one', { audience: 'urn:other' }, /audience/i],
     ['when the recipient is another one', { recipient: 'https://other.example/acs' }, /recipient/],
@@ -174,18 +179,18 @@ describe('a response is refused', () => {
   test.each(wrong)('%s', async (_what, options, reason) => {
     peer.options = options;
     const browser = createBrowser();
-    await expectRefused(browser, await finish(browser, await formOf(browser)), reason);
+    await expectRefused(browser, await finish(browser, await loginForm(browser)), reason);
   });
 
-  test('when a stranger signed it', async () => {
-    peer.options = { cert: peer.stranger.cert, key: peer.stranger.key };
+  test('when another key signed it', async () => {
+    peer.options = { cert: peer.untrusted.cert, key: peer.untrusted.key };
     const browser = createBrowser();
-    await expectRefused(browser, await finish(browser, await formOf(browser)), /signature/i);
+    await expectRefused(browser, await finish(browser, await loginForm(browser)), /signature/i);
   });
 
   const ASSERTION = /<saml:Assertion.*<\/saml:Assertion>/s;
   const assertionOf = (xml: string) => ASSERTION.exec(xml)?.[0] ?? '';
-  /** The assertion of somebody else, without a signature, under another id. */
+  /** An unsigned assertion about another person, with another id. */
   const forged = (xml: string) =>
     assertionOf(xml)
       .replace(/<Signature.*<\/Signature>/s, '')
@@ -212,7 +217,7 @@ describe('a response is refused', () => {
         ),
     ],
     [
-      'the signed assertion in an extension, a forged one in its place',
+      'the signed assertion in an extension, a forged one instead',
       (xml) =>
         xml.replace(
           ASSERTION,
@@ -252,83 +257,83 @@ describe('a response is refused', () => {
   ];
   test.each(mangled)('with %s', async (_what, mangle) => {
     const browser = createBrowser();
-    const form = await formOf(browser);
-    const xml = responseIn(form);
+    const form = await loginForm(browser);
+    const xml = samlResponseOf(form);
     expect(assertionOf(xml)).toContain(ADA);
     expect(mangle(xml)).not.toBe(xml);
     await expectRefused(
       browser,
-      await finish(browser, form, { SAMLResponse: encoded(mangle(xml)) }),
+      await finish(browser, form, { SAMLResponse: toBase64(mangle(xml)) }),
     );
   });
 
-  test('with a comment in the name it is taken for the whole name, or not at all', async () => {
+  test('with a comment in the name, unless the whole name is used', async () => {
     peer.user = { ...peer.user, id: 'root@example.net.evil.example' };
     const browser = createBrowser();
-    const form = await formOf(browser);
-    const split = responseIn(form).replace(
+    const form = await loginForm(browser);
+    const split = samlResponseOf(form).replace(
       '>root@example.net.evil.example<',
       '>root@example.net<!-- -->.evil.example<',
     );
     expect(split).toContain('<!-- -->');
-    const done = await finish(browser, form, { SAMLResponse: encoded(split) });
+    const done = await finish(browser, form, { SAMLResponse: toBase64(split) });
     if (done.status === 303)
-      expect((await userOf(browser)).username).toBe('root@example.net.evil.example');
+      expect((await signedInUser(browser)).username).toBe('root@example.net.evil.example');
     else await expectRefused(browser, done);
     expect(await app.deps.db('users').where({ external_id: 'root@example.net' })).toEqual([]);
   });
 
   test('when it is replayed, by the same browser or another one', async () => {
     const browser = createBrowser();
-    const form = await formOf(browser);
+    const form = await loginForm(browser);
     expect((await finish(browser, form)).status).toBe(303);
     browser.forget(app.client.base, 'holdfast_refresh');
     await expectRefused(browser, await finish(browser, form));
     const thief = createBrowser();
-    const own = await formOf(thief);
+    const own = await loginForm(thief);
     await expectRefused(
       thief,
-      await finish(thief, own, { SAMLResponse: encoded(responseIn(form)) }),
+      await finish(thief, own, { SAMLResponse: toBase64(samlResponseOf(form)) }),
       /InResponseTo/,
     );
   });
 
-  test('when two come for one sign-in at once, one is taken', async () => {
+  test('when it is sent concurrently for one login: one is accepted', async () => {
     const browser = createBrowser();
-    const form = await formOf(browser);
+    const form = await loginForm(browser);
     const answers = await Promise.all(Array.from({ length: 6 }, () => browser.submit(form)));
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 401, 401, 401, 401, 401]);
   });
 
-  test('is finished once, also when the browser asks for it several times at once', async () => {
+  test('when the login is completed concurrently: one request succeeds', async () => {
     const browser = createBrowser();
-    const posted = await browser.submit(await formOf(browser));
+    const posted = await browser.submit(await loginForm(browser));
     const url = new URL(posted.headers.get('location') ?? '', app.client.base).href;
     const answers = await Promise.all(Array.from({ length: 5 }, () => browser.send(url)));
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 401, 401, 401, 401]);
   });
 
-  test('in another browser than the one that began: the attacker cannot sign a victim in as himself', async () => {
+  test('in another browser than the one that started the login (login CSRF)', async () => {
     const attacker = createBrowser();
-    const form = await formOf(attacker);
+    const form = await loginForm(attacker);
     const victim = createBrowser();
     await start(victim);
     await expectRefused(victim, await finish(victim, form), /this browser/);
   });
 
-  test('after five answers that did not do, and when it is too large to look at', async () => {
+  test('after five failed responses, and when it is too large', async () => {
     const browser = createBrowser();
-    const form = await formOf(browser);
-    const bad = encoded(responseIn(form).replaceAll(ADA, 'root@example.net'));
+    const form = await loginForm(browser);
+    const bad = toBase64(samlResponseOf(form).replaceAll(ADA, 'root@example.net'));
     for (let i = 0; i < 5; i++)
       await expectRefused(browser, await finish(browser, form, { SAMLResponse: bad }));
     await expectRefused(browser, await finish(browser, form), /this browser/);
     expect((await browser.submit(form, { SAMLResponse: 'A'.repeat(200_001) })).status).toBe(400);
   });
 
-  test('that nobody asked for', async () => {
+  test('when no login was started', async () => {
     const browser = createBrowser();
-    const form = await formOf(browser);
+    const form = await loginForm(browser);
     await expectRefused(
       browser,
       await finish(browser, form, { RelayState: 'hfs_made-up' }),
@@ -338,7 +343,7 @@ describe('a response is refused', () => {
     expect(posted.status).toBe(400);
   });
 
-  test('an assertion without InResponseTo is not taken for an answer by what stands around it', async () => {
+  test('when only the response, not the assertion, contains InResponseTo', async () => {
     peer.options = { audience: `${app.client.base}/api/auth/saml/metadata/${providerId}` };
     const browser = createBrowser();
     const url = new URL(JSON.parse((await start(browser)).text).redirectUrl);
@@ -346,33 +351,34 @@ describe('a response is refused', () => {
       Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64'),
     ).toString();
     const id = / ID="([^"]+)"/.exec(request)?.[1] ?? '';
-    // What a provider sends by itself, for nobody's request; only the response around it is made to name ours.
+    // A response that the provider initiated; only the unsigned part is changed to name our
+    // request.
     const form = await browser.send(
       `${peer.entryPoint}?RelayState=${url.searchParams.get('RelayState')}`,
     );
-    const dressed = responseIn(form).replace(
+    const dressed = samlResponseOf(form).replace(
       '<samlp:Response ',
       `<samlp:Response InResponseTo="${id}" `,
     );
     expect(assertionOf(dressed)).not.toContain('InResponseTo');
     await expectRefused(
       browser,
-      await finish(browser, form, { SAMLResponse: encoded(dressed) }),
+      await finish(browser, form, { SAMLResponse: toBase64(dressed) }),
       /another request/,
     );
   });
 });
 
-test('the test of a provider looks at certificates, metadata and clock', async () => {
+test('the test of a provider checks certificates, metadata and clock', async () => {
   const run = async (change: object) => {
-    const made = await provider(`Test ${JSON.stringify(change).slice(0, 200)}`, change);
+    const made = await createProvider(`Test ${JSON.stringify(change).slice(0, 200)}`, change);
     return (
-      await admin(app).post(`/api/auth/providers/${made.body.id}/test`, {
+      await admin(app).post<TestReport>(`/api/auth/providers/${made.body.id}/test`, {
         sampleClaims: { [GROUPS]: ['a'] },
       })
     ).body;
   };
-  const names = (body: any) => body.steps.map((step: any) => `${step.name} ${step.status}`);
+  const names = ({ steps }: TestReport) => steps.map((step) => `${step.name} ${step.status}`);
   expect(names(await run({}))).toEqual([
     'certificates passed',
     'resolve failed',
@@ -393,19 +399,21 @@ test('the test of a provider looks at certificates, metadata and clock', async (
   const full = await run({ ...inside, metadataUrl: peer.metadataUrl });
   expect([full.ok, names(full)[4], full.groups]).toEqual([true, 'metadata passed', ['a']]);
   const strange = [
-    { idpCertificates: [peer.stranger.cert] },
+    { idpCertificates: [peer.untrusted.cert] },
     { idpEntityId: 'urn:other' },
     { metadataUrl: `${app.client.base}/livez` },
   ];
   const answers = await Promise.all(
     strange.map((change) => run({ ...inside, metadataUrl: peer.metadataUrl, ...change })),
   );
-  // What a page inside says otherwise is not to be found out by asking.
+  // The messages do not reveal the content of internal pages.
   expect(
-    new Set(answers.map((body) => body.steps.find((step: any) => step.name === 'metadata').message))
+    new Set(answers.map((body) => body.steps.find((step) => step.name === 'metadata')?.message))
       .size,
   ).toBe(1);
   expect(answers.every((body) => !body.ok)).toBe(true);
-  const bad = await provider('Bad', { idpCertificates: [peer.cert, 'no certificate'] });
-  expect([bad.status, bad.body.errors[0].pointer]).toEqual([400, '/config/idpCertificates/1']);
+  await expectInvalid(
+    createProvider('Bad', { idpCertificates: [peer.cert, 'no certificate'] }),
+    '/config/idpCertificates/1',
+  );
 });

@@ -1,29 +1,34 @@
 import { expect, test } from '@jest/globals';
 import type { TestApp } from '../../support/app.ts';
-import { backUp, withBackups, type archiveFolder } from '../../support/backups.ts';
-import type { TestClient } from '../../support/client.ts';
-import { furnish } from '../../support/estate.ts';
+import type { BackupList, BackupRecord } from '../../../api/backups/schemas.ts';
+import {
+  backupCreator,
+  restoreRequester,
+  withBackups,
+  type createArchiveFolder,
+} from '../../support/backups.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { seedEstate } from '../../support/estate.ts';
 import { eventually } from '../../support/eventually.ts';
-import { making } from '../../support/inventory.ts';
+import { recordFactory } from '../../support/inventory.ts';
 
-let archives: Awaited<ReturnType<typeof archiveFolder>>;
+let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
 let root: TestClient;
-withBackups(async (there) => {
-  ({ app, root, archives } = there);
-  await furnish(app);
+withBackups(async (fixture) => {
+  ({ app, root, archives } = fixture);
+  await seedEstate(app);
 });
 
-const take = backUp(() => root);
-const make = making(() => root);
-const restore = (body: object) =>
-  root.post('/api/backup/restore', { safetyBackup: false, ...body }, { prefer: 'wait=50' });
+const createBackup = backupCreator(() => root);
+const make = recordFactory(() => root);
+const restore = restoreRequester(() => root);
 
-test('writers go on while a restore swaps: each write is before it or after it, and those before are counted', async () => {
-  const backup = await take();
-  const vrf = await make('vrfs', { name: 'busy' });
-  const own = await make('sites', { name: 'changing', description: '0' });
-  const withOwn = await take();
+test('each write during a restore is committed before or after it, and the restore counts those before', async () => {
+  const backup = await createBackup();
+  const existingVrf = await make('vrfs', { name: 'busy' });
+  const changingSite = await make('sites', { name: 'changing', description: '0' });
+  const backupWithChanges = await createBackup();
   let writing = true;
   const answers: { status: number; id: string | null }[] = [];
   const writer = async (n: number) => {
@@ -32,44 +37,50 @@ test('writers go on while a restore swaps: each write is before it or after it, 
         i % 2 === 0
           ? ['sites', { name: `w${n}-${i}` }]
           : ['prefixes', { cidr: `10.${n}.${i % 256}.0/24` }];
-      const { status, body } = await root.post(`/api/inventory/${resource}`, record);
-      answers.push({ status, id: status === 201 ? (body.id as string) : null });
+      const { status, body } = await root.post<{ id: string }>(
+        `/api/inventory/${resource}`,
+        record,
+      );
+      answers.push({ status, id: status === 201 ? body.id : null });
     }
   };
   const changer = async () => {
     for (let i = 1; writing; i++)
-      await root.put(`/api/inventory/sites/${own.id as string}`, { description: `${i}` });
+      await root.put(`/api/inventory/sites/${changingSite.id}`, { description: `${i}` });
   };
   const writers = [...Array.from({ length: 8 }, (_, n) => writer(n)), changer()];
   await eventually(
     () => answers.length,
     (count) => count > 50,
   );
-  const restored = await restore({ backupId: withOwn.id });
-  const during = answers.length;
+  const restored = await restore({ backupId: backupWithChanges.id }).expect(202);
+  const answersDuringRestore = answers.length;
   await eventually(
     () => answers.length,
-    (count) => count > during + 20,
+    (count) => count > answersDuringRestore + 20,
   );
   writing = false;
   await Promise.all(writers);
-  expect([restored.body.status, restored.body.error]).toEqual(['succeeded', null]);
-  // Nobody is told that something broke: a write is made, or could not wait.
+  expect([restored.status, restored.error]).toEqual(['succeeded', null]);
+  // A write succeeds, conflicts or times out; there are no other errors.
   expect(
     [...new Set(answers.map(({ status }) => status))].filter(
       (status) => ![201, 409, 503].includes(status),
     ),
   ).toEqual([]);
-  const made = answers.flatMap(({ id }) => id ?? []);
-  const there = new Set<string>([
+  const createdIds = answers.flatMap(({ id }) => id ?? []);
+  const presentIds = new Set<string>([
     ...(await app.deps.db('sites').pluck('id')),
     ...(await app.deps.db('prefixes').pluck('id')),
   ]);
-  const taken = made.filter((id) => !there.has(id));
-  expect([taken.length > 20, made.length - taken.length > 10]).toEqual([true, true]);
-  expect(restored.body.outcome.deleted).toBe(taken.length);
-  // What is there was written after everything that was taken away.
-  const at = async (ids: readonly string[]) =>
+  const removedIds = createdIds.filter((id) => !presentIds.has(id));
+  expect([removedIds.length > 20, createdIds.length - removedIds.length > 10]).toEqual([
+    true,
+    true,
+  ]);
+  expect(restored.outcome).toMatchObject({ deleted: removedIds.length });
+  // The remaining records were written after those that the restore deleted.
+  const writeTimes = async (ids: readonly string[]) =>
     (
       await app.deps
         .db('audit_entries')
@@ -78,24 +89,31 @@ test('writers go on while a restore swaps: each write is before it or after it, 
         .orderBy('at')
         .pluck('at')
     ).map((date: Date) => date.getTime());
-  const [gone, left] = [await at(taken), await at(made.filter((id) => there.has(id)))];
-  expect((gone.at(-1) ?? 0) - (left[0] ?? 0)).toBeLessThan(3_000);
-  expect((await root.get(`/api/inventory/vrfs/${vrf.id as string}`)).status).toBe(200);
+  const [removedTimes, presentTimes] = [
+    await writeTimes(removedIds),
+    await writeTimes(createdIds.filter((id) => presentIds.has(id))),
+  ];
+  expect((removedTimes.at(-1) ?? 0) - (presentTimes[0] ?? 0)).toBeLessThan(3_000);
+  await root.get(`/api/inventory/vrfs/${existingVrf.id}`).expect(200);
   await restore({ backupId: backup.id });
 }, 120_000);
 
-test('two restores at once take their turns; a backup that is read is not deleted', async () => {
-  const [one, other] = [await take({ label: 'one' }), await take({ label: 'other' })];
+test('concurrent restores run one after another, and a backup in use cannot be deleted', async () => {
+  const [one, other] = [
+    await createBackup({ label: 'one' }),
+    await createBackup({ label: 'other' }),
+  ];
   await make('sites', { name: 'between' });
   const answers = await Promise.all([
-    restore({ backupId: one.id }),
-    restore({ backupId: other.id }),
-    restore({ backupId: one.id }),
+    restore({ backupId: one.id }).expect(202),
+    restore({ backupId: other.id }).expect(202),
+    restore({ backupId: one.id }).expect(202),
   ]);
-  expect(answers.map(({ body }) => [body.status, body.error])).toEqual(
+  expect(answers.map(({ status, error }) => [status, error])).toEqual(
     Array.from({ length: 3 }, () => ['succeeded', null]),
   );
-  expect(answers.reduce((sum, { body }) => sum + Number(body.outcome.deleted), 0)).toBe(1);
+  const deleted = answers.map(({ outcome }) => (outcome as { deleted: number }).deleted);
+  expect(deleted.sort()).toEqual([0, 0, 1]);
   const pending = restore({ backupId: one.id });
   const runs = async () =>
     app.deps
@@ -104,16 +122,12 @@ test('two restores at once take their turns; a backup that is read is not delete
       .where({ 'r.backup_id': one.id })
       .whereIn('j.status', ['queued', 'running']);
   await eventually(runs, (found) => found.length > 0);
-  const refused = await root.delete(`/api/backup/${one.id as string}`);
-  expect([refused.status, refused.body.code, (await pending).body.status]).toEqual([
-    409,
-    'backup_busy',
-    'succeeded',
-  ]);
-  expect((await root.delete(`/api/backup/${one.id as string}`)).status).toBe(204);
+  const refused = await root.delete<ProblemBody>(`/api/backup/${one.id}`).expect(409);
+  expect([refused.code, (await pending).body.status]).toEqual(['backup_busy', 'succeeded']);
+  await root.delete(`/api/backup/${one.id}`).expect(204);
 });
 
-test('a snapshot that goes on after another attempt has made the backup writes nothing down and takes nothing away', async () => {
+test('an attempt that was considered dead neither records nor removes anything', async () => {
   const { db, backups } = app.deps;
   const tools = (jobId: string) => ({
     jobId,
@@ -125,69 +139,82 @@ test('a snapshot that goes on after another attempt has made the backup writes n
     progress: () => undefined,
   });
   const release = Promise.withResolvers<undefined>();
-  const held = db.transaction(async (trx) => {
+  const lockTransaction = db.transaction(async (trx) => {
     await trx.raw('LOCK TABLE cables IN ACCESS EXCLUSIVE MODE');
     await release.promise;
   });
-  const { body } = await root.post('/api/backup/create', { label: 'twice' });
+  const backup = await root
+    .post<BackupRecord>('/api/backup/create', { label: 'twice' })
+    .expect(201);
+  const jobId = backup.jobId ?? '';
+  const read = () => root.get<BackupRecord>(`/api/backup/${backup.id}`).expect(200);
   await eventually(
     () => archives.files(),
-    (files) => files.some((file) => file.startsWith(`${body.archive as string}.part`)),
+    (files) => files.some((file) => file.startsWith(`${backup.archive}.part`)),
   );
-  // Taken for dead: another attempt makes the backup.
-  const late = backups.runs.backups.snapshot(body.id, tools(body.jobId)).then(
+  // The first attempt is considered dead, and another one makes the backup.
+  const late = backups.runs.backupRun.snapshot(backup.id, tools(jobId)).then(
     () => 'written',
     (error: unknown) => (error as { code?: string }).code,
   );
   await eventually(
     () => archives.files(),
-    (files) =>
-      files.filter((file) => file.startsWith(`${body.archive as string}.part`)).length === 2,
+    (files) => files.filter((file) => file.startsWith(`${backup.archive}.part`)).length === 2,
   );
   release.resolve(undefined);
-  await held;
+  await lockTransaction;
   const outcomes = [await late];
   await eventually(
-    async () => (await root.get(`/api/backup/${body.id as string}`)).body.status,
+    async () => (await read()).status,
     (status) => ['completed', 'failed'].includes(status),
   );
-  // Whoever began last has it; the other one is told so, and again later, when it is made.
+  // Only the last attempt records its archive. Earlier ones fail, also after the backup is completed.
   outcomes.push(
-    await backups.runs.backups.snapshot(body.id, tools(body.jobId)).then(
+    await backups.runs.backupRun.snapshot(backup.id, tools(jobId)).then(
       () => 'written',
       (error: unknown) => (error as { code?: string }).code,
     ),
   );
-  const record = (await root.get(`/api/backup/${body.id as string}`)).body;
-  expect(outcomes[1]).toBe('backup_ended');
+  const record = await read();
+  expect(outcomes[1]).toBe('backup_already_finished');
   if (record.status === 'completed') expect(await archives.files()).toContain(record.archive);
   expect((await archives.files()).filter((file) => file.includes('.part-'))).toEqual([]);
 });
 
-test('a series keeps what its rule says, and what is read meanwhile', async () => {
-  const made: any[] = [];
+test('pruning deletes the backups of a series that its retention policy does not keep', async () => {
+  const createdBackups: BackupRecord[] = [];
   for (let i = 0; i < 3; i++)
-    made.push(
-      await take({ label: 'series', keep: { last: 2 }, mode: 'partial', sections: ['settings'] }),
+    createdBackups.push(
+      await createBackup({
+        label: 'series',
+        retention: { last: 2 },
+        mode: 'partial',
+        sections: ['settings'],
+      }),
     );
-  await take({
+  await createBackup({
     label: 'another series',
-    keep: { last: 1 },
+    retention: { last: 1 },
     mode: 'partial',
     sections: ['settings'],
   });
-  const left = await eventually(
+  const remainingIds = await eventually(
     async () =>
-      (await root.get('/api/backup?label=series')).body.backups.map(({ id }: any) => id as string),
+      (await root.get<BackupList>('/api/backup?label=series').expect(200)).backups.map(
+        ({ id }) => id,
+      ),
     (ids) => ids.length === 2,
   );
-  expect(left).toEqual([made[2].id, made[1].id]);
+  const [oldest, middle, newest] = createdBackups;
+  expect(remainingIds).toEqual([newest?.id, middle?.id]);
   await eventually(
     () => archives.files(),
-    (files) => !files.includes(made[0].archive),
+    (files) => !files.includes(oldest?.archive ?? ''),
   );
-  const entries = (await root.get(`/api/audit?subjectId=${made[0].id as string}`)).body.items.map(
-    ({ action }: any) => action as string,
+  const { items } = await root
+    .get<{ items: { action: string }[] }>(`/api/audit?subjectId=${oldest?.id}`)
+    .expect(200);
+  expect(items.map(({ action }) => action)).toEqual(
+    expect.arrayContaining(['backup.delete', 'backup.remove_archive']),
   );
-  expect(entries).toEqual(expect.arrayContaining(['backup.delete', 'backup.removed']));
 });

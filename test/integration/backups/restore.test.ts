@@ -1,132 +1,169 @@
 import { describe, expect, test } from '@jest/globals';
+import { assertDefined } from '../../../domain/shared/assert.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { TestApp } from '../../support/app.ts';
-import { backUp, dump, STATE, withBackups } from '../../support/backups.ts';
-import type { TestClient } from '../../support/client.ts';
-import { furnish } from '../../support/estate.ts';
+import {
+  backupCreator,
+  dumpTables,
+  restoreRequester,
+  restorer,
+  restoreValidator,
+  STATE_TABLES,
+  withBackups,
+  type Validation,
+} from '../../support/backups.ts';
+import type { ProblemBody, TestClient, TestRequest } from '../../support/client.ts';
+import { seedEstate } from '../../support/estate.ts';
 import { eventually } from '../../support/eventually.ts';
-import { making } from '../../support/inventory.ts';
-import { login, person } from '../../support/users.ts';
+import { recordFactory } from '../../support/inventory.ts';
+import { login, createUser } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
-withBackups(async (there) => {
-  ({ app, root } = there);
-  await furnish(app);
+withBackups(async (fixture) => {
+  ({ app, root } = fixture);
+  await seedEstate(app);
 });
 
-const make = making(() => root);
-const take = backUp(() => root);
-const validate = async (body: object) =>
-  (await root.post('/api/backup/restore/validate', body)).body;
-const restore = (body: object) =>
-  root.post('/api/backup/restore', { safetyBackup: false, ...body }, { prefer: 'wait=50' });
-const restored = async (body: object) => {
-  const answer = await restore(body);
-  expect([answer.status, answer.body.status, answer.body.error]).toEqual([202, 'succeeded', null]);
-  return answer.body;
-};
-const codes = (findings: any[]) =>
-  findings.map(({ code, table }) => `${code as string} ${table as string}`);
+const make = recordFactory(() => root);
+const createBackup = backupCreator(() => root);
+const validate = restoreValidator(() => root);
+const restore = restorer(() => root);
 
-describe('the preview', () => {
-  test('is what the restore does, record by record', async () => {
-    const backup = await take();
-    const gone = await make('sites', { name: 'newer' });
-    const [changed] = (await root.get('/api/inventory/vlans')).body.items;
-    await root.put(`/api/inventory/vlans/${changed.id as string}`, { name: 'renamed' });
-    const [deleted] = (await root.get('/api/inventory/ip-ranges')).body.items;
-    await root.delete(`/api/inventory/ip-ranges/${deleted.id as string}`);
+/** Requests a restore that must be refused. */
+const refuseRestore = (request: object, status: number) =>
+  (restoreRequester(() => root)(request) as TestRequest<unknown> as TestRequest<Refusal>).expect(
+    status,
+  );
+
+type Finding = Validation['errors'][number];
+type Refusal = ProblemBody & { report: { errors: Finding[] } };
+
+const codes = (findings: readonly Finding[]) =>
+  findings.map(({ code, table }) => `${code} ${table}`);
+const sitePath = ({ id }: { id: string }) => `/api/inventory/sites/${id}`;
+const descriptionOf = async (site: { id: string }) =>
+  (await root.get<{ description: string }>(sitePath(site)).expect(200)).description;
+const firstOf = async (resource: string) => {
+  const { items } = await root
+    .get<{ items: { id: string }[] }>(`/api/inventory/${resource}`)
+    .expect(200);
+  return assertDefined(items[0], `first of ${resource}`);
+};
+const readJob = (id: string) => root.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+
+describe('the preview of a restore', () => {
+  test('lists exactly the changes of the restore', async () => {
+    const backup = await createBackup();
+    const newerSite = await make('sites', { name: 'newer' });
+    const changed = await firstOf('vlans');
+    await root.put(`/api/inventory/vlans/${changed.id}`, { name: 'renamed' }).expect(200);
+    const deleted = await firstOf('ip-ranges');
+    await root.delete(`/api/inventory/ip-ranges/${deleted.id}`).expect(204);
     const { preview, planHash, valid, warnings } = await validate({
       backupId: backup.id,
       sections: ['inventory'],
     });
-    expect([valid, codes(warnings)]).toEqual([true, ['would_be_lost sites']]);
+    expect([valid, codes(warnings)]).toEqual([true, ['records_deleted sites']]);
     expect(
-      preview.differences.map(({ table, key, change, fields }: any) => [
+      preview.differences.map(({ table, key, change, fields }) => [
         table,
         key,
         change,
-        fields.find((field: any) => field.field === 'name'),
+        fields.find(({ field }) => field === 'name'),
       ]),
     ).toEqual([
-      ['sites', gone.id, 'deleted', expect.objectContaining({ now: 'newer', then: null })],
-      ['vlans', changed.id, 'changed', { field: 'name', now: 'renamed', then: 'mgmt' }],
+      [
+        'sites',
+        newerSite.id,
+        'deleted',
+        expect.objectContaining({ current: 'newer', restored: null }),
+      ],
+      ['vlans', changed.id, 'changed', { field: 'name', current: 'renamed', restored: 'mgmt' }],
       ['ip_ranges', deleted.id, 'created', undefined],
     ]);
     expect(preview.counts).toMatchObject({ created: 1, changed: 1, deleted: 1 });
-    const done = await restored({ backupId: backup.id, sections: ['inventory'], planHash });
+    const done = await restore({
+      backupId: backup.id,
+      sections: ['inventory'],
+      planHash,
+    });
     expect(done.outcome).toMatchObject({ created: 1, changed: 1, deleted: 1, planHash });
     expect(
       (await validate({ backupId: backup.id, sections: ['inventory'] })).preview.differences,
     ).toEqual([]);
   });
 
-  test('does not fit any more when a record has changed since: the restore says so, and does nothing', async () => {
-    const backup = await take();
+  test('expires when a record changes, and the restore is refused', async () => {
+    const backup = await createBackup();
     const site = await make('sites', { name: 'one more' });
     const { planHash } = await validate({ backupId: backup.id });
-    await root.put(`/api/inventory/sites/${site.id as string}`, { description: 'meanwhile' });
-    const stale = await restore({ backupId: backup.id, planHash });
-    expect([stale.status, stale.body.code]).toEqual([409, 'restore_stale']);
-    expect((await root.get(`/api/inventory/sites/${site.id as string}`)).body.description).toBe(
-      'meanwhile',
-    );
-    const atOnce = await root.post('/api/backup/restore', {
-      backupId: backup.id,
-      planHash,
-      safetyBackup: false,
-    });
-    expect([atOnce.status, atOnce.body.code]).toEqual([409, 'restore_stale']);
-    // A login, which changes an account, is no reason.
+    await root.put(`/api/inventory/sites/${site.id}`, { description: 'changed' });
+    const stale = await refuseRestore({ backupId: backup.id, planHash }, 409);
+    expect(stale.code).toBe('restore_stale');
+    expect(await descriptionOf(site)).toBe('changed');
+    const withoutWaiting = await root
+      .post<ProblemBody>('/api/backup/restore', {
+        backupId: backup.id,
+        planHash,
+        preRestoreBackup: false,
+      })
+      .expect(409);
+    expect(withoutWaiting.code).toBe('restore_stale');
+    // The time of the last login is not compared.
     const again = (await validate({ backupId: backup.id })).planHash;
     await app.deps.db('users').update({ last_login_at: new Date() });
-    await restored({ backupId: backup.id, planHash: again });
+    await restore({ backupId: backup.id, planHash: again });
   });
 });
 
-describe('what stands against a restore', () => {
-  test('is named, and nothing happens', async () => {
-    const backup = await take();
+describe('a restore is refused', () => {
+  test('when it would delete a record that others refer to', async () => {
+    const backup = await createBackup();
     const site = await make('sites', { name: 'with a right' });
-    const keeper = await person(app, { roleId: 'viewer', siteId: site.id });
-    const answer = await restore({ backupId: backup.id, sections: ['inventory'] });
-    expect([answer.status, answer.body.code, codes(answer.body.report.errors)]).toEqual([
-      409,
+    const siteViewer = await createUser(app, { roleId: 'viewer', siteId: site.id });
+    const refused = await refuseRestore({ backupId: backup.id, sections: ['inventory'] }, 409);
+    expect([refused.code, codes(refused.report.errors)]).toEqual([
       'restore_invalid',
-      ['still_referred grants'],
+      ['still_referenced grants'],
     ]);
-    expect(answer.body.report.errors[0].message).toContain(site.id);
-    expect((await root.get(`/api/inventory/sites/${site.id as string}`)).status).toBe(200);
-    // With its section it is no reason any more.
-    await restored({ backupId: backup.id, sections: ['inventory', 'access'] });
-    expect((await keeper.client.get('/api/auth/session')).status).toBe(401);
-    const events = (
-      await root.get('/api/events?type=restore.failed', { 'x-service-tenant-id': 'platform' })
-    ).body;
-    expect(events.items ?? []).not.toEqual([]);
+    expect(refused.report.errors[0]?.message).toContain(site.id);
+    await root.get(sitePath(site)).expect(200);
+    // Restoring the section of the referring record, too, deletes both.
+    await restore({ backupId: backup.id, sections: ['inventory', 'access'] });
+    await siteViewer.client.get('/api/auth/session').expect(401);
+    const events = await root
+      .get<{ items: unknown[] }>('/api/events?type=restore.failed', {
+        'x-service-tenant-id': 'platform',
+      })
+      .expect(200);
+    expect(events.items).not.toEqual([]);
   });
 
-  test('that nobody could administer the platform any more must be confirmed', async () => {
+  test('when it would lock out all administrators, unless confirmed', async () => {
     await app.deps.db('grants').where({ role_id: 'platform-admin' }).del();
-    const backup = await take();
-    const chief = await person(app, 'platform-admin');
+    const backup = await createBackup();
+    const administrator = await createUser(app, 'platform-admin');
     const report = await validate({ backupId: backup.id });
     expect([report.valid, codes(report.errors)]).toEqual([false, ['no_administrator null']]);
-    expect((await restore({ backupId: backup.id })).body.code).toBe('restore_invalid');
-    expect((await chief.client.get('/api/rbac')).status).toBe(200);
-    const own = await chief.client.post('/api/backup/restore/validate', { backupId: backup.id });
-    expect(codes(own.body.errors)).toEqual(['no_administrator null', 'own_account null']);
+    expect((await refuseRestore({ backupId: backup.id }, 409)).code).toBe('restore_invalid');
+    await administrator.client.get('/api/rbac').expect(200);
+    const ownValidation = await restoreValidator(() => administrator.client)({
+      backupId: backup.id,
+    });
+    expect(codes(ownValidation.errors)).toEqual(['no_administrator null', 'own_account null']);
     const confirmed = await validate({ backupId: backup.id, confirm: true });
     expect([confirmed.valid, codes(confirmed.warnings)]).toEqual([
       true,
       expect.arrayContaining(['no_administrator null']),
     ]);
-    await restored({ backupId: backup.id, confirm: true });
-    expect((await chief.client.get('/api/rbac')).status).toBe(401);
+    await restore({ backupId: backup.id, confirm: true });
+    await administrator.client.get('/api/rbac').expect(401);
   });
 
-  test('of an archive, or a request, is told before anything is touched', async () => {
-    const backup = await take({ mode: 'partial', sections: ['settings'] });
+  test('when the request is not valid', async () => {
+    const backup = await createBackup({ mode: 'partial', sections: ['settings'] });
     expect([backup.sections, backup.includes]).toEqual([['settings'], []]);
     for (const [body, status, code] of [
       [{ backupId: 'bkp_01jd0cmxk5e5v8kyzwq0q8s3rt' }, 404, 'not_found'],
@@ -137,255 +174,245 @@ describe('what stands against a restore', () => {
       [{ backupId: backup.id, more: 1 }, 400, 'invalid_request'],
       [{ backupId: backup.id, planHash: '0'.repeat(64) }, 409, 'restore_stale'],
     ] as const) {
-      const answer = await restore(body);
-      expect([body, answer.status, answer.body.code]).toEqual([body, status, code]);
+      const refused = await refuseRestore(body, status);
+      expect([body, refused.code]).toEqual([body, code]);
     }
-    const failed = await root.post('/api/backup/create', {
-      mode: 'partial',
-      sections: ['nothing'],
-    });
-    expect([failed.status, failed.body.errors[0].pointer]).toEqual([400, '/sections/0']);
-    expect(
-      (await root.post('/api/backup/create', { mode: 'partial' })).body.errors[0].pointer,
-    ).toBe('/sections');
-    expect(
-      (await root.post('/api/backup/create', { mode: 'full', sections: ['jobs'] })).body.errors[0]
-        .code,
-    ).toBe('not_full');
-    expect((await root.post('/api/backup/create', { engine: 'tape' })).status).toBe(400);
   });
 });
 
-describe('a part', () => {
-  test('takes along what it refers to, when it is made', async () => {
-    const backup = await take({ mode: 'partial', sections: ['webhooks'] });
+test('a backup request with invalid sections or engine is refused', async () => {
+  const firstError = async (request: object) => {
+    const { errors } = await root.post<ProblemBody>('/api/backup/create', request).expect(400);
+    return errors?.[0];
+  };
+  expect(await firstError({ mode: 'partial', sections: ['nothing'] })).toMatchObject({
+    pointer: '/sections/0',
+  });
+  expect(await firstError({ mode: 'partial' })).toMatchObject({ pointer: '/sections' });
+  expect(await firstError({ mode: 'full', sections: ['jobs'] })).toMatchObject({
+    code: 'sections_not_allowed',
+  });
+  expect(await firstError({ engine: 'tape' })).toMatchObject({ pointer: '/engine' });
+});
+
+describe('a partial backup', () => {
+  test('includes the sections that it refers to', async () => {
+    const backup = await createBackup({ mode: 'partial', sections: ['webhooks'] });
     expect([backup.sections, [...backup.includes].sort()]).toEqual([
       ['webhooks'],
       ['events', 'jobs'],
     ]);
-    expect((await take({ mode: 'partial', sections: ['access'] })).includes.sort()).toEqual([
-      'inventory',
-      'settings',
-    ]);
+    expect((await createBackup({ mode: 'partial', sections: ['access'] })).includes.sort()).toEqual(
+      ['inventory', 'settings'],
+    );
   });
 
-  test('brings back what it refers to and what is gone, and leaves the rest as it is', async () => {
+  test('restores missing records that it refers to, and no other records of their section', async () => {
     const site = await make('sites', { name: 'base', description: 'then' });
     const other = await make('sites', { name: 'beside', description: 'then' });
-    const keeper = await person(app, { roleId: 'viewer', siteId: site.id });
-    const backup = await take({ mode: 'partial', sections: ['access'] });
-    await app.deps.db('grants').where({ user_id: keeper.id }).del();
-    await app.deps.db('sessions').where({ user_id: keeper.id }).del();
-    await app.deps.db('users').where({ id: keeper.id }).del();
-    await root.delete(`/api/inventory/sites/${site.id as string}`);
-    await root.put(`/api/inventory/sites/${other.id as string}`, { description: 'now' });
+    const siteViewer = await createUser(app, { roleId: 'viewer', siteId: site.id });
+    const backup = await createBackup({ mode: 'partial', sections: ['access'] });
+    await app.deps.db('grants').where({ user_id: siteViewer.id }).del();
+    await app.deps.db('sessions').where({ user_id: siteViewer.id }).del();
+    await app.deps.db('users').where({ id: siteViewer.id }).del();
+    await root.delete(`/api/inventory/sites/${site.id}`);
+    await root.put(`/api/inventory/sites/${other.id}`, { description: 'now' });
     const report = await validate({ backupId: backup.id });
     expect([report.valid, report.errors]).toEqual([true, []]);
-    const sites = report.preview.tables.find(({ table }: any) => table === 'sites');
-    expect(sites).toMatchObject({ created: 1, changed: 0, deleted: 0, broughtAlong: true });
-    await restored({ backupId: backup.id, planHash: report.planHash });
-    expect((await root.get(`/api/inventory/sites/${site.id as string}`)).body.description).toBe(
-      'then',
-    );
-    expect((await root.get(`/api/inventory/sites/${other.id as string}`)).body.description).toBe(
-      'now',
-    );
-    expect((await login(app, keeper.username)).status).toBe(200);
+    const sites = report.preview.tables.find(({ table }) => table === 'sites');
+    expect(sites).toMatchObject({ created: 1, changed: 0, deleted: 0, includedByReference: true });
+    await restore({ backupId: backup.id, planHash: report.planHash });
+    expect(await descriptionOf(site)).toBe('then');
+    expect(await descriptionOf(other)).toBe('now');
+    expect((await login(app, siteViewer.username)).status).toBe(200);
   });
 
-  test('that cannot be brought back since its name is taken is refused by the rehearsal', async () => {
+  test('is not restored when the dry run finds that a name is in use', async () => {
     const site = await make('sites', { name: 'taken' });
-    const keeper = await person(app, { roleId: 'viewer', siteId: site.id });
-    const backup = await take({ mode: 'partial', sections: ['access'] });
-    await app.deps.db('grants').where({ user_id: keeper.id }).del();
-    await root.delete(`/api/inventory/sites/${site.id as string}`);
+    const siteViewer = await createUser(app, { roleId: 'viewer', siteId: site.id });
+    const backup = await createBackup({ mode: 'partial', sections: ['access'] });
+    await app.deps.db('grants').where({ user_id: siteViewer.id }).del();
+    await root.delete(`/api/inventory/sites/${site.id}`);
     await make('sites', { name: 'taken' });
     const report = await validate({ backupId: backup.id });
     expect([report.valid, codes(report.errors)]).toEqual([false, ['conflict sites']]);
-    expect((await restore({ backupId: backup.id })).body.code).toBe('restore_invalid');
+    expect((await refuseRestore({ backupId: backup.id }, 409)).code).toBe('restore_invalid');
   });
 });
 
 describe('after a restore', () => {
-  test('schedules are due again, deliveries that wait of webhooks that are gone are cancelled, and nothing of the past fires', async () => {
-    const schedule = (
-      await root.post('/api/schedules', {
-        name: 'hourly',
+  const createSchedule = (name: string) =>
+    root
+      .post<ScheduleRecord>('/api/schedules', {
+        name,
         cronExpression: '@hourly',
         timezone: 'UTC',
         jobType: 'core.echo',
         payload: {},
       })
-    ).body;
-    const backup = await take();
-    await root.delete(`/api/schedules/${schedule.id as string}`);
-    const newer = (
-      await root.post('/api/schedules', {
-        name: 'newer',
-        cronExpression: '@hourly',
-        timezone: 'UTC',
-        jobType: 'core.echo',
-        payload: {},
-      })
-    ).body;
+      .expect(201);
+
+  test('schedules continue with their next occurrence and deliveries of deleted webhooks are cancelled', async () => {
+    const schedule = await createSchedule('hourly');
+    const backup = await createBackup();
+    await root.delete(`/api/schedules/${schedule.id}`);
+    const newer = await createSchedule('newer');
     const platform = app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' });
-    const webhook = (
-      await platform.post('/api/webhooks', {
+    const webhook = await platform
+      .post<{ id: string }>('/api/webhooks', {
         endpointUrl: 'http://127.0.0.1:9/newer',
         eventTypes: ['inventory.site.created'],
       })
-    ).body;
-    await make('sites', { name: 'told' });
+      .expect(201);
+    await make('sites', { name: 'delivered' });
     const { db } = app.deps;
     await eventually(
       () => db('deliveries').where({ webhook_id: webhook.id }).pluck('status'),
       (found) => found.length > 0,
     );
-    await restored({ backupId: backup.id });
-    const back = (await root.get(`/api/schedules/${schedule.id as string}`)).body;
+    await restore({ backupId: backup.id });
+    const back = await root.get<ScheduleRecord>(`/api/schedules/${schedule.id}`).expect(200);
     expect([back.name, back.state]).toEqual(['hourly', 'active']);
     expect(
       (await db('schedules').where({ id: schedule.id }).first()).next_due_at.getTime(),
     ).toBeGreaterThan(Date.now());
     expect([
-      (await root.get(`/api/schedules/${newer.id as string}`)).status,
-      (await platform.get(`/api/webhooks/${webhook.id as string}`)).status,
+      (await root.get(`/api/schedules/${newer.id}`)).status,
+      (await platform.get(`/api/webhooks/${webhook.id}`)).status,
     ]).toEqual([404, 404]);
     await eventually(
       async () => db('deliveries').where({ webhook_id: webhook.id }).pluck('status'),
       (found) => found.every((status) => status === 'cancelled'),
       { withinMs: 30_000 },
     );
-    const mirror = (id: string) =>
-      app.deps.link
+    const hasTemporalSchedule = (id: string) =>
+      app.deps.temporal
         .call(5_000, (client) => client.schedule.getHandle(`schedule:${id}`).describe())
         .then(
           () => true,
           () => false,
         );
     await eventually(
-      async () => [await mirror(schedule.id), await mirror(newer.id)],
+      async () => [await hasTemporalSchedule(schedule.id), await hasTemporalSchedule(newer.id)],
       ([old, later]) => old === true && later === false,
     );
     expect(await db('schedule_runs').whereIn('schedule_id', [schedule.id, newer.id])).toEqual([]);
   });
 
-  test('people stay signed in, but for those whose account has another password again, or is disabled', async () => {
-    const [stays, other, disabled] = [
-      await person(app, 'viewer'),
-      await person(app, 'viewer'),
-      await person(app, 'viewer'),
+  test('users remain signed in unless their account is disabled or has another password', async () => {
+    const [unchanged, other, disabled] = [
+      await createUser(app, 'viewer'),
+      await createUser(app, 'viewer'),
+      await createUser(app, 'viewer'),
     ];
     const { db } = app.deps;
     await db('users').where({ id: disabled.id }).update({ enabled: false });
-    const backup = await take({ mode: 'partial', sections: ['access'] });
+    const backup = await createBackup({ mode: 'partial', sections: ['access'] });
     await db('users').where({ id: disabled.id }).update({ enabled: true });
     await db('users')
       .where({ id: other.id })
       .update({ password_hash: '$argon2id$changed', last_login_at: '2031-01-01T00:00:00Z' });
     const signedIn = async () =>
       Promise.all(
-        [stays, other, disabled].map(
+        [unchanged, other, disabled].map(
           async ({ client }) => (await client.get('/api/auth/session')).status,
         ),
       );
     expect(await signedIn()).toEqual([200, 200, 200]);
-    await restored({ backupId: backup.id });
+    await restore({ backupId: backup.id });
     expect(await signedIn()).toEqual([200, 401, 401]);
     expect(await db('sessions').where({ user_id: other.id }).pluck('end_reason')).toEqual([
       'password_change',
     ]);
-    // When somebody signed in last is no state to go back to.
+    // The time of the last login is preserved.
     expect((await db('users').where({ id: other.id }).first()).last_login_at.toISOString()).toBe(
       '2031-01-01T00:00:00.000Z',
     );
   });
 
-  test('the audit trail has gone on, and is whole; who did it is in it', async () => {
-    const backup = await take();
+  test('the audit log is complete and names who restored the backup', async () => {
+    const backup = await createBackup();
     const { db } = app.deps;
     const before = await db('audit_entries').pluck('id');
-    await restored({ backupId: backup.id });
+    await restore({ backupId: backup.id });
     expect(await db('audit_entries').whereIn('id', before).count({ n: '*' })).toEqual([
       { n: before.length },
     ]);
-    await app.deps.sealer.seal();
-    expect(await app.deps.sealer.verify('platform')).toMatchObject({ broken: null });
-    const entries = (await root.get(`/api/audit?subjectId=${backup.id as string}`)).body.items.map(
-      ({ action, actorId }: any) => `${action as string} ${actorId as string}`,
-    );
+    await app.deps.auditSealer.seal();
+    expect(await app.deps.auditSealer.verify('platform')).toMatchObject({ broken: null });
+    const { items } = await root
+      .get<{ items: { action: string; actorId: string }[] }>(`/api/audit?subjectId=${backup.id}`)
+      .expect(200);
+    const entries = items.map(({ action, actorId }) => `${action} ${actorId}`);
     expect(entries).toEqual(expect.arrayContaining(['backup.create root', 'backup.restore root']));
   });
 
-  test('a safety backup brings back what was there before it', async () => {
-    const backup = await take();
+  test('the pre-restore backup restores the state before the restore', async () => {
+    const backup = await createBackup();
     const site = await make('sites', { name: 'precious' });
-    const before = await dump(
+    const before = await dumpTables(
       app.databaseUrl,
-      STATE.filter((name) => name !== 'schedules' && name !== 'webhooks'),
+      STATE_TABLES.filter((name) => name !== 'schedules' && name !== 'webhooks'),
     );
-    const first = await restored({ backupId: backup.id, safetyBackup: true });
-    expect((await root.get(`/api/inventory/sites/${site.id as string}`)).status).toBe(404);
-    await restored({ backupId: first.safetyBackupId });
+    const first = await restore({ backupId: backup.id, preRestoreBackup: true });
+    await root.get(`/api/inventory/sites/${site.id}`).expect(404);
+    await restore({ backupId: first.preRestoreBackupId });
     expect(
-      await dump(
+      await dumpTables(
         app.databaseUrl,
-        STATE.filter((name) => name !== 'schedules' && name !== 'webhooks'),
+        STATE_TABLES.filter((name) => name !== 'schedules' && name !== 'webhooks'),
       ),
     ).toEqual(before);
   });
 
-  test('nothing that was loaded is left, and what has happened since is still known', async () => {
-    const backup = await take();
-    const job = (
-      await root.post(
+  test('the staging schema is dropped and newer jobs remain', async () => {
+    const backup = await createBackup();
+    const job = await root
+      .post<JobRecord>(
         '/api/jobs',
         { type: 'core.echo', payload: { message: 'later' } },
         { prefer: 'wait=20' },
       )
-    ).body;
+      .expect(201);
     const ends = await app.deps.db('cable_ends').orderBy('interface_id');
     await app.deps.db('cables').del();
-    await restored({ backupId: backup.id });
+    await restore({ backupId: backup.id });
     expect([ends.length, await app.deps.db('cable_ends').orderBy('interface_id')]).toEqual([
       4,
       ends,
     ]);
-    expect((await root.get(`/api/jobs/${job.id as string}`)).body.status).toBe('succeeded');
+    expect((await readJob(job.id)).status).toBe('succeeded');
     const { rows } = await app.deps.db.raw(
-      `SELECT nspname FROM pg_namespace WHERE nspname LIKE 'scratch%'`,
+      `SELECT nspname FROM pg_namespace WHERE nspname LIKE 'staging%'`,
     );
     expect(rows).toEqual([]);
   });
 
-  test('what had happened and is gone comes back; a job that had not ended is not run again', async () => {
+  test('missing jobs are restored, and those that had not ended are failed', async () => {
     const { db } = app.deps;
-    const slow = (
-      await root.post('/api/jobs', { type: 'core.sleep', payload: { durationMs: 3000 } })
-    ).body;
-    const done = (
-      await root.post(
+    const slow = await root
+      .post<JobRecord>('/api/jobs', { type: 'core.sleep', payload: { durationMs: 3000 } })
+      .expect(201);
+    const done = await root
+      .post<JobRecord>(
         '/api/jobs',
         { type: 'core.echo', payload: { message: 'done' } },
         { prefer: 'wait=20' },
       )
-    ).body;
-    const backup = await take();
+      .expect(201);
+    const backup = await createBackup();
     await eventually(
-      async () => (await root.get(`/api/jobs/${slow.id as string}`)).body.status,
+      async () => (await readJob(slow.id)).status,
       (status) => status === 'succeeded',
     );
     await db('jobs').whereIn('id', [slow.id, done.id]).del();
     const report = await validate({ backupId: backup.id });
     expect(codes(report.warnings)).toContain('jobs_not_run_again jobs');
-    expect((await restored({ backupId: backup.id })).outcome.jobsEnded).toBe(1);
-    const [one, other] = [
-      (await root.get(`/api/jobs/${slow.id as string}`)).body,
-      (await root.get(`/api/jobs/${done.id as string}`)).body,
-    ];
-    expect([one.status, one.error.code, other.status, other.result.echo ?? other.result]).toEqual([
+    expect((await restore({ backupId: backup.id })).outcome.jobsEnded).toBe(1);
+    const [one, other] = [await readJob(slow.id), await readJob(done.id)];
+    expect([one.status, one.error?.code, other.status, other.result]).toEqual([
       'failed',
-      'restored',
+      'outcome_unknown',
       'succeeded',
       expect.anything(),
     ]);

@@ -1,18 +1,31 @@
 import { describe, expect, test } from '@jest/globals';
+import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
+import type { BackupList, BackupRecord } from '../../../api/backups/schemas.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { TestApp } from '../../support/app.ts';
-import { backUp, dump, withBackups } from '../../support/backups.ts';
+import {
+  backupCreator,
+  dumpTables,
+  restoreRequester,
+  restorer,
+  restoreValidator,
+  withBackups,
+} from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
-import { furnish } from '../../support/estate.ts';
+import { seedEstate } from '../../support/estate.ts';
 import { eventually } from '../../support/eventually.ts';
-import { person } from '../../support/users.ts';
+import { recordFactory } from '../../support/inventory.ts';
+import { expectProblem } from '../../support/problem.ts';
+import { createUser } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
 withBackups(async (there) => {
   ({ app, root } = there);
-  await furnish(app);
-  await furnish(app, 'acme');
-  await furnish(app, 'other');
+  await seedEstate(app);
+  await seedEstate(app, 'acme');
+  await seedEstate(app, 'other');
   await root.post('/api/rbac/roles', {
     id: 'keeper',
     name: 'Keeper',
@@ -33,19 +46,22 @@ withBackups(async (there) => {
 
 const as = (roles: string, tenant: string, actor = 'kim') =>
   app.client.as({ actor, roles, tenant });
-const restoring = (client: TestClient, body: object) =>
-  client.post('/api/backup/restore', { safetyBackup: false, ...body }, { prefer: 'wait=50' });
+/** Requests a job and waits for its end. */
+const runJob = (client: TestClient, type: string, payload: object) =>
+  client.post<JobRecord>('/api/jobs', { type, payload }, { prefer: 'wait=30' }).expect(201);
+const expectFailed = ({ status, error }: JobRecord, code: string) =>
+  expect([status, error?.code]).toEqual(['failed', code]);
 
 describe('a tenant', () => {
-  test("backs up and restores its own records, and nobody else's", async () => {
+  test('backs up and restores only its own records', async () => {
     const acme = as('keeper', 'acme');
-    const backup = await backUp(() => acme)({ label: 'acme' });
+    const backup = await backupCreator(() => acme)({ label: 'acme' });
     expect(backup).toMatchObject({
       tenantId: 'acme',
       sections: ['settings', 'inventory', 'jobs', 'events', 'webhooks', 'schedules', 'workflows'],
     });
     const rows = (name: string) =>
-      backup.restorePreview.tables.find((each: any) => each.table === name)?.rows as number;
+      backup.restorePreview.tables.find(({ table }) => table === name)?.rows;
     expect([
       rows('sites'),
       rows('devices'),
@@ -63,8 +79,8 @@ describe('a tenant', () => {
       'racks',
     ];
     const [mine, others] = [
-      await dump(app.databaseUrl, tables, `t.tenant_id = 'acme'`),
-      await dump(app.databaseUrl, tables, `t.tenant_id <> 'acme'`),
+      await dumpTables(app.databaseUrl, tables, `t.tenant_id = 'acme'`),
+      await dumpTables(app.databaseUrl, tables, `t.tenant_id <> 'acme'`),
     ];
     const { db } = app.deps;
     await db('devices').where({ tenant_id: 'acme' }).update({ primary_ip4_id: null });
@@ -72,115 +88,108 @@ describe('a tenant', () => {
     await db('cables').where({ tenant_id: 'acme' }).del();
     await db('sites').where({ tenant_id: 'acme' }).update({ description: 'changed' });
     await db('sites').where({ tenant_id: 'other' }).update({ description: 'stays' });
-    const theirs = await dump(app.databaseUrl, ['sites'], `t.tenant_id = 'other'`);
-    const look = await acme.post('/api/backup/restore/validate', { backupId: backup.id });
-    expect([look.body.errors, look.body.preview.counts]).toEqual([
+    const theirs = await dumpTables(app.databaseUrl, ['sites'], `t.tenant_id = 'other'`);
+    const validation = await restoreValidator(() => acme)({ backupId: backup.id });
+    expect([validation.errors, validation.preview.counts]).toEqual([
       [],
       expect.objectContaining({ created: 10, changed: 2, deleted: 0 }),
     ]);
-    const restored = await restoring(acme, { backupId: backup.id, planHash: look.body.planHash });
-    expect([restored.body.status, restored.body.error]).toEqual(['succeeded', null]);
-    expect(await dump(app.databaseUrl, tables, `t.tenant_id = 'acme'`)).toEqual(mine);
-    expect(await dump(app.databaseUrl, ['sites'], `t.tenant_id = 'other'`)).toEqual(theirs);
+    await restorer(() => acme)({ backupId: backup.id, planHash: validation.planHash });
+    expect(await dumpTables(app.databaseUrl, tables, `t.tenant_id = 'acme'`)).toEqual(mine);
+    expect(await dumpTables(app.databaseUrl, ['sites'], `t.tenant_id = 'other'`)).toEqual(theirs);
     expect({
-      ...(await dump(app.databaseUrl, tables, `t.tenant_id <> 'acme'`)),
+      ...(await dumpTables(app.databaseUrl, tables, `t.tenant_id <> 'acme'`)),
       sites: [],
     }).toEqual({ ...others, sites: [] });
   });
 
-  test('sees no backup of the platform, and none of another tenant', async () => {
+  test('sees no backups of the platform or of other tenants', async () => {
     const [ofAll, ofOther] = [
-      await backUp(() => root)({ label: 'all' }),
-      await backUp(() => as('keeper', 'other'))({ label: 'other' }),
+      await backupCreator(() => root)({ label: 'all' }),
+      await backupCreator(() => as('keeper', 'other'))({ label: 'other' }),
     ];
     const acme = as('keeper', 'acme');
     expect(
-      (await acme.get('/api/backup')).body.backups.map((each: any) => each.tenantId),
+      (await acme.get<BackupList>('/api/backup').expect(200)).backups.map(
+        ({ tenantId }) => tenantId,
+      ),
     ).not.toContain('platform');
     for (const { id } of [ofAll, ofOther]) {
-      expect((await acme.get(`/api/backup/${id as string}`)).status).toBe(404);
-      expect((await acme.delete(`/api/backup/${id as string}`)).status).toBe(404);
-      expect((await acme.post('/api/backup/restore/validate', { backupId: id })).status).toBe(404);
-      expect((await restoring(acme, { backupId: id })).status).toBe(404);
-      const job = await acme.post(
-        '/api/jobs',
-        { type: 'backup.restore', payload: { backupId: id } },
-        { prefer: 'wait=30' },
-      );
-      expect([job.body.status, job.body.error.code]).toEqual(['failed', 'backup_not_found']);
+      await acme.get(`/api/backup/${id}`).expect(404);
+      await acme.delete(`/api/backup/${id}`).expect(404);
+      await acme.post('/api/backup/restore/validate', { backupId: id }).expect(404);
+      await restoreRequester(() => acme)({ backupId: id }).expect(404);
+      expectFailed(await runJob(acme, 'backup.restore', { backupId: id }), 'backup_not_found');
     }
   });
 
-  test("gets nothing of the installation's own sections", async () => {
+  test('cannot back up sections of the installation', async () => {
     for (const section of ['access', 'audit']) {
-      const answer = await as('keeper', 'acme').post('/api/backup/create', {
+      const request = as('keeper', 'acme').post('/api/backup/create', {
         mode: 'partial',
         sections: [section],
       });
-      expect([answer.status, answer.body.code]).toEqual([403, 'permission_denied']);
+      await expectProblem(request, 403, 'permission_denied');
     }
-    const job = await as('keeper', 'acme').post(
-      '/api/jobs',
-      { type: 'backup.create', payload: { mode: 'partial', sections: ['access'] } },
-      { prefer: 'wait=30' },
-    );
-    expect([job.body.status, job.body.error.code]).toEqual(['failed', 'permission_denied']);
+    const job = await runJob(as('keeper', 'acme'), 'backup.create', {
+      mode: 'partial',
+      sections: ['access'],
+    });
+    expectFailed(job, 'permission_denied');
   });
 });
 
-describe('records between those of others', () => {
-  test('get their parents from what is there, and rights follow what they are about', async () => {
+describe('restored records of a tenant', () => {
+  test('get their parents from current records, and grants follow their sites', async () => {
     const acme = as('platform-admin', 'acme');
     const { db } = app.deps;
-    await root.post('/api/inventory/prefixes', { cidr: '192.168.0.0/16' });
-    const mine = (await acme.post('/api/inventory/prefixes', { cidr: '192.168.1.0/24' })).body;
+    const make = recordFactory(() => root);
+    await make('prefixes', { cidr: '192.168.0.0/16' });
+    const mine = await recordFactory(() => acme)('prefixes', { cidr: '192.168.1.0/24' });
     const outer = await db('prefixes').where({ cidr: '192.168.0.0/16' }).first();
     expect(mine.parentPrefixId).toBe(outer.id);
-    const backup = await backUp(() => acme)({ label: 'between' });
-    await acme.delete(`/api/inventory/prefixes/${mine.id as string}`);
+    const backup = await backupCreator(() => acme)({ label: 'between' });
+    await acme.delete(`/api/inventory/prefixes/${mine.id}`);
     await root.delete(`/api/inventory/prefixes/${outer.id as string}`);
-    const inner = (await root.post('/api/inventory/prefixes', { cidr: '192.168.1.128/25' })).body;
-    const restored = await restoring(acme, { backupId: backup.id });
-    expect([restored.body.status, restored.body.error]).toEqual(['succeeded', null]);
+    const inner = await make('prefixes', { cidr: '192.168.1.128/25' });
+    await restorer(() => acme)({ backupId: backup.id });
     expect((await db('prefixes').where({ id: mine.id }).first()).parent_prefix_id).toBeNull();
     expect((await db('prefixes').where({ id: inner.id }).first()).parent_prefix_id).toBe(mine.id);
-    // A site that moved, and a right at it.
-    const site = (
-      await root.post('/api/inventory/sites', { name: 'moving', tags: ['platform-core'] })
-    ).body;
-    const keeper = await person(app, { roleId: 'viewer', siteId: site.id });
-    const whole = await backUp(() => root)({ label: 'whole' });
+    // A site that moved to another tenant, and a grant at it.
+    const site = await make('sites', { name: 'moving', tags: ['platform-core'] });
+    const siteViewer = await createUser(app, { roleId: 'viewer', siteId: site.id });
+    const platformBackup = await backupCreator(() => root)({ label: 'whole' });
     await db('sites').where({ id: site.id }).update({ tenant_id: 'acme' });
     await db('sites').whereRaw(`'platform-core' = ANY (tags)`).update({ tags: [] });
     await db('tags').where({ id: 'platform-core' }).del();
-    expect((await db('grants').where({ user_id: keeper.id }).first()).tenant_id).toBe('acme');
-    expect(
-      (await restoring(root, { backupId: whole.id, sections: ['inventory'] })).body.status,
-    ).toBe('succeeded');
-    expect((await db('grants').where({ user_id: keeper.id }).first()).tenant_id).toBe('platform');
-    // Tags that records use come back with them.
+    expect((await db('grants').where({ user_id: siteViewer.id }).first()).tenant_id).toBe('acme');
+    await restorer(() => root)({ backupId: platformBackup.id, sections: ['inventory'] });
+    expect((await db('grants').where({ user_id: siteViewer.id }).first()).tenant_id).toBe(
+      'platform',
+    );
+    // Missing tags are restored with the records that use them.
     expect(await db('tags').where({ id: 'platform-core' }).pluck('name')).toEqual(['Core']);
   });
 });
 
-describe('who may', () => {
-  test('restore is asked wherever a restore can be made', async () => {
-    const backup = await backUp(() => root)({ label: 'rights' });
+describe('permissions', () => {
+  test('backup:restore is required for every way to start a restore', async () => {
+    const backup = await backupCreator(() => root)({ label: 'rights' });
     const operator = as('operator', 'platform');
     const denied = [
-      await restoring(operator, { backupId: backup.id }),
-      await operator.post('/api/jobs', {
+      restoreRequester(() => operator)({ backupId: backup.id }),
+      operator.post('/api/jobs', {
         type: 'backup.restore',
         payload: { backupId: backup.id },
       }),
-      await operator.post('/api/schedules', {
+      operator.post('/api/schedules', {
         name: 's',
         cronExpression: '@daily',
         timezone: 'UTC',
         jobType: 'backup.restore',
         payload: { backupId: backup.id },
       }),
-      await operator.post('/api/workflows', {
+      operator.post('/api/workflows', {
         type: 'restore',
         title: 'Restore',
         payload: {},
@@ -190,9 +199,10 @@ describe('who may', () => {
         assignedRoleIds: ['approver'],
       }),
     ];
-    expect(denied.map(({ status, body }) => [status, body.detail])).toEqual(
-      Array.from({ length: 4 }, () => [403, expect.stringContaining('backup:restore')]),
-    );
+    for (const request of denied) {
+      const { detail } = await expectProblem(request, 403, 'permission_denied');
+      expect(detail).toContain('backup:restore');
+    }
     expect((await as('viewer', 'platform').get('/api/backup')).status).toBe(403);
     expect((await as('auditor', 'platform').post('/api/backup/create', {})).status).toBe(403);
     expect(
@@ -204,7 +214,7 @@ describe('who may', () => {
     ).toBe(200);
   });
 
-  test('restores accounts and roles must hold what changes them: rights that were lost do not come back by a backup', async () => {
+  test('restoring access requires the permissions to change it', async () => {
     await root.post('/api/rbac/roles', {
       id: 'schemer',
       name: 'Schemer',
@@ -217,27 +227,22 @@ describe('who may', () => {
         'auth:write',
       ],
     });
-    const backup = await backUp(() => root)({ mode: 'partial', sections: ['access'] });
+    const backup = await backupCreator(() => root)({ mode: 'partial', sections: ['access'] });
     await root.put('/api/rbac/roles/schemer', {
       permissions: ['backup:read', 'backup:write', 'backup:restore'],
     });
-    const denied = await restoring(as('schemer', 'platform', 'mallory'), { backupId: backup.id });
-    expect([denied.status, denied.body.detail]).toEqual([
+    const schemer = as('schemer', 'platform', 'mallory');
+    const denied = await expectProblem(
+      restoreRequester(() => schemer)({ backupId: backup.id }),
       403,
-      expect.stringContaining('rbac:write'),
-    ]);
-    const job = await as('keeper', 'platform').post(
-      '/api/jobs',
-      { type: 'backup.restore', payload: { backupId: backup.id } },
-      { prefer: 'wait=30' },
+      'permission_denied',
     );
-    expect([job.body.status, job.body.error.code]).toEqual(['failed', 'permission_denied']);
-    // The rest needs `backup:restore` alone.
-    const settings = await backUp(() => root)({ mode: 'partial', sections: ['settings'] });
-    expect(
-      (await restoring(as('schemer', 'platform', 'mallory'), { backupId: settings.id })).body
-        .status,
-    ).toBe('succeeded');
+    expect(denied.detail).toContain('rbac:write');
+    const job = await runJob(as('keeper', 'platform'), 'backup.restore', { backupId: backup.id });
+    expectFailed(job, 'permission_denied');
+    // Other sections require `backup:restore` only.
+    const settings = await backupCreator(() => root)({ mode: 'partial', sections: ['settings'] });
+    await restorer(() => schemer)({ backupId: settings.id });
     const nul = await root.post('/api/jobs', {
       type: 'backup.verify',
       payload: { label: '\u0000' },
@@ -245,26 +250,23 @@ describe('who may', () => {
     expect(nul.status).toBe(400);
   });
 
-  test('has a restore done by others, after they approved it', async () => {
-    const backup = await backUp(() => root)({ label: 'approved' });
+  test('an approved restore is executed', async () => {
+    const backup = await backupCreator(() => root)({ label: 'approved' });
     await app.deps.db('sites').where({ tenant_id: 'platform' }).update({ description: 'wrong' });
-    const request = await as('platform-admin', 'platform', 'ann').post('/api/workflows', {
-      type: 'restore',
-      title: 'Restore',
-      payload: {},
-      jobType: 'backup.restore',
-      jobPayload: { backupId: backup.id },
-      assignedUserIds: [],
-      assignedRoleIds: ['approver'],
-    });
-    expect(request.status).toBe(201);
-    const approved = await as('approver', 'platform', 'eve').post(
-      `/api/workflows/${request.body.id as string}/approve`,
-      {},
-    );
-    expect(approved.status).toBe(200);
+    const { id } = await as('platform-admin', 'platform', 'ann')
+      .post<ApprovalRecord>('/api/workflows', {
+        type: 'restore',
+        title: 'Restore',
+        payload: {},
+        jobType: 'backup.restore',
+        jobPayload: { backupId: backup.id },
+        assignedUserIds: [],
+        assignedRoleIds: ['approver'],
+      })
+      .expect(201);
+    await as('approver', 'platform', 'eve').post(`/api/workflows/${id}/approve`, {}).expect(200);
     const done = await eventually(
-      async () => (await root.get(`/api/workflows/${request.body.id as string}`)).body,
+      () => root.get<ApprovalRecord>(`/api/workflows/${id}`).expect(200),
       ({ execution }) => ['succeeded', 'failed'].includes(execution),
       { withinMs: 50_000 },
     );
@@ -274,81 +276,81 @@ describe('who may', () => {
     ).not.toContain('wrong');
   });
 
-  test('has lost the right meanwhile, does not restore', async () => {
-    const backup = await backUp(() => root)({ label: 'lost' });
-    const keeper = await person(app, 'keeper');
-    const schedule = await keeper.client.post('/api/schedules', {
-      name: 'restore',
-      cronExpression: '@yearly',
-      timezone: 'UTC',
-      jobType: 'backup.restore',
-      payload: { backupId: backup.id, safetyBackup: false },
-    });
-    expect(schedule.status).toBe(201);
-    await app.deps.db('grants').where({ user_id: keeper.id }).del();
-    const run = await root.post(`/api/schedules/${schedule.body.id as string}/trigger`);
-    expect([run.status, run.body.code, run.body.detail]).toEqual([
+  test('a schedule does not restore after its owner has lost the permission', async () => {
+    const backup = await backupCreator(() => root)({ label: 'lost' });
+    const keeperUser = await createUser(app, 'keeper');
+    const schedule = await keeperUser.client
+      .post<ScheduleRecord>('/api/schedules', {
+        name: 'restore',
+        cronExpression: '@yearly',
+        timezone: 'UTC',
+        jobType: 'backup.restore',
+        payload: { backupId: backup.id, preRestoreBackup: false },
+      })
+      .expect(201);
+    await app.deps.db('grants').where({ user_id: keeperUser.id }).del();
+    const { detail } = await expectProblem(
+      root.post(`/api/schedules/${schedule.id}/trigger`),
       409,
-      'schedule_cannot_run',
-      expect.stringContaining('may no longer run backup.restore'),
-    ]);
+      'schedule_not_runnable',
+    );
+    expect(detail).toContain('may no longer run backup.restore');
   });
 });
 
-describe('what a preview shows', () => {
-  test('is of sections whose records the reader may read, and never a secret', async () => {
+describe('a preview', () => {
+  test('shows only sections that the reader may read, and no secrets', async () => {
     await root.post('/api/rbac/roles', {
       id: 'reader',
       name: 'Reader',
       permissions: ['backup:read'],
     });
-    const backup = await backUp(() => root)({ label: 'preview' });
+    const backup = await backupCreator(() => root)({ label: 'preview' });
     const { db } = app.deps;
     await db('sites').where({ tenant_id: 'platform' }).update({ description: 'not for everybody' });
     await db('users')
       .where({ username: 'platform-ann' })
       .update({ password_hash: '$argon2id$other-secret-hash', display_name: 'Ann B.' });
     await db('webhooks').update({ secret: 'v1.sealed.other-secret' });
-    const report = async (client: TestClient) =>
-      (await client.post('/api/backup/restore/validate', { backupId: backup.id })).body;
+    const report = (client: TestClient) => restoreValidator(() => client)({ backupId: backup.id });
     const full = await report(root);
     expect(full.preview.differences).toEqual(
       expect.arrayContaining([
         expect.objectContaining({
           table: 'sites',
           change: 'changed',
-          fields: [expect.objectContaining({ field: 'description', now: 'not for everybody' })],
+          fields: [expect.objectContaining({ field: 'description', current: 'not for everybody' })],
         }),
         expect.objectContaining({
           table: 'users',
           change: 'changed',
           fields: expect.arrayContaining([
-            { field: 'password_hash', now: null, then: null },
-            expect.objectContaining({ field: 'display_name', now: 'Ann B.' }),
+            { field: 'password_hash', current: null, restored: null },
+            expect.objectContaining({ field: 'display_name', current: 'Ann B.' }),
           ]),
         }),
       ]),
     );
-    const little = await report(as('reader', 'platform'));
-    expect([little.valid, little.preview.counts, little.preview.differences]).toEqual([
+    const redacted = await report(as('reader', 'platform'));
+    expect([redacted.valid, redacted.preview.counts, redacted.preview.differences]).toEqual([
       true,
       full.preview.counts,
       [],
     ]);
-    expect(
-      (await as('reader', 'platform').get(`/api/backup/${backup.id as string}`)).body.restorePreview
-        .lastValidation.preview.differences,
-    ).toEqual([]);
-    const words = JSON.stringify([
+    const read = await as('reader', 'platform')
+      .get<BackupRecord>(`/api/backup/${backup.id}`)
+      .expect(200);
+    expect(read.restorePreview.lastValidation?.preview?.differences).toEqual([]);
+    const stored = JSON.stringify([
       full,
-      await root.get(`/api/backup/${backup.id as string}`),
+      await root.get(`/api/backup/${backup.id}`),
       await db('restore_runs').select(),
       await db('jobs').where('type', 'like', 'backup.%').select(),
       await db('audit_entries').where({ subject_type: 'backup' }).select(),
       await db('events').where('type', 'like', 'backup.%').select(),
     ]);
     for (const secret of ['other-secret', 'argon2', 'v1.test.', 'whsec_'])
-      expect(words.includes(secret)).toBe(false);
-    await restoring(root, { backupId: backup.id });
+      expect(stored.includes(secret)).toBe(false);
+    await restoreRequester(() => root)({ backupId: backup.id });
   });
 });

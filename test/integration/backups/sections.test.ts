@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { columnsOf, references } from '../../../db/backups/catalog.ts';
-import { askIn } from '../../../db/backups/differences.ts';
+import { columnsOf, findReferences } from '../../../db/backups/catalog.ts';
+import { queryIn } from '../../../db/backups/sql.ts';
 import { NOT_BACKED_UP, TABLES } from '../../../db/backups/tables.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 
@@ -10,10 +10,10 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const ask = () => askIn(app.deps.db);
+const query = () => queryIn(app.deps.db);
 
-test('every table belongs to one section, or is left out for a reason', async () => {
-  const rows = await ask()<{ name: string }>(
+test('every table belongs to one section or is excluded with a reason', async () => {
+  const rows = await query()<{ name: string }>(
     `SELECT tablename::text AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`,
   );
   const known = [...TABLES.map(({ name }) => name), ...Object.keys(NOT_BACKED_UP)].sort();
@@ -21,40 +21,40 @@ test('every table belongs to one section, or is left out for a reason', async ()
   expect(new Set(known).size).toBe(known.length);
 });
 
-test("what is said of a table is so: key, columns, and which rows are a tenant's", async () => {
+test('the key, the columns and the tenant filter of each table match the schema', async () => {
   for (const table of TABLES) {
-    const columns = (await columnsOf(ask(), 'public', table.name)).map(({ name }) => name);
-    for (const name of [...table.key, ...table.own, ...table.hidden])
+    const columns = (await columnsOf(query(), 'public', table.name)).map(({ name }) => name);
+    for (const name of [...table.key, ...table.preserved, ...table.hidden])
       expect([table.name, columns]).toEqual([table.name, expect.arrayContaining([name])]);
-    const key = await ask()<{ columns: string[] }>(
+    const key = await query()<{ columns: string[] }>(
       `SELECT array_agg(a.attname::text ORDER BY k.at) AS columns FROM pg_index AS i, unnest(i.indkey) WITH ORDINALITY AS k (num, at) JOIN pg_attribute AS a ON a.attnum = k.num
        WHERE i.indrelid = '${table.name}'::regclass AND a.attrelid = i.indrelid AND i.indisprimary`,
     );
     expect([table.name, key[0]?.columns]).toEqual([table.name, [...table.key]]);
-    if (table.ofTenant !== null)
-      await ask()(
-        `SELECT FROM public.${table.name} AS t WHERE ${table.ofTenant.replaceAll(':tenant', `'x'`)} LIMIT 1`,
+    if (table.tenantFilter !== null)
+      await query()(
+        `SELECT FROM public.${table.name} AS t WHERE ${table.tenantFilter.replaceAll(':tenant', `'x'`)} LIMIT 1`,
       );
   }
 });
 
-test('rows can be put in in the order of the tables, and every reference can wait', async () => {
+test('rows can be inserted in the order of the tables, and all foreign keys are deferrable', async () => {
   const order = new Map(TABLES.map(({ name }, at) => [name, at]));
-  const rows = await ask()<{ name: string; deferrable: boolean }>(
+  const rows = await query()<{ name: string; deferrable: boolean }>(
     `SELECT conname::text AS name, condeferrable AS deferrable FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace`,
   );
   expect(rows.filter(({ deferrable }) => !deferrable)).toEqual([]);
-  const backwards = (await references(ask())).filter(
+  const outOfOrder = (await findReferences(query())).filter(
     ({ child, parent }) => (order.get(child) ?? Infinity) < (order.get(parent) ?? -1),
   );
-  // A device names its addresses, which name their device.
-  expect(backwards.map(({ child, parent }) => `${child} ${parent}`).sort()).toEqual([
+  // Devices and IP addresses refer to each other.
+  expect(outOfOrder.map(({ child, parent }) => `${child} ${parent}`).sort()).toEqual([
     'devices ip_addresses',
     'devices ip_addresses',
   ]);
 });
 
-test('secrets are among what no preview shows', () => {
+test('previews show no secrets', () => {
   const hidden = TABLES.flatMap(({ name, hidden: columns }) =>
     columns.map((column) => `${name}.${column}`),
   );

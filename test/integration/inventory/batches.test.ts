@@ -1,8 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { TestClient } from '../../support/client.ts';
-import { making } from '../../support/inventory.ts';
-import { admin, person } from '../../support/users.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import {
+  recordFactory,
+  type BatchValidation,
+  type BulkReport,
+  type InventoryRecord,
+  type Validation,
+  type WriteProblem,
+} from '../../support/inventory.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -11,24 +18,25 @@ beforeAll(async () => {
   root = admin(app);
 });
 afterAll(() => app.stop());
-const make = making(() => root);
+const make = recordFactory(() => root);
 
 type Step = [operation: 'create' | 'update' | 'delete', resource: string, record: object];
 
 /** What the validation allows must be written; the results of both. */
-async function batch(...steps: Step[]) {
+async function validateAndWrite(...steps: Step[]) {
   const mutations = steps.map(([operation, resource, record]) => ({ operation, resource, record }));
-  const said = await root.post('/api/validation/inventory', { mutations });
-  const done = await root.post('/api/inventory/bulk', { mutations });
-  expect([said.status, done.status, done.body]).toEqual([done.status, done.status, done.body]);
-  return {
-    status: done.status,
-    ids: (done.body.results ?? []).map(({ id }: any) => id as string) as string[],
-    done: done.body,
-  };
+  const validation = root.post<BatchValidation>('/api/validation/inventory', { mutations });
+  await validation;
+  const { status, body } = await root.post<BulkReport | WriteProblem>('/api/inventory/bulk', {
+    mutations,
+  });
+  await validation.expect(status);
+  return status === 200
+    ? { status, ids: (body as BulkReport).results.map(({ id }) => id), conflicts: [] }
+    : { status, ids: [], conflicts: (body as WriteProblem).conflicts };
 }
 
-describe('a batch is written as if one after the other', () => {
+describe('a batch has the result of single writes in order', () => {
   test('names that pass from one record to the next, and back', async () => {
     const [a, b, c] = [
       await make('regions', { name: 'a' }),
@@ -37,7 +45,7 @@ describe('a batch is written as if one after the other', () => {
     ];
     expect(
       (
-        await batch(
+        await validateAndWrite(
           ['update', 'regions', { id: b.id, name: 'b2' }],
           ['update', 'regions', { id: a.id, name: 'b' }],
           ['update', 'regions', { id: c.id, name: 'a' }],
@@ -46,7 +54,7 @@ describe('a batch is written as if one after the other', () => {
     ).toBe(200);
     expect(
       (
-        await batch(
+        await validateAndWrite(
           ['update', 'regions', { id: a.id, description: 'x' }],
           ['update', 'regions', { id: b.id, name: 'tmp' }],
           ['update', 'regions', { id: a.id, name: 'b2' }],
@@ -56,7 +64,7 @@ describe('a batch is written as if one after the other', () => {
     ).toBe(200);
     expect(
       (
-        await batch(
+        await validateAndWrite(
           ['delete', 'regions', { id: c.id }],
           ['create', 'regions', { name: 'a' }],
           ['update', 'regions', { id: a.id, name: 'z' }],
@@ -64,7 +72,7 @@ describe('a batch is written as if one after the other', () => {
         )
       ).status,
     ).toBe(200);
-    expect((await root.get(`/api/inventory/regions/${a.id as string}`)).body).toMatchObject({
+    expect((await root.get(`/api/inventory/regions/${a.id}`)).body).toMatchObject({
       name: 'z',
       description: 'x',
     });
@@ -78,13 +86,13 @@ describe('a batch is written as if one after the other', () => {
     ];
     expect(
       (
-        await batch(
+        await validateAndWrite(
           ['update', 'vrfs', { id: vrf.id, enforceUnique: false }],
           ['update', 'prefixes', { id: two.id, cidr: '10.0.0.0/16' }],
         )
       ).status,
     ).toBe(200);
-    const made = await batch(
+    const made = await validateAndWrite(
       ['create', 'prefixes', { cidr: '10.77.0.0/16' }],
       ['create', 'vrfs', { name: 'new', enforceUnique: false }],
       ['create', 'prefixes', { cidr: '10.0.0.0/8', vrfId: { name: 'new' } }],
@@ -96,13 +104,13 @@ describe('a batch is written as if one after the other', () => {
       'SELECT p.id FROM prefixes AS p LEFT JOIN vrfs AS v ON v.id = p.vrf_id WHERE p.unique_in_vrf <> coalesce(v.enforce_unique, true)',
     );
     expect(wrong.rows).toEqual([]);
-    expect((await root.get(`/api/inventory/prefixes/${one.id as string}`)).status).toBe(200);
+    expect((await root.get(`/api/inventory/prefixes/${one.id}`)).status).toBe(200);
   });
   test('a device whose type and rack are made after another device', async () => {
     await make('sites', { name: 's' });
     await make('manufacturers', { name: 'M' });
     await make('device-types', { manufacturerId: { name: 'M' }, model: 'old' });
-    const { status } = await batch(
+    const { status } = await validateAndWrite(
       ['create', 'devices', { name: 'd0', siteId: { name: 's' }, deviceTypeId: { model: 'old' } }],
       ['create', 'device-types', { manufacturerId: { name: 'M' }, model: 'tall', uHeight: 3 }],
       ['create', 'racks', { name: 'r', siteId: { name: 's' } }],
@@ -127,16 +135,16 @@ describe('a batch is written as if one after the other', () => {
     expect(row).toEqual({ units: '[5,8)', depth: '[0,2)' });
   });
   test('a record that is made, changed and deleted in it; one entry for each that is left', async () => {
-    const { ids } = await batch(
+    const { ids } = await validateAndWrite(
       ['create', 'tags', { id: 't1', name: 'T1' }],
       ['create', 'tags', { id: 't2', name: 'T2' }],
       ['update', 'tags', { id: 't1', name: 'T1 again' }],
       ['delete', 'tags', { id: 't2' }],
     );
     expect(ids).toEqual(['t1', 't2', 't1', 't2']);
-    expect((await root.get('/api/inventory/tags/t1/changes')).body.items).toMatchObject([
-      { action: 'create', version: 2 },
-    ]);
+    expect(
+      (await root.get<Page<object>>('/api/inventory/tags/t1/changes').expect(200)).items,
+    ).toMatchObject([{ action: 'create', version: 2 }]);
     expect((await root.get('/api/inventory/tags/t1')).body).toMatchObject({
       name: 'T1 again',
       version: 2,
@@ -144,7 +152,7 @@ describe('a batch is written as if one after the other', () => {
     expect((await app.deps.db('audit_entries').where({ subject_id: 't2' })).length).toBe(0);
   });
   test('a hundred tags and two hundred devices go in one, soon', async () => {
-    await batch(
+    await validateAndWrite(
       ...Array.from({ length: 100 }, (_, i): Step => [
         'create',
         'tags',
@@ -152,7 +160,7 @@ describe('a batch is written as if one after the other', () => {
       ]),
     );
     const site = await make('sites', { name: 'many' });
-    const { ids } = await batch(
+    const { ids } = await validateAndWrite(
       ...Array.from({ length: 200 }, (_, i): Step => [
         'create',
         'devices',
@@ -162,7 +170,7 @@ describe('a batch is written as if one after the other', () => {
     const began = Date.now();
     expect(
       (
-        await batch(
+        await validateAndWrite(
           ...ids.map((id): Step => ['delete', 'devices', { id }]),
           ...Array.from({ length: 100 }, (_, i): Step => ['delete', 'tags', { id: `many-${i}` }]),
         )
@@ -172,23 +180,24 @@ describe('a batch is written as if one after the other', () => {
   }, 60_000);
   test('users that go in it are none, those that stay are', async () => {
     const group = await make('vlan-groups', { name: 'g' });
-    const vlans = await Promise.all(
-      [1, 2].map((vid) => make('vlans', { vid, name: `v${vid}`, groupId: group.id })),
-    );
+    const [one, two] = [
+      await make('vlans', { vid: 1, name: 'v1', groupId: group.id }),
+      await make('vlans', { vid: 2, name: 'v2', groupId: group.id }),
+    ];
     const drop = (...ids: string[]): Step[] => ids.map((id) => ['delete', 'vlans', { id }]);
     expect(
-      (await batch(...drop(vlans[0].id), ['delete', 'vlan-groups', { id: group.id }])).done
+      (await validateAndWrite(...drop(one.id), ['delete', 'vlan-groups', { id: group.id }]))
         .conflicts,
-    ).toMatchObject([{ pointer: '/mutations/1', code: 'in_use', id: vlans[1].id }]);
+    ).toMatchObject([{ pointer: '/mutations/1', code: 'in_use', id: two.id }]);
     expect(
-      (await batch(...drop(vlans[0].id, vlans[1].id), ['delete', 'vlan-groups', { id: group.id }]))
+      (await validateAndWrite(...drop(one.id, two.id), ['delete', 'vlan-groups', { id: group.id }]))
         .status,
     ).toBe(200);
   });
 });
 
-describe('what goes along', () => {
-  test('interfaces stand where their device stands, in their history too', async () => {
+describe('cascaded changes', () => {
+  test('interfaces and their history follow the tenant of their device', async () => {
     await make('tenants', { id: 'acme', name: 'Acme' });
     const site = await make('sites', { name: 'from' });
     const device = await make('devices', {
@@ -197,32 +206,36 @@ describe('what goes along', () => {
       deviceTypeId: { model: 'old' },
     });
     const port = await make('interfaces', { deviceId: device.id, name: 'p' });
-    const said = await root.post('/api/validation/inventory', {
-      resource: 'devices',
-      operation: 'update',
-      record: { id: device.id, tenantId: 'acme' },
-    });
-    expect(said.body.effects[1]).toMatchObject({
+    const { effects } = await root
+      .post<Validation>('/api/validation/inventory', {
+        resource: 'devices',
+        operation: 'update',
+        record: { id: device.id, tenantId: 'acme' },
+      })
+      .expect(200);
+    expect(effects[1]).toMatchObject({
       resource: 'interfaces',
       id: port.id,
       reason: 'cascade',
       changes: [{ field: 'tenantId', before: 'platform', after: 'acme' }],
     });
     expect(
-      (await root.put(`/api/inventory/devices/${device.id as string}`, { tenantId: 'acme' }))
-        .status,
+      (await root.put(`/api/inventory/devices/${device.id}`, { tenantId: 'acme' })).status,
     ).toBe(200);
-    expect((await root.get(`/api/inventory/interfaces/${port.id as string}`)).body).toMatchObject({
+    expect((await root.get(`/api/inventory/interfaces/${port.id}`)).body).toMatchObject({
       tenantId: 'acme',
       version: 2,
     });
     expect(
-      (await root.get(`/api/inventory/interfaces/${port.id as string}?at=2099-01-01T00:00:00Z`))
-        .body.tenantId,
+      (
+        await root
+          .get<InventoryRecord>(`/api/inventory/interfaces/${port.id}?at=2099-01-01T00:00:00Z`)
+          .expect(200)
+      ).tenantId,
     ).toBe('acme');
   });
-  test('twins of a VRF that allows them do not give the same twice', async () => {
-    const vrf = await make('vrfs', { name: 'twins', enforceUnique: false });
+  test('equal prefixes of a VRF never allocate the same network', async () => {
+    const vrf = await make('vrfs', { name: 'duplicates', enforceUnique: false });
     const [one, two] = [
       await make('prefixes', { cidr: '10.0.0.0/16', vrfId: vrf.id }),
       await make('prefixes', { cidr: '10.0.0.0/16', vrfId: vrf.id }),
@@ -230,12 +243,12 @@ describe('what goes along', () => {
     const got = [];
     for (const { id } of [one, two, one, two])
       got.push(
-        (
-          await root.post(`/api/inventory/prefixes/${id as string}/allocate`, {
+        await root
+          .post<InventoryRecord>(`/api/inventory/prefixes/${id}/allocate`, {
             kind: 'prefix',
             prefixLength: 24,
           })
-        ).body,
+          .expect(201),
       );
     expect(got.map(({ cidr, parentPrefixId }) => [cidr, parentPrefixId])).toEqual([
       ['10.0.0.0/24', one.id],
@@ -247,26 +260,26 @@ describe('what goes along', () => {
   test('a value too large for the database is an error of its field', async () => {
     const group = await make('vlan-groups', { name: 'large' });
     for (const vid of [99_999_999_999, 'x', 1.5, null]) {
-      const said = await root.post('/api/validation/inventory', {
+      const { validation } = await root
+        .post<Validation>('/api/validation/inventory', {
+          resource: 'vlans',
+          operation: 'create',
+          record: { vid, name: 'n', groupId: group.id },
+        })
+        .expect(400);
+      expect([vid, validation.errors[0]?.pointer]).toEqual([vid, '/vid']);
+    }
+    const nul = await root
+      .post<Validation>('/api/validation/inventory', {
         resource: 'vlans',
         operation: 'create',
-        record: { vid, name: 'n', groupId: group.id },
-      });
-      expect([vid, said.status, said.body.validation.errors[0].pointer]).toEqual([
-        vid,
-        400,
-        '/vid',
-      ]);
-    }
-    const nul = await root.post('/api/validation/inventory', {
-      resource: 'vlans',
-      operation: 'create',
-      record: { vid: 1, name: 'a\u0000', groupId: 'x\u0000y' },
-    });
-    expect([
-      nul.status,
-      nul.body.validation.errors.map(({ pointer }: any) => pointer).sort(),
-    ]).toEqual([400, ['/groupId', '/name']]);
+        record: { vid: 1, name: 'a\u0000', groupId: 'x\u0000y' },
+      })
+      .expect(400);
+    expect(nul.validation.errors.map(({ pointer }) => pointer).sort()).toEqual([
+      '/groupId',
+      '/name',
+    ]);
     for (const id of ['a\u0000', 'x'.repeat(500), 5, {}])
       expect(
         (
@@ -288,16 +301,16 @@ describe('large records', () => {
       siteId: site.id,
       deviceTypeId: { model: 'old' },
     });
-    await batch(
+    await validateAndWrite(
       ...Array.from({ length: 60 }, (_, i): Step => [
         'create',
         'interfaces',
         { deviceId: device.id, name: `i${i}` },
       ]),
     );
-    expect((await root.delete(`/api/inventory/devices/${device.id as string}`)).status).toBe(204);
+    expect((await root.delete(`/api/inventory/devices/${device.id}`)).status).toBe(204);
     const rack = await make('racks', { name: 'big', siteId: site.id });
-    await batch(
+    await validateAndWrite(
       ...Array.from({ length: 40 }, (_, i): Step[] => [
         ['create', 'device-types', { manufacturerId: { name: 'M' }, model: `type ${i}` }],
         [
@@ -314,13 +327,9 @@ describe('large records', () => {
         ],
       ]).flat(),
     );
-    expect(
-      (await root.put(`/api/inventory/racks/${rack.id as string}`, { uHeight: 41 })).status,
-    ).toBe(200);
-    expect(
-      (await root.put(`/api/inventory/racks/${rack.id as string}`, { uHeight: 39 })).status,
-    ).toBe(409);
-    await batch(
+    expect((await root.put(`/api/inventory/racks/${rack.id}`, { uHeight: 41 })).status).toBe(200);
+    expect((await root.put(`/api/inventory/racks/${rack.id}`, { uHeight: 39 })).status).toBe(409);
+    await validateAndWrite(
       ...Array.from({ length: 45 }, (_, i): Step => [
         'create',
         'tags',
@@ -335,7 +344,7 @@ describe('large records', () => {
           parentId,
           ...(i === 39 && { tags: Array.from({ length: 45 }, (_, n) => `tag-${n}`) }),
         })
-      ).id as string;
+      ).id;
   }, 60_000);
   test('an object that cannot be turned into a text is an error of its field', async () => {
     const odd = { toString: 1 };
@@ -362,9 +371,9 @@ describe('large records', () => {
   });
 });
 
-describe('rights at a place do not reach beyond it', () => {
-  let site: any;
-  let device: any;
+describe('permissions end at their scope', () => {
+  let site: InventoryRecord;
+  let device: InventoryRecord;
   beforeAll(async () => {
     site = await make('sites', { name: 'acme1', tenantId: 'acme' });
     device = await make('devices', {
@@ -375,7 +384,7 @@ describe('rights at a place do not reach beyond it', () => {
     });
   });
   test('nobody takes a device or a site out of where the right is', async () => {
-    const atDevice = await person(
+    const atDevice = await createUser(
       app,
       { roleId: 'operator', deviceId: device.id },
       { roleId: 'viewer' },
@@ -384,54 +393,51 @@ describe('rights at a place do not reach beyond it', () => {
     for (const change of [{ tenantId: 'platform' }, { siteId: other.id }])
       expect([
         change,
-        (await atDevice.client.put(`/api/inventory/devices/${device.id as string}`, change)).status,
+        (await atDevice.client.put(`/api/inventory/devices/${device.id}`, change)).status,
       ]).toEqual([change, 403]);
     expect(
       (
-        await atDevice.client.put(`/api/inventory/devices/${device.id as string}`, {
+        await atDevice.client.put(`/api/inventory/devices/${device.id}`, {
           description: 'mine',
         })
       ).status,
     ).toBe(200);
-    const atSite = await person(app, { roleId: 'operator', siteId: site.id });
+    const atSite = await createUser(app, { roleId: 'operator', siteId: site.id });
     expect(
       (
-        await atSite.client.put(`/api/inventory/sites/${site.id as string}`, {
+        await atSite.client.put(`/api/inventory/sites/${site.id}`, {
           tenantId: 'platform',
         })
       ).status,
     ).toBeGreaterThanOrEqual(400);
-    expect(
-      (
-        await atSite.client.post('/api/inventory/racks', {
-          name: 'q',
-          siteId: site.id,
-          tenantId: 'platform',
-        })
-      ).body.errors,
-    ).toMatchObject([{ pointer: '/tenantId', code: 'not_found' }]);
-    expect(
-      (await atSite.client.post('/api/inventory/racks', { name: 'q', siteId: site.id })).body
-        .tenantId,
-    ).toBe('acme');
+    const { errors } = await atSite.client
+      .post<ProblemBody>('/api/inventory/racks', {
+        name: 'q',
+        siteId: site.id,
+        tenantId: 'platform',
+      })
+      .expect(400);
+    expect(errors).toMatchObject([{ pointer: '/tenantId', code: 'not_found' }]);
+    const rack = await recordFactory(() => atSite.client)('racks', { name: 'q', siteId: site.id });
+    expect(rack.tenantId).toBe('acme');
   });
   test('what goes with a record must be theirs, too', async () => {
     const port = await make('interfaces', { deviceId: device.id, name: 'p' });
     await make('ip-addresses', { address: '10.250.0.1', interfaceId: port.id });
-    const atDevice = await person(app, { roleId: 'operator', deviceId: device.id });
-    expect(
-      (await atDevice.client.delete(`/api/inventory/interfaces/${port.id as string}`)).status,
-    ).toBe(403);
-    expect((await root.get(`/api/inventory/interfaces/${port.id as string}`)).status).toBe(200);
+    const atDevice = await createUser(app, { roleId: 'operator', deviceId: device.id });
+    expect((await atDevice.client.delete(`/api/inventory/interfaces/${port.id}`)).status).toBe(403);
+    expect((await root.get(`/api/inventory/interfaces/${port.id}`)).status).toBe(200);
   });
   test('warnings do not speak of a prefix that the caller may not read', async () => {
     await make('prefixes', { cidr: '203.0.112.0/23', status: 'container' });
     const acme = root.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
-    const { body } = await acme.post('/api/validation/inventory', {
-      resource: 'ip-addresses',
-      operation: 'create',
-      record: { address: '203.0.112.1' },
-    });
-    expect(JSON.stringify([body.validation, body.effects])).not.toContain('/23');
+    const { validation, effects } = await acme
+      .post<Validation>('/api/validation/inventory', {
+        resource: 'ip-addresses',
+        operation: 'create',
+        record: { address: '203.0.112.1' },
+      })
+      .expect(200);
+    expect(JSON.stringify([validation, effects])).not.toContain('/23');
   });
 });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { blockAt, formatBlock } from '../../../domain/inventory/cidr.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { TestClient } from '../../support/client.ts';
-import { making } from '../../support/inventory.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { recordFactory, type InventoryRecord, type WriteProblem } from '../../support/inventory.ts';
 import { admin } from '../../support/users.ts';
 
 let app: TestApp;
@@ -12,10 +12,12 @@ beforeAll(async () => {
   root = admin(app);
 });
 afterAll(() => app.stop());
-const make = making(() => root);
+const make = recordFactory(() => root);
+type WriteBody = InventoryRecord | ProblemBody;
+type Allocated = InventoryRecord & { address?: string; cidr?: string };
 
 /** Prefixes whose parent is not the smallest that contains them, and pairs with one network. */
-const broken = async (vrfId: string) => {
+const inconsistentPrefixes = async (vrfId: string) => {
   const { rows } = await app.deps.db.raw(
     `SELECT p.cidr FROM prefixes AS p WHERE p.vrf_id = ? AND p.parent_prefix_id IS DISTINCT FROM
        (SELECT q.id FROM prefixes AS q WHERE q.vrf_key = p.vrf_key AND q.cidr >> p.cidr ORDER BY masklen(q.cidr) DESC LIMIT 1)
@@ -25,8 +27,8 @@ const broken = async (vrfId: string) => {
   return rows as object[];
 };
 
-test('thirty-two writers at once on one VRF: no overlap, no orphan, no failure that a caller sees', async () => {
-  const vrfId = (await make('vrfs', { name: 'busy' })).id as string;
+test('32 concurrent writers in one VRF leave no overlap and no orphan and see no failure', async () => {
+  const vrfId = (await make('vrfs', { name: 'busy' })).id;
   await make('prefixes', { cidr: '10.0.0.0/8', vrfId });
   const statuses: number[] = [];
   const codes = new Set<string>();
@@ -43,12 +45,12 @@ test('thirty-two writers at once on one VRF: no overlap, no orphan, no failure t
       const act = random(10);
       const answer =
         act < 6 || mine === undefined
-          ? await root.post('/api/inventory/prefixes', { cidr, vrfId })
+          ? await root.post<WriteBody>('/api/inventory/prefixes', { cidr, vrfId })
           : act < 8
-            ? await root.put(`/api/inventory/prefixes/${mine}`, { cidr })
+            ? await root.put<WriteBody>(`/api/inventory/prefixes/${mine}`, { cidr })
             : act < 9
-              ? await root.delete(`/api/inventory/prefixes/${mine}`)
-              : await root.post('/api/inventory/bulk', {
+              ? await root.delete<WriteBody>(`/api/inventory/prefixes/${mine}`)
+              : await root.post<WriteBody>('/api/inventory/bulk', {
                   mode: 'each',
                   mutations: [
                     { resource: 'prefixes', operation: 'create', record: { cidr, vrfId } },
@@ -59,24 +61,28 @@ test('thirty-two writers at once on one VRF: no overlap, no orphan, no failure t
                     },
                   ],
                 });
-      if (answer.status === 201) own.push(answer.body.id as string);
+      if (answer.status === 201) own.push((answer.body as InventoryRecord).id);
       if (answer.status === 204) own.splice(own.indexOf(mine ?? ''), 1);
       statuses.push(answer.status);
-      if (answer.status === 409)
-        for (const { code } of answer.body.conflicts ?? [answer.body]) codes.add(code as string);
+      if (answer.status === 409) {
+        const problem = answer.body as ProblemBody & Partial<WriteProblem>;
+        for (const { code } of problem.conflicts ?? [problem]) codes.add(code);
+      }
     }
   };
   await Promise.all(Array.from({ length: 32 }, (_, i) => writer(i + 1)));
   expect(new Set(statuses.filter((status) => ![200, 201, 204, 400, 409].includes(status)))).toEqual(
     new Set(),
   );
-  expect([...codes].filter((code) => !['duplicate', 'orphan'].includes(code))).toEqual([]);
+  expect(
+    [...codes].filter((code) => !['duplicate', 'would_orphan_addresses'].includes(code)),
+  ).toEqual([]);
   expect(statuses.filter((status) => status < 300).length).toBeGreaterThan(400);
-  expect(await broken(vrfId)).toEqual([]);
+  expect(await inconsistentPrefixes(vrfId)).toEqual([]);
 }, 120_000);
 
-test('fifty ask for the next address, and fifty for the next prefix: no double, lowest first', async () => {
-  const vrfId = (await make('vrfs', { name: 'pool' })).id as string;
+test('50 concurrent allocations get different results, the lowest first', async () => {
+  const vrfId = (await make('vrfs', { name: 'pool' })).id;
   for (const [cidr, kind, prefixLength, first] of [
     ['10.0.0.0/16', 'address', undefined, '10.0.0.1'],
     ['2001:db8::/32', 'address', undefined, '2001:db8::1'],
@@ -84,32 +90,36 @@ test('fifty ask for the next address, and fifty for the next prefix: no double, 
     ['2001:db9::/32', 'prefix', 64, '2001:db9::/64'],
   ] as const) {
     const pool = await make('prefixes', { cidr, vrfId, allocationMode: 'pool' });
-    const ask = () =>
-      root.post(`/api/inventory/prefixes/${pool.id as string}/allocate`, {
-        kind,
-        ...(prefixLength && { prefixLength }),
-        record: { description: 'asked' },
-      });
+    const request = {
+      kind,
+      ...(prefixLength && { prefixLength }),
+      record: { description: 'asked' },
+    };
+    const ask = async () => {
+      const path = `/api/inventory/prefixes/${pool.id}/allocate`;
+      let answer = await root.post<Allocated>(path, request);
+      // On a busy machine a request may wait too long for a connection; it changed nothing then.
+      while (answer.status === 503) answer = await root.post<Allocated>(path, request);
+      return answer;
+    };
     const answers = await Promise.all(Array.from({ length: 50 }, ask));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
-    const got = answers.map(({ body }) => (body.address ?? body.cidr) as string);
+    const got = answers.map(({ body }) => body.address ?? body.cidr);
     expect([new Set(got).size, got.includes(first)]).toEqual([50, true]);
     expect(answers.every(({ body }) => body.description === 'asked' && body.vrfId === vrfId)).toBe(
       true,
     );
-    // What is freed comes again first.
+    // Freed space is allocated first.
     const freed = answers[7];
     const resource = kind === 'address' ? 'ip-addresses' : 'prefixes';
-    expect(
-      (await root.delete(`/api/inventory/${resource}/${freed?.body.id as string}`)).status,
-    ).toBe(204);
+    await root.delete(`/api/inventory/${resource}/${freed?.body.id}`).expect(204);
     expect((await ask()).body[kind === 'address' ? 'address' : 'cidr']).toBe(got[7]);
   }
-  expect(await broken(vrfId)).toEqual([]);
+  expect(await inconsistentPrefixes(vrfId)).toEqual([]);
 }, 60_000);
 
-test('the next address behind more than one look takes in: nothing is given twice', async () => {
-  const vrfId = (await make('vrfs', { name: 'long' })).id as string;
+test('allocation continues after more addresses than one query reads', async () => {
+  const vrfId = (await make('vrfs', { name: 'long' })).id;
   for (const [cidr, first, next] of [
     ['10.0.0.0/8', '10.0.0.0', '10.0.5.221'],
     ['2001:db8::/32', '2001:db8::', '2001:db8::5dd'],
@@ -121,10 +131,10 @@ test('the next address behind more than one look takes in: nothing is given twic
     );
     const ask = async () =>
       (
-        await root.post(`/api/inventory/prefixes/${pool.id as string}/allocate`, {
-          kind: 'address',
-        })
-      ).body.address as string;
+        await root
+          .post<Allocated>(`/api/inventory/prefixes/${pool.id}/allocate`, { kind: 'address' })
+          .expect(201)
+      ).address;
     expect(await ask()).toBe(next);
     await app.deps
       .db('ip_addresses')
@@ -135,15 +145,15 @@ test('the next address behind more than one look takes in: nothing is given twic
   }
 });
 
-test('the next address goes round children, ranges and what was given by hand, wherever they begin', async () => {
-  const vrfId = (await make('vrfs', { name: 'holes' })).id as string;
+test('allocation skips children, ranges and existing addresses', async () => {
+  const vrfId = (await make('vrfs', { name: 'holes' })).id;
   const pool = await make('prefixes', { cidr: '10.0.0.0/27', vrfId, allocationMode: 'pool' });
   const next = async (length?: number) => {
-    const { body } = await root.post(
-      `/api/inventory/prefixes/${pool.id as string}/allocate`,
+    const { body } = await root.post<{ address?: string; cidr?: string; code?: string }>(
+      `/api/inventory/prefixes/${pool.id}/allocate`,
       length === undefined ? { kind: 'address' } : { kind: 'prefix', prefixLength: length },
     );
-    return (body.address ?? body.cidr ?? body.code) as string;
+    return body.address ?? body.cidr ?? body.code;
   };
   await make('ip-addresses', { address: '10.0.0.1', vrfId });
   await make('ip-ranges', { startAddress: '10.0.0.3', endAddress: '10.0.0.5', vrfId });
@@ -161,21 +171,16 @@ test('the next address goes round children, ranges and what was given by hand, w
     '10.0.0.9',
     '10.0.0.10',
     '10.0.0.11',
-    'no_room',
+    'prefix_exhausted',
   ]);
 });
 
 test.each(['racks', 'cables', 'names'])(
-  'many at once for one place: one gets it (%s)',
+  'concurrent requests for one slot: one succeeds (%s)',
   async (what) => {
     const site = await make('sites', { name: `site-${what}` });
     await root.post('/api/inventory/manufacturers', { name: 'M' });
-    const type = (
-      await root.post('/api/inventory/device-types', {
-        manufacturerId: { name: 'M' },
-        model: `m-${what}`,
-      })
-    ).body;
+    const type = await make('device-types', { manufacturerId: { name: 'M' }, model: `m-${what}` });
     const rack = await make('racks', { name: 'r', siteId: site.id });
     const sw = await make('devices', { name: 'sw', siteId: site.id, deviceTypeId: type.id });
     const ports = await Promise.all(
@@ -198,8 +203,8 @@ test.each(['racks', 'cables', 'names'])(
           cables: [
             'cables',
             i % 2
-              ? { aInterfaceId: ports[0].id, bInterfaceId: ports[1 + i].id }
-              : { aInterfaceId: ports[1 + i].id, bInterfaceId: ports[0].id },
+              ? { aInterfaceId: ports[0]?.id, bInterfaceId: ports[1 + i]?.id }
+              : { aInterfaceId: ports[1 + i]?.id, bInterfaceId: ports[0]?.id },
           ],
           names: ['sites', { name: 'the same' }],
         }) as Record<string, [string, object]>
@@ -215,32 +220,27 @@ test.each(['racks', 'cables', 'names'])(
   },
 );
 
-test('a record is deleted while others come to refer to it: either they or it', async () => {
+test('a delete and concurrent new references exclude each other', async () => {
   for (let round = 0; round < 8; round++) {
-    const region = await make('regions', { name: `gone-${round}` });
-    const [gone, ...used] = await Promise.all([
-      root.delete(`/api/inventory/regions/${region.id as string}`),
+    const region = await make('regions', { name: `deleted-${round}` });
+    const [deletion, ...used] = await Promise.all([
+      root.delete(`/api/inventory/regions/${region.id}`),
       ...Array.from({ length: 4 }, (_, i) =>
         root.post('/api/inventory/sites', { name: `s-${round}-${i}`, regionId: region.id }),
       ),
     ]);
     const there = used.filter(({ status }) => status === 201).length;
     expect([
-      gone.status,
+      deletion.status,
       there > 0,
       used.every(({ status }) => [201, 400].includes(status)),
     ]).toEqual([there > 0 ? 409 : 204, there > 0, true]);
   }
 });
 
-test('what changes with a record is not written over: a freed address keeps the change that was made to it meanwhile', async () => {
+test('an address that loses its interface keeps a concurrent change of itself', async () => {
   await root.post('/api/inventory/manufacturers', { name: 'M' });
-  const type = (
-    await root.post('/api/inventory/device-types', {
-      manufacturerId: { name: 'M' },
-      model: 'freed',
-    })
-  ).body;
+  const type = await make('device-types', { manufacturerId: { name: 'M' }, model: 'freed' });
   const site = await make('sites', { name: 'freed' });
   const sw = await make('devices', { name: 'sw', siteId: site.id, deviceTypeId: type.id });
   for (let round = 0; round < 12; round++) {
@@ -249,14 +249,16 @@ test('what changes with a record is not written over: a freed address keeps the 
       address: `10.200.0.${round}`,
       interfaceId: port.id,
     });
-    const [gone, put] = await Promise.all([
-      root.delete(`/api/inventory/interfaces/${port.id as string}`),
-      root.put(`/api/inventory/ip-addresses/${address.id as string}`, { description: 'kept' }),
+    const [deletion, put] = await Promise.all([
+      root.delete(`/api/inventory/interfaces/${port.id}`),
+      root.put(`/api/inventory/ip-addresses/${address.id}`, { description: 'kept' }),
     ]);
-    expect([gone.status, put.status]).toEqual([204, 200]);
-    expect(
-      (await root.get(`/api/inventory/ip-addresses/${address.id as string}`)).body,
-    ).toMatchObject({ description: 'kept', interfaceId: null, version: 3 });
+    expect([deletion.status, put.status]).toEqual([204, 200]);
+    expect((await root.get(`/api/inventory/ip-addresses/${address.id}`)).body).toMatchObject({
+      description: 'kept',
+      interfaceId: null,
+      version: 3,
+    });
   }
 }, 60_000);
 
@@ -265,7 +267,7 @@ test.each([
   'a value of a custom field that goes',
   'a device in a rack that shrinks',
 ])(
-  'what is named by a name holds still while it is relied on: %s',
+  'a referenced record is locked while another relies on it: %s',
   async (what) => {
     await root.post('/api/inventory/manufacturers', { name: 'M' });
     await root.post('/api/inventory/device-types', {
@@ -280,7 +282,7 @@ test.each([
       if (what.includes('VLAN')) {
         const group = await make('vlan-groups', { name });
         relies = ['vlans', { groupId: { name }, vid: 50, name: 'v' }];
-        change = () => root.put(`/api/inventory/vlan-groups/${group.id as string}`, { maxVid: 10 });
+        change = () => root.put(`/api/inventory/vlan-groups/${group.id}`, { maxVid: 10 });
       } else if (what.includes('rack')) {
         const rack = await make('racks', { name, siteId: site.id });
         relies = [
@@ -294,7 +296,7 @@ test.each([
             deviceTypeId: { model: 'still' },
           },
         ];
-        change = () => root.put(`/api/inventory/racks/${rack.id as string}`, { uHeight: 10 });
+        change = () => root.put(`/api/inventory/racks/${rack.id}`, { uHeight: 10 });
       } else {
         const field = await make('custom-fields', {
           resource: 'regions',
@@ -302,7 +304,7 @@ test.each([
           type: 'text',
         });
         relies = ['regions', { name, customFields: { [`f${round}`]: 'x' } }];
-        change = () => root.delete(`/api/inventory/custom-fields/${field.id as string}`);
+        change = () => root.delete(`/api/inventory/custom-fields/${field.id}`);
       }
       const [made, changed] = await Promise.all([
         root.post(`/api/inventory/${relies[0]}`, relies[1]),
@@ -314,12 +316,12 @@ test.each([
   60_000,
 );
 
-test('four changes of one version: one is made', async () => {
+test('of four changes of one version, one succeeds', async () => {
   const site = await make('sites', { name: 'versioned' });
   const answers = await Promise.all(
     [1, 2, 3, 4].map((i) =>
       root.put(
-        `/api/inventory/sites/${site.id as string}`,
+        `/api/inventory/sites/${site.id}`,
         { description: String(i) },
         { 'if-match': '"1"' },
       ),

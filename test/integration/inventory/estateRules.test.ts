@@ -1,14 +1,25 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
-import { making, trying } from '../../support/inventory.ts';
-import { admin } from '../../support/users.ts';
+import {
+  attemptFactory,
+  recordFactory,
+  type InventoryRecord,
+  type RecordPage,
+} from '../../support/inventory.ts';
+import { admin, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
-const make = making(() => root);
-const attempt = trying(() => root);
-let [site, elsewhere, one, two, flat, half]: any[] = [];
+const make = recordFactory(() => root);
+const attempt = attemptFactory(() => root);
+let site: InventoryRecord;
+let elsewhere: InventoryRecord;
+let one: InventoryRecord;
+let two: InventoryRecord;
+let flat: InventoryRecord;
+let half: InventoryRecord;
 
 beforeAll(async () => {
   app = await startApp({}, { idle: true });
@@ -31,7 +42,7 @@ let made = 0;
 const name = () => `n${made++}`;
 const device = (more: object = {}) =>
   make('devices', { name: name(), siteId: site.id, deviceTypeId: one.id, ...more });
-const port = async (more: object = {}, on?: any) =>
+const port = async (more: object = {}, on?: InventoryRecord) =>
   make('interfaces', { deviceId: (on ?? (await device())).id, name: name(), ...more });
 
 describe('racks', () => {
@@ -46,22 +57,22 @@ describe('racks', () => {
         face: 'front',
         ...more,
       });
-    expect((await mount({ position: 4 })).found).toEqual(['/position too_high']);
+    expect((await mount({ position: 4 })).found).toEqual(['/position exceeds_rack_height']);
     expect((await mount({ position: 1, face: null })).found).toEqual(['/face required']);
-    expect((await mount({ position: 1, rackId: null })).found).toEqual(['/position without_rack']);
+    expect((await mount({ position: 1, rackId: null })).found).toEqual(['/position rack_required']);
     expect((await mount({ position: 1, deviceTypeId: flat.id })).found).toEqual([
-      '/position no_units',
+      '/position not_rack_mountable',
     ]);
     const first = await mount({ position: 2 });
     expect(first.status).toBe(201);
     expect((await mount({ position: 3, face: 'rear' })).conflicts).toMatchObject([
-      { code: 'units_taken', id: first.body.id },
+      { code: 'rack_units_occupied', id: first.body.id },
     ]);
-    expect((await mount({ position: 1 })).found).toEqual(['/position units_taken']);
+    expect((await mount({ position: 1 })).found).toEqual(['/position rack_units_occupied']);
     for (const face of ['front', 'rear'])
       expect((await mount({ position: 4, face, deviceTypeId: half.id })).status).toBe(201);
     expect((await mount({ position: 4, deviceTypeId: half.id })).found).toEqual([
-      '/position units_taken',
+      '/position rack_units_occupied',
     ]);
     expect((await attempt('devices', { id: first.body.id, position: 1 }, 'update')).status).toBe(
       200,
@@ -110,8 +121,8 @@ describe('racks', () => {
   });
 });
 
-describe('places', () => {
-  test('regions and locations do not circle', async () => {
+describe('facilities', () => {
+  test('regions and locations form no cycles', async () => {
     for (const [resource, more] of [
       ['regions', {}],
       ['locations', { siteId: site.id }],
@@ -126,37 +137,37 @@ describe('places', () => {
       expect((await attempt(resource, { id: c.id, parentId: a.id }, 'update')).status).toBe(200);
     }
   });
-  test('a location, its racks and its devices stand at one site', async () => {
-    const room = await make('locations', { name: name(), siteId: site.id });
+  test('a location, its racks and its devices belong to one site', async () => {
+    const hall = await make('locations', { name: name(), siteId: site.id });
     expect(
-      (await attempt('racks', { name: name(), siteId: elsewhere.id, locationId: room.id })).found,
+      (await attempt('racks', { name: name(), siteId: elsewhere.id, locationId: hall.id })).found,
     ).toEqual(['/locationId other_site']);
     expect(
       (
         await attempt('devices', {
           name: name(),
           siteId: elsewhere.id,
-          locationId: room.id,
+          locationId: hall.id,
           deviceTypeId: one.id,
         })
       ).found,
     ).toEqual(['/locationId other_site']);
-    await make('racks', { name: name(), siteId: site.id, locationId: room.id });
+    await make('racks', { name: name(), siteId: site.id, locationId: hall.id });
     expect(
-      (await attempt('locations', { id: room.id, siteId: elsewhere.id }, 'update')).found,
+      (await attempt('locations', { id: hall.id, siteId: elsewhere.id }, 'update')).found,
     ).toEqual(['- in_use']);
   });
 });
 
 describe('interfaces and cables', () => {
-  test('a cable joins two free ends', async () => {
+  test('a cable connects two interfaces without a cable', async () => {
     const [a, b, c] = [await port(), await port(), await port()];
     const cable = await make('cables', { aInterfaceId: a.id, bInterfaceId: b.id });
     expect(
       (await attempt('cables', { aInterfaceId: c.id, bInterfaceId: a.id })).conflicts,
-    ).toMatchObject([{ code: 'end_taken', id: cable.id }]);
+    ).toMatchObject([{ code: 'already_cabled', id: cable.id }]);
     expect((await attempt('cables', { aInterfaceId: c.id, bInterfaceId: c.id })).found).toEqual([
-      '/bInterfaceId same_end',
+      '/bInterfaceId same_interface',
     ]);
     expect(
       (
@@ -165,7 +176,7 @@ describe('interfaces and cables', () => {
           bInterfaceId: (await port({ kind: 'virtual' })).id,
         })
       ).found,
-    ).toEqual(['/bInterfaceId no_plug']);
+    ).toEqual(['/bInterfaceId not_cableable']);
     expect((await attempt('cables', { id: cable.id, bInterfaceId: c.id }, 'update')).status).toBe(
       200,
     );
@@ -198,7 +209,7 @@ describe('interfaces and cables', () => {
     ]);
     expect(
       (await attempt('interfaces', { id: plain.id, deviceId: far.deviceId }, 'update')).found,
-    ).toEqual(['/deviceId fixed']);
+    ).toEqual(['/deviceId immutable']);
   });
   test('one primary address per family, which belongs to the device', async () => {
     const sw = await device();
@@ -207,7 +218,7 @@ describe('interfaces and cables', () => {
     const loose = await make('ip-addresses', { address: '10.0.0.6' });
     expect(
       (await attempt('devices', { id: sw.id, primaryIp4Id: loose.id }, 'update')).found,
-    ).toEqual(['/primaryIp4Id not_of_device']);
+    ).toEqual(['/primaryIp4Id not_on_device']);
     expect((await attempt('devices', { id: sw.id, primaryIp6Id: v4.id }, 'update')).found).toEqual([
       '/primaryIp6Id other_family',
     ]);
@@ -230,7 +241,7 @@ describe('interfaces and cables', () => {
       { code: 'in_use', id: sw.id },
     ]);
   });
-  test('what goes with a device, and what is freed', async () => {
+  test('deleting a device deletes its interfaces and clears its addresses', async () => {
     const sw = await device();
     const eth = await port({}, sw);
     const address = await make('ip-addresses', { address: '10.0.1.5', interfaceId: eth.id });
@@ -246,21 +257,23 @@ describe('interfaces and cables', () => {
         ['delete', 'devices', sw.id, 'requested'],
         ['delete', 'interfaces', eth.id, 'cascade'],
         ['delete', 'cables', cable.id, 'cascade'],
-        ['update', 'ip-addresses', address.id, 'freed'],
+        ['update', 'ip-addresses', address.id, 'reference_cleared'],
       ],
     ]);
-    expect(
-      (await root.get(`/api/inventory/ip-addresses/${address.id as string}`)).body,
-    ).toMatchObject({ interfaceId: null, deviceId: null, version: 2 });
-    const {
-      body: { items },
-    } = await root.get(`/api/inventory/cables/${cable.id as string}/changes`);
-    expect(items.map(({ action }: any) => action)).toEqual(['delete', 'create']);
+    expect((await root.get(`/api/inventory/ip-addresses/${address.id}`)).body).toMatchObject({
+      interfaceId: null,
+      deviceId: null,
+      version: 2,
+    });
+    const { items } = await root
+      .get<Page<{ action: string }>>(`/api/inventory/cables/${cable.id}/changes`)
+      .expect(200);
+    expect(items.map(({ action }) => action)).toEqual(['delete', 'create']);
   });
 });
 
 describe('VLANs', () => {
-  test('id and name are unique in the group, and the id lies in it', async () => {
+  test('id and name are unique in the group, and the id is in its range', async () => {
     const group = await make('vlan-groups', { name: name(), minVid: 100, maxVid: 199 });
     const vlan = await make('vlans', { vid: 100, name: 'a', groupId: group.id });
     expect(
@@ -277,7 +290,7 @@ describe('VLANs', () => {
       (await attempt('vlan-groups', { id: group.id, minVid: 101 }, 'update')).conflicts,
     ).toMatchObject([{ code: 'in_use', id: vlan.id }]);
     expect((await attempt('vlan-groups', { id: group.id, minVid: 200 }, 'update')).found).toEqual([
-      '/maxVid reversed',
+      '/maxVid range_reversed',
       '- in_use',
     ]);
   });
@@ -337,12 +350,15 @@ describe('custom fields and tags', () => {
     expect(
       (await attempt('custom-fields', { resource: 'racks', name: 'bad', type: 'choice' })).found,
     ).toEqual(['/choices choices']);
-    const owner = (await root.get('/api/inventory/custom-fields?name=owner')).body.items[0];
+    const owners = await root
+      .get<RecordPage>('/api/inventory/custom-fields?name=owner')
+      .expect(200);
+    const owner = assertDefined(owners.items[0], 'owner');
     expect((await attempt('custom-fields', { id: owner.id }, 'delete')).conflicts).toMatchObject([
       { code: 'in_use', resource: 'racks' },
     ]);
     expect((await attempt('custom-fields', { id: owner.id, type: 'url' }, 'update')).found).toEqual(
-      ['/type fixed'],
+      ['/type immutable'],
     );
   });
   test("a tenant's definitions hold for its records, the platform's for all", async () => {
@@ -388,16 +404,15 @@ describe('custom fields and tags', () => {
     expect((await attempt('tags', { id: 'prod' }, 'delete')).conflicts).toMatchObject([
       { code: 'in_use', resource: 'regions', id: rack.id },
     ]);
-    expect(
-      (await root.get('/api/inventory/regions?tag=prod')).body.items.map(({ id }: any) => id),
-    ).toEqual([rack.id]);
-    await root.put(`/api/inventory/regions/${rack.id as string}`, { tags: [] });
+    const { items } = await root.get<RecordPage>('/api/inventory/regions?tag=prod').expect(200);
+    expect(items.map(({ id }) => id)).toEqual([rack.id]);
+    await root.put(`/api/inventory/regions/${rack.id}`, { tags: [] });
     expect((await attempt('tags', { id: 'prod' }, 'delete')).status).toBe(204);
   });
 });
 
 describe('a delete in use names the users', () => {
-  test('of every reference, and of rights and accounts at a place', async () => {
+  test('for every reference, and for grants at a site', async () => {
     const rack = await make('racks', { name: name(), siteId: site.id });
     const mounted = await device({ rackId: rack.id });
     const { conflicts, body } = await attempt('racks', { id: rack.id }, 'delete');
@@ -415,70 +430,62 @@ describe('a delete in use names the users', () => {
     ]);
     expect(body.conflicts).toEqual(conflicts);
     const held = await make('sites', { name: name() });
-    const user = (
-      await root.post('/api/users', { username: name(), password: 'correct horse battery' })
-    ).body;
-    const given = await root.post('/api/rbac/assignments', {
-      userId: user.id,
-      roleId: 'viewer',
-      siteId: held.id,
-    });
+    const user = await root
+      .post<{ id: string }>('/api/users', { username: name(), password: 'correct horse battery' })
+      .expect(201);
+    const grant = await root
+      .post<{ id: string }>('/api/rbac/assignments', {
+        userId: user.id,
+        roleId: 'viewer',
+        siteId: held.id,
+      })
+      .expect(201);
     expect((await attempt('sites', { id: held.id }, 'delete')).conflicts).toMatchObject([
-      { code: 'in_use', resource: 'assignments', id: given.body.id },
+      { code: 'in_use', resource: 'assignments', id: grant.id },
     ]);
     expect((await attempt('tenants', { id: 'platform' }, 'delete')).found).toContain('- built_in');
   });
 });
 
-describe('the database stands behind the rules', () => {
-  const refused = async (sql: string) =>
+describe('the database enforces the rules', () => {
+  const expectRejected = async (sql: string) =>
     expect(app.deps.db.raw(sql)).rejects.toMatchObject({ code: expect.stringMatching(/^23/) });
-  test('each row that the planner would refuse is refused again', async () => {
+  test('constraints reject what the planner rejects', async () => {
     const rack = await make('racks', { name: name(), siteId: site.id, uHeight: 2 });
     const low = await device({ rackId: rack.id, position: 1, face: 'front' });
     const high = await device({ rackId: rack.id });
-    await refused(
-      `UPDATE devices SET position = 1, face = 'rear' WHERE id = '${high.id as string}'`,
-    );
-    await refused(
-      `UPDATE devices SET position = 3, face = 'rear' WHERE id = '${high.id as string}'`,
-    );
-    await refused(
-      `UPDATE devices SET site_id = '${elsewhere.id as string}' WHERE id = '${low.id as string}'`,
-    );
-    await refused(`UPDATE device_types SET u_height = 3 WHERE id = '${one.id as string}'`);
-    await refused(`UPDATE racks SET u_height = 100 + 1 WHERE id = '${rack.id as string}'`);
+    await expectRejected(`UPDATE devices SET position = 1, face = 'rear' WHERE id = '${high.id}'`);
+    await expectRejected(`UPDATE devices SET position = 3, face = 'rear' WHERE id = '${high.id}'`);
+    await expectRejected(`UPDATE devices SET site_id = '${elsewhere.id}' WHERE id = '${low.id}'`);
+    await expectRejected(`UPDATE device_types SET u_height = 3 WHERE id = '${one.id}'`);
+    await expectRejected(`UPDATE racks SET u_height = 100 + 1 WHERE id = '${rack.id}'`);
     const [a, b] = [await port(), await port()];
     await make('cables', { aInterfaceId: a.id, bInterfaceId: b.id });
-    await refused(
-      `INSERT INTO cables (id, tenant_id, a_interface_id, b_interface_id, kind, status) VALUES ('cab_x', 'platform', '${b.id as string}', '${(await port()).id as string}', 'other', 'planned')`,
+    await expectRejected(
+      `INSERT INTO cables (id, tenant_id, a_interface_id, b_interface_id, kind, status) VALUES ('cab_x', 'platform', '${b.id}', '${(await port()).id}', 'other', 'planned')`,
     );
-    await refused(
-      `UPDATE devices SET primary_ip4_id = 'ipa_none' WHERE id = '${low.id as string}'`,
-    );
+    await expectRejected(`UPDATE devices SET primary_ip4_id = 'ipa_none' WHERE id = '${low.id}'`);
     const region = await make('regions', { name: name() });
     const below = await make('regions', { name: name(), parentId: region.id });
-    await refused(
-      `UPDATE regions SET parent_id = '${below.id as string}' WHERE id = '${region.id as string}'`,
-    );
+    await expectRejected(`UPDATE regions SET parent_id = '${below.id}' WHERE id = '${region.id}'`);
     const wide = await make('prefixes', { cidr: '10.64.0.0/10' });
     const inside = await make('prefixes', { cidr: '10.64.1.0/24' });
-    await refused(`UPDATE prefixes SET cidr = '10.128.0.0/10' WHERE id = '${wide.id as string}'`);
-    await refused(`UPDATE prefixes SET cidr = '10.64.0.0/10' WHERE id = '${inside.id as string}'`);
-    await refused(`DELETE FROM prefixes WHERE id = '${wide.id as string}'`);
+    await expectRejected(`UPDATE prefixes SET cidr = '10.128.0.0/10' WHERE id = '${wide.id}'`);
+    await expectRejected(`UPDATE prefixes SET cidr = '10.64.0.0/10' WHERE id = '${inside.id}'`);
+    await expectRejected(`DELETE FROM prefixes WHERE id = '${wide.id}'`);
     await make('ip-ranges', { startAddress: '10.64.1.10', endAddress: '10.64.1.20' });
-    await refused(
+    await expectRejected(
       "INSERT INTO ip_ranges (id, tenant_id, start_address, end_address, status) VALUES ('rng_x', 'platform', '10.64.1.15', '10.64.1.30', 'active')",
     );
     await make('ip-addresses', { address: '10.64.1.5', role: 'vip' });
-    await refused(
+    await expectRejected(
       "INSERT INTO ip_addresses (id, tenant_id, address, status) VALUES ('ipa_x', 'platform', '10.64.1.5/24', 'active')",
     );
     await make('ip-addresses', { address: '10.64.1.6' });
-    await refused(
+    await expectRejected(
       "INSERT INTO ip_addresses (id, tenant_id, address, status) VALUES ('ipa_y', 'platform', '10.64.1.6', 'active')",
     );
-    await refused(
+    await expectRejected(
       "INSERT INTO vlans (id, tenant_id, vid, name, status) VALUES ('vln_x', 'platform', 4095, 'x', 'active')",
     );
   });

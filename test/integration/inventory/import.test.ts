@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Static } from 'typebox';
+import type { ImportRecord, ImportRow } from '../../../api/inventory/fileRoutes.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { TestClient } from '../../support/client.ts';
-import { admin } from '../../support/users.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { recordFactory, type InventoryRecord, type RecordPage } from '../../support/inventory.ts';
+import { admin, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -12,10 +16,15 @@ beforeAll(async () => {
 afterAll(() => app.stop());
 
 const WAIT = { prefer: 'wait=60' };
+type Import = Static<typeof ImportRecord>;
 const upload = (text: string, query: string, type = 'text/csv', client = root) =>
-  client.post(`/api/inventory/import?${query}`, text, { 'content-type': type, ...WAIT });
-const rowsOf = async (id: string, query = '') =>
-  (await root.get(`/api/inventory/imports/${id}/rows?limit=200${query}`)).body.items;
+  client.post<Import>(`/api/inventory/import?${query}`, text, { 'content-type': type, ...WAIT });
+const rowsOf = async (id: string, query = '', client = root) =>
+  (
+    await client
+      .get<Page<Static<typeof ImportRow>>>(`/api/inventory/imports/${id}/rows?limit=200${query}`)
+      .expect(200)
+  ).items;
 
 describe('import', () => {
   test('a CSV file with names, bad rows and conflicts: a report for every row', async () => {
@@ -34,9 +43,9 @@ describe('import', () => {
       202,
       { created: 3, updated: 0, deleted: 0, invalid: 2, conflict: 1 },
     ]);
-    expect(headers.get('location')).toBe(`/api/inventory/imports/${body.id as string}`);
+    expect(headers.get('location')).toBe(`/api/inventory/imports/${body.id}`);
     const rows = await rowsOf(body.id);
-    expect(rows.map(({ line, outcome }: any) => [line, outcome])).toEqual([
+    expect(rows.map(({ line, outcome }) => [line, outcome])).toEqual([
       [2, 'created'],
       [3, 'created'],
       [4, 'invalid'],
@@ -44,38 +53,40 @@ describe('import', () => {
       [6, 'invalid'],
       [7, 'created'],
     ]);
-    expect(rows[2].errors).toEqual([
+    expect(rows[2]?.errors).toEqual([
       {
         pointer: '/cidr',
         code: 'host_bits',
-        message: 'has bits set behind its length; suggested: 10.1.0.0/16',
+        message: 'has host bits set; suggested: 10.1.0.0/16',
       },
     ]);
-    expect(rows[3].conflicts[0]).toMatchObject({
+    expect(rows[3]?.conflicts[0]).toMatchObject({
       code: 'duplicate',
       resource: 'prefixes',
-      id: rows[1].id,
+      id: rows[1]?.id,
     });
-    expect(rows[4].errors[0]).toMatchObject({ pointer: '/vrfId', code: 'not_found' });
-    const [top] = (await root.get('/api/inventory/prefixes?cidr=10.0.0.0/8')).body.items;
-    expect([top.description, top.status, rows[0].id]).toEqual(['all, of it', 'container', top.id]);
-    expect(
-      (await root.get(`/api/inventory/prefixes/${rows[1].id as string}`)).body.parentPrefixId,
-    ).toBe(top.id);
+    expect(rows[4]?.errors[0]).toMatchObject({ pointer: '/vrfId', code: 'not_found' });
+    const found = await root.get<RecordPage>('/api/inventory/prefixes?cidr=10.0.0.0/8').expect(200);
+    const top = assertDefined(found.items[0], '10.0.0.0/8');
+    expect([top.description, top.status, rows[0]?.id]).toEqual(['all, of it', 'container', top.id]);
+    const inner = await root
+      .get<InventoryRecord>(`/api/inventory/prefixes/${rows[1]?.id}`)
+      .expect(200);
+    expect(inner.parentPrefixId).toBe(top.id);
   });
 
   test('a dry run says the same as the import that follows, and writes nothing', async () => {
     const count = async () => (await app.deps.db('sites').count('* as n'))[0]?.n;
     const file = ['name', 'dry1', 'dry2', 'dry1'].map((line) => line).join('\n');
     const before = await count();
-    const dry = await upload(file, 'resource=sites&dryRun=true');
-    expect([dry.body.counts, dry.body.dryRun, await count()]).toEqual([
+    const dry = await upload(file, 'resource=sites&dryRun=true').expect(202);
+    expect([dry.counts, dry.dryRun, await count()]).toEqual([
       { created: 2, updated: 0, deleted: 0, invalid: 0, conflict: 1 },
       true,
       before,
     ]);
-    const wet = await upload(file, 'resource=sites');
-    expect(wet.body.counts).toEqual(dry.body.counts);
+    const wet = await upload(file, 'resource=sites').expect(202);
+    expect(wet.counts).toEqual(dry.counts);
   });
 
   test('what was exported is taken in again: changed where it has an id', async () => {
@@ -93,8 +104,8 @@ describe('import', () => {
         String(file.body).replace(/Edge( csv)?/, `Edge ${format}`),
         'resource=tags',
         type,
-      );
-      expect(again.body.counts).toEqual({
+      ).expect(202);
+      expect(again.counts).toEqual({
         created: 0,
         updated: 2,
         deleted: 0,
@@ -122,12 +133,12 @@ describe('import', () => {
         record: { name: 'sw1', siteId: { name: 'fra1' }, deviceTypeId: { model: '7050' } },
       },
     ];
-    const { body } = await upload(
+    const { counts } = await upload(
       lines.map((line) => JSON.stringify(line)).join('\n'),
       '',
       'application/x-ndjson',
-    );
-    expect(body.counts.created).toBe(4);
+    ).expect(202);
+    expect(counts.created).toBe(4);
   });
 
   test.each([
@@ -162,7 +173,7 @@ describe('import', () => {
       'resource=sites',
       'application/x-ndjson',
       400,
-      /line 2: holds a character/,
+      /line 2: contains a character/,
     ],
     ['an empty file', 'name\n', 'resource=sites', 'text/csv', 400, /no rows/],
     ['CSV of nothing in particular', 'name\na\n', '', 'text/csv', 400, /required for CSV/],
@@ -170,16 +181,20 @@ describe('import', () => {
   ])(
     '%s is refused as a whole, and names the line',
     async (_, file, query, type, status, detail) => {
-      const before = (await root.get('/api/inventory/imports')).body.items.length;
-      const { status: got, body } = await upload(file, query, type);
-      expect([got, body.detail]).toEqual([status, expect.stringMatching(detail)]);
-      expect((await root.get('/api/inventory/imports')).body.items.length).toBe(before);
+      const count = async () =>
+        (await root.get<Page<Import>>('/api/inventory/imports').expect(200)).items.length;
+      const before = await count();
+      const refused = await root
+        .post<ProblemBody>(`/api/inventory/import?${query}`, file, { 'content-type': type })
+        .expect(status);
+      expect(refused.detail).toMatch(detail);
+      expect(await count()).toBe(before);
     },
   );
 
   test('the same key and file is one import; a byte order mark is no part of the first line', async () => {
     const send = (text: string) =>
-      root.post('/api/inventory/import?resource=sites', text, {
+      root.post<Import>('/api/inventory/import?resource=sites', text, {
         'content-type': 'application/x-ndjson',
         'idempotency-key': 'file-1',
         ...WAIT,
@@ -203,8 +218,12 @@ describe('import', () => {
       '{"cidr":"198.51.100.0/24","description":"a\u2028b"}',
       '{"vrfId":{"name":{"toString":1}},"cidr":"10.0.0.0/8"}',
     ];
-    const { body } = await upload(lines.join('\n'), 'resource=prefixes', 'application/x-ndjson');
-    expect((await rowsOf(body.id)).map(({ outcome }: any) => outcome)).toEqual([
+    const { id } = await upload(
+      lines.join('\n'),
+      'resource=prefixes',
+      'application/x-ndjson',
+    ).expect(202);
+    expect((await rowsOf(id)).map(({ outcome }) => outcome)).toEqual([
       'invalid',
       'created',
       'invalid',
@@ -212,18 +231,18 @@ describe('import', () => {
   });
 
   test('a row that cannot be written does not hold up the others', async () => {
-    const vrf = (await root.post('/api/inventory/vrfs', { name: 'held' })).body;
+    const vrf = await recordFactory(() => root)('vrfs', { name: 'held' });
     // Behind the planner's back: a constraint that it does not know of.
     await app.deps.db.raw(
       "ALTER TABLE prefixes ADD CONSTRAINT no_thirteen CHECK (cidr <> '10.13.0.0/16')",
     );
-    const { body } = await upload(
-      `cidr,vrfId\n${Array.from({ length: 20 }, (_, i) => `10.${i}.0.0/16,${vrf.id as string}`).join('\n')}\n`,
+    const { id, counts } = await upload(
+      `cidr,vrfId\n${Array.from({ length: 20 }, (_, i) => `10.${i}.0.0/16,${vrf.id}`).join('\n')}\n`,
       'resource=prefixes',
-    );
+    ).expect(202);
     await app.deps.db.raw('ALTER TABLE prefixes DROP CONSTRAINT no_thirteen');
-    expect(body.counts).toMatchObject({ created: 19, conflict: 1 });
-    expect((await rowsOf(body.id, '&outcome=conflict')).map(({ line }: any) => line)).toEqual([15]);
+    expect(counts).toMatchObject({ created: 19, conflict: 1 });
+    expect((await rowsOf(id, '&outcome=conflict')).map(({ line }) => line)).toEqual([15]);
   }, 60_000);
 
   test('a file that is too large is cut off', async () => {
@@ -233,22 +252,21 @@ describe('import', () => {
 
   test('rows that the sender may not write are refused one by one; strangers do not see the import', async () => {
     const acme = root.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
-    const { body } = await upload(
+    const { id, counts } = await upload(
       'name,tenantId\nmine,acme\ntheirs,platform\n',
       'resource=sites',
       'text/csv',
       acme,
-    );
-    expect(body.counts).toMatchObject({ created: 1, invalid: 1 });
-    expect(
-      (await acme.get(`/api/inventory/imports/${body.id as string}/rows?outcome=invalid`)).body
-        .items,
-    ).toMatchObject([{ line: 3, errors: [{ pointer: '/tenantId', code: 'not_found' }] }]);
+    ).expect(202);
+    expect(counts).toMatchObject({ created: 1, invalid: 1 });
+    expect(await rowsOf(id, '&outcome=invalid', acme)).toMatchObject([
+      { line: 3, errors: [{ pointer: '/tenantId', code: 'not_found' }] },
+    ]);
     expect(
       (
         await root
           .as({ actor: 'bob', roles: 'operator', tenant: 'other' })
-          .get(`/api/inventory/imports/${body.id as string}`)
+          .get(`/api/inventory/imports/${id}`)
       ).status,
     ).toBe(404);
   });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
+import { recordFactory, type InventoryRecord, type RecordPage } from '../../support/inventory.ts';
 import { admin } from '../../support/users.ts';
 
 let app: TestApp;
@@ -11,11 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const make = async (resource: string, record: object): Promise<any> => {
-  const { status, body } = await root.post(`/api/inventory/${resource}`, record);
-  expect([status, body]).toEqual([201, body]);
-  return body;
-};
+const make = recordFactory(() => root);
 
 describe('the estate', () => {
   test('a site with its racks, devices, interfaces, cables and addresses is made, named by names', async () => {
@@ -28,11 +25,11 @@ describe('the estate', () => {
       tenantId: 'acme',
     });
     expect(site).toMatchObject({ regionId: region.id, status: 'active', version: 1, tags: [] });
-    await make('locations', { name: 'room 1', siteId: site.id });
+    await make('locations', { name: 'hall 1', siteId: site.id });
     const rack = await make('racks', {
       name: 'r1',
       siteId: { name: 'ams1' },
-      locationId: { name: 'room 1' },
+      locationId: { name: 'hall 1' },
     });
     await make('manufacturers', { name: 'Juniper' });
     const type = await make('device-types', {
@@ -90,26 +87,32 @@ describe('the estate', () => {
       dnsName: 'leaf1.example.net',
     });
     expect(address).toMatchObject({ address: '10.2.0.5/24', deviceId: device.id });
-    const changed = await root.put(`/api/inventory/devices/${device.id}`, {
+    const changed = await root
+      .put<InventoryRecord>(`/api/inventory/devices/${device.id}`, { primaryIp4Id: address.id })
+      .expect(200);
+    expect(changed).toEqual({
+      ...device,
       primaryIp4Id: address.id,
+      version: 2,
+      updatedAt: changed.updatedAt,
     });
-    expect([changed.status, changed.body]).toEqual([
-      200,
-      { ...device, primaryIp4Id: address.id, version: 2, updatedAt: changed.body.updatedAt },
-    ]);
     await make('custom-fields', { resource: 'devices', name: 'owner', type: 'text' });
-    expect(
-      (await root.put(`/api/inventory/devices/${device.id}`, { customFields: { owner: 'netops' } }))
-        .body.customFields,
-    ).toEqual({ owner: 'netops' });
-    const next = await root.post(`/api/inventory/prefixes/${prefix.id}/allocate`, {
-      kind: 'address',
-    });
-    expect([next.status, next.body.address]).toEqual([201, '10.0.0.1']);
-    const gone = await root.delete(`/api/inventory/devices/${device.id}`);
-    expect(gone.status).toBe(204);
-    const list = await root.get('/api/inventory/interfaces?sort=name&q=et-0');
-    expect(list.body.items.map((each: any) => each.id)).toEqual([b.id]);
+    const { customFields } = await root
+      .put<InventoryRecord>(`/api/inventory/devices/${device.id}`, {
+        customFields: { owner: 'netops' },
+      })
+      .expect(200);
+    expect(customFields).toEqual({ owner: 'netops' });
+    const next = await root
+      .post<InventoryRecord>(`/api/inventory/prefixes/${prefix.id}/allocate`, { kind: 'address' })
+      .expect(201);
+    expect(next.address).toBe('10.0.0.1');
+    const deletion = await root.delete(`/api/inventory/devices/${device.id}`);
+    expect(deletion.status).toBe(204);
+    const { items } = await root
+      .get<RecordPage>('/api/inventory/interfaces?sort=name&q=et-0')
+      .expect(200);
+    expect(items.map(({ id }) => id)).toEqual([b.id]);
     expect((await root.get(`/api/inventory/ip-addresses/${address.id}`)).body).toMatchObject({
       interfaceId: null,
       deviceId: null,

@@ -1,7 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
-import { making, trying } from '../../support/inventory.ts';
+import {
+  attemptFactory,
+  recordFactory,
+  type BatchValidation,
+  type InventoryRecord,
+  type RecordPage,
+  type Validation,
+} from '../../support/inventory.ts';
+import { expectProblem } from '../../support/problem.ts';
 import { admin } from '../../support/users.ts';
 
 let app: TestApp;
@@ -12,13 +21,13 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const make = making(() => root);
-const attempt = trying(() => root);
+const make = recordFactory(() => root);
+const attempt = attemptFactory(() => root);
 
 /** A VRF of each test's own, with 10.0.0.0/8 and 10.1.0.0/16 in it. */
 let vrfId: string;
-let top: any;
-let inner: any;
+let top: InventoryRecord;
+let inner: InventoryRecord;
 let made = 0;
 beforeEach(async () => {
   vrfId = (await make('vrfs', { name: `vrf-${made++}` })).id;
@@ -31,7 +40,7 @@ const address = (text: string, more: object = {}) =>
 const range = (startAddress: string, endAddress: string) =>
   attempt('ip-ranges', { startAddress, endAddress, vrfId });
 
-describe('400, whatever else there is', () => {
+describe('400: invalid by itself', () => {
   test.each([
     '10.0.0',
     '10.0.0.0',
@@ -51,7 +60,7 @@ describe('400, whatever else there is', () => {
     const v4 = await prefix('10.1.2.3/16');
     expect([v4.found, v4.errors[0]?.message]).toEqual([
       ['/cidr host_bits'],
-      'has bits set behind its length; suggested: 10.1.0.0/16',
+      'has host bits set; suggested: 10.1.0.0/16',
     ]);
     expect((await prefix('2001:DB8::1/32')).errors[0]?.message).toContain('2001:db8::/32');
   });
@@ -85,9 +94,9 @@ describe('400, whatever else there is', () => {
       (await attempt('prefixes', { id: top.id, parentPrefixId: inner.id }, 'update')).found,
     ).toEqual(['/parentPrefixId cycle']);
   });
-  test('unknown values, unknown fields, wrong types: all of them at once', async () => {
+  test('all unknown values, unknown fields and wrong types are reported together', async () => {
     const { found } = await prefix('10.2.0.1/16', {
-      status: 'gone',
+      status: 'lost',
       allocationMode: 'magic',
       siteId: 'sit_none',
       vlanId: 5,
@@ -136,7 +145,7 @@ describe('400, whatever else there is', () => {
     ]);
     const site = await make('sites', { name: `s-${made++}`, tenantId: 'platform' });
     const acme = root.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
-    const { found } = await trying(() => acme)('prefixes', {
+    const { found } = await attemptFactory(() => acme)('prefixes', {
       cidr: '172.16.0.0/12',
       siteId: site.id,
     });
@@ -148,7 +157,7 @@ describe('400, whatever else there is', () => {
   });
 });
 
-describe('409, because of what is there', () => {
+describe('409: conflicts with other records', () => {
   test('the same prefix, where the VRF enforces uniqueness; the global table does', async () => {
     const again = await prefix('10.1.0.0/16');
     expect([again.found, again.conflicts[0]?.id]).toEqual([['/cidr duplicate'], inner.id]);
@@ -176,7 +185,7 @@ describe('409, because of what is there', () => {
   });
   test('a sibling contains the candidate: the closer parent is named', async () => {
     const { found, conflicts } = await prefix('10.1.2.0/24', { parentPrefixId: top.id });
-    expect([found, conflicts[0]?.id]).toEqual([['/parentPrefixId closer_parent'], inner.id]);
+    expect([found, conflicts[0]?.id]).toEqual([['/parentPrefixId more_specific_parent'], inner.id]);
   });
   test('ranges that partly overlap; one in the other is fine', async () => {
     const first = await make('ip-ranges', {
@@ -206,33 +215,30 @@ describe('409, because of what is there', () => {
     ] as const) {
       expect(
         (await attempt('prefixes', { id: lone.id, ...more }, operation)).conflicts,
-      ).toMatchObject([{ code: 'orphan', id: held.id, resource: 'ip-addresses' }]);
+      ).toMatchObject([{ code: 'would_orphan_addresses', id: held.id, resource: 'ip-addresses' }]);
     }
     expect(
       (await attempt('prefixes', { id: lone.id, cidr: '192.0.2.128/25' }, 'update')).status,
     ).toBe(200);
     const inInner = await make('ip-addresses', { address: '10.1.0.7', vrfId });
     expect((await attempt('prefixes', { id: inner.id }, 'delete')).status).toBe(204);
-    expect((await root.get(`/api/inventory/ip-addresses/${inInner.id as string}`)).status).toBe(
-      200,
-    );
+    expect((await root.get(`/api/inventory/ip-addresses/${inInner.id}`)).status).toBe(200);
   });
-  test('no room', async () => {
+  test('an exhausted prefix', async () => {
     const small = await make('prefixes', { cidr: '10.1.2.0/30', vrfId, allocationMode: 'pool' });
     const next = () =>
-      root.post(`/api/inventory/prefixes/${small.id as string}/allocate`, { kind: 'address' });
-    expect([(await next()).body.address, (await next()).body.address]).toEqual([
-      '10.1.2.1',
-      '10.1.2.2',
-    ]);
-    const full = await next();
-    expect([full.status, full.body.code]).toEqual([409, 'no_room']);
+      root.post<InventoryRecord>(`/api/inventory/prefixes/${small.id}/allocate`, {
+        kind: 'address',
+      });
+    expect((await next().expect(201)).address).toBe('10.1.2.1');
+    expect((await next().expect(201)).address).toBe('10.1.2.2');
+    await expectProblem(next(), 409, 'prefix_exhausted');
   });
   test('a stale version', async () => {
     expect(
       (
         await root.put(
-          `/api/inventory/prefixes/${inner.id as string}`,
+          `/api/inventory/prefixes/${inner.id}`,
           { description: 'x' },
           { 'if-match': '"1"' },
         )
@@ -241,22 +247,23 @@ describe('409, because of what is there', () => {
     expect(
       (
         await root.put(
-          `/api/inventory/prefixes/${inner.id as string}`,
+          `/api/inventory/prefixes/${inner.id}`,
           { description: 'y' },
           { 'if-match': '"1"' },
         )
       ).status,
     ).toBe(412);
     expect(
-      (await root.delete(`/api/inventory/prefixes/${inner.id as string}`, { 'if-match': '"1"' }))
-        .status,
+      (await root.delete(`/api/inventory/prefixes/${inner.id}`, { 'if-match': '"1"' })).status,
     ).toBe(412);
-    const said = await root.post('/api/validation/inventory', {
-      resource: 'prefixes',
-      operation: 'update',
-      record: { id: inner.id, version: 1, description: 'z' },
-    });
-    expect([said.status, said.body.validation.conflicts[0].code]).toEqual([409, 'version_stale']);
+    const { validation } = await root
+      .post<Validation>('/api/validation/inventory', {
+        resource: 'prefixes',
+        operation: 'update',
+        record: { id: inner.id, version: 1, description: 'z' },
+      })
+      .expect(409);
+    expect(validation.conflicts[0]?.code).toBe('version_conflict');
   });
   test('an address in a prefix that DHCP owns', async () => {
     const dynamic = await make('prefixes', {
@@ -266,10 +273,11 @@ describe('409, because of what is there', () => {
     });
     const { conflicts } = await address('10.1.9.9');
     expect(conflicts).toMatchObject([{ code: 'dynamic_prefix', id: dynamic.id }]);
-    const refused = await root.post(`/api/inventory/prefixes/${dynamic.id as string}/allocate`, {
-      kind: 'address',
-    });
-    expect([refused.status, refused.body.code]).toEqual([409, 'allocation_refused']);
+    await expectProblem(
+      root.post(`/api/inventory/prefixes/${dynamic.id}/allocate`, { kind: 'address' }),
+      409,
+      'allocation_refused',
+    );
   });
 });
 
@@ -286,9 +294,11 @@ describe('warnings and effects', () => {
         changes: [{ field: 'parentPrefixId', before: top.id, after: null }],
       },
     ]);
-    const [between] = (await root.get(`/api/inventory/prefixes?vrfId=${vrfId}&cidr=10.0.0.0/12`))
-      .body.items;
-    expect((await root.get(`/api/inventory/prefixes/${inner.id as string}`)).body).toMatchObject({
+    const { items } = await root
+      .get<RecordPage>(`/api/inventory/prefixes?vrfId=${vrfId}&cidr=10.0.0.0/12`)
+      .expect(200);
+    const between = assertDefined(items[0], '10.0.0.0/12');
+    expect((await root.get(`/api/inventory/prefixes/${inner.id}`)).body).toMatchObject({
       parentPrefixId: between.id,
       version: 2,
     });
@@ -312,7 +322,7 @@ describe('warnings and effects', () => {
     expect([full.warnings, full.status]).toEqual([['parent_full'], 201]);
     const tiny = await make('prefixes', { cidr: '10.1.255.0/29', vrfId, allocationMode: 'pool' });
     for (let i = 0; i < 5; i++)
-      await root.post(`/api/inventory/prefixes/${tiny.id as string}/allocate`, { kind: 'address' });
+      await root.post(`/api/inventory/prefixes/${tiny.id}/allocate`, { kind: 'address' });
     expect((await address('10.1.255.6')).warnings).toEqual([]);
     await make('prefixes', { cidr: '10.2.0.0/30', vrfId });
     for (const [i, warnings] of [
@@ -321,11 +331,11 @@ describe('warnings and effects', () => {
     ] as const)
       expect((await address(`10.2.0.${i}`)).warnings).toEqual(warnings);
   });
-  test('the address that is by custom the gateway, and one in no prefix', async () => {
+  test('the usual gateway address, and an address in no prefix', async () => {
     expect((await address('10.1.0.1')).warnings).toEqual(['gateway_address']);
     expect((await address('203.0.113.5')).warnings).toEqual(['no_prefix']);
   });
-  test('the closest parent is worked out', async () => {
+  test('the smallest containing prefix becomes the parent', async () => {
     expect((await prefix('10.1.2.0/24')).candidate).toMatchObject({
       parentPrefixId: inner.id,
       status: 'active',
@@ -342,7 +352,11 @@ describe('warnings and effects', () => {
 describe('the validation endpoint', () => {
   test('its body is that of the interface, for 200, 400 and 409', async () => {
     const say = (record: object) =>
-      root.post('/api/validation/inventory', { resource: 'prefixes', operation: 'create', record });
+      root.post<Validation>('/api/validation/inventory', {
+        resource: 'prefixes',
+        operation: 'create',
+        record,
+      });
     const valid = await say({
       cidr: '10.7.0.0/16',
       vrfId,
@@ -393,18 +407,18 @@ describe('the validation endpoint', () => {
     expect((await say({ cidr: '10.1.0.0/16', vrfId })).status).toBe(409);
   });
   test('what is no mutation is said in the same body', async () => {
-    const { status, body } = await root.post('/api/validation/inventory', {
-      resource: 'unicorns',
-      operation: 'ride',
-      record: 5,
-    });
-    expect([status, body.validation.errors.map(({ pointer }: any) => pointer)]).toEqual([
-      400,
-      ['/resource', '/operation', '/record'],
+    const errorsOf = async (body: object) => {
+      const { validation } = await root
+        .post<Validation>('/api/validation/inventory', body)
+        .expect(400);
+      return validation.errors.map(({ pointer }) => pointer);
+    };
+    expect(await errorsOf({ resource: 'unicorns', operation: 'ride', record: 5 })).toEqual([
+      '/resource',
+      '/operation',
+      '/record',
     ]);
-    expect((await root.post('/api/validation/inventory', {})).body.validation.errors).toHaveLength(
-      3,
-    );
+    expect(await errorsOf({})).toHaveLength(3);
     for (const bad of ['[]', '{"mutations":[]}', '{"resource":"sites","extra":1}', '{'])
       expect((await root.post('/api/validation/inventory', bad)).status).toBe(400);
   });
@@ -432,7 +446,7 @@ describe('the validation endpoint', () => {
       );
     const site = await make('sites', { name: `val-${made++}` });
     const before = await dump();
-    const { status, body } = await root.post('/api/validation/inventory', {
+    const validation = root.post<BatchValidation>('/api/validation/inventory', {
       mutations: [
         { resource: 'prefixes', operation: 'create', record: { cidr: '10.1.2.0/24', vrfId } },
         { resource: 'prefixes', operation: 'create', record: { cidr: '10.1.2.0/24', vrfId } },
@@ -452,21 +466,20 @@ describe('the validation endpoint', () => {
         },
       ],
     });
-    const codes = body.results.map(({ validation: { errors, conflicts } }: any) =>
-      [...errors, ...conflicts].map(({ code }: any) => code),
-    );
-    expect([status, codes]).toEqual([
-      400,
-      [
-        [],
-        ['duplicate'],
-        ['closer_parent'],
-        ['reserved_address'],
-        [],
-        ['not_found'],
-        [],
-        ['not_found', 'not_found'],
-      ],
+    const { results } = await validation.expect(400);
+    expect(
+      results.map(({ validation: { errors, conflicts } }) =>
+        [...errors, ...conflicts].map(({ code }) => code),
+      ),
+    ).toEqual([
+      [],
+      ['duplicate'],
+      ['more_specific_parent'],
+      ['reserved_address'],
+      [],
+      ['not_found'],
+      [],
+      ['not_found', 'not_found'],
     ]);
     expect(await dump()).toBe(before);
   });

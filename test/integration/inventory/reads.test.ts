@@ -1,9 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Static } from 'typebox';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
+import type { ChangeView } from '../../../api/inventory/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { TestClient } from '../../support/client.ts';
-import { making } from '../../support/inventory.ts';
-import { admin, person } from '../../support/users.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import {
+  recordFactory,
+  type BulkReport,
+  type InventoryRecord,
+  type RecordPage,
+  type Validation,
+  type WriteProblem,
+} from '../../support/inventory.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -12,20 +22,23 @@ beforeAll(async () => {
   root = admin(app);
 });
 afterAll(() => app.stop());
-const make = making(() => root);
-const names = ({ body }: { body: any }) =>
-  body.items.map((each: any) => each.name ?? each.cidr ?? each.address);
+const make = recordFactory(() => root);
 
-async function everything(path: string, client = root): Promise<string[]> {
-  const found: string[] = [];
+type Named = { name?: string; cidr?: string; address?: string };
+const namesOf = ({ items }: { items: Named[] }) =>
+  items.map(({ name, cidr, address }) => name ?? cidr ?? address);
+const names = async (path: string, client = root) =>
+  namesOf(await client.get<Page<Named>>(path).expect(200));
+
+async function listAll(path: string, client = root) {
+  const found: (string | undefined)[] = [];
   let cursor: string | null = null;
   do {
-    const { status, body } = await client.get(
-      `${path}${cursor === null ? '' : `&cursor=${cursor}`}`,
-    );
-    expect([status, body]).toEqual([200, body]);
-    found.push(...names({ body }));
-    cursor = body.nextCursor;
+    const page: Page<Named> = await client
+      .get<Page<Named>>(`${path}${cursor === null ? '' : `&cursor=${cursor}`}`)
+      .expect(200);
+    found.push(...namesOf(page));
+    cursor = page.nextCursor;
   } while (cursor !== null);
   return found;
 }
@@ -34,12 +47,12 @@ describe('lists', () => {
   test('are sorted either way, page by page, without a gap or a double', async () => {
     const made = ['b', 'a', 'a b', 'Z', 'é', 'c'];
     for (const name of made) await make('regions', { name });
-    const byName = await everything('/api/inventory/regions?sort=name&limit=2');
+    const byName = await listAll('/api/inventory/regions?sort=name&limit=2');
     expect([...byName].sort()).toEqual([...made].sort());
-    expect(await everything('/api/inventory/regions?sort=-name&limit=2')).toEqual(
+    expect(await listAll('/api/inventory/regions?sort=-name&limit=2')).toEqual(
       [...byName].reverse(),
     );
-    expect(await everything('/api/inventory/regions?limit=4')).toEqual([...made].reverse());
+    expect(await listAll('/api/inventory/regions?limit=4')).toEqual([...made].reverse());
     const networks = [
       '10.0.0.0/8',
       '10.0.0.0/16',
@@ -49,7 +62,7 @@ describe('lists', () => {
       '10.2.0.0/16',
     ];
     for (const cidr of networks) await make('prefixes', { cidr });
-    expect(await everything('/api/inventory/prefixes?sort=cidr&limit=1')).toEqual([
+    expect(await listAll('/api/inventory/prefixes?sort=cidr&limit=1')).toEqual([
       '9.0.0.0/8',
       '10.0.0.0/8',
       '10.0.0.0/16',
@@ -65,7 +78,7 @@ describe('lists', () => {
       ['parentPrefixId=none', ['9.0.0.0/8', '10.0.0.0/8', '2001:db8::/32']],
       ['vrfId=global&cidr=2001:DB8::/32', ['2001:db8::/32']],
     ] as const) {
-      expect([query, await everything(`/api/inventory/prefixes?sort=cidr&${query}`)]).toEqual([
+      expect([query, await listAll(`/api/inventory/prefixes?sort=cidr&${query}`)]).toEqual([
         query,
         found,
       ]);
@@ -74,16 +87,16 @@ describe('lists', () => {
   test('addresses are found whatever length they are kept with', async () => {
     for (const address of ['10.120.0.1/24', '10.120.0.2/16', '10.120.0.3'])
       await make('ip-addresses', { address });
-    expect(
-      [...(await everything('/api/inventory/ip-addresses?within=10.120.0.0/25'))].sort(),
-    ).toEqual(['10.120.0.1/24', '10.120.0.2/16', '10.120.0.3']);
-    expect(await everything('/api/inventory/ip-addresses?within=10.120.0.2/32')).toEqual([
+    expect([...(await listAll('/api/inventory/ip-addresses?within=10.120.0.0/25'))].sort()).toEqual(
+      ['10.120.0.1/24', '10.120.0.2/16', '10.120.0.3'],
+    );
+    expect(await listAll('/api/inventory/ip-addresses?within=10.120.0.2/32')).toEqual([
       '10.120.0.2/16',
     ]);
     expect([
-      names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1')),
-      names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1/24')),
-      names(await root.get('/api/inventory/ip-addresses?address=10.120.0.1/25')),
+      await names('/api/inventory/ip-addresses?address=10.120.0.1'),
+      await names('/api/inventory/ip-addresses?address=10.120.0.1/24'),
+      await names('/api/inventory/ip-addresses?address=10.120.0.1/25'),
     ]).toEqual([['10.120.0.1/24'], ['10.120.0.1/24'], []]);
   });
   test('VLANs by number, and by what is part of a name, whatever characters', async () => {
@@ -93,15 +106,11 @@ describe('lists', () => {
       [100, '50%'],
     ] as const)
       await make('vlans', { vid, name });
-    expect(await everything('/api/inventory/vlans?sort=vid&limit=1')).toEqual([
-      'axbc',
-      'a_bc',
-      '50%',
-    ]);
+    expect(await listAll('/api/inventory/vlans?sort=vid&limit=1')).toEqual(['axbc', 'a_bc', '50%']);
     expect([
-      names(await root.get('/api/inventory/vlans?q=A_b')),
-      names(await root.get('/api/inventory/vlans?q=50%25')),
-      names(await root.get('/api/inventory/vlans?vid=9')),
+      await names('/api/inventory/vlans?q=A_b'),
+      await names('/api/inventory/vlans?q=50%25'),
+      await names('/api/inventory/vlans?vid=9'),
     ]).toEqual([['a_bc'], ['50%'], ['axbc']]);
   });
   test.each([
@@ -117,8 +126,8 @@ describe('lists', () => {
     expect((await root.get(`/api/inventory/prefixes?${query}`)).status).toBe(400);
   });
   test('every resource answers its list, its export and its first page in every order', async () => {
-    for (const { name, sorts } of Object.values(RESOURCES)) {
-      for (const sort of sorts)
+    for (const { name, sortFields } of Object.values(RESOURCES)) {
+      for (const sort of sortFields)
         for (const order of [sort, `-${sort}`])
           expect([name, (await root.get(`/api/inventory/${name}?sort=${order}`)).status]).toEqual([
             name,
@@ -131,8 +140,8 @@ describe('lists', () => {
 });
 
 describe('scopes', () => {
-  let site: any;
-  let other: any;
+  let site: InventoryRecord;
+  let other: InventoryRecord;
   beforeAll(async () => {
     await make('tenants', { id: 'acme', name: 'Acme' });
     site = await make('sites', { name: 'acme1', tenantId: 'acme' });
@@ -153,72 +162,80 @@ describe('scopes', () => {
   test('a tenant reads its own and the catalogues, and writes neither elsewhere nor in the catalogues', async () => {
     const acme = app.client.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
     expect([
-      names(await acme.get('/api/inventory/sites')),
-      names(await acme.get('/api/inventory/devices')),
-      names(await acme.get('/api/inventory/manufacturers')),
-      names(await acme.get('/api/inventory/tenants')),
+      await names('/api/inventory/sites', acme),
+      await names('/api/inventory/devices', acme),
+      await names('/api/inventory/manufacturers', acme),
+      await names('/api/inventory/tenants', acme),
     ]).toEqual([['acme1'], ['in'], ['Maker'], ['Acme']]);
-    expect((await acme.get(`/api/inventory/sites/${other.id as string}`)).status).toBe(404);
-    expect(
-      (await acme.put(`/api/inventory/sites/${other.id as string}`, { description: 'x' })).status,
-    ).toBe(404);
-    expect((await acme.delete(`/api/inventory/sites/${other.id as string}`)).status).toBe(404);
+    expect((await acme.get(`/api/inventory/sites/${other.id}`)).status).toBe(404);
+    expect((await acme.put(`/api/inventory/sites/${other.id}`, { description: 'x' })).status).toBe(
+      404,
+    );
+    expect((await acme.delete(`/api/inventory/sites/${other.id}`)).status).toBe(404);
     expect((await acme.post('/api/inventory/manufacturers', { name: 'Mine' })).status).toBe(403);
     expect((await acme.post('/api/inventory/tenants', { id: 'acme2', name: 'Mine' })).status).toBe(
       403,
     );
     for (const tenantId of ['platform', 'unknown'])
       expect(
-        (await acme.post('/api/inventory/sites', { name: 'theirs', tenantId })).body.errors,
+        (
+          await acme
+            .post<ProblemBody>('/api/inventory/sites', { name: 'theirs', tenantId })
+            .expect(400)
+        ).errors,
       ).toMatchObject([{ pointer: '/tenantId', code: 'not_found' }]);
     expect(
-      (await root.post('/api/inventory/sites', { name: 'nowhere', tenantId: 'unknown' })).body
-        .errors,
+      (
+        await root
+          .post<ProblemBody>('/api/inventory/sites', { name: 'nowhere', tenantId: 'unknown' })
+          .expect(400)
+      ).errors,
     ).toMatchObject([{ pointer: '/tenantId', code: 'not_found' }]);
-    expect((await acme.post('/api/inventory/sites', { name: 'mine' })).body.tenantId).toBe('acme');
+    expect((await recordFactory(() => acme)('sites', { name: 'mine' })).tenantId).toBe('acme');
     expect(
-      (await acme.put(`/api/inventory/sites/${site.id as string}`, { tenantId: 'platform' }))
-        .status,
+      (await acme.put(`/api/inventory/sites/${site.id}`, { tenantId: 'platform' })).status,
     ).toBe(400);
   });
   test('a conflict with what the caller may not read does not name it', async () => {
     await make('prefixes', { cidr: '203.0.113.0/24', description: 'secret' });
     const acme = app.client.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
-    const { status, body } = await acme.post('/api/inventory/prefixes', { cidr: '203.0.113.0/24' });
-    expect([status, body.conflicts]).toEqual([
-      409,
-      [
-        {
-          pointer: '/cidr',
-          code: 'duplicate',
-          message: 'a record that you may not read stands against it',
-          resource: null,
-          id: null,
-        },
-      ],
+    const { conflicts } = await acme
+      .post<WriteProblem>('/api/inventory/prefixes', { cidr: '203.0.113.0/24' })
+      .expect(409);
+    expect(conflicts).toEqual([
+      {
+        pointer: '/cidr',
+        code: 'duplicate',
+        message: 'conflicts with a record that you may not read',
+        resource: null,
+        id: null,
+      },
     ]);
-    const above = await acme.post('/api/validation/inventory', {
-      resource: 'prefixes',
-      operation: 'create',
-      record: { cidr: '203.0.112.0/23' },
-    });
-    expect(above.body.effects).toHaveLength(1);
+    const above = await acme
+      .post<Validation>('/api/validation/inventory', {
+        resource: 'prefixes',
+        operation: 'create',
+        record: { cidr: '203.0.112.0/23' },
+      })
+      .expect(200);
+    expect(above.effects).toHaveLength(1);
   });
   test('a right at a site reaches its racks and devices, one at a device its interfaces, and no more', async () => {
-    const atSite = await person(app, { roleId: 'operator', siteId: site.id });
-    const [device] = (await root.get('/api/inventory/devices?name=in')).body.items;
-    const atDevice = await person(app, { roleId: 'operator', deviceId: device.id });
+    const atSite = await createUser(app, { roleId: 'operator', siteId: site.id });
+    const devices = await root.get<RecordPage>('/api/inventory/devices?name=in').expect(200);
+    const device = assertDefined(devices.items[0], 'device');
+    const atDevice = await createUser(app, { roleId: 'operator', deviceId: device.id });
     expect([
-      names(await atSite.client.get('/api/inventory/devices')),
-      names(await atDevice.client.get('/api/inventory/devices')),
-      names(await atDevice.client.get('/api/inventory/sites')),
+      await names('/api/inventory/devices', atSite.client),
+      await names('/api/inventory/devices', atDevice.client),
+      await names('/api/inventory/sites', atDevice.client),
     ]).toEqual([['in'], ['in'], []]);
-    const rack = await atSite.client.post('/api/inventory/racks', {
+    const rack = await recordFactory(() => atSite.client)('racks', {
       name: 'r',
       siteId: site.id,
       tenantId: 'acme',
     });
-    expect([rack.status, rack.body.tenantId]).toEqual([201, 'acme']);
+    expect(rack.tenantId).toBe('acme');
     expect(
       (
         await atSite.client.post('/api/inventory/racks', {
@@ -245,7 +262,7 @@ describe('scopes', () => {
         })
       ).status,
     ).toBe(400);
-    expect(names(await atSite.client.get('/api/inventory/interfaces'))).toEqual(['eth0']);
+    expect(await names('/api/inventory/interfaces', atSite.client)).toEqual(['eth0']);
   });
   test('a viewer validates and does not write; a stranger does neither', async () => {
     const viewer = app.client.as({ actor: 'vic', roles: 'viewer' });
@@ -295,65 +312,60 @@ describe('names', () => {
 
 test('a change that changes nothing makes no version, no entry and no event', async () => {
   const region = await make('regions', { name: 'still', tags: [] });
-  const again = await root.put(`/api/inventory/regions/${region.id as string}`, {
-    name: 'still',
-    description: '',
-  });
-  expect([again.status, again.body]).toEqual([200, region]);
-  expect(
-    (await root.get(`/api/inventory/regions/${region.id as string}/changes`)).body.items,
-  ).toHaveLength(1);
-  const bulk = await root.post('/api/inventory/bulk', {
-    mutations: [
-      { resource: 'regions', operation: 'update', record: { id: region.id, name: 'still' } },
-    ],
-  });
-  expect(bulk.body.results).toMatchObject([{ outcome: 'updated', id: region.id, version: 1 }]);
+  const path = `/api/inventory/regions/${region.id}`;
+  expect(await root.put(path, { name: 'still', description: '' }).expect(200)).toEqual(region);
+  expect((await root.get<Page<unknown>>(`${path}/changes`).expect(200)).items).toHaveLength(1);
+  const bulk = await root
+    .post<BulkReport>('/api/inventory/bulk', {
+      mutations: [
+        { resource: 'regions', operation: 'update', record: { id: region.id, name: 'still' } },
+      ],
+    })
+    .expect(200);
+  expect(bulk.results).toMatchObject([{ outcome: 'updated', id: region.id, version: 1 }]);
 });
 
 test('what is asked for is not chosen by the one who asks', async () => {
   const pool = await make('prefixes', { cidr: '10.199.0.0/24', allocationMode: 'pool' });
-  const answer = await root.post(`/api/inventory/prefixes/${pool.id as string}/allocate`, {
-    kind: 'address',
-    record: { address: '10.199.0.9' },
-  });
-  expect([answer.status, answer.body.errors[0].pointer]).toEqual([400, '/record/address']);
+  const { errors } = await root
+    .post<ProblemBody>(`/api/inventory/prefixes/${pool.id}/allocate`, {
+      kind: 'address',
+      record: { address: '10.199.0.9' },
+    })
+    .expect(400);
+  expect(errors?.[0]?.pointer).toBe('/record/address');
 });
 
 describe('bulk', () => {
-  test('all or none, with every reason by its place', async () => {
+  test('all or none, with every reason at its mutation', async () => {
     const mutations = [
       { resource: 'regions', operation: 'create', record: { name: 'bulk1' } },
       { resource: 'regions', operation: 'create', record: { name: 'bulk1' } },
       { resource: 'regions', operation: 'create', record: { parentId: 'reg_none' } },
     ];
-    const refused = await root.post('/api/inventory/bulk', { mutations });
-    expect([refused.status, refused.body.errors.map(({ pointer }: any) => pointer)]).toEqual([
-      400,
-      ['/mutations/2/record/name', '/mutations/2/record/parentId'],
+    const { errors } = await root
+      .post<ProblemBody>('/api/inventory/bulk', { mutations })
+      .expect(400);
+    expect(errors?.map(({ pointer }) => pointer)).toEqual([
+      '/mutations/2/record/name',
+      '/mutations/2/record/parentId',
     ]);
-    expect((await root.get('/api/inventory/regions?name=bulk1')).body.items).toEqual([]);
-    const conflicting = await root.post('/api/inventory/bulk', {
-      mutations: mutations.slice(0, 2),
-    });
-    expect([conflicting.status, conflicting.body.conflicts[0].pointer]).toEqual([
-      409,
-      '/mutations/1/record/name',
-    ]);
-    const each = await root.post('/api/inventory/bulk', { mode: 'each', mutations });
-    expect([
-      each.status,
-      each.body.counts,
-      each.body.results.map(({ outcome }: any) => outcome),
-    ]).toEqual([
-      200,
+    expect(await names('/api/inventory/regions?name=bulk1')).toEqual([]);
+    const { conflicts } = await root
+      .post<WriteProblem>('/api/inventory/bulk', { mutations: mutations.slice(0, 2) })
+      .expect(409);
+    expect(conflicts[0]?.pointer).toBe('/mutations/1/record/name');
+    const writeEach = (some: object[]) =>
+      root.post<BulkReport>('/api/inventory/bulk', { mode: 'each', mutations: some }).expect(200);
+    const { counts, results } = await writeEach(mutations);
+    expect([counts, results.map(({ outcome }) => outcome)]).toEqual([
       { created: 1, updated: 0, deleted: 0, invalid: 1, conflict: 1 },
       ['created', 'conflict', 'invalid'],
     ]);
-    expect(
-      (await root.post('/api/inventory/bulk', { mode: 'each', mutations: mutations.slice(1) })).body
-        .counts,
-    ).toMatchObject({ conflict: 1, invalid: 1 });
+    expect((await writeEach(mutations.slice(1))).counts).toMatchObject({
+      conflict: 1,
+      invalid: 1,
+    });
   });
   test('the same key answers the same, once', async () => {
     const body = {
@@ -370,14 +382,14 @@ describe('bulk', () => {
 describe('history', () => {
   test('every change is listed with what it changed, and ?at= shows the record as it was', async () => {
     const made = await make('vlan-groups', { name: 'h1' });
-    const path = `/api/inventory/vlan-groups/${made.id as string}`;
-    const changed = (await root.put(path, { name: 'h2', minVid: 5 })).body;
+    const path = `/api/inventory/vlan-groups/${made.id}`;
+    const changed = await root.put<InventoryRecord>(path, { name: 'h2', minVid: 5 }).expect(200);
     await root.delete(path);
-    const {
-      body: { items },
-    } = await root.get(`${path}/changes`);
+    const { items } = await root
+      .get<Page<Static<typeof ChangeView>>>(`${path}/changes`)
+      .expect(200);
     expect(
-      items.map(({ action, version, changes, actorId }: any) => [
+      items.map(({ action, version, changes, actorId }) => [
         action,
         version,
         actorId,
@@ -388,7 +400,7 @@ describe('history', () => {
       ['update', 2, 'root', 2],
       ['create', 1, 'root', 7],
     ]);
-    expect(items[1].changes).toEqual([
+    expect(items[1]?.changes).toEqual([
       { field: 'name', before: 'h1', after: 'h2' },
       { field: 'minVid', before: 1, after: 5 },
     ]);
@@ -400,31 +412,40 @@ describe('history', () => {
       (await at('2099-01-01T00:00:00Z')).status,
       (await root.get(path)).status,
     ]).toEqual([404, 404, 404]);
-    const events = (
-      await root
-        .as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' })
-        .get(`/api/events?subject=${made.id as string}`)
-    ).body.items;
-    expect(events.map(({ type, data }: any) => [type, data.version, data.changed])).toEqual([
+    const events = await root
+      .as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' })
+      .get<Page<{ type: string; data: { version: number; changed: string[] } }>>(
+        `/api/events?subject=${made.id}`,
+      )
+      .expect(200);
+    expect(events.items.map(({ type, data }) => [type, data.version, data.changed])).toEqual([
       ['inventory.vlan-group.deleted', 2, []],
       ['inventory.vlan-group.updated', 2, ['name', 'minVid']],
       ['inventory.vlan-group.created', 1, []],
     ]);
   });
-  test('whoever may not read a record, or could not then, is not told of its past', async () => {
+  test('the history of a record is hidden from callers who could not read it', async () => {
     const made = await make('regions', { name: 'past' });
     const acme = app.client.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
-    const path = `/api/inventory/regions/${made.id as string}`;
-    for (const query of ['', `?at=${made.createdAt as string}`, '/changes'])
+    const path = `/api/inventory/regions/${made.id}`;
+    for (const query of ['', `?at=${made.createdAt}`, '/changes'])
       expect((await acme.get(`${path}${query}`)).status).toBe(404);
-    const moved = (await root.put(path, { tenantId: 'acme' })).body;
+    const moved = await root.put<InventoryRecord>(path, { tenantId: 'acme' }).expect(200);
     expect([
-      (await acme.get(`${path}?at=${made.createdAt as string}`)).status,
-      (await acme.get(`${path}?at=${moved.updatedAt as string}`)).status,
+      (await acme.get(`${path}?at=${made.createdAt}`)).status,
+      (await acme.get(`${path}?at=${moved.updatedAt}`)).status,
     ]).toEqual([404, 200]);
-    expect((await acme.get(`${path}/changes`)).body.items).toEqual([]);
+    expect((await acme.get<Page<unknown>>(`${path}/changes`).expect(200)).items).toEqual([]);
   });
 });
+
+type Tree = {
+  prefix: { id: string };
+  children: { cidr: string }[];
+  free: string[];
+  exact: boolean;
+  nextCursor: string | null;
+};
 
 describe('space', () => {
   test('usage and tree: children, and the free networks between, page by page', async () => {
@@ -433,7 +454,7 @@ describe('space', () => {
       await make('prefixes', { cidr });
     await make('ip-addresses', { address: '172.16.9.9' });
     await make('ip-ranges', { startAddress: '172.16.1.250', endAddress: '172.16.2.3' });
-    const path = `/api/inventory/prefixes/${top.id as string}`;
+    const path = `/api/inventory/prefixes/${top.id}`;
     expect((await root.get(`${path}/usage`)).body).toEqual({
       size: '65536',
       used: '33285',
@@ -443,8 +464,8 @@ describe('space', () => {
       addresses: 1,
       ranges: 1,
     });
-    const whole = (await root.get(`${path}/tree`)).body;
-    expect([whole.prefix.id, whole.children.map(({ cidr }: any) => cidr), whole.free]).toEqual([
+    const whole = await root.get<Tree>(`${path}/tree`).expect(200);
+    expect([whole.prefix.id, whole.children.map(({ cidr }) => cidr), whole.free]).toEqual([
       top.id,
       ['172.16.0.0/24', '172.16.1.0/24', '172.16.128.0/17'],
       expect.any(Array),
@@ -475,25 +496,29 @@ describe('space', () => {
       '172.16.64.0/18',
     ]);
     expect(whole.exact).toBe(true);
-    const pages = [];
-    for (let cursor: string | null = ''; cursor !== null; cursor = pages.at(-1).nextCursor)
-      pages.push(
-        (await root.get(`${path}/tree?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body,
-      );
+    const pages: Tree[] = [];
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const query: string = cursor === '' ? '' : `&cursor=${cursor}`;
+      const page = await root.get<Tree>(`${path}/tree?limit=1${query}`).expect(200);
+      pages.push(page);
+      cursor = page.nextCursor;
+    }
     expect([pages.length, pages.flatMap(({ free }) => free)]).toEqual([3, whole.free]);
     const wide = await make('prefixes', { cidr: '2001:db8:1::/48' });
     await make('prefixes', { cidr: '2001:db8:1::/50' });
-    expect(
-      (await root.get(`/api/inventory/prefixes/${wide.id as string}/usage`)).body,
-    ).toMatchObject({ size: (2n ** 80n).toString(), used: (2n ** 78n).toString(), percent: 25 });
+    expect((await root.get(`/api/inventory/prefixes/${wide.id}/usage`)).body).toMatchObject({
+      size: (2n ** 80n).toString(),
+      used: (2n ** 78n).toString(),
+      percent: 25,
+    });
   });
 });
 
 test('where If-Match is required, a change without it is 428', async () => {
   const strict = await startApp({ HOLDFAST_REQUIRE_IF_MATCH: 'true' }, { idle: true });
   const client = admin(strict);
-  const { body } = await client.post('/api/inventory/regions', { name: 'r' });
-  const path = `/api/inventory/regions/${body.id as string}`;
+  const { id } = await recordFactory(() => client)('regions', { name: 'r' });
+  const path = `/api/inventory/regions/${id}`;
   expect([
     (await client.put(path, {})).status,
     (await client.delete(path)).status,

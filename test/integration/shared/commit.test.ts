@@ -9,13 +9,13 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const caller = (tenantId = 'platform') => systemCaller(tenantId, 'trail-test');
+const caller = (tenantId = 'platform') => systemCaller(tenantId, 'commit-test');
 const subject = (id: string) => ({ type: 'thing', id });
 
 describe('commit', () => {
-  test('leaves nothing when the use case fails at its end', async () => {
+  test('writes nothing when the use case fails at its end', async () => {
     const { db, commit } = app.deps;
-    const failing = commit(caller(), async (work) => {
+    const failingCommit = commit(caller(), async (work) => {
       await (
         await work.trx()
       )('audit_heads').insert({ tenant_id: 'half', position: 1, hash: Buffer.alloc(32) });
@@ -29,7 +29,7 @@ describe('commit', () => {
       work.dispatch({ kind: 'cancel', workflowId: 'job:half' });
       throw new Error('at the very end');
     });
-    await expect(failing).rejects.toThrow('at the very end');
+    await expect(failingCommit).rejects.toThrow('at the very end');
     const left = await Promise.all([
       db('audit_heads').where({ tenant_id: 'half' }),
       db('audit_entries').where({ subject_id: 'half' }),
@@ -39,20 +39,35 @@ describe('commit', () => {
     expect(left).toEqual([[], [], [], []]);
   });
 
-  test('of a caller without an audit entry is refused, and undone', async () => {
+  test('is rolled back without an audit entry', async () => {
     const { db, commit } = app.deps;
-    const silent = commit(caller(), async (work) => {
+    const unaudited = commit(caller(), async (work) => {
       await (
         await work.trx()
       )('audit_heads').insert({ tenant_id: 'silent', position: 1, hash: Buffer.alloc(32) });
     });
-    await expect(silent).rejects.toThrow('must leave an audit entry');
+    await expect(unaudited).rejects.toThrow('must leave an audit entry');
     expect(await db('audit_heads').where({ tenant_id: 'silent' })).toEqual([]);
   });
 
-  test('whose COMMIT is refused fails and leaves nothing', async () => {
+  test('is rolled back without the result that an Idempotency-Key needs', async () => {
     const { db, commit } = app.deps;
-    const make = (id: string, regionId: string | null) =>
+    const claim = {
+      actorId: 'alice',
+      tenantId: 'platform',
+      key: 'no-result',
+      leaseUntil: new Date(),
+    };
+    const unnamed = commit({ ...caller(), idempotency: claim }, (work) => {
+      work.audit('thing.make', subject('unnamed'));
+    });
+    await expect(unnamed).rejects.toThrow('result of a request with an Idempotency-Key');
+    expect(await db('audit_entries').where({ subject_id: 'unnamed' })).toEqual([]);
+  });
+
+  test('fails and writes nothing when PostgreSQL rejects the COMMIT', async () => {
+    const { db, commit } = app.deps;
+    const insertSite = (id: string, regionId: string | null) =>
       commit(caller(), async (work) => {
         const now = work.now;
         await (
@@ -67,7 +82,9 @@ describe('commit', () => {
         });
         work.audit('thing.make', subject(id));
       });
-    await expect(make('sit_deferred', 'reg_nowhere')).rejects.toMatchObject({ code: '23503' });
+    await expect(insertSite('sit_deferred', 'reg_nowhere')).rejects.toMatchObject({
+      code: '23503',
+    });
     expect(
       await Promise.all([
         db('sites').where({ id: 'sit_deferred' }),
@@ -75,22 +92,22 @@ describe('commit', () => {
       ]),
     ).toEqual([[], []]);
     // The connection went back whole.
-    await make('sit_deferred', null);
+    await insertSite('sit_deferred', null);
     expect(await db('sites').where({ id: 'sit_deferred' })).toHaveLength(1);
   });
 });
 
-describe('the audit trail', () => {
-  const make = (tenant: string, id: string) =>
+describe('the audit log', () => {
+  const commitEntry = (tenant: string, id: string) =>
     app.deps.commit(caller(tenant), async (work) => {
       work.audit('thing.make', subject(id), { after: { id } });
       return Promise.resolve();
     });
-  const sealed = (tenant: string) =>
+  const waitUntilSealed = (tenant: string) =>
     eventually(
       async () => {
-        await app.deps.sealer.seal();
-        return app.deps.sealer.verify(tenant);
+        await app.deps.auditSealer.seal();
+        return app.deps.auditSealer.verify(tenant);
       },
       ({ unsealed }) => unsealed === 0,
     );
@@ -102,17 +119,17 @@ describe('the audit trail', () => {
     'UPDATE audit_entries SET position = NULL, hash = NULL',
     'UPDATE audit_entries SET position = position + 1',
   ])('refuses %s', async (sql) => {
-    await make('guarded', 'one');
-    await sealed('guarded');
+    await commitEntry('guarded', 'one');
+    await waitUntilSealed('guarded');
     await expect(app.deps.db.raw(sql)).rejects.toThrow('append-only');
   });
 
-  test('is sealed into one whole chain, with forty writers and three sealers at once', async () => {
+  test('is sealed into one complete chain with forty writers and three sealers', async () => {
     await Promise.all([
-      ...Array.from({ length: 40 }, (_, i) => make('chain', `c${i}`)),
-      ...Array.from({ length: 3 }, () => app.deps.sealer.seal()),
+      ...Array.from({ length: 40 }, (_, i) => commitEntry('chain', `c${i}`)),
+      ...Array.from({ length: 3 }, () => app.deps.auditSealer.seal()),
     ]);
-    expect(await sealed('chain')).toEqual({ checked: 40, unsealed: 0, broken: null });
+    expect(await waitUntilSealed('chain')).toEqual({ checked: 40, unsealed: 0, broken: null });
     const positions = await app.deps
       .db('audit_entries')
       .where({ tenant_id: 'chain' })
@@ -121,8 +138,8 @@ describe('the audit trail', () => {
     expect(positions).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
   });
 
-  /** Does to the table what only somebody with the owner's rights could. */
-  const tamper = (sql: string, ...bindings: any[]) =>
+  /** Changes the table as only its owner can. */
+  const tamper = (sql: string, ...bindings: string[]) =>
     app.deps.db.transaction(async (trx) => {
       await trx.raw('ALTER TABLE audit_entries DISABLE TRIGGER USER');
       await trx.raw(sql, bindings);
@@ -147,11 +164,11 @@ describe('the audit trail', () => {
       'UPDATE audit_entries SET position = CASE position WHEN 2 THEN 1002 ELSE 2 END WHERE tenant_id = ? AND position = 2',
       2,
     ],
-  ])('%s is found at its place', async (what, sql, position) => {
+  ])('%s is found at its position', async (what, sql, position) => {
     const tenant = `tampered-${what.replaceAll(' ', '-')}`;
-    for (let i = 1; i <= 5; i++) await make(tenant, `t${i}`);
-    expect(await sealed(tenant)).toMatchObject({ checked: 5, broken: null });
+    for (let i = 1; i <= 5; i++) await commitEntry(tenant, `t${i}`);
+    expect(await waitUntilSealed(tenant)).toMatchObject({ checked: 5, broken: null });
     await tamper(sql, tenant);
-    expect((await app.deps.sealer.verify(tenant)).broken?.position).toBe(position);
+    expect((await app.deps.auditSealer.verify(tenant)).broken?.position).toBe(position);
   });
 });

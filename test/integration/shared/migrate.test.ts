@@ -31,14 +31,14 @@ const tables = async () =>
     )
   ).rows.length;
 
-test('three processes at once migrate once', async () => {
+test('concurrent processes run each migration once', async () => {
   expect(await pendingMigrations(first())).toEqual(Object.keys(MIGRATIONS));
   const ran = await Promise.all(pools.map((pool) => migrateUp(pool)));
   expect(ran.flat()).toEqual(Object.keys(MIGRATIONS));
   expect(await pendingMigrations(first())).toEqual([]);
 });
 
-test('every migration can be taken back, one by one, and run again', async () => {
+test('every migration can be reverted, one by one, and run again', async () => {
   const before = await tables();
   for (const name of Object.keys(MIGRATIONS).toReversed())
     expect(await migrateDown(first())).toEqual([name]);

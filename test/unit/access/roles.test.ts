@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { PERMISSIONS, type Permission } from '../../../domain/access/permissions.ts';
 import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
-import { covers, grantAtTenant, isNowhere, scopeOf } from '../../../domain/access/scope.ts';
+import { covers, grantAtTenant, isEmpty, scopeOf } from '../../../domain/access/scope.ts';
 
 const has = (role: string, permission: Permission) =>
   BUILT_IN_ROLES.get(role)?.permissions.has(permission);
@@ -37,7 +37,7 @@ test.each<[string, Permission[], Permission[]]>([
   expect(denied.filter((permission) => has(role, permission))).toEqual([]);
 });
 
-test('a role held at the platform reaches everywhere, one held at a tenant only there, an unknown one nowhere', () => {
+test('a role at the platform covers everything, one at a tenant only the tenant, an unknown one nothing', () => {
   const scope = (roleId: string, tenantId: string) => {
     const role = BUILT_IN_ROLES.get(roleId);
     return scopeOf({ grants: role ? [grantAtTenant(role, tenantId)] : [] }, 'job:read');
@@ -46,5 +46,5 @@ test('a role held at the platform reaches everywhere, one held at a tenant only 
   expect(covers(scope('viewer', 'red'), { tenantId: 'red' })).toBe(true);
   expect(covers(scope('viewer', 'red'), { tenantId: 'blue' })).toBe(false);
   expect(covers(scope('viewer', 'red'), { tenantId: 'platform' })).toBe(false);
-  expect(isNowhere(scope('nobody', 'platform'))).toBe(true);
+  expect(isEmpty(scope('nobody', 'platform'))).toBe(true);
 });

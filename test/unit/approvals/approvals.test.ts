@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import {
   contentHash,
   isSamePerson,
-  normalName,
+  normalizeName,
   refusalToDecide,
   reminderTimes,
   type ApprovalContent,
@@ -12,67 +12,82 @@ import type { Level, Rights } from '../../../domain/access/scope.ts';
 
 const role = (id: string): Role =>
   BUILT_IN_ROLES.get(id) ?? { id, name: id, permissions: new Set() };
-const holding = (...grants: [roleId: string, level: Level, targetId: string][]): Rights => ({
+const rightsOf = (...grants: [roleId: string, level: Level, targetId: string][]): Rights => ({
   grants: grants.map(([id, level, targetId]) => ({ role: role(id), level, targetId })),
 });
 
 describe('who may decide', () => {
   const request = {
-    place: { tenantId: 't', siteId: 's', deviceId: null },
+    resourceScope: { tenantId: 't', siteId: 's', deviceId: null },
     requesterNames: ['alice'],
     userIds: ['bob'],
     roleIds: ['auditor'],
   };
-  const refusal = (rights: Rights, actorId = 'bob', names = [actorId]) =>
+  const refusalFor = (rights: Rights, actorId = 'bob', names = [actorId]) =>
     refusalToDecide(request, { actorId, names, rights });
   test.each([
-    ['named, with the right at the tenant', holding(['approver', 'tenant', 't']), 'bob', null],
-    ['named, with the right at the site', holding(['approver', 'site', 's']), 'bob', null],
     [
-      'named, with the right everywhere',
-      holding(['approver', 'platform', 'platform']),
+      'assigned by id, with the permission at the tenant',
+      rightsOf(['approver', 'tenant', 't']),
       'bob',
       null,
     ],
     [
-      'named, with the right elsewhere',
-      holding(['approver', 'tenant', 'u'], ['approver', 'site', 'x'], ['approver', 'device', 'd']),
+      'assigned by id, with the permission at the site',
+      rightsOf(['approver', 'site', 's']),
+      'bob',
+      null,
+    ],
+    [
+      'assigned by id, with the permission everywhere',
+      rightsOf(['approver', 'platform', 'platform']),
+      'bob',
+      null,
+    ],
+    [
+      'assigned by id, with the permission elsewhere',
+      rightsOf(['approver', 'tenant', 'u'], ['approver', 'site', 'x'], ['approver', 'device', 'd']),
       'bob',
       'permission_denied',
     ],
-    ['named, without the right', holding(['operator', 'tenant', 't']), 'bob', 'permission_denied'],
     [
-      'by a role, which has not the right itself',
-      holding(['approver', 'tenant', 't'], ['auditor', 'site', 's']),
+      'assigned by id, without the permission',
+      rightsOf(['operator', 'tenant', 't']),
+      'bob',
+      'permission_denied',
+    ],
+    [
+      'assigned by a role that does not grant the permission itself',
+      rightsOf(['approver', 'tenant', 't'], ['auditor', 'site', 's']),
       'carol',
       null,
     ],
     [
-      'by a role held elsewhere',
-      holding(['approver', 'tenant', 't'], ['auditor', 'site', 'x']),
+      'assigned by a role that is held elsewhere',
+      rightsOf(['approver', 'tenant', 't'], ['auditor', 'site', 'x']),
       'carol',
       'not_assigned',
     ],
-    ['by no role', holding(['approver', 'tenant', 't']), 'carol', 'not_assigned'],
+    ['not assigned', rightsOf(['approver', 'tenant', 't']), 'carol', 'not_assigned'],
     [
       'the requester',
-      holding(['platform-admin', 'platform', 'platform']),
+      rightsOf(['platform-admin', 'platform', 'platform']),
       'alice',
       'self_approval',
     ],
   ])('%s', (_, rights, actorId, expected) => {
-    expect(refusal(rights, actorId)).toBe(expected);
+    expect(refusalFor(rights, actorId)).toBe(expected);
   });
-  test('the requester by another name', () => {
-    expect(refusal(holding(['approver', 'tenant', 't']), 'bob', ['bob', 'alice'])).toBe(
+  test('the requester is recognized by another name', () => {
+    expect(refusalFor(rightsOf(['approver', 'tenant', 't']), 'bob', ['bob', 'alice'])).toBe(
       'self_approval',
     );
-    expect(isSamePerson([normalName('Ａlice ')], [normalName('alice')])).toBe(true);
+    expect(isSamePerson([normalizeName('Ａlice ')], [normalizeName('alice')])).toBe(true);
     expect(isSamePerson([], [])).toBe(false);
   });
 });
 
-test('reminders come after half of the time and after nine tenths', () => {
+test('reminders are sent after 50 % and 90 % of the time', () => {
   const createdAt = new Date('2026-01-01T00:00:00Z');
   expect(
     reminderTimes({ createdAt, expiresAt: new Date('2026-01-11T00:00:00Z') }).map((at) =>
@@ -81,7 +96,7 @@ test('reminders come after half of the time and after nine tenths', () => {
   ).toEqual(['2026-01-06T00:00:00.000Z', '2026-01-10T00:00:00.000Z']);
 });
 
-describe('the hash of what is approved', () => {
+describe('the hash of the content', () => {
   const key = Buffer.alloc(32, 1).toString('base64');
   const content: ApprovalContent = {
     type: 'change',
@@ -103,18 +118,18 @@ describe('the hash of what is approved', () => {
           label: 'l',
           reason: 'requested',
           version: 3,
-          place: { tenantId: 't' },
+          resourceScope: { tenantId: 't' },
           changes: [],
-          madeAt: null,
+          createdAt: null,
         },
       ],
       warnings: [],
-      places: [{ tenantId: 't' }],
+      requiredScopes: [{ tenantId: 't' }],
     },
     requiredApprovals: 1,
     executeAt: new Date(0),
   };
-  const other: { [K in keyof ApprovalContent]: ApprovalContent[K] } = {
+  const changedContent: { [K in keyof ApprovalContent]: ApprovalContent[K] } = {
     type: 'x',
     title: 'x',
     payload: { a: 2 },
@@ -128,20 +143,20 @@ describe('the hash of what is approved', () => {
     plan: {
       effects: content.plan?.effects.map((effect) => ({ ...effect, version: 4 })) ?? [],
       warnings: [],
-      places: [],
+      requiredScopes: [],
     },
     requiredApprovals: 2,
     executeAt: null,
   };
-  test.each(Object.keys(other) as (keyof ApprovalContent)[])(
-    'another %s is another hash',
+  test.each(Object.keys(changedContent) as (keyof ApprovalContent)[])(
+    'another %s results in another hash',
     (field) => {
-      expect(contentHash(key, { ...content, [field]: other[field] })).not.toBe(
+      expect(contentHash(key, { ...content, [field]: changedContent[field] })).not.toBe(
         contentHash(key, content),
       );
     },
   );
-  test('it is the same after a way through JSON, and another under another key', () => {
+  test('JSON does not change the hash, another key does', () => {
     const back = {
       ...(JSON.parse(JSON.stringify(content)) as ApprovalContent),
       executeAt: new Date(0),

@@ -1,15 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { kept, SECTIONS, sectionsAt, type Keep } from '../../../domain/backups.ts';
+import { SECTIONS, sectionsForTenant } from '../../../domain/backups/backups.ts';
+import { selectRetained, type RetentionPolicy } from '../../../domain/backups/retention.ts';
 
 const at = (text: string) => ({ id: text, at: new Date(text) });
-const ids = (keep: Keep, ...times: string[]) => [...kept(keep, times.map(at))].sort();
+const retainedIds = (retention: RetentionPolicy, ...times: string[]) =>
+  [...selectRetained(retention, times.map(at))].sort();
 
-describe('what is kept of a series', () => {
-  test('is everything without a rule, and the newest with any', () => {
-    expect(ids({}, '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z')).toHaveLength(2);
-    expect(ids({ daily: 1 }, '2026-01-01T00:00:00Z')).toHaveLength(1);
-    expect(ids({ last: 1 }, '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z')).toEqual([
+describe('the retention policy of a series', () => {
+  test('keeps all backups when it is empty, and always the newest', () => {
+    expect(retainedIds({}, '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z')).toHaveLength(2);
+    expect(retainedIds({ daily: 1 }, '2026-01-01T00:00:00Z')).toHaveLength(1);
+    expect(retainedIds({ last: 1 }, '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z')).toEqual([
       '2026-01-02T00:00:00Z',
     ]);
   });
@@ -24,11 +26,11 @@ describe('what is kept of a series', () => {
       ['2025-11-30T10:00:00Z', '2025-12-31T10:00:00Z', '2026-01-03T20:00:00Z'],
     ],
   ])(
-    '%j: the last ones, and the last of each day, week from Monday, and month',
-    (keep, expected) => {
+    '%j keeps the last ones and the last one of each day, week (from Monday) and month',
+    (retention, expected) => {
       expect(
-        ids(
-          keep,
+        retainedIds(
+          retention,
           '2025-11-30T10:00:00Z',
           '2025-12-28T10:00:00Z',
           '2025-12-31T10:00:00Z',
@@ -41,7 +43,7 @@ describe('what is kept of a series', () => {
     },
   );
 
-  test('agrees with a plain reading of the rules, and never leaves none', () => {
+  test('keeps the same backups as a naive implementation', () => {
     const time = fc.date({
       min: new Date('2024-01-01T00:00:00Z'),
       max: new Date('2026-12-31T00:00:00Z'),
@@ -54,11 +56,11 @@ describe('what is kept of a series', () => {
         fc.record({ last: count, daily: count, weekly: count, monthly: count }),
         (times, rule) => {
           const series = times.map((each, i) => ({ id: `b${i}`, at: each }));
-          const stay = kept(rule as Keep, series);
+          const retained = selectRetained(rule as RetentionPolicy, series);
           const newestFirst = [...series].sort((a, b) => b.at.getTime() - a.at.getTime());
-          expect(stay.has(newestFirst[0]?.id ?? '')).toBe(true);
+          expect(retained.has(newestFirst[0]?.id ?? '')).toBe(true);
           if (Object.values(rule).every((each) => each === undefined))
-            return expect(stay.size).toBe(series.length);
+            return expect(retained.size).toBe(series.length);
           const weekOf = (each: Date) => Math.floor((each.getTime() / 86_400_000 + 3) / 7);
           const expected = new Set([
             newestFirst[0]?.id,
@@ -76,16 +78,16 @@ describe('what is kept of a series', () => {
             for (const period of periods)
               expected.add(newestFirst.find((each) => periodOf(each.at) === period)?.id);
           }
-          expect([...stay].sort()).toEqual([...expected].sort());
+          expect([...retained].sort()).toEqual([...expected].sort());
         },
       ),
     );
   });
 });
 
-test("a tenant has sections of its own; access and the audit trail are the installation's", () => {
-  expect(sectionsAt('platform')).toEqual([...SECTIONS]);
-  expect(SECTIONS.filter((section) => !sectionsAt('acme').includes(section))).toEqual([
+test('backups of tenants contain all sections but access and audit', () => {
+  expect(sectionsForTenant('platform')).toEqual([...SECTIONS]);
+  expect(SECTIONS.filter((section) => !sectionsForTenant('acme').includes(section))).toEqual([
     'access',
     'audit',
   ]);

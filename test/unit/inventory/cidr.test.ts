@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  bitsOf,
+  addressBits,
   blockAt,
-  blocksOf,
+  coveringBlocks,
   contains,
   formatBlock,
   formatHost,
@@ -22,7 +22,7 @@ import {
 const family = fc.constantFrom<Family>(4, 6);
 const host = family.chain((of) =>
   fc
-    .bigInt({ min: 0n, max: (1n << BigInt(bitsOf(of))) - 1n })
+    .bigInt({ min: 0n, max: (1n << BigInt(addressBits(of))) - 1n })
     .map((value) => ({ family: of, value })),
 );
 
@@ -39,7 +39,7 @@ describe('text', () => {
   test('what is written is read back, for hosts, networks and addresses with a length', () => {
     fc.assert(
       fc.property(host, fc.integer({ min: 1, max: 128 }), ({ family: of, value }, any) => {
-        const length = Math.min(any, bitsOf(of));
+        const length = Math.min(any, addressBits(of));
         expect(parseHost(formatHost(of, value))).toEqual({ family: of, value });
         const block = blockAt(of, value, length);
         expect(parseBlock(formatBlock(block))).toEqual(block);
@@ -92,7 +92,7 @@ describe('text', () => {
   });
 });
 
-describe('algebra, against a look at every address', () => {
+describe('operations agree with enumerating every address', () => {
   test('two networks are equal, nested or apart', () => {
     fc.assert(
       fc.property(
@@ -126,7 +126,7 @@ describe('algebra, against a look at every address', () => {
         expect(all(gapsIn(whole, merged))).toEqual(
           members(whole).filter((value) => !taken.has(value)),
         );
-        const blocks = blocksOf(whole);
+        const blocks = coveringBlocks(whole);
         expect([
           all(blocks),
           blocks.every(({ first, length }) => blockAt(4, first, length).first === first),

@@ -1,7 +1,12 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DEFAULT_RETRY, mayRetry, retryDelayMs, type RetryPolicy } from '../../../domain/jobs/retry.ts';
-import { DEFAULT_DELIVERY_RETRY, retryPolicyOf } from '../../../domain/webhooks/webhooks.ts';
+import {
+  DEFAULT_RETRY,
+  mayRetry,
+  retryDelayMs,
+  type RetryPolicy,
+} from '../../../domain/jobs/retry.ts';
+import { DEFAULT_DELIVERY_RETRY, jobRetryPolicy } from '../../../domain/webhooks/webhooks.ts';
 
 const policies = fc.record<RetryPolicy>({
   maxAttempts: fc.integer({ min: 1, max: 100 }),
@@ -67,7 +72,7 @@ test('jitter lengthens a wait by up to its part', () => {
 
 test('the plan of deliveries, and how a webhook shortens it', () => {
   const waits = (policy: Partial<typeof DEFAULT_DELIVERY_RETRY>) => {
-    const full = { ...DEFAULT_RETRY, ...retryPolicyOf({ ...DEFAULT_DELIVERY_RETRY, ...policy }) };
+    const full = { ...DEFAULT_RETRY, ...jobRetryPolicy({ ...DEFAULT_DELIVERY_RETRY, ...policy }) };
     return Array.from(
       { length: full.maxAttempts - 1 },
       (_, i) => retryDelayMs(full, i + 1, 0) / 1_000,

@@ -1,11 +1,24 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { matchesCron, parseCron, wallTimes, type Cron } from '../../../domain/schedules/cron.ts';
-import { dueTimes, isDue, listDue, nextDue, upcoming, type Timing } from '../../../domain/schedules/occurrences.ts';
-import { zoneName } from '../../../domain/schedules/timeZone.ts';
-import { expression, offsetsOf, timesByHand, type Sample } from '../../support/cronModel.ts';
+import {
+  occurrences,
+  isDue,
+  listOccurrences,
+  nextOccurrence,
+  upcomingOccurrences,
+  type Timing,
+} from '../../../domain/schedules/occurrences.ts';
+import { canonicalTimeZone } from '../../../domain/schedules/timeZone.ts';
+import {
+  cronSample,
+  offsetsOf,
+  bruteForceOccurrences,
+  type Sample,
+} from '../../support/cronModel.ts';
+import { propertyRuns } from '../../support/effort.ts';
 
-const read = (text: string): Cron => {
+const parse = (text: string): Cron => {
   const parsed = parseCron(text);
   if ('errors' in parsed) throw new Error(JSON.stringify(parsed.errors));
   return parsed.cron;
@@ -14,12 +27,12 @@ const errorsOf = (text: string) => {
   const parsed = parseCron(text);
   return 'errors' in parsed ? parsed.errors : [];
 };
-const timing = (text: string, timezone = 'UTC', more: Partial<Timing> = {}): Timing => ({
-  cron: read(text),
+const timing = (text: string, timezone = 'UTC', bounds: Partial<Timing> = {}): Timing => ({
+  cron: parse(text),
   timezone,
   startAt: null,
   endAt: null,
-  ...more,
+  ...bounds,
 });
 const iso = (times: Iterable<Date>) => [...times].map((time) => time.toISOString());
 const at = (text: string) => new Date(text);
@@ -47,9 +60,9 @@ describe('a cron expression', () => {
     ['  0\t0  1 1 *  ', { month: [1], dayOfMonth: [1] }],
     ['@Hourly', { minute: [0], hour: Array.from({ length: 24 }, (_, i) => i) }],
     ['@weekly', { minute: [0], hour: [0], dayOfWeek: [0] }],
-  ])('%s is read', (text, expected) => expect(read(text)).toMatchObject(expected));
+  ])('%s is parsed', (text, expected) => expect(parse(text)).toMatchObject(expected));
 
-  it('names every bad field, with what it had and what is allowed', () => {
+  it('is rejected with every invalid field, its value and the allowed values', () => {
     const errors = errorsOf('60 -1 32 foo 8');
     expect(errors.map(({ field }) => field)).toEqual([
       'minute',
@@ -69,13 +82,13 @@ describe('a cron expression', () => {
     ['@reboot', 'expression', '@hourly'],
     ['@every 5m', 'expression', '@hourly'],
     ['CRON_TZ=UTC 0 0 * * *', 'expression', 'time zone'],
-    ['5-1 * * * *', 'minute', 'ends before it begins'],
+    ['5-1 * * * *', 'minute', 'ends before it starts'],
     ['0 0 * * sat-mon', 'dayOfWeek', 'as in 6,0-1'],
     ['*/0 * * * *', 'minute', '1 to 59'],
     ['*/60 * * * *', 'minute', '1 to 59'],
     ['1,,2 * * * *', 'minute', 'empty part'],
     ['1/2/3 * * * *', 'minute', 'two steps'],
-    ['1-2-3 * * * *', 'minute', 'no range'],
+    ['1-2-3 * * * *', 'minute', 'not a range'],
     ['* * L * *', 'dayOfMonth', '"L"'],
     ['* * ? * *', 'dayOfMonth', '"?"'],
     ['* * * * mon#2', 'dayOfWeek', 'mon#2'],
@@ -83,15 +96,15 @@ describe('a cron expression', () => {
     ['0 0 30 2 *', 'dayOfMonth', 'FEB'],
     ['0 0 31 apr,jun *', 'dayOfMonth', 'APR, JUN'],
     [`${'1,'.repeat(200)}1 * * * *`, 'expression', '255'],
-  ])('%s is refused at %s', (text, field, words) => {
+  ])('%s is rejected for %s', (text, field, words) => {
     const errors = errorsOf(text);
     expect(errors).toHaveLength(1);
     expect(errors[0]).toMatchObject({ field, message: expect.stringContaining(words) });
   });
 
-  it('takes either day field when both are restricted, and both when one begins with a star (Vixie cron)', () => {
+  it('matches either day field if both are restricted, else both, as in Vixie cron', () => {
     const days = (text: string) =>
-      iso(dueTimes(timing(text), at('2026-11-30T23:59:00Z'), at('2026-12-15T00:00:00Z'))).map(
+      iso(occurrences(timing(text), at('2026-11-30T23:59:00Z'), at('2026-12-15T00:00:00Z'))).map(
         (day) => Number(day.slice(8, 10)),
       );
     expect(days('0 0 13 * fri')).toEqual([4, 11, 13]);
@@ -101,7 +114,7 @@ describe('a cron expression', () => {
     expect(days('0 0 1-31 * fri')).toHaveLength(15);
   });
 
-  it('never throws, whatever is written', () => {
+  it('never makes the parser throw', () => {
     fc.assert(
       fc.property(
         fc.string({
@@ -113,14 +126,18 @@ describe('a cron expression', () => {
           expect('cron' in parsed || parsed.errors.length > 0).toBe(true);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: propertyRuns(300) },
     );
   });
 });
 
 describe('daylight saving', () => {
-  it('skips what the clock skips, and says so', () => {
-    const found = upcoming(timing('30 1 * * *', 'Europe/London'), at('2026-03-28T12:00:00Z'), 2);
+  it('marks a local time that does not exist as skipped', () => {
+    const found = upcomingOccurrences(
+      timing('30 1 * * *', 'Europe/London'),
+      at('2026-03-28T12:00:00Z'),
+      2,
+    );
     expect(found.map(({ at: time, daylight }) => [time?.toISOString() ?? null, daylight])).toEqual([
       [null, 'skipped'],
       ['2026-03-30T00:30:00.000Z', null],
@@ -128,8 +145,12 @@ describe('daylight saving', () => {
     ]);
   });
 
-  it('is due twice in the hour that comes twice', () => {
-    const found = upcoming(timing('30 1 * * *', 'America/New_York'), at('2026-10-31T12:00:00Z'), 3);
+  it('yields two occurrences in a repeated hour', () => {
+    const found = upcomingOccurrences(
+      timing('30 1 * * *', 'America/New_York'),
+      at('2026-10-31T12:00:00Z'),
+      3,
+    );
     expect(found.map(({ at: time, daylight }) => [time?.toISOString(), daylight])).toEqual([
       ['2026-11-01T05:30:00.000Z', 'first'],
       ['2026-11-01T06:30:00.000Z', 'second'],
@@ -137,10 +158,10 @@ describe('daylight saving', () => {
     ]);
   });
 
-  it('moves by half an hour on Lord Howe', () => {
+  it('changes the clock by half an hour on Lord Howe', () => {
     expect(
       iso(
-        dueTimes(
+        occurrences(
           timing('45 1 * * *', 'Australia/Lord_Howe'),
           at('2026-04-03T15:00:00Z'),
           at('2026-04-05T15:00:00Z'),
@@ -148,14 +169,18 @@ describe('daylight saving', () => {
       ),
     ).toEqual(['2026-04-04T14:45:00.000Z', '2026-04-04T15:15:00.000Z']);
     expect(
-      upcoming(timing('15 2 * * *', 'Australia/Lord_Howe'), at('2026-10-03T00:00:00Z'), 1)[0],
+      upcomingOccurrences(
+        timing('15 2 * * *', 'Australia/Lord_Howe'),
+        at('2026-10-03T00:00:00Z'),
+        1,
+      )[0],
     ).toMatchObject({ at: null, daylight: 'skipped' });
   });
 
-  it("leaves nothing out where a day begins at one o'clock, or does not exist", () => {
+  it('omits nothing if a day starts at one, and skips a day that does not exist', () => {
     expect(
       iso(
-        dueTimes(
+        occurrences(
           timing('0 12 * * fri', 'Africa/Cairo'),
           at('2026-04-23T22:30:00Z'),
           at('2026-04-24T23:00:00Z'),
@@ -164,7 +189,7 @@ describe('daylight saving', () => {
     ).toEqual(['2026-04-24T09:00:00.000Z']);
     expect(
       iso(
-        dueTimes(
+        occurrences(
           timing('0 12 30 12 *', 'Pacific/Apia'),
           at('2011-12-01T00:00:00Z'),
           at('2012-12-01T00:00:00Z'),
@@ -174,26 +199,26 @@ describe('daylight saving', () => {
   });
 });
 
-describe('times due', () => {
+describe('occurrences', () => {
   const FROM = at('2026-01-01T00:00:00Z');
   const UNTIL = at('2036-01-01T00:00:00Z');
 
   it.each(['Europe/London', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kathmandu', 'UTC'])(
-    'agree with every minute of ten years in %s',
+    'equal a check of every minute of ten years in %s',
     (zone) => {
       const offsets = offsetsOf(zone, FROM, UNTIL);
       fc.assert(
-        fc.property(expression, (sample: Sample) => {
+        fc.property(cronSample, (sample: Sample) => {
           const parsed = parseCron(sample.text);
-          const expected = timesByHand(sample, offsets, FROM);
-          // An expression that never comes is refused when it is read.
+          const expected = bruteForceOccurrences(sample, offsets, FROM);
+          // An expression without occurrences is rejected.
           if ('errors' in parsed)
             return expect({ text: sample.text, expected }).toEqual({
               text: sample.text,
               expected: [],
             });
           const found = [
-            ...dueTimes(
+            ...occurrences(
               { cron: parsed.cron, timezone: zone, startAt: null, endAt: null },
               new Date(FROM.getTime() - 1),
               new Date(UNTIL.getTime() - 1),
@@ -202,69 +227,77 @@ describe('times due', () => {
           expect(found.length).toBe(expected.length);
           expect(found.findIndex((time, i) => time !== expected[i])).toBe(-1);
         }),
-        { numRuns: 25 },
+        { numRuns: propertyRuns(4) },
       );
     },
   );
 
-  it('are due, and nothing between them is', () => {
+  it('are due, and no minute between them is', () => {
     fc.assert(
       fc.property(
-        expression,
+        cronSample,
         fc.constantFrom('Europe/London', 'Australia/Lord_Howe', 'Africa/Casablanca'),
         fc.integer({ min: 0, max: 5_000_000 }),
         ({ text }, timezone, minute) => {
           const parsed = parseCron(text);
           if ('errors' in parsed) return;
-          const asked = { cron: parsed.cron, timezone, startAt: null, endAt: null };
+          const sampleTiming = { cron: parsed.cron, timezone, startAt: null, endAt: null };
           const from = new Date(FROM.getTime() + minute * 60_000);
-          const next = nextDue(asked, from);
+          const next = nextOccurrence(sampleTiming, from);
           if (!next) return;
-          expect(isDue(asked, next)).toBe(true);
-          expect(isDue(asked, new Date(next.getTime() + 1))).toBe(false);
-          for (
-            let ms = from.getTime() + 60_000;
-            ms < Math.min(next.getTime(), from.getTime() + 86_400_000);
-            ms += 60_000
-          )
-            expect(isDue(asked, new Date(ms))).toBe(false);
+          expect(isDue(sampleTiming, next)).toBe(true);
+          expect(isDue(sampleTiming, new Date(next.getTime() + 1))).toBe(false);
+          const untilMs = Math.min(next.getTime(), from.getTime() + 86_400_000);
+          const due: number[] = [];
+          for (let ms = from.getTime() + 60_000; ms < untilMs; ms += 60_000)
+            if (isDue(sampleTiming, new Date(ms))) due.push(ms);
+          expect(due).toEqual([]);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: propertyRuns(30) },
     );
   });
 
-  it('keep within their begin and end, both included', () => {
-    const within = timing('0 * * * *', 'UTC', {
+  it('are inside startAt and endAt, both inclusive', () => {
+    const bounded = timing('0 * * * *', 'UTC', {
       startAt: at('2026-01-01T02:00:00Z'),
       endAt: at('2026-01-01T04:00:00Z'),
     });
-    expect(iso(dueTimes(within, FROM))).toEqual([
+    expect(iso(occurrences(bounded, FROM))).toEqual([
       '2026-01-01T02:00:00.000Z',
       '2026-01-01T03:00:00.000Z',
       '2026-01-01T04:00:00.000Z',
     ]);
     expect([
-      isDue(within, at('2026-01-01T01:00:00Z')),
-      isDue(within, at('2026-01-01T05:00:00Z')),
-      isDue(within, at('2026-01-01T03:00:00Z')),
+      isDue(bounded, at('2026-01-01T01:00:00Z')),
+      isDue(bounded, at('2026-01-01T05:00:00Z')),
+      isDue(bounded, at('2026-01-01T03:00:00Z')),
     ]).toEqual([false, false, true]);
-    expect(nextDue(within, at('2026-01-01T04:00:00Z'))).toBeNull();
+    expect(nextOccurrence(bounded, at('2026-01-01T04:00:00Z'))).toBeNull();
   });
 
-  it('come on 29 February only, eight years apart around 2100', () => {
+  it('on 29 February are eight years apart around 2100', () => {
     expect(
-      iso(dueTimes(timing('0 0 29 2 *'), at('2095-01-01T00:00:00Z'), at('2105-01-01T00:00:00Z'))),
+      iso(
+        occurrences(timing('0 0 29 2 *'), at('2095-01-01T00:00:00Z'), at('2105-01-01T00:00:00Z')),
+      ),
     ).toEqual(['2096-02-29T00:00:00.000Z', '2104-02-29T00:00:00.000Z']);
   });
 
-  it('come for as long as they come, and as far as they are asked for', () => {
-    expect(upcoming(timing('0 0 1 1 *'), at('2026-06-01T00:00:00Z'), 100)).toHaveLength(100);
+  it('are found decades ahead', () => {
+    expect(upcomingOccurrences(timing('0 0 1 1 *'), at('2026-06-01T00:00:00Z'), 100)).toHaveLength(
+      100,
+    );
     expect(
-      listDue(timing('0 0 1 1 *'), at('1972-06-01T00:00:00Z'), at('2072-06-01T00:00:00Z'), 1_000),
+      listOccurrences(
+        timing('0 0 1 1 *'),
+        at('1972-06-01T00:00:00Z'),
+        at('2072-06-01T00:00:00Z'),
+        1_000,
+      ),
     ).toHaveLength(100);
     expect(
-      nextDue(
+      nextOccurrence(
         timing('0 0 1 1 *', 'UTC', { startAt: at('2150-01-01T00:00:01Z') }),
         at('2026-06-01T00:00:00Z'),
       ),
@@ -272,20 +305,20 @@ describe('times due', () => {
   });
 
   it('match the wall clock to the minute', () => {
-    expect(matchesCron(read('* * * * *'), 60_000)).toBe(true);
-    expect(matchesCron(read('* * * * *'), 61_000)).toBe(false);
-    expect([...wallTimes(read('0 0 1 3 *'), 0, Date.UTC(1971, 0, 1))]).toEqual([
+    expect(matchesCron(parse('* * * * *'), 60_000)).toBe(true);
+    expect(matchesCron(parse('* * * * *'), 61_000)).toBe(false);
+    expect([...wallTimes(parse('0 0 1 3 *'), 0, Date.UTC(1971, 0, 1))]).toEqual([
       Date.UTC(1970, 2, 1),
     ]);
   });
 });
 
 describe('a time zone', () => {
-  it('has the spelling of the tz database', () => {
+  it('is spelled as in the tz database', () => {
     expect([
-      zoneName('europe/london'),
-      zoneName('UTC'),
-      zoneName('America/Argentina/Buenos_Aires'),
+      canonicalTimeZone('europe/london'),
+      canonicalTimeZone('UTC'),
+      canonicalTimeZone('America/Argentina/Buenos_Aires'),
     ]).toEqual(['Europe/London', 'UTC', 'America/Argentina/Buenos_Aires']);
   });
 
@@ -300,5 +333,5 @@ describe('a time zone', () => {
     'Europe/',
     'SystemV/PST8',
     'US/Pacific-New',
-  ])('is not %j', (name) => expect(zoneName(name)).toBeUndefined());
+  ])('is not %j', (name) => expect(canonicalTimeZone(name)).toBeUndefined());
 });

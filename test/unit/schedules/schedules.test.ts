@@ -1,5 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { isAhead, isCaughtUp, isMissed, nextDueOf, stateOf } from '../../../domain/schedules/schedules.ts';
+import {
+  isInFuture,
+  isCaughtUp,
+  isMissed,
+  nextOccurrenceOf,
+  stateOf,
+} from '../../../domain/schedules/schedules.ts';
 
 const due = new Date('2026-11-21T12:00:00Z');
 const after = (seconds: number) => new Date(due.getTime() + seconds * 1_000);
@@ -18,7 +24,7 @@ test.each([
   [60, 30, 90, false],
   [60, 30, 91, true],
 ])(
-  'with a window of %i s and %i s of jitter, %i s later it is missed: %s',
+  'with a window of %i s and %i s of jitter, an occurrence is missed %i s later: %s',
   (catchupWindowSeconds, jitterSeconds, late, missed) => {
     expect(isMissed({ catchupWindowSeconds, jitterSeconds }, due, after(late))).toBe(missed);
   },
@@ -29,23 +35,26 @@ test.each([
   [0, 11, true],
   [60, 70, false],
   [60, 71, true],
-])('with %i s of jitter, what fires %i s later was caught up: %s', (jitter, late, caughtUp) => {
-  expect(isCaughtUp(jitter, due, after(late))).toBe(caughtUp);
-});
+])(
+  'with %i s of jitter, a run decided %i s later counts as caught up: %s',
+  (jitter, late, caughtUp) => {
+    expect(isCaughtUp(jitter, due, after(late))).toBe(caughtUp);
+  },
+);
 
-test('a clock may be 5 s ahead', () =>
-  expect([isAhead(due, after(-5)), isAhead(due, after(-6)), isAhead(due, after(60))]).toEqual([
-    false,
-    true,
-    false,
-  ]));
+test('a scheduled time may be 5 s ahead of the clock', () =>
+  expect([
+    isInFuture(due, after(-5)),
+    isInFuture(due, after(-6)),
+    isInFuture(due, after(60)),
+  ]).toEqual([false, true, false]));
 
-test('after its last run nothing is due', () => {
-  expect(nextDueOf({ ...daily, maxRuns: 2, runCount: 1 }, due)).toEqual(
+test('a schedule has no next occurrence after its last run', () => {
+  expect(nextOccurrenceOf({ ...daily, maxRuns: 2, runCount: 1 }, due)).toEqual(
     new Date('2026-11-22T00:00:00Z'),
   );
-  expect(nextDueOf({ ...daily, maxRuns: 2, runCount: 1 }, due, 2)).toBeNull();
-  expect(nextDueOf({ ...daily, endAt: after(60) }, due)).toBeNull();
+  expect(nextOccurrenceOf({ ...daily, maxRuns: 2, runCount: 1 }, due, 2)).toBeNull();
+  expect(nextOccurrenceOf({ ...daily, endAt: after(60) }, due)).toBeNull();
 });
 
 test('a schedule is active, paused or ended', () => {

@@ -5,7 +5,7 @@ import { createCodec } from '../../../temporal/codec.ts';
 
 const key = (id: string) => ({ id, key: randomBytes(32) });
 const [old, current] = [key('2025'), key('2026')];
-const codecOf = (...keys: { id: string; key: Buffer }[]) => {
+const createTestCodec = (...keys: { id: string; key: Buffer }[]) => {
   const [codec] = createCodec(keys);
   if (!codec) throw new Error('no codec');
   return codec;
@@ -13,30 +13,33 @@ const codecOf = (...keys: { id: string; key: Buffer }[]) => {
 const plain = defaultPayloadConverter.toPayload({ jobId: 'job_1' });
 
 describe('the payload codec', () => {
-  test('hides what it seals and gives it back', async () => {
-    const codec = codecOf(current);
+  test('hides what it encrypts, and decrypts it', async () => {
+    const codec = createTestCodec(current);
     const [sealed] = await codec.encode([plain]);
     expect(Buffer.from(sealed?.data ?? []).toString('latin1')).not.toContain('job_1');
     const [opened] = await codec.decode([sealed as Payload]);
     expect(defaultPayloadConverter.fromPayload(opened as Payload)).toEqual({ jobId: 'job_1' });
   });
 
-  test('opens with an older key after a rotation, and leaves plain payloads alone', async () => {
-    const [sealed] = await codecOf(old).encode([plain]);
-    const [opened, untouched] = await codecOf(current, old).decode([sealed as Payload, plain]);
+  test('decrypts with an older key after a rotation, and passes plain payloads through', async () => {
+    const [sealed] = await createTestCodec(old).encode([plain]);
+    const [opened, untouched] = await createTestCodec(current, old).decode([
+      sealed as Payload,
+      plain,
+    ]);
     expect(defaultPayloadConverter.fromPayload(opened as Payload)).toEqual({ jobId: 'job_1' });
     expect(untouched).toBe(plain);
   });
 
-  test.each(['a flipped byte', 'another key id'])('%s is refused', async (what) => {
-    const [sealed] = await codecOf(old).encode([plain]);
+  test.each(['a flipped byte', 'another key id'])('rejects %s', async (what) => {
+    const [sealed] = await createTestCodec(old).encode([plain]);
     const forged = { metadata: { ...sealed?.metadata }, data: Buffer.from(sealed?.data ?? []) };
     if (what === 'a flipped byte') forged.data[20] = (forged.data[20] ?? 0) ^ 1;
     else forged.metadata['encryption-key-id'] = Buffer.from('2026');
-    await expect(async () => codecOf(current, old).decode([forged])).rejects.toThrow();
+    await expect(async () => createTestCodec(current, old).decode([forged])).rejects.toThrow();
   });
 
-  test('is not there without a key', () => {
+  test('encrypts nothing without a key', () => {
     expect(createCodec([])).toEqual([]);
   });
 });

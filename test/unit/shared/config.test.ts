@@ -3,7 +3,7 @@ import { ConfigError, readConfig } from '../../../platform/config.ts';
 
 const DATABASE_URL = 'postgres://localhost/holdfast';
 
-test('every bad variable is named at once, and no secret is shown', () => {
+test('one error names every invalid variable and shows no secret', () => {
   const read = () =>
     readConfig({
       HOLDFAST_PORT: 'http',
@@ -54,7 +54,7 @@ test.each(['HOLDFAST_MASTER_KEYS', 'HOLDFAST_TEMPORAL_CODEC_KEYS'])(
   (name) => {
     const key = (fill: number) => Buffer.alloc(32, fill).toString('base64');
     expect(() => readConfig({ DATABASE_URL, [name]: `a:${key(1)},a:${key(2)}` })).toThrow(
-      'two keys with one id',
+      'two keys with the same id',
     );
     expect(readConfig({ DATABASE_URL, [name]: `a:${key(1)},b:${key(2)}` })).toBeDefined();
   },
@@ -72,14 +72,14 @@ test.each([
   );
 });
 
-test('nobody is trusted unless somebody says so; an API key is never sent without TLS', () => {
+test('no gateway is trusted by default, and an API key is never sent without TLS', () => {
   const config = readConfig({ DATABASE_URL, TEMPORAL_API_KEY: 'k' });
   expect(config.trustedGateways).toEqual([]);
   expect(config.temporal.tls).toEqual({});
   expect(readConfig({ DATABASE_URL }).temporal.tls).toBeNull();
 });
 
-test('a variable with our prefix that means nothing is reported', () => {
+test('an unknown variable with the prefix HOLDFAST_ is reported', () => {
   expect(readConfig({ DATABASE_URL, HOLDFAST_TRUSTED_GATEWAY: 'typo' }).unknownVariables).toEqual([
     'HOLDFAST_TRUSTED_GATEWAY',
   ]);

@@ -4,14 +4,14 @@ import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createGuardedHttp } from '../../../platform/guardedHttp.ts';
 
-const guarded = createGuardedHttp({ allow: [] });
-const local = createGuardedHttp({ allow: ['127.0.0.0/8'] });
-afterAll(() => Promise.all([guarded.close(), local.close()]));
+const publicOnly = createGuardedHttp({ allow: [] });
+const loopbackAllowed = createGuardedHttp({ allow: ['127.0.0.0/8'] });
+afterAll(() => Promise.all([publicOnly.close(), loopbackAllowed.close()]));
 
-const get = (url: string, client = guarded, timeoutMs = 3_000) =>
+const get = (url: string, client = publicOnly, timeoutMs = 3_000) =>
   client.request({ url, method: 'GET', headers: {}, timeoutMs });
 
-describe('addresses inside', () => {
+describe('an internal address', () => {
   test.each([
     'http://127.0.0.1/',
     'http://127.1/',
@@ -58,7 +58,7 @@ describe('addresses inside', () => {
     await expect(get(url)).rejects.toMatchObject({ code: 'address_not_allowed', transient: false });
   });
 
-  test('a name that resolves to one is refused at the connection', async () => {
+  test('is refused for a name when it connects', async () => {
     await expect(get('http://localhost:1/')).rejects.toMatchObject({ code: 'address_not_allowed' });
   });
 });
@@ -74,7 +74,7 @@ test.each([
   'Host',
 ])('the header %s is not sent: the receiver may believe it from us', async (name) => {
   await expect(
-    guarded.request({
+    publicOnly.request({
       url: 'http://1.1.1.1/',
       method: 'GET',
       headers: { [name]: 'x' },
@@ -83,7 +83,7 @@ test.each([
   ).rejects.toMatchObject({ code: 'url_not_allowed' });
 });
 
-test("a cloud's metadata address is refused even where its network is allowed", async () => {
+test('the metadata address of a cloud is refused, even when its network is allowed', async () => {
   const inside = createGuardedHttp({ allow: ['fc00::/7', '100.64.0.0/10'] });
   for (const url of ['http://[fd00:ec2::254]/', 'http://100.100.100.200/'])
     await expect(get(url, inside)).rejects.toMatchObject({ code: 'address_not_allowed' });
@@ -96,7 +96,7 @@ test.each([
   'http://user@1.1.1.1/',
   'http://user:pw@1.1.1.1/',
   'nonsense',
-])('%s is no URL to send to', async (url) => {
+])('%s is refused as a URL', async (url) => {
   await expect(get(url)).rejects.toMatchObject({ code: 'url_not_allowed' });
 });
 
@@ -124,49 +124,54 @@ describe('a server', () => {
     server.close();
   });
 
-  test('inside an exception is reached', async () => {
-    expect(await get(`${base}/`, local)).toMatchObject({
+  test('is reached at an address that is allowed', async () => {
+    expect(await get(`${base}/`, loopbackAllowed)).toMatchObject({
       status: 200,
       body: 'fine',
       truncated: false,
     });
   });
 
-  test('a redirect is an answer, not a way, and its cookies are left out', async () => {
-    const answer = await get(`${base}/redirect`, local);
+  test('a redirect is returned and not followed, without its cookies', async () => {
+    const answer = await get(`${base}/redirect`, loopbackAllowed);
     expect(answer.status).toBe(302);
     expect(answer.headers).not.toHaveProperty('set-cookie');
   });
 
-  test('Retry-After is read', async () => {
-    expect(await get(`${base}/busy`, local)).toMatchObject({ status: 503, retryAfterMs: 7_000 });
+  test('Retry-After is returned in milliseconds', async () => {
+    expect(await get(`${base}/busy`, loopbackAllowed)).toMatchObject({
+      status: 503,
+      retryAfterMs: 7_000,
+    });
   });
 
-  test('a large answer is cut', async () => {
-    const answer = await get(`${base}/large`, local);
+  test('a large response is truncated', async () => {
+    const answer = await get(`${base}/large`, loopbackAllowed);
     expect([answer.body.length, answer.truncated]).toEqual([65_536, true]);
   });
 
-  test('a slow drip ends at the limit of the whole exchange', async () => {
-    const began = performance.now();
-    await expect(get(`${base}/drip`, local, 400)).rejects.toMatchObject({
+  test('a slow response ends at the time limit of the whole request', async () => {
+    const startedAt = performance.now();
+    await expect(get(`${base}/drip`, loopbackAllowed, 400)).rejects.toMatchObject({
       code: 'timed_out',
       transient: true,
     });
-    expect(performance.now() - began).toBeLessThan(1_500);
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
   });
 
-  test('what is not HTTP and what does not listen are told apart', async () => {
-    await expect(get(`${base}/broken`, local)).rejects.toMatchObject({ code: 'bad_answer' });
-    await expect(get('http://127.0.0.1:1/', local)).rejects.toMatchObject({
-      code: 'connect_failed',
+  test('invalid HTTP and a refused connection have different codes', async () => {
+    await expect(get(`${base}/broken`, loopbackAllowed)).rejects.toMatchObject({
+      code: 'invalid_response',
+    });
+    await expect(get('http://127.0.0.1:1/', loopbackAllowed)).rejects.toMatchObject({
+      code: 'connection_failed',
     });
   });
 
   test.each(['Host', 'content-length', 'Transfer-Encoding'])(
     'the header %s cannot be set',
     async (name) => {
-      const sent = local.request({
+      const sent = loopbackAllowed.request({
         url: `${base}/`,
         method: 'GET',
         headers: { [name]: '1' },
@@ -178,21 +183,21 @@ describe('a server', () => {
 });
 
 /**
- * Names that resolve as each test says. Addresses of 127/8 all lead to this machine; with 127.0.0.2 allowed and
- * nothing else, it stands for a public address and the others for addresses inside.
+ * Each test decides how names resolve. All addresses of 127/8 lead to this machine. 127.0.0.2 is
+ * allowed and represents a public address; the others represent internal ones.
  */
 describe('a name', () => {
   const PUBLIC = '127.0.0.2';
   const v4 = (address: string): LookupAddress => ({ address, family: 4 });
   let answers: (nth: number) => LookupAddress[];
-  let looked = 0;
+  let lookups = 0;
   let reached: string[] = [];
   let server: Server;
   let port: number;
   const client = createGuardedHttp({
     allow: [`${PUBLIC}/32`],
     resolve: (_hostname, _options, callback) =>
-      setTimeout(() => callback(null, answers(++looked)), 5),
+      setTimeout(() => callback(null, answers(++lookups)), 5),
   });
 
   beforeAll(async () => {
@@ -203,12 +208,12 @@ describe('a name', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     port = (server.address() as AddressInfo).port;
     await new Promise((resolve) => server.close(resolve));
-    // On every address, so that a connection to a wrong one would succeed.
+    // Listens on every address, so that a connection to a wrong one would succeed.
     server.listen(port, '0.0.0.0');
     await new Promise((resolve) => server.once('listening', resolve));
   });
   beforeEach(() => {
-    looked = 0;
+    lookups = 0;
     reached = [];
   });
   afterAll(async () => {
@@ -217,11 +222,11 @@ describe('a name', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  const ask = (name = 'hooks.example') => get(`http://${name}:${port}/`, client);
+  const requestName = (name = 'hooks.example') => get(`http://${name}:${port}/`, client);
 
-  test('that resolves to a permitted address is reached there', async () => {
+  test('that resolves to an allowed address is reached there', async () => {
     answers = () => [v4(PUBLIC)];
-    expect(await ask()).toMatchObject({ status: 200 });
+    expect(await requestName()).toMatchObject({ status: 200 });
     expect(reached).toEqual([PUBLIC]);
   });
 
@@ -235,23 +240,23 @@ describe('a name', () => {
     'that resolves to several addresses is refused when %s is inside',
     async (_which, addresses) => {
       answers = () => addresses;
-      await expect(ask()).rejects.toMatchObject({ code: 'address_not_allowed' });
+      await expect(requestName()).rejects.toMatchObject({ code: 'address_not_allowed' });
       expect(reached).toEqual([]);
     },
   );
 
-  test('that is bound anew between two looks is only ever reached where it was checked', async () => {
+  test('that changes between two lookups is only reached at the address that was checked', async () => {
     answers = (nth) => (nth % 2 === 1 ? [v4(PUBLIC)] : [v4('127.0.0.1')]);
     const outcomes = [];
     for (let n = 0; n < 6; n++)
       outcomes.push(
-        await ask().then(
+        await requestName().then(
           ({ status }) => status,
           (error: unknown) => (error as { code: string }).code,
         ),
       );
-    // One look for each connection: what it gave is what is connected to.
-    expect(looked).toBe(6);
+    // One lookup for each connection, which uses exactly the resolved address.
+    expect(lookups).toBe(6);
     expect(outcomes).toEqual([
       200,
       'address_not_allowed',
@@ -263,27 +268,27 @@ describe('a name', () => {
     expect(reached).toEqual([PUBLIC, PUBLIC, PUBLIC]);
   });
 
-  test('that is looked up for many at once is looked up once', async () => {
+  test('is resolved once for concurrent requests', async () => {
     answers = () => [v4(PUBLIC)];
-    await Promise.all(Array.from({ length: 20 }, () => ask('many.example')));
-    expect(looked).toBe(1);
+    await Promise.all(Array.from({ length: 20 }, () => requestName('many.example')));
+    expect(lookups).toBe(1);
     expect(reached).toHaveLength(20);
   });
 
-  test('whose look-up fails is told so', async () => {
+  test('that cannot be resolved is reported as name_not_found', async () => {
     const failing = createGuardedHttp({
       allow: [],
       resolve: (_hostname, _options, callback) =>
         callback(Object.assign(new Error('x'), { code: 'ENOTFOUND' }), []),
     });
     await expect(get('http://nowhere.example/', failing)).rejects.toMatchObject({
-      code: 'name_not_found',
+      code: 'host_not_found',
       transient: true,
     });
     await failing.close();
   });
 
-  test('that leads to an address inside is refused for https as well, before the handshake', async () => {
+  test('that resolves to an internal address is refused for https before the handshake', async () => {
     let connections = 0;
     const tls = createTcpServer((socket) => {
       connections += 1;
@@ -299,7 +304,7 @@ describe('a name', () => {
   });
 });
 
-test('a redirect to an address inside is an answer like any other', async () => {
+test('a redirect to an internal address is returned and not followed', async () => {
   let inside = 0;
   const secret = createServer((_req, res) => {
     inside += 1;
@@ -310,7 +315,8 @@ test('a redirect to an address inside is an answer like any other', async () => 
   const open = createServer((_req, res) => res.writeHead(307, { location: target }).end());
   await new Promise<void>((resolve) => open.listen(0, '127.0.0.1', resolve));
   expect(
-    (await get(`http://127.0.0.1:${(open.address() as AddressInfo).port}/`, local)).status,
+    (await get(`http://127.0.0.1:${(open.address() as AddressInfo).port}/`, loopbackAllowed))
+      .status,
   ).toBe(307);
   expect(inside).toBe(0);
   await Promise.all(

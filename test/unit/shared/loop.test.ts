@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 
 const log = createLog('silent', false);
 
-test('goes on at once while there is more, and after a failure', async () => {
+test('a round follows immediately while there is more work, and later after a failure', async () => {
   let rounds = 0;
   const loop = startLoop({ name: 'test', everyMs: 5, log }, () => {
     rounds += 1;
@@ -19,7 +19,7 @@ test('goes on at once while there is more, and after a failure', async () => {
   await loop.stop();
 });
 
-test('wakes early, and a wake during a round is not lost', async () => {
+test('a wake starts the next round early, also during a round', async () => {
   let rounds = 0;
   let go: () => void = () => undefined;
   const loop = startLoop({ name: 'test', everyMs: 3_600_000, log }, async () => {
@@ -48,9 +48,9 @@ test('wakes early, and a wake during a round is not lost', async () => {
   expect(rounds).toBe(after);
 });
 
-test('woken all the time, it still rests between rounds', async () => {
+test('frequent wakes do not shorten the minimum interval', async () => {
   const began: number[] = [];
-  const loop = startLoop({ name: 'test', everyMs: 3_600_000, atLeastMs: 50, log }, () => {
+  const loop = startLoop({ name: 'test', everyMs: 3_600_000, minIntervalMs: 50, log }, () => {
     began.push(performance.now());
     return Promise.resolve(false);
   });

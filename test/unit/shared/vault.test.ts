@@ -5,7 +5,7 @@ import { createVault } from '../../../platform/vault.ts';
 const key = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill) });
 const vault = createVault([key('a', 1), key('b', 2)]);
 
-test('what was sealed opens, in its place and with any of the keys', () => {
+test('an encrypted value can be decrypted in its context, with any of the keys', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string(), (text, context) => {
       const wellFormed = text.toWellFormed();
@@ -17,11 +17,11 @@ test('what was sealed opens, in its place and with any of the keys', () => {
   );
 });
 
-test('two seals of one text differ', () => {
+test('encrypting a text twice yields different values', () => {
   expect(vault.seal('x', 'c')).not.toBe(vault.seal('x', 'c'));
 });
 
-test('nothing opens that was changed, moved, or sealed with another key', () => {
+test('a value that was changed, moved or encrypted with another key cannot be decrypted', () => {
   const sealed = vault.seal('secret', 'here');
   expect(() => vault.open(sealed, 'there')).toThrow();
   expect(() => createVault([key('a', 9)]).open(sealed, 'here')).toThrow();

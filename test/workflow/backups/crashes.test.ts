@@ -1,24 +1,28 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import type { BackupRecord } from '../../../api/backups/schemas.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import { archiveFolder, dump, STATE } from '../../support/backups.ts';
+import { createArchiveFolder, dumpTables, STATE_TABLES } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
-import { furnish } from '../../support/estate.ts';
+import { killRounds } from '../../support/effort.ts';
+import { seedEstate } from '../../support/estate.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startMortals } from '../../support/crashingWorkers.ts';
+import { startCrashingWorkers } from '../../support/crashingWorkers.ts';
 import { admin } from '../../support/users.ts';
 import { killAll, startProcess, type TestProcess } from '../../support/processes.ts';
 
 /** The API in this process, workers in processes of their own that can be killed. */
-let archives: Awaited<ReturnType<typeof archiveFolder>>;
+let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let api: TestApp;
 let root: TestClient;
 beforeAll(async () => {
-  archives = await archiveFolder();
+  archives = await createArchiveFolder();
   api = await startApp({ ...archives.env, HOLDFAST_ROLE: 'api' });
   root = admin(api);
   const worker = await start();
-  await furnish(api);
+  await seedEstate(api);
   await worker.terminate();
 });
 afterEach(killAll);
@@ -29,8 +33,8 @@ afterAll(async () => {
 
 const start = (): Promise<TestProcess> => startProcess({ ...api.env, HOLDFAST_ROLE: 'worker' });
 
-/** Holds what a statement locks, so that whoever needs it waits. */
-async function holding(sql: string) {
+/** Holds the locks of a statement until the returned function is called. */
+async function holdLock(sql: string) {
   const client = new pg.Client({ connectionString: api.databaseUrl });
   await client.connect();
   await client.query('BEGIN');
@@ -41,220 +45,215 @@ async function holding(sql: string) {
   };
 }
 
-/** True when somebody waits for a lock. */
-const somebodyWaits = async () =>
+/** True when a connection waits for a lock. */
+const isLockContended = async () =>
   (
     await api.deps.db.raw(
       `SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
     )
   ).rows[0].n > 0;
 
-const column = (id: string, name: string) =>
+const backupColumn = (id: string, name: string) =>
   api.deps
     .db('backups')
     .where({ id })
     .first()
     .then((row) => row?.[name]);
-const begin = async (request: object = {}) => (await root.post('/api/backup/create', request)).body;
-const settled = (id: string) =>
+const startBackup = async (request: object = {}) => {
+  const backup = await root.post<BackupRecord>('/api/backup/create', request).expect(201);
+  return { ...backup, jobId: assertDefined(backup.jobId, 'backup.jobId') };
+};
+const readJob = (id: string) => root.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+const waitForBackup = (id: string) =>
   eventually(
-    () => column(id, 'status'),
+    () => backupColumn(id, 'status'),
     (status) => status === 'completed' || status === 'failed',
     { withinMs: 60_000 },
   );
-const jobEnded = (id: string) =>
+const waitForJob = (id: string) =>
   eventually(
-    async () => (await root.get(`/api/jobs/${id}`)).body,
+    () => readJob(id),
     ({ status }) => ['succeeded', 'failed', 'cancelled'].includes(status),
     { withinMs: 150_000 },
   );
 
-/** No archive without its record, no record without its archive, nothing that was loaded. */
-async function allIsRight() {
+/** Every archive has a record, every record an archive, and no staging schema is left. */
+async function assertConsistent() {
   const files = await archives.files();
   expect(files).toEqual(
     (await api.deps.db('backups').where({ status: 'completed' }).pluck('archive')).sort(),
   );
   expect(
-    (await api.deps.db.raw(`SELECT nspname FROM pg_namespace WHERE nspname LIKE 'scratch%'`)).rows,
+    (await api.deps.db.raw(`SELECT nspname FROM pg_namespace WHERE nspname LIKE 'staging%'`)).rows,
   ).toEqual([]);
 }
 
-/** Kills the worker while it waits for what is held, then lets it go and starts another. */
-async function killWaiting(worker: TestProcess, release: () => Promise<void>): Promise<void> {
-  await eventually(somebodyWaits, (waits) => waits);
+/** Kills the worker while it waits for a lock, then releases the lock and starts another worker. */
+async function killWhileWaiting(worker: TestProcess, release: () => Promise<void>): Promise<void> {
+  await eventually(isLockContended, (waits) => waits);
   await worker.kill();
   await release();
   await start();
 }
 
-describe('a worker is killed', () => {
-  test('while it reads the snapshot: the next one begins again', async () => {
-    const release = await holding('LOCK TABLE ip_addresses IN ACCESS EXCLUSIVE MODE');
-    const [worker, backup] = [await start(), await begin({ label: 'snapshot' })];
+describe('after a worker is killed', () => {
+  test('during the snapshot, another worker makes the backup', async () => {
+    const release = await holdLock('LOCK TABLE ip_addresses IN ACCESS EXCLUSIVE MODE');
+    const [worker, backup] = [await start(), await startBackup({ label: 'snapshot' })];
     await eventually(
       () => archives.files(),
       (files) => files.some((file) => file.includes('.part-')),
     );
-    await killWaiting(worker, release);
-    expect(await settled(backup.id)).toBe('completed');
-    expect((await jobEnded(backup.jobId)).status).toBe('succeeded');
-    await allIsRight();
+    await killWhileWaiting(worker, release);
+    expect(await waitForBackup(backup.id)).toBe('completed');
+    expect((await waitForJob(backup.jobId)).status).toBe('succeeded');
+    await assertConsistent();
   }, 120_000);
 
   test.each([
     [
-      'after the archive was sealed and before that was written down',
+      'after the upload, before it is recorded',
       'pending',
-      (value: any) => value?.upload,
+      (value: unknown) => Boolean((value as { upload: object | null } | null)?.upload),
     ],
     [
-      'after the archive was read again and before that was written down',
+      'after the verification, before it is recorded',
       'size_bytes',
-      (value: any) => value !== null,
+      (value: unknown) => value !== null,
     ],
-    ['before the backup counts', 'verified_at', (value: any) => value !== null],
+    ['before the completion', 'verified_at', (value: unknown) => value !== null],
   ])(
-    '%s: it is one archive of one record',
+    '%s, there is one archive for one record',
     async (_, name, isThere) => {
-      const backup = await begin({ label: name });
+      const backup = await startBackup({ label: name });
       const launched = start();
-      await eventually(() => column(backup.id, name), isThere);
-      const release = await holding(
-        `SELECT FROM backups WHERE id = '${backup.id as string}' FOR UPDATE`,
-      );
+      await eventually(() => backupColumn(backup.id, name), isThere);
+      const release = await holdLock(`SELECT FROM backups WHERE id = '${backup.id}' FOR UPDATE`);
       const worker = await launched;
-      if (!['completed', 'failed'].includes(await column(backup.id, 'status')))
-        await killWaiting(worker, release);
+      if (!['completed', 'failed'].includes(await backupColumn(backup.id, 'status')))
+        await killWhileWaiting(worker, release);
       else await release();
-      expect(await settled(backup.id)).toBe('completed');
-      await jobEnded(backup.jobId);
-      await allIsRight();
+      expect(await waitForBackup(backup.id)).toBe('completed');
+      await waitForJob(backup.jobId);
+      await assertConsistent();
     },
     120_000,
   );
 
-  test('between the removal of an archive and its record: both are gone', async () => {
+  test('between removing an archive and recording it, the backup is deleted once', async () => {
     const first = await start();
-    const backup = await begin({ label: 'removed' });
-    await settled(backup.id);
-    await jobEnded(backup.jobId);
+    const backup = await startBackup({ label: 'removed' });
+    await waitForBackup(backup.id);
+    await waitForJob(backup.jobId);
     await first.kill();
-    expect((await root.delete(`/api/backup/${backup.id as string}`)).status).toBe(204);
-    const release = await holding(
-      `SELECT FROM backups WHERE id = '${backup.id as string}' FOR UPDATE`,
-    );
+    await root.delete(`/api/backup/${backup.id}`).expect(204);
+    const release = await holdLock(`SELECT FROM backups WHERE id = '${backup.id}' FOR UPDATE`);
     const worker = await start();
     await eventually(
       () => archives.files(),
       (files) => !files.includes(backup.archive),
     );
-    await killWaiting(worker, release);
+    await killWhileWaiting(worker, release);
     await eventually(
-      () => column(backup.id, 'status'),
+      () => backupColumn(backup.id, 'status'),
       (status) => status === 'deleted',
       { withinMs: 30_000 },
     );
     expect(
       await api.deps.db('events').where({ type: 'backup.deleted', subject_id: backup.id }),
     ).toHaveLength(1);
-    await allIsRight();
+    await assertConsistent();
   }, 120_000);
 
   test.each([
-    ['loads the archive', 'LOCK TABLE cables IN ACCESS EXCLUSIVE MODE', null],
-    ['compares', 'LOCK TABLE cables IN ACCESS EXCLUSIVE MODE', 'comparing'],
-    ['swaps', 'LOCK TABLE sites IN ROW EXCLUSIVE MODE', null],
+    ['loading the archive', 'LOCK TABLE cables IN ACCESS EXCLUSIVE MODE', null],
+    ['comparing', 'LOCK TABLE cables IN ACCESS EXCLUSIVE MODE', 'comparing'],
+    ['applying the restore', 'LOCK TABLE sites IN ROW EXCLUSIVE MODE', null],
   ])(
-    'while it %s: the records are what they were, once',
+    'while %s, the restore is applied once',
     async (_, lock, message) => {
       let worker = await start();
-      const backup = await begin({ label: 'restore' });
-      await settled(backup.id);
-      await jobEnded(backup.jobId);
-      const before = await dump(api.databaseUrl, STATE);
+      const backup = await startBackup({ label: 'restore' });
+      await waitForBackup(backup.id);
+      await waitForJob(backup.jobId);
+      const before = await dumpTables(api.databaseUrl, STATE_TABLES);
       await api.deps.db('sites').update({ description: 'changed' });
       await api.deps.db('cables').del();
       if (message === null) await worker.kill();
-      let release = message === null ? await holding(lock) : () => Promise.resolve();
-      const job = (
-        await root.post('/api/jobs', {
+      let release = message === null ? await holdLock(lock) : () => Promise.resolve();
+      const job = await root
+        .post<JobRecord>('/api/jobs', {
           type: 'backup.restore',
-          payload: { backupId: backup.id, safetyBackup: false },
+          payload: { backupId: backup.id, preRestoreBackup: false },
         })
-      ).body;
+        .expect(201);
       if (message === null) worker = await start();
       else {
         await eventually(
           async () =>
-            (await root.get(`/api/jobs/${job.id as string}`)).body.logs.some((line: any) =>
-              line.message.includes('rows are loaded'),
-            ),
+            (await readJob(job.id)).logs.some((line) => line.message.includes('rows are loaded')),
           (loaded) => loaded,
         );
-        release = await holding(lock);
+        release = await holdLock(lock);
       }
-      if ((await root.get(`/api/jobs/${job.id as string}`)).body.status === 'succeeded')
-        await release();
-      else await killWaiting(worker, release);
-      expect(await jobEnded(job.id)).toMatchObject({ status: 'succeeded', error: null });
-      expect(await dump(api.databaseUrl, STATE)).toEqual(before);
+      if ((await readJob(job.id)).status === 'succeeded') await release();
+      else await killWhileWaiting(worker, release);
+      expect(await waitForJob(job.id)).toMatchObject({ status: 'succeeded', error: null });
+      expect(await dumpTables(api.databaseUrl, STATE_TABLES)).toEqual(before);
       expect(
         await api.deps.db('events').where({ type: 'restore.completed', subject_id: backup.id }),
       ).toHaveLength(1);
-      await allIsRight();
+      await assertConsistent();
     },
     120_000,
   );
 });
 
-test('workers are killed every four seconds under backups, proofs, restores and deletions: each ends, and all is right', async () => {
-  const mortals = await startMortals(api, 2, 4_000);
-  const made = await Promise.all(
-    Array.from({ length: 5 }, (_, i) =>
-      begin({ label: `many ${i}`, engine: i % 2 === 0 ? 'snapshot' : 'portable' }),
+test('backups, test restores, restores and deletions end when workers are killed every two seconds', async () => {
+  const crashingWorkers = await startCrashingWorkers(api, 2, 2_000);
+  const backups = await Promise.all(
+    Array.from({ length: 5 * killRounds() }, (_, i) =>
+      startBackup({ label: `many ${i}`, engine: i % 2 === 0 ? 'snapshot' : 'portable' }),
     ),
   );
-  for (const { id } of made) await settled(id);
+  for (const { id } of backups) await waitForBackup(id);
   const completed: string[] = await api.deps
     .db('backups')
     .where({ status: 'completed' })
     .whereIn(
       'id',
-      made.map(({ id }) => id),
+      backups.map(({ id }) => id),
     )
     .pluck('id');
   expect(completed.length).toBeGreaterThan(2);
   const jobs = await Promise.all(
     completed.flatMap((backupId) =>
-      ['backup.verify', 'backup.restore'].map(
-        async (type) =>
-          (
-            await root.post('/api/jobs', {
-              type,
-              payload: { backupId, ...(type === 'backup.restore' && { safetyBackup: false }) },
-            })
-          ).body.id as string,
-      ),
+      ['backup.verify', 'backup.restore'].map(async (type) => {
+        const payload = {
+          backupId,
+          ...(type === 'backup.restore' && { preRestoreBackup: false }),
+        };
+        return (await root.post<JobRecord>('/api/jobs', { type, payload }).expect(201)).id;
+      }),
     ),
   );
-  for (const id of jobs) await jobEnded(id);
+  for (const id of jobs) await waitForJob(id);
   await Promise.all(completed.slice(0, 2).map((id) => root.delete(`/api/backup/${id}`)));
   await eventually(
     () => api.deps.db('backups').where({ status: 'deleting' }),
     (left) => left.length === 0,
     { withinMs: 60_000 },
   );
-  expect(mortals.kills()).toBeGreaterThan(3);
-  await mortals.spare();
-  for (const { jobId } of made) await jobEnded(jobId);
-  // What no run could clean up any more, the reconciler does.
+  await eventually(crashingWorkers.kills, (kills) => kills > 3, { withinMs: 60_000 });
+  await crashingWorkers.stopCrashing();
+  for (const { jobId } of backups) await waitForJob(jobId);
+  // The reconciler removes what the killed workers could not.
   await eventually(
     async () => {
       await api.deps.db('backups').update({ check_at: new Date(0) });
-      await api.deps.reconcileBackups(new AbortController().signal);
+      await api.deps.backups.reconcile(new AbortController().signal);
       const { rows } = await api.deps.db.raw<{ rows: unknown[] }>(
-        `SELECT nspname FROM pg_namespace WHERE nspname LIKE 'scratch%'`,
+        `SELECT nspname FROM pg_namespace WHERE nspname LIKE 'staging%'`,
       );
       return (
         rows.length +
@@ -264,5 +263,5 @@ test('workers are killed every four seconds under backups, proofs, restores and 
     (left) => left === 0,
     { withinMs: 30_000 },
   );
-  await allIsRight();
+  await assertConsistent();
 }, 300_000);

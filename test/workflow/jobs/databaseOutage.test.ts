@@ -7,15 +7,17 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { openDatabase } from '../../../db/core/knex.ts';
 import { migrateUp } from '../../../db/core/migrate.ts';
 import { freePort } from '../../../dev/freePort.ts';
-import { ensureDatabase, startPostgres, type Postgres } from '../../../dev/postgres.ts';
+import { ensureDatabase, startPostgres, type PostgresServer } from '../../../dev/postgres.ts';
 import { createLog } from '../../../platform/log.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { ProblemBody } from '../../support/client.ts';
 import { startAppOn, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
-import { PASSWORD, person } from '../../support/users.ts';
+import { PASSWORD, createUser } from '../../support/users.ts';
 
 let folder: string;
 let port: number;
-let postgres: Postgres;
+let postgres: PostgresServer;
 let app: TestApp;
 
 const startServer = () =>
@@ -41,74 +43,77 @@ beforeAll(async () => {
   await db.destroy();
   app = await startAppOn(postgres.url('outage'));
 });
+
+/** Reads a job until it has the status; reads fail while the database is down. */
+const untilStatus = async (id: string, status: string): Promise<JobRecord> =>
+  (
+    await eventually(
+      () => app.client.get<JobRecord>(`/api/jobs/${id}`),
+      (response) => response.body.status === status,
+    )
+  ).body;
+
 afterAll(async () => {
   await app.stop();
   await postgres.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
-test('PostgreSQL away: 503 that says so, and what ran meanwhile is recorded when it is back', async () => {
-  const read = async (id: string) => (await app.client.get(`/api/jobs/${id}`)).body;
-  const { body } = await app.client.post('/api/jobs', {
-    type: 'core.sleep',
-    payload: { durationMs: 3_500 },
-  });
-  const job = await eventually(
-    () => read(body.id),
-    (state) => state.status === 'running',
-  );
-  const someone = await person(app, 'viewer');
+test('during an outage of PostgreSQL requests get 503, and a running attempt is recorded after it', async () => {
+  const body = { type: 'core.sleep', payload: { durationMs: 3_500 } };
+  const { id } = await app.client.post<JobRecord>('/api/jobs', body).expect(201);
+  const job = await untilStatus(id, 'running');
+  const someone = await createUser(app, 'viewer');
 
   await postgres.stop();
-  const refused = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} });
-  expect([refused.status, refused.body.code]).toEqual([503, 'unavailable']);
+  const refused = await app.client.post<ProblemBody>('/api/jobs', {
+    type: 'core.echo',
+    payload: {},
+  });
+  expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
   expect(refused.headers.get('retry-after')).toBe('2');
-  const nobody = app.client.as({ token: null });
+  const anonymous = app.client.as({ token: null });
   const signIns = await Promise.all([
-    nobody.post('/api/auth/login/local', { username: someone.username, password: PASSWORD }),
-    nobody.post('/api/auth/refresh', { refreshToken: someone.refreshToken }),
-    someone.client.get('/api/auth/session'),
-    nobody.get('/api/auth/providers/enabled'),
+    anonymous.post<ProblemBody>('/api/auth/login/local', {
+      username: someone.username,
+      password: PASSWORD,
+    }),
+    anonymous.post<ProblemBody>('/api/auth/refresh', { refreshToken: someone.refreshToken }),
+    someone.client.get<ProblemBody>('/api/auth/session'),
+    anonymous.get<ProblemBody>('/api/auth/providers/enabled'),
   ]);
-  expect(signIns.map(({ status, body: problem }) => [status, problem.code])).toEqual(
-    Array.from({ length: 4 }, () => [503, 'unavailable']),
-  );
+  for (const response of signIns)
+    expect(response).toMatchObject({ status: 503, body: { code: 'unavailable' } });
   const ready = await fetch(`${app.client.base}/readyz`);
   expect(await ready.json()).toMatchObject({
     status: 'unready',
-    parts: { postgres: 'away', temporal: 'ready' },
+    components: { postgres: 'unavailable', temporal: 'ready' },
   });
   expect(ready.status).toBe(503);
-  // The attempt ends while nobody can write that down.
+  // The attempt ends while its outcome cannot be written.
+  const startedAt = Date.parse(job.startedAt ?? '');
   await eventually(
     () => Date.now(),
-    (now) => now > Date.parse(job.startedAt) + 4_500,
+    (now) => now > startedAt + 4_500,
   );
 
   postgres = await startServer();
-  const done = await eventually(
-    () => read(job.id),
-    (state) => state.status === 'succeeded',
-  );
+  const done = await untilStatus(job.id, 'succeeded');
   expect(done).toMatchObject({ attempts: 1, result: { sleptMs: 3_500 } });
-  expect(done.logs.map((line: any) => line.message)).toEqual([
+  expect(done.logs.map(({ message }) => message)).toEqual([
     'Attempt 1 started',
     'Slept',
     'Succeeded in attempt 1',
   ]);
-  // Nothing of the session was spent on the way.
-  expect(
-    (await nobody.post('/api/auth/refresh', { refreshToken: someone.refreshToken })).status,
-  ).toBe(200);
-  const next = await app.client.post(
-    '/api/jobs',
-    { type: 'core.echo', payload: {} },
-    { prefer: 'wait=20' },
-  );
-  expect(next.body.status).toBe('succeeded');
+  // The failed refresh has not used up the refresh token.
+  await anonymous.post('/api/auth/refresh', { refreshToken: someone.refreshToken }).expect(200);
+  const next = await app.client
+    .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=20' })
+    .expect(201);
+  expect(next.status).toBe('succeeded');
 });
 
-test('an attempt that fails for good while PostgreSQL is away is not made again', async () => {
+test('an attempt that fails permanently during an outage of PostgreSQL is not repeated', async () => {
   let requests = 0;
   let fail: () => void = () => undefined;
   const server = createServer((_req, res) => {
@@ -117,7 +122,9 @@ test('an attempt that fails for good while PostgreSQL is away is not made again'
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const { body } = await app.client.post('/api/jobs', { type: 'http.request', payload: { url } });
+  const { id } = await app.client
+    .post<JobRecord>('/api/jobs', { type: 'http.request', payload: { url } })
+    .expect(201);
   await eventually(
     () => requests,
     (count) => count === 1,
@@ -130,8 +137,7 @@ test('an attempt that fails for good while PostgreSQL is away is not made again'
     (now) => now > downSince + 1_500,
   );
   postgres = await startServer();
-  const read = async () => (await app.client.get(`/api/jobs/${body.id}`)).body;
-  const done = await eventually(read, (state) => state.status === 'failed');
+  const done = await untilStatus(id, 'failed');
   expect(done).toMatchObject({
     attempts: 1,
     error: { code: 'http_status', message: 'The server answered 400' },

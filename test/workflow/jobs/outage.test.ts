@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { freePort } from '../../../dev/freePort.ts';
 import { startTemporal, type TemporalServer } from '../../../dev/temporal.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -32,46 +33,41 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test('fifty jobs created while Temporal is away are all taken, and run once when it is back', async () => {
+test('jobs created during an outage of Temporal are accepted, and run once after it', async () => {
   const echo = (n: number) => ({ type: 'core.echo', payload: { n } });
-  expect((await app.client.post('/api/jobs', echo(-1), { prefer: 'wait=20' })).body.status).toBe(
-    'succeeded',
-  );
+  const before = await app.client
+    .post<JobRecord>('/api/jobs', echo(-1), { prefer: 'wait=20' })
+    .expect(201);
+  expect(before.status).toBe('succeeded');
   await server.stop();
 
-  const tookMs: number[] = [];
-  const made = await Promise.all(
-    Array.from({ length: 50 }, async (_, n) => {
-      const began = performance.now();
-      const answer = await app.client.post('/api/jobs', echo(n));
-      tookMs.push(performance.now() - began);
-      return answer;
-    }),
+  const created = await Promise.all(
+    Array.from({ length: 50 }, (_, n) =>
+      app.client.post<JobRecord>('/api/jobs', echo(n)).expect(201),
+    ),
   );
-  expect(made.map((answer) => answer.status)).toEqual(Array(50).fill(201));
-  expect(Math.max(...tookMs)).toBeLessThan(1_500);
   const ready = await fetch(`${app.client.base}/readyz`);
   expect(await ready.json()).toMatchObject({
     status: 'degraded',
-    parts: { postgres: 'ready', temporal: 'away' },
+    components: { postgres: 'ready', temporal: 'unavailable' },
   });
   expect(ready.status).toBe(200);
 
   server = await startServer();
-  const ids = made.map((answer) => answer.body.id as string);
+  const ids = created.map(({ id }) => id);
   await eventually(
     () => app.deps.db('jobs').whereIn('id', ids).whereNot('status', 'succeeded'),
     (left) => left.length === 0,
     { withinMs: 50_000 },
   );
-  const jobs = await app.deps.db('jobs').whereIn('id', ids);
-  expect(jobs.map((job: any) => job.attempts)).toEqual(Array(50).fill(1));
-  const ends = await app.deps
+  const attempts: number[] = await app.deps.db('jobs').whereIn('id', ids).pluck('attempts');
+  expect(attempts).toEqual(Array(50).fill(1));
+  const finished: string[] = await app.deps
     .db('events')
     .whereIn('subject_id', ids)
-    .where({ type: 'job.succeeded' });
-  expect(new Set(ends.map((event: any) => event.subject_id)).size).toBe(50);
-  expect(ends).toHaveLength(50);
+    .where({ type: 'job.succeeded' })
+    .pluck('subject_id');
+  expect(finished.toSorted()).toEqual(ids.toSorted());
   await eventually(
     () => app.deps.db('outbox'),
     (rows) => rows.length === 0,

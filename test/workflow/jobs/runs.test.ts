@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { TypedSearchAttributes, defineSearchAttributeKey } from '@temporalio/common';
 import { claimOutbox } from '../../../db/core/outbox.ts';
-import { SEARCH_ATTRIBUTES, startJob, systemScheduleId } from '../../../temporal/contracts.ts';
-import { createTemporalLink } from '../../../temporal/connection.ts';
-import { isTransient, perform } from '../../../temporal/executeTask.ts';
+import { startJobTask } from '../../../domain/dispatch/tasks.ts';
+import { SEARCH_ATTRIBUTES, systemScheduleId } from '../../../domain/dispatch/workflowIds.ts';
+import { createTemporalConnection } from '../../../temporal/connection.ts';
+import { isTransient, executeTask } from '../../../temporal/executeTask.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -14,40 +16,37 @@ beforeAll(async () => {
 afterAll(() => app.stop());
 
 const WAIT = { prefer: 'wait=20' };
-const read = async (id: string) => (await app.client.get(`/api/jobs/${id}`)).body;
+const read = (id: string) => app.client.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+const readFinished = (id: string) => app.client.get<JobRecord>(`/api/jobs/${id}`, WAIT).expect(200);
+const echoJob = (payload: object = {}) =>
+  app.client.post<JobRecord>('/api/jobs', { type: 'core.echo', payload }, WAIT).expect(201);
 const sleepJob = async (durationMs = 60_000) => {
-  const { body } = await app.client.post('/api/jobs', {
-    type: 'core.sleep',
-    payload: { durationMs },
-  });
+  const body = { type: 'core.sleep', payload: { durationMs } };
+  const { id } = await app.client.post<JobRecord>('/api/jobs', body).expect(201);
   return eventually(
-    () => read(body.id),
+    () => read(id),
     (job) => job.status === 'running',
   );
 };
-const temporal = <T>(work: Parameters<typeof app.deps.link.call<T>>[1]) =>
-  app.deps.link.call(10_000, work);
+const temporal = <T>(work: Parameters<typeof app.deps.temporal.call<T>>[1]) =>
+  app.deps.temporal.call(10_000, work);
 const queue = () => app.deps.config.taskQueue;
 
-test('a run carries summary and search attributes, and no data of the job', async () => {
-  const { body } = await app.client.post(
-    '/api/jobs',
-    { type: 'core.echo', payload: { password: 'hunter2-secret' } },
-    WAIT,
-  );
+test('a workflow has a summary and search attributes, and no data of the job', async () => {
+  const job = await echoJob({ password: 'hunter2-secret' });
   const { description, history } = await temporal(async (client) => {
-    const handle = client.workflow.getHandle(body.workflowId);
+    const handle = client.workflow.getHandle(job.workflowId);
     return { description: await handle.describe(), history: await handle.fetchHistory() };
   });
   expect(await description.staticSummary()).toBe('core.echo');
-  // Temporal adds some of its own, sooner or later.
+  // Temporal adds attributes of its own.
   const ours = description.typedSearchAttributes
     .getAll()
     .filter(({ key }) => key.name.startsWith('Holdfast'));
   expect(Object.fromEntries(ours.map(({ key, value }) => [key.name, value]))).toEqual({
     [SEARCH_ATTRIBUTES.tenant]: 'platform',
     [SEARCH_ATTRIBUTES.jobType]: 'core.echo',
-    [SEARCH_ATTRIBUTES.record]: body.id,
+    [SEARCH_ATTRIBUTES.record]: job.id,
   });
   expect(Buffer.from(JSON.stringify(history)).toString()).not.toContain('hunter2');
   const data =
@@ -59,31 +58,37 @@ test('a run carries summary and search attributes, and no data of the job', asyn
   ).toEqual([['heartbeatMs', 'jobId', 'lane', 'timeoutMs']]);
 });
 
-test('runs are found in Temporal by tenant and type', async () => {
-  const { body } = await app.client
+test('workflows can be found in Temporal by tenant and job type', async () => {
+  const job = await app.client
     .as({ tenant: 'finder' })
-    .post('/api/jobs', { type: 'core.echo', payload: {} }, WAIT);
+    .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: {} }, WAIT)
+    .expect(201);
   const query = `${SEARCH_ATTRIBUTES.tenant} = "finder" AND ${SEARCH_ATTRIBUTES.jobType} = "core.echo"`;
   await eventually(
     () => temporal((client) => client.workflow.count(query)),
     ({ count }) => count === 1,
   );
-  expect(body.status).toBe('succeeded');
+  expect(job.status).toBe('succeeded');
 });
 
-test('a start that is made twice starts once', async () => {
-  const { body } = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} }, WAIT);
-  const task = startJob(
-    { id: body.id, type: body.type, tenantId: 'platform' },
+test('repeating a start task starts no second workflow', async () => {
+  const job = await echoJob();
+  const task = startJobTask(
+    { id: job.id, type: job.type, tenantId: 'platform' },
     { lane: 'inline', timeoutMs: 5_000, heartbeatMs: 1_000 },
   );
   await temporal((client) =>
-    perform(client, task, { taskQueue: queue(), eager: true, mirror: () => Promise.resolve() }),
+    executeTask(client, task, {
+      taskQueue: queue(),
+      eager: true,
+      workflowTaskTimeoutMs: 10_000,
+      syncSchedule: () => Promise.resolve(),
+    }),
   );
-  expect(await read(body.id)).toMatchObject({ attempts: 1, version: body.version });
+  expect(await read(job.id)).toMatchObject({ attempts: 1, version: job.version });
 });
 
-test('a second run of the same job does nothing', async () => {
+test('a second workflow of the same job does nothing', async () => {
   const job = await sleepJob(1_500);
   await temporal((client) =>
     client.workflow.execute('job', {
@@ -93,11 +98,10 @@ test('a second run of the same job does nothing', async () => {
     }),
   );
   expect(await read(job.id)).toMatchObject({ status: 'running', attempts: 1 });
-  const done = await app.client.get(`/api/jobs/${job.id}`, WAIT);
-  expect(done.body).toMatchObject({ status: 'succeeded', attempts: 1 });
+  expect(await readFinished(job.id)).toMatchObject({ status: 'succeeded', attempts: 1 });
 });
 
-test('two relays at once never take the same row', async () => {
+test('concurrent relays never claim the same task', async () => {
   const { db } = app.deps;
   const rows = Array.from({ length: 40 }, (_, i) => ({
     id: `out_claim${String(i).padStart(2, '0')}`,
@@ -116,7 +120,7 @@ test('two relays at once never take the same row', async () => {
   await db('outbox').where('id', 'like', 'out_claim%').delete();
 });
 
-test('a workflow that somebody terminated leaves no job running', async () => {
+test('the job of a terminated workflow fails', async () => {
   const job = await sleepJob();
   await temporal((client) => client.workflow.getHandle(job.workflowId).terminate('by hand'));
   const done = await eventually(
@@ -124,10 +128,10 @@ test('a workflow that somebody terminated leaves no job running', async () => {
     (state) => state.status === 'failed',
   );
   expect(done).toMatchObject({ error: { code: 'workflow_terminated' } });
-  expect(done.logs.at(-1).message).toContain('workflow_terminated');
+  expect(done.logs.at(-1)?.message).toContain('workflow_terminated');
 });
 
-test('a job whose workflow is gone is settled', async () => {
+test('the job of a deleted workflow fails', async () => {
   const job = await sleepJob();
   await temporal((client) =>
     client.workflowService.deleteWorkflowExecution({
@@ -139,12 +143,11 @@ test('a job whose workflow is gone is settled', async () => {
     () => read(job.id),
     (state) => state.status === 'failed',
   );
-  expect(['workflow_lost', 'workflow_terminated']).toContain(done.error.code);
+  expect(['workflow_lost', 'workflow_terminated']).toContain(done.error?.code);
 });
 
-test('a queued job whose start was lost is started', async () => {
-  const { body } = await app.client.post('/api/jobs', { type: 'core.echo', payload: {} }, WAIT);
-  const [row] = await app.deps.db('jobs').where({ id: body.id });
+test('a queued job without workflow and outbox task is started', async () => {
+  const [row] = await app.deps.db('jobs').where({ id: (await echoJob()).id });
   const id = 'job_00000000000000000000000001';
   await app.deps.db('jobs').insert({
     ...row,
@@ -172,30 +175,30 @@ test('a queued job whose start was lost is started', async () => {
   expect(audit.actor_id).toBe('system');
 });
 
-test('the reconciler runs as a schedule of the system', async () => {
+test('a Temporal Schedule starts the reconciler', async () => {
   const described = await temporal((client) =>
     client.schedule.getHandle(systemScheduleId(queue(), 'reconcile')).describe(),
   );
   expect(described.info.recentActions.length).toBeGreaterThan(0);
 });
 
-test('a creator who has lost the right: the job fails before it does anything', async () => {
-  const { body } = await app.client.post('/api/jobs', {
+test('a job fails before its attempt when its creator has lost the permission', async () => {
+  const request = {
     type: 'core.sleep',
     payload: { durationMs: 1, failAttempts: 1 },
     retryPolicy: { initialIntervalSeconds: 2 },
-  });
+  };
+  const { id } = await app.client.post<JobRecord>('/api/jobs', request).expect(201);
   await eventually(
-    () => read(body.id),
+    () => read(id),
     (job) => job.error !== null,
   );
   const authority = JSON.stringify({
     actorId: 'alice',
     grants: [{ roleId: 'viewer', tenantId: 'platform' }],
   });
-  await app.deps.db('jobs').where({ id: body.id }).update({ authority });
-  const done = await app.client.get(`/api/jobs/${body.id}`, WAIT);
-  expect(done.body).toMatchObject({
+  await app.deps.db('jobs').where({ id }).update({ authority });
+  expect(await readFinished(id)).toMatchObject({
     status: 'failed',
     attempts: 2,
     error: { code: 'permission_lost' },
@@ -206,7 +209,7 @@ const unknownAttribute = new TypedSearchAttributes([
   { key: defineSearchAttributeKey('NoSuchAttribute', 'KEYWORD'), value: 'x' },
 ]);
 
-test('a call that Temporal refuses is not taken for an outage', async () => {
+test('a call that Temporal rejects does not count as an outage', async () => {
   const refused = temporal((client) =>
     client.workflow.start('job', {
       workflowId: 'refused',
@@ -215,13 +218,13 @@ test('a call that Temporal refuses is not taken for an outage', async () => {
     }),
   );
   expect(isTransient(await refused.catch((error: unknown) => error))).toBe(false);
-  const away = createTemporalLink({
+  const unreachable = createTemporalConnection({
     address: '127.0.0.1:1',
     namespace: 'default',
     apiKey: undefined,
     tls: null,
     codecKeys: [],
   });
-  expect(isTransient(await away.check(500).catch((error: unknown) => error))).toBe(true);
-  await away.close();
+  expect(isTransient(await unreachable.check(500).catch((error: unknown) => error))).toBe(true);
+  await unreachable.close();
 });

@@ -1,0 +1,207 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { APPROVAL_STATUSES } from '../../../domain/approvals/approvals.ts';
+import type {
+  ApprovalList,
+  ApprovalRecord,
+  ApprovalSummary,
+} from '../../../api/approvals/schemas.ts';
+import {
+  approve,
+  assignedToApprovers,
+  cancel,
+  createRequest,
+  readRequest,
+  reject,
+  withApprovals,
+} from '../../support/approvals.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { admin, createUser, seedSiteAndDevice, type TestUser } from '../../support/users.ts';
+
+const { fixture } = withApprovals({}, { idle: true });
+const TENANTS = ['la', 'lb'];
+const SITES = ['la-1', 'la-2', 'lb-1'];
+let root: TestClient;
+/** The ids of all requests. */
+const created: string[] = [];
+const users: TestUser[] = [];
+
+type Listed = { ids: string[]; counts: ApprovalList['counts']; items: ApprovalSummary[] };
+
+/** Reads every page of a list. */
+async function listAll(client: TestClient, query: string, limit = 200): Promise<Listed> {
+  const items: ApprovalSummary[] = [];
+  for (let cursor = ''; ;) {
+    const page = await client
+      .get<ApprovalList>(`/api/workflows?limit=${limit}${query}${cursor}`)
+      .expect(200);
+    items.push(...page.items);
+    if (page.nextCursor === null)
+      return { ids: items.map(({ id }) => id), counts: page.counts, items };
+    cursor = `&cursor=${page.nextCursor}`;
+  }
+}
+
+const createRole = async (name: string, permissions: string[]): Promise<string> =>
+  (await root.post<{ id: string }>('/api/rbac/roles', { name, permissions }).expect(201)).id;
+
+/** Creates users with one to three roles at scopes of every kind. */
+async function seedUsers(roles: readonly string[], scopes: readonly object[]): Promise<void> {
+  const grant = fc.tuple(fc.constantFrom(...roles), fc.constantFrom(...scopes));
+  const grants = fc.array(grant, { minLength: 1, maxLength: 3 });
+  const create = fc.asyncProperty(grants, async (chosen) => {
+    const distinct = [...new Map(chosen.map((each) => [JSON.stringify(each), each])).values()];
+    const user = await createUser(
+      fixture.app,
+      ...distinct.map(([roleId, scope]) => ({ roleId, ...scope })),
+    );
+    users.push(user);
+  });
+  await fc.assert(create, { numRuns: 12 });
+}
+
+/** The user that the request with this number is assigned to, if it is assigned to a user. */
+const assigneeOf = (i: number): TestUser | undefined => users[(i * 7 + 3) % users.length];
+
+/** Creates the request with this number: by a user if that user may, otherwise by root. */
+async function seedRequest(
+  i: number,
+  roles: readonly string[],
+  scopes: readonly object[],
+): Promise<string> {
+  const assigned =
+    i % 3 === 0
+      ? { assignedUserIds: [assigneeOf(i)?.id], assignedRoleIds: ['platform-admin'] }
+      : { assignedUserIds: [], assignedRoleIds: [roles[i % roles.length]] };
+  const scope = scopes[i % scopes.length];
+  const body = {
+    ...assignedToApprovers,
+    ...assigned,
+    ...scope,
+    title: `r${i}`,
+    type: i % 2 ? 'odd' : 'even',
+  };
+  const requester = users[i % users.length]?.client ?? root;
+  const own = await requester.post<ApprovalRecord>('/api/workflows', body);
+  return own.status === 201 ? own.body.id : (await createRequest(root, body)).id;
+}
+
+beforeAll(async () => {
+  root = admin(fixture.app);
+  for (const site of SITES)
+    await seedSiteAndDevice(fixture.app, { tenant: site.slice(0, 2), site });
+  const requestOnly = await createRole('only requests', ['workflow:write']);
+  const approveOnly = await createRole('only approves', ['workflow:approve']);
+  const roles = ['operator', 'approver', 'viewer', requestOnly, approveOnly];
+  const scopes = [
+    ...TENANTS.map((tenantId) => ({ tenantId })),
+    ...SITES.map((siteId) => ({ siteId })),
+  ];
+  await seedUsers(roles, scopes);
+  for (let i = 0; i < 60; i++) created.push(await seedRequest(i, roles, scopes));
+  for (const [i, id] of created.entries()) {
+    const decider = assigneeOf(i)?.client ?? root;
+    if (i % 4 === 1) await cancel(root, id);
+    if (i % 4 === 2) await approve(decider, id);
+    if (i % 4 === 3) await reject(decider, id);
+  }
+}, 60_000);
+
+/** Every request that a client can read one by one, newest first. */
+async function readable(client: TestClient): Promise<ApprovalRecord[]> {
+  const reads = await Promise.all(
+    created.map((id) => client.get<ApprovalRecord>(`/api/workflows/${id}`)),
+  );
+  const found = reads.filter(({ status }) => status === 200).map(({ body }) => body);
+  return found.sort((one, other) => (one.id < other.id ? 1 : -1));
+}
+
+const idsOf = (requests: readonly { id: string }[]) => requests.map(({ id }) => id);
+
+/** True if the reader may decide, or could if the request were not closed. */
+const isAssigned = ({ you, status }: ApprovalRecord): boolean =>
+  you.mayDecide ||
+  (you.reason === 'already_decided' && status !== 'pending') ||
+  ['approved', 'rejected', 'cancelled', 'expired'].includes(String(you.reason));
+
+test('a list holds exactly the requests that the reader can read, on pages, with counts', async () => {
+  const visibleCounts: number[] = [];
+  for (const { client, id } of [...users, { client: root, id: 'root' }]) {
+    const visible = await readable(client);
+    visibleCounts.push(visible.length);
+    const list = await listAll(client, '');
+    expect(list.ids).toEqual(idsOf(visible));
+    expect((await listAll(client, '', 7)).ids).toEqual(idsOf(visible));
+    const withStatus = (status: string) => visible.filter((each) => each.status === status).length;
+    expect(list.counts).toEqual(
+      Object.fromEntries(APPROVAL_STATUSES.map((status) => [status, withStatus(status)])),
+    );
+    expect(list.items.map(({ mayDecide }) => mayDecide)).toEqual(
+      visible.map(({ you }) => you.mayDecide),
+    );
+    expect((await listAll(client, '&assignedToMe')).ids).toEqual(idsOf(visible.filter(isAssigned)));
+    expect((await listAll(client, '&requestedByMe=true')).ids).toEqual(
+      idsOf(visible.filter(({ createdBy }) => createdBy === id)),
+    );
+    const inFilter = visible.filter(({ type, tenantId }) => type === 'odd' && tenantId === 'la');
+    const filtered = await listAll(
+      client,
+      '&status=pending&status=rejected&type=odd&tenantId=la',
+      5,
+    );
+    expect(filtered.ids).toEqual(
+      idsOf(inFilter.filter(({ status }) => ['pending', 'rejected'].includes(status))),
+    );
+    expect(filtered.counts).toMatchObject({
+      cancelled: inFilter.filter(({ status }) => status === 'cancelled').length,
+    });
+  }
+  // The users must see different requests, or the test proves nothing.
+  expect(new Set(visibleCounts).size).toBeGreaterThan(3);
+  expect(Math.max(...visibleCounts)).toBe(60);
+}, 60_000);
+
+test('a role shows requests only where it is held', async () => {
+  const { items } = await root
+    .get<{ items: { id: string; name: string }[] }>('/api/rbac/roles')
+    .expect(200);
+  const idOf = (name: string) => String(items.find((each) => each.name === name)?.id);
+  const [requests, approves] = [idOf('only requests'), idOf('only approves')];
+  const user = await createUser(
+    fixture.app,
+    { roleId: requests, tenantId: 'lb' },
+    { roleId: approves, tenantId: 'la' },
+  );
+  const here = await createRequest(root, { tenantId: 'la', assignedRoleIds: [requests] });
+  const there = await createRequest(root, { tenantId: 'lb', assignedRoleIds: [requests] });
+  expect((await listAll(user.client, '')).ids).toEqual([]);
+  for (const { id } of [here, there]) await user.client.get(`/api/workflows/${id}`).expect(404);
+  await root
+    .post('/api/rbac/assignments', { userId: user.id, roleId: requests, tenantId: 'la' })
+    .expect(201);
+  const { ids } = await listAll(user.client, '');
+  expect([ids.includes(here.id), ids.includes(there.id)]).toEqual([true, false]);
+});
+
+test('invalid cursors, filters and statuses are refused', async () => {
+  for (const query of ['cursor=x', 'status=odd', 'assignedToMe=maybe', 'sort=title', 'limit=0'])
+    await root.get(`/api/workflows?${query}`).expect(400);
+});
+
+test('requesters and deciders can comment, other readers cannot', async () => {
+  const { id } = await createRequest(root, { title: 'commented' });
+  const comment = <T = ApprovalRecord>(client: TestClient, text: string) =>
+    client.post<T>(`/api/workflows/${id}/comments`, { text });
+  expect((await comment(root, 'why this').expect(200)).comments).toMatchObject([
+    { number: 1, actorId: 'root', text: 'why this' },
+  ]);
+  const decider = fixture.app.client.as({ actor: 'decider', roles: 'approver' });
+  await Promise.all(
+    Array.from({ length: 5 }, (_, i) => comment(decider, `answer ${i}`).expect(200)),
+  );
+  const viewer = fixture.app.client.as({ actor: 'viewer', roles: 'viewer' });
+  expect((await comment<ProblemBody>(viewer, 'me too').expect(403)).code).toBe('permission_denied');
+  const { comments } = await readRequest(viewer, id);
+  expect(comments.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6]);
+  await comment(root, '').expect(400);
+});

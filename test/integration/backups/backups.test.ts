@@ -1,0 +1,118 @@
+import { describe, expect, test } from '@jest/globals';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { BackupList, BackupRecord, RestoreRecord } from '../../../api/backups/schemas.ts';
+import type { TestApp } from '../../support/app.ts';
+import {
+  backupCreator,
+  restoreValidator,
+  dumpTables,
+  STATE_TABLES,
+  withBackups,
+  type createArchiveFolder,
+} from '../../support/backups.ts';
+import type { TestClient } from '../../support/client.ts';
+import { recordFactory } from '../../support/inventory.ts';
+
+let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
+let app: TestApp;
+let root: TestClient;
+withBackups((fixture) => void ({ app, root, archives } = fixture));
+
+const make = recordFactory(() => root);
+const createBackup = backupCreator(() => root);
+const validate = restoreValidator(() => root);
+
+/** Runs a test restore of the newest backup with a label and returns its job. */
+const testRestore = (label: string) =>
+  root
+    .post<TestRestore>(
+      '/api/jobs',
+      { type: 'backup.verify', payload: { label } },
+      { prefer: 'wait=30' },
+    )
+    .expect(201);
+
+type TestRestore = { status: string; error: { code: string; message: string } | null };
+
+describe('a backup', () => {
+  test('is created, read, listed, restored and deleted', async () => {
+    const site = await make('sites', { name: 'ams1', description: 'before' });
+    await make('prefixes', { cidr: '10.0.0.0/8' });
+    const backup = await createBackup({ mode: 'full', label: 'first' });
+    expect(backup).toMatchObject({
+      mode: 'full',
+      label: 'first',
+      engine: 'snapshot',
+      store: 'folder',
+      workflowId: `backup:${backup.id}`,
+    });
+    expect(await archives.files()).toEqual([backup.archive]);
+    const before = await dumpTables(app.databaseUrl, STATE_TABLES);
+    await root.put(`/api/inventory/sites/${site.id}`, { description: 'after' });
+    await make('sites', { name: 'fra1' });
+    const validation = await validate({ backupId: backup.id });
+    expect(validation.errors).toEqual([]);
+    expect(validation.preview.counts).toMatchObject({ created: 0, changed: 1, deleted: 1 });
+    const restored = await root
+      .post<RestoreRecord>(
+        '/api/backup/restore',
+        { backupId: backup.id, planHash: validation.planHash },
+        { prefer: 'wait=50' },
+      )
+      .expect(202);
+    expect([restored.error, restored.status]).toEqual([null, 'succeeded']);
+    expect(await dumpTables(app.databaseUrl, STATE_TABLES)).toEqual(before);
+    const { backups } = await root.get<BackupList>('/api/backup').expect(200);
+    expect(backups.map(({ label }) => label)).toEqual(['pre-restore', 'first']);
+    await root.delete(`/api/backup/${backup.id}`).expect(204);
+    await root.get(`/api/backup/${backup.id}`).expect(404);
+    expect(await archives.files()).toEqual([`${restored.preRestoreBackupId}.hfb`]);
+  });
+
+  test('with a damaged archive is not restorable until the archive can be read again', async () => {
+    const backup = await createBackup({ label: 'damaged' });
+    const read = async () =>
+      (await root.get<BackupRecord>(`/api/backup/${backup.id}`).expect(200)).restorePreview;
+    expect((await validate({ backupId: backup.id })).valid).toBe(true);
+    expect(await read()).toMatchObject({
+      restorable: true,
+      reason: null,
+      lastValidation: { valid: true, errors: [] },
+    });
+    const file = path.join(archives.folder, backup.archive);
+    const whole = await readFile(file);
+    const damaged = Buffer.from(whole);
+    damaged.writeUInt8(damaged.readUInt8(damaged.length - 5) ^ 1, damaged.length - 5);
+    await writeFile(file, damaged);
+    const failed = await validate({ backupId: backup.id });
+    const unrestorable = {
+      restorable: false,
+      reason: expect.stringContaining('damaged'),
+      lastValidation: {
+        jobId: failed.jobId,
+        valid: false,
+        errors: [{ code: 'archive_damaged' }],
+        preview: null,
+      },
+    };
+    expect(await read()).toMatchObject(unrestorable);
+    const failedTest = await testRestore('damaged');
+    expect([failedTest.status, failedTest.error?.code]).toEqual(['failed', 'archive_damaged']);
+    expect(await read()).toMatchObject(unrestorable);
+    await writeFile(file, whole);
+    const successfulTest = await testRestore('damaged');
+    expect(successfulTest).toMatchObject({ status: 'succeeded' });
+    // The archive is complete again; the last validation remains as it was.
+    expect(await read()).toMatchObject({
+      restorable: true,
+      reason: null,
+      lastValidation: { jobId: failed.jobId, valid: false },
+    });
+    const other = await testRestore('never');
+    expect(other.error).toMatchObject({
+      code: 'backup_not_found',
+      message: expect.stringContaining('"never"'),
+    });
+  });
+});

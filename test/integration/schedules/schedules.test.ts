@@ -1,0 +1,372 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { PreviewRecord, RunRecord, ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import {
+  fieldErrors,
+  listAudit,
+  readSchedule,
+  triggerSchedule,
+  type PageOf,
+} from '../../support/schedules.ts';
+import { admin, createUser, type TestUser } from '../../support/users.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+});
+afterAll(() => app.stop());
+
+let tenants = 0;
+const clientOfNewTenant = (): TestClient => app.client.as({ tenant: `t${tenants++}` });
+const request = {
+  name: 'nightly',
+  cronExpression: '30 2 * * mon-fri',
+  timezone: 'Europe/London',
+  jobType: 'core.echo',
+  payload: { hello: 1 },
+  enabled: true,
+};
+const createSchedule = (client: TestClient, fields: object = {}): Promise<ScheduleRecord> =>
+  client.post<ScheduleRecord>('/api/schedules', { ...request, ...fields }).expect(201);
+const listSchedules = (client: TestClient, query = ''): Promise<PageOf<ScheduleRecord>> =>
+  client.get<PageOf<ScheduleRecord>>(`/api/schedules?${query}`).expect(200);
+const listIds = async (client: TestClient, query = ''): Promise<string[]> =>
+  (await listSchedules(client, query)).items.map(({ id }) => id);
+const updateSchedule = (client: TestClient, id: string, change: object) =>
+  client.put<ScheduleRecord>(`/api/schedules/${id}`, change).expect(200);
+const rejectedUpdate = (client: TestClient, id: string, change: object, status = 400) =>
+  client.put<ProblemBody>(`/api/schedules/${id}`, change).expect(status);
+
+describe('a schedule', () => {
+  it('is created, read, listed, updated and deleted', async () => {
+    const client = clientOfNewTenant();
+    const { status, headers, body } = await client.post<ScheduleRecord>('/api/schedules', request);
+    expect(status).toBe(201);
+    const { id } = body;
+    expect(headers.get('location')).toBe(`/api/schedules/${id}`);
+    expect(body).toMatchObject({
+      ...request,
+      state: 'active',
+      overlapPolicy: 'skip',
+      catchupWindowSeconds: 60,
+      jitterSeconds: 0,
+      maxRuns: null,
+      runCount: 0,
+      lastRun: null,
+      version: 1,
+      temporalScheduleId: `schedule:${id}`,
+    });
+    expect(body.nextRuns).toHaveLength(5);
+    expect(await listIds(client)).toEqual([id]);
+
+    const ifMatch = { 'if-match': '"1"' };
+    const change = { name: 'weekly', cronExpression: '@weekly', maxRuns: 3 };
+    const updated = await client
+      .put<ScheduleRecord>(`/api/schedules/${id}`, change, ifMatch)
+      .expect(200);
+    expect(updated).toMatchObject({ ...change, version: 2, payload: request.payload });
+    await client.put(`/api/schedules/${id}`, { name: 'late' }, ifMatch).expect(412);
+    await client.delete(`/api/schedules/${id}`).expect(204);
+    await client.get(`/api/schedules/${id}`).expect(404);
+    expect(await listIds(client)).toEqual([]);
+  });
+
+  it('is in UTC, enabled and without payload by default', async () => {
+    const { timezone, enabled, payload } = await createSchedule(clientOfNewTenant(), {
+      timezone: undefined,
+      enabled: undefined,
+      payload: undefined,
+    });
+    expect({ timezone, enabled, payload }).toEqual({ timezone: 'UTC', enabled: true, payload: {} });
+  });
+
+  it('belongs to the platform by default', async () => {
+    const platformAdmin = app.client.as({ roles: 'platform-admin' });
+    const { id, tenantId } = await createSchedule(platformAdmin);
+    expect(tenantId).toBe('platform');
+    await platformAdmin.get('/api/schedules').expect(200);
+    await clientOfNewTenant().get(`/api/schedules/${id}`).expect(404);
+  });
+
+  it('is rejected with every invalid field of the expression, and the time zone', async () => {
+    const problem = await clientOfNewTenant()
+      .post<ProblemBody>('/api/schedules', {
+        ...request,
+        cronExpression: '60 24 * * 9',
+        timezone: 'Mars/Olympus',
+      })
+      .expect(400);
+    expect(fieldErrors(problem)).toEqual([
+      ['/cronExpression', 'cron_minute'],
+      ['/cronExpression', 'cron_hour'],
+      ['/cronExpression', 'cron_day_of_week'],
+      ['/timezone', 'unknown_timezone'],
+    ]);
+  });
+
+  it.each([
+    [{ jobType: 'nope' }, '/jobType', 'unknown_job_type'],
+    [{ jobType: 'webhook.deliver' }, '/jobType', 'job_type_internal'],
+    [{ jobType: 'core.sleep', payload: { durationMs: 'x' } }, '/payload/durationMs', 'type'],
+    [{ endAt: '2020-01-01T00:00:00Z' }, '/endAt', 'never_occurs'],
+    [{ startAt: '2040-01-01T00:00:00Z', endAt: '2039-01-01T00:00:00Z' }, '/endAt', 'order'],
+    [{ overlapPolicy: 'maybe' }, '/overlapPolicy', 'enum'],
+    [{ catchupWindowSeconds: 9 }, '/catchupWindowSeconds', 'minimum'],
+    [
+      { jobType: 'http.request', payload: { url: 'https://example.net/?token=********' } },
+      '/payload/url',
+      'masked',
+    ],
+    [{ startAt: '0000-01-01T00:00:00Z' }, '/startAt', 'range'],
+    [{ endAt: '9999-12-31T23:59:59Z' }, '/endAt', 'range'],
+    [{ retryPolicy: { maxAttempts: 0 } }, '/retryPolicy/maxAttempts', 'minimum'],
+    [{ owner: 'me' }, '/owner', 'unknown_field'],
+  ])('is rejected with %j', async (fields, pointer, code) => {
+    const problem = await clientOfNewTenant()
+      .post<ProblemBody>('/api/schedules', { ...request, ...fields })
+      .expect(400);
+    expect(fieldErrors(problem)).toEqual([[pointer, code]]);
+  });
+
+  it('masks the secrets of its payload, and keeps them for an unchanged payload', async () => {
+    const client = clientOfNewTenant();
+    const { id, payload: masked } = await createSchedule(client, {
+      jobType: 'http.request',
+      payload: {
+        url: 'https://example.net/hook',
+        headers: { Authorization: 'Bearer s3cret' },
+      },
+    });
+    expect(JSON.stringify(masked)).not.toContain('s3cret');
+    // The payload as it was read can be sent back.
+    await updateSchedule(client, id, { payload: masked, name: 'same' });
+    // With another URL, or as another type, the secrets would leak.
+    const otherUrl = { payload: { ...masked, url: 'https://evil.example' } };
+    expect(fieldErrors(await rejectedUpdate(client, id, otherUrl))).toEqual([
+      ['/payload/headers/Authorization', 'masked'],
+    ]);
+    const otherType = { jobType: 'core.echo' };
+    expect(fieldErrors(await rejectedUpdate(client, id, otherType))).toEqual([
+      ['/payload', 'required'],
+    ]);
+    const echo = await updateSchedule(client, id, { jobType: 'core.echo', payload: masked });
+    expect(JSON.stringify(echo.payload)).not.toContain('s3cret');
+    expect(JSON.stringify(await listAudit(admin(app), id))).not.toContain('s3cret');
+  });
+
+  it('is created once by requests with the same idempotency key', async () => {
+    const client = clientOfNewTenant();
+    const create = () =>
+      client
+        .post<ScheduleRecord>('/api/schedules', request, { 'idempotency-key': 'k1' })
+        .expect(201);
+    const first = await create();
+    const second = await create();
+    expect(second.id).toBe(first.id);
+    expect(await listIds(client)).toHaveLength(1);
+  });
+});
+
+describe('a preview', () => {
+  const preview = (body: object) =>
+    clientOfNewTenant().post<PreviewRecord>('/api/schedules/preview', body).expect(200);
+
+  it('marks the hour that is skipped and the one that is repeated', async () => {
+    const spring = await preview({
+      cronExpression: '30 1 * * *',
+      timezone: 'Europe/London',
+      after: '2027-03-27T12:00:00Z',
+      count: 1,
+    });
+    expect(spring.nextRuns).toEqual([
+      { at: null, localTime: '2027-03-28T01:30:00', utcOffset: null, daylightSaving: 'skipped' },
+      {
+        at: '2027-03-29T00:30:00.000Z',
+        localTime: '2027-03-29T01:30:00',
+        utcOffset: '+01:00',
+        daylightSaving: null,
+      },
+    ]);
+    const autumn = await preview({
+      cronExpression: '30 1 * * *',
+      timezone: 'Europe/London',
+      after: '2027-10-30T12:00:00Z',
+      count: 2,
+    });
+    expect(autumn.nextRuns.map((run) => [run.at, run.utcOffset, run.daylightSaving])).toEqual([
+      ['2027-10-31T00:30:00.000Z', '+01:00', 'first'],
+      ['2027-10-31T01:30:00.000Z', '+00:00', 'second'],
+    ]);
+  });
+
+  it('shows how the fields are parsed', async () => {
+    const body = await preview({ cronExpression: '0 9 1,15 * mon', timezone: 'asia/kathmandu' });
+    expect(body).toMatchObject({
+      timezone: 'Asia/Kathmandu',
+      days: 'either',
+      fields: { minute: [0], hour: [9], dayOfMonth: [1, 15], dayOfWeek: [1] },
+    });
+    expect(body.nextRuns).toHaveLength(10);
+    expect(body.nextRuns[0]?.utcOffset).toBe('+05:45');
+  });
+});
+
+describe('an update', () => {
+  it('is rejected if it leaves no occurrence', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createSchedule(client, { endAt: '2040-01-01T00:00:00Z' });
+    const problem = await rejectedUpdate(client, id, { startAt: '2039-12-31T23:00:00Z' });
+    expect(fieldErrors(problem)).toEqual([['/endAt', 'never_occurs']]);
+  });
+
+  it('is rejected for another version, like pausing, resuming and deleting', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createSchedule(client);
+    const otherVersion = { 'if-match': '"7"' };
+    await client.post(`/api/schedules/${id}/pause`, {}, otherVersion).expect(412);
+    await client.post(`/api/schedules/${id}/resume`, {}, otherVersion).expect(412);
+    await client.delete(`/api/schedules/${id}`, otherVersion).expect(412);
+  });
+
+  it('of the payload is rejected if the schedule changes after it was checked', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createSchedule(client);
+    const trx = await app.deps.db.transaction();
+    await trx('schedules').where({ id }).forUpdate().select('id');
+    const waiting = rejectedUpdate(client, id, { payload: { hello: 2 } }, 412);
+    await eventually(
+      () =>
+        app.deps
+          .db('pg_stat_activity')
+          .whereLike('query', '%for update%')
+          .where({ wait_event_type: 'Lock' }),
+      (rows) => rows.length > 0,
+    );
+    await trx('schedules')
+      .where({ id })
+      .update({ job_type: 'core.sleep', payload: '{"durationMs":1}', version: 2 });
+    await trx.commit();
+    await waiting;
+    expect(await readSchedule(client, id)).toMatchObject({
+      jobType: 'core.sleep',
+      payload: { durationMs: 1 },
+    });
+  });
+
+  it('and its reason are in the audit log', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createSchedule(client);
+    await client.post(`/api/schedules/${id}/pause`, { reason: 'window' }).expect(200);
+    await client.post(`/api/schedules/${id}/resume`, { reason: 'done' }).expect(200);
+    const entries = await listAudit(admin(app), id);
+    expect(entries.map(({ action, after }) => [action, after.reason])).toEqual(
+      expect.arrayContaining([
+        ['schedule.pause', 'window'],
+        ['schedule.resume', 'done'],
+      ]),
+    );
+  });
+});
+
+describe('lists', () => {
+  it('are filtered, and omit the payload', async () => {
+    const client = clientOfNewTenant();
+    const one = await createSchedule(client);
+    const two = await createSchedule(client, {
+      enabled: false,
+      jobType: 'core.sleep',
+      payload: { durationMs: 1 },
+    });
+    expect(await listIds(client)).toEqual([two.id, one.id]);
+    expect(await listIds(client, 'enabled=true')).toEqual([one.id]);
+    expect(await listIds(client, 'jobType=core.sleep')).toEqual([two.id]);
+    expect(await listIds(client, 'limit=1')).toEqual([two.id]);
+    expect((await listSchedules(client)).items[0]).not.toHaveProperty('payload');
+  });
+
+  it('show nothing of other tenants', async () => {
+    const [owner, stranger] = [clientOfNewTenant(), clientOfNewTenant()];
+    const { id } = await createSchedule(owner);
+    const run = await triggerSchedule(owner, id);
+    const listLogs = async (client: TestClient, query = '') =>
+      (await client.get<PageOf<RunRecord>>(`/api/schedules/logs?${query}`).expect(200)).items;
+    expect(await listLogs(owner, `scheduleId=${id}`)).toHaveLength(1);
+    expect(await listLogs(stranger, `scheduleId=${id}`)).toEqual([]);
+    expect(await listLogs(stranger)).toEqual([]);
+    await stranger.get(`/api/schedules/logs/${run.id}`).expect(404);
+    await stranger.put(`/api/schedules/${id}`, { name: 'x' }).expect(404);
+    await stranger.delete(`/api/schedules/${id}`).expect(404);
+    await stranger.post(`/api/schedules/${id}/trigger`).expect(404);
+    await stranger.post(`/api/schedules/${id}/pause`, {}).expect(404);
+    await stranger.post(`/api/schedules/${id}/resume`, {}).expect(404);
+  });
+});
+
+describe('permissions', () => {
+  const createRole = (id: string, permissions: string[]) =>
+    admin(app).post('/api/rbac/roles', { id, name: id, permissions }).expect(201);
+
+  it('of its jobs are required to create a schedule', async () => {
+    const reader = app.client.as({ roles: 'viewer', tenant: 'rights' });
+    await reader.post('/api/schedules', request).expect(403);
+    await reader.get('/api/schedules').expect(200);
+    await createRole('planner', ['schedule:read', 'schedule:write']);
+    const planner = app.client.as({ roles: 'planner', tenant: 'rights' });
+    const problem = await planner.post<ProblemBody>('/api/schedules', request).expect(403);
+    expect(problem.detail).toContain('job:write');
+  });
+
+  it('held at another tenant do not allow to write', async () => {
+    const { client } = await createUser(
+      app,
+      { roleId: 'viewer', tenantId: 'here' },
+      { roleId: 'operator', tenantId: 'there' },
+    );
+    const { id } = await createSchedule(app.client.as({ tenant: 'here' }));
+    await readSchedule(client, id);
+    const range = { since: '2026-01-01T00:00:00Z', until: '2026-01-02T00:00:00Z' };
+    await client.put(`/api/schedules/${id}`, { name: 'x' }).expect(403);
+    await client.delete(`/api/schedules/${id}`).expect(403);
+    await client.post(`/api/schedules/${id}/trigger`).expect(403);
+    await client.post(`/api/schedules/${id}/backfill`, range).expect(403);
+  });
+
+  it('of its jobs are required to change them, and job:cancel for cancelOther', async () => {
+    await createRole('editor', ['schedule:read', 'schedule:write']);
+    const editor = app.client.as({ actor: 'eve', roles: 'editor', tenant: 'edits' });
+    const { id } = await createSchedule(app.client.as({ tenant: 'edits' }), {
+      overlapPolicy: 'cancelOther',
+    });
+    const changes: [object, string][] = [
+      [{ payload: { hello: 2 } }, 'job:write'],
+      [{ takeOver: true }, 'job:write'],
+      [{ retryPolicy: { maxAttempts: 9 } }, 'job:write'],
+      [{ overlapPolicy: 'cancelOther' }, 'job:cancel'],
+    ];
+    for (const [change, permission] of changes)
+      expect((await rejectedUpdate(editor, id, change, 403)).detail).toContain(permission);
+    const problem = await editor.post<ProblemBody>(`/api/schedules/${id}/trigger`).expect(403);
+    expect(problem.detail).toContain('job:cancel');
+    // Neither the payload nor the retry policy change.
+    const change = { name: 'renamed', payload: request.payload, retryPolicy: {} };
+    expect(await updateSchedule(editor, id, change)).toMatchObject({
+      name: 'renamed',
+      owner: 'alice',
+    });
+  });
+
+  it('are those of the last caller who changed what its jobs do', async () => {
+    const first = await createUser(app, { roleId: 'operator', tenantId: 'own' });
+    const second = await createUser(app, { roleId: 'operator', tenantId: 'own' });
+    const creator = app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'own' });
+    const { id, owner } = await createSchedule(creator);
+    const ownerAfter = async ({ client }: TestUser, change: object) =>
+      (await updateSchedule(client, id, change)).owner;
+    expect(owner).toBe('root');
+    expect(await ownerAfter(first, { name: 'renamed', payload: request.payload })).toBe('root');
+    expect(await ownerAfter(first, { payload: { hello: 2 } })).toBe(first.id);
+    expect(await ownerAfter(second, { takeOver: true })).toBe(second.id);
+  });
+});

@@ -1,0 +1,73 @@
+import { expect, test } from '@jest/globals';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { TestApp } from '../../support/app.ts';
+import { backupCreator, withBackups } from '../../support/backups.ts';
+import type { TestClient } from '../../support/client.ts';
+import { createMinutelySchedule, minuteFromNow } from '../../support/schedules.ts';
+import { createUser } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+withBackups((fixture) => {
+  ({ app, root } = fixture);
+});
+
+type Created = { id?: string; jobId?: string };
+type Row = { id: string };
+
+/** Sends a request twice with one key; the stored response of the first is lost in between. */
+async function expectSameRecord(path: string, body?: object): Promise<void> {
+  const headers = { 'idempotency-key': `repeat:${path}` };
+  const first = await root.post<Created>(path, body, headers);
+  expect([200, 201, 202]).toContain(first.status);
+  await app.deps
+    .db('idempotency_keys')
+    .where({ key: headers['idempotency-key'] })
+    .update({ answer: null, lease_until: new Date(0) });
+  const again = await root.post<Created>(path, body, headers);
+  const identityOf = ({ status, headers: sent, body: { id, jobId } }: typeof first) => [
+    status,
+    sent.get('location'),
+    id ?? jobId,
+  ];
+  expect(identityOf(again)).toEqual(identityOf(first));
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+}
+
+test('a repeated grant, role or provider is answered from the record of the first request', async () => {
+  const { id } = await createUser(app);
+  await expectSameRecord('/api/rbac/roles', { name: 'Reader', permissions: ['job:read'] });
+  await expectSameRecord('/api/rbac/assignments', { userId: id, roleId: 'viewer' });
+  await expectSameRecord('/api/auth/providers', {
+    kind: 'oidc',
+    name: 'Company',
+    config: { issuer: 'https://login.example.net', clientId: 'holdfast', clientSecret: 'secret' },
+  });
+});
+
+test('a repeated record of the inventory is answered from the first one', async () => {
+  const pool = await root
+    .post<Row>('/api/inventory/prefixes', { cidr: '10.9.0.0/24', allocationMode: 'pool' })
+    .expect(201);
+  await expectSameRecord('/api/inventory/sites', { name: 'once' });
+  await expectSameRecord(`/api/inventory/prefixes/${pool.id}/allocate`, { kind: 'address' });
+});
+
+test('a repeated start of a job is answered from the first job', async () => {
+  const job = await root
+    .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=30' })
+    .expect(201);
+  await expectSameRecord(`/api/jobs/${job.id}/retry`);
+  const schedule = await createMinutelySchedule(root, { overlapPolicy: 'allowAll' });
+  await expectSameRecord(`/api/schedules/${schedule.id}/trigger`);
+  await expectSameRecord(`/api/schedules/${schedule.id}/backfill`, {
+    since: minuteFromNow(-3).toISOString(),
+    until: minuteFromNow(-2).toISOString(),
+  });
+});
+
+test('a repeated backup or validation is answered from the first one', async () => {
+  const backup = await backupCreator(() => root)({ mode: 'partial', sections: ['webhooks'] });
+  await expectSameRecord('/api/backup/create', { mode: 'partial', sections: ['webhooks'] });
+  await expectSameRecord('/api/backup/restore/validate', { backupId: backup.id });
+});

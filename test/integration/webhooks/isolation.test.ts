@@ -1,0 +1,220 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from '@jest/globals';
+import type { DeliveryList } from '../../../api/webhooks/schemas.ts';
+import {
+  finishDeliveryAttempt,
+  startDeliveryAttempt,
+} from '../../../db/webhooks/deliveryAttempts.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
+import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { respondWith } from '../../support/sink.ts';
+import { allFinished, withWebhookReceiver } from '../../support/webhooks.ts';
+
+const {
+  fixture,
+  asNewTenant,
+  register,
+  createJob,
+  readWebhook,
+  getDeliveries,
+  waitForDeliveries,
+  waitForDelivery,
+  patchRow,
+} = withWebhookReceiver();
+const db = () => fixture.app.deps.db;
+
+/** Makes a path hold its responses back until `release`. */
+function hangEndpoint(path: string) {
+  const held = new Set<ServerResponse>();
+  let most = 0;
+  let open = false;
+  fixture.sink.respond(path, (_request, response) => {
+    if (open) return void response.writeHead(204).end();
+    held.add(response);
+    most = Math.max(most, held.size);
+    response.once('close', () => held.delete(response));
+  });
+  return {
+    /** The number of requests without a response now, and the largest number so far. */
+    held: () => held.size,
+    most: () => most,
+    release() {
+      open = true;
+      for (const response of held) response.writeHead(204).end();
+    },
+  };
+}
+
+const list = async (client: TestClient, webhookId: string, status: string) => {
+  const path = `/api/webhooks/${webhookId}/deliveries?limit=100&status=${status}`;
+  return (await client.get<DeliveryList>(path).expect(200)).items;
+};
+
+const countJobs = async (webhookId: string) =>
+  (await db()('jobs').where({ source_id: webhookId })).length;
+
+describe('an endpoint that hangs', () => {
+  test('has 50 deliveries in flight, and does not delay another endpoint', async () => {
+    const client = asNewTenant();
+    const hanging = hangEndpoint('/hang');
+    const slow = await register(client, '/hang');
+    await Promise.all(Array.from({ length: 70 }, () => createJob(client)));
+    await eventually(hanging.held, (held) => held === 50);
+    // Its deliveries are queued behind those of the slow one.
+    const other = await register(client, '/beside', {
+      eventTypes: ['job.cancelled', 'job.created'],
+    });
+    await createJob(client);
+    await waitForDelivery(client, other.id);
+    expect(await list(client, slow.id, 'pending')).toHaveLength(71);
+    hanging.release();
+    await eventually(
+      () => list(client, slow.id, 'succeeded'),
+      (items) => items.length === 71,
+      { withinMs: 40_000 },
+    );
+    expect(hanging.most()).toBe(50);
+  });
+
+  test('has 5 deliveries in flight while every attempt fails', async () => {
+    const client = asNewTenant();
+    const hanging = hangEndpoint('/hang-failing');
+    const webhook = await register(client, '/hang-failing');
+    await patchRow(webhook.id, { failing_since: new Date() });
+    await Promise.all(Array.from({ length: 12 }, () => createJob(client)));
+    await eventually(hanging.held, (held) => held === 5);
+    expect(await countJobs(webhook.id)).toBe(5);
+    hanging.release();
+    await waitForDeliveries(client, webhook.id, allFinished(12));
+    expect((await readWebhook(client, webhook.id)).failingSince).toBeNull();
+  });
+
+  test('has its retries and redeliveries wait for free slots', async () => {
+    const client = asNewTenant();
+    fixture.sink.respond('/hang-retries', respondWith(500));
+    const webhook = await register(client, '/hang-retries', {
+      retryPolicy: { maxIntervalSeconds: 2 },
+    });
+    await Promise.all(Array.from({ length: 12 }, () => createJob(client)));
+    const deliveries = await waitForDeliveries(
+      client,
+      webhook.id,
+      (all) =>
+        all.length === 12 &&
+        all.every(({ attempts }) => attempts.some(({ httpStatus }) => httpStatus === 500)),
+    );
+    const hanging = hangEndpoint('/hang-retries');
+    for (const { id } of deliveries.slice(0, 8))
+      await client.post(`/api/deliveries/${id}/redeliver`);
+    await eventually(hanging.held, (held) => held === 5);
+    const inFlight = await db()('deliveries').where({
+      webhook_id: webhook.id,
+      in_flight: true,
+      status: 'pending',
+    });
+    expect(inFlight).toHaveLength(5);
+    // Longer than the longest planned wait of a retry: by now every delivery has been due.
+    await sleep(2_500);
+    expect(hanging.most()).toBe(5);
+    hanging.release();
+    await eventually(
+      async () =>
+        (await getDeliveries(client, webhook.id)).filter(({ status }) => status === 'succeeded'),
+      (succeeded) => succeeded.length === 12,
+      { withinMs: 50_000 },
+    );
+  });
+
+  test('has deliveries without a job cancelled when its webhook is disabled', async () => {
+    const client = asNewTenant();
+    const hanging = hangEndpoint('/hang-disabled');
+    const webhook = await register(client, '/hang-disabled', { retryPolicy: { maxAttempts: 1 } });
+    await Promise.all(Array.from({ length: 60 }, () => createJob(client)));
+    await eventually(hanging.held, (held) => held === 50);
+    await client.put(`/api/webhooks/${webhook.id}`, { enabled: false }).expect(200);
+    const cancelled = await eventually(
+      async (): Promise<{ reason: string }[]> =>
+        db()('deliveries')
+          .where({ webhook_id: webhook.id, job_id: null, status: 'cancelled' })
+          .select('reason'),
+      (rows) => rows.length > 0,
+    );
+    expect(new Set(cancelled.map(({ reason }) => reason))).toEqual(new Set(['webhook_disabled']));
+    hanging.release();
+    await eventually(
+      () => list(client, webhook.id, 'pending'),
+      (items) => items.length === 0,
+    );
+  });
+
+  test('is disconnected after 15 seconds, even when it sends data', async () => {
+    const client = asNewTenant();
+    fixture.sink.respond('/drip', (_request, response) => {
+      response.writeHead(200);
+      const timer = setInterval(() => response.write('.'), 200);
+      response.on('close', () => clearInterval(timer));
+    });
+    const webhook = await register(client, '/drip', { retryPolicy: { maxAttempts: 1 } });
+    await createJob(client);
+    const delivery = await waitForDelivery(client, webhook.id);
+    expect(delivery).toMatchObject({
+      status: 'failed',
+      reason: 'timed_out',
+      attempts: [{ httpStatus: null, error: { code: 'timed_out' } }],
+    });
+    expect(delivery.attempts[0]?.durationMs).toBeGreaterThan(14_500);
+    expect(delivery.attempts[0]?.durationMs).toBeLessThan(17_000);
+  });
+});
+
+test('an attempt ends an interrupted one, and does not repeat a successful one', async () => {
+  const client = asNewTenant();
+  hangEndpoint('/interrupted');
+  const webhook = await register(client, '/interrupted');
+  await createJob(client);
+  const delivery = await waitForDelivery(
+    client,
+    webhook.id,
+    ([first]) => first?.attemptCount === 1,
+  );
+  const deliveryId = delivery.id;
+  const jobId = assertDefined(delivery.jobId, 'delivery.jobId');
+  const start = (job: string) =>
+    startDeliveryAttempt(db(), { deliveryId, jobId: job, now: new Date() });
+  const finish = (number: number, httpStatus: number) =>
+    finishDeliveryAttempt(db(), {
+      deliveryId,
+      number,
+      webhookId: webhook.id,
+      notEndpointFault: false,
+      now: new Date(),
+      outcome: {
+        durationMs: 1,
+        httpStatus,
+        error: httpStatus < 300 ? null : { code: 'http_status', message: 'x' },
+        requestHeaders: {},
+        responseBody: '',
+        responseTruncated: false,
+      },
+    });
+  const failingSince = async () => (await readWebhook(client, webhook.id)).failingSince;
+
+  expect(await start('job_of_another_delivery')).toBeUndefined();
+  expect(await start(jobId)).toMatchObject({ number: 2 });
+  const [first] = await db()('delivery_attempts').where({ delivery_id: deliveryId, number: 1 });
+  expect(first).toMatchObject({ error: { code: 'interrupted' }, finished_at: expect.any(Date) });
+  await finish(2, 500);
+  const failingFrom = await failingSince();
+  expect(failingFrom).toEqual(expect.any(String));
+  expect(await start(jobId)).toMatchObject({ number: 3 });
+  await finish(3, 500);
+  expect(await failingSince()).toEqual(failingFrom);
+  expect(await start(jobId)).toMatchObject({ number: 4 });
+  await finish(4, 204);
+  expect(await failingSince()).toBeNull();
+  expect(await start(jobId)).toMatchObject({ number: null, enabled: true });
+  await client.put(`/api/webhooks/${webhook.id}`, { enabled: false }).expect(200);
+  expect(await start(jobId)).toMatchObject({ number: null, enabled: false });
+});

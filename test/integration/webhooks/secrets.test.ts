@@ -1,0 +1,87 @@
+import { expect, test } from '@jest/globals';
+import type { TestReport, WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import { eventually } from '../../support/eventually.ts';
+import { respondWith } from '../../support/sink.ts';
+import { verifyMessage, withWebhookReceiver } from '../../support/webhooks.ts';
+
+const { fixture, asNewTenant, register, createJob, getDeliveries, patchRow } =
+  withWebhookReceiver();
+
+const formatted = (text: string) => `whsec_${Buffer.from(text).toString('base64')}`;
+
+test('after a rotation both secrets sign for a day', async () => {
+  const client = asNewTenant();
+  const webhook = await register(client, '/rotated');
+  const path = `/api/webhooks/${webhook.id}`;
+  const nextRequest = async (count: number) => {
+    await createJob(client);
+    const requests = await eventually(
+      () => fixture.sink.requestsTo('/rotated'),
+      (all) => all.length === count,
+    );
+    return requests.at(-1);
+  };
+  const rotated = await client.post<WebhookRecord>(`${path}/rotate-secret`, {}).expect(200);
+  expect(rotated.secret).toMatch(/^whsec_/);
+  expect(rotated.secret).not.toBe(webhook.secret);
+  const first = await nextRequest(1);
+  for (const secret of [webhook.secret, rotated.secret]) verifyMessage(secret, first);
+
+  await patchRow(webhook.id, { previous_secret_until: new Date() });
+  const second = await nextRequest(2);
+  verifyMessage(rotated.secret, second);
+  expect(() => verifyMessage(webhook.secret, second)).toThrow();
+
+  await client.put(path, { secret: 'chosen with PUT, and long enough' }).expect(200);
+  const third = await nextRequest(3);
+  for (const secret of [rotated.secret, formatted('chosen with PUT, and long enough')])
+    verifyMessage(secret, third);
+
+  const own = 'a text of thirty-two bytes, yes!';
+  const chosen = await client
+    .post<WebhookRecord>(`${path}/rotate-secret`, { secret: own })
+    .expect(200);
+  expect(chosen.secret).toBe(formatted(own));
+});
+
+test('a rotation that is repeated with its Idempotency-Key masks the secret', async () => {
+  const client = asNewTenant();
+  const webhook = await register(client, '/rotated-once');
+  const rotate = () =>
+    client
+      .post<WebhookRecord>(
+        `/api/webhooks/${webhook.id}/rotate-secret`,
+        {},
+        { 'idempotency-key': 'rotation' },
+      )
+      .expect(200);
+  expect((await rotate()).secret).toMatch(/^whsec_/);
+  expect(await rotate()).toMatchObject({ id: webhook.id, secret: '********', version: 2 });
+});
+
+test('a test sends one signed message and records no delivery', async () => {
+  const client = asNewTenant();
+  fixture.sink.respond('/tested', respondWith(418, {}, 'short and stout'));
+  const webhook = await register(client, '/tested', { enabled: false });
+  const runTest = () => client.post<TestReport>(`/api/webhooks/${webhook.id}/test`).expect(200);
+  expect(await runTest()).toMatchObject({
+    ok: false,
+    httpStatus: 418,
+    responseBody: 'short and stout',
+    error: { code: 'http_status' },
+  });
+  const [request] = fixture.sink.requestsTo('/tested');
+  expect(verifyMessage(webhook.secret, request)).toMatchObject({
+    type: 'webhook.test',
+    data: { webhookId: webhook.id },
+  });
+  fixture.sink.respond('/tested', respondWith(200));
+  expect(await runTest()).toMatchObject({ ok: true, httpStatus: 200, error: null });
+  expect(await getDeliveries(client, webhook.id)).toEqual([]);
+  const { db } = fixture.app.deps;
+  const entries = await db('audit_entries').where({
+    subject_id: webhook.id,
+    action: 'webhook.test',
+  });
+  expect(entries).toHaveLength(2);
+});

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Knex } from '../../../db/core/knex.ts';
+import {
+  assignJobs,
+  claimPendingDeliveries,
+  lockQueue,
+  takeSlot,
+} from '../../../db/webhooks/deliveryQueue.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+
+let app: TestApp;
+let db: Knex;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  db = app.deps.db;
+});
+afterAll(() => app.stop());
+
+const LIMITS = { maxInFlight: 2, maxInFlightFailing: 1 };
+
+let tenants = 0;
+let webhookId: string;
+let deliveryIds: string[];
+let jobIds: string[];
+
+/** A webhook with four pending deliveries, and four jobs that can be assigned to them. */
+beforeEach(async () => {
+  await db('deliveries').update({ status: 'cancelled' });
+  const client = app.client.as({ tenant: `slots${tenants++}` });
+  const webhook = await client
+    .post<{ id: string }>('/api/webhooks', {
+      endpointUrl: 'https://example.net/',
+      eventTypes: ['job.created'],
+    })
+    .expect(201);
+  const jobs = [];
+  for (let n = 0; n < 4; n++)
+    jobs.push(
+      await client
+        .post<{ id: string }>('/api/jobs', { type: 'core.echo', payload: {} })
+        .expect(201),
+    );
+  // Reading events publishes them, which adds their deliveries.
+  await client.get('/api/events').expect(200);
+  webhookId = webhook.id;
+  jobIds = jobs.map(({ id }) => id);
+  deliveryIds = await db('deliveries').where({ webhook_id: webhookId }).orderBy('id').pluck('id');
+  expect(deliveryIds).toHaveLength(4);
+});
+
+const assign = (on: Knex, n: number, inFlight: boolean) =>
+  assignJobs(
+    on,
+    [{ deliveryId: deliveryIds[n] ?? '', jobId: jobIds[n] ?? '' }],
+    inFlight,
+    new Date(),
+  );
+const take = (n: number) => takeSlot(db, { ...LIMITS, jobId: jobIds[n] ?? '' });
+const claim = (trx: Knex) => claimPendingDeliveries(trx, { ...LIMITS, limit: 10 });
+const setFailing = () =>
+  db('webhooks').where({ id: webhookId }).update({ failing_since: new Date() });
+
+describe('the queue', () => {
+  test('claims as many deliveries as there are free slots, oldest first', async () => {
+    await db.transaction(async (trx) => {
+      expect(await lockQueue(trx)).toBe(true);
+      const claimed = await claim(trx);
+      expect(claimed.map(({ id }) => id)).toEqual(deliveryIds.slice(0, 2));
+    });
+  });
+
+  test('claims fewer while every attempt fails', async () => {
+    await setFailing();
+    expect(await db.transaction(claim)).toHaveLength(1);
+  });
+
+  test('claims nothing when no slot is free', async () => {
+    await assign(db, 0, true);
+    await assign(db, 1, true);
+    expect(await db.transaction(claim)).toEqual([]);
+  });
+
+  test('is locked for other processes while one claims', async () => {
+    await db.transaction(async (trx) => {
+      expect(await lockQueue(trx)).toBe(true);
+      expect(await db.transaction(lockQueue)).toBe(false);
+    });
+    expect(await db.transaction(lockQueue)).toBe(true);
+  });
+});
+
+describe('a retry', () => {
+  test('takes a free slot, once', async () => {
+    await assign(db, 0, true);
+    await assign(db, 1, false);
+    await assign(db, 2, false);
+    expect(await take(1)).toBeNull();
+    expect(await take(1)).toBeNull();
+    expect(await take(2)).toEqual({ waiting: 3, slots: 2 });
+  });
+
+  test('finds fewer slots while every attempt fails', async () => {
+    await assign(db, 0, true);
+    await assign(db, 1, false);
+    await setFailing();
+    expect(await take(1)).toEqual({ waiting: 2, slots: 1 });
+  });
+
+  test('cannot take a slot that the queue is about to assign', async () => {
+    await assign(db, 0, true);
+    await assign(db, 1, false);
+    let retry: ReturnType<typeof take> | undefined;
+    await db.transaction(async (trx) => {
+      const claimed = await claim(trx);
+      expect(claimed.map(({ id }) => id)).toEqual([deliveryIds[2]]);
+      retry = take(1);
+      await assign(trx, 2, true);
+    });
+    expect(await retry).toEqual({ waiting: 3, slots: 2 });
+  });
+
+  test('that counts slots keeps the queue from assigning them', async () => {
+    await assign(db, 0, true);
+    await assign(db, 1, false);
+    await db.transaction(async (trx) => {
+      expect(await takeSlot(trx, { ...LIMITS, jobId: jobIds[1] ?? '' })).toBeNull();
+      expect(await db.transaction(claim)).toEqual([]);
+    });
+  });
+});

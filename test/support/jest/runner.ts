@@ -1,0 +1,66 @@
+import pLimit from 'p-limit';
+import Tinypool from 'tinypool';
+import type { Test, TestResult } from '@jest/test-result';
+import type { Config } from '@jest/types';
+import type { FileTask } from './worker.ts';
+
+type OnStart = (test: Test) => Promise<void>;
+type OnResult = (test: Test, result: TestResult) => Promise<void>;
+type OnFailure = (test: Test, error: unknown) => Promise<void>;
+
+/** A file that takes longer has stopped making progress: its process is killed, and the file fails. */
+const FILE_LIMIT_MS = 10 * 60_000;
+
+/**
+ * Runs test files with jest-light-runner in child processes, each of which keeps the modules that it has loaded. The
+ * runner's own pool sends a new process its configuration in a message that can arrive before the process listens, and
+ * then waits for ever; here the configuration comes with each file.
+ */
+export default class ChildProcessRunner {
+  readonly #globalConfig: Config.GlobalConfig;
+
+  constructor(globalConfig: Config.GlobalConfig) {
+    this.#globalConfig = globalConfig;
+  }
+
+  async runTests(
+    tests: Test[],
+    _watcher: unknown,
+    onStart: OnStart,
+    onResult: OnResult,
+    onFailure: OnFailure,
+  ): Promise<void> {
+    const globalConfig = this.#globalConfig;
+    const { maxWorkers } = globalConfig;
+    const pools = new Map<string, Tinypool>();
+    const poolOf = ({ id }: Config.ProjectConfig) => {
+      const pool = pools.get(id) ?? startPool(maxWorkers);
+      pools.set(id, pool);
+      return pool;
+    };
+    const limit = pLimit(maxWorkers);
+    const runFile = async (test: Test) => {
+      const projectConfig = test.context.config;
+      const task: FileTask = { path: test.path, globalConfig, projectConfig };
+      await onStart(test);
+      try {
+        const signal = AbortSignal.timeout(FILE_LIMIT_MS);
+        await onResult(test, (await poolOf(projectConfig).run(task, { signal })) as TestResult);
+      } catch (error) {
+        await onFailure(test, error);
+      }
+    };
+    await Promise.all(tests.map((test) => limit(() => runFile(test))));
+    await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+  }
+}
+
+/** The environment is read here, after the global setup has added the addresses of its servers. */
+const startPool = (maxWorkers: number) =>
+  new Tinypool({
+    filename: new URL('./worker.ts', import.meta.url).href,
+    runtime: 'child_process',
+    minThreads: maxWorkers,
+    maxThreads: maxWorkers,
+    env: process.env as Record<string, string>,
+  });

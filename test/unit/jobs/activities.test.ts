@@ -1,0 +1,51 @@
+import { describe, expect, test } from '@jest/globals';
+import { ApplicationFailure } from '@temporalio/common';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { MAX_UNEXPECTED_ATTEMPTS, sanitizeErrors } from '../../../activities/sanitizeErrors.ts';
+import { createLog } from '../../../platform/log.ts';
+
+const log = createLog('silent', false);
+
+/** The failure of an activity whose body throws `error` in the given attempt. */
+async function failureOf(error: Error, attempt: number): Promise<ApplicationFailure> {
+  const activity = new MockActivityEnvironment({ attempt });
+  const failure: unknown = await activity
+    .run(() => sanitizeErrors(log, () => Promise.reject(error)))
+    .catch((thrown: unknown) => thrown);
+  if (failure instanceof ApplicationFailure) return failure;
+  throw new Error('not an ApplicationFailure');
+}
+
+describe('an error inside an activity', () => {
+  const bug = new TypeError("cannot read 'secret-of-a-record'");
+
+  test('is retried while it may be a hiccup', async () => {
+    const failure = await failureOf(bug, MAX_UNEXPECTED_ATTEMPTS - 1);
+    expect(failure).toMatchObject({ type: 'unexpected', nonRetryable: false });
+  });
+
+  test('ends the retries after the last attempt that an unexpected error gets', async () => {
+    const failure = await failureOf(bug, MAX_UNEXPECTED_ATTEMPTS);
+    expect(failure).toMatchObject({ type: 'unexpected', nonRetryable: true });
+  });
+
+  test('keeps its message out of Temporal', async () => {
+    const failure = await failureOf(bug, 1);
+    expect(failure.message).not.toContain('secret-of-a-record');
+    expect(failure.cause).toBeUndefined();
+  });
+
+  test.each([
+    ['a refused connection', Object.assign(new Error('x'), { code: 'ECONNREFUSED' })],
+    ['a stopping server', Object.assign(new Error('x'), { nativeError: { code: '57P01' } })],
+    ['a lost connection', new Error('Connection terminated unexpectedly')],
+  ])('is retried without limit after %s', async (_what, outage) => {
+    const failure = await failureOf(outage, 1_000);
+    expect(failure).toMatchObject({ type: 'unavailable', nonRetryable: false });
+  });
+
+  test('passes failures that the activity made itself', async () => {
+    const own = ApplicationFailure.nonRetryable('x', 'no_slot');
+    expect(await failureOf(own, 1)).toBe(own);
+  });
+});

@@ -1,0 +1,333 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { freePort } from '../../../dev/freePort.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import {
+  approve,
+  changeRequest,
+  createPrefix,
+  createRequest,
+  echoJob,
+  eventTypesOf,
+  readRequest,
+  reject,
+  sleepJob,
+  untilExecution,
+  untilStatus,
+} from '../../support/approvals.ts';
+import { startApp, testEnv, type TestApp } from '../../support/app.ts';
+import { createClient, type ProblemBody, type TestClient } from '../../support/client.ts';
+import { createDatabase } from '../../support/database.ts';
+import { killRounds } from '../../support/effort.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startCrashingWorkers } from '../../support/crashingWorkers.ts';
+import { killAll, startProcess } from '../../support/processes.ts';
+
+/** The API runs in this process, the workers in processes of their own that can be killed. */
+let api: TestApp;
+let requester: TestClient;
+let decider: TestClient;
+beforeAll(async () => {
+  api = await startApp({ HOLDFAST_ROLE: 'api' });
+  requester = api.client.as({ actor: 'asker', roles: 'operator' });
+  decider = api.client.as({ actor: 'decider', roles: 'approver' });
+});
+afterEach(killAll);
+afterAll(() => api.stop());
+
+/** A new worker needs a while to take over the workflows of a killed one. */
+const WITHIN_MS = 45_000;
+
+const startWorker = () => startProcess({ ...api.env, HOLDFAST_ROLE: 'worker' });
+const readJob = (jobId: string | null): Promise<JobRecord> =>
+  requester.get<JobRecord>(`/api/jobs/${String(jobId)}`).expect(200);
+const untilJobRunning = (jobId: string | null) =>
+  eventually(
+    () => readJob(jobId),
+    ({ status }) => status === 'running',
+  );
+const boundJobs = (id: string) =>
+  api.deps.db<{ id: string; source_kind: string; source_id: string }>('jobs').where({
+    source_kind: 'approval',
+    source_id: id,
+  });
+const findPrefixes = (cidr: string) =>
+  api.deps.db<{ id: string; cidr: string }>('prefixes').where({ cidr });
+const isoIn = (ms: number) => new Date(Date.now() + ms).toISOString();
+
+/** Creates and approves a request. */
+async function createApproved(body: object): Promise<string> {
+  const { id } = await createRequest(requester, body);
+  await approve(decider, id).expect(200);
+  return id;
+}
+
+/** Waits until a request has succeeded, and checks that its job was created once. */
+async function expectExecutedOnce(id: string) {
+  const finished = await untilExecution(requester, id, 'succeeded', WITHIN_MS);
+  expect(await boundJobs(id)).toHaveLength(1);
+  const types = await eventTypesOf(api, id);
+  for (const type of ['workflow.approved', 'workflow.executed'])
+    expect(types.filter((each) => each === type)).toEqual([type]);
+  return finished;
+}
+
+/** Locks the row of a request, so that whatever writes it waits until `release`. */
+async function lockRequest(id: string) {
+  const trx = await api.deps.db.transaction();
+  await trx('approvals').where({ id }).forUpdate();
+  const countBlocked = async () => {
+    const { rows }: { rows: { n: number }[] } = await api.deps.db.raw(
+      "SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+    );
+    return rows[0]?.n ?? 0;
+  };
+  return {
+    untilBlocked: () => eventually(countBlocked, (n) => n > 0, { withinMs: WITHIN_MS }),
+    release: () => trx.rollback(),
+  };
+}
+
+describe('a crash before anything reaches Temporal', () => {
+  test('loses neither the start of the workflow nor a decision', async () => {
+    const database = await createDatabase();
+    const env = testEnv(database.url);
+    const withoutTemporal = {
+      ...env,
+      HOLDFAST_ROLE: 'api',
+      TEMPORAL_ADDRESS: `127.0.0.1:${await freePort(0)}`,
+    };
+    const as = (base: string, actor: string, roles: string) =>
+      createClient(base).as({ actor, roles });
+    const first = await startProcess(withoutTemporal);
+    const { id } = await createRequest(as(first.base, 'asker', 'operator'), echoJob);
+    await first.kill();
+    const second = await startProcess(withoutTemporal);
+    expect(await approve(as(second.base, 'decider', 'approver'), id).expect(200)).toMatchObject({
+      status: 'approved',
+      execution: 'queued',
+    });
+    await second.kill();
+    const third = await startProcess(env);
+    const reader = as(third.base, 'asker', 'operator');
+    const { jobId } = await untilExecution(reader, id, 'succeeded', WITHIN_MS);
+    expect(await reader.get<JobRecord>(`/api/jobs/${String(jobId)}`).expect(200)).toMatchObject({
+      status: 'succeeded',
+      attempts: 1,
+    });
+    expect(await third.terminate()).toBe(0);
+    await database.drop();
+  });
+});
+
+describe('without a worker', () => {
+  test('decisions take effect and requests expire when a worker returns', async () => {
+    const worker = await startWorker();
+    const halfAnHour = isoIn(30 * 60_000);
+    const inTime = await createRequest(requester, { ...echoJob, expiresAt: halfAnHour });
+    const later = await createRequest(requester, { ...echoJob, executeAt: halfAnHour });
+    const undecided = await createRequest(requester, { ...echoJob, expiresAt: halfAnHour });
+    await eventually(
+      () => api.deps.describeWorkflow(undecided.workflowId),
+      (state) => state.found,
+    );
+    await worker.kill();
+    for (const { id } of [inTime, later])
+      expect(await approve(decider, id).expect(200)).toMatchObject({
+        status: 'approved',
+        execution: 'queued',
+      });
+    // One hour passes: all times move into the past, except executeAt, which the content hash
+    // covers.
+    await api.deps.db.raw(
+      `UPDATE approvals SET created_at = created_at - interval '1 hour',
+         closed_at = closed_at - interval '1 hour', expires_at = expires_at - interval '1 hour'`,
+    );
+    const problem = await approve<ProblemBody>(decider, undecided.id).expect(409);
+    expect(problem.code).toBe('approval_closed');
+    await startWorker();
+    await untilStatus(requester, undecided.id, 'expired', WITHIN_MS);
+    await expectExecutedOnce(inTime.id);
+    expect(await readRequest(requester, later.id)).toMatchObject({ execution: 'queued' });
+  });
+
+  test('a job that was created before the crash is run once', async () => {
+    const id = await createApproved(echoJob);
+    // What a worker does before it crashes here.
+    await api.deps.approvals.execution.createBoundJob(id);
+    expect(await readRequest(requester, id)).toMatchObject({ execution: 'running' });
+    await startWorker();
+    await expectExecutedOnce(id);
+  });
+
+  test('a job whose run the reconciler started is followed with few checks', async () => {
+    // The first worker registers the search attributes that a start needs.
+    await (await startWorker()).terminate();
+    const id = await createApproved(sleepJob(2_000));
+    await api.deps.approvals.execution.createBoundJob(id);
+    const [job] = await boundJobs(id);
+    await api.deps
+      .db('jobs')
+      .where({ id: job?.id })
+      .update({ checked_at: new Date(0) });
+    await api.deps.reconcile.reconcileJobs(AbortSignal.timeout(5_000));
+    await eventually(
+      () => api.deps.describeWorkflow(`job:${String(job?.id)}`),
+      (state) => state.found,
+    );
+    await startWorker();
+    await expectExecutedOnce(id);
+    const describeApproval = () =>
+      api.deps.temporal.call(5_000, (client) =>
+        client.workflow.getHandle(`approval:${id}`).describe(),
+      );
+    const closed = await eventually(describeApproval, ({ status }) => status.name === 'COMPLETED', {
+      withinMs: WITHIN_MS,
+    });
+    expect(closed.historyLength).toBeLessThan(60);
+  });
+
+  test('records that change between the creation of the job and its writes make it stale', async () => {
+    const root = api.client.as({ actor: 'root', roles: 'platform-admin' });
+    const createRecord = (cidr: string) =>
+      root.post<{ id: string }>('/api/inventory/prefixes', { cidr }).expect(201);
+    const prefix = await createRecord('10.8.0.0/16');
+    const differs = await createApproved(
+      changeRequest(
+        ['update', 'prefixes', { id: prefix.id, status: 'reserved' }],
+        ['create', 'regions', { name: 'not made' }],
+      ),
+    );
+    const invalid = await createApproved(createPrefix('10.7.0.0/16'));
+    for (const id of [differs, invalid]) await api.deps.approvals.execution.createBoundJob(id);
+    await root.put(`/api/inventory/prefixes/${prefix.id}`, { description: 'changed' }).expect(200);
+    await createRecord('10.7.0.0/16');
+    await startWorker();
+    const stale = await untilExecution(requester, differs, 'stale', WITHIN_MS);
+    expect(stale).toMatchObject({
+      error: { code: 'stale_plan' },
+      difference: { effects: [{ approved: { version: 1 }, now: { version: 2 } }] },
+    });
+    expect(await readJob(stale.jobId)).toMatchObject({
+      status: 'failed',
+      attempts: 1,
+      error: { code: 'stale_plan' },
+    });
+    expect(await untilExecution(requester, invalid, 'stale', WITHIN_MS)).toMatchObject({
+      difference: { conflicts: [{ code: 'duplicate' }], effects: [] },
+    });
+    const { items } = await root
+      .get<{ items: object[] }>('/api/inventory/regions?name=not%20made')
+      .expect(200);
+    expect(items).toEqual([]);
+    expect(
+      await root.get<object>(`/api/inventory/prefixes/${prefix.id}`).expect(200),
+    ).toMatchObject({ status: 'active' });
+  });
+});
+
+describe('a worker that is killed', () => {
+  test('while it creates the job: another worker creates it', async () => {
+    const worker = await startWorker();
+    const id = await createApproved({ ...echoJob, executeAt: isoIn(1_000) });
+    const lock = await lockRequest(id);
+    await lock.untilBlocked();
+    await worker.kill();
+    await lock.release();
+    expect(await boundJobs(id)).toEqual([]);
+    await startWorker();
+    await expectExecutedOnce(id);
+  });
+
+  test('while the job runs: another attempt finishes it', async () => {
+    const worker = await startWorker();
+    const id = await createApproved(sleepJob(2_500));
+    const { jobId } = await untilExecution(requester, id, 'running', WITHIN_MS);
+    await untilJobRunning(jobId);
+    await worker.kill();
+    await startWorker();
+    await expectExecutedOnce(id);
+    expect(await readJob(jobId)).toMatchObject({ attempts: 2 });
+  });
+
+  test('after a change was applied and before the job reports it: the change is applied once', async () => {
+    const worker = await startWorker();
+    const id = await createApproved(createPrefix('10.9.0.0/16'));
+    await untilExecution(requester, id, 'running', WITHIN_MS);
+    const lock = await lockRequest(id);
+    await lock.untilBlocked();
+    const [row] = await eventually(
+      () => findPrefixes('10.9.0.0/16'),
+      ({ length }) => length === 1,
+    );
+    await worker.kill();
+    await lock.release();
+    expect(await readRequest(requester, id)).toMatchObject({ execution: 'running' });
+    await startWorker();
+    const { jobId } = await expectExecutedOnce(id);
+    expect(await readJob(jobId)).toMatchObject({
+      status: 'succeeded',
+      attempts: 2,
+      result: { changes: [{ action: 'create', resource: 'prefixes', id: row?.id, version: 1 }] },
+    });
+    const entry = { action: 'inventory.prefix.create', subject_id: row?.id };
+    expect(await api.deps.db('audit_entries').where(entry)).toHaveLength(1);
+  });
+
+  test('while it expires the request: the request expires once', async () => {
+    const worker = await startWorker();
+    const { id } = await createRequest(requester, { ...echoJob, expiresAt: isoIn(1_500) });
+    const lock = await lockRequest(id);
+    await lock.untilBlocked();
+    await worker.kill();
+    await lock.release();
+    await startWorker();
+    await untilStatus(requester, id, 'expired', WITHIN_MS);
+    const types = await eventTypesOf(api, id);
+    expect(types.filter((type) => type === 'workflow.expired')).toHaveLength(1);
+  });
+});
+
+test(
+  'every decision takes effect once while workers keep crashing',
+  async () => {
+    const crashingWorkers = await startCrashingWorkers(api, 2, 2_000);
+    const bodies = [echoJob, {}, echoJob, sleepJob(300)];
+    const ids = await Promise.all(
+      Array.from({ length: 24 }, async (_, i) => {
+        const body = i % 3 === 0 ? createPrefix(`10.${100 + i}.0.0/16`) : bodies[i % bodies.length];
+        const { id } = await createRequest(requester, body);
+        await (i % 8 === 7 ? reject(decider, id) : approve(decider, id)).expect(200);
+        return id;
+      }),
+    );
+    type Row = { id: string; status: string; execution: string; job_type: string | null };
+    const readRows = () => api.deps.db<Row>('approvals').whereIn('id', ids);
+    await eventually(
+      async () =>
+        (await readRows()).filter(({ execution }) => ['queued', 'running'].includes(execution)),
+      (unfinished) => unfinished.length === 0 && crashingWorkers.kills() >= 6 * killRounds(),
+      { withinMs: 120_000 * killRounds() },
+    );
+    await crashingWorkers.stopCrashing();
+    const rows: Row[] = await readRows();
+    expect(rows.filter(({ status }) => status === 'rejected')).toHaveLength(3);
+    for (const { id, status, execution, job_type: jobType } of rows) {
+      const isExecuted = status === 'approved' && jobType !== null;
+      const jobs = await boundJobs(id);
+      expect([id, execution, jobs.length]).toEqual([
+        id,
+        isExecuted ? 'succeeded' : 'none',
+        isExecuted ? 1 : 0,
+      ]);
+      if (isExecuted) await expectExecutedOnce(id);
+    }
+    const applied = rows.filter(
+      ({ job_type: type, status }) => type === 'inventory.apply' && status === 'approved',
+    );
+    const { rows: counted }: { rows: { n: number }[] } = await api.deps.db.raw(
+      "SELECT count(*) AS n FROM prefixes WHERE cidr <<= '10.96.0.0/11' AND masklen(cidr) = 16",
+    );
+    expect(counted[0]?.n).toBe(applied.length);
+  },
+  240_000 * killRounds(),
+);

@@ -1,0 +1,149 @@
+import { describe, expect, it } from '@jest/globals';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { RunRecord } from '../../../api/schedules/schemas.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import {
+  backdateSchedule,
+  createMinutelySchedule,
+  fieldErrors,
+  jobIdOf,
+  listEventData,
+  listRuns,
+  readJob,
+  readSchedule,
+  timeoutSignal,
+  useScheduleFixture,
+  type PageOf,
+} from '../../support/schedules.ts';
+
+const { fixture, fireOccurrence, clientOfNewTenant } = useScheduleFixture();
+
+/** Counts steps of `seconds` from the present one, also when the clock reaches the next. */
+function stepsFromNow(seconds: number): (steps: number) => Date {
+  const ms = seconds * 1_000;
+  const present = Math.floor(Date.now() / ms);
+  return (steps) => new Date((present + steps) * ms);
+}
+
+describe('a trigger', () => {
+  it('runs a paused schedule now as its owner, and does not count towards maxRuns', async () => {
+    const owner = fixture.app.client.as({ tenant: 'by-hand' });
+    const { id } = await createMinutelySchedule(owner, { enabled: false, maxRuns: 1 });
+    const other = fixture.app.client.as({ actor: 'bob', tenant: 'by-hand' });
+    const { status, headers, body } = await other.post<RunRecord>(`/api/schedules/${id}/trigger`);
+    expect(status).toBe(202);
+    expect(body).toMatchObject({ kind: 'trigger', outcome: 'fired', actorId: 'bob' });
+    expect(await owner.get(headers.get('location') ?? '').expect(200)).toEqual(body);
+    const job = await eventually(
+      () => readJob(owner, jobIdOf(body)),
+      ({ status: jobStatus }) => jobStatus === 'succeeded',
+    );
+    expect(job.createdBy).toBe('alice');
+    expect(await readSchedule(owner, id)).toMatchObject({
+      runCount: 0,
+      state: 'paused',
+      lastRun: { id: body.id },
+    });
+  });
+
+  it('runs once for requests with the same idempotency key', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, { overlapPolicy: 'allowAll' });
+    const trigger = () =>
+      client.post<RunRecord>(`/api/schedules/${id}/trigger`, undefined, {
+        'idempotency-key': 'once',
+      });
+    const responses = await Promise.all([trigger(), trigger(), trigger()]);
+    const accepted = responses.find(({ status }) => status === 202);
+    expect(accepted).toBeDefined();
+    expect(await trigger().expect(202)).toEqual(accepted?.body);
+    const triggers = (await listRuns(client, id)).filter(({ kind }) => kind === 'trigger');
+    expect(triggers).toHaveLength(1);
+  });
+});
+
+describe('a backfill', () => {
+  const backfill = (client: TestClient, id: string, since: Date, until: Date) =>
+    client
+      .post<JobRecord>(
+        `/api/schedules/${id}/backfill`,
+        { since: since.toISOString(), until: until.toISOString() },
+        { prefer: 'wait=20' },
+      )
+      .expect(202);
+  const backfillRuns = async (client: TestClient, id: string) =>
+    (await listRuns(client, id)).filter(({ kind }) => kind === 'backfill');
+
+  it('runs occurrences that have not run, once', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, {
+      cronExpression: '0 * * * *',
+      overlapPolicy: 'skip',
+    });
+    const hour = stepsFromNow(3_600);
+    await backdateSchedule(fixture.app, id, hour(-2));
+    await fixture.app.deps.catchUp.catchUpAll(timeoutSignal());
+    const job = await backfill(client, id, hour(-5), hour(-1));
+    expect(job).toMatchObject({
+      type: 'schedule.backfill',
+      status: 'succeeded',
+      result: { occurrences: 5, fired: 5 },
+    });
+    const repeated = await backfill(client, id, hour(-5), hour(-1));
+    expect(repeated.result).toEqual({ occurrences: 5, already_handled: 5 });
+    const outcomes = (await backfillRuns(client, id)).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(['fired', 'fired', 'fired', 'fired', 'fired']);
+
+    const path = `/api/schedules/logs?scheduleId=${id}&kind=backfill&outcome=fired&limit=2`;
+    const first = await client.get<PageOf<RunRecord>>(path).expect(200);
+    const second = await client
+      .get<PageOf<RunRecord>>(`${path}&cursor=${first.nextCursor}`)
+      .expect(200);
+    const [latest, ...earlier] = [...first.items, ...second.items].map(({ dueAt }) => dueAt);
+    expect(latest).toBe(hour(-1).toISOString());
+    expect(earlier.slice(0, 2)).toEqual([hour(-2).toISOString(), hour(-3).toISOString()]);
+  });
+
+  it('leaves out occurrences that have run or can still run, and retries failed ones', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, {
+      overlapPolicy: 'allowAll',
+      catchupWindowSeconds: 3_600,
+      cronExpression: '*/5 * * * *',
+    });
+    const step = stepsFromNow(300);
+    const resultOf = async (since: Date, until: Date) =>
+      (await backfill(client, id, since, until)).result;
+    const updateRow = (values: object) =>
+      fixture.app.deps.db('schedules').where({ id }).update(values);
+    await backdateSchedule(fixture.app, id, step(-2));
+    await fireOccurrence(id, step(-2));
+    expect(await resultOf(step(-2), step(-1))).toEqual({ occurrences: 2, already_handled: 2 });
+    expect((await fireOccurrence(id, step(-1))).outcome).toBe('fired');
+
+    await updateRow({ job_type: 'core.sleep', payload: '{}' });
+    expect(await resultOf(step(-9), step(-8))).toEqual({ occurrences: 2, failed: 2 });
+    const failed = await backfillRuns(client, id);
+    expect(failed.map(({ reason }) => reason)).toEqual(['payload_invalid', 'payload_invalid']);
+    const events = await listEventData(client, 'schedule.failed', id);
+    expect(events.map(({ runId }) => runId).sort()).toEqual(failed.map((run) => run.id).sort());
+    await updateRow({ job_type: 'core.echo' });
+    expect(await resultOf(step(-9), step(-8))).toEqual({ occurrences: 2, fired: 2 });
+  });
+
+  const tenMinutesAhead = new Date(Date.now() + 600_000).toISOString();
+  it.each([
+    ['too_many', { since: '2026-01-01T00:00:00Z', until: '2026-01-03T00:00:00Z' }],
+    ['no_occurrences', { since: '2026-01-01T00:00:01Z', until: '2026-01-01T00:00:59Z' }],
+    ['future', { since: new Date().toISOString(), until: tenMinutesAhead }],
+    ['no_occurrences', { since: '2026-01-02T00:00:00Z', until: '2026-01-01T00:00:00Z' }],
+  ])('is rejected as %s for %j', async (code, interval) => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client);
+    const problem = await client
+      .post<ProblemBody>(`/api/schedules/${id}/backfill`, interval)
+      .expect(400);
+    expect(fieldErrors(problem)).toEqual([['/until', code]]);
+  });
+});

@@ -1,0 +1,194 @@
+import { describe, expect, it } from '@jest/globals';
+import type { RunRecord } from '../../../api/schedules/schemas.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import {
+  backdateSchedule,
+  createMinutelySchedule,
+  jobIdOf,
+  listEventData,
+  listRuns,
+  minutesFromNow,
+  readJob,
+  readSchedule,
+  sleepingJob,
+  summarizeOutcomes,
+  timeoutSignal,
+  useScheduleFixture,
+  waitForRuns,
+} from '../../support/schedules.ts';
+
+const { fixture, fireOccurrence, clientOfNewTenant } = useScheduleFixture();
+
+const overlapSkipped = { outcome: 'skipped', reason: 'overlap' };
+const hasFired = (run: RunRecord | undefined) => run?.outcome === 'fired';
+
+describe('while a job of the schedule is unfinished', () => {
+  /** A schedule whose first occurrence, five minutes ago, has a running job. */
+  const startRunningJob = async (client: TestClient, overlapPolicy: string) => {
+    const { id } = await createMinutelySchedule(client, {
+      ...sleepingJob,
+      overlapPolicy,
+      catchupWindowSeconds: 600,
+    });
+    const minute = minutesFromNow();
+    await backdateSchedule(fixture.app, id, minute(-5));
+    const jobId = jobIdOf(await fireOccurrence(id, minute(-5)));
+    await eventually(
+      () => readJob(client, jobId),
+      ({ status }) => status === 'running',
+    );
+    return { id, jobId, fire: (minutes: number) => fireOccurrence(id, minute(minutes)) };
+  };
+  const cancel = (client: TestClient, jobId: string) => client.post(`/api/jobs/${jobId}/cancel`);
+  const waitUntilFired = async (client: TestClient, id: string, index: number) => {
+    const runs = await waitForRuns(client, id, (all) => hasFired(all[index]));
+    return { runs, jobId: jobIdOf(runs[index] ?? {}) };
+  };
+
+  it('skip skips occurrences and rejects a trigger', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'skip');
+    expect(await fire(-4)).toEqual(overlapSkipped);
+    const problem = await client.post<ProblemBody>(`/api/schedules/${id}/trigger`).expect(409);
+    expect(problem.code).toBe('schedule_busy');
+    await cancel(client, jobId);
+  });
+
+  it('allowAll runs the jobs side by side', async () => {
+    const client = clientOfNewTenant();
+    const { jobId, fire } = await startRunningJob(client, 'allowAll');
+    const second = await fire(-4);
+    expect(second.outcome).toBe('fired');
+    for (const each of [jobId, jobIdOf(second)]) await cancel(client, each);
+  });
+
+  it('bufferOne buffers one occurrence, which runs when the job has ended', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
+    expect(await fire(-4)).toEqual({ outcome: 'buffered' });
+    expect(await fire(-3)).toEqual(overlapSkipped);
+    await cancel(client, jobId);
+    const released = await waitUntilFired(client, id, 1);
+    expect(summarizeOutcomes(released.runs).slice(0, 3)).toEqual([
+      'fired',
+      'fired',
+      'skipped overlap',
+    ]);
+    expect((await readSchedule(client, id)).runCount).toBe(2);
+    await cancel(client, released.jobId);
+  });
+
+  it('pausing the schedule skips a buffered run', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
+    await fire(-4);
+    await client.post(`/api/schedules/${id}/pause`, {}).expect(200);
+    expect((await listRuns(client, id))[1]).toMatchObject({ outcome: 'skipped', reason: 'paused' });
+    await cancel(client, jobId);
+  });
+
+  it('cancelOther cancels the job, and runs when it has cleaned up', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'cancelOther');
+    expect(await fire(-4)).toEqual({ outcome: 'buffered' });
+    const next = await waitUntilFired(client, id, 1);
+    const before = await readJob(client, jobId);
+    const after = await readJob(client, next.jobId);
+    expect(before.status).toBe('cancelled');
+    expect(Date.parse(after.createdAt)).toBeGreaterThanOrEqual(Date.parse(before.finishedAt ?? ''));
+    await cancel(client, next.jobId);
+  });
+
+  it('cancelOther replaces a buffered run', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'cancelOther');
+    await fire(-4);
+    expect(await fire(-3)).toEqual({ outcome: 'buffered' });
+    expect(summarizeOutcomes(await listRuns(client, id)).slice(0, 3)).toEqual([
+      'fired',
+      'skipped overlap',
+      expect.stringMatching(/^(buffered|fired)$/),
+    ]);
+    expect(await listEventData(client, 'schedule.skipped', id)).toMatchObject([
+      { reason: 'overlap' },
+    ]);
+    const next = await waitUntilFired(client, id, 2);
+    expect((await readJob(client, jobId)).status).toBe('cancelled');
+    await cancel(client, next.jobId);
+    await eventually(
+      () => readJob(client, next.jobId),
+      ({ status }) => status === 'cancelled',
+    );
+  });
+
+  it('cancelOther cancels a queued job immediately and runs', async () => {
+    const client = clientOfNewTenant();
+    const { jobId, fire } = await startRunningJob(client, 'cancelOther');
+    await fixture.app.deps
+      .db('jobs')
+      .where({ id: jobId })
+      .update({ status: 'queued', run_id: 'nobody' });
+    const second = await fire(-4);
+    expect(second.outcome).toBe('fired');
+    await cancel(client, jobIdOf(second));
+  });
+
+  it('a buffered run is skipped if the owner has lost the permission', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
+    await fire(-4);
+    const owner = { actorId: 'deleted', userId: 'usr_00000000000000000000000000' };
+    await fixture.app.deps
+      .db('schedules')
+      .where({ id })
+      .update({ owner: JSON.stringify(owner) });
+    await cancel(client, jobId);
+    const runs = await waitForRuns(client, id, ([, second]) => second?.outcome !== 'buffered');
+    expect(runs[1]).toMatchObject({ outcome: 'skipped', reason: 'owner_denied' });
+  });
+
+  it('a buffered run is skipped if the schedule ends', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
+    await fire(-4);
+    const change = { overlapPolicy: 'allowAll', maxRuns: 2 };
+    await client.put(`/api/schedules/${id}`, change).expect(200);
+    const last = await fire(-3);
+    expect(last.outcome).toBe('fired');
+    expect((await listRuns(client, id))[1]).toMatchObject({ outcome: 'skipped', reason: 'ended' });
+    expect(await readSchedule(client, id)).toMatchObject({ runCount: 2, state: 'ended' });
+    for (const each of [jobId, jobIdOf(last)]) await cancel(client, each);
+  });
+
+  it('catch-up runs a buffered run whose start was lost', async () => {
+    const client = clientOfNewTenant();
+    const { id, jobId, fire } = await startRunningJob(client, 'bufferOne');
+    await fire(-4);
+    // The job ends without starting the buffered run.
+    await fixture.app.deps
+      .db('jobs')
+      .where({ id: jobId })
+      .update({ status: 'cancelled', finished_at: new Date() });
+    await fixture.app.deps.catchUp.releaseAll(timeoutSignal());
+    expect((await listRuns(client, id))[1]).toMatchObject({ outcome: 'fired' });
+  });
+
+  it('concurrent occurrences and ending jobs leave no run buffered', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, {
+      overlapPolicy: 'bufferOne',
+      catchupWindowSeconds: 3_600,
+    });
+    const minute = minutesFromNow();
+    await backdateSchedule(fixture.app, id, minute(-40));
+    for (let at = -40; at < -1; at += 3)
+      await Promise.allSettled([at, at + 1, at + 2].map((n) => fireOccurrence(id, minute(n))));
+    const isDecided = (runs: RunRecord[]) => runs.every(({ outcome }) => outcome !== 'buffered');
+    await waitForRuns(client, id, isDecided);
+    await fixture.app.deps.catchUp.catchUpAll(timeoutSignal());
+    const runs = await waitForRuns(client, id, isDecided);
+    expect(runs.length).toBeGreaterThanOrEqual(40);
+    expect(new Set(runs.map(({ dueAt }) => dueAt)).size).toBe(runs.length);
+  });
+});

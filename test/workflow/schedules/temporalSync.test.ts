@@ -1,0 +1,172 @@
+import { describe, expect, it } from '@jest/globals';
+import type { ScheduleDescription } from '@temporalio/client';
+import { eventually } from '../../support/eventually.ts';
+import {
+  createMinutelySchedule,
+  listAudit,
+  readSchedule,
+  timeoutSignal,
+  useScheduleFixture,
+} from '../../support/schedules.ts';
+import { admin } from '../../support/users.ts';
+
+const {
+  fixture,
+  clientOfNewTenant,
+  withTemporalSchedule,
+  describeTemporalSchedule,
+  waitForTemporalSchedule,
+  waitUntilNoTemporalSchedule,
+} = useScheduleFixture();
+
+/** Compares all schedules in full, and repairs their Temporal Schedules. */
+const reconcile = async () => {
+  await fixture.app.deps.db('schedules').update({ checked_at: new Date(0) });
+  return fixture.app.deps.temporalSync.reconcile(timeoutSignal());
+};
+const countRepairs = async (id: string) =>
+  (await listAudit(admin(fixture.app), id, '&action=schedule.repair')).length;
+
+describe('a Temporal Schedule', () => {
+  it('follows its record through changes, pause and deletion', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, {
+      name: 'nightly',
+      cronExpression: '5 4 13 * fri',
+      timezone: 'Europe/London',
+      jitterSeconds: 30,
+      catchupWindowSeconds: 600,
+    });
+    const created = await waitForTemporalSchedule(id);
+    expect(created.spec).toMatchObject({ timezone: 'Europe/London', jitter: 30_000 });
+    expect(created.spec.calendars).toHaveLength(2);
+    expect(created.policies).toMatchObject({ overlap: 'ALLOW_ALL', catchupWindow: 600_000 });
+    expect(created.state).toMatchObject({ paused: false });
+    expect(created.state.note).toContain('nightly');
+
+    const waitUntilPaused = (paused: boolean) =>
+      eventually(
+        () => describeTemporalSchedule(id),
+        (found) => found?.state.paused === paused,
+      );
+    await client.post(`/api/schedules/${id}/pause`, { reason: 'maintenance' }).expect(200);
+    await waitUntilPaused(true);
+    expect(await readSchedule(client, id)).toMatchObject({
+      state: 'paused',
+      enabled: false,
+      pauseReason: 'maintenance',
+      nextRuns: [],
+    });
+    await client.post(`/api/schedules/${id}/resume`, {}).expect(200);
+    await waitUntilPaused(false);
+    expect(await readSchedule(client, id)).toMatchObject({
+      state: 'active',
+      enabled: true,
+      pauseReason: null,
+      pausedAt: null,
+    });
+
+    await client.delete(`/api/schedules/${id}`).expect(204);
+    await waitUntilNoTemporalSchedule(id);
+  });
+
+  it('that equals its record is not repaired', async () => {
+    const { id } = await createMinutelySchedule(clientOfNewTenant(), {
+      cronExpression: '*/7 3,5 1-15/3 jan-mar sun',
+      jitterSeconds: 5,
+      startAt: '2026-01-01T00:00:00Z',
+      endAt: '2036-01-01T00:00:00Z',
+    });
+    await waitForTemporalSchedule(id);
+    await reconcile();
+    await reconcile();
+    expect(await countRepairs(id)).toBe(0);
+  });
+
+  const update = (id: string, change: (found: ScheduleDescription) => object) =>
+    withTemporalSchedule(id, (handle) =>
+      handle.update((found) => ({ ...found, ...change(found) })),
+    );
+
+  it.each<[string, (id: string) => Promise<unknown>]>([
+    ['deleted', (id) => withTemporalSchedule(id, (handle) => handle.delete())],
+    ['paused', (id) => withTemporalSchedule(id, (handle) => handle.pause('by hand'))],
+    ['moved to other times', (id) => update(id, () => ({ spec: { calendars: [{ hour: 4 }] } }))],
+    [
+      'changed to another workflow',
+      (id) => update(id, ({ action }) => ({ action: { ...action, workflowType: 'job' } })),
+    ],
+    [
+      'changed to another policy',
+      (id) => update(id, ({ policies }) => ({ policies: { ...policies, overlap: 'SKIP' } })),
+    ],
+    ['limited', (id) => update(id, ({ state }) => ({ state: { ...state, remainingActions: 1 } }))],
+  ])('that was %s is repaired', async (_, change) => {
+    const { id } = await createMinutelySchedule(clientOfNewTenant(), {
+      cronExpression: '0 0 13 * fri',
+    });
+    const comparable = ({ spec, policies, state, action }: ScheduleDescription) => [
+      spec,
+      policies,
+      state,
+      action.workflowType,
+    ];
+    const before = comparable(await waitForTemporalSchedule(id));
+    await change(id);
+    // Temporal lists a change some time after it was made.
+    await eventually(
+      async () => {
+        if ((await countRepairs(id)) === 0) await reconcile();
+        return countRepairs(id);
+      },
+      (repairs) => repairs > 0,
+    );
+    const isRepaired = (found: ScheduleDescription | null) =>
+      found !== null && JSON.stringify(comparable(found)) === JSON.stringify(before);
+    await eventually(() => describeTemporalSchedule(id), isRepaired);
+    expect(comparable(await waitForTemporalSchedule(id))).toEqual(before);
+  });
+
+  it('without a record is deleted, and one of another installation is kept', async () => {
+    const { id } = await createMinutelySchedule(clientOfNewTenant());
+    const foreignId = 'schedule:sch_00000000000000000000000000';
+    await fixture.app.deps.temporal.call(5_000, (client) =>
+      client.schedule.create({
+        scheduleId: foreignId,
+        spec: {},
+        action: {
+          type: 'startWorkflow',
+          workflowType: 'fireSchedule',
+          taskQueue: 'elsewhere',
+          args: [],
+        },
+        memo: { taskQueue: 'elsewhere' },
+      }),
+    );
+    await waitForTemporalSchedule(id);
+    await fixture.app.deps
+      .db('schedules')
+      .where({ id })
+      .update({ deleted_at: new Date(), next_due_at: null });
+    await eventually(
+      async () => {
+        await reconcile();
+        return describeTemporalSchedule(id);
+      },
+      (found) => found === null,
+    );
+    // Deleting fails if the reconciler has deleted it.
+    await fixture.app.deps.temporal.call(5_000, (client) =>
+      client.schedule.getHandle(foreignId).delete(),
+    );
+  });
+
+  it('is created if its outbox task was lost', async () => {
+    const { id } = await createMinutelySchedule(clientOfNewTenant());
+    await waitForTemporalSchedule(id);
+    await withTemporalSchedule(id, (handle) => handle.delete());
+    await fixture.app.deps.db('outbox').delete();
+    await reconcile();
+    await waitForTemporalSchedule(id);
+  });
+});
