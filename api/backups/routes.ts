@@ -3,6 +3,7 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Access } from '../../services/access/access.ts';
 import type { Backups } from '../../services/backups/backups.ts';
 import type { Restores, RestoreView } from '../../services/backups/restores.ts';
@@ -54,9 +55,13 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
     return { body, etag: etagOf(found.backup.version) };
   }
 
-  async function createdResponse(caller: Caller, id: string): Promise<HttpResponse> {
+  async function createdResponse(
+    caller: Caller,
+    id: string,
+    advice: { warnings?: Warning[] } = {},
+  ): Promise<HttpResponse> {
     const { body, etag } = await readBackup(caller, id);
-    return created(`/api/backup/${id}`, body, { etag });
+    return created(`/api/backup/${id}`, { ...body, ...advice }, { etag });
   }
 
   function validationResponse(caller: Caller, view: RestoreView): HttpResponse {
@@ -125,14 +130,16 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
       example: { mode: 'full', label: 'before the upgrade', retention: { last: 3 } },
       responses: { 201: BackupRecord },
       headers: ['Prefer'],
-      replayResponse: createdResponse,
+      replayResponse: (caller, id) => createdResponse(caller, id),
       handle: async ({ caller, body, prefer, signal }) => {
-        const backup = await backups.create(caller, body);
+        const { backup, warnings } = await backups.create(caller, body);
+        const advice = warnings.length > 0 ? { warnings } : {};
         if (prefer.waitMs > 0)
           await backups.waitFor(backup, { waitMs: prefer.waitMs, signal, justCreated: true });
-        if (backups.mayRead(caller, backup.tenantId)) return createdResponse(caller, backup.id);
+        if (backups.mayRead(caller, backup.tenantId))
+          return createdResponse(caller, backup.id, advice);
         const detail = { backup, lastValidation: null, archiveError: null };
-        const record = backupRecord(detail, () => false);
+        const record = { ...backupRecord(detail, () => false), ...advice };
         return created(`/api/backup/${backup.id}`, record, { etag: etagOf(backup.version) });
       },
     }),

@@ -4,7 +4,7 @@ import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
 import { pageQuery } from '../http/pagination.ts';
-import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { Id, Name, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 const Section = Type.Enum([...SECTIONS]);
@@ -170,6 +170,7 @@ export type ValidationRecord = Static<typeof ValidationRecord>;
 export const BackupRecord = Type.Object(
   {
     ...summary,
+    warnings: Warnings,
     restorePreview: Type.Object(
       {
         restorable: Type.Boolean(),

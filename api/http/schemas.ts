@@ -28,3 +28,18 @@ export const Timestamp = Type.String({
 /** A value that may be null. */
 export const Nullable = <S extends Parameters<typeof Type.Union>[0][number]>(schema: S) =>
   Type.Union([schema, Type.Null()]);
+
+/** Advice about an accepted request, in the response to that request only. */
+export const Warnings = Type.Optional(
+  Type.Array(
+    Type.Object(
+      {
+        code: Type.String(),
+        pointer: Type.String({ description: 'The field of the request body.' }),
+        message: Type.String(),
+      },
+      { title: 'Warning', additionalProperties: false },
+    ),
+    { description: 'Advice about the request, only in the response to it, if there is any.' },
+  ),
+);

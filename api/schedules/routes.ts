@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
 import type { ScheduleRunData } from '../../domain/schedules/records.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Backfills } from '../../services/schedules/backfills.ts';
@@ -74,9 +75,13 @@ export function scheduleRoutes({
     // A run changes the body but not the version of the schedule.
     return ok(body, { etag: etagOf(body.version, crc32(JSON.stringify(body))) });
   };
-  const createdResponse = (schedule: ScheduleWithLastRun): HttpResponse => {
+  const createdResponse = (
+    schedule: ScheduleWithLastRun,
+    warnings: readonly Warning[] = [],
+  ): HttpResponse => {
     const { body, headers } = okResponse(schedule);
-    return created(`/api/schedules/${schedule.schedule.id}`, body, headers);
+    const withWarnings = warnings.length > 0 ? Object.assign({}, body, { warnings }) : body;
+    return created(`/api/schedules/${schedule.schedule.id}`, withWarnings, headers);
   };
   const triggerResponse = (run: ScheduleRunData): HttpResponse =>
     accepted(runRecord(run), { location: `/api/schedules/logs/${run.id}` });
@@ -127,12 +132,15 @@ export function scheduleRoutes({
       permission: 'schedule:write',
       operationId: 'createBackupSchedule',
       summary: 'Create a schedule of backups',
+      description: 'The mode full ignores sections; the mode partial without sections means all.',
       example: { name: 'nightly', cronExpression: '30 2 * * *', mode: 'full', label: 'nightly' },
       body: BackupScheduleRequest,
       responses: { 201: ScheduleRecord },
       replayResponse: async (caller, id) => createdResponse(await schedules.read(caller, id)),
-      handle: async ({ caller, body }) =>
-        createdResponse(await schedules.createBackup(caller, body)),
+      handle: async ({ caller, body }) => {
+        const { created: schedule, warnings } = await schedules.createBackup(caller, body);
+        return createdResponse(schedule, warnings);
+      },
     }),
     route({
       method: 'POST',

@@ -13,7 +13,7 @@ import {
 } from '../../domain/schedules/schedules.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { TenantId } from '../access/schemas.ts';
-import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { Id, Name, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
 import { BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
 import { BackupPayload } from '../../services/jobTypes/backups/create.ts';
 
@@ -147,6 +147,7 @@ export type ScheduleSummary = Static<typeof ScheduleSummary>;
 export const ScheduleRecord = Type.Object(
   {
     ...summary,
+    warnings: Warnings,
     payload: Type.Object(
       {},
       { additionalProperties: true, description: 'The payload of its jobs. Secrets are masked.' },
@@ -216,6 +217,7 @@ export const BackupScheduleRequest = Type.Object(
     name: Name(),
     cronExpression: CronExpression,
     timezone: Type.Optional(Timezone),
+    enabled: Type.Optional(Type.Boolean()),
     ...BackupPayload.properties,
     jobType: Type.Optional(
       Type.Enum([BACKUP_JOB, VERIFY_JOB], {

@@ -1,4 +1,5 @@
 import { MASK } from '../../domain/shared/mask.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import type { WebhookData } from '../../domain/webhooks/records.ts';
 import type { DeliveryView } from '../../services/webhooks/deliveries.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
@@ -14,6 +15,7 @@ const toIsoTime = (text: string) => new Date(text).toISOString();
 export const webhookRecord = (
   webhook: WebhookData,
   secret: string | null = null,
+  warnings: readonly Warning[] = [],
 ): WebhookRecord => ({
   id: webhook.id,
   tenantId: webhook.tenantId,
@@ -30,6 +32,7 @@ export const webhookRecord = (
   createdAt: webhook.createdAt.toISOString(),
   updatedAt: webhook.updatedAt.toISOString(),
   version: webhook.version,
+  ...(warnings.length > 0 && { warnings: [...warnings] }),
 });
 
 /** A delivery as callers see it, with the attempts that the view contains. */

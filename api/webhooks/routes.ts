@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
+import type { WebhookData } from '../../domain/webhooks/records.ts';
 import type { Deliveries } from '../../services/webhooks/deliveries.ts';
 import type { Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
@@ -59,8 +60,8 @@ export function webhookRoutes({
   const jobPresent = jobPresenter(jobTypes);
   const jobAccepted = ({ job, logs }: JobWithLogs): HttpResponse =>
     accepted(jobPresent.record(job, logs), { location: `/api/jobs/${job.id}` });
-  const webhookResponse = ({ webhook, secret }: WebhookWithSecret): HttpResponse => ({
-    ...ok(webhookRecord(webhook, secret), {
+  const webhookResponse = ({ webhook, secret, warnings }: WebhookWithSecret): HttpResponse => ({
+    ...ok(webhookRecord(webhook, secret, warnings), {
       etag: etagOf(webhook.version, webhook.failingSince?.getTime() ?? 0),
       ...(secret !== null && { 'cache-control': 'no-store' }),
     }),
@@ -124,7 +125,7 @@ export function webhookRoutes({
       secretBody: true,
       responses: { 201: WebhookRecord },
       replayResponse: async (caller, id) =>
-        webhookCreated({ webhook: await webhooks.read(caller, id), secret: null }),
+        webhookCreated(withoutSecret(await webhooks.read(caller, id))),
       handle: async ({ caller, body }) => webhookCreated(await webhooks.create(caller, body)),
     }),
     route({
@@ -164,10 +165,7 @@ export function webhookRoutes({
       responses: { 200: WebhookRecord },
       headers: ['If-Match'],
       handle: async ({ caller, params, body, ifMatch }) =>
-        webhookResponse({
-          webhook: await webhooks.update(caller, params.id, body, expectedVersion(ifMatch)),
-          secret: null,
-        }),
+        webhookResponse(await webhooks.update(caller, params.id, body, expectedVersion(ifMatch))),
     }),
     route({
       method: 'DELETE',
@@ -225,7 +223,7 @@ export function webhookRoutes({
       responses: { 200: WebhookRecord },
       headers: ['If-Match'],
       replayResponse: async (caller, id) =>
-        webhookResponse({ webhook: await webhooks.read(caller, id), secret: null }),
+        webhookResponse(withoutSecret(await webhooks.read(caller, id))),
       handle: async ({ caller, params, body, ifMatch }) =>
         webhookResponse(
           await webhooks.rotateSecret(caller, params.id, body.secret, expectedVersion(ifMatch)),
@@ -263,6 +261,12 @@ export function webhookRoutes({
     ...deliveryRoutes({ deliveries, jobs }),
   ];
 }
+
+const withoutSecret = (webhook: WebhookData): WebhookWithSecret => ({
+  webhook,
+  secret: null,
+  warnings: [],
+});
 
 /** Error: `invalid_request` unless the body has exactly one of both fields. */
 function replayFrom({ afterSequence, since }: ReplayRequest): ReplayFrom {

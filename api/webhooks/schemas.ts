@@ -7,7 +7,7 @@ import {
 } from '../../domain/webhooks/webhooks.ts';
 import { listSchema, pageQuery } from '../http/pagination.ts';
 import { TenantId } from '../access/schemas.ts';
-import { Id, Nullable, Timestamp } from '../http/schemas.ts';
+import { Id, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 
@@ -105,7 +105,10 @@ const webhook = {
   updatedAt: Timestamp,
   version: Type.Integer(),
 };
-export const WebhookRecord = Type.Object(webhook, { title: 'Webhook', ...closed });
+export const WebhookRecord = Type.Object(
+  { ...webhook, warnings: Warnings },
+  { title: 'Webhook', ...closed },
+);
 export type WebhookRecord = Static<typeof WebhookRecord>;
 
 export const WebhookWithDeliveries = Type.Object(
@@ -143,10 +146,14 @@ const EventTypes = Type.Unsafe<string[] | string>({
 });
 
 const Secret = Type.String({
-  minLength: 1,
+  minLength: 8,
   maxLength: 256,
+  pattern: '^[^\\ud800-\\udfff]*$',
+  'x-rule': 'must be text of 8 to 256 characters without unpaired surrogates',
   description:
-    'whsec_ and 24 to 64 bytes in base64, or a text of 24 to 64 bytes. Default: 32 random bytes.',
+    'The key of whsec_ and base64 is what the base64 encodes; the key of any other text is its ' +
+    'UTF-8 bytes. Responses show the key as whsec_ and base64. 24 bytes or more are recommended. ' +
+    'Default: 32 random bytes.',
   examples: ['whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='],
 });
 const webhookFields = {

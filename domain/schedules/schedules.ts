@@ -33,7 +33,8 @@ export const RUN_REASONS = [
 ] as const;
 export type RunReason = (typeof RUN_REASONS)[number];
 
-export const DEFAULT_CATCHUP_SECONDS = 60;
+/** Long enough for a restart or an upgrade: an occurrence during it still runs. */
+export const DEFAULT_CATCHUP_SECONDS = 3_600;
 
 /** The shortest catch-up window that Temporal accepts. */
 export const MIN_CATCHUP_SECONDS = 10;

@@ -1,8 +1,11 @@
 import { createHmac } from 'node:crypto';
+import type { Warning } from '../shared/warnings.ts';
 
 const PREFIX = 'whsec_';
-const MIN_KEY_BYTES = 24;
-const MAX_KEY_BYTES = 64;
+/** Standard Webhooks recommends keys of 24 to 64 bytes. */
+export const RECOMMENDED_KEY_BYTES = 24;
+/** A shorter key in base64 is not a key: the text is. */
+const MIN_BASE64_KEY_BYTES = 8;
 
 /**
  * Formats a key as receivers configure it: `whsec_` and base64 (Standard Webhooks, "Signatures").
@@ -13,15 +16,37 @@ export const encodeSecret = (key: Buffer): string => PREFIX + key.toString('base
 export const decodeSecret = (secret: string): Buffer =>
   Buffer.from(secret.slice(PREFIX.length), 'base64');
 
+/** The key after `whsec_`; undefined unless that is base64 of at least 8 bytes. */
+function base64Key(text: string): Buffer | undefined {
+  if (!text.startsWith(PREFIX)) return undefined;
+  const key = decodeSecret(text);
+  const digits = (base64: string) => base64.replace(/={0,2}$/, '');
+  const isCanonical = digits(key.toString('base64')) === digits(text.slice(PREFIX.length));
+  return isCanonical && key.length >= MIN_BASE64_KEY_BYTES ? key : undefined;
+}
+
 /**
- * Normalizes a secret that a caller chose. Text that starts with `whsec_` is decoded as base64; the
- * UTF-8 bytes of any other text are the key. Returns undefined unless the key has 24 to 64 bytes.
+ * Normalizes a secret that a caller chose to `whsec_` and base64. The key of `whsec_` and base64 is
+ * what the base64 encodes; the key of any other text is its UTF-8 bytes. Warns about a short key,
+ * and about `whsec_` without base64, which libraries of Standard Webhooks cannot read.
  */
-export function normalizeSecret(text: string): string | undefined {
-  const encoded = text.startsWith(PREFIX) ? text.slice(PREFIX.length) : undefined;
-  if (encoded !== undefined && !/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return undefined;
-  const key = encoded === undefined ? Buffer.from(text) : Buffer.from(encoded, 'base64');
-  return key.length >= MIN_KEY_BYTES && key.length <= MAX_KEY_BYTES ? encodeSecret(key) : undefined;
+export function normalizeSecret(text: string): { secret: string; warnings: Warning[] } {
+  const encoded = base64Key(text);
+  const key = encoded ?? Buffer.from(text);
+  const warnings: Warning[] = [];
+  const warn = (code: string, message: string) =>
+    void warnings.push({ code, pointer: '/secret', message });
+  if (encoded === undefined && text.startsWith(PREFIX))
+    warn(
+      'secret_not_base64',
+      'begins with whsec_ but is not base64 of 8 bytes or more, so its UTF-8 bytes are the key',
+    );
+  if (key.length < RECOMMENDED_KEY_BYTES)
+    warn(
+      'short_secret',
+      `is a key of ${key.length} bytes; ${RECOMMENDED_KEY_BYTES} and more are harder to guess`,
+    );
+  return { secret: encodeSecret(key), warnings };
 }
 
 /** What a signature covers. `timestamp` is in seconds since 1970. */

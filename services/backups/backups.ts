@@ -26,6 +26,7 @@ import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { archiveName } from '../../platform/stores/store.ts';
 import type { Access } from '../access/access.ts';
@@ -36,7 +37,7 @@ import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
 import type { Archives } from './archives.ts';
 import { archiveRemovedTopic, backupRecord } from './backupAudit.ts';
 import { EMPTY_BACKUP } from './newBackup.ts';
-import { selectSections } from './selectSections.ts';
+import { ignoreSectionsOfFull, selectSections } from './selectSections.ts';
 
 export type Backups = ReturnType<typeof createBackups>;
 
@@ -247,15 +248,19 @@ export function createBackups({
     },
 
     /**
-     * Starts a backup of the caller's tenant; at the platform, of the installation. Errors:
-     * `invalid_request`, `permission_denied`, `not_supported` without a store,
-     * `master_key_missing`.
+     * Starts a backup of the caller's tenant; at the platform, of the installation. Warns about
+     * sections that the mode `full` ignores. Errors: `invalid_request`, `permission_denied`,
+     * `not_supported` without a store, `master_key_missing`.
      */
-    async create(caller: Caller, request: BackupOptions): Promise<BackupData> {
+    async create(
+      caller: Caller,
+      requested: BackupOptions,
+    ): Promise<{ backup: BackupData; warnings: Warning[] }> {
       await access.require(caller, 'backup:write', caller);
+      const { request, warnings } = ignoreSectionsOfFull(caller, requested);
       const selection = await select(caller, request);
       archives.targetStore();
-      return commit(caller, (work) => {
+      const backup = await commit(caller, (work) => {
         const backup = insert(work, caller, request, { ...selection, jobId: null });
         const job = jobFactory.create(
           work,
@@ -267,6 +272,7 @@ export function createBackups({
         work.result(backup.id);
         return backup;
       });
+      return { backup, warnings };
     },
 
     /**

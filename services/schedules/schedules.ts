@@ -11,11 +11,13 @@ import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleData, ScheduleRunData } from '../../domain/schedules/records.ts';
 import { DEFAULT_CATCHUP_SECONDS, nextOccurrenceOf } from '../../domain/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { invalidField, invalidFields } from '../../domain/shared/errors.ts';
+import { invalidFields } from '../../domain/shared/errors.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { BackupOptions } from '../backups/backups.ts';
+import { ignoreSectionsOfFull } from '../backups/selectSections.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { assertOccurs, checkTiming, type ScheduleFields } from './fields.ts';
 import { skipPending } from './missedRuns.ts';
@@ -33,6 +35,7 @@ export type BackupScheduleFields = {
   name: string;
   cronExpression: string;
   timezone?: string;
+  enabled?: boolean;
   jobType?: typeof BACKUP_JOB | typeof VERIFY_JOB;
 } & BackupOptions;
 
@@ -48,7 +51,7 @@ type Deps = {
   runDecisions: RunDecisions;
 };
 
-/** Error: `invalid_request` for fields that do not belong to the job type or the mode. */
+/** Error: `invalid_request` for fields that do not belong to the job type. */
 function checkBackupOptions(
   jobType: typeof BACKUP_JOB | typeof VERIFY_JOB,
   options: BackupOptions,
@@ -64,8 +67,6 @@ function checkBackupOptions(
         message: 'is allowed for schedules of backup.create only',
       })),
     );
-  if (options.mode === 'partial' && (options.sections ?? []).length === 0)
-    throw invalidField('body', '/sections', 'required', 'must name a section in partial mode');
 }
 
 /** Schedules: the records that create jobs at the occurrences of a cron expression. */
@@ -214,22 +215,33 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
 
     /**
      * Creates a schedule of `backup.create` or `backup.verify`. Its catch-up window is hours long,
-     * since a late backup is better than none. Errors: as `create`.
+     * since a late backup is better than none. Warns about sections that the mode `full` ignores.
+     * Errors: as `create`.
      */
     async createBackup(
       caller: Caller,
-      { name, cronExpression, timezone, jobType = BACKUP_JOB, ...options }: BackupScheduleFields,
-    ): Promise<ScheduleWithLastRun> {
+      {
+        name,
+        cronExpression,
+        timezone,
+        enabled,
+        jobType = BACKUP_JOB,
+        ...options
+      }: BackupScheduleFields,
+    ): Promise<{ created: ScheduleWithLastRun; warnings: Warning[] }> {
       await access.require(caller, 'schedule:write', caller);
       checkBackupOptions(jobType, options);
-      return create(caller, {
+      const { request, warnings } = ignoreSectionsOfFull(caller, options);
+      const created = await create(caller, {
         name,
         cronExpression,
         jobType,
-        payload: options,
+        payload: request,
         catchupWindowSeconds: BACKUP_CATCHUP_SECONDS,
         ...(timezone !== undefined && { timezone }),
+        ...(enabled !== undefined && { enabled }),
       });
+      return { created, warnings };
     },
 
     /**

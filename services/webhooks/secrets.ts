@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import { normalizeSecret, encodeSecret } from '../../domain/webhooks/signing.ts';
 import type { Vault } from '../../platform/vault.ts';
 
@@ -15,6 +16,9 @@ export type EncryptedSecrets = {
   previousSecretUntil: Date | null;
 };
 
+/** A secret in plain text, with advice about the one that was requested. */
+export type NewSecret = { secret: string; warnings: Warning[] };
+
 /** Generates, checks, encrypts and decrypts the secrets that sign messages. */
 export function createWebhookSecrets(vault: Vault) {
   const contextOf = (webhookId: string) => `webhook:${webhookId}`;
@@ -24,23 +28,15 @@ export function createWebhookSecrets(vault: Vault) {
 
   return {
     /**
-     * Returns the requested secret in the format `whsec_…`, or a new random one. Error:
-     * `invalid_request` at `/secret`.
+     * Returns the requested secret in the format `whsec_…` with advice about it, or a new random
+     * one. Error: `invalid_request` at `/secret`.
      */
-    validateOrGenerate(requested: string | undefined): string {
-      if (requested === undefined) return encodeSecret(randomBytes(KEY_BYTES));
+    normalizeOrGenerate(requested: string | undefined): NewSecret {
+      if (requested === undefined)
+        return { secret: encodeSecret(randomBytes(KEY_BYTES)), warnings: [] };
       if (requested === MASK)
         throw invalidField('body', '/secret', 'masked', 'is the mask, not a secret');
-      const secret = normalizeSecret(requested);
-      if (secret === undefined) {
-        throw invalidField(
-          'body',
-          '/secret',
-          'format',
-          'must be whsec_ and 24 to 64 bytes in base64, or a text of 24 to 64 bytes',
-        );
-      }
-      return secret;
+      return normalizeSecret(requested);
     },
 
     /** Encrypts a secret for the row of its webhook. Error: `master_key_missing`. */

@@ -8,6 +8,7 @@ import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import {
   DEFAULT_DELIVERY_RETRY,
   MAX_WEBHOOKS,
@@ -36,8 +37,15 @@ export type WebhookFields = {
 };
 export type WebhookFilter = { enabled?: boolean; eventType?: string; tenantId?: string };
 
-/** A webhook, and its secret in the one response that shows it; otherwise null. */
-export type WebhookWithSecret = { webhook: WebhookData; secret: string | null };
+/**
+ * A webhook, its secret in the one response that shows it (otherwise null), and advice about a
+ * secret that the caller chose.
+ */
+export type WebhookWithSecret = {
+  webhook: WebhookData;
+  secret: string | null;
+  warnings: readonly Warning[];
+};
 
 type Deps = {
   db: Knex;
@@ -118,7 +126,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     async create(caller: Caller, fields: WebhookFields): Promise<WebhookWithSecret> {
       await access.require(caller, 'webhook:write', caller);
       checkEndpoint(fields.endpointUrl);
-      const secret = secrets.validateOrGenerate(fields.secret);
+      const { secret, warnings } = secrets.normalizeOrGenerate(fields.secret);
       const id = ids.next('whk');
       return commit(caller, async (work) => {
         const trx = await work.trx();
@@ -144,7 +152,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
         });
         webhookAudit.created(work, webhook);
         work.result(id);
-        return { webhook, secret };
+        return { webhook, secret, warnings };
       });
     },
 
@@ -159,22 +167,29 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       id: string,
       fields: Partial<WebhookFields>,
       expectedVersion?: number,
-    ): Promise<WebhookData> {
+    ): Promise<WebhookWithSecret> {
       const known = await repository.findToAct(caller, id, 'webhook:write');
       if (fields.endpointUrl !== undefined) checkEndpoint(fields.endpointUrl);
       const keepsSecret = fields.secret === undefined || fields.secret === MASK;
-      const secret = keepsSecret ? undefined : secrets.validateOrGenerate(fields.secret);
-      return repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
-        const after = await Webhook.query(trx).patchAndFetchById(id, {
-          ...changedFields(before, fields, secret, work.now),
-          updatedAt: work.now,
-          version: before.version + 1,
-        });
-        webhookAudit.updated(work, before, after, {
-          extra: { secretChanged: secret !== undefined },
-        });
-        return after;
-      });
+      const chosen = keepsSecret ? undefined : secrets.normalizeOrGenerate(fields.secret);
+      const secret = chosen?.secret;
+      const webhook = await repository.commitLocked(
+        caller,
+        known,
+        expectedVersion,
+        async (work, before, trx) => {
+          const after = await Webhook.query(trx).patchAndFetchById(id, {
+            ...changedFields(before, fields, secret, work.now),
+            updatedAt: work.now,
+            version: before.version + 1,
+          });
+          webhookAudit.updated(work, before, after, {
+            extra: { secretChanged: secret !== undefined },
+          });
+          return after;
+        },
+      );
+      return { webhook, secret: null, warnings: chosen?.warnings ?? [] };
     },
 
     /**
@@ -189,7 +204,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       expectedVersion?: number,
     ): Promise<WebhookWithSecret> {
       const known = await repository.findToAct(caller, id, 'webhook:write');
-      const secret = secrets.validateOrGenerate(requested);
+      const { secret, warnings } = secrets.normalizeOrGenerate(requested);
       return repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
         const webhook = await Webhook.query(trx).patchAndFetchById(id, {
           ...rotatedSecretFields(before, secrets.encrypt(id, secret), work.now),
@@ -199,7 +214,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
         webhookAudit.acted(work, 'rotate_secret', webhook);
         webhookAudit.emit(work, 'webhook.updated', webhook);
         work.result(id);
-        return { webhook, secret };
+        return { webhook, secret, warnings };
       });
     },
 

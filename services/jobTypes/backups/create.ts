@@ -35,7 +35,9 @@ export const BackupPayload = Type.Object(
     sections: Type.Optional(
       Type.Array(Type.Enum([...SECTIONS]), {
         maxItems: SECTIONS.length,
-        description: 'Required in the mode partial. GET /api/backup lists the available sections.',
+        description:
+          'Used in the mode partial, where none means all; the mode full ignores them. ' +
+          'GET /api/backup lists the available sections.',
       }),
     ),
     engine: Type.Optional(

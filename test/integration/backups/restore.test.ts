@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { assertDefined } from '../../../domain/shared/assert.ts';
+import { SECTIONS } from '../../../domain/backups/backups.ts';
+import type { BackupRecord } from '../../../api/backups/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { TestApp } from '../../support/app.ts';
@@ -188,14 +190,33 @@ test('a backup request with invalid sections or engine is refused', async () => 
   expect(await firstError({ mode: 'partial', sections: ['nothing'] })).toMatchObject({
     pointer: '/sections/0',
   });
-  expect(await firstError({ mode: 'partial' })).toMatchObject({ pointer: '/sections' });
-  expect(await firstError({ mode: 'full', sections: ['jobs'] })).toMatchObject({
-    code: 'sections_not_allowed',
-  });
   expect(await firstError({ engine: 'tape' })).toMatchObject({ pointer: '/engine' });
 });
 
+test('the mode full ignores sections with a warning, without one if nothing is ignored', async () => {
+  for (const request of [{ mode: 'full', sections: ['jobs'] }, { sections: ['jobs'] }]) {
+    const backup = await createBackup(request);
+    expect(backup).toMatchObject({
+      mode: 'full',
+      sections: [...SECTIONS],
+      warnings: [{ code: 'sections_ignored', pointer: '/sections' }],
+    });
+    const read = await root.get<BackupRecord>(`/api/backup/${backup.id}`).expect(200);
+    expect(read).not.toHaveProperty('warnings');
+  }
+  for (const sections of [[], [...SECTIONS]])
+    expect(await createBackup({ mode: 'full', sections })).not.toHaveProperty('warnings');
+});
+
 describe('a partial backup', () => {
+  test('of no section in particular has all sections', async () => {
+    for (const request of [{ mode: 'partial' }, { mode: 'partial', sections: [] }])
+      expect(await createBackup(request)).toMatchObject({
+        mode: 'partial',
+        sections: [...SECTIONS],
+      });
+  });
+
   test('includes the sections that it refers to', async () => {
     const backup = await createBackup({ mode: 'partial', sections: ['webhooks'] });
     expect([backup.sections, [...backup.includes].sort()]).toEqual([

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { BackupRecord } from '../../../api/backups/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { sectionsForTenant } from '../../../domain/backups/backups.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { createArchiveFolder } from '../../support/backups.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
@@ -77,10 +78,33 @@ describe('a backup schedule', () => {
     expect((await readBackup()).restoreTestedAt).not.toBeNull();
   });
 
-  it('names sections in partial mode only, and no retention for backup.verify', async () => {
+  it('of the mode partial without sections makes backups of all sections', async () => {
+    const fields = { name: 'parts', cronExpression: '@daily', mode: 'partial', label: 'parts' };
+    const { id } = await createSchedule(fields);
+    const { backupId } = (await runSchedule(id)).result as { backupId: string };
+    const backup = await client.get<BackupRecord>(`/api/backup/${backupId}`).expect(200);
+    expect(backup).toMatchObject({ mode: 'partial', sections: sectionsForTenant('b') });
+  });
+
+  it('of the mode full ignores sections with a warning, and can be created disabled', async () => {
+    const created = await createSchedule({
+      name: 'all the same',
+      cronExpression: '@daily',
+      mode: 'full',
+      sections: ['jobs'],
+      enabled: false,
+    });
+    expect(created).toMatchObject({
+      payload: { mode: 'full' },
+      enabled: false,
+      state: 'paused',
+      warnings: [{ code: 'sections_ignored', pointer: '/sections' }],
+    });
+    expect(created.payload).not.toHaveProperty('sections');
+  });
+
+  it('of backup.verify has no retention', async () => {
     const schedule = { name: 'some', cronExpression: '@daily' };
-    const partial = await rejectedSchedule({ ...schedule, mode: 'partial', label: 'some' });
-    expect(partial.errors?.[0]?.pointer).toBe('/sections');
     const mixed = await rejectedSchedule({
       ...schedule,
       jobType: 'backup.verify',

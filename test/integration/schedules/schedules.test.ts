@@ -50,7 +50,7 @@ describe('a schedule', () => {
       ...request,
       state: 'active',
       overlapPolicy: 'skip',
-      catchupWindowSeconds: 60,
+      catchupWindowSeconds: 3_600,
       jitterSeconds: 0,
       maxRuns: null,
       runCount: 0,

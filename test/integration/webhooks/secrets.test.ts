@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { Webhook as StandardWebhook } from 'standardwebhooks';
 import type { TestReport, WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { eventually } from '../../support/eventually.ts';
 import { respondWith } from '../../support/sink.ts';
 import { verifyMessage, withWebhookReceiver } from '../../support/webhooks.ts';
@@ -57,6 +59,35 @@ test('a rotation that is repeated with its Idempotency-Key masks the secret', as
       .expect(200);
   expect((await rotate()).secret).toMatch(/^whsec_/);
   expect(await rotate()).toMatchObject({ id: webhook.id, secret: '********', version: 2 });
+});
+
+test.each([
+  ['a word', 's3cr3t!!', ['short_secret']],
+  ['256 characters', '\u{1f511}'.repeat(256), []],
+  ['whsec_ without base64', 'whsec_not base64, but long enough', ['secret_not_base64']],
+])('a secret may be any text: %s; its bytes are the key', async (what, secret, warnings) => {
+  const client = asNewTenant();
+  const path = `/text-${encodeURIComponent(what)}`;
+  const webhook = await register(client, path, { secret });
+  const codes = (answer: WebhookRecord) => (answer.warnings ?? []).map(({ code }) => code);
+  expect([webhook.secret, codes(webhook)]).toEqual([formatted(secret), warnings]);
+  await createJob(client);
+  const [request] = await eventually(
+    () => fixture.sink.requestsTo(path),
+    (all) => all.length === 1,
+  );
+  const { body, headers } = assertDefined(request, 'the request');
+  new StandardWebhook(Buffer.from(secret), { format: 'raw' }).verify(
+    body,
+    headers as Record<string, string>,
+  );
+  const record = `/api/webhooks/${webhook.id}`;
+  const answers = [
+    await client.put<WebhookRecord>(record, { secret }).expect(200),
+    await client.post<WebhookRecord>(`${record}/rotate-secret`, { secret }).expect(200),
+  ];
+  for (const answer of answers) expect(codes(answer)).toEqual(warnings);
+  expect(await client.get<WebhookRecord>(record).expect(200)).not.toHaveProperty('warnings');
 });
 
 test('a test sends one signed message and records no delivery', async () => {

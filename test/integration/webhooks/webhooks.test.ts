@@ -77,11 +77,7 @@ describe('creating a webhook', () => {
     ['an unknown type', { eventTypes: ['job.created', 'job.exploded'] }, '/eventTypes/1'],
     ['types that are no list', { eventTypes: 'job.created' }, '/eventTypes'],
     ['a short secret', { secret: 'short' }, '/secret'],
-    [
-      'a secret that is not base64',
-      { secret: 'whsec_%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%' },
-      '/secret',
-    ],
+    ['a long secret', { secret: 'x'.repeat(257) }, '/secret'],
     ['the mask as a secret', { secret: '********' }, '/secret'],
     ['an unknown field', { endpoint: 'x' }, '/endpoint'],
     [

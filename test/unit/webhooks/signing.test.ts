@@ -45,21 +45,61 @@ test('a message verifies with each of its secrets, with no other, and only uncha
 
 describe('a chosen secret', () => {
   const base64 = (bytes: number) => Buffer.alloc(bytes, 1).toString('base64');
+  const encoded = (text: string) => `whsec_${Buffer.from(text).toString('base64')}`;
   test.each([
-    ['in the format', `whsec_${base64(32)}`, `whsec_${base64(32)}`],
-    ['a text', 'x'.repeat(24), `whsec_${Buffer.from('x'.repeat(24)).toString('base64')}`],
-    ['of 64 bytes', `whsec_${base64(64)}`, `whsec_${base64(64)}`],
-    ['of 23 bytes', `whsec_${base64(23)}`, undefined],
-    ['of 65 bytes', `whsec_${base64(65)}`, undefined],
-    ['a short text', 'x'.repeat(23), undefined],
-    ['a long text', 'x'.repeat(65), undefined],
+    ['in the format', `whsec_${base64(32)}`, `whsec_${base64(32)}`, []],
+    [
+      'in the format without padding',
+      `whsec_${base64(25).slice(0, -2)}`,
+      `whsec_${base64(25)}`,
+      [],
+    ],
+    ['in the format, longer than usual', `whsec_${base64(65)}`, `whsec_${base64(65)}`, []],
+    ['in the format, short', `whsec_${base64(8)}`, `whsec_${base64(8)}`, ['short_secret']],
+    ['a text', 'x'.repeat(24), encoded('x'.repeat(24)), []],
+    ['a short text', 's3cr3t!!', encoded('s3cr3t!!'), ['short_secret']],
+    ['a long text', '\u{1f511}'.repeat(256), encoded('\u{1f511}'.repeat(256)), []],
     [
       'a text of 22 characters in 24 bytes',
       `${'x'.repeat(20)}éé`,
-      `whsec_${Buffer.from(`${'x'.repeat(20)}éé`).toString('base64')}`,
+      encoded(`${'x'.repeat(20)}éé`),
+      [],
     ],
-    ['that is not base64', `whsec_${'!'.repeat(40)}`, undefined],
-  ])('%s', (_what, text, expected) => {
-    expect(normalizeSecret(text)).toBe(expected);
+    [
+      'whsec_ without base64',
+      `whsec_${'!'.repeat(40)}`,
+      encoded(`whsec_${'!'.repeat(40)}`),
+      ['secret_not_base64'],
+    ],
+    [
+      'whsec_ with 7 bytes',
+      `whsec_${base64(7)}`,
+      encoded(`whsec_${base64(7)}`),
+      ['secret_not_base64', 'short_secret'],
+    ],
+  ])('%s', (_what, text, secret, warnings) => {
+    const normalized = normalizeSecret(text);
+    expect(normalized.secret).toBe(secret);
+    expect(normalized.warnings.map(({ code }) => code)).toEqual(warnings);
+  });
+
+  test('of any text of 8 to 256 characters verifies with its UTF-8 bytes as the key', () => {
+    const text = fc
+      .string({ unit: 'binary', minLength: 8, maxLength: 256 })
+      .filter((each) => !each.startsWith('whsec_'));
+    fc.assert(
+      fc.property(text, fc.json(), (secret, body) => {
+        const id = 'evt_1';
+        const timestamp = Math.floor(Date.now() / 1_000);
+        const signature = signatureHeader([normalizeSecret(secret).secret], {
+          id,
+          timestamp,
+          body,
+        });
+        const received = new Webhook(Buffer.from(secret, 'utf8'), { format: 'raw' });
+        expect(received.verify(body, headers(id, timestamp, signature))).toEqual(JSON.parse(body));
+      }),
+      { numRuns: propertyRuns(50) },
+    );
   });
 });

@@ -103,6 +103,15 @@ describe('the log has a run for each occurrence', () => {
     }
   });
 
+  it('while a restart took minutes: all of them run with the default window', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, { overlapPolicy: 'allowAll' });
+    await backdateSchedule(fixture.app, id, minuteFromNow(-20));
+    await fixture.app.deps.catchUp.catchUpAll(timeoutSignal());
+    const runs = await waitForRuns(client, id, (all) => all.length >= 20);
+    expect(new Set(runs.map(({ outcome }) => outcome))).toEqual(new Set(['fired']));
+  });
+
   it('while Temporal was unavailable', async () => {
     const client = clientOfNewTenant();
     const { id } = await createMinutelySchedule(client, {
