@@ -57,6 +57,15 @@ const JobQuery = Type.Object(
     createdAfter: Type.Optional(Timestamp),
     createdBefore: Type.Optional(Timestamp),
     retryOf: Type.Optional(Id('job')),
+    scheduleId: Type.Optional(
+      Type.String({ ...Id('sch'), description: 'Jobs that this schedule created.' }),
+    ),
+    approvalId: Type.Optional(
+      Type.String({ ...Id('apr'), description: 'The job that this approval request created.' }),
+    ),
+    webhookId: Type.Optional(
+      Type.String({ ...Id('whk'), description: 'Jobs that send deliveries to this webhook.' }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -254,8 +263,17 @@ function toJobFilter({
   createdAfter,
   createdBefore,
   retryOf,
+  scheduleId,
+  approvalId,
+  webhookId,
 }: Static<typeof JobQuery>): JobFilter {
+  const sources = [
+    { kind: 'schedule' as const, id: scheduleId },
+    { kind: 'approval' as const, id: approvalId },
+    { kind: 'webhook' as const, id: webhookId },
+  ].flatMap(({ kind, id }) => (id === undefined ? [] : [{ kind, id }]));
   return {
+    ...(sources.length > 0 && { sources }),
     ...(status && { status }),
     ...(type && { type }),
     ...(tenantId !== undefined && { tenantId }),

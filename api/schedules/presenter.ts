@@ -1,7 +1,7 @@
 import { temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
 import { CRON_FIELDS } from '../../domain/schedules/cron.ts';
 import type { UpcomingOccurrence } from '../../domain/schedules/occurrences.ts';
-import type { ScheduleData, ScheduleRunData } from '../../domain/schedules/records.ts';
+import type { ScheduleData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import { stateOf, upcomingOf } from '../../domain/schedules/schedules.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Preview } from '../../services/schedules/fields.ts';
@@ -14,14 +14,14 @@ import type {
 } from './schemas.ts';
 import { isoOrNull } from '../jobs/presenter.ts';
 
-type ScheduleWithLastRun<S = ScheduleData> = { schedule: S; lastRun: ScheduleRunData | null };
+type ScheduleWithLastRun<S = ScheduleData> = { schedule: S; lastRun: ScheduleRunWithJob | null };
 
 /** A list reads schedules without their payload. */
 type ScheduleSummaryData = Omit<ScheduleData, 'payload'>;
 
 const NEXT_RUNS_SHOWN = 5;
 
-export const runRecord = (run: ScheduleRunData): RunRecord => ({
+export const runRecord = (run: ScheduleRunWithJob): RunRecord => ({
   id: run.id,
   scheduleId: run.scheduleId,
   tenantId: run.tenantId,
@@ -31,6 +31,10 @@ export const runRecord = (run: ScheduleRunData): RunRecord => ({
   reason: run.reason,
   caughtUp: run.caughtUp,
   jobId: run.jobId,
+  jobStatus: run.job?.status ?? null,
+  jobErrorCode: run.job?.errorCode ?? null,
+  startedAt: isoOrNull(run.job?.startedAt ?? null),
+  finishedAt: isoOrNull(run.job?.finishedAt ?? null),
   actorId: run.actorId,
   decidedAt: run.decidedAt.toISOString(),
 });

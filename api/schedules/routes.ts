@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
-import type { ScheduleRunData } from '../../domain/schedules/records.ts';
+import type { ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
@@ -83,7 +83,7 @@ export function scheduleRoutes({
     const withWarnings = warnings.length > 0 ? Object.assign({}, body, { warnings }) : body;
     return created(`/api/schedules/${schedule.schedule.id}`, withWarnings, headers);
   };
-  const triggerResponse = (run: ScheduleRunData): HttpResponse =>
+  const triggerResponse = (run: ScheduleRunWithJob): HttpResponse =>
     accepted(runRecord(run), { location: `/api/schedules/logs/${run.id}` });
   const backfillResponse = (found: JobWithLogs): HttpResponse =>
     accepted(jobRecord(found.job, found.logs), { location: `/api/jobs/${found.job.id}` });
@@ -254,7 +254,7 @@ export function scheduleRoutes({
       responses: { 202: RunRecord },
       replayResponse: async (caller, id) => triggerResponse(await runHistory.read(caller, id)),
       handle: async ({ caller, params }) =>
-        triggerResponse(await runner.trigger(caller, params.id)),
+        triggerResponse(await runHistory.withJob(await runner.trigger(caller, params.id))),
     }),
     route({
       method: 'POST',

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { CRON_FIELDS } from '../../domain/schedules/cron.ts';
+import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import {
   DEFAULT_CATCHUP_SECONDS,
@@ -41,6 +42,16 @@ export const RunRecord = Type.Object(
       description: 'True if the job was created more than 10 s after scheduled time and jitter.',
     }),
     jobId: Nullable(Id('job')),
+    jobStatus: Nullable(
+      Type.Enum([...JOB_STATUSES], {
+        description: 'The status of the job now; null if no job was created.',
+      }),
+    ),
+    jobErrorCode: Nullable(
+      Type.String({ description: 'Why the job, or its last attempt, failed.' }),
+    ),
+    startedAt: timeOrNull('When the job started.'),
+    finishedAt: timeOrNull('When the job finished; null while it is queued or running.'),
     actorId: Type.String({
       description: 'Who requested the run; for an occurrence the owner of the schedule.',
     }),

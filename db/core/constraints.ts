@@ -1,6 +1,10 @@
 /** True when a row violates a unique constraint (SQLSTATE 23505). */
 export const isUniqueViolation = (error: unknown): boolean => sqlState(error) === '23505';
 
+/** True when a row violates the unique index or constraint of this name. */
+export const violatesUnique = (error: unknown, name: string): boolean =>
+  isUniqueViolation(error) && constraintOf(error) === name;
+
 /** True when a row violates a foreign key (SQLSTATE 23503). */
 export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error) === '23503';
 
@@ -32,4 +36,13 @@ const CONCURRENCY_SQLSTATES: ReadonlySet<string> = new Set([
 function sqlState(error: unknown): unknown {
   const { code, nativeError } = error as { code?: unknown; nativeError?: { code?: unknown } };
   return nativeError?.code ?? code;
+}
+
+/** Objection wraps the error of the driver. */
+function constraintOf(error: unknown): unknown {
+  const { constraint, nativeError } = error as {
+    constraint?: unknown;
+    nativeError?: { constraint?: unknown };
+  };
+  return nativeError?.constraint ?? constraint;
 }

@@ -7,6 +7,7 @@ import * as schedules from './0005_schedules.ts';
 import * as inventory from './0006_inventory.ts';
 import * as approvals from './0007_approvals.ts';
 import * as backups from './0008_backups.ts';
+import * as scheduleNames from './0009_schedule_names.ts';
 
 /** All migrations in the order in which they run. A released migration is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -18,4 +19,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0006_inventory': inventory,
   '0007_approvals': approvals,
   '0008_backups': backups,
+  '0009_schedule_names': scheduleNames,
 };

@@ -1,3 +1,4 @@
+import type { JobStatus } from '../jobs/jobs.ts';
 import type { RetryPolicy } from '../jobs/retry.ts';
 import type { Authority } from '../shared/caller.ts';
 import type { OverlapPolicy, RunKind, RunOutcome, RunReason, TimingFields } from './schedules.ts';
@@ -50,4 +51,14 @@ export type ScheduleRunData = {
   /** Who requested the run; for an occurrence the owner of the schedule. */
   actorId: string;
   decidedAt: Date;
+};
+
+/** A run with the state of its job; null when it created none. */
+export type ScheduleRunWithJob = ScheduleRunData & {
+  job: {
+    status: JobStatus;
+    errorCode: string | null;
+    startedAt: Date | null;
+    finishedAt: Date | null;
+  } | null;
 };

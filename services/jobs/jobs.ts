@@ -5,7 +5,7 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { findWithLogs, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { isFinal, type JobStatus } from '../../domain/jobs/jobs.ts';
+import { isFinal, type JobSource, type JobStatus } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -30,6 +30,8 @@ export type JobFilter = {
   createdAfter?: Date;
   createdBefore?: Date;
   retryOf?: string;
+  /** Jobs that this schedule, approval request or webhook created. */
+  sources?: readonly { kind: JobSource['kind']; id: string }[];
 };
 
 /** A job with the last lines of its log, oldest first. */
@@ -130,6 +132,8 @@ export function createJobs({
           created_by: filter.createdBy,
           retry_of: filter.retryOf,
         });
+        for (const { kind, id } of filter.sources ?? [])
+          void query.where({ source_kind: kind, source_id: id });
         if (createdAfter)
           void query
             .where('created_at', '>=', createdAfter)

@@ -7,9 +7,11 @@ import {
 import type { Knex } from '../../db/core/knex.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
+import { withJobs } from '../../db/schedules/runs.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
-import type { ScheduleRunData } from '../../domain/schedules/records.ts';
+import type { ScheduleRunData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import type { RunKind, RunOutcome, RunReason } from '../../domain/schedules/schedules.ts';
 import { minIdAt } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
@@ -36,27 +38,34 @@ export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) =
     return query;
   };
 
+  /** A run that the caller may see, with the state of its job. */
+  const withJob = async (run: ScheduleRunData): Promise<ScheduleRunWithJob> =>
+    assertDefined((await withJobs(db, [run]))[0], 'run with job');
+
   return {
     /** Error: `not_found`. */
-    async read(caller: Caller, id: string): Promise<ScheduleRunData> {
+    async read(caller: Caller, id: string): Promise<ScheduleRunWithJob> {
       const run = await visible(caller).findById(id);
       if (!run) throw notFound('schedule run', id);
-      return run;
+      return withJob(run);
     },
 
+    withJob,
+
     /** Runs inside the caller's scope, also of deleted schedules, latest scheduled time first. */
-    list(
+    async list(
       caller: Caller,
       { scheduleId, tenantId, kind, outcome, reason, since, until }: RunFilter,
       page: PageRequest,
-    ): Promise<KeysetPage<ScheduleRunData>> {
+    ): Promise<KeysetPage<ScheduleRunWithJob>> {
       const query = visible(caller);
       whereDefined(query, { schedule_id: scheduleId, tenant_id: tenantId, kind, reason });
       if (outcome) void query.whereIn('outcome', [...outcome]);
       // The id of a run starts with its scheduled time.
       if (since) void query.where('id', '>=', minIdAt('run', since));
       if (until) void query.where('id', '<', minIdAt('run', until));
-      return keysetPage(query, page);
+      const { items, nextKey } = await keysetPage(query, page);
+      return { items: await withJobs(db, items), nextKey };
     },
   };
 };

@@ -2,7 +2,7 @@ import { Schedule } from '../../db/models/Schedule.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import { isCaughtUp, nextOccurrenceOf, type RunKind } from '../../domain/schedules/schedules.ts';
-import type { Ids } from '../../platform/ids.ts';
+import { minIdAt, type Ids } from '../../platform/ids.ts';
 import { skipPending } from './missedRuns.ts';
 import type { DecisionContext, RunDecision, RunDecisions } from './runDecision.ts';
 import { recordRun } from './scheduleAudit.ts';
@@ -58,7 +58,10 @@ export function createRunRecorder({ ids, runDecisions }: { ids: Ids; runDecision
       work.dispatch(syncSchedule(schedule.id));
     }
     const { lastRunId } = schedule;
-    const isLatest = lastRunId === null || lastRunId <= run.id;
+    // Of runs with the same scheduled time, such as a missed one and its backfill, the last decided
+    // one counts. Ids start with the scheduled time.
+    const isLatest =
+      lastRunId === null || lastRunId < minIdAt('run', new Date(run.dueAt.getTime() + 1));
     await Schedule.query(trx)
       .findById(schedule.id)
       .patch({ runCount, nextDueAt, lastRunId: isLatest ? run.id : lastRunId });

@@ -4,12 +4,14 @@ import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
+import { withJobs } from '../../db/schedules/runs.ts';
 import { SCHEDULE_SUMMARY_COLUMNS } from '../../db/schedules/schedules.ts';
 import { BACKUP_CATCHUP_SECONDS, BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
-import type { ScheduleData, ScheduleRunData } from '../../domain/schedules/records.ts';
+import type { ScheduleData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import { DEFAULT_CATCHUP_SECONDS, nextOccurrenceOf } from '../../domain/schedules/schedules.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidFields } from '../../domain/shared/errors.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
@@ -21,6 +23,7 @@ import { ignoreSectionsOfFull } from '../backups/selectSections.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { assertOccurs, checkTiming, type ScheduleFields } from './fields.ts';
 import { skipPending } from './missedRuns.ts';
+import { rejectTakenName } from './names.ts';
 import type { RunDecisions } from './runDecision.ts';
 import { createSaveSchedule, enabledChange } from './saveSchedule.ts';
 import { scheduleRecord } from './scheduleAudit.ts';
@@ -40,7 +43,7 @@ export type BackupScheduleFields = {
 } & BackupOptions;
 
 /** A schedule with its latest run by scheduled time. */
-export type ScheduleWithLastRun = { schedule: ScheduleData; lastRun: ScheduleRunData | null };
+export type ScheduleWithLastRun = { schedule: ScheduleData; lastRun: ScheduleRunWithJob | null };
 
 type Deps = {
   db: Knex;
@@ -83,22 +86,21 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
   const saveSchedule = createSaveSchedule({ ids, runDecisions });
   const updateSchedule = createUpdateSchedule({ repository, jobTypes, permissions, saveSchedule });
 
-  async function withLastRun(schedule: Schedule): Promise<ScheduleWithLastRun> {
-    const { lastRunId } = schedule;
-    const lastRun = lastRunId === null ? null : await ScheduleRun.query(db).findById(lastRunId);
-    return { schedule, lastRun: lastRun ?? null };
-  }
-
   async function withLastRuns(schedules: readonly Schedule[]): Promise<ScheduleWithLastRun[]> {
     const runs = await ScheduleRun.query(db).findByIds(
       schedules.flatMap(({ lastRunId }) => lastRunId ?? []),
     );
-    const byId = new Map<string | null, ScheduleRun>(runs.map((run) => [run.id, run]));
+    const byId = new Map<string | null, ScheduleRunWithJob>(
+      (await withJobs(db, runs)).map((run) => [run.id, run]),
+    );
     return schedules.map((schedule) => ({
       schedule,
       lastRun: byId.get(schedule.lastRunId) ?? null,
     }));
   }
+
+  const withLastRun = async (schedule: Schedule): Promise<ScheduleWithLastRun> =>
+    assertDefined((await withLastRuns([schedule]))[0], 'schedule with last run');
 
   /** The row of a new schedule at the caller's tenant, with defaults for missing fields. */
   function newSchedule(caller: Caller, fields: ScheduleFields, timing: Timing, now: Date) {
@@ -145,7 +147,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     await permissions.requireJob(caller, fields.jobType, payload);
     const { overlapPolicy } = fields;
     await permissions.requireCancel(caller, { overlapPolicy, tenantId: caller.tenantId });
-    return commit(caller, (work) => {
+    const created = commit(caller, (work) => {
       assertOccurs(timing, work.now);
       const row = newSchedule(caller, { ...fields, payload }, timing, work.now);
       const schedule = work.insert(Schedule, row);
@@ -154,6 +156,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
       work.dispatch(syncSchedule(schedule.id));
       return { schedule, lastRun: null };
     });
+    return created.catch(rejectTakenName(fields.name));
   }
 
   async function setEnabled(
@@ -209,7 +212,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     /**
      * Creates a schedule at the caller's tenant; the caller owns it. Errors: `permission_denied`
      * (`schedule:write` and the permissions of its jobs), `invalid_request` (timing, job type,
-     * payload).
+     * payload), `conflict` (name).
      */
     create,
 
@@ -246,7 +249,8 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
 
     /**
      * Changes the fields in `update`. A caller who changes what the jobs do becomes the owner.
-     * Errors: `not_found`, `permission_denied`, `invalid_request`, `version_conflict`.
+     * Errors: `not_found`, `permission_denied`, `invalid_request`, `conflict` (name),
+     * `version_conflict`.
      */
     update: async (
       caller: Caller,

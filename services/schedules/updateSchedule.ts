@@ -7,6 +7,7 @@ import { invalidField, versionConflict } from '../../domain/shared/errors.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { assertOccurs, checkTiming, isSamePayload, type ScheduleFields } from './fields.ts';
+import { rejectTakenName } from './names.ts';
 import { enabledChange, type SaveSchedule } from './saveSchedule.ts';
 import type { SchedulePermissions } from './schedulePermissions.ts';
 
@@ -84,7 +85,7 @@ export const createUpdateSchedule =
     const { overlapPolicy } = update;
     await permissions.requireCancel(caller, { overlapPolicy, tenantId });
 
-    return repository.commitLocked(caller, known, expectedVersion, (work, before, trx) => {
+    const saved = repository.commitLocked(caller, known, expectedVersion, (work, before, trx) => {
       // The permissions were checked for the record as it was read.
       if (changesOwner && before.version !== known.version) throw versionConflict(before.version);
       const timing = checkUpdatedTiming(before, update, work.now);
@@ -97,4 +98,5 @@ export const createUpdateSchedule =
         Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
       return saveSchedule(work, trx, before, { changed, verb: 'update' });
     });
+    return saved.catch(rejectTakenName(update.name ?? known.name));
   };

@@ -24,6 +24,8 @@ export function minutesFromNow(): (minutes: number) => Date {
   return (minutes) => minuteFromNow(minutes, start);
 }
 
+let minutelySchedules = 0;
+
 /** Creates a schedule that runs every minute; its jobs end immediately. */
 export const createMinutelySchedule = (
   client: TestClient,
@@ -31,7 +33,7 @@ export const createMinutelySchedule = (
 ): Promise<ScheduleRecord> =>
   client
     .post<ScheduleRecord>('/api/schedules', {
-      name: 'minutely',
+      name: `minutely ${++minutelySchedules}`,
       cronExpression: '* * * * *',
       jobType: 'core.echo',
       payload: {},

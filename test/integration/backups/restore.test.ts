@@ -262,6 +262,30 @@ describe('a partial backup', () => {
 });
 
 describe('after a restore', () => {
+  test('schedules have the names of the backup, also if others have taken or exchanged them', async () => {
+    const [first, second, third] = [
+      await createSchedule('first'),
+      await createSchedule('second'),
+      await createSchedule('third'),
+    ];
+    const backup = await createBackup({ mode: 'partial', sections: ['schedules'] });
+    const rename = ({ id }: ScheduleRecord, name: string) =>
+      root.put(`/api/schedules/${id}`, { name }).expect(200);
+    await rename(first, 'interim');
+    await rename(second, 'first');
+    await rename(first, 'second');
+    await root.delete(`/api/schedules/${third.id}`).expect(204);
+    const successor = await createSchedule('third');
+    await restore({ backupId: backup.id });
+    const names = await app.deps
+      .db('schedules')
+      .whereIn('id', [first.id, second.id, third.id, successor.id])
+      .whereNull('deleted_at')
+      .orderBy('id')
+      .pluck('name');
+    expect(names).toEqual(['first', 'second', 'third']);
+  });
+
   const createSchedule = (name: string) =>
     root
       .post<ScheduleRecord>('/api/schedules', {

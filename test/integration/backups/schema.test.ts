@@ -220,7 +220,7 @@ describe('an archive of another version', () => {
     expect(problem.detail).toContain('9999_later');
     // The version in the header of the archive counts, too.
     const { url, db } = await emptyDatabase();
-    const { '0008_backups': _, ...older } = MIGRATIONS;
+    const older = Object.fromEntries(Object.entries(MIGRATIONS).slice(0, -1));
     await expect(
       importArchive({ db, databaseUrl: url }, readArchiveOf(backup), { migrations: older }),
     ).rejects.toThrow('does not know');

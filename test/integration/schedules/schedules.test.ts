@@ -28,8 +28,15 @@ const request = {
   payload: { hello: 1 },
   enabled: true,
 };
+let created = 0;
 const createSchedule = (client: TestClient, fields: object = {}): Promise<ScheduleRecord> =>
-  client.post<ScheduleRecord>('/api/schedules', { ...request, ...fields }).expect(201);
+  client
+    .post<ScheduleRecord>('/api/schedules', {
+      ...request,
+      name: `nightly ${++created}`,
+      ...fields,
+    })
+    .expect(201);
 const listSchedules = (client: TestClient, query = ''): Promise<PageOf<ScheduleRecord>> =>
   client.get<PageOf<ScheduleRecord>>(`/api/schedules?${query}`).expect(200);
 const listIds = async (client: TestClient, query = ''): Promise<string[]> =>
@@ -166,6 +173,42 @@ describe('a schedule', () => {
     const second = await create();
     expect(second.id).toBe(first.id);
     expect(await listIds(client)).toHaveLength(1);
+  });
+});
+
+describe('the name of a schedule', () => {
+  const backup = { name: 'nightly', cronExpression: '@daily', mode: 'full', label: 'l' };
+
+  it('is unique in its tenant: on creation, on renaming, and for schedules of backups', async () => {
+    const client = app.client.as({ roles: 'platform-admin', tenant: 'names' });
+    const { id } = await createSchedule(client, { name: 'nightly' });
+    const other = await createSchedule(client, { name: 'weekly' });
+    const refusals = [
+      client.post<ProblemBody>('/api/schedules', request),
+      client.post<ProblemBody>('/api/backup/schedules', backup),
+      client.put<ProblemBody>(`/api/schedules/${other.id}`, { name: 'nightly' }),
+    ];
+    for (const refused of refusals)
+      expect(await refused.expect(409)).toMatchObject({
+        code: 'conflict',
+        detail: expect.stringContaining('nightly'),
+        conflicts: [{ pointer: '/name', code: 'duplicate' }],
+      });
+    // Its own name, the name in another tenant and the name of a deleted schedule are free.
+    await updateSchedule(client, id, { name: 'nightly', description: 'the same' });
+    await createSchedule(clientOfNewTenant(), { name: 'nightly' });
+    await client.delete(`/api/schedules/${id}`).expect(204);
+    expect(await updateSchedule(client, other.id, { name: 'nightly' })).toMatchObject({
+      name: 'nightly',
+    });
+  });
+
+  it('is assigned once by concurrent requests', async () => {
+    const client = clientOfNewTenant();
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, () => client.post('/api/schedules', request)),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
   });
 });
 

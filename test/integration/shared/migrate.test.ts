@@ -38,6 +38,40 @@ test('concurrent processes run each migration once', async () => {
   expect(await pendingMigrations(first())).toEqual([]);
 });
 
+test('of schedules with the same name, the oldest keeps it', async () => {
+  const db = first();
+  while (!(await pendingMigrations(db)).includes('0009_schedule_names')) await migrateDown(db);
+  const insert = (id: string, tenant: string, name: string, deleted = false) =>
+    db.raw(
+      `INSERT INTO schedules (id, tenant_id, name, description, cron_expression, timezone, job_type,
+         payload, retry_policy, overlap_policy, catchup_window_seconds, jitter_seconds, enabled,
+         owner, checked_at, created_by, created_at, updated_at, deleted_at)
+       VALUES (?, ?, ?, '', '@daily', 'UTC', 'core.echo', '{}', '{}', 'skip', 60, 0, true,
+         '{}', now(), 'ann', now(), now(), CASE WHEN ? THEN now() END)`,
+      [id, tenant, name, deleted],
+    );
+  const long = 'n'.repeat(255);
+  await insert('sch_0', 'a', 'nightly', true);
+  await insert('sch_1', 'a', 'nightly');
+  await insert('sch_2', 'a', 'nightly');
+  await insert('sch_3', 'b', 'nightly');
+  await insert('sch_4', 'a', long);
+  await insert('sch_5', 'a', long);
+  await insert('sch_6', 'a', 'weekly');
+  await migrateUp(db);
+  const rows = await db('schedules').orderBy('id').select('name', 'version');
+  expect(rows).toEqual([
+    { name: 'nightly', version: 1 },
+    { name: 'nightly', version: 1 },
+    { name: 'nightly (sch_2)', version: 2 },
+    { name: 'nightly', version: 1 },
+    { name: long, version: 1 },
+    { name: `${'n'.repeat(200)} (sch_5)`, version: 2 },
+    { name: 'weekly', version: 1 },
+  ]);
+  await expect(insert('sch_7', 'a', 'weekly')).rejects.toThrow('schedules_name');
+});
+
 test('every migration can be reverted, one by one, and run again', async () => {
   const before = await tables();
   for (const name of Object.keys(MIGRATIONS).toReversed())

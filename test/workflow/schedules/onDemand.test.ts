@@ -34,7 +34,9 @@ describe('a trigger', () => {
     const { status, headers, body } = await other.post<RunRecord>(`/api/schedules/${id}/trigger`);
     expect(status).toBe(202);
     expect(body).toMatchObject({ kind: 'trigger', outcome: 'fired', actorId: 'bob' });
-    expect(await owner.get(headers.get('location') ?? '').expect(200)).toEqual(body);
+    const location = headers.get('location') ?? '';
+    const { id: runId, jobId } = body;
+    expect(await owner.get(location).expect(200)).toMatchObject({ id: runId, jobId });
     const job = await eventually(
       () => readJob(owner, jobIdOf(body)),
       ({ status: jobStatus }) => jobStatus === 'succeeded',
@@ -43,7 +45,7 @@ describe('a trigger', () => {
     expect(await readSchedule(owner, id)).toMatchObject({
       runCount: 0,
       state: 'paused',
-      lastRun: { id: body.id },
+      lastRun: { id: body.id, jobStatus: 'succeeded', finishedAt: job.finishedAt },
     });
   });
 
@@ -57,7 +59,8 @@ describe('a trigger', () => {
     const responses = await Promise.all([trigger(), trigger(), trigger()]);
     const accepted = responses.find(({ status }) => status === 202);
     expect(accepted).toBeDefined();
-    expect(await trigger().expect(202)).toEqual(accepted?.body);
+    const replayed = await trigger().expect(202);
+    expect(replayed.id).toBe(accepted?.body.id);
     const triggers = (await listRuns(client, id)).filter(({ kind }) => kind === 'trigger');
     expect(triggers).toHaveLength(1);
   });
@@ -103,6 +106,38 @@ describe('a backfill', () => {
     const [latest, ...earlier] = [...first.items, ...second.items].map(({ dueAt }) => dueAt);
     expect(latest).toBe(hour(-1).toISOString());
     expect(earlier.slice(0, 2)).toEqual([hour(-2).toISOString(), hour(-3).toISOString()]);
+  });
+
+  it('is the last run when it replaces the latest one, with the end of its job', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, {
+      cronExpression: '*/5 * * * *',
+      catchupWindowSeconds: 10,
+    });
+    const step = stepsFromNow(300);
+    const latest = step(-1);
+    const lastRun = async () => (await readSchedule(client, id)).lastRun;
+    await backdateSchedule(fixture.app, id, step(-3));
+    await fixture.app.deps.catchUp.catchUpAll(timeoutSignal());
+    await fixture.app.deps.db('schedule_runs').where('due_at', '>', latest).delete();
+    const [missed] = (await listRuns(client, id)).slice(-1);
+    expect(missed).toMatchObject({ reason: 'missed', jobStatus: null, finishedAt: null });
+    await fixture.app.deps.db('schedules').where({ id }).update({ last_run_id: missed?.id });
+    // A backfill that fails is replaced by the next one.
+    const setType = (job_type: string) =>
+      fixture.app.deps.db('schedules').where({ id }).update({ job_type, payload: '{}' });
+    await setType('core.sleep');
+    await backfill(client, id, latest, latest);
+    expect(await lastRun()).toMatchObject({ kind: 'backfill', reason: 'payload_invalid' });
+    await setType('core.echo');
+    await backfill(client, id, latest, latest);
+    const { jobId, ...run } = (await eventually(
+      lastRun,
+      (found) => found?.jobStatus === 'succeeded',
+    )) ?? { jobId: null };
+    expect(run).toMatchObject({ kind: 'backfill', outcome: 'fired', jobErrorCode: null });
+    const { startedAt, finishedAt } = await readJob(client, jobIdOf({ jobId }));
+    expect(run).toMatchObject({ startedAt, finishedAt });
   });
 
   it('leaves out occurrences that have run or can still run, and retries failed ones', async () => {

@@ -51,7 +51,7 @@ describe('an occurrence', () => {
     const client = clientOfNewTenant();
     const pausedClient = clientOfNewTenant();
     const busyClient = clientOfNewTenant();
-    const { id } = await createMinutelySchedule(client, {
+    const { id, name } = await createMinutelySchedule(client, {
       payload: { n: 1 },
       retryPolicy: { maxAttempts: 7 },
       maxRuns: 1,
@@ -87,7 +87,7 @@ describe('an occurrence', () => {
     expect(await listEventData(client, 'schedule.fired', id)).toEqual([
       {
         scheduleId: id,
-        name: 'minutely',
+        name,
         jobType: 'core.echo',
         kind: 'scheduled',
         dueAt: run.dueAt,

@@ -1,0 +1,30 @@
+import type { Knex } from '../core/knex.ts';
+import { Job } from '../models/Job.ts';
+import type { ScheduleRunData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
+
+/** Adds to each run the state of the job that it created. Reads all jobs in one query. */
+export async function withJobs(
+  db: Knex,
+  runs: readonly ScheduleRunData[],
+): Promise<ScheduleRunWithJob[]> {
+  const jobIds = runs.flatMap(({ jobId }) => jobId ?? []);
+  if (jobIds.length === 0) return runs.map((run) => ({ ...run, job: null }));
+  const jobs = await Job.query(db)
+    .findByIds(jobIds)
+    .select('id', 'status', 'error', 'started_at', 'finished_at');
+  const byId = new Map<string | null, Job>(jobs.map((job) => [job.id, job]));
+  return runs.map((run) => {
+    const job = byId.get(run.jobId);
+    return {
+      ...run,
+      job: job
+        ? {
+            status: job.status,
+            errorCode: job.error?.code ?? null,
+            startedAt: job.startedAt,
+            finishedAt: job.finishedAt,
+          }
+        : null,
+    };
+  });
+}
