@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { PERMISSIONS } from '../../domain/access/permissions.ts';
+import { PERMISSIONS, RBAC_READERS } from '../../domain/access/permissions.ts';
 import type { AccessReport } from '../../services/access/report.ts';
 import type { GrantFilter, Grants } from '../../services/access/grants.ts';
 import type { Roles } from '../../services/access/roles.ts';
@@ -160,7 +160,7 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
       path: '/api/rbac',
       operationId: 'getRbac',
       tag,
-      permission: 'rbac:read',
+      permission: RBAC_READERS,
       summary: 'Get roles, permissions and the newest assignments and mappings',
       responses: { 200: Overview },
       handle: async ({ caller }) => {
@@ -217,7 +217,7 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
       path: '/api/rbac/explain',
       operationId: 'explainPermission',
       tag,
-      permission: 'rbac:read',
+      permission: RBAC_READERS,
       summary: 'Explain whether and why a user holds a permission',
       query: ExplainQuery,
       responses: { 200: ExplainResponse },
@@ -254,7 +254,7 @@ function assignmentRoutes(grants: Grants): Route[] {
       path: '/api/rbac/assignments',
       operationId: 'listAssignments',
       tag,
-      permission: 'rbac:read',
+      permission: RBAC_READERS,
       summary: 'List role assignments, newest first',
       query: AssignmentQuery,
       responses: { 200: listSchema(AssignmentRecord, 'AssignmentList') },
@@ -288,7 +288,7 @@ function assignmentRoutes(grants: Grants): Route[] {
       path: '/api/rbac/assignments/{id}',
       operationId: 'getAssignment',
       tag,
-      permission: 'rbac:read',
+      permission: RBAC_READERS,
       summary: 'Get a role assignment',
       params: OneAssignment,
       responses: { 200: AssignmentRecord },
@@ -321,7 +321,7 @@ function mappingRoutes(grants: Grants): Route[] {
       path: '/api/rbac/provider-mappings',
       operationId: 'listProviderMappings',
       tag,
-      permission: 'rbac:read',
+      permission: RBAC_READERS,
       summary: 'List provider mappings, newest first',
       query: MappingQuery,
       responses: { 200: listSchema(MappingRecord, 'ProviderMappingList') },
@@ -360,7 +360,7 @@ function mappingRoutes(grants: Grants): Route[] {
       path: '/api/rbac/provider-mappings/{id}',
       operationId: 'getProviderMapping',
       tag,
-      permission: 'rbac:read',
+      permission: RBAC_READERS,
       summary: 'Get a provider mapping',
       params: OneMapping,
       responses: { 200: MappingRecord },
@@ -395,7 +395,7 @@ function roleRoutes(roles: Roles): Route[] {
       path: '/api/rbac/roles',
       operationId: 'listRoles',
       tag,
-      permission: 'rbac:read',
+      permission: RBAC_READERS,
       summary: 'List roles, built-in roles first',
       responses: { 200: listSchema(RoleRecord, 'RoleList') },
       handle: async () => ok({ items: await roles.list(), nextCursor: null }),
@@ -419,7 +419,7 @@ function roleRoutes(roles: Roles): Route[] {
       path: '/api/rbac/roles/{id}',
       operationId: 'getRole',
       tag,
-      permission: 'rbac:read',
+      permission: RBAC_READERS,
       summary: 'Get a role',
       params: OneRole,
       responses: { 200: RoleRecord },

@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { ApprovalDetailsLoader } from '../../services/approvals/details.ts';
 import type { ApprovalRequest } from '../../services/approvals/approvalRequest.ts';
@@ -75,21 +76,19 @@ export function approvalRoutes({
   }
 
   /** The response to an action on a request. */
-  async function answerWith(caller: Caller, id: string): Promise<HttpResponse> {
-    const { body, headers } = await detailsResponse(
-      caller,
-      await approvals.find(caller, id),
-      false,
-    );
+  async function answerWith(
+    caller: Caller,
+    id: string,
+    actedWith?: Permission,
+  ): Promise<HttpResponse> {
+    const view = await approvals.find(caller, id, actedWith);
+    const { body, headers } = await detailsResponse(caller, view, false);
     return ok(body, headers);
   }
 
   async function createdAnswer(caller: Caller, id: string): Promise<HttpResponse> {
-    const { body, headers } = await detailsResponse(
-      caller,
-      await approvals.find(caller, id),
-      false,
-    );
+    const view = await approvals.find(caller, id);
+    const { body, headers } = await detailsResponse(caller, view, false);
     return created(`/api/workflows/${id}`, body, headers);
   }
 
@@ -127,7 +126,7 @@ export function approvalRoutes({
       body: DecisionBody,
       responses: { 200: ApprovalRecord },
       headers: ['Prefer', 'If-Match'],
-      replayResponse: answerWith,
+      replayResponse: (caller, id) => answerWith(caller, id),
       handle: async (request) => {
         const { caller, params, body, ifMatch } = request;
         await approvals.decide(caller, params.id, outcome, {
@@ -203,7 +202,7 @@ export function approvalRoutes({
       body: CancelBody,
       responses: { 200: ApprovalRecord },
       headers: ['If-Match'],
-      replayResponse: answerWith,
+      replayResponse: (caller, id) => answerWith(caller, id),
       handle: async ({ caller, params, body, ifMatch }) => {
         await approvals.cancel(caller, params.id, { ...body, version: expectedVersion(ifMatch) });
         return answerWith(caller, params.id);
@@ -221,10 +220,10 @@ export function approvalRoutes({
       params: ApprovalParams,
       body: CommentBody,
       responses: { 200: ApprovalRecord },
-      replayResponse: answerWith,
+      replayResponse: (caller, id) => answerWith(caller, id, 'workflow:write'),
       handle: async ({ caller, params, body }) => {
         await approvals.comment(caller, params.id, body.text);
-        return answerWith(caller, params.id);
+        return answerWith(caller, params.id, 'workflow:write');
       },
     }),
   ];

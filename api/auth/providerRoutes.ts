@@ -210,7 +210,8 @@ export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
       },
       secretBody: true,
       responses: { 201: ProviderRecord },
-      replayResponse: async (caller, id) => createdResponse(await providers.read(caller, id)),
+      replayResponse: async (caller, id) =>
+        createdResponse(await providers.readCreated(caller, id)),
       handle: async ({ caller, body }) => createdResponse(await providers.create(caller, body)),
     }),
     route({

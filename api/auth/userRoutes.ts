@@ -112,7 +112,10 @@ export function userRoutes(users: Users): Route[] {
       secretBody: true,
       responses: { 201: UserWithPassword },
       replayResponse: async (caller, id) =>
-        createdResponse({ user: await users.read(caller, id), oneTimePassword: null }),
+        createdResponse({
+          user: await users.read(caller, id, 'user:write'),
+          oneTimePassword: null,
+        }),
       handle: async ({ caller, body }) => createdResponse(await users.create(caller, body)),
     }),
     route({

@@ -49,8 +49,9 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
   async function readBackup(
     caller: Caller,
     id: string,
+    actedWith?: Permission,
   ): Promise<{ body: BackupRecord; etag: string }> {
-    const found = await backups.read(caller, id);
+    const found = await backups.read(caller, id, actedWith);
     const body = backupRecord(found, mayReadAt(caller, found.backup.tenantId));
     return { body, etag: etagOf(found.backup.version) };
   }
@@ -60,7 +61,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
     id: string,
     advice: { warnings?: Warning[] } = {},
   ): Promise<HttpResponse> {
-    const { body, etag } = await readBackup(caller, id);
+    const { body, etag } = await readBackup(caller, id, 'backup:write');
     return created(`/api/backup/${id}`, { ...body, ...advice }, { etag });
   }
 
@@ -136,11 +137,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
         const advice = warnings.length > 0 ? { warnings } : {};
         if (prefer.waitMs > 0)
           await backups.waitFor(backup, { waitMs: prefer.waitMs, signal, justCreated: true });
-        if (backups.mayRead(caller, backup.tenantId))
-          return createdResponse(caller, backup.id, advice);
-        const detail = { backup, lastValidation: null, archiveError: null };
-        const record = { ...backupRecord(detail, () => false), ...advice };
-        return created(`/api/backup/${backup.id}`, record, { etag: etagOf(backup.version) });
+        return createdResponse(caller, backup.id, advice);
       },
     }),
     route({
@@ -212,7 +209,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
       responses: { 202: RestoreRecord },
       headers: ['Prefer'],
       replayResponse: async (caller, id) =>
-        restoreResponse(caller, await restores.find(caller, id)),
+        restoreResponse(caller, await restores.find(caller, id, 'backup:restore')),
       handle: async ({ caller, body, prefer, signal }) => {
         const { job } = await restores.restore(caller, body);
         const until = prefer.waitMs > 0 ? 'end' : 'report';

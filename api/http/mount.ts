@@ -9,7 +9,7 @@ import type { HttpResponse } from './response.ts';
 import { readPrefer } from './prefer.ts';
 import { compileInput } from './requestInput.ts';
 import type { ClientAddress } from '../middleware/clientAddress.ts';
-import type { Method, Route } from './route.ts';
+import { permissionsOf, type Method, type Route } from './route.ts';
 
 export type MountDeps = {
   access: Access;
@@ -137,8 +137,9 @@ async function authorizeCaller(
       'A one-time password must be changed first, with POST /api/auth/password.',
     );
   }
-  if (route.permission !== undefined && !route.permissionCheckedInHandler)
-    await access.requireAnywhere(caller, route.permission);
+  const [permission, ...others] = permissionsOf(route);
+  if (permission !== undefined && !route.permissionCheckedInHandler)
+    await access.requireAnywhere(caller, permission, ...others);
   return caller;
 }
 

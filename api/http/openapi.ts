@@ -2,7 +2,7 @@ import { Type, type TObject, type TSchema } from 'typebox';
 import { EVENT_DATA } from '../../domain/events/events.ts';
 import { messageSchema } from '../../domain/webhooks/webhooks.ts';
 import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
-import type { Route } from './route.ts';
+import { permissionsOf, type Route } from './route.ts';
 
 const RESPONSE_DESCRIPTIONS: Readonly<Record<number, string>> = {
   200: 'OK',
@@ -66,7 +66,9 @@ function contentOf({ produces }: Route, schema: TSchema | null) {
 }
 
 /** Who may call an operation: as text, and as OpenAPI security requirements. */
-function accessOf({ permission, signedIn, session, public: reason, requiresTenantHeader }: Route) {
+function accessOf(route: Route) {
+  const { signedIn, session, public: reason, requiresTenantHeader } = route;
+  const permissions = permissionsOf(route).map((permission) => `\`${permission}\``);
   const gatewayWithTenant = { gatewayActor: [], gatewayRoles: [], gatewayTenant: [] };
   const authenticated = [
     gatewayWithTenant,
@@ -75,8 +77,11 @@ function accessOf({ permission, signedIn, session, public: reason, requiresTenan
   ];
   if (session !== undefined)
     return { description: `Requires a session: ${session}.`, security: [{ session: [] }] };
-  if (permission !== undefined)
-    return { description: `Requires the permission \`${permission}\`.`, security: authenticated };
+  if (permissions.length > 0)
+    return {
+      description: `Requires the permission ${permissions.join(' or ')}.`,
+      security: authenticated,
+    };
   if (signedIn !== undefined)
     return {
       description: `Requires authentication, no permission: ${signedIn}.`,

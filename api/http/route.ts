@@ -7,15 +7,22 @@ import type { Preferences } from './prefer.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
+/** Several permissions, each of which suffices. Errors name the first one. */
+type AnyOf = readonly [Permission, ...Permission[]];
+
 /**
- * Who may call a route: callers with `permission` in any resource scope; or, each with the reason,
+ * Who may call a route: callers with `permission`, or one of several, in any resource scope; or, each with the reason,
  * any authenticated caller (`signedIn`), any caller with a session (`session`), anyone (`public`).
  */
 type RouteAccess =
-  | { permission: Permission; signedIn?: never; session?: never; public?: never }
+  | { permission: Permission | AnyOf; signedIn?: never; session?: never; public?: never }
   | { signedIn: string; permission?: never; session?: never; public?: never }
   | { session: string; permission?: never; signedIn?: never; public?: never }
   | { public: string; permission?: never; signedIn?: never; session?: never };
+
+/** The permissions that allow calling a route; each suffices. None for routes without permission. */
+export const permissionsOf = ({ permission }: RouteAccess): readonly Permission[] =>
+  permission === undefined ? [] : [permission].flat();
 
 type StaticOf<S> = S extends TSchema ? Static<S> : undefined;
 type ExampleOf<B> = B extends TSchema ? Static<B> : string;

@@ -115,7 +115,7 @@ const rowView = ({ line, outcome, record_id: id, report }: ReportedImportRow) =>
 
 /** Imports and exports of files. */
 export function inventoryFileRoutes({ imports, exports, jobs }: Deps): Route[] {
-  const atEnd = waitForJob(jobs);
+  const atEnd = waitForJob(jobs, 'inventory:write');
   return [
     route({
       method: 'POST',

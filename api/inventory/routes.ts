@@ -132,7 +132,7 @@ const createRoutes = (resource: Resource, { records, writes }: Deps): Route[] =>
     bodyCheckedInHandler: true,
     responses: { 201: recordSchema(resource) },
     replayResponse: async (caller, id) =>
-      createdResponse(resource, await records.read(caller, resource.name, id)),
+      createdResponse(resource, await records.read(caller, resource.name, id, 'inventory:write')),
     handle: async ({ caller, body }) =>
       createdResponse(resource, await writes.create(caller, resource.name, objectOf(body))),
   }),

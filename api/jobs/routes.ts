@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
@@ -105,25 +106,25 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
   const readAfterWait = async (
     { caller, prefer: { waitMs }, signal }: WaitRequest,
     jobId: string,
-    justCreated = false,
+    { justCreated = false, actedWith }: { justCreated?: boolean; actedWith?: Permission } = {},
   ) =>
     jobResponse(
       waitMs > 0
-        ? await jobs.readWhenFinished(caller, jobId, { waitMs, signal, justCreated })
-        : await jobs.read(caller, jobId),
+        ? await jobs.readWhenFinished(caller, jobId, { waitMs, signal, justCreated }, actedWith)
+        : await jobs.read(caller, jobId, actedWith),
     );
 
   /** The response for a new job. Without a wait its log is empty, so nothing is read. */
   async function createdResponse(request: WaitRequest, job: JobData) {
     const { body, headers } =
       request.prefer.waitMs > 0
-        ? await readAfterWait(request, job.id, true)
+        ? await readAfterWait(request, job.id, { justCreated: true, actedWith: 'job:write' })
         : jobResponse({ job, logs: [] });
     return created(pathOf(job), body, headers);
   }
 
   const replayResponse = async (caller: Caller, id: string) => {
-    const { body, headers } = jobResponse(await jobs.read(caller, id));
+    const { body, headers } = jobResponse(await jobs.read(caller, id, 'job:write'));
     return created(pathOf({ id }), body, headers);
   };
 
@@ -223,7 +224,9 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       handle: async (request) => {
         const { caller, params, ifMatch } = request;
         await jobs.cancel(caller, params.jobId, expectedVersion(ifMatch));
-        const { body, headers } = await readAfterWait(request, params.jobId);
+        const { body, headers } = await readAfterWait(request, params.jobId, {
+          actedWith: 'job:cancel',
+        });
         return accepted(body, headers);
       },
     }),

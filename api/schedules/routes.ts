@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
 import type { ScheduleRunWithJob } from '../../domain/schedules/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
@@ -68,7 +69,7 @@ export function scheduleRoutes({
 }: Deps): Route[] {
   const present = schedulePresenter(jobTypes);
   const jobRecord = jobPresenter(jobTypes).record;
-  const waitForBackfill = waitForJob(jobs);
+  const waitForBackfill = waitForJob(jobs, 'schedule:write');
 
   const okResponse = (schedule: ScheduleWithLastRun): HttpResponse => {
     const body = present.record(schedule);
@@ -83,6 +84,8 @@ export function scheduleRoutes({
     const withWarnings = warnings.length > 0 ? Object.assign({}, body, { warnings }) : body;
     return created(`/api/schedules/${schedule.schedule.id}`, withWarnings, headers);
   };
+  const replayResponse = async (caller: Caller, id: string): Promise<HttpResponse> =>
+    createdResponse(await schedules.read(caller, id, 'schedule:write'));
   const triggerResponse = (run: ScheduleRunWithJob): HttpResponse =>
     accepted(runRecord(run), { location: `/api/schedules/logs/${run.id}` });
   const backfillResponse = (found: JobWithLogs): HttpResponse =>
@@ -121,7 +124,7 @@ export function scheduleRoutes({
       example: SCHEDULE_EXAMPLE,
       body: ScheduleRequest,
       responses: { 201: ScheduleRecord },
-      replayResponse: async (caller, id) => createdResponse(await schedules.read(caller, id)),
+      replayResponse,
       handle: async ({ caller, body }) =>
         createdResponse(await schedules.create(caller, toScheduleFields(body))),
     }),
@@ -136,7 +139,7 @@ export function scheduleRoutes({
       example: { name: 'nightly', cronExpression: '30 2 * * *', mode: 'full', label: 'nightly' },
       body: BackupScheduleRequest,
       responses: { 201: ScheduleRecord },
-      replayResponse: async (caller, id) => createdResponse(await schedules.read(caller, id)),
+      replayResponse,
       handle: async ({ caller, body }) => {
         const { created: schedule, warnings } = await schedules.createBackup(caller, body);
         return createdResponse(schedule, warnings);
@@ -252,7 +255,8 @@ export function scheduleRoutes({
       description: 'Also runs a paused schedule. Does not count towards maxRuns.',
       params: ScheduleParams,
       responses: { 202: RunRecord },
-      replayResponse: async (caller, id) => triggerResponse(await runHistory.read(caller, id)),
+      replayResponse: async (caller, id) =>
+        triggerResponse(await runHistory.read(caller, id, 'schedule:write')),
       handle: async ({ caller, params }) =>
         triggerResponse(await runHistory.withJob(await runner.trigger(caller, params.id))),
     }),
@@ -303,7 +307,8 @@ export function scheduleRoutes({
       body: BackfillRequest,
       responses: { 202: JobRecord },
       headers: ['Prefer'],
-      replayResponse: async (caller, id) => backfillResponse(await jobs.read(caller, id)),
+      replayResponse: async (caller, id) =>
+        backfillResponse(await jobs.read(caller, id, 'schedule:write')),
       handle: async (request) => {
         const { caller, params, body } = request;
         const range = {

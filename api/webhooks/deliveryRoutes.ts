@@ -43,7 +43,7 @@ export function deliveryRoutes({
   deliveries: Deliveries;
   jobs: Jobs;
 }): Route[] {
-  const waitIfPreferred = waitForJob(jobs);
+  const waitIfPreferred = waitForJob(jobs, 'webhook:write');
 
   return [
     route({
@@ -88,11 +88,12 @@ export function deliveryRoutes({
       params: DeliveryParams,
       responses: { 202: DeliveryRecord },
       headers: ['Prefer'],
-      replayResponse: async (caller, id) => redeliveryAccepted(await deliveries.read(caller, id)),
+      replayResponse: async (caller, id) =>
+        redeliveryAccepted(await deliveries.read(caller, id, 'webhook:write')),
       handle: async (request) => {
         const { id } = request.params;
         await waitIfPreferred(request, await deliveries.redeliver(request.caller, id));
-        return redeliveryAccepted(await deliveries.read(request.caller, id));
+        return redeliveryAccepted(await deliveries.read(request.caller, id, 'webhook:write'));
       },
     }),
   ];

@@ -78,7 +78,7 @@ export function webhookRoutes({
     };
   };
 
-  const waitIfPreferred = waitForJob(jobs);
+  const waitIfPreferred = waitForJob(jobs, 'webhook:write');
 
   return [
     route({
@@ -125,7 +125,7 @@ export function webhookRoutes({
       secretBody: true,
       responses: { 201: WebhookRecord },
       replayResponse: async (caller, id) =>
-        webhookCreated(withoutSecret(await webhooks.read(caller, id))),
+        webhookCreated(withoutSecret(await webhooks.read(caller, id, 'webhook:write'))),
       handle: async ({ caller, body }) => webhookCreated(await webhooks.create(caller, body)),
     }),
     route({
@@ -223,7 +223,7 @@ export function webhookRoutes({
       responses: { 200: WebhookRecord },
       headers: ['If-Match'],
       replayResponse: async (caller, id) =>
-        webhookResponse(withoutSecret(await webhooks.read(caller, id))),
+        webhookResponse(withoutSecret(await webhooks.read(caller, id, 'webhook:write'))),
       handle: async ({ caller, params, body, ifMatch }) =>
         webhookResponse(
           await webhooks.rotateSecret(caller, params.id, body.secret, expectedVersion(ifMatch)),
@@ -244,7 +244,8 @@ export function webhookRoutes({
       body: ReplayRequest,
       example: { since: '2026-11-21T09:00:00.000Z' },
       responses: { 202: JobRecord },
-      replayResponse: async (caller, id) => jobAccepted(await jobs.read(caller, id)),
+      replayResponse: async (caller, id) =>
+        jobAccepted(await jobs.read(caller, id, 'webhook:write')),
       headers: ['Prefer'],
       handle: async (request) =>
         jobAccepted(

@@ -2,7 +2,7 @@ import type { Model, QueryBuilder } from 'objection';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { ResourceScope, Scope } from '../../domain/access/scope.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { checkVersion, notFound } from '../../domain/shared/errors.ts';
+import { checkVersion, notFound, type AppError } from '../../domain/shared/errors.ts';
 import type { Commit, Work } from './commit.ts';
 import { keysetPage, type KeysetPage, type PageRequest } from './keyset.ts';
 import type { Knex } from './knex.ts';
@@ -10,8 +10,12 @@ import { whereInScope, type ScopeColumns } from './scopeSql.ts';
 
 /** The checks that a repository asks for; `services/access` implements them. */
 type AccessChecks = {
-  scope(caller: Caller, permission: Permission): Scope;
-  require(caller: Caller, permission: Permission, resourceScope: ResourceScope): Promise<void>;
+  scope(caller: Caller, ...permissions: readonly Permission[]): Scope;
+  requireToAct<R extends ResourceScope>(
+    caller: Caller,
+    record: R | undefined,
+    rights: { permission: Permission; readPermission: Permission; missing: AppError },
+  ): Promise<R>;
 };
 
 type ScopedRecord = Model & ResourceScope & { id: string; version: number };
@@ -35,13 +39,15 @@ type Options<R extends ScopedRecord> = {
 };
 
 export type ScopedRepository<R extends ScopedRecord> = {
-  /** Records that the caller may read, as a query to refine. */
-  visible(caller: Caller): QueryBuilder<R>;
-  /** Error: `not_found`, for an unknown id and for one outside the caller's scope alike. */
-  find(caller: Caller, id: string): Promise<R>;
   /**
-   * A record that the caller may read, on which the caller also holds `permission`.
-   * Errors: `not_found`, `permission_denied`.
+   * A record that the caller may read. With `actedWith`, also one that the caller has just acted on
+   * with this permission: the response to an action shows the record. Error: `not_found`, for an
+   * unknown id and for one outside the caller's scope alike.
+   */
+  find(caller: Caller, id: string, actedWith?: Permission): Promise<R>;
+  /**
+   * A record that the caller acts on with `permission`, which suffices. Errors: `not_found` for a
+   * caller who may not read the record either, otherwise `permission_denied`.
    */
   findToAct(caller: Caller, id: string, permission: Permission): Promise<R>;
   /** One page of the visible records, newest first. `refine` adds the caller's filters. */
@@ -79,22 +85,25 @@ export function scopedRepository<R extends ScopedRecord>(
     return options.softDelete ? query.whereNull('deleted_at') : query;
   }
 
-  function visible(caller: Caller): QueryBuilder<R> {
+  function visible(caller: Caller, ...others: readonly Permission[]): QueryBuilder<R> {
     const query = live(db);
-    whereInScope(query, access.scope(caller, readPermission), scopeColumns);
+    whereInScope(query, access.scope(caller, readPermission, ...others), scopeColumns);
     return columns ? query.select([...columns]) : query;
   }
 
-  async function find(caller: Caller, id: string): Promise<R> {
-    const record = await visible(caller).findById(id);
+  async function find(caller: Caller, id: string, actedWith = readPermission): Promise<R> {
+    const record = await visible(caller, actedWith).findById(id);
     if (!record) throw notFound(kind, id);
     return record;
   }
 
   async function findToAct(caller: Caller, id: string, permission: Permission): Promise<R> {
-    const record = await find(caller, id);
-    await access.require(caller, permission, record);
-    return record;
+    const record: R | undefined = await visible(caller, permission).findById(id);
+    return access.requireToAct(caller, record, {
+      permission,
+      readPermission,
+      missing: notFound(kind, id),
+    });
   }
 
   function list(
@@ -123,5 +132,5 @@ export function scopedRepository<R extends ScopedRecord>(
     });
   }
 
-  return { visible, find, findToAct, list, commitLocked };
+  return { find, findToAct, list, commitLocked };
 }

@@ -28,3 +28,6 @@ export const PERMISSIONS = [
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];
+
+/** Each of these permissions allows reading grants and roles. */
+export const RBAC_READERS = ['rbac:read', 'rbac:write'] as const;

@@ -39,19 +39,22 @@ export type Scope =
 export const NO_RIGHTS: Rights = { grants: [] };
 
 /** Requests of one user share a `Rights` object, so scopes are cached for as long as it lives. */
-const scopeCache = new WeakMap<Rights, Map<Permission, Scope>>();
+const scopeCache = new WeakMap<Rights, Map<string, Scope>>();
 
-/** The scope in which `rights` include `permission`. */
-export function scopeOf(rights: Rights, permission: Permission): Scope {
-  const scopes = scopeCache.get(rights) ?? new Map<Permission, Scope>();
+/** The scope in which `rights` include one of `permissions`. */
+export function scopeOf(rights: Rights, ...permissions: readonly Permission[]): Scope {
+  const scopes = scopeCache.get(rights) ?? new Map<string, Scope>();
   scopeCache.set(rights, scopes);
-  const scope = scopes.get(permission) ?? computeScope(rights, permission);
-  scopes.set(permission, scope);
+  const key = permissions.join();
+  const scope = scopes.get(key) ?? computeScope(rights, permissions);
+  scopes.set(key, scope);
   return scope;
 }
 
-const computeScope = (rights: Rights, permission: Permission): Scope =>
-  scopeOfGrants(rights, ({ role }) => role.permissions.has(permission));
+const computeScope = (rights: Rights, permissions: readonly Permission[]): Scope =>
+  scopeOfGrants(rights, ({ role }) =>
+    permissions.some((permission) => role.permissions.has(permission)),
+  );
 
 /** The scope in which `rights` include the role with the id `roleId`. */
 export const scopeOfRole = (rights: Rights, roleId: string): Scope =>

@@ -20,6 +20,15 @@ export type Access = ReturnType<typeof createAccess>;
 /** A role and the scope at which it is granted. */
 export type RoleGrant = { role: Role; resourceScope: ResourceScope };
 
+/** What a caller needs to act on a record. */
+export type ActingRights = {
+  permission: Permission;
+  /** Callers who hold this may know that the record exists. */
+  readPermission: Permission;
+  /** The error for callers who may not even know that. */
+  missing: AppError;
+};
+
 /** Thrown inside a transaction; `auditDenials` turns it into `permission_denied` afterwards. */
 class MissingPermission extends Error {
   readonly permission: Permission;
@@ -76,6 +85,16 @@ export function createAccess({
     );
   }
 
+  /** Throws `permission_denied`, and audits it, unless the caller holds `permission` there. */
+  async function require(
+    caller: Caller,
+    permission: Permission,
+    resourceScope: ResourceScope,
+  ): Promise<void> {
+    if (!holds(caller.rights, permission, resourceScope))
+      await deny(caller, permission, resourceScope);
+  }
+
   function assertPermission(
     caller: Caller,
     permission: Permission,
@@ -105,26 +124,40 @@ export function createAccess({
   return {
     holds,
 
-    /** Where the caller holds `permission`. Lists and reads return only records inside it. */
-    scope: (caller: Caller, permission: Permission): Scope => scopeOf(caller.rights, permission),
+    /**
+     * Where the caller holds one of `permissions`. Lists and reads return only records inside it.
+     */
+    scope: (caller: Caller, ...permissions: readonly Permission[]): Scope =>
+      scopeOf(caller.rights, ...permissions),
 
-    /** Throws `permission_denied`, and audits it, unless the caller holds `permission` there. */
-    async require(
+    require,
+
+    /**
+     * A record that the caller acts on. Acting needs no permission to read. Errors: `missing` for
+     * callers who may neither read the record nor act on it, and `permission_denied` for callers
+     * who may only read it.
+     */
+    async requireToAct<R extends ResourceScope>(
       caller: Caller,
-      permission: Permission,
-      resourceScope: ResourceScope,
-    ): Promise<void> {
-      if (!holds(caller.rights, permission, resourceScope))
-        await deny(caller, permission, resourceScope);
+      record: R | undefined,
+      { permission, readPermission, missing }: ActingRights,
+    ): Promise<R> {
+      if (!record || !covers(scopeOf(caller.rights, permission, readPermission), record))
+        throw missing;
+      await require(caller, permission, record);
+      return record;
     },
 
     /**
-     * Throws `permission_denied` unless the caller holds `permission` in some scope. Routes call
-     * it.
+     * Throws `permission_denied`, which names the first one, unless the caller holds one of
+     * `permissions` in some scope. Routes call it.
      */
-    async requireAnywhere(caller: Caller, permission: Permission): Promise<void> {
-      if (isEmpty(scopeOf(caller.rights, permission)))
-        await deny(caller, permission, { tenantId: caller.tenantId });
+    async requireAnywhere(
+      caller: Caller,
+      ...permissions: readonly [Permission, ...Permission[]]
+    ): Promise<void> {
+      if (isEmpty(scopeOf(caller.rights, ...permissions)))
+        await deny(caller, permissions[0], { tenantId: caller.tenantId });
     },
 
     /**

@@ -12,6 +12,7 @@ import { GrantRecord } from '../../db/models/GrantRecord.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
+import { RBAC_READERS } from '../../domain/access/permissions.ts';
 import type { Role } from '../../domain/access/roles.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from './access.ts';
@@ -51,17 +52,23 @@ export function createGrants({ db, commit, access, ids }: Deps) {
     return role;
   }
 
-  async function find(caller: Caller, kind: GrantKind, id: string): Promise<GrantRecord> {
+  async function findVisible(
+    caller: Caller,
+    kind: GrantKind,
+    id: string,
+  ): Promise<GrantRecord | undefined> {
     const query = GrantRecord.query(db).findById(id).where({ kind });
-    whereInScope(query, access.scope(caller, 'rbac:read'), SCOPE_COLUMNS);
-    const grant = await query;
-    if (!grant) throw notFound(kind, id);
-    return grant;
+    whereInScope(query, access.scope(caller, ...RBAC_READERS), SCOPE_COLUMNS);
+    return query;
   }
 
   return {
     /** One grant inside the caller's scope. Error: `not_found`. */
-    read: find,
+    async read(caller: Caller, kind: GrantKind, id: string): Promise<GrantRecord> {
+      const grant = await findVisible(caller, kind, id);
+      if (!grant) throw notFound(kind, id);
+      return grant;
+    },
 
     /** Grants of one kind inside the caller's scope, newest first. */
     async list(
@@ -71,7 +78,7 @@ export function createGrants({ db, commit, access, ids }: Deps) {
       page: PageRequest,
     ): Promise<KeysetPage<GrantRecord>> {
       const query = GrantRecord.query(db).where({ kind });
-      whereInScope(query, access.scope(caller, 'rbac:read'), SCOPE_COLUMNS);
+      whereInScope(query, access.scope(caller, ...RBAC_READERS), SCOPE_COLUMNS);
       whereDefined(query, {
         user_id: filter.userId,
         provider_id: filter.providerId,
@@ -129,8 +136,11 @@ export function createGrants({ db, commit, access, ids }: Deps) {
 
     /** Revokes a grant. Errors: `not_found`, `permission_denied`, `last_administrator`. */
     async remove(caller: Caller, kind: GrantKind, id: string): Promise<void> {
-      const known = await find(caller, kind, id);
-      await access.require(caller, 'rbac:write', known);
+      const known = await access.requireToAct(caller, await findVisible(caller, kind, id), {
+        permission: 'rbac:write',
+        readPermission: 'rbac:read',
+        missing: notFound(kind, id),
+      });
       await commitChange(caller, 'rbac:write', known, async (work, _currentCaller, trx) => {
         await guardLastAdministrator(trx, async () => {
           if ((await GrantRecord.query(trx).deleteById(id)) === 0) throw notFound(kind, id);

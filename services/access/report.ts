@@ -7,7 +7,7 @@ import {
 import type { Knex } from '../../db/core/knex.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
-import { PERMISSIONS, type Permission } from '../../domain/access/permissions.ts';
+import { PERMISSIONS, RBAC_READERS, type Permission } from '../../domain/access/permissions.ts';
 import { covers, isEmpty, scopeOf, type ResourceScope } from '../../domain/access/scope.ts';
 import type { Access } from './access.ts';
 import { resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
@@ -74,7 +74,7 @@ export function createAccessReport({ db, access }: Deps) {
 
     /**
      * Whether a user holds a permission at a resource scope, and by which grants. The caller needs
-     * `rbac:read` there; grants outside the caller's scope are counted only.
+     * `rbac:read` or `rbac:write` there; grants outside the caller's scope are counted only.
      * Errors: `permission_denied`, `not_found` (the user), `invalid_request` (site or device).
      */
     async explain(
@@ -83,18 +83,13 @@ export function createAccessReport({ db, access }: Deps) {
       permission: Permission,
       target: ResourceScopeRequest,
     ): Promise<Explanation> {
-      const { resourceScope } = await resolveResourceScope(
-        db,
-        target,
-        access.scope(caller, 'rbac:read'),
-        'query',
-      );
-      await access.require(caller, 'rbac:read', resourceScope);
+      const scope = access.scope(caller, ...RBAC_READERS);
+      const { resourceScope } = await resolveResourceScope(db, target, scope, 'query');
+      if (!covers(scope, resourceScope)) await access.require(caller, 'rbac:read', resourceScope);
       const authState = await findUserAuthState(db, userId);
       if (!authState) throw notFound('user', userId);
       const principals = principalsOf(userId, authState.providerId, authState.externalGroups);
       const reasons = await findGrantReasons(db, principals, permission, resourceScope);
-      const scope = access.scope(caller, 'rbac:read');
       const grants = reasons.filter((grant) => covers(scope, grant));
       if (!authState.enabled)
         return {

@@ -18,6 +18,7 @@ import type { ApprovalData, DecisionData } from '../../domain/approvals/records.
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import { describeResourceScope } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { signalApprovalTask } from '../../domain/dispatch/tasks.ts';
@@ -58,10 +59,16 @@ type Deps = {
 /** An action is not allowed. Thrown inside the transaction; audited after it was rolled back. */
 class ActionDenied extends Error {
   readonly reason: DecisionRefusal | 'not_requester';
+  /** The missing permission, for the reason `permission_denied`. */
+  readonly permission: Permission;
 
-  constructor(reason: DecisionRefusal | 'not_requester') {
+  constructor(
+    reason: DecisionRefusal | 'not_requester',
+    permission: Permission = 'workflow:approve',
+  ) {
     super(reason);
     this.reason = reason;
+    this.permission = permission;
   }
 }
 
@@ -82,16 +89,17 @@ export function createApprovals({
   const { find, list, toViews } = createApprovalViews({ db, access });
 
   /**
-   * Changes a request that the caller may see, with its row locked. A denied attempt is audited.
-   * Errors: `not_found`, and those of `change`.
+   * Changes a request that the caller may see, or on which the caller holds the permission of the
+   * action, with its row locked. A denied attempt is audited. Errors: `not_found`, and those of
+   * `change`.
    */
   async function changeLocked(
     caller: Caller,
     id: string,
-    action: string,
+    { action, permission }: { action: string; permission?: Permission },
     change: (work: Work, view: ApprovalView, trx: Knex) => Promise<void> | void,
   ): Promise<void> {
-    const approval = (await find(caller, id)).approval;
+    const { approval } = await find(caller, id, permission);
     const tenantCaller = { ...caller, tenantId: approval.tenantId };
     try {
       await commit(tenantCaller, async (work) => {
@@ -114,7 +122,7 @@ export function createApprovals({
         { reason: error.reason },
         { subject: approvalSubject(approval) },
       );
-      throw denialError(error.reason, approval);
+      throw denialError(error, approval);
     }
   }
 
@@ -205,8 +213,9 @@ export function createApprovals({
       id: string,
       outcome: DecisionOutcome,
       { comment = null, contentHash, version }: DecisionInput,
-    ): Promise<void> =>
-      changeLocked(caller, id, `workflow.${SIGNALS[outcome]}`, (work, view) => {
+    ): Promise<void> => {
+      const action = `workflow.${SIGNALS[outcome]}`;
+      return changeLocked(caller, id, { action, permission: 'workflow:approve' }, (work, view) => {
         const { approval, refusal, priorDecision } = view;
         if (refusal) throw new ActionDenied(refusal);
         assertPending(approval);
@@ -215,7 +224,7 @@ export function createApprovals({
         assertUndecided(priorDecision);
         recordDecision(work, view, caller, outcome, comment);
         const after = applyDecision(work, approval, caller, outcome, comment);
-        work.audit(`workflow.${SIGNALS[outcome]}`, approvalSubject(approval), {
+        work.audit(action, approvalSubject(approval), {
           before: approvalSnapshot(approval),
           after: { ...approvalSnapshot(after), comment },
         });
@@ -225,7 +234,8 @@ export function createApprovals({
           decidedBy: caller.actorId,
         });
         emitClosed(work, after);
-      }),
+      });
+    },
 
     /**
      * Cancels a request. The requester may until the job starts. A user who may decide may cancel
@@ -237,7 +247,7 @@ export function createApprovals({
       id: string,
       { comment = null, version }: Pick<DecisionInput, 'comment' | 'version'>,
     ): Promise<void> =>
-      changeLocked(caller, id, 'workflow.cancel', (work, view) => {
+      changeLocked(caller, id, { action: 'workflow.cancel' }, (work, view) => {
         const { approval } = view;
         if (!canCancel(view)) throw new ActionDenied('not_requester');
         checkVersion(approval, version);
@@ -270,13 +280,13 @@ export function createApprovals({
       changeLocked(
         caller,
         id,
-        'workflow.comment',
+        { action: 'workflow.comment', permission: 'workflow:write' },
         async (work, { approval, refusal, isRequester }, trx) => {
           const mayComment =
             refusal === null ||
             isRequester ||
             access.holds(caller.rights, 'workflow:write', scopeOfApproval(approval));
-          if (!mayComment) throw new ActionDenied(refusal);
+          if (!mayComment) throw new ActionDenied('permission_denied', 'workflow:write');
           const number = (await lastCommentNumber(trx, id)) + 1;
           if (number > MAX_COMMENTS)
             throw new AppError(
@@ -333,7 +343,7 @@ const isFinished = ({ status, execution }: ApprovalData): boolean =>
 const isAwaitingOthers = ({ status, executeAt }: ApprovalData, now: Date): boolean =>
   status === 'pending' || (executeAt !== null && executeAt > now);
 
-function denialError(reason: DecisionRefusal | 'not_requester', approval: ApprovalData): AppError {
+function denialError({ reason, permission }: ActionDenied, approval: ApprovalData): AppError {
   const scopeText = describeResourceScope(scopeOfApproval(approval));
   if (reason === 'self_approval')
     return new AppError('self_approval', 'Requesters cannot decide on their own requests.');
@@ -347,8 +357,5 @@ function denialError(reason: DecisionRefusal | 'not_requester', approval: Approv
       'not_requester',
       'Only the requester may cancel a pending request. Deciders may cancel after the approval.',
     );
-  return new AppError(
-    'permission_denied',
-    `Permission workflow:approve is missing at ${scopeText}.`,
-  );
+  return new AppError('permission_denied', `Permission ${permission} is missing at ${scopeText}.`);
 }

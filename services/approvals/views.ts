@@ -11,6 +11,7 @@ import {
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Approval } from '../../db/models/Approval.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import { covers, PLATFORM, scopeOfRole } from '../../domain/access/scope.ts';
 import {
   refusalToDecide,
@@ -94,15 +95,23 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
     });
   }
 
-  /** Finds a request that the caller may see. Error: `not_found`. */
-  async function find(caller: Caller, id: string): Promise<ApprovalView> {
+  /**
+   * Finds a request that the caller may see: as its requester, as one of its deciders, with
+   * `workflow:read`, or with the permission `actsWith` that the caller acts with. Error:
+   * `not_found`.
+   */
+  async function find(
+    caller: Caller,
+    id: string,
+    actsWith: Permission = 'workflow:read',
+  ): Promise<ApprovalView> {
     const approval = await Approval.query(db).findById(id);
     const [view] = await toViews(caller, approval ? [approval] : []);
     const isVisible =
       view &&
       (view.refusal === null ||
         view.isRequester ||
-        covers(access.scope(caller, 'workflow:read'), scopeOfApproval(view.approval)));
+        covers(access.scope(caller, 'workflow:read', actsWith), scopeOfApproval(view.approval)));
     if (!isVisible) throw notFound('approval request', id);
     return view;
   }

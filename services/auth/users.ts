@@ -6,6 +6,7 @@ import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/k
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { insertLocalUser, nextVersion, User, whereUsername } from '../../db/models/User.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
 import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
@@ -97,8 +98,9 @@ export function createUsers({
       : { oneTimePassword: null, passwordHash: await passwords.hash(password) };
 
   return {
-    /** A user inside the caller's scope. Error: `not_found`. */
-    read: (caller: Caller, id: string): Promise<UserDetails> => repository.find(caller, id),
+    /** A user that the caller may read, or has just acted on with `actedWith`. Error: `not_found`. */
+    read: (caller: Caller, id: string, actedWith?: Permission): Promise<UserDetails> =>
+      repository.find(caller, id, actedWith),
 
     /** Users inside the caller's scope, newest first. */
     list: (

@@ -114,18 +114,17 @@ export function createBackups({
     readPermission: 'backup:read',
   });
 
-  /** A backup that the caller may read. Error: `not_found`. */
-  const find = async (caller: Caller, id: string): Promise<Backup> =>
-    assertNotDeleted(await repository.find(caller, id));
+  /**
+   * A backup that the caller may read, or has just acted on with `actedWith`. Error: `not_found`.
+   */
+  const find = async (caller: Caller, id: string, actedWith?: Permission): Promise<Backup> =>
+    assertNotDeleted(await repository.find(caller, id, actedWith));
 
   /**
-   * A backup that the caller may read, if the caller also holds `permission` at its tenant. Errors:
-   * `not_found`, `permission_denied`.
+   * A backup that the caller acts on with `permission`. Errors: `not_found`, `permission_denied`.
    */
-  async function findToAct(caller: Caller, id: string, permission: Permission): Promise<Backup> {
-    await find(caller, id);
-    return repository.findToAct(caller, id, permission);
-  }
+  const findToAct = async (caller: Caller, id: string, permission: Permission): Promise<Backup> =>
+    assertNotDeleted(await repository.findToAct(caller, id, permission));
 
   async function select(caller: Caller, request: BackupOptions): Promise<Selection> {
     const sections = await selectSections(access, caller, request);
@@ -169,10 +168,6 @@ export function createBackups({
     findToAct,
     insert,
 
-    /** True when the caller may read backups of a tenant. */
-    mayRead: (caller: Caller, tenantId: string): boolean =>
-      access.holds(caller.rights, 'backup:read', { tenantId }),
-
     /** Waits until the job of a backup has ended, or until the limits are reached. */
     async waitFor(backup: Pick<BackupData, 'jobId'>, limits: WaitLimits): Promise<void> {
       const jobId = assertDefined(backup.jobId, 'backup.jobId');
@@ -206,9 +201,9 @@ export function createBackups({
       );
     },
 
-    /** Error: `not_found`. */
-    async read(caller: Caller, id: string): Promise<BackupDetail> {
-      const backup = await find(caller, id);
+    /** `actedWith` as in `find`. Error: `not_found`. */
+    async read(caller: Caller, id: string, actedWith?: Permission): Promise<BackupDetail> {
+      const backup = await find(caller, id, actedWith);
       const lastLoad = await findLastRun(db, id, ['validate', 'restore', 'verify']);
       // A test restore has no report.
       const lastValidation =

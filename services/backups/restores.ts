@@ -115,10 +115,13 @@ export function createRestores({
     restore: (caller: Caller, payload: RestorePayload): Promise<RestoreView> =>
       start(caller, RESTORE_JOB, 'restore', payload),
 
-    /** A run whose backup the caller may read. Error: `not_found`. */
-    async find(caller: Caller, jobId: string): Promise<RestoreView> {
+    /**
+     * A run whose backup the caller may read, or has just acted on with `actedWith`. Error:
+     * `not_found`.
+     */
+    async find(caller: Caller, jobId: string, actedWith?: Permission): Promise<RestoreView> {
       const view = await read(jobId);
-      await backups.find(caller, view.run.backupId);
+      await backups.find(caller, view.run.backupId, actedWith);
       return view;
     },
 

@@ -79,7 +79,7 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
       prefixId: string,
       request: Allocation,
     ): Promise<{ resource: 'prefixes' | 'ip-addresses'; row: Row }> {
-      const known = await records.read(caller, 'prefixes', prefixId);
+      const known = await records.read(caller, 'prefixes', prefixId, 'inventory:write');
       for (const field of ALLOCATED_FIELDS) {
         if (request.record && Object.hasOwn(request.record, field))
           throw invalidField(

@@ -78,7 +78,7 @@ export const createInventoryBatches = ({
    */
   async recover(caller: Caller, subjectId: string): Promise<BatchReport> {
     const entries = await listRequestEntries(db, subjectId, caller.actorId);
-    const scope = access.scope(caller, 'inventory:read');
+    const scope = access.scope(caller, 'inventory:read', 'inventory:write');
     const resourceOf = (kind: string) =>
       Object.values(RESOURCES).find((resource) => resource.kind === kind);
     // Clients choose request ids, so entries of another request outside the scope are left out.

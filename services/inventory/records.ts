@@ -9,6 +9,7 @@ import {
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { AuditEntry } from '../../db/models/AuditEntry.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
@@ -30,9 +31,18 @@ export function createInventoryRecords({ db, access }: Deps) {
   const canRead = (caller: Caller, resource: Resource, row: Row): boolean =>
     isReadable(scopeOf(caller), resource, row);
 
-  /** Reads a record. Error: `not_found`. */
-  async function read(caller: Caller, name: ResourceName, id: string): Promise<Row> {
-    const row = await findRecord(db, RESOURCES[name], scopeOf(caller), id);
+  /**
+   * Reads a record that the caller may read, or has just acted on with `actedWith`. Error:
+   * `not_found`.
+   */
+  async function read(
+    caller: Caller,
+    name: ResourceName,
+    id: string,
+    actedWith: Permission = 'inventory:read',
+  ): Promise<Row> {
+    const scope = access.scope(caller, 'inventory:read', actedWith);
+    const row = await findRecord(db, RESOURCES[name], scope, id);
     if (!row) throw notFound(RESOURCES[name].kind, id);
     return row;
   }

@@ -5,6 +5,7 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { findWithLogs, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal, type JobSource, type JobStatus } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
@@ -104,9 +105,16 @@ export function createJobs({
     });
   }
 
-  /** One job with the end of its log. Error: `not_found`. */
-  async function read(caller: Caller, jobId: string): Promise<JobWithLogs> {
-    const scope = access.scope(caller, 'job:read');
+  /**
+   * One job with the end of its log. With `actedWith`, also one that the caller has just created or
+   * acted on with this permission. Error: `not_found`.
+   */
+  async function read(
+    caller: Caller,
+    jobId: string,
+    actedWith: Permission = 'job:read',
+  ): Promise<JobWithLogs> {
+    const scope = access.scope(caller, 'job:read', actedWith);
     const found = await findWithLogs(db, jobId, scope, EMBEDDED_LOG_LINES);
     if (!found) throw notFound('job', jobId);
     return found;
@@ -198,15 +206,20 @@ export function createJobs({
 
     /**
      * Waits until a job has finished, at most `waitMs`, and returns the job as it is then. With
-     * `justCreated`, the first read waits for a notification.
+     * `justCreated`, the first read waits for a notification. `actedWith` as in `read`.
      */
-    readWhenFinished: (caller: Caller, jobId: string, limits: WaitLimits): Promise<JobWithLogs> =>
+    readWhenFinished: (
+      caller: Caller,
+      jobId: string,
+      limits: WaitLimits,
+      actedWith?: Permission,
+    ): Promise<JobWithLogs> =>
       waitForEnd(
         {
           topic: jobFinishedTopic(jobId),
-          read: () => read(caller, jobId),
+          read: () => read(caller, jobId, actedWith),
           isFinished: ({ job }) => isFinal(job.status),
-          hasEnded: async () => isFinal((await repository.find(caller, jobId)).status),
+          hasEnded: async () => isFinal((await repository.find(caller, jobId, actedWith)).status),
         },
         limits,
       ),

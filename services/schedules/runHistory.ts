@@ -9,6 +9,7 @@ import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
 import { withJobs } from '../../db/schedules/runs.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { ScheduleRunData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
@@ -32,9 +33,9 @@ export type RunFilter = {
 
 /** The log of schedules: the outcome of each occurrence, trigger and backfill. */
 export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) => {
-  const visible = (caller: Caller) => {
+  const visible = (caller: Caller, ...others: readonly Permission[]) => {
     const query = ScheduleRun.query(db);
-    whereInScope(query, access.scope(caller, 'schedule:read'));
+    whereInScope(query, access.scope(caller, 'schedule:read', ...others));
     return query;
   };
 
@@ -43,9 +44,13 @@ export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) =
     assertDefined((await withJobs(db, [run]))[0], 'run with job');
 
   return {
-    /** Error: `not_found`. */
-    async read(caller: Caller, id: string): Promise<ScheduleRunWithJob> {
-      const run = await visible(caller).findById(id);
+    /** With `actedWith`, also a run that this permission has started. Error: `not_found`. */
+    async read(
+      caller: Caller,
+      id: string,
+      actedWith: Permission = 'schedule:read',
+    ): Promise<ScheduleRunWithJob> {
+      const run = await visible(caller, actedWith).findById(id);
       if (!run) throw notFound('schedule run', id);
       return withJob(run);
     },

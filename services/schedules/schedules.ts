@@ -6,6 +6,7 @@ import { Schedule } from '../../db/models/Schedule.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { withJobs } from '../../db/schedules/runs.ts';
 import { SCHEDULE_SUMMARY_COLUMNS } from '../../db/schedules/schedules.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import { BACKUP_CATCHUP_SECONDS, BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
@@ -184,17 +185,23 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
 
   return {
     /**
-     * A schedule that the caller may read, on which the caller also holds `permission`. Errors:
-     * `not_found`, `permission_denied`.
+     * A schedule that the caller acts on with `permission`. Errors: `not_found`,
+     * `permission_denied`.
      */
     findToAct: repository.findToAct,
 
     /** See `createSchedulePermissions`. Error: `permission_denied`. */
     requireCancelPermission: permissions.requireCancel,
 
-    /** Error: `not_found`. */
-    read: async (caller: Caller, id: string): Promise<ScheduleWithLastRun> =>
-      withLastRun(await repository.find(caller, id)),
+    /**
+     * A schedule that the caller may read, or has just acted on with `actedWith`. Error:
+     * `not_found`.
+     */
+    read: async (
+      caller: Caller,
+      id: string,
+      actedWith?: Permission,
+    ): Promise<ScheduleWithLastRun> => withLastRun(await repository.find(caller, id, actedWith)),
 
     /** Schedules inside the caller's scope, newest first, without their payloads. */
     async list(

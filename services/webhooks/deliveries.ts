@@ -8,6 +8,7 @@ import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Delivery } from '../../db/models/Delivery.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
@@ -29,14 +30,21 @@ type Deps = {
 
 /** Deliveries of events to webhooks. */
 export function createDeliveries({ db, commit, access, webhooks, deliveryQueue }: Deps) {
-  async function read(caller: Caller, id: string): Promise<DeliveryView> {
-    const delivery = await findDelivery(db, id, access.scope(caller, 'webhook:read'));
+  async function read(
+    caller: Caller,
+    id: string,
+    actedWith: Permission = 'webhook:read',
+  ): Promise<DeliveryView> {
+    const delivery = await findDelivery(db, id, access.scope(caller, 'webhook:read', actedWith));
     if (!delivery) throw notFound('delivery', id);
     return delivery;
   }
 
   return {
-    /** Error: `not_found`. */
+    /**
+     * A delivery that the caller may read, or has just acted on with `actedWith`. Error:
+     * `not_found`.
+     */
     read,
 
     /**
@@ -58,7 +66,7 @@ export function createDeliveries({ db, commit, access, webhooks, deliveryQueue }
      * `permission_denied`, `delivery_pending`, `webhook_disabled`.
      */
     async redeliver(caller: Caller, id: string): Promise<JobData> {
-      const { webhookId, tenantId } = await read(caller, id);
+      const { webhookId, tenantId } = await read(caller, id, 'webhook:write');
       await access.require(caller, 'webhook:write', { tenantId });
       return commit({ ...caller, tenantId }, async (work) => {
         const trx = await work.trx();

@@ -4,6 +4,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
 import { lockWebhooks, whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
 import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
@@ -104,8 +105,11 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     /** Errors: `not_found`, `permission_denied`. */
     findToAct: repository.findToAct,
 
-    /** Error: `not_found`. */
-    read: (caller: Caller, id: string): Promise<WebhookData> => repository.find(caller, id),
+    /**
+     * A webhook that the caller may read, or has just acted on with `actedWith`. Error: `not_found`.
+     */
+    read: (caller: Caller, id: string, actedWith?: Permission): Promise<WebhookData> =>
+      repository.find(caller, id, actedWith),
 
     /** One page of the webhooks that the caller may read, newest first. */
     list: (

@@ -2,7 +2,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { PROBLEMS } from '../../api/http/problem.ts';
-import type { Route } from '../../api/http/route.ts';
+import { permissionsOf, type Route } from '../../api/http/route.ts';
 import { allRoutes } from '../../api/app.ts';
 import { EVENT_DATA } from '../../domain/events/events.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -109,7 +109,7 @@ test('every route is documented with an operation id, its access and its errors'
   for (const route of documented) {
     const { description, responses } = operationOf(route);
     expect(description).toContain(
-      route.permission ?? route.signedIn ?? route.session ?? route.public,
+      permissionsOf(route)[0] ?? route.signedIn ?? route.session ?? route.public,
     );
     expect(Object.keys(responses)).toContain('400');
   }

@@ -46,8 +46,13 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
   const { openConfig, checkConfig, sealSecrets, merge } = createProviderConfig(vault);
   const commitChange = createAccessChange({ commit, access });
 
-  async function find(caller: Caller, id: string): Promise<Provider> {
-    await access.require(caller, 'auth:read', PLATFORM_SCOPE);
+  /** A provider for a caller with `permission`. Errors: `permission_denied`, `not_found`. */
+  async function find(
+    caller: Caller,
+    id: string,
+    permission: 'auth:read' | 'auth:write' = 'auth:read',
+  ): Promise<Provider> {
+    await access.require(caller, permission, PLATFORM_SCOPE);
     const provider = await Provider.query(db).findById(id);
     if (!provider) throw notFound('provider', id);
     return provider;
@@ -115,14 +120,15 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
 
     read: async (caller: Caller, id: string): Promise<ProviderView> => view(await find(caller, id)),
 
+    /** A provider that the caller has just created. Errors: `permission_denied`, `not_found`. */
+    readCreated: async (caller: Caller, id: string): Promise<ProviderView> =>
+      view(await find(caller, id, 'auth:write')),
+
     /**
      * A provider with its encrypted secrets, for callers with `auth:write`. Errors:
      * `permission_denied`, `not_found`.
      */
-    async readForTest(caller: Caller, id: string): Promise<Provider> {
-      await access.require(caller, 'auth:write', PLATFORM_SCOPE);
-      return find(caller, id);
-    },
+    readForTest: (caller: Caller, id: string): Promise<Provider> => find(caller, id, 'auth:write'),
 
     /** All providers, newest first. Error: `permission_denied`. */
     async list(caller: Caller, page: PageRequest): Promise<KeysetPage<ProviderView>> {
@@ -230,8 +236,7 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
      * `permission_denied`, `not_found`, `built_in`, `last_administrator`, `version_conflict`.
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
-      await access.require(caller, 'auth:write', PLATFORM_SCOPE);
-      const known = await find(caller, id);
+      const known = await find(caller, id, 'auth:write');
       if (known.kind === 'local')
         throw new AppError(
           'built_in',
