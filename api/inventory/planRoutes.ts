@@ -82,7 +82,7 @@ export function inventoryPlanRoutes({ writes, batches, addressSpace, records }: 
       path: '/api/validation/inventory',
       tag,
       operationId: 'validateInventoryMutation',
-      permission: 'inventory:read',
+      permission: ['inventory:read', 'inventory:write'],
       summary: 'Validate one mutation, or several in order, without storing anything',
       body: ValidationRequest,
       example: VALIDATION_EXAMPLE,
@@ -120,7 +120,10 @@ export function inventoryPlanRoutes({ writes, batches, addressSpace, records }: 
       example: { kind: 'address', record: { dnsName: 'leaf1.example.net' } },
       responses: { 201: Type.Union([Prefix, recordSchema(RESOURCES['ip-addresses'])]) },
       replayResponse: async (caller, id) =>
-        createdResponse({ resource: kindOf(id), row: await records.read(caller, kindOf(id), id) }),
+        createdResponse({
+          resource: kindOf(id),
+          row: await records.read(caller, kindOf(id), id, 'inventory:write'),
+        }),
       handle: async ({ caller, params, body }) =>
         createdResponse(await addressSpace.allocate(caller, params.id, body)),
     }),
@@ -192,7 +195,7 @@ async function validate(
   const { mutations, isBatch } = readMutations(body, '');
   const { status, body: answer } = validationView(
     caller.actorId,
-    (await writes.dryRun(caller, mutations)).planned,
+    (await writes.validate(caller, mutations)).planned,
     isBatch,
   );
   return { status, headers: {}, body: answer };

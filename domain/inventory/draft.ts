@@ -1,3 +1,4 @@
+import { describeResourceScope, type ResourceScope } from '../access/scope.ts';
 import { differences, isSame } from './difference.ts';
 import { labelOf } from './ownership.ts';
 import {
@@ -98,6 +99,7 @@ export function createDraft(input: DraftInput): OpenDraft {
 
 const emptyPlan = ({ resource, operation, before, after }: DraftInput): Planned => ({
   cascaded: [],
+  denied: [],
   resource: resource.name,
   operation,
   candidateRecord: after,
@@ -155,24 +157,33 @@ const effectOf = (
   };
 };
 
+/** The message for a scope in which the caller may not write. */
+export const missingPermission = (scope: ResourceScope): string =>
+  `permission inventory:write is missing at ${describeResourceScope(scope)}`;
+
 /** Adds errors, conflicts and warnings to a plan, without what the viewer may not read. */
 function createFindings(
   planned: Planned,
   viewer: Viewer,
-): Pick<Draft, 'isValid' | 'error' | 'conflict' | 'warn'> {
+): Pick<Draft, 'isValid' | 'error' | 'deny' | 'conflict' | 'warn'> {
   const invalidFields = new Set<string>();
   const pointerTo = (field: string | undefined) => (field === undefined ? null : `/${field}`);
   const isReadable = ({ resource, row }: OtherRecord): boolean =>
     row === undefined ||
     !Object.hasOwn(RESOURCES, resource) ||
     viewer.canRead(RESOURCES[resource as ResourceName], row);
+  function error(field: string, code: string, message: string): void {
+    const [name = field] = field.split('/');
+    invalidFields.add(name);
+    if (planned.errors.length < MAX_FINDINGS)
+      planned.errors.push({ pointer: field === '' ? '' : `/${field}`, code, message });
+  }
   return {
     isValid: (...fields) => fields.every((field) => !invalidFields.has(field)),
-    error(field, code, message) {
-      const [name = field] = field.split('/');
-      invalidFields.add(name);
-      if (planned.errors.length < MAX_FINDINGS)
-        planned.errors.push({ pointer: field === '' ? '' : `/${field}`, code, message });
+    error,
+    deny(field, scope) {
+      planned.denied.push(scope);
+      error(field, 'permission_denied', missingPermission(scope));
     },
     conflict(code, message, other = null, field) {
       if (planned.conflicts.length >= MAX_FINDINGS) return;

@@ -29,7 +29,7 @@ export function requiredScopesOf({
   const { before, after } = subject;
   const resource = RESOURCES[subject.resource];
   const ownScopes = [
-    ...(before ? [resourceScopeOf(resource, before)] : []),
+    ...presentScopesOf({ subject }),
     ...(after ? [destinationScope(resource, before, after)] : []),
   ];
   const isTenantLifecycle = resource.scopeKind === 'isTenant' && (!before || !after);
@@ -38,6 +38,10 @@ export function requiredScopesOf({
     ...cascaded.map((each) => resourceScopeOf(RESOURCES[each.resource], each.row)),
   ];
 }
+
+/** The present scope of the record that a plan changes: what it says even if it is invalid. */
+export const presentScopesOf = ({ subject }: Pick<Planned, 'subject'>): ResourceScope[] =>
+  subject?.before ? [resourceScopeOf(RESOURCES[subject.resource], subject.before)] : [];
 
 /** The scope that a record is created in or moves to. */
 function destinationScope(resource: Resource, before: Row | null, after: Row): ResourceScope {

@@ -1,5 +1,5 @@
 import { applyCascades } from './cascades.ts';
-import { createDraft, type OpenDraft } from './draft.ts';
+import { createDraft, missingPermission, type OpenDraft } from './draft.ts';
 import { requiredScopesOf } from './ownership.ts';
 import { isPlainId } from './prefetch.ts';
 import {
@@ -95,6 +95,7 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
   operation,
   candidateRecord: isRecord(record) ? record : {},
   cascaded: [],
+  denied: [],
   conflicts: [],
   warnings: [],
   effects: [],
@@ -218,12 +219,9 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
 }
 
 function checkWritePermission({ planned, error }: OpenDraft, { canWrite }: Viewer): void {
-  if (!canWrite || planned.errors.length > 0 || requiredScopesOf(planned).every(canWrite)) return;
-  error(
-    '',
-    'permission_denied',
-    'permission inventory:write is missing for the present or the future scope of a record',
-  );
+  if (!canWrite || planned.errors.length > 0) return;
+  const missing = requiredScopesOf(planned).find((scope) => !canWrite(scope));
+  if (missing) error('', 'permission_denied', missingPermission(missing));
 }
 
 function canonicalize(draft: OpenDraft): void {

@@ -63,6 +63,11 @@ export type Planned = {
   subject: { resource: ResourceName; id: string; before: Row | null; after: Row | null } | null;
   /** Other records that the caller also needs `inventory:write` for. */
   cascaded: { resource: ResourceName; row: Row }[];
+  /**
+   * Scopes that the request names and where the caller has no permission. They are reported instead
+   * of what the plan found there.
+   */
+  denied: ResourceScope[];
 };
 
 /** True when a plan has neither errors nor conflicts. */
@@ -73,7 +78,10 @@ export const isValid = ({ errors, conflicts }: Pick<Planned, 'errors' | 'conflic
 export type Viewer = {
   /** The tenant that new records belong to by default. */
   tenantId: string;
-  /** True when the caller may read the record. */
+  /**
+   * True when the caller may read or write the record: writing needs no permission to read, and
+   * responses to writers show what they wrote.
+   */
   canRead(resource: Resource, row: Row): boolean;
   /** True when the caller may assign records to a tenant. */
   canUseTenant(id: string): boolean;
@@ -110,6 +118,8 @@ export type Draft = {
   isValid(...fields: string[]): boolean;
   /** Adds an error. `field` is a path below the record, empty for the record as a whole. */
   error(field: string, code: string, message: string): void;
+  /** Adds the error that the caller has no permission in a scope, which `field` names. */
+  deny(field: string, scope: ResourceScope): void;
   /** Adds a conflict. The other record is named only when the caller may read it. */
   conflict(code: string, message: string, other?: OtherRecord | null, field?: string): void;
   /** Adds a warning. A warning about another record is left out when the caller may not read it. */

@@ -50,7 +50,8 @@ function checkReference(
 
 /**
  * Checks the tenant of a record. A tenant exists when it has a record, or when the caller has a
- * grant there: gateways may name tenants that have no record.
+ * grant there: gateways may name tenants that have no record. Callers without permission at a
+ * tenant get the same error whether it exists or not.
  */
 function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
   if (id === draft.before?.tenantId) return;
@@ -59,7 +60,8 @@ function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
     id === viewer.tenantId ||
     viewer.hasGrantAtTenant(id) ||
     draft.snapshot.get('tenants', id) !== undefined;
-  if (viewer.canUseTenant(id) && exists()) return;
+  const canUse = viewer.canUseTenant(id);
+  if (canUse && exists()) return;
   // A caller with access to a site only may create records for the tenant of that site.
   const site = siteOf(draft);
   if (
@@ -70,7 +72,8 @@ function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
     draft.after.tenantId = site.tenantId;
     return;
   }
-  draft.error('tenantId', 'not_found', `there is no tenant with id ${id}`);
+  if (canUse) draft.error('tenantId', 'not_found', `there is no tenant with id ${id}`);
+  else draft.deny('tenantId', { tenantId: id });
 }
 
 function siteOf({ after, resource, snapshot }: OpenDraft): Row | undefined {

@@ -116,6 +116,8 @@ export function createApprovalRequests({
     resourceScope: ResourceScope,
     mutations: readonly Mutation[],
   ): Promise<{ planned: Planned[]; plan: FrozenPlan | null }> {
+    // Without any such permission, even the plan would show what exists.
+    await access.requireAnywhere(tenantCaller, 'inventory:write');
     const dryRun = await writes.dryRun(tenantCaller, mutations);
     await writes.assertPermissions(tenantCaller, dryRun.planned);
     if (!dryRun.planned.every(isValid)) return { planned: dryRun.planned, plan: null };

@@ -58,16 +58,16 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   const checkSchema = createSchemaChecks();
 
   function createViewer(caller: Caller, perMutation: boolean): Viewer {
-    const readScope = access.scope(caller, 'inventory:read');
+    const visibleScope = access.scope(caller, 'inventory:read', 'inventory:write');
     const writeScope = access.scope(caller, 'inventory:write');
     const idByRequest = new WeakMap<object, string>();
     return {
       tenantId: caller.tenantId,
       checkSchema,
       ...(perMutation && { canWrite: (scope) => covers(writeScope, scope) }),
-      canRead: (resource, row) => isReadable(readScope, resource, row),
-      canUseTenant: (id) => covers(readScope, { tenantId: id }),
-      hasGrantAtTenant: (id) => readScope.kind === 'within' && readScope.tenantIds.has(id),
+      canRead: (resource, row) => isReadable(visibleScope, resource, row),
+      canUseTenant: (id) => covers(visibleScope, { tenantId: id }),
+      hasGrantAtTenant: (id) => visibleScope.kind === 'within' && visibleScope.tenantIds.has(id),
       newId(resource, record) {
         const id = idByRequest.get(record) ?? ids.next((resource.idPrefix ?? 'req') as IdKind);
         idByRequest.set(record, id);

@@ -8,7 +8,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
-import { requiredScopesOf } from '../../domain/inventory/ownership.ts';
+import { presentScopesOf, requiredScopesOf } from '../../domain/inventory/ownership.ts';
 import type { Access } from '../access/access.ts';
 import type { PlanOutcome, Planner } from './planner.ts';
 import { allValid, conflictError, conflictErrorOfOne } from './conflictError.ts';
@@ -54,10 +54,10 @@ async function retryOnConflict<T>(attempt: () => Promise<T>): Promise<T> {
 /** All writes to the inventory and their dry runs: plan and write in one transaction. */
 export function createInventoryWrites({ db, commit, access, planner }: Deps) {
   function assertCanWrite(caller: Caller, planned: Planned): void {
-    // An invalid plan has no reliable scope, and its errors are reported instead.
-    if (planned.errors.length > 0) return;
-    for (const scope of requiredScopesOf(planned))
-      access.assertPermission(caller, 'inventory:write', scope);
+    for (const scope of planned.denied) access.assertPermission(caller, 'inventory:write', scope);
+    // The future scope of an invalid plan is not reliable; its errors are reported instead.
+    const scopes = planned.errors.length > 0 ? presentScopesOf(planned) : requiredScopesOf(planned);
+    for (const scope of scopes) access.assertPermission(caller, 'inventory:write', scope);
   }
 
   /**
@@ -109,6 +109,16 @@ export function createInventoryWrites({ db, commit, access, planner }: Deps) {
       } finally {
         await trx.rollback();
       }
+    });
+
+  const dryRun = (caller: Caller, mutations: readonly Mutation[]): Promise<PlanOutcome> =>
+    inRolledBackTransaction(async (trx) => {
+      const { planned, changes } = await planner.plan(trx, caller, mutations, {
+        writes: false,
+        perMutation: false,
+        now: new Date(),
+      });
+      return { planned, changes };
     });
 
   /** Applies one mutation. Returns the record after it, or null when it is deleted. */
@@ -170,16 +180,20 @@ export function createInventoryWrites({ db, commit, access, planner }: Deps) {
         id,
       )),
 
-    /** Plans mutations in order without writing anything. Error: `limit_reached`. */
-    dryRun: (caller: Caller, mutations: readonly Mutation[]): Promise<PlanOutcome> =>
-      inRolledBackTransaction(async (trx) => {
-        const { planned, changes } = await planner.plan(trx, caller, mutations, {
-          writes: false,
-          perMutation: false,
-          now: new Date(),
-        });
-        return { planned, changes };
+    /**
+     * Plans mutations in order without writing anything, for callers who may not write either.
+     * Errors: `limit_reached`; `permission_denied` for a tenant where the caller may not read.
+     */
+    validate: (caller: Caller, mutations: readonly Mutation[]): Promise<PlanOutcome> =>
+      access.auditDenials(caller, async () => {
+        const outcome = await dryRun(caller, mutations);
+        for (const scope of outcome.planned.flatMap(({ denied }) => denied))
+          access.assertPermission(caller, 'inventory:read', scope);
+        return outcome;
       }),
+
+    /** Plans mutations in order without writing anything. Error: `limit_reached`. */
+    dryRun,
 
     /** Checks that the caller may write all plans. Error: `permission_denied`. */
     assertPermissions: (caller: Caller, planned: readonly Planned[]): Promise<void> =>

@@ -22,6 +22,7 @@ const planned = (changes: PlannedChange[]): Planned[] =>
     conflicts: [],
     warnings: [],
     cascaded: [],
+    denied: [],
     effects: [{ action: 'create', resource, id, label: id, reason: 'requested', changes: [] }],
     subject: { resource, id, before, after },
   }));
