@@ -70,6 +70,11 @@ export async function createUser(
   };
 }
 
+/** Inserts a tenant, if there is no record of it. */
+export async function seedTenant({ deps: { db } }: TestApp, id: string): Promise<void> {
+  await db('tenants').insert({ id, name: id }).onConflict('id').ignore();
+}
+
 /** Inserts a site and a device of a tenant. */
 export async function seedSiteAndDevice(
   app: TestApp,

@@ -330,7 +330,10 @@ describe('a job inventory.apply without a request', () => {
     });
     expect(await run(create('10.53.0.0/16', { tenantId: 'elsewhere' }))).toMatchObject({
       status: 'failed',
-      error: { code: 'change_rejected' },
+      error: {
+        code: 'permission_lost',
+        message: 'Permission inventory:write is missing at tenant elsewhere.',
+      },
     });
     expect(await listRecords('prefixes?within=10.52.0.0/15')).toEqual([]);
     const viewer = fixture.app.client.as({ actor: 'v', roles: 'viewer' });

@@ -260,7 +260,7 @@ describe('import', () => {
     ).expect(202);
     expect(counts).toMatchObject({ created: 1, invalid: 1 });
     expect(await rowsOf(id, '&outcome=invalid', acme)).toMatchObject([
-      { line: 3, errors: [{ pointer: '/tenantId', code: 'not_found' }] },
+      { line: 3, errors: [{ pointer: '/tenantId', code: 'permission_denied' }] },
     ]);
     expect(
       (

@@ -176,14 +176,17 @@ describe('scopes', () => {
     expect((await acme.post('/api/inventory/tenants', { id: 'acme2', name: 'Mine' })).status).toBe(
       403,
     );
-    for (const tenantId of ['platform', 'unknown'])
+    for (const [tenantId, where] of [
+      ['platform', 'the platform'],
+      ['unknown', 'tenant unknown'],
+    ])
       expect(
         (
           await acme
             .post<ProblemBody>('/api/inventory/sites', { name: 'theirs', tenantId })
-            .expect(400)
-        ).errors,
-      ).toMatchObject([{ pointer: '/tenantId', code: 'not_found' }]);
+            .expect(403)
+        ).detail,
+      ).toBe(`Permission inventory:write is missing at ${where}.`);
     expect(
       (
         await root
@@ -194,7 +197,7 @@ describe('scopes', () => {
     expect((await recordFactory(() => acme)('sites', { name: 'mine' })).tenantId).toBe('acme');
     expect(
       (await acme.put(`/api/inventory/sites/${site.id}`, { tenantId: 'platform' })).status,
-    ).toBe(400);
+    ).toBe(403);
   });
   test('a conflict with what the caller may not read does not name it', async () => {
     await make('prefixes', { cidr: '203.0.113.0/24', description: 'secret' });
@@ -244,7 +247,7 @@ describe('scopes', () => {
           tenantId: 'acme',
         })
       ).status,
-    ).toBe(400);
+    ).toBe(403);
     expect(
       (
         await atDevice.client.post('/api/inventory/interfaces', {
@@ -261,7 +264,7 @@ describe('scopes', () => {
           tenantId: 'acme',
         })
       ).status,
-    ).toBe(400);
+    ).toBe(403);
     expect(await names('/api/inventory/interfaces', atSite.client)).toEqual(['eth0']);
   });
   test('a viewer validates and does not write; a stranger does neither', async () => {
