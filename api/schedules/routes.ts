@@ -2,14 +2,17 @@ import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
 import type { ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Backfills } from '../../services/schedules/backfills.ts';
 import { preview, type ScheduleFields } from '../../services/schedules/fields.ts';
 import type { ScheduleRunner } from '../../services/schedules/scheduleRunner.ts';
 import type { RunFilter, RunHistory } from '../../services/schedules/runHistory.ts';
-import type { Schedules, ScheduleWithLastRun } from '../../services/schedules/schedules.ts';
+import type {
+  SavedSchedule,
+  Schedules,
+  ScheduleWithLastRun,
+} from '../../services/schedules/schedules.ts';
 import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
@@ -71,18 +74,18 @@ export function scheduleRoutes({
   const jobRecord = jobPresenter(jobTypes).record;
   const waitForBackfill = waitForJob(jobs, 'schedule:write');
 
-  const okResponse = (schedule: ScheduleWithLastRun): HttpResponse => {
-    const body = present.record(schedule);
-    // A run changes the body but not the version of the schedule.
-    return ok(body, { etag: etagOf(body.version, crc32(JSON.stringify(body))) });
-  };
-  const createdResponse = (
-    schedule: ScheduleWithLastRun,
-    warnings: readonly Warning[] = [],
+  const okResponse = (
+    found: ScheduleWithLastRun & Partial<Pick<SavedSchedule, 'warnings'>>,
   ): HttpResponse => {
-    const { body, headers } = okResponse(schedule);
-    const withWarnings = warnings.length > 0 ? Object.assign({}, body, { warnings }) : body;
-    return created(`/api/schedules/${schedule.schedule.id}`, withWarnings, headers);
+    const { warnings = [] } = found;
+    const body = present.record(found);
+    // A run changes the body but not the version of the schedule.
+    const headers = { etag: etagOf(body.version, crc32(JSON.stringify(body))) };
+    return ok(warnings.length > 0 ? { ...body, warnings } : body, headers);
+  };
+  const createdResponse = (saved: ScheduleWithLastRun | SavedSchedule): HttpResponse => {
+    const { body, headers } = okResponse(saved);
+    return created(`/api/schedules/${saved.schedule.id}`, body, headers);
   };
   const replayResponse = async (caller: Caller, id: string): Promise<HttpResponse> =>
     createdResponse(await schedules.read(caller, id, 'schedule:write'));
@@ -120,7 +123,7 @@ export function scheduleRoutes({
       summary: 'Create a schedule',
       description:
         'The caller owns the schedule. Its jobs have the permissions of the owner. ' +
-        'The caller must hold the permissions that these jobs need.',
+        'A warning says when the caller does not hold the permissions that these jobs need.',
       example: SCHEDULE_EXAMPLE,
       body: ScheduleRequest,
       responses: { 201: ScheduleRecord },
@@ -140,10 +143,8 @@ export function scheduleRoutes({
       body: BackupScheduleRequest,
       responses: { 201: ScheduleRecord },
       replayResponse,
-      handle: async ({ caller, body }) => {
-        const { created: schedule, warnings } = await schedules.createBackup(caller, body);
-        return createdResponse(schedule, warnings);
-      },
+      handle: async ({ caller, body }) =>
+        createdResponse(await schedules.createBackup(caller, body)),
     }),
     route({
       method: 'POST',

@@ -1,13 +1,15 @@
+import { describeResourceScope } from '../../domain/access/scope.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { OverlapPolicy } from '../../domain/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Access } from '../access/access.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { checkJob } from './fields.ts';
 
 export type SchedulePermissions = ReturnType<typeof createSchedulePermissions>;
 
-/** Checks the permissions that a schedule requires in addition to `schedule:write`. */
+/** Checks the permissions that matter for a schedule in addition to `schedule:write`. */
 export const createSchedulePermissions = ({
   access,
   jobTypes,
@@ -27,12 +29,17 @@ export const createSchedulePermissions = ({
   },
 
   /**
-   * Validates job type and payload. Jobs are created with the rights of the owner, so a caller who
-   * becomes the owner must hold the permissions of these jobs. Errors: `invalid_request`,
-   * `permission_denied`.
+   * Validates job type and payload. Jobs are created with the rights of the owner: the result has a
+   * warning when the caller, who becomes the owner, does not hold the permissions of these jobs.
+   * Error: `invalid_request`.
    */
-  async requireJob(caller: Caller, type: string, payload: Record<string, unknown>): Promise<void> {
-    for (const permission of permissionsToCreate(checkJob(jobTypes, type, payload)))
-      await access.require(caller, permission, caller);
+  checkJob(caller: Caller, type: string, payload: Record<string, unknown>): Warning[] {
+    const missing = permissionsToCreate(checkJob(jobTypes, type, payload)).filter(
+      (permission) => !access.holds(caller.rights, permission, caller),
+    );
+    if (missing.length === 0) return [];
+    const where = describeResourceScope({ tenantId: caller.tenantId });
+    const message = `its jobs need ${missing.join(' and ')} at ${where}, which you do not hold: occurrences are skipped as owner_denied until you do`;
+    return [{ code: 'owner_denied', pointer: '/jobType', message }];
   },
 });

@@ -46,6 +46,9 @@ export type BackupScheduleFields = {
 /** A schedule with its latest run by scheduled time. */
 export type ScheduleWithLastRun = { schedule: ScheduleData; lastRun: ScheduleRunWithJob | null };
 
+/** A schedule as it was saved, and advice about the request. */
+export type SavedSchedule = ScheduleWithLastRun & { warnings: readonly Warning[] };
+
 type Deps = {
   db: Knex;
   commit: Commit;
@@ -139,13 +142,13 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     };
   }
 
-  async function create(caller: Caller, fields: ScheduleFields): Promise<ScheduleWithLastRun> {
+  async function create(caller: Caller, fields: ScheduleFields): Promise<SavedSchedule> {
     await access.require(caller, 'schedule:write', caller);
     const { cronExpression, timezone = 'UTC', startAt = null, endAt = null } = fields;
     const timing = checkTiming({ cronExpression, timezone, startAt, endAt });
     // The check fills the defaults of the job type into the payload.
     const payload = fields.payload ?? {};
-    await permissions.requireJob(caller, fields.jobType, payload);
+    const warnings = permissions.checkJob(caller, fields.jobType, payload);
     const { overlapPolicy } = fields;
     await permissions.requireCancel(caller, { overlapPolicy, tenantId: caller.tenantId });
     const created = commit(caller, (work) => {
@@ -155,7 +158,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
       work.result(schedule.id);
       scheduleRecord.created(work, schedule);
       work.dispatch(syncSchedule(schedule.id));
-      return { schedule, lastRun: null };
+      return { schedule, lastRun: null, warnings };
     });
     return created.catch(rejectTakenName(fields.name));
   }
@@ -217,9 +220,9 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     },
 
     /**
-     * Creates a schedule at the caller's tenant; the caller owns it. Errors: `permission_denied`
-     * (`schedule:write` and the permissions of its jobs), `invalid_request` (timing, job type,
-     * payload), `conflict` (name).
+     * Creates a schedule at the caller's tenant; the caller owns it. Warns when the caller does not
+     * hold the permissions of its jobs. Errors: `permission_denied`, `invalid_request` (timing, job
+     * type, payload), `conflict` (name).
      */
     create,
 
@@ -238,7 +241,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
         jobType = BACKUP_JOB,
         ...options
       }: BackupScheduleFields,
-    ): Promise<{ created: ScheduleWithLastRun; warnings: Warning[] }> {
+    ): Promise<SavedSchedule> {
       await access.require(caller, 'schedule:write', caller);
       checkBackupOptions(jobType, options);
       const { request, warnings } = ignoreSectionsOfFull(caller, options);
@@ -251,11 +254,12 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
         ...(timezone !== undefined && { timezone }),
         ...(enabled !== undefined && { enabled }),
       });
-      return { created, warnings };
+      return { ...created, warnings: [...warnings, ...created.warnings] };
     },
 
     /**
-     * Changes the fields in `update`. A caller who changes what the jobs do becomes the owner.
+     * Changes the fields in `update`. A caller who changes what the jobs do becomes the owner;
+     * warns as `create`.
      * Errors: `not_found`, `permission_denied`, `invalid_request`, `conflict` (name),
      * `version_conflict`.
      */
@@ -264,8 +268,10 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
       id: string,
       update: ScheduleUpdate,
       expectedVersion?: number,
-    ): Promise<ScheduleWithLastRun> =>
-      withLastRun(await updateSchedule(caller, id, update, expectedVersion)),
+    ): Promise<SavedSchedule> => {
+      const { saved, warnings } = await updateSchedule(caller, id, update, expectedVersion);
+      return { ...(await withLastRun(saved)), warnings };
+    },
 
     /** Errors: `not_found`, `permission_denied`, `version_conflict`. */
     pause: (caller: Caller, id: string, reason: string | undefined, expectedVersion?: number) =>

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ScopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
+import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField, versionConflict } from '../../domain/shared/errors.ts';
 import { authorityOf } from '../access/rights.ts';
@@ -74,19 +75,19 @@ export const createUpdateSchedule =
     id: string,
     update: ScheduleUpdate,
     expectedVersion?: number,
-  ): Promise<Schedule> => {
+  ): Promise<{ saved: Schedule; warnings: Warning[] }> => {
     const known = await repository.findToAct(caller, id, 'schedule:write');
     const { changesOwner, ...jobUpdate } = jobUpdateOf(jobTypes, known, update);
     const { tenantId } = known;
-    if (changesOwner) {
-      const { jobType = known.jobType, payload = known.payload } = jobUpdate;
-      await permissions.requireJob({ ...caller, tenantId }, jobType, payload);
-    }
+    const { jobType = known.jobType, payload = known.payload } = jobUpdate;
+    const warnings = changesOwner
+      ? permissions.checkJob({ ...caller, tenantId }, jobType, payload)
+      : [];
     const { overlapPolicy } = update;
     await permissions.requireCancel(caller, { overlapPolicy, tenantId });
 
     const saved = repository.commitLocked(caller, known, expectedVersion, (work, before, trx) => {
-      // The permissions were checked for the record as it was read.
+      // The job was checked for the record as it was read.
       if (changesOwner && before.version !== known.version) throw versionConflict(before.version);
       const timing = checkUpdatedTiming(before, update, work.now);
       const { takeOver: _, jobType: __, payload: ___, enabled, ...fields } = update;
@@ -98,5 +99,8 @@ export const createUpdateSchedule =
         Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
       return saveSchedule(work, trx, before, { changed, verb: 'update' });
     });
-    return saved.catch(rejectTakenName(update.name ?? known.name));
+    return {
+      saved: await saved.catch(rejectTakenName(update.name ?? known.name)),
+      warnings,
+    };
   };

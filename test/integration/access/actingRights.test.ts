@@ -74,7 +74,6 @@ type Acting = {
 };
 
 const echo = { type: 'core.echo', payload: {} };
-const schedule = { name: 'a schedule', cronExpression: '0 3 * * *', jobType: 'core.echo' };
 const prefixCounter = { next: 0 };
 const newPrefix = () => ({ cidr: `10.77.${prefixCounter.next++}.0/24`, allocationMode: 'pool' });
 const created = (path: string, body: object, client = owner): Promise<WithId> =>
@@ -82,6 +81,7 @@ const created = (path: string, body: object, client = owner): Promise<WithId> =>
 
 let names = 0;
 const newName = () => `name-${names++}`;
+const schedule = () => ({ name: newName(), cronExpression: '0 3 * * *', jobType: 'core.echo' });
 
 const newJob = async (job: object, headers = {}) =>
   owner.post<JobRecord>('/api/jobs', job, headers).expect(201);
@@ -152,7 +152,7 @@ const acting = (
 });
 const onPlatform = (each: Acting): Acting => ({ ...each, atPlatform: true });
 
-const newSchedule = () => created('/api/schedules', schedule);
+const newSchedule = () => created('/api/schedules', schedule());
 const newPrefixRecord = () => created('/api/inventory/prefixes', newPrefix());
 const longJob = () => newJob({ type: 'core.sleep', payload: { durationMs: 60_000 } });
 const endedJob = () => newJob(echo, WAIT);
@@ -393,7 +393,7 @@ describe('acting on a record', () => {
 /** Every operation that creates a record, by path: the permission that suffices and a body. */
 const CREATING: Readonly<Record<string, [Permission, () => Promise<object> | object]>> = {
   '/api/jobs': ['job:write', () => echo],
-  '/api/schedules': ['schedule:write', () => schedule],
+  '/api/schedules': ['schedule:write', schedule],
   '/api/backup/schedules': [
     'schedule:write',
     () => ({ name: 'nightly', cronExpression: '0 3 * * *', mode: 'full', label: 'nightly' }),
