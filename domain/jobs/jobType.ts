@@ -1,6 +1,6 @@
 import type { TObject } from 'typebox';
 import type { Caller } from '../shared/caller.ts';
-import type { JobSource, LogLevel } from './jobs.ts';
+import type { FailedResponse, JobSource, LogLevel } from './jobs.ts';
 import type { Permission } from '../access/permissions.ts';
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
 
@@ -81,12 +81,17 @@ type JobTypeFields<P extends object> = {
   retry: RetryPolicy;
   /** Limit of one attempt or step, in milliseconds. An inline attempt must end well within 10 s. */
   timeoutMs: number;
-  /** The payload as callers see it: secrets are masked. */
+  /**
+   * False for work that must not be done twice: such a job has one attempt unless its retry policy
+   * says otherwise, and a lost attempt ends it.
+   */
+  isRepeatable(payload: P): boolean;
+  /** The payload as all callers see it. Other callers than its author see less. */
   redact(payload: P): P;
 };
 
 type DefaultedFields =
-  'permission' | 'redact' | 'createdOnlyBy' | 'emitsEvents' | 'authorizesItself';
+  'permission' | 'redact' | 'isRepeatable' | 'createdOnlyBy' | 'emitsEvents' | 'authorizesItself';
 type JobTypeSpec<P extends object> = Omit<JobTypeFields<P>, DefaultedFields | 'retry'> &
   Partial<Pick<JobTypeFields<P>, DefaultedFields>> & { retry?: Partial<RetryPolicy> } & (
     AttemptBasedType<P> | WorkflowBasedType<P>
@@ -100,6 +105,7 @@ export const defineJobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P
   createdOnlyBy: null,
   emitsEvents: true,
   authorizesItself: false,
+  isRepeatable: () => true,
   redact: (payload) => payload,
   ...spec,
   retry: { ...DEFAULT_RETRY, ...spec.retry },
@@ -127,16 +133,19 @@ export class JobFailure extends Error {
   readonly retryable: boolean;
   /** Delay before the retry that the other server requested, in milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** What the other server answered. */
+  readonly response: FailedResponse | undefined;
 
   constructor(
     code: string,
     message: string,
-    options: { retryable?: boolean; retryAfterMs?: number } = {},
+    options: { retryable?: boolean; retryAfterMs?: number; response?: FailedResponse } = {},
   ) {
     super(message);
     this.name = 'JobFailure';
     this.code = code;
     this.retryable = options.retryable ?? true;
     this.retryAfterMs = options.retryAfterMs;
+    this.response = options.response;
   }
 }

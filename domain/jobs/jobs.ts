@@ -7,8 +7,19 @@ export type FinalJobStatus = 'succeeded' | 'failed' | 'cancelled';
 export const JOB_SOURCES = ['api', 'schedule', 'approval', 'webhook', 'system'] as const;
 export type JobSource = { kind: (typeof JOB_SOURCES)[number]; id: string | null };
 
-/** Why a job or an attempt failed. `code` is stable, `message` is for people. */
-export type JobError = { code: string; message: string };
+/** The start of the response of another server, with credentials masked. */
+export type FailedResponse = {
+  status: number;
+  contentType: string | null;
+  body: string;
+  truncated: boolean;
+};
+
+/**
+ * Why a job or an attempt failed. `code` is stable, `message` is for people, `response` is what
+ * another server answered.
+ */
+export type JobError = { code: string; message: string; response?: FailedResponse };
 
 export type JobProgress = { percent: number; message: string | null };
 

@@ -41,15 +41,25 @@ const ERROR_MESSAGES: Readonly<Record<string, string>> = {
   workflow_closed: 'The workflow that ran the job closed without an outcome',
 };
 
+/** Added when the attempt of a job that must not be repeated has left no result. */
+const OUTCOME_UNKNOWN =
+  'Whether the attempt took effect is unknown, so the job is not repeated by itself';
+
 const INTERRUPTED: JobError = { code: 'interrupted', message: 'The attempt was interrupted' };
 
 /**
  * The error of a job that ended with `code`. The error of its last attempt says more than the code.
+ * All codes with a message mean that an attempt, if one was made, has left no result.
  */
-const errorFor = (job: Job, code: string): JobError =>
-  job.error?.code === code
-    ? job.error
-    : { code, message: ERROR_MESSAGES[code] ?? `The job ended with ${code}` };
+function errorFor(job: Job, type: JobType | undefined, code: string): JobError {
+  if (job.error?.code === code) return job.error;
+  const message = ERROR_MESSAGES[code];
+  if (message === undefined) return { code, message: `The job ended with ${code}` };
+  const isUnknown = job.status === 'running' && type?.isRepeatable(job.payload) === false;
+  return isUnknown
+    ? { code: 'outcome_unknown', message: `${message}. ${OUTCOME_UNKNOWN}` }
+    : { code, message };
+}
 
 /** What the job workflow does with the record of its job. Each activity may run more than once. */
 export function createJobAttempts({ db, jobTypes, admissionChecks, ...deps }: Deps) {
@@ -169,8 +179,8 @@ export function createJobAttempts({ db, jobTypes, admissionChecks, ...deps }: De
         runLog.logSystem('warn', 'Cancelled');
         return await lifecycle.finish(job, runLog.drain(), { status, guard });
       }
-      runLog.logSystem('error', `Failed: ${code}`);
-      const error = errorFor(job, code);
+      const error = errorFor(job, jobTypes.find(job.type), code);
+      runLog.logSystem('error', `Failed: ${error.code}`);
       return await lifecycle.finish(job, runLog.drain(), { status, guard, error });
     },
   };

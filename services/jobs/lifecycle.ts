@@ -146,14 +146,16 @@ export function createJobLifecycle({
     failure: JobFailure,
     attempt = job.attempts,
   ): Promise<never> {
-    const { code, message } = failure;
+    const { code, message, response } = failure;
     const retry = failure.retryable && mayRetry(job.retryPolicy, attempt, code);
     const requestedMs = Math.min(failure.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
     const retryInMs = retry ? Math.max(retryDelayMs(job.retryPolicy, attempt), requestedMs) : null;
     const next =
       retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
-    runLog.logSystem('error', `Attempt ${attempt} failed: ${code}: ${message}; ${next}`);
-    await recordFailedAttempt(job, lane, runLog.drain(), { code, message }, retryInMs ?? 0);
+    const line = `Attempt ${attempt} failed: ${code}: ${message}; ${next}`;
+    runLog.logSystem('error', line, response && { response });
+    const error = { code, message, ...(response && { response }) };
+    await recordFailedAttempt(job, lane, runLog.drain(), error, retryInMs ?? 0);
     throw new AttemptFailed(code, retryInMs);
   }
 

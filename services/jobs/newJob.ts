@@ -32,7 +32,11 @@ export function newJobRow(
     tenantId: caller.tenantId,
     status: 'queued' as const,
     payload: request.payload,
-    retryPolicy: { ...type.retry, ...request.retryPolicy },
+    retryPolicy: {
+      ...type.retry,
+      ...(!type.isRepeatable(request.payload) && { maxAttempts: 1 }),
+      ...request.retryPolicy,
+    },
     result: null,
     error: null,
     progress: null,

@@ -92,7 +92,7 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
     /**
      * Adds a line of the engine, which has no limit. The commit that ends the attempt writes it.
      */
-    logSystem: (level: LogLevel, message: string) => append(level, message),
+    logSystem: (level: LogLevel, message: string, data?: object) => append(level, message, data),
     progress(percent: number, message?: string) {
       const bounds = Math.min(100, Math.max(0, percent));
       progress = JSON.stringify({ percent: bounds, message: message?.slice(0, 200) ?? null });

@@ -1,4 +1,5 @@
 import type { AttemptOutcome } from '../../db/webhooks/deliveryAttempts.ts';
+import { responseExcerpt } from '../../domain/shared/responseExcerpt.ts';
 import { signatureHeader } from '../../domain/webhooks/signing.ts';
 import {
   EXCHANGE_TIMEOUT_MS,
@@ -37,16 +38,6 @@ export const noResponse = (
   responseTruncated: false,
   error: { code, message },
 });
-
-/** Control characters, which a terminal that shows them could execute. */
-// eslint-disable-next-line no-control-regex
-const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
-
-const escapeControls = (text: string) =>
-  text.replaceAll(
-    CONTROL_CHARACTERS,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 
 /** Sends messages as the specification Standard Webhooks defines them. */
 export function createWebhookSender({ http }: { http: GuardedHttp }) {
@@ -90,14 +81,14 @@ export function createWebhookSender({ http }: { http: GuardedHttp }) {
         maxBodyBytes: MAX_RESPONSE_BYTES,
         ...(signal && { signal }),
       });
-      const { status, durationMs, truncated, retryAfterMs } = response;
-      const text = escapeControls(response.body);
+      const { status, durationMs, retryAfterMs } = response;
+      const excerpt = responseExcerpt(response);
       return {
         durationMs,
         httpStatus: status,
         requestHeaders,
-        responseBody: text.slice(0, MAX_RESPONSE_BYTES),
-        responseTruncated: truncated || text.length > MAX_RESPONSE_BYTES,
+        responseBody: excerpt.body,
+        responseTruncated: excerpt.truncated,
         error: isSuccess(status)
           ? null
           : { code: 'http_status', message: `The endpoint answered ${status}` },

@@ -1,6 +1,12 @@
 import { Type, type Static } from 'typebox';
 import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import {
+  credentialsIn,
+  isCredentialParameter,
+  maskText,
+} from '../../../domain/shared/credentials.ts';
 import { MASK } from '../../../domain/shared/mask.ts';
+import { responseExcerpt } from '../../../domain/shared/responseExcerpt.ts';
 import { OutboundError } from '../../../platform/addressGuard.ts';
 import type { GuardedHttp, OutboundResponse } from '../../../platform/guardedHttp.ts';
 
@@ -15,7 +21,11 @@ const Payload = Type.Object(
       description: 'http or https, without credentials.',
     }),
     method: Type.Optional(
-      Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'], { default: 'GET' }),
+      Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'], {
+        default: 'GET',
+        description:
+          'POST and PATCH are sent once, unless the retryPolicy of the job has maxAttempts.',
+      }),
     ),
     headers: Type.Optional(
       Type.Record(
@@ -43,32 +53,50 @@ const Payload = Type.Object(
 );
 type Payload = Static<typeof Payload>;
 
-/** Headers and query parameters with such names are masked: their values may be credentials. */
-const SECRET_NAME = /auth|cookie|token|secret|key|passw|signature|credential/i;
+/** Methods that a server may execute twice when they are sent twice (RFC 9110, 9.2.2). */
+const NOT_IDEMPOTENT: ReadonlySet<string> = new Set(['POST', 'PATCH']);
 
-const maskIfSecret = (name: string, value: string) => (SECRET_NAME.test(name) ? MASK : value);
-
-const redactUrl = (url: string) =>
-  url.replaceAll(
-    /([?&])([^=&#]+)=([^&#]*)/g,
-    (_, before: string, name: string, value: string) =>
-      `${before}${name}=${maskIfSecret(name, value)}`,
-  );
+const isIdempotent = ({ method = 'GET' }: Payload): boolean => !NOT_IDEMPOTENT.has(method);
 
 const redact = (payload: Payload): Payload => ({
   ...payload,
-  url: redactUrl(payload.url),
+  url: maskText(payload.url),
   ...(payload.headers && {
     headers: Object.fromEntries(
-      Object.entries(payload.headers).map(([name, value]) => [name, maskIfSecret(name, value)]),
+      Object.entries(payload.headers).map(([name, value]) => [
+        name,
+        isCredentialParameter(name) ? MASK : value,
+      ]),
     ),
   }),
 });
 
+/** The credentials in a request, in the forms in which the server may repeat them. */
+function credentialsOf({ url, headers = {}, body }: Payload): string[] {
+  const ofHeaders = Object.entries(headers)
+    .filter(([name]) => isCredentialParameter(name))
+    // `Bearer` and `Basic` are followed by the credential.
+    .flatMap(([, value]) => [value, value.slice(value.indexOf(' ') + 1)]);
+  const found = [...ofHeaders, ...credentialsIn({ url, body })];
+  return [...new Set(found.flatMap((value) => [value, decodePercent(value)]))].sort(
+    (a, b) => b.length - a.length,
+  );
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** HTTP statuses after which the same request may succeed. */
 const RETRYABLE_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-function assertExpectedStatus(answer: OutboundResponse, { expectStatus }: Payload): void {
+/** Error: `JobFailure` with the start of the response for a status that means failure. */
+function assertExpectedStatus(answer: OutboundResponse, payload: Payload): void {
+  const { expectStatus } = payload;
   const isExpected = expectStatus
     ? expectStatus.includes(answer.status)
     : answer.status >= 200 && answer.status < 300;
@@ -76,7 +104,27 @@ function assertExpectedStatus(answer: OutboundResponse, { expectStatus }: Payloa
   throw new JobFailure('http_status', `The server answered ${answer.status}`, {
     retryable: RETRYABLE_STATUSES.has(answer.status),
     ...(answer.retryAfterMs !== undefined && { retryAfterMs: answer.retryAfterMs }),
+    response: {
+      status: answer.status,
+      contentType: answer.headers['content-type']?.slice(0, 200) ?? null,
+      ...responseExcerpt(answer, credentialsOf(payload)),
+    },
   });
+}
+
+/** Errors after which the server may have received the request. */
+const MAYBE_SENT: ReadonlySet<string> = new Set([
+  'connection_failed',
+  'timed_out',
+  'invalid_response',
+]);
+
+/** The failure of a request without a response. */
+function noResponseFailure({ code, message, transient }: OutboundError, payload: Payload) {
+  const { method = 'GET' } = payload;
+  const isUnknown = MAYBE_SENT.has(code) && !isIdempotent(payload);
+  const hint = isUnknown ? `; whether the server has executed the ${method} is unknown` : '';
+  return new JobFailure(code, `${message}${hint}`, { retryable: transient });
 }
 
 /** Sends one HTTP request through the guarded client. Redirects are not followed. */
@@ -87,9 +135,12 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
     payload: Payload,
     lane: 'activity',
     timeoutMs: 130_000,
+    isRepeatable: isIdempotent,
     redact,
-    run: async (payload, { jobId, signal, log }) => {
+    run: async (payload, { jobId, attempt, signal, log }) => {
       const { url, method = 'GET', headers = {}, body, timeoutMs = 15_000 } = payload;
+      if (attempt > 1 && !isIdempotent(payload))
+        log('warn', `The ${method} is sent again, as the retry policy of the job says`);
       try {
         const answer = await http.request({
           url,
@@ -109,7 +160,7 @@ export const httpRequest = (http: GuardedHttp): JobType<Payload> =>
         return result;
       } catch (error) {
         if (!(error instanceof OutboundError)) throw error;
-        throw new JobFailure(error.code, error.message, { retryable: error.transient });
+        throw noResponseFailure(error, payload);
       }
     },
   });

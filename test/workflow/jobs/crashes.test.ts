@@ -6,6 +6,7 @@ import { createClient } from '../../support/client.ts';
 import { createDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { killAll, startProcess } from '../../support/processes.ts';
+import { startSink } from '../../support/sink.ts';
 
 /** The API runs in this process; workers run in processes that the tests kill. */
 let api: TestApp;
@@ -80,6 +81,36 @@ test('after a kill during the only attempt that the policy allows, the job fails
   expect(done).toMatchObject({ attempts: 1, error: { code: 'worker_lost' } });
   await other.terminate();
 });
+
+test.each(['killed', 'stopped'])(
+  'after its worker was %s, a POST is not sent again: the job says that the outcome is unknown',
+  async (how) => {
+    const sink = await startSink();
+    try {
+      sink.respond('/slow', () => undefined);
+      const worker = await startWorker();
+      const payload = { url: sink.url('/slow'), method: 'POST', timeoutMs: 60_000 };
+      const job = await api.client
+        .post<JobRecord>('/api/jobs', { type: 'http.request', payload })
+        .expect(201);
+      await eventually(
+        () => sink.requestsTo('/slow'),
+        (all) => all.length > 0,
+      );
+      await (how === 'killed' ? worker.kill() : worker.terminate());
+      const other = await startWorker();
+      const done = await untilStatus(job.id, 'failed');
+      expect(done).toMatchObject({
+        attempts: 1,
+        error: { code: 'outcome_unknown', message: expect.stringContaining('unknown') },
+      });
+      expect(sink.requestsTo('/slow')).toHaveLength(1);
+      await other.terminate();
+    } finally {
+      await sink.stop();
+    }
+  },
+);
 
 test('a worker that is asked to stop exits cleanly, and another worker repeats the attempt', async () => {
   const worker = await startWorker();
