@@ -2,6 +2,7 @@ import { INVENTORY_APPLY, type Execution } from '../../domain/approvals/approval
 import type { ApprovalData } from '../../domain/approvals/records.ts';
 import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import { maskCredentials, maskText } from '../../domain/shared/credentials.ts';
 import type { FrozenEffect, PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import { NOT_EVALUATED, type ApprovalDetails } from '../../services/approvals/details.ts';
@@ -145,7 +146,10 @@ const summary = (view: ApprovalView): ApprovalSummary => {
     closedBy: approval.closedBy,
     closedAt: isoOrNull(approval.closedAt),
     executedAt: isoOrNull(approval.executedAt),
-    error: approval.error,
+    error: approval.error && {
+      code: approval.error.code,
+      message: maskText(approval.error.message),
+    },
     workflowId: approvalWorkflowId(approval.id),
     mayDecide: refusalReason(view) === null,
     createdAt: approval.createdAt.toISOString(),
@@ -202,16 +206,18 @@ function presentUsers({ approval: { createdBy }, deciders, people }: ApprovalDet
 export const approvalPresenter = (jobTypes: JobTypes) => ({
   summary,
   record(details: ApprovalDetails): ApprovalRecord {
-    const { approval, decisions, comments } = details;
+    const { approval, decisions, comments, isRequester } = details;
     const { status, execution, jobType, jobPayload } = approval;
     const isCancellable = status === 'pending' || execution === 'queued';
     return {
       ...summary(details),
       ...presentChange(details),
       ...presentUsers(details),
-      payload: approval.payload,
+      payload: isRequester ? approval.payload : maskCredentials(approval.payload),
       jobPayload:
-        jobPayload && jobType !== null ? (jobTypes.find(jobType)?.redact(jobPayload) ?? {}) : null,
+        jobPayload && jobType !== null
+          ? jobTypes.show(jobType, jobPayload, { isAuthor: isRequester })
+          : null,
       ifApproved: nextStepText(details),
       closeComment: approval.closeComment,
       decisions: decisions.map(({ actorId, outcome, comment, contentHash, decidedAt }) => ({

@@ -5,6 +5,8 @@ import type { AuditFilter, AuditLog } from '../../services/audit/auditLog.ts';
 import { ok, streamResponse } from '../http/response.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
@@ -67,24 +69,27 @@ const filters = {
 const AuditQuery = Type.Object({ ...filters, ...pageQuery }, closed);
 const ExportQuery = Type.Object(filters, closed);
 
-const present = (entry: AuditEntryDetails): AuditEntryRecord => ({
-  id: entry.id,
-  at: entry.at.toISOString(),
-  tenantId: entry.tenantId,
-  actorId: entry.actorId,
-  via: entry.via,
-  action: entry.action,
-  outcome: entry.outcome,
-  subject: { type: entry.subjectType, id: entry.subjectId },
-  before: entry.before,
-  after: entry.after,
-  requestId: entry.requestId,
-  address: entry.address,
-  seal:
-    entry.position === null || entry.hash === null
-      ? null
-      : { position: entry.position, hash: entry.hash.toString('hex') },
-});
+/** Presents entries. Only the actor of an entry sees what resembles a credential in it. */
+const presentTo =
+  ({ actorId }: Caller) =>
+  (entry: AuditEntryDetails): AuditEntryRecord => ({
+    id: entry.id,
+    at: entry.at.toISOString(),
+    tenantId: entry.tenantId,
+    actorId: entry.actorId,
+    via: entry.via,
+    action: entry.action,
+    outcome: entry.outcome,
+    subject: { type: entry.subjectType, id: entry.subjectId },
+    before: entry.actorId === actorId ? entry.before : maskCredentials(entry.before),
+    after: entry.actorId === actorId ? entry.after : maskCredentials(entry.after),
+    requestId: entry.requestId,
+    address: entry.address,
+    seal:
+      entry.position === null || entry.hash === null
+        ? null
+        : { position: entry.position, hash: entry.hash.toString('hex') },
+  });
 
 function filterOf({ since, until, ...same }: Static<typeof ExportQuery>): AuditFilter {
   return {
@@ -94,7 +99,10 @@ function filterOf({ since, until, ...same }: Static<typeof ExportQuery>): AuditF
   };
 }
 
-async function* ndjsonLines(entries: AsyncIterable<AuditEntryDetails>): AsyncGenerator<string> {
+async function* ndjsonLines(
+  entries: AsyncIterable<AuditEntryDetails>,
+  present: (entry: AuditEntryDetails) => AuditEntryRecord,
+): AsyncGenerator<string> {
   for await (const entry of entries) yield `${JSON.stringify(present(entry))}\n`;
 }
 
@@ -115,7 +123,7 @@ export const auditRoutes = (auditLog: AuditLog): Route[] => [
         'aud',
         { limit, cursor },
         (page) => auditLog.list(caller, filterOf(filter), page),
-        present,
+        presentTo(caller),
       ),
   }),
   route({
@@ -137,7 +145,7 @@ export const auditRoutes = (auditLog: AuditLog): Route[] => [
       return Promise.resolve(
         streamResponse(
           'application/x-ndjson',
-          Readable.from(ndjsonLines(auditLog.stream(caller, filter, signal)), {
+          Readable.from(ndjsonLines(auditLog.stream(caller, filter, signal), presentTo(caller)), {
             objectMode: false,
             highWaterMark: 65_536,
           }),
@@ -154,6 +162,7 @@ export const auditRoutes = (auditLog: AuditLog): Route[] => [
     summary: 'Get an audit entry',
     params: Type.Object({ id: Id('aud') }, closed),
     responses: { 200: AuditEntryRecord },
-    handle: async ({ caller, params }) => ok(present(await auditLog.read(caller, params.id))),
+    handle: async ({ caller, params }) =>
+      ok(presentTo(caller)(await auditLog.read(caller, params.id))),
   }),
 ];

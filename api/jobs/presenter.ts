@@ -1,20 +1,31 @@
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
-import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
+import {
+  isPayloadAuthor,
+  type JobLogData,
+  type JobSummaryData,
+} from '../../domain/jobs/records.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { maskCredentials, maskText } from '../../domain/shared/credentials.ts';
+import type { JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 
 /** A time in ISO 8601, or null. */
 export const isoOrNull = (at: Date | null): string | null => at?.toISOString() ?? null;
 
-export const logView = ({ line, attempt, level, message, data, at }: JobLogData): LogRecord => ({
-  line,
-  attempt,
-  level,
-  message,
-  data,
-  at: at.toISOString(),
-});
+/** Presents the log of a job to a caller. Only the author of its payload sees credentials. */
+export function logPresenter(job: JobSummaryData, caller: Caller): (line: JobLogData) => LogRecord {
+  const isAuthor = isPayloadAuthor(caller, job);
+  return ({ line, attempt, level, message, data, at }) => ({
+    line,
+    attempt,
+    level,
+    message: isAuthor ? message : maskText(message),
+    data: isAuthor ? data : maskCredentials(data),
+    at: at.toISOString(),
+  });
+}
 
 const summary = (job: JobSummaryData): JobSummary => ({
   id: job.id,
@@ -24,7 +35,7 @@ const summary = (job: JobSummaryData): JobSummary => ({
   retryCount: Math.max(job.attempts - 1, 0),
   attempts: job.attempts,
   progress: job.progress,
-  error: job.error,
+  error: job.error && { code: job.error.code, message: maskText(job.error.message) },
   retryPolicy: job.retryPolicy,
   createdBy: job.createdBy,
   source: { kind: job.sourceKind, id: job.sourceId },
@@ -41,12 +52,18 @@ const summary = (job: JobSummaryData): JobSummary => ({
 /** Jobs as callers see them. */
 export const jobPresenter = (jobTypes: JobTypes) => ({
   summary,
-  record: (job: JobData, logs: readonly JobLogData[]): JobRecord => ({
-    ...summary(job),
-    payload: jobTypes.find(job.type)?.redact(job.payload) ?? {},
-    result: job.result,
-    logs: logs.map(logView),
-  }),
+  record({ job, logs }: JobWithLogs, caller: Caller): JobRecord {
+    const isAuthor = isPayloadAuthor(caller, job);
+    const { error, ...summarized } = summary(job);
+    const response = job.error?.response;
+    return {
+      ...summarized,
+      error: error && { ...error, ...(response && { response }) },
+      payload: jobTypes.show(job.type, job.payload, { isAuthor }),
+      result: isAuthor ? job.result : maskCredentials(job.result),
+      logs: logs.map(logPresenter(job, caller)),
+    };
+  },
   type: ({
     name,
     summary: about,

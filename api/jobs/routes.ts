@@ -3,7 +3,7 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
-import type { JobData } from '../../domain/jobs/records.ts';
+import type { JobData, JobLogData } from '../../domain/jobs/records.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
 import type { JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
@@ -21,7 +21,7 @@ import {
 import type { Preferences } from '../http/prefer.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
-import { jobPresenter, logView } from './presenter.ts';
+import { jobPresenter, logPresenter } from './presenter.ts';
 import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 import { Id, Name, Timestamp } from '../http/schemas.ts';
 
@@ -95,8 +95,8 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
   const present = jobPresenter(jobTypes);
   const streams = createEventStreams(MAX_STREAMS);
 
-  const jobResponse = ({ job, logs }: JobWithLogs) => ({
-    body: present.record(job, logs),
+  const jobResponse = ({ job, logs }: JobWithLogs, caller: Caller) => ({
+    body: present.record({ job, logs }, caller),
     headers: { etag: etagOf(job.version, job.updatedAt.getTime()) },
   });
 
@@ -112,6 +112,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       waitMs > 0
         ? await jobs.readWhenFinished(caller, jobId, { waitMs, signal, justCreated }, actedWith)
         : await jobs.read(caller, jobId, actedWith),
+      caller,
     );
 
   /** The response for a new job. Without a wait its log is empty, so nothing is read. */
@@ -119,12 +120,12 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
     const { body, headers } =
       request.prefer.waitMs > 0
         ? await readAfterWait(request, job.id, { justCreated: true, actedWith: 'job:write' })
-        : jobResponse({ job, logs: [] });
+        : jobResponse({ job, logs: [] }, request.caller);
     return created(pathOf(job), body, headers);
   }
 
   const replayResponse = async (caller: Caller, id: string) => {
-    const { body, headers } = jobResponse(await jobs.read(caller, id, 'job:write'));
+    const { body, headers } = jobResponse(await jobs.read(caller, id, 'job:write'), caller);
     return created(pathOf({ id }), body, headers);
   };
 
@@ -198,13 +199,14 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
         const cursor = decodeCursor(`logs:${jobId}`, query.cursor, /^\d{1,9}$/);
         const after = cursor === undefined ? lastEventId(header('last-event-id')) : Number(cursor);
         if (query.follow) {
-          return streams.open(toEvents(await jobs.follow(caller, jobId, after, signal)));
+          const { job, log } = await jobs.follow(caller, jobId, after, signal);
+          return streams.open(toEvents(log, logPresenter(job, caller)));
         }
-        const lines = await jobs.logs(caller, jobId, { after, limit: query.limit + 1 });
+        const { job, lines } = await jobs.logs(caller, jobId, { after, limit: query.limit + 1 });
         const items = lines.slice(0, query.limit);
         const more = lines.length > query.limit ? items.at(-1) : undefined;
         return ok({
-          items: items.map(logView),
+          items: items.map(logPresenter(job, caller)),
           nextCursor: more ? encodeCursor(`logs:${jobId}`, String(more.line)) : null,
         });
       },
@@ -296,7 +298,10 @@ function lastEventId(header: string | undefined): number {
   return Number(header);
 }
 
-async function* toEvents(log: AsyncIterable<LogStreamItem>): AsyncGenerator<ServerSentEvent> {
+async function* toEvents(
+  log: AsyncIterable<LogStreamItem>,
+  logView: (line: JobLogData) => LogRecord,
+): AsyncGenerator<ServerSentEvent> {
   for await (const item of log) {
     if (item.kind === 'line')
       yield { id: String(item.line.line), event: 'log', data: logView(item.line) };

@@ -16,6 +16,22 @@ export const LogRecord = Type.Object(
 );
 export type LogRecord = Static<typeof LogRecord>;
 
+const error = { code: Type.String(), message: Type.String() };
+
+const FailedResponse = Type.Object(
+  {
+    status: Type.Integer(),
+    contentType: Nullable(Type.String()),
+    body: Type.String({
+      description:
+        'The first 4 KiB as text, with credentials masked and control characters escaped. The ' +
+        'server controls this text: never render it as HTML.',
+    }),
+    truncated: Type.Boolean({ description: 'True when the response was longer.' }),
+  },
+  { title: 'FailedResponse', additionalProperties: false },
+);
+
 const summary = {
   id: Id('job'),
   type: Type.String({ description: 'The job type.' }),
@@ -24,7 +40,7 @@ const summary = {
   retryCount: Type.Integer({ description: 'Attempts after the first.' }),
   attempts: Type.Integer({ description: 'Attempts that have started.' }),
   progress: Nullable(Type.Object({ percent: Type.Number(), message: Nullable(Type.String()) })),
-  error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
+  error: Nullable(Type.Object(error)),
   retryPolicy: RetryPolicy,
   createdBy: Type.String(),
   source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) }),
@@ -47,9 +63,26 @@ export type JobSummary = Static<typeof JobSummary>;
 export const JobRecord = Type.Object(
   {
     ...summary,
+    error: Nullable(
+      Type.Object({
+        ...error,
+        response: Type.Optional(
+          Type.Unsafe<Static<typeof FailedResponse>>({
+            ...FailedResponse,
+            description: 'What another server answered, for `http_status` of `http.request`.',
+          }),
+        ),
+      }),
+    ),
     payload: Type.Object(
       {},
-      { additionalProperties: true, description: 'The input, with secrets masked.' },
+      {
+        additionalProperties: true,
+        description:
+          'The input. Secrets are masked; what only resembles a credential, such as the field ' +
+          '`password` of any job type, is masked for callers other than the creator, here, in ' +
+          'the result and in the log.',
+      },
     ),
     result: Nullable(Type.Object({}, { additionalProperties: true })),
     logs: Type.Array(LogRecord, { description: 'The last 200 lines, oldest first.' }),

@@ -3,6 +3,7 @@ import { CRON_FIELDS } from '../../domain/schedules/cron.ts';
 import type { UpcomingOccurrence } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import { stateOf, upcomingOf } from '../../domain/schedules/schedules.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Preview } from '../../services/schedules/fields.ts';
 import type {
@@ -104,11 +105,15 @@ const summary = ({
   version: schedule.version,
 });
 
-/** Presents schedules. Secrets of a payload are masked as its job type declares. */
+/**
+ * Presents schedules. Only the creator sees credentials in the payload, as long as no other user
+ * has become the owner by changing it.
+ */
 export const schedulePresenter = (jobTypes: JobTypes) => ({
   summary,
-  record: (found: ScheduleWithLastRun): ScheduleRecord => ({
-    ...summary(found),
-    payload: jobTypes.find(found.schedule.jobType)?.redact(found.schedule.payload) ?? {},
-  }),
+  record(found: ScheduleWithLastRun, { actorId }: Pick<Caller, 'actorId'>): ScheduleRecord {
+    const { jobType, payload, createdBy, owner } = found.schedule;
+    const isAuthor = createdBy === actorId && owner.actorId === actorId;
+    return { ...summary(found), payload: jobTypes.show(jobType, payload, { isAuthor }) };
+  },
 });

@@ -75,24 +75,28 @@ export function scheduleRoutes({
   const waitForBackfill = waitForJob(jobs, 'schedule:write');
 
   const okResponse = (
+    caller: Caller,
     found: ScheduleWithLastRun & Partial<Pick<SavedSchedule, 'warnings'>>,
   ): HttpResponse => {
     const { warnings = [] } = found;
-    const body = present.record(found);
+    const body = present.record(found, caller);
     // A run changes the body but not the version of the schedule.
     const headers = { etag: etagOf(body.version, crc32(JSON.stringify(body))) };
     return ok(warnings.length > 0 ? { ...body, warnings } : body, headers);
   };
-  const createdResponse = (saved: ScheduleWithLastRun | SavedSchedule): HttpResponse => {
-    const { body, headers } = okResponse(saved);
+  const createdResponse = (
+    caller: Caller,
+    saved: ScheduleWithLastRun | SavedSchedule,
+  ): HttpResponse => {
+    const { body, headers } = okResponse(caller, saved);
     return created(`/api/schedules/${saved.schedule.id}`, body, headers);
   };
   const replayResponse = async (caller: Caller, id: string): Promise<HttpResponse> =>
-    createdResponse(await schedules.read(caller, id, 'schedule:write'));
+    createdResponse(caller, await schedules.read(caller, id, 'schedule:write'));
   const triggerResponse = (run: ScheduleRunWithJob): HttpResponse =>
     accepted(runRecord(run), { location: `/api/schedules/logs/${run.id}` });
-  const backfillResponse = (found: JobWithLogs): HttpResponse =>
-    accepted(jobRecord(found.job, found.logs), { location: `/api/jobs/${found.job.id}` });
+  const backfillResponse = (found: JobWithLogs, caller: Caller): HttpResponse =>
+    accepted(jobRecord(found, caller), { location: `/api/jobs/${found.job.id}` });
 
   return [
     route({
@@ -129,7 +133,7 @@ export function scheduleRoutes({
       responses: { 201: ScheduleRecord },
       replayResponse,
       handle: async ({ caller, body }) =>
-        createdResponse(await schedules.create(caller, toScheduleFields(body))),
+        createdResponse(caller, await schedules.create(caller, toScheduleFields(body))),
     }),
     route({
       method: 'POST',
@@ -144,7 +148,7 @@ export function scheduleRoutes({
       responses: { 201: ScheduleRecord },
       replayResponse,
       handle: async ({ caller, body }) =>
-        createdResponse(await schedules.createBackup(caller, body)),
+        createdResponse(caller, await schedules.createBackup(caller, body)),
     }),
     route({
       method: 'POST',
@@ -203,7 +207,8 @@ export function scheduleRoutes({
       summary: 'Get a schedule with its next occurrences and last run',
       params: ScheduleParams,
       responses: { 200: ScheduleRecord },
-      handle: async ({ caller, params }) => okResponse(await schedules.read(caller, params.id)),
+      handle: async ({ caller, params }) =>
+        okResponse(caller, await schedules.read(caller, params.id)),
     }),
     route({
       method: 'PUT',
@@ -222,6 +227,7 @@ export function scheduleRoutes({
       headers: ['If-Match'],
       handle: async ({ caller, params, body, ifMatch }) =>
         okResponse(
+          caller,
           await schedules.update(
             caller,
             params.id,
@@ -275,7 +281,10 @@ export function scheduleRoutes({
       responses: { 200: ScheduleRecord },
       headers: ['If-Match'],
       handle: async ({ caller, params, body, ifMatch }) =>
-        okResponse(await schedules.pause(caller, params.id, body.reason, expectedVersion(ifMatch))),
+        okResponse(
+          caller,
+          await schedules.pause(caller, params.id, body.reason, expectedVersion(ifMatch)),
+        ),
     }),
     route({
       method: 'POST',
@@ -292,6 +301,7 @@ export function scheduleRoutes({
       headers: ['If-Match'],
       handle: async ({ caller, params, body, ifMatch }) =>
         okResponse(
+          caller,
           await schedules.resume(caller, params.id, body.reason, expectedVersion(ifMatch)),
         ),
     }),
@@ -309,7 +319,7 @@ export function scheduleRoutes({
       responses: { 202: JobRecord },
       headers: ['Prefer'],
       replayResponse: async (caller, id) =>
-        backfillResponse(await jobs.read(caller, id, 'schedule:write')),
+        backfillResponse(await jobs.read(caller, id, 'schedule:write'), caller),
       handle: async (request) => {
         const { caller, params, body } = request;
         const range = {
@@ -318,6 +328,7 @@ export function scheduleRoutes({
         };
         return backfillResponse(
           await waitForBackfill(request, await backfills.start(caller, params.id, range)),
+          caller,
         );
       },
     }),

@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { Type } from 'typebox';
+import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
 import type { WebhookData } from '../../domain/webhooks/records.ts';
@@ -58,8 +59,8 @@ export function webhookRoutes({
   jobTypes,
 }: Deps): Route[] {
   const jobPresent = jobPresenter(jobTypes);
-  const jobAccepted = ({ job, logs }: JobWithLogs): HttpResponse =>
-    accepted(jobPresent.record(job, logs), { location: `/api/jobs/${job.id}` });
+  const jobAccepted = (found: JobWithLogs, caller: Caller): HttpResponse =>
+    accepted(jobPresent.record(found, caller), { location: `/api/jobs/${found.job.id}` });
   const webhookResponse = ({ webhook, secret, warnings }: WebhookWithSecret): HttpResponse => ({
     ...ok(webhookRecord(webhook, secret, warnings), {
       etag: etagOf(webhook.version, webhook.failingSince?.getTime() ?? 0),
@@ -245,7 +246,7 @@ export function webhookRoutes({
       example: { since: '2026-11-21T09:00:00.000Z' },
       responses: { 202: JobRecord },
       replayResponse: async (caller, id) =>
-        jobAccepted(await jobs.read(caller, id, 'webhook:write')),
+        jobAccepted(await jobs.read(caller, id, 'webhook:write'), caller),
       headers: ['Prefer'],
       handle: async (request) =>
         jobAccepted(
@@ -257,6 +258,7 @@ export function webhookRoutes({
               replayFrom(request.body),
             ),
           ),
+          request.caller,
         ),
     }),
     ...deliveryRoutes({ deliveries, jobs }),

@@ -1,3 +1,4 @@
+import type { Caller } from '../shared/caller.ts';
 import type { JobError, JobProgress, JobSource, JobStatus, LogLevel } from './jobs.ts';
 import type { RetryPolicy } from './retry.ts';
 
@@ -38,3 +39,12 @@ export type JobLogData = {
   data: object | null;
   at: Date;
 };
+
+/**
+ * True for the caller who sent the payload of a job. The payload of a retry, of a schedule's job
+ * and of an approved job may be that of another user.
+ */
+export const isPayloadAuthor = (
+  { actorId }: Pick<Caller, 'actorId'>,
+  job: Pick<JobSummaryData, 'createdBy' | 'sourceKind' | 'retryOf'>,
+): boolean => job.sourceKind === 'api' && job.retryOf === null && job.createdBy === actorId;

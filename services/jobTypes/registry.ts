@@ -1,6 +1,7 @@
 import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
+import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
 
 export type JobTypes = ReturnType<typeof createJobTypes>;
@@ -55,6 +56,19 @@ export function createJobTypes() {
         'job_type_internal',
         `jobs of the type ${name} are created by ${type.createdOnlyBy}`,
       );
+    },
+
+    /**
+     * A payload of the type called `name` as a caller sees it. Its author sees what the type does
+     * not redact; other callers see no credentials.
+     */
+    show(
+      name: string,
+      payload: Record<string, unknown>,
+      { isAuthor }: { isAuthor: boolean },
+    ): Record<string, unknown> {
+      const redacted = (find(name)?.redact(payload) ?? {}) as Record<string, unknown>;
+      return isAuthor ? redacted : maskCredentials(redacted);
     },
 
     /** True when the payload satisfies the schema of its type. */

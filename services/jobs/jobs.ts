@@ -17,7 +17,7 @@ import type { JobTypes } from '../jobTypes/registry.ts';
 import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
 import type { JobCompletion } from './completion.ts';
 import type { JobFactory } from './createJob.ts';
-import { followLog } from './followLog.ts';
+import { followLog, type LogStreamItem } from './followLog.ts';
 import { jobFinishedTopic, jobRecord } from './jobAudit.ts';
 import type { CreateJobInput, JobOrigin } from './newJob.ts';
 
@@ -152,14 +152,17 @@ export function createJobs({
             .where('id', '<', idBound(createdBefore, ID_TIME_TOLERANCE_MS));
       }),
 
-    /** Log lines after line number `after`, oldest first, at most `limit`. Error: `not_found`. */
+    /**
+     * A job with its log lines after line number `after`, oldest first, at most `limit`. Error:
+     * `not_found`.
+     */
     async logs(
       caller: Caller,
       jobId: string,
       { after, limit }: { after: number; limit: number },
-    ): Promise<JobLogData[]> {
-      await repository.find(caller, jobId);
-      return logLinesAfter(db, jobId, after, limit);
+    ): Promise<{ job: JobSummaryData; lines: JobLogData[] }> {
+      const job = await repository.find(caller, jobId);
+      return { job, lines: await logLinesAfter(db, jobId, after, limit) };
     },
 
     /**
@@ -228,9 +231,14 @@ export function createJobs({
      * Follows a log: yields the lines after line number `after` as they are written, then the final
      * status. Error before the first line: `not_found`.
      */
-    async follow(caller: Caller, jobId: string, after: number, signal: AbortSignal) {
-      await repository.find(caller, jobId);
-      return followLog({ db, notifications }, jobId, after, signal);
+    async follow(
+      caller: Caller,
+      jobId: string,
+      after: number,
+      signal: AbortSignal,
+    ): Promise<{ job: JobSummaryData; log: AsyncIterable<LogStreamItem> }> {
+      const job = await repository.find(caller, jobId);
+      return { job, log: followLog({ db, notifications }, jobId, after, signal) };
     },
   };
 }

@@ -139,7 +139,7 @@ export function checkJob(
 ): JobType {
   const type = jobTypes.getPublic(name, '/jobType');
   jobTypes.checkPayload(type, payload);
-  rejectMaskedSecrets(type, payload);
+  rejectMaskedSecrets(jobTypes, type, payload);
   return type;
 }
 
@@ -155,7 +155,11 @@ function* stringsIn(value: unknown, pointer: string): Generator<{ pointer: strin
  * Rejects a payload that contains the mask at the position of a secret: the mask would be used as
  * the secret. Elsewhere the mask is ordinary text.
  */
-function rejectMaskedSecrets(type: JobType, payload: Record<string, unknown>): void {
+function rejectMaskedSecrets(
+  jobTypes: JobTypes,
+  type: JobType,
+  payload: Record<string, unknown>,
+): void {
   const masked = [...stringsIn(payload, '/payload')]
     .filter(({ text }) => text.includes(MASK))
     .map(({ pointer }) => pointer);
@@ -165,7 +169,7 @@ function rejectMaskedSecrets(type: JobType, payload: Record<string, unknown>): v
     unknown
   >;
   const secretPointers = new Set(
-    [...stringsIn(type.redact(probe), '/payload')]
+    [...stringsIn(jobTypes.show(type.name, probe, { isAuthor: false }), '/payload')]
       .filter(({ text }) => text.includes(MASK))
       .map(({ pointer }) => pointer),
   );
@@ -195,6 +199,8 @@ export function isSamePayload(
     return isDeepStrictEqual(requested, payload);
   return (
     isDeepStrictEqual(withDefaults, payload) ||
-    isDeepStrictEqual(withDefaults, type.redact(payload))
+    [true, false].some((isAuthor) =>
+      isDeepStrictEqual(withDefaults, jobTypes.show(jobType, payload, { isAuthor })),
+    )
   );
 }
