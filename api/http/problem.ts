@@ -5,6 +5,7 @@ import { AppError, type ErrorCode } from '../../domain/shared/errors.ts';
 /** HTTP status and title of every error code. */
 export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: string }>> = {
   invalid_request: { status: 400, title: 'Invalid request' },
+  identity_mismatch: { status: 400, title: 'Identity headers do not match the token' },
   identity_required: { status: 401, title: 'Authentication required' },
   session_invalid: { status: 401, title: 'Invalid session' },
   login_failed: { status: 401, title: 'Login failed' },

@@ -4,6 +4,7 @@ import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { DeniedAttempts } from '../../services/audit/deniedAttempts.ts';
 import type { UserRights } from '../../services/access/rights.ts';
+import type { IdentityClaims } from '../../services/auth/identityClaims.ts';
 import type { Sessions } from '../../services/auth/sessions.ts';
 import type { ClientAddress } from './clientAddress.ts';
 
@@ -22,6 +23,7 @@ const HEADERS = {
 
 const ACTOR = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+const ROLES = /^[\x20-\x7e]{1,4096}$/;
 const MAX_ROLES = 100;
 
 /** Bearer token (RFC 6750, 2.1). */
@@ -29,8 +31,9 @@ const BEARER = /^Bearer ([A-Za-z0-9._~+/-]{1,512}=*)$/i;
 
 /**
  * Authenticates a request by the access token of a session, or by identity headers of a trusted
- * gateway, never both. With `requiresTenantHeader`, gateways must name the tenant. Errors:
- * `identity_required`, `session_invalid`, `invalid_request`.
+ * gateway. With a token, the headers only choose the tenant and narrow the rights of the request.
+ * With `requiresTenantHeader`, gateways must name the tenant. Errors: `identity_required`,
+ * `identity_mismatch`, `session_invalid`, `invalid_request`.
  */
 export function createAuthenticate({ clientAddress, deniedAttempts, sessions, rights }: Deps) {
   async function rejectUntrusted(ctx: Context, caller: Caller): Promise<never> {
@@ -54,14 +57,9 @@ export function createAuthenticate({ clientAddress, deniedAttempts, sessions, ri
     const headers = ctx.req.headersDistinct;
     const hasIdentityHeaders = Object.values(HEADERS).some((name) => headers[name] !== undefined);
     if (headers.authorization !== undefined) {
-      if (hasIdentityHeaders)
-        throw invalidField(
-          'header',
-          '/Authorization',
-          'exclusive',
-          'cannot be combined with identity headers',
-        );
-      return sessions.authenticate(bearerToken(headers.authorization), requestInfo);
+      const token = bearerToken(headers.authorization);
+      const caller = await sessions.authenticate(token, requestInfo);
+      return hasIdentityHeaders ? sessions.applyClaims(caller, readClaims(headers)) : caller;
     }
     if (!hasIdentityHeaders)
       throw new AppError(
@@ -71,7 +69,7 @@ export function createAuthenticate({ clientAddress, deniedAttempts, sessions, ri
     if (!clientAddress.isTrusted(ctx.req.socket.remoteAddress))
       return rejectUntrusted(ctx, anonymousCaller(requestInfo));
     const actorId = requiredHeader(headers, HEADERS.actor, ACTOR);
-    const roles = parseRoleIds(requiredHeader(headers, HEADERS.roles, /^[\x20-\x7e]{1,4096}$/));
+    const roles = parseRoleIds(requiredHeader(headers, HEADERS.roles, ROLES));
     const usesTenantHeader =
       options.requiresTenantHeader === true || headers[HEADERS.tenant] !== undefined;
     const tenantId = usesTenantHeader ? requiredHeader(headers, HEADERS.tenant, TENANT) : PLATFORM;
@@ -111,11 +109,37 @@ function requiredHeader(headers: NodeJS.Dict<string[]>, name: string, pattern: R
   return value;
 }
 
-function parseRoleIds(header: string): string[] {
-  const ids = header
+/** The identity headers of a request with a token. Error: `identity_mismatch`. */
+function readClaims(headers: NodeJS.Dict<string[]>): IdentityClaims {
+  const claimed = (name: string, pattern: RegExp): string | undefined => {
+    const values = headers[name];
+    if (!values) return undefined;
+    const value = values[0]?.trim() ?? '';
+    if (values.length > 1 || !pattern.test(value) || splitList(value).length === 0)
+      throw new AppError(
+        'identity_mismatch',
+        `The header ${name} is repeated, empty or not well-formed.`,
+      );
+    return value;
+  };
+  const actorId = claimed(HEADERS.actor, ACTOR);
+  const roleIds = claimed(HEADERS.roles, ROLES);
+  const tenantId = claimed(HEADERS.tenant, TENANT);
+  return {
+    ...(actorId !== undefined && { actorId }),
+    ...(roleIds !== undefined && { roleIds: splitList(roleIds) }),
+    ...(tenantId !== undefined && { tenantId }),
+  };
+}
+
+const splitList = (header: string): string[] =>
+  header
     .split(',')
     .map((id) => id.trim())
     .filter((id) => id !== '');
+
+function parseRoleIds(header: string): string[] {
+  const ids = splitList(header);
   if (ids.length === 0)
     throw new AppError('identity_required', `The header ${HEADERS.roles} names no role.`);
   if (ids.length > MAX_ROLES) {

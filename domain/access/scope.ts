@@ -93,6 +93,18 @@ export function contains(resourceScope: ResourceScope, other: ResourceScope): bo
   return resourceScope.tenantId === PLATFORM || resourceScope.tenantId === other.tenantId;
 }
 
+/** The rights of the named roles only. */
+export const narrowToRoles = (rights: Rights, roleIds: readonly string[]): Rights => ({
+  ...rights,
+  grants: rights.grants.filter(({ role }) => roleIds.includes(role.id)),
+});
+
+/** True when a grant covers the tenant as a whole, whatever its permissions. */
+export const reachesTenant = ({ grants }: Rights, tenantId: string): boolean =>
+  grants.some(
+    ({ level, targetId }) => level === 'platform' || (level === 'tenant' && targetId === tenantId),
+  );
+
 /** Number of tenants, sites and devices in a scope; 0 for `everywhere`, which lists none. */
 export const sizeOf = (scope: Scope): number =>
   scope.kind === 'everywhere'

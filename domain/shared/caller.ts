@@ -20,6 +20,8 @@ export type Caller = {
   /** The tenant of records that this caller creates. */
   tenantId: string;
   rights: Rights;
+  /** The roles that a request with a token narrows its rights to. */
+  roleIds?: readonly string[];
   /** The session, if the caller signed in. */
   session?: { id: string; mustChangePassword: boolean };
   requestId: string;

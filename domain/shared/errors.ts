@@ -2,6 +2,7 @@
 export type ErrorCode =
   | 'invalid_request'
   | 'identity_required'
+  | 'identity_mismatch'
   | 'session_invalid'
   | 'login_failed'
   | 'password_change_required'

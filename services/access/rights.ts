@@ -11,7 +11,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { isSessionLive } from '../../db/auth/sessions.ts';
 import type { Authority, Caller } from '../../domain/shared/caller.ts';
 import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
-import { grantAtTenant, NO_RIGHTS, type Rights } from '../../domain/access/scope.ts';
+import { grantAtTenant, narrowToRoles, NO_RIGHTS, type Rights } from '../../domain/access/scope.ts';
 
 export type UserRights = ReturnType<typeof createRights>;
 
@@ -94,7 +94,8 @@ export function createRights({ db }: { db: Knex }) {
           authState.providerId,
           authState.externalGroups,
         );
-        return { grants: await findGrants(trx, principals), principals };
+        const current = { grants: await findGrants(trx, principals), principals };
+        return caller.roleIds ? narrowToRoles(current, caller.roleIds) : current;
       }
       const roles = await findRoles(
         trx,

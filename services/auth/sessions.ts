@@ -17,6 +17,7 @@ import { NO_RIGHTS } from '../../domain/access/scope.ts';
 import type { SessionDetails, UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { UserRights } from '../access/rights.ts';
+import { applyClaims, type IdentityClaims } from './identityClaims.ts';
 import { resolveSessionTenant } from './sessionTenant.ts';
 import { newToken, hashToken } from './tokens.ts';
 
@@ -159,6 +160,10 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
       };
     },
 
+    /** See `applyClaims`. Error: `identity_mismatch`. */
+    applyClaims: (caller: Caller, claims: IdentityClaims): Promise<Caller> =>
+      applyClaims(db, caller, claims),
+
     /**
      * Exchanges a refresh token for new tokens. Using a spent refresh token again ends the session,
      * since it was probably stolen (RFC 9700, 4.14.2). Error: `session_invalid`.
@@ -260,7 +265,9 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
      */
     async switchTenant(caller: Caller, tenantId: string): Promise<void> {
       const sessionId = requireSessionId(caller);
-      if (tenantId === caller.tenantId) return;
+      // The tenant of the request may be another one, from its headers.
+      const before = await Session.query(db).findById(sessionId).throwIfNotFound();
+      if (tenantId === before.tenantId) return;
       const user = await User.query(db).findById(caller.actorId).throwIfNotFound();
       await resolveSessionTenant(db, user, tenantId);
       await commit({ ...caller, tenantId: user.tenantId }, async (work) => {
@@ -270,7 +277,7 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
         work.audit(
           'session.switch_tenant',
           { type: 'session', id: sessionId },
-          { before: { tenantId: caller.tenantId }, after: { tenantId } },
+          { before: { tenantId: before.tenantId }, after: { tenantId } },
         );
       });
     },

@@ -6,6 +6,7 @@ import {
   login,
   PASSWORD,
   createUser,
+  seedSiteAndDevice,
   type Page,
   type TestUser,
 } from '../../support/users.ts';
@@ -67,16 +68,88 @@ describe('tokens', () => {
     );
     await expectProblem(refresh(someone.accessToken), 401, 'session_invalid');
   });
+});
 
-  test('cannot be combined with identity headers', async () => {
-    const someone = await createUser(app, 'viewer');
-    for (const header of ['x-service-actor-id', 'x-service-role-ids', 'x-service-tenant-id']) {
-      await expectProblem(
-        someone.client.get('/api/jobs', { [header]: 'red' }),
-        400,
-        'invalid_request',
-      );
-    }
+describe('identity headers with an access token', () => {
+  const TENANT = 'x-service-tenant-id';
+  const ROLES = 'x-service-role-ids';
+  const ACTOR = 'x-service-actor-id';
+  const echo = { type: 'core.echo', payload: {} };
+  type Job = { id: string; tenantId: string; createdBy: string };
+  const red = { roleId: 'operator', tenantId: 'red' };
+  const blue = { roleId: 'viewer', tenantId: 'blue' };
+
+  test('choose the tenant, where the caller holds anything', async () => {
+    await seedSiteAndDevice(app, { tenant: 'green', site: 'site_green' });
+    const { client, id } = await createUser(app, red, { roleId: 'viewer', siteId: 'site_green' });
+    const at = (tenant: string) => client.post<Job>('/api/jobs', echo, { [TENANT]: tenant });
+    expect((await at('red')).body).toMatchObject({ tenantId: 'red', createdBy: id });
+    // A role at one of its sites reaches the tenant, but does not allow to create jobs there.
+    expect((await at('green')).body).toMatchObject({
+      detail: 'Permission job:write is missing at tenant green.',
+    });
+    for (const tenant of ['blue', 'unknown', 'platform'])
+      expect([(await at(tenant)).status, (await at(tenant)).body]).toEqual([
+        tenant === 'platform' ? 403 : 400,
+        expect.objectContaining({
+          code: tenant === 'platform' ? 'permission_denied' : 'identity_mismatch',
+        }),
+      ]);
+    const anywhere = await createUser(app, 'operator');
+    const made = await anywhere.client.post<Job>('/api/jobs', echo, { [TENANT]: 'blue' });
+    expect(made.body.tenantId).toBe('blue');
+    // The session keeps its own tenant.
+    expect((await anywhere.client.post<Job>('/api/jobs', echo)).body.tenantId).toBe('platform');
+    await anywhere.client
+      .put('/api/auth/session', { tenantId: 'blue' }, { [TENANT]: 'blue' })
+      .expect(200);
+    expect((await anywhere.client.post<Job>('/api/jobs', echo)).body.tenantId).toBe('blue');
+  });
+
+  test('narrow the rights to the roles that they name', async () => {
+    const { client } = await createUser(app, red, blue);
+    const all = { [TENANT]: 'red', [ROLES]: 'viewer, operator' };
+    await client.post('/api/jobs', echo, all).expect(201);
+    await expectProblem(
+      client.post('/api/jobs', echo, { [TENANT]: 'red', [ROLES]: 'viewer' }),
+      403,
+      'permission_denied',
+    );
+    await client.get('/api/jobs', { [ROLES]: 'viewer' }).expect(200);
+  });
+
+  test('narrow the rights of changes of rights too', async () => {
+    const boss = await createUser(app, 'platform-admin', 'viewer');
+    const someone = await createUser(app);
+    const grant = { userId: someone.id, roleId: 'operator' };
+    await expectProblem(
+      boss.client.post('/api/rbac/assignments', grant, { [ROLES]: 'viewer' }),
+      403,
+      'permission_denied',
+    );
+    await boss.client
+      .post('/api/rbac/assignments', grant, { [ROLES]: 'platform-admin' })
+      .expect(201);
+  });
+
+  test('name the caller, by id or by user name', async () => {
+    const { client, id, username } = await createUser(app, 'operator');
+    for (const name of [id, username, username.toUpperCase()])
+      await client.get('/api/jobs', { [ACTOR]: name }).expect(200);
+    const { body } = await client.post<Job>('/api/jobs', echo, { [ACTOR]: username });
+    expect(body.createdBy).toBe(id);
+  });
+
+  test.each([
+    ['another caller', { [ACTOR]: 'mallory' }],
+    ['a role that the caller does not hold', { [ROLES]: 'viewer,platform-admin' }],
+    ['no role', { [ROLES]: ' , ' }],
+    ['a tenant without a role of the caller', { [TENANT]: 'blue' }],
+    ['a tenant that is no id', { [TENANT]: 'a b' }],
+    ['nothing', { [TENANT]: '' }],
+  ])('are 400 when they name %s', async (_what, headers) => {
+    const { client } = await createUser(app, { roleId: 'viewer', tenantId: 'red' });
+    await expectProblem(client.get('/api/jobs', headers), 400, 'identity_mismatch');
   });
 });
 

@@ -72,7 +72,12 @@ describe('identity', () => {
     ],
     ['an empty tenant', [...IDENTITY, 'x-service-tenant-id', ''], 401, 'identity_required'],
     ['a tenant that is no id', [...IDENTITY, 'x-service-tenant-id', 'a b'], 400, 'invalid_request'],
-    ['a session and headers', [...IDENTITY, 'authorization', 'Bearer x'], 400, 'invalid_request'],
+    [
+      'an unknown session and headers',
+      [...IDENTITY, 'authorization', 'Bearer x'],
+      401,
+      'session_invalid',
+    ],
     ['an unknown session', ['host', 'x', 'authorization', 'Bearer x'], 401, 'session_invalid'],
     [
       'a role without permissions',
