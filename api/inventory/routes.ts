@@ -233,7 +233,7 @@ export function filterFrom(resource: Resource, query: Query): RecordFilter {
   const contains = networkFrom(query, 'contains');
   return {
     fields,
-    q: query.q as string | undefined,
+    q: typeof query.q === 'string' ? searchTexts(resource, query.q) : undefined,
     tag: query.tag as string | undefined,
     within: within && formatBlock(within),
     contains:
@@ -242,6 +242,12 @@ export function filterFrom(resource: Resource, query: Query): RecordFilter {
         formatBlock(blockAt(contains.family, contains.first, i + 1)),
       ),
   };
+}
+
+/** The text to search, and the form in which a searched field stores it, such as a MAC address. */
+function searchTexts({ fields, searchFields }: Resource, text: string): string[] {
+  const forms = searchFields.map((name) => fields[name]?.canonical?.(text));
+  return [...new Set([text, ...forms.filter((form) => typeof form === 'string')])];
 }
 
 /** A network in the query; an address counts as a network of one address. */

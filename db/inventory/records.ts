@@ -11,7 +11,8 @@ import { columnOf, columnsOf, scopeColumnsOf, rowOf, sqlTypeOf, tableOf } from '
 /** The filter of a list: values of fields, search text, tag and address space. */
 export type RecordFilter = {
   fields: Readonly<Record<string, string | number | boolean | null>>;
-  q?: string | undefined;
+  /** Texts of which a record contains at least one. */
+  q?: readonly string[] | undefined;
   tag?: string | undefined;
   within?: string | undefined;
   /** All networks that can contain the requested network. */
@@ -92,7 +93,11 @@ function applyFilter(
       void query.whereRaw('host = ?::inet', [value]);
     else void query.whereRaw(`${column} = ?::${sqlTypeOf(resource, field)}`, [value]);
   }
-  if (q !== undefined) void query.whereRaw('search LIKE ?', [`%${escapeLike(q.toLowerCase())}%`]);
+  if (q !== undefined)
+    void query.whereRaw(
+      `(${q.map(() => 'search LIKE ?').join(' OR ')})`,
+      q.map((text) => `%${escapeLike(text.toLowerCase())}%`),
+    );
   if (tag !== undefined) void query.whereRaw("tags @> ARRAY[?]::text[] AND tags <> '{}'", [tag]);
   const column =
     { prefixes: 'cidr', 'ip-ranges': 'start_address' }[resource.name as string] ?? 'host';

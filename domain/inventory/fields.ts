@@ -136,6 +136,46 @@ export const reference = (to: ResourceName, options: Options = {}): Field =>
     { reference: to },
   );
 
+const MAC_ADDRESS =
+  '^(?:[0-9A-Fa-f]{2}([:-]?)(?:[0-9A-Fa-f]{2}\\1){4}[0-9A-Fa-f]{2}|[0-9A-Fa-f]{4}(?:\\.[0-9A-Fa-f]{4}){2})$';
+
+/** A MAC address in any usual notation; its canonical form is `00:1b:2c:3d:4e:5f`. */
+export const macAddress = (options: Options = {}): Field =>
+  matchingForm(
+    MAC_ADDRESS,
+    'must be a MAC address such as 00:1b:2c:3d:4e:5f, 00-1B-2C-3D-4E-5F, 001b.2c3d.4e5f or 001b2c3d4e5f',
+    (value) =>
+      value
+        .toLowerCase()
+        .replaceAll(/[^0-9a-f]/g, '')
+        .replaceAll(/(?<=^(?:..)+)(?=.)/g, ':'),
+    options,
+  );
+
+/** A colour with or without `#`; its canonical form is `#00a1ff`. */
+export const color = (options: Options = {}): Field =>
+  matchingForm(
+    '^#?[0-9A-Fa-f]{6}$',
+    'must be a colour such as #00a1ff or 00a1ff',
+    (value) => `#${value.replace('#', '').toLowerCase()}`,
+    options,
+  );
+
+/** Text in several notations. Its canonical form is stored and matches the pattern as well. */
+function matchingForm(
+  pattern: string,
+  rule: string,
+  formOf: (value: string) => string,
+  options: Options,
+): Field {
+  const accepted = new RegExp(pattern);
+  return {
+    ...matching(pattern, rule, options),
+    canonical: (value) =>
+      accepted.test(value) ? formOf(value) : { code: 'pattern', message: rule },
+  };
+}
+
 /** A network in CIDR notation. */
 export const network = (options: Options = {}): Field =>
   field('network', Type.String({ maxLength: 50, examples: ['10.0.0.0/24'] }), options, {
@@ -185,7 +225,8 @@ export const CUSTOM_FIELDS: Field = field(
     {
       additionalProperties: true,
       maxProperties: 100,
-      description: 'Values of custom fields, by their names.',
+      description:
+        'Values of custom fields, by their names. An update changes the names that it has; null removes a value.',
     },
   ),
   { default: {} },

@@ -173,7 +173,13 @@ function draftChange(
 function updatedRecord(resource: Resource, before: Row, fields: Record<string, unknown>): Row {
   const known = Object.entries(fields).flatMap(([name, value]) => {
     const field = Object.hasOwn(resource.fields, name) ? resource.fields[name] : undefined;
-    return field ? [[name, value ?? field.default]] : [];
+    if (!field) return [];
+    const present = before[name];
+    // A record has a tenant; without one in the request it keeps it.
+    if (name === 'tenantId' && value === null) return [];
+    return field.type === 'object' && isRecord(value) && isRecord(present)
+      ? [[name, { ...present, ...value }]]
+      : [[name, value ?? field.default]];
   });
   return { ...before, ...Object.fromEntries(known) } as Row;
 }

@@ -85,8 +85,11 @@ export const writableFields = ({ fields }: Resource): [string, Field][] =>
 const orNull = (schema: TSchema, { nullable }: Field): TSchema =>
   nullable ? Type.Union([schema, Type.Null()]) : schema;
 
-const strictObject = (properties: Record<string, TSchema>, title: string): TObject =>
-  Type.Object(properties, { additionalProperties: false, title });
+const strictObject = (
+  properties: Record<string, TSchema>,
+  title: string,
+  options: { description?: string } = {},
+): TObject => Type.Object(properties, { additionalProperties: false, title, ...options });
 
 export const titleOf = ({ kind }: Resource): string =>
   kind.replaceAll(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -104,6 +107,12 @@ export function createSchema(declared: Resource): TObject {
   );
 }
 
+/** What an update does with the fields of a request. */
+const UPDATE_RULE =
+  'Fields that are not in the request keep their values. A field in the request replaces the value, ' +
+  'lists such as `tags` as a whole; null clears it. Only `customFields` is merged: ' +
+  'its keys replace those of the record, null removes one, the others stay.';
+
 /** The schema of an update request: any subset of the fields. Missing fields keep their values. */
 export function updateSchema(declared: Resource): TObject {
   const fields = writableFields(declared).map(([name, field]) => [
@@ -113,6 +122,7 @@ export function updateSchema(declared: Resource): TObject {
   return strictObject(
     Object.fromEntries(fields) as Record<string, TSchema>,
     `${titleOf(declared)}Change`,
+    { description: UPDATE_RULE },
   );
 }
 

@@ -1,9 +1,18 @@
-import { choice, choices, flag, integer, matching, number, reference, text } from '../fields.ts';
+import {
+  choice,
+  choices,
+  color,
+  flag,
+  integer,
+  matching,
+  number,
+  reference,
+  text,
+} from '../fields.ts';
 import { RESOURCE_NAMES } from '../names.ts';
 import { defineResource } from '../resource.ts';
 
-const COLOR = '^#[0-9a-f]{6}$';
-const color = matching(COLOR, 'must be a colour such as #00a1ff');
+const COLOR = 'With or without #, in any case; stored as #00a1ff.';
 
 export const manufacturers = defineResource({
   name: 'manufacturers',
@@ -37,7 +46,7 @@ export const deviceRoles = defineResource({
   kind: 'device-role',
   idPrefix: 'drl',
   scopeKind: 'catalogue',
-  fields: { name: text({ required: true }), color },
+  fields: { name: text({ required: true }), color: color({ description: COLOR }) },
   uniqueKeys: [['name']],
 });
 
@@ -55,7 +64,7 @@ export const tags = defineResource({
   kind: 'tag',
   idPrefix: null,
   scopeKind: 'catalogue',
-  fields: { name: text({ required: true }), color },
+  fields: { name: text({ required: true }), color: color({ description: COLOR }) },
   searchFields: ['id', 'name', 'description'],
 });
 

@@ -1,4 +1,4 @@
-import { choice, flag, integer, matching, reference, text } from '../fields.ts';
+import { choice, flag, integer, macAddress, reference, text } from '../fields.ts';
 import { defineResource } from '../resource.ts';
 
 export const devices = defineResource({
@@ -49,10 +49,9 @@ export const interfaces = defineResource({
     managementOnly: flag(false),
     speedMbps: integer(1, 10_000_000),
     mtu: integer(68, 65_536),
-    macAddress: matching(
-      '^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$',
-      'must be a MAC address such as 00:1b:2c:3d:4e:5f, in lower case',
-    ),
+    macAddress: macAddress({
+      description: 'In any usual notation; stored as 00:1b:2c:3d:4e:5f.',
+    }),
     lagId: reference('interfaces'),
     vrfId: reference('vrfs'),
     mode: choice(['access', 'tagged']),

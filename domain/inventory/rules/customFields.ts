@@ -1,4 +1,5 @@
 import { PLATFORM } from '../../access/scope.ts';
+import { isSame } from '../difference.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
 import { collectMissing } from '../planSnapshot.ts';
@@ -74,12 +75,9 @@ const tenantOf = ({ resource, after }: Draft): unknown =>
 
 /** Checks the values of custom fields: defined, of their type, and present when required. */
 export function checkCustomFields(draft: Draft): void {
-  const { after, resource, snapshot, operation } = draft;
-  const isNew = operation === 'create';
-  if (
-    !draft.isValid('customFields') ||
-    (!isNew && !draft.isProvided('customFields') && !draft.hasChanged('tenantId'))
-  )
+  const { before, after, resource, snapshot } = draft;
+  const changesTenant = draft.hasChanged('tenantId');
+  if (!draft.isValid('customFields') || (!draft.isProvided('customFields') && !changesTenant))
     return;
   const tenants = [PLATFORM, tenantOf(draft)];
   const definitions = snapshot
@@ -91,7 +89,10 @@ export function checkCustomFields(draft: Draft): void {
     ),
   );
   after.customFields = values;
+  const present = (before?.customFields ?? {}) as Record<string, unknown>;
   for (const [name, value] of Object.entries(values)) {
+    // A value that the request does not change may have been stored under another definition.
+    if (!changesTenant && isSame(value, present[name])) continue;
     const definition = definitions.find((each) => each.name === name);
     const pointer = `customFields/${name}`;
     if (definition) {
