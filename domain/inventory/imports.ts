@@ -31,9 +31,38 @@ function parseColumn(
   return field || name === 'id' || isReadOnlyColumn(resource, name) ? { name, by } : undefined;
 }
 
+/** The columns that a file of a resource may have, without those that an import ignores. */
+export const knownColumns = (resource: Resource): string[] => [
+  'id',
+  ...Object.entries(resource.fields)
+    .filter(([, { derived }]) => !derived)
+    .flatMap(([name, { reference }]) => [
+      name,
+      ...(reference === undefined ? [] : RESOURCES[reference].lookupFields).map(
+        (by) => `${name}.${by}`,
+      ),
+    ]),
+];
+
 /** The columns of a file that match no field of the resource. */
 export const unknownColumns = (resource: Resource, columns: readonly string[]): string[] =>
   columns.filter((column) => parseColumn(resource, column) === undefined);
+
+/**
+ * The first characters with which a spreadsheet takes a cell for a formula, after any number of
+ * apostrophes. https://owasp.org/www-community/attacks/CSV_Injection
+ */
+const FORMULA = /^'*[=+\-@\t\r\n]/;
+
+/**
+ * The cell of a text: one that a spreadsheet takes for a formula gets an apostrophe, and so does one
+ * that reads like such a cell. `textOfCell` is the inverse.
+ */
+export const cellOfText = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
+
+/** The text of a cell. */
+export const textOfCell = (cell: string): string =>
+  cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;
 
 /** Converts a cell to a value of its field. The schema rejects a cell that cannot be converted. */
 function parseCell(type: string | undefined, cell: string): unknown {
@@ -63,7 +92,8 @@ export function recordFromRow(
 ): Record<string, unknown> {
   const isNew = (row.id ?? '') === '';
   const record: Record<string, unknown> = {};
-  for (const [column, cell] of Object.entries(row)) {
+  for (const [column, text] of Object.entries(row)) {
+    const cell = textOfCell(text);
     const found = parseColumn(resource, column);
     if (
       !found ||

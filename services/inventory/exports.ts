@@ -1,5 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 import type { Caller } from '../../domain/shared/caller.ts';
+import { cellOfText } from '../../domain/inventory/imports.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -19,13 +20,12 @@ const columnsOf = ({ fields }: Resource): string[] => [
   'version',
 ];
 
-/** Converts a value to a cell as imports read it: lists and objects as JSON. */
-const cellOf = (value: unknown): unknown =>
-  typeof value === 'object' && value !== null
-    ? JSON.stringify(value)
-    : typeof value === 'boolean'
-      ? String(value)
-      : value;
+/** Converts a value to a cell as imports read it: lists and objects as JSON, numbers as they are. */
+function cellOf(value: unknown): unknown {
+  if (typeof value === 'string') return cellOfText(value);
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value);
+  return typeof value === 'boolean' ? String(value) : value;
+}
 
 const toText = (resource: Resource, format: FileFormat, rows: readonly Row[]): string =>
   format === 'ndjson'

@@ -3,6 +3,7 @@ import { CsvError, parse, type Info } from 'csv-parse';
 import type { FileRow } from '../../db/inventory/importRows.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import {
+  knownColumns,
   mutationFromRecord,
   recordFromRow,
   unknownColumns,
@@ -39,6 +40,20 @@ function checkStorable(row: FileRow): FileRow {
   return row;
 }
 
+/** The number of unknown columns that a message names. */
+const MAX_NAMED_COLUMNS = 100;
+
+function unknownColumnsMessage(resource: Resource, unknown: readonly string[]): string {
+  const named = unknown
+    .slice(0, MAX_NAMED_COLUMNS)
+    .map((column) => JSON.stringify(column.slice(0, 100)));
+  const more = unknown.length > named.length ? ` and ${unknown.length - named.length} more` : '';
+  return (
+    `${resource.name} have no column ${named.join(', ')}${more}. ` +
+    `Columns are ${knownColumns(resource).join(', ')}`
+  );
+}
+
 /**
  * Reads the rows of a CSV file (RFC 4180). Its first line names fields. Error: `invalid_request`
  * with the line.
@@ -47,8 +62,7 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
   const header = (named: string[]): string[] => {
     const columns = named.map((column) => column.trim());
     const unknown = unknownColumns(resource, columns);
-    if (unknown.length > 0)
-      throw lineError(1, `${resource.name} have no ${unknown.slice(0, 10).join(', ')}`);
+    if (unknown.length > 0) throw lineError(1, unknownColumnsMessage(resource, unknown));
     if (new Set(columns).size < columns.length) throw lineError(1, 'names a column twice');
     return columns;
   };
