@@ -199,7 +199,7 @@ function allocationMutation(
   const allocated =
     resource === 'prefixes'
       ? { cidr: formatBlock(block), parentPrefixId: prefix.id }
-      : { address: formatHost(block.family, block.first) };
+      : { address: addressIn(prefix, block) };
   const record = {
     tenantId: prefix.tenantId,
     ...request.record,
@@ -208,6 +208,10 @@ function allocationMutation(
   };
   return { resource, operation: 'create', record };
 }
+
+/** An address with the length of its prefix, as an interface is configured with it. */
+const addressIn = (prefix: Row, { family, first }: Block): string =>
+  `${formatHost(family, first)}/${blockOf(prefix).length}`;
 
 function usageOf(usages: ReadonlyMap<string, Usage>, id: string): Usage {
   const usage = usages.get(id);

@@ -84,8 +84,8 @@ test('32 concurrent writers in one VRF leave no overlap and no orphan and see no
 test('50 concurrent allocations get different results, the lowest first', async () => {
   const vrfId = (await make('vrfs', { name: 'pool' })).id;
   for (const [cidr, kind, prefixLength, first] of [
-    ['10.0.0.0/16', 'address', undefined, '10.0.0.1'],
-    ['2001:db8::/32', 'address', undefined, '2001:db8::1'],
+    ['10.0.0.0/16', 'address', undefined, '10.0.0.1/16'],
+    ['2001:db8::/32', 'address', undefined, '2001:db8::1/32'],
     ['10.1.0.0/16', 'prefix', 24, '10.1.0.0/24'],
     ['2001:db9::/32', 'prefix', 64, '2001:db9::/64'],
   ] as const) {
@@ -121,8 +121,8 @@ test('50 concurrent allocations get different results, the lowest first', async 
 test('allocation continues after more addresses than one query reads', async () => {
   const vrfId = (await make('vrfs', { name: 'long' })).id;
   for (const [cidr, first, next] of [
-    ['10.0.0.0/8', '10.0.0.0', '10.0.5.221'],
-    ['2001:db8::/32', '2001:db8::', '2001:db8::5dd'],
+    ['10.0.0.0/8', '10.0.0.0', '10.0.5.221/8'],
+    ['2001:db8::/32', '2001:db8::', '2001:db8::5dd/32'],
   ] as const) {
     const pool = await make('prefixes', { cidr, vrfId, allocationMode: 'pool' });
     await app.deps.db.raw(
@@ -141,7 +141,7 @@ test('allocation continues after more addresses than one query reads', async () 
       .where({ vrf_id: vrfId })
       .whereRaw('host = ?::inet + 700', [first])
       .delete();
-    expect(await ask()).toBe(first === '10.0.0.0' ? '10.0.2.188' : '2001:db8::2bc');
+    expect(await ask()).toBe(first === '10.0.0.0' ? '10.0.2.188/8' : '2001:db8::2bc/32');
   }
 });
 
@@ -158,19 +158,19 @@ test('allocation skips children, ranges and existing addresses', async () => {
   await make('ip-addresses', { address: '10.0.0.1', vrfId });
   await make('ip-ranges', { startAddress: '10.0.0.3', endAddress: '10.0.0.5', vrfId });
   await make('ip-ranges', { startAddress: '10.0.0.4', endAddress: '10.0.0.4', vrfId });
-  expect([await next(), await next()]).toEqual(['10.0.0.2', '10.0.0.6']);
+  expect([await next(), await next()]).toEqual(['10.0.0.2/27', '10.0.0.6/27']);
   // A child that comes to lie over where the search would go on.
   await make('prefixes', { cidr: '10.0.0.0/29', vrfId });
   expect([await next(), await next(30), await next(29), await next(29)]).toEqual([
-    '10.0.0.8',
+    '10.0.0.8/27',
     '10.0.0.12/30',
     '10.0.0.16/29',
     '10.0.0.24/29',
   ]);
   expect([await next(), await next(), await next(), await next()]).toEqual([
-    '10.0.0.9',
-    '10.0.0.10',
-    '10.0.0.11',
+    '10.0.0.9/27',
+    '10.0.0.10/27',
+    '10.0.0.11/27',
     'prefix_exhausted',
   ]);
 });

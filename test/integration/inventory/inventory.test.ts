@@ -106,7 +106,7 @@ describe('the estate', () => {
     const next = await root
       .post<InventoryRecord>(`/api/inventory/prefixes/${prefix.id}/allocate`, { kind: 'address' })
       .expect(201);
-    expect(next.address).toBe('10.0.0.1');
+    expect(next.address).toBe('10.0.0.1/8');
     const deletion = await root.delete(`/api/inventory/devices/${device.id}`);
     expect(deletion.status).toBe(204);
     const { items } = await root

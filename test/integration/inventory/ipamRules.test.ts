@@ -230,8 +230,8 @@ describe('409: conflicts with other records', () => {
       root.post<InventoryRecord>(`/api/inventory/prefixes/${small.id}/allocate`, {
         kind: 'address',
       });
-    expect((await next().expect(201)).address).toBe('10.1.2.1');
-    expect((await next().expect(201)).address).toBe('10.1.2.2');
+    expect((await next().expect(201)).address).toBe('10.1.2.1/30');
+    expect((await next().expect(201)).address).toBe('10.1.2.2/30');
     await expectProblem(next(), 409, 'prefix_exhausted');
   });
   test('a stale version', async () => {
