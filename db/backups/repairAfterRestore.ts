@@ -83,7 +83,21 @@ async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void
     await query('DELETE FROM public.free_hints');
   if (isRestored(plan, 'prefixes') && plan.scope.tenantId !== null)
     await query(RECALCULATE_PARENT_PREFIXES);
+  if (isRestored(plan, ...SCOPE_TABLES))
+    await query('SELECT public.recalculate_inventory_scopes()');
 }
+
+/** Tables whose rows decide, or store, which sites and devices inventory records belong to. */
+const SCOPE_TABLES = [
+  'devices',
+  'interfaces',
+  'cables',
+  'vlan_groups',
+  'vlans',
+  'prefixes',
+  'ip_ranges',
+  'ip_addresses',
+];
 
 /**
  * Sets the parent of every prefix to the smallest prefix that contains it. After a restore of one

@@ -4,8 +4,13 @@ import { sizeOf, type Level, type Scope } from '../../domain/access/scope.ts';
 
 /**
  * SQL of the columns with the resource scope of a row. Tables without sites or devices omit theirs.
+ * A row that belongs to several sites or devices is inside a scope that contains one of them.
  */
-export type ScopeColumns = { tenant: string; site?: string; device?: string };
+export type ScopeColumns = {
+  tenant: string;
+  site?: string | readonly string[];
+  device?: string | readonly string[];
+};
 
 const TENANT_ONLY: ScopeColumns = { tenant: 'tenant_id' };
 
@@ -23,17 +28,20 @@ export function scopeCondition(
   maxIdsSent = MAX_IDS_SENT,
 ): ScopeCondition {
   if (scope.kind === 'everywhere') return { sql: 'TRUE', bindings: [] };
-  const levels: [Level, string | undefined, ReadonlySet<string>][] = [
-    ['tenant', columns.tenant, scope.tenantIds],
-    ['site', columns.site, scope.siteIds],
-    ['device', columns.device, scope.deviceIds],
+  const levels: [Level, readonly string[], ReadonlySet<string>][] = [
+    ['tenant', [columns.tenant], scope.tenantIds],
+    ['site', [columns.site ?? []].flat(), scope.siteIds],
+    ['device', [columns.device ?? []].flat(), scope.deviceIds],
   ];
   const { stored } = scope;
   const usesLookup = stored !== undefined && sizeOf(scope) > maxIdsSent;
-  const conditions = levels.flatMap(([level, column, ids]) => {
-    if (column === undefined || ids.size === 0) return [];
-    return [usesLookup ? grantLookup(level, column, stored) : idCondition(column, [...ids])];
-  });
+  const conditions = levels.flatMap(([level, names, ids]) =>
+    ids.size === 0
+      ? []
+      : names.map((column) =>
+          usesLookup ? grantLookup(level, column, stored) : idCondition(column, [...ids]),
+        ),
+  );
   if (conditions.length === 0) return { sql: 'FALSE', bindings: [] };
   return {
     sql: `(${conditions.map(({ sql }) => sql).join(' OR ')})`,

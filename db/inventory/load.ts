@@ -323,6 +323,11 @@ const isDirectlyIn = (
   AND NOT EXISTS (SELECT FROM prefixes AS p WHERE p.vrf_key = t.vrf_key AND p.cidr = inet_merge(${first}, ${last}) AND p.cidr << ${keyCidr(1)})
   AND (${keyPart(2)} IS NULL OR NOT (${first} <<= ${keyCidr(2)} AND ${last} <<= ${keyCidr(2)}))`;
 
+/** SQL: whether a record starts in a network, is of a tenant and belongs to a site, see `FactName`. */
+const isInheritedAt = (first: string) =>
+  `t.vrf_key = ${keyPart(0)} AND t.${first} >= host(${keyCidr(1)})::inet AND t.${first} <= set_masklen(broadcast(${keyCidr(1)}), CASE family(${keyCidr(1)}) WHEN 4 THEN 32 ELSE 128 END)
+  AND t.tenant_id = ${keyPart(2)} AND t.scope_site_id IS NOT DISTINCT FROM ${keyPart(3)}`;
+
 /** The query of each fact for several ids. */
 const FACT_QUERIES: Readonly<Record<FactName, (ids: readonly string[]) => QueryPart[]>> = {
   usage: (ids) => [
@@ -336,6 +341,11 @@ const FACT_QUERIES: Readonly<Record<FactName, (ids: readonly string[]) => QueryP
   contents: (ids) => [
     referrersOf('ip-addresses', 'contents', isDirectlyIn('t.host', 't.host'), ids),
     referrersOf('ip-ranges', 'contents', isDirectlyIn('t.start_address', 't.end_address'), ids),
+  ],
+  inheritedAt: (ids) => [
+    referrersOf('prefixes', 'inheritedAt', `${isInheritedAt('cidr')} AND t.site_id IS NULL`, ids),
+    referrersOf('ip-ranges', 'inheritedAt', isInheritedAt('start_address'), ids),
+    referrersOf('ip-addresses', 'inheritedAt', isInheritedAt('host'), ids),
   ],
   tagReferrers: (ids) =>
     Object.values(RESOURCES).map(({ name }) =>

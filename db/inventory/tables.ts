@@ -5,9 +5,14 @@ import {
   parseHost,
 } from '../../domain/inventory/cidr.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
-import type { Resource, Row } from '../../domain/inventory/resource.ts';
+import {
+  INHERITED,
+  type InheritedScope,
+  type Resource,
+  type Row,
+  type ScopeKind,
+} from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { ScopeKind } from '../../domain/inventory/resource.ts';
 import type { ScopeColumns } from '../core/scopeSql.ts';
 
 /** The column of a field. */
@@ -26,10 +31,36 @@ const fieldsOf = ({ fields }: Resource): string[] => [
   'version',
 ];
 
-const selectList = (resource: Resource): string =>
-  fieldsOf(resource)
-    .map((field) => `${columnOf(field)} AS "${field}"`)
-    .join(', ');
+/** The columns with the sites and devices that records belong to through other records. */
+const INHERITED_COLUMNS: Readonly<
+  Partial<Record<ResourceName, readonly { site: string; device: string | null }[]>>
+> = {
+  cables: [
+    { site: 'a_site_id', device: 'a_device_id' },
+    { site: 'b_site_id', device: 'b_device_id' },
+  ],
+  vlans: [{ site: 'scope_site_id', device: null }],
+  prefixes: [{ site: 'scope_site_id', device: null }],
+  'ip-ranges': [{ site: 'scope_site_id', device: null }],
+  'ip-addresses': [
+    { site: 'device_site_id', device: 'scope_device_id' },
+    { site: 'scope_site_id', device: null },
+  ],
+};
+
+/** The name of the inherited scopes in query results: site and device of each, in turn. */
+const INHERITED_RESULT = 'inheritedScopes';
+
+function selectList(resource: Resource): string {
+  const inherited = INHERITED_COLUMNS[resource.name]?.flatMap(({ site, device }) => [
+    site,
+    device ?? 'NULL',
+  ]);
+  return [
+    ...fieldsOf(resource).map((field) => `${columnOf(field)} AS "${field}"`),
+    ...(inherited ? [`ARRAY[${inherited.join(', ')}] AS "${INHERITED_RESULT}"`] : []),
+  ].join(', ');
+}
 
 const COLUMNS = new Map<ResourceName, string>(
   Object.values(RESOURCES).map((resource) => [resource.name, selectList(resource)]),
@@ -58,13 +89,32 @@ const SCOPE_COLUMNS: Readonly<Record<ScopeKind, ScopeColumns | null>> = {
   catalogue: null,
 };
 
-/** The columns with the resource scope of a record; null for catalogues. */
-export const scopeColumnsOf = ({ scopeKind }: Resource): ScopeColumns | null =>
-  SCOPE_COLUMNS[scopeKind];
+/** The columns with the resource scopes of a record; null for catalogues. */
+export function scopeColumnsOf({ name, scopeKind }: Resource): ScopeColumns | null {
+  const inherited = INHERITED_COLUMNS[name];
+  if (!inherited) return SCOPE_COLUMNS[scopeKind];
+  return {
+    tenant: 'tenant_id',
+    site: inherited.map(({ site }) => site),
+    device: inherited.flatMap(({ device }) => device ?? []),
+  };
+}
+
+/** The inherited scopes of a record from the elements of its query result. */
+export function inheritedFrom(elements: readonly (string | null)[]): InheritedScope[] {
+  const scopes: InheritedScope[] = [];
+  for (let i = 0; i < elements.length; i += 2)
+    scopes.push({ siteId: elements[i] ?? null, deviceId: elements[i + 1] ?? null });
+  return scopes;
+}
 
 /** Converts a row of the database to the form that plans and responses use. */
 export function rowOf(resource: Resource, stored: Record<string, unknown>): Row {
-  const row = stored as Record<string, unknown> & Row;
+  const { [INHERITED_RESULT]: inherited, ...fields } = stored;
+  const row = (inherited === undefined ? stored : fields) as Record<string, unknown> & {
+    [INHERITED]?: readonly InheritedScope[];
+  } & Row;
+  if (inherited !== undefined) row[INHERITED] = inheritedFrom(inherited as (string | null)[]);
   for (const field of ['createdAt', 'updatedAt'])
     row[field] = new Date(row[field] as string).toISOString();
   for (const [name, { type }] of Object.entries(resource.fields)) {

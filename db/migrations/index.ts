@@ -8,6 +8,7 @@ import * as inventory from './0006_inventory.ts';
 import * as approvals from './0007_approvals.ts';
 import * as backups from './0008_backups.ts';
 import * as scheduleNames from './0009_schedule_names.ts';
+import * as inventoryScopes from './0010_inventory_scopes.ts';
 
 /** All migrations in the order in which they run. A released migration is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -20,4 +21,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0007_approvals': approvals,
   '0008_backups': backups,
   '0009_schedule_names': scheduleNames,
+  '0010_inventory_scopes': inventoryScopes,
 };

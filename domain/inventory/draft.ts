@@ -100,6 +100,7 @@ export function createDraft(input: DraftInput): OpenDraft {
 const emptyPlan = ({ resource, operation, before, after }: DraftInput): Planned => ({
   cascaded: [],
   denied: [],
+  furtherScopes: [],
   resource: resource.name,
   operation,
   candidateRecord: after,

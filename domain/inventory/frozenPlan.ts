@@ -14,7 +14,7 @@ import {
 } from './planning.ts';
 import type { Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-import { labelOf, resourceScopeOf, requiredScopesOf } from './ownership.ts';
+import { labelOf, requiredScopesOf, resourceScopesOf } from './ownership.ts';
 import type { PlannedChange } from './planSnapshot.ts';
 
 /**
@@ -32,6 +32,8 @@ export type FrozenEffect = {
   createdAt: string | null;
   /** Readers without `inventory:read` at this scope do not see the effect. */
   resourceScope: ResourceScope;
+  /** Further scopes at which readers see it, for a record that belongs to several. */
+  otherScopes?: ResourceScope[];
   /** The fields that differ: of a new record all that are set, of a deleted one all that were. */
   changes: FieldChange[];
 };
@@ -112,6 +114,10 @@ export function freezePlan(outcome: PlannedChanges): FrozenPlan {
   const effects = inOrder.map((change): FrozenEffect => {
     const { resource, id, before, after } = change;
     const definition = RESOURCES[resource];
+    const [resourceScope, ...otherScopes] = resourceScopesOf(
+      definition,
+      before ?? currentRow(change),
+    ).map(withPlaceholders);
     return {
       action: after ? (before ? 'update' : 'create') : 'delete',
       resource,
@@ -120,7 +126,8 @@ export function freezePlan(outcome: PlannedChanges): FrozenPlan {
       reason: reasonOf(change, reasons.get(keyOf(change))),
       version: before?.version ?? null,
       createdAt: withPlaceholders(before?.createdAt ?? null) as string | null,
-      resourceScope: withPlaceholders(resourceScopeOf(definition, before ?? currentRow(change))),
+      resourceScope: assertDefined(resourceScope, 'resource scope'),
+      ...(otherScopes.length > 0 && { otherScopes }),
       changes: withPlaceholders(differences(before, after)),
     };
   });

@@ -1,5 +1,6 @@
 import { applyCascades } from './cascades.ts';
 import { createDraft, missingPermission, type OpenDraft } from './draft.ts';
+import { inheritScopes, siteOfSpace } from './inheritance.ts';
 import { requiredScopesOf } from './ownership.ts';
 import { isPlainId } from './prefetch.ts';
 import {
@@ -12,7 +13,7 @@ import {
   type Planned,
   type Viewer,
 } from './planning.ts';
-import { MissingData, UnwrittenDependency, type DataNeed } from './planSnapshot.ts';
+import { MissingData, UnwrittenDependency, vrfKeyOf, type DataNeed } from './planSnapshot.ts';
 import { RESOURCE_NAMES, type ResourceName } from './names.ts';
 import { resolveReferences } from './references.ts';
 import { writableFields, type Resource, type Row } from './resource.ts';
@@ -96,6 +97,7 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
   candidateRecord: isRecord(record) ? record : {},
   cascaded: [],
   denied: [],
+  furtherScopes: [],
   conflicts: [],
   warnings: [],
   effects: [],
@@ -169,7 +171,10 @@ function draftChange(
   return draft;
 }
 
-/** An existing record with the fields of a request; null resets a field to its default. */
+/**
+ * An existing record with the fields of a request. Null resets a field to its default; the keys of
+ * an object are merged with the present ones.
+ */
 function updatedRecord(resource: Resource, before: Row, fields: Record<string, unknown>): Row {
   const known = Object.entries(fields).flatMap(([name, value]) => {
     const field = Object.hasOwn(resource.fields, name) ? resource.fields[name] : undefined;
@@ -217,6 +222,8 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
     checkCustomFields(draft);
     checkTags(draft);
     checkUnique(draft);
+    inheritScopes(draft);
+    checkCaptured(draft, viewer);
   }
   draft.listCascaded();
   checkWritePermission(draft, viewer);
@@ -224,10 +231,26 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
   return draft.planned;
 }
 
-function checkWritePermission({ planned, error }: OpenDraft, { canWrite }: Viewer): void {
-  if (!canWrite || planned.errors.length > 0) return;
-  const missing = requiredScopesOf(planned).find((scope) => !canWrite(scope));
+function checkWritePermission({ planned, error }: OpenDraft, viewer: Viewer): void {
+  if (!viewer.reportsPermissions || planned.errors.length > 0) return;
+  const missing = requiredScopesOf(planned).find((scope) => !viewer.canWrite(scope));
   if (missing) error('', 'permission_denied', missingPermission(missing));
+}
+
+/**
+ * A prefix with a site takes what it contains to that site. Those records must not come within
+ * reach of a caller who may not write them where they are.
+ */
+function checkCaptured(draft: OpenDraft, viewer: Viewer): void {
+  const { resource, after, planned, snapshot } = draft;
+  if (resource.name !== 'prefixes' || planned.errors.length > 0) return;
+  if (after.siteId === null || !draft.hasChanged('tenantId', 'cidr', 'vrfId', 'siteId')) return;
+  const tenantId = String(after.tenantId);
+  const siteId = siteOfSpace(draft);
+  if (siteId === after.siteId || viewer.canWrite({ tenantId, siteId })) return;
+  const key = JSON.stringify([vrfKeyOf(after), after.cidr, tenantId, siteId]);
+  if (snapshot.fact('inheritedAt', key).length > 0)
+    planned.furtherScopes.push({ tenantId, siteId });
 }
 
 function canonicalize(draft: OpenDraft): void {

@@ -27,6 +27,8 @@ export type DataNeed =
  * - `usage`: the number of addresses in a prefix that are in use; id of the prefix
  * - `contents`: addresses and ranges in a prefix and in none of its children; `[vrf, network,
  *   excluded network or null]` as JSON
+ * - `inheritedAt`: a record of a tenant in a network that belongs to a site, or to no site, because of
+ *   its prefix; `[vrf, network, tenant, site or null]` as JSON. Planned changes do not matter
  * - `tagReferrers`: records with a tag; id of the tag
  * - `customFieldReferrers`: records with a value; `[tenant, resource, field name]` as JSON
  * - `externalReferrers`: grants, users, webhooks and schedules that belong to a tenant, site or
@@ -37,6 +39,7 @@ export type DataNeed =
 export type FactName =
   | 'usage'
   | 'contents'
+  | 'inheritedAt'
   | 'tagReferrers'
   | 'customFieldReferrers'
   | 'externalReferrers'
@@ -50,6 +53,7 @@ export type Referrer = { resource: string; id: string; label: string; row?: Row 
 export type Facts = {
   usage: bigint;
   contents: Referrer[];
+  inheritedAt: Referrer[];
   tagReferrers: Referrer[];
   customFieldReferrers: Referrer[];
   externalReferrers: Referrer[];

@@ -1,5 +1,5 @@
 import type { ResourceName } from './names.ts';
-import type { Resource, Row } from './resource.ts';
+import type { INHERITED, InheritedScope, Resource, Row } from './resource.ts';
 import type { FieldChange } from './difference.ts';
 import type { ResourceScope } from '../access/scope.ts';
 import type { PrefixTree } from './prefixTree.ts';
@@ -68,6 +68,8 @@ export type Planned = {
    * of what the plan found there.
    */
   denied: ResourceScope[];
+  /** Scopes that writing needs besides those of the records. */
+  furtherScopes: ResourceScope[];
 };
 
 /** True when a plan has neither errors nor conflicts. */
@@ -89,8 +91,10 @@ export type Viewer = {
   hasGrantAtTenant(id: string): boolean;
   /** The id for a new record; the same id for the same request object. */
   newId(resource: Resource, record: object): string;
-  /** True when the caller may write in a scope. Absent when permissions are checked elsewhere. */
-  canWrite?(scope: ResourceScope): boolean;
+  /** True when the caller may write in a scope. */
+  canWrite(scope: ResourceScope): boolean;
+  /** True when a missing permission is an error of its mutation; else it is checked elsewhere. */
+  reportsPermissions: boolean;
   /** Validates the fields of a request against the schema of the resource. */
   checkSchema(resource: Resource, operation: 'create' | 'update', record: object): PlanError[];
 };
@@ -109,7 +113,7 @@ export type Draft = {
   operation: Operation;
   before: Row | null;
   /** The future record, in which rules set derived fields; for a delete, the present record. */
-  after: Record<string, unknown> & Row;
+  after: Record<string, unknown> & { [INHERITED]?: readonly InheritedScope[] } & Row;
   /** True when the request has this field. */
   isProvided(field: string): boolean;
   /** True for a create, and when the value of one of the fields changes. */

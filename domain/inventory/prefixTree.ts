@@ -75,6 +75,15 @@ export class PrefixTree {
     return [];
   }
 
+  /** All prefixes that contain or equal `block`, the smallest first. */
+  containing(vrf: string, block: Block): PrefixNode[] {
+    this.snapshot.require({ kind: 'neighbours', vrf, cidr: formatBlock(block) });
+    return Array.from({ length: block.length }, (_, i) => block.length - i).flatMap(
+      (length) =>
+        this.byNetwork.get(networkKey(vrf, blockAt(block.family, block.first, length))) ?? [],
+    );
+  }
+
   /** The smallest prefix that contains an address. */
   parentOf(vrf: string, host: Span): PrefixNode | undefined {
     return this.smallestContaining(

@@ -1,5 +1,6 @@
 import { PLATFORM } from '../access/scope.ts';
 import type { OpenDraft } from './draft.ts';
+import { containersOf } from './inheritance.ts';
 import type { ResourceName } from './names.ts';
 import type { Viewer } from './planning.ts';
 import { lookupFieldFor } from './prefetch.ts';
@@ -44,8 +45,28 @@ function checkReference(
   if (name === 'tenantId') return checkTenant(draft, viewer, id);
   const row = draft.snapshot.get(to, id);
   // An unchanged reference is kept even when the caller may not read its record.
-  const isAllowed = row && (viewer.canRead(RESOURCES[to], row) || draft.before?.[name] === id);
+  const isAllowed =
+    row &&
+    (viewer.canRead(RESOURCES[to], row) ||
+      draft.before?.[name] === id ||
+      (name === 'vrfId' && isInReadablePrefix(draft, viewer)));
   if (!isAllowed) draft.error(name, 'not_found', `there is no ${RESOURCES[to].kind} with id ${id}`);
+}
+
+/** True when a prefix that the caller may read contains the record: the prefix names its VRF. */
+const isInReadablePrefix = (draft: OpenDraft, viewer: Viewer): boolean =>
+  prefixesAround(draft).some((row) => viewer.canRead(RESOURCES.prefixes, row));
+
+const SPACE_FIELDS = ['cidr', 'address', 'startAddress', 'endAddress'];
+
+/** The prefixes that contain a prefix, a range or an address, the smallest first. */
+function prefixesAround(draft: OpenDraft): Row[] {
+  const { after, resource } = draft;
+  const isSpace = SPACE_FIELDS.some((field) => Object.hasOwn(resource.fields, field));
+  const hasVrf = after.vrfId === null || typeof after.vrfId === 'string';
+  return isSpace && resource.name !== 'sites' && hasVrf && draft.isValid(...SPACE_FIELDS)
+    ? containersOf(draft).map(({ row }) => row)
+    : [];
 }
 
 /**
@@ -55,32 +76,45 @@ function checkReference(
  */
 function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
   if (id === draft.before?.tenantId) return;
-  const exists = () =>
+  const canUse = viewer.canUseTenant(id);
+  const isKnown = () =>
     id === PLATFORM ||
     id === viewer.tenantId ||
     viewer.hasGrantAtTenant(id) ||
     draft.snapshot.get('tenants', id) !== undefined;
-  const canUse = viewer.canUseTenant(id);
-  if (canUse && exists()) return;
-  // A caller with access to a site only may create records for the tenant of that site.
-  const site = siteOf(draft);
-  if (
-    site &&
-    viewer.canRead(RESOURCES.sites, site) &&
-    (site.tenantId === id || !draft.isProvided('tenantId'))
-  ) {
-    draft.after.tenantId = site.tenantId;
+  if (canUse && isKnown()) return;
+  // A caller with access to a site or a device only creates records for the tenant of what they
+  // belong to there.
+  const tenants = ownersOf(draft, viewer).map(({ tenantId }) => tenantId);
+  const isDefault = !draft.isProvided('tenantId');
+  if (isDefault ? tenants.length > 0 : tenants.includes(id)) {
+    if (isDefault) draft.after.tenantId = tenants[0];
     return;
   }
   if (canUse) draft.error('tenantId', 'not_found', `there is no tenant with id ${id}`);
   else draft.deny('tenantId', { tenantId: id });
 }
 
-function siteOf({ after, resource, snapshot }: OpenDraft): Row | undefined {
-  const { siteId } = after;
-  return typeof siteId === 'string' && resource.scopeKind !== 'isSite'
-    ? snapshot.get('sites', siteId)
-    : undefined;
+/** The fields by which a record belongs to another one, besides the prefixes around it. */
+const OWNER_FIELDS: readonly string[] = [
+  'siteId',
+  'interfaceId',
+  'groupId',
+  'aInterfaceId',
+  'bInterfaceId',
+];
+
+/** The readable records that a record belongs to. Their tenants are those it may have. */
+function ownersOf(draft: OpenDraft, viewer: Viewer): Row[] {
+  const { after, resource, snapshot } = draft;
+  const referenced = OWNER_FIELDS.flatMap((name) => {
+    const reference = resource.fields[name]?.reference;
+    const id = after[name];
+    const row = reference && typeof id === 'string' ? snapshot.get(reference, id) : undefined;
+    return reference && row && viewer.canRead(RESOURCES[reference], row) ? [row] : [];
+  });
+  const around = prefixesAround(draft).filter((row) => viewer.canRead(RESOURCES.prefixes, row));
+  return [...referenced, ...around];
 }
 
 /** Resolves a reference such as `{ "name": "ams1" }`, given as the entries of that object. */

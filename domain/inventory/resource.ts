@@ -2,10 +2,20 @@ import { Type, type TObject, type TSchema } from 'typebox';
 import { CUSTOM_FIELDS, prose, reference, slug, TAGS, type Field } from './fields.ts';
 import type { ResourceName } from './names.ts';
 
+/** A site, and a device there if any, that a record belongs to through another record. */
+export type InheritedScope = { readonly siteId: string | null; readonly deviceId: string | null };
+
+/**
+ * The key of the inherited scopes of a record. They are no field of it: they change with other
+ * records, without a new version.
+ */
+export const INHERITED: unique symbol = Symbol('inherited scopes');
+
 /** A record of any resource in the form of API responses. */
 export type Row = {
   readonly id: string;
   readonly version: number;
+  readonly [INHERITED]?: readonly InheritedScope[];
   readonly [field: string]: unknown;
 };
 

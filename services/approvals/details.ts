@@ -51,8 +51,8 @@ export type ApprovalDetails = ApprovalView & {
  */
 const effectVisibility =
   (scope: Scope, { approval, refusal }: ApprovalView) =>
-  ({ resource, resourceScope }: FrozenEffect): boolean =>
-    covers(scope, resourceScope) ||
+  ({ resource, resourceScope, otherScopes = [] }: FrozenEffect): boolean =>
+    [resourceScope, ...otherScopes].some((each) => covers(scope, each)) ||
     (RESOURCES[resource].scopeKind === 'catalogue' && !isEmpty(scope)) ||
     (refusal === null && contains(scopeOfApproval(approval), resourceScope));
 

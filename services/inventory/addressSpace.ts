@@ -3,7 +3,6 @@ import { findFreeBlock, listOccupied, saveFreeHint } from '../../db/inventory/fr
 import { prepareToWrite } from '../../db/inventory/locks.ts';
 import { listRecords, readRecord } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
-import { covers } from '../../domain/access/scope.ts';
 import {
   addressBits,
   coveringBlocks,
@@ -16,7 +15,7 @@ import {
   type Block,
   type Span,
 } from '../../domain/inventory/cidr.ts';
-import { resourceScopeOf } from '../../domain/inventory/ownership.ts';
+import { isReadable, resourceScopesOf } from '../../domain/inventory/ownership.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
 import { blockOf } from '../../domain/inventory/prefixTree.ts';
@@ -89,7 +88,8 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
             'is set by the allocation',
           );
       }
-      await access.require(caller, 'inventory:write', resourceScopeOf(prefixes, known));
+      for (const scope of resourceScopesOf(prefixes, known))
+        await access.require(caller, 'inventory:write', scope);
       let found: { prefix: Row; block: Block } | undefined;
       // The search runs in the writing transaction and under the lock of the VRF, so that the next
       // allocation sees this one.
@@ -142,11 +142,11 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
       );
       const usages = await readUsage(db, [prefix.id, ...items.map(({ id }) => id)]);
       const children = items.map((row): TreeChild => {
-        const isReadable = covers(scope, resourceScopeOf(prefixes, row));
+        const canRead = isReadable(scope, prefixes, row);
         return {
           cidr: String(row.cidr),
-          id: isReadable ? row.id : null,
-          row: isReadable ? row : null,
+          id: canRead ? row.id : null,
+          row: canRead ? row : null,
           usage: usageOf(usages, row.id),
         };
       });

@@ -64,7 +64,8 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     return {
       tenantId: caller.tenantId,
       checkSchema,
-      ...(perMutation && { canWrite: (scope) => covers(writeScope, scope) }),
+      canWrite: (scope) => covers(writeScope, scope),
+      reportsPermissions: perMutation,
       canRead: (resource, row) => isReadable(visibleScope, resource, row),
       canUseTenant: (id) => covers(visibleScope, { tenantId: id }),
       hasGrantAtTenant: (id) => visibleScope.kind === 'within' && visibleScope.tenantIds.has(id),

@@ -6,6 +6,7 @@ import {
   type RecordKey,
   type RecordSort,
 } from '../../db/inventory/records.ts';
+import { inheritAsOfNow } from '../../db/inventory/inheritedScopes.ts';
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { AuditEntry } from '../../db/models/AuditEntry.ts';
@@ -58,8 +59,12 @@ export function createInventoryRecords({ db, access }: Deps) {
   ): Promise<void> {
     const row =
       (await findRecord(db, resource, scopeOf(caller), id)) ?? (await findDeleted(resource, id));
-    if (!row || !canRead(caller, resource, row)) throw notFound(resource.kind, id);
+    if (!row || !(await canReadState(caller, resource, row))) throw notFound(resource.kind, id);
   }
+
+  /** True when the caller may read a past state of a record, given what it would belong to now. */
+  const canReadState = async (caller: Caller, resource: Resource, state: Row): Promise<boolean> =>
+    (await inheritAsOfNow(db, resource, [state])).every((row) => canRead(caller, resource, row));
 
   /** The last state of a deleted record; undefined when the record exists. */
   async function findDeleted(resource: Resource, id: string): Promise<Row | undefined> {
@@ -83,7 +88,7 @@ export function createInventoryRecords({ db, access }: Deps) {
       const resource = RESOURCES[name];
       await assertCanReadHistory(caller, resource, id);
       const row = await findStateAt(db, resource, id, at);
-      if (!row || !canRead(caller, resource, row)) throw notFound(resource.kind, id);
+      if (!row || !(await canReadState(caller, resource, row))) throw notFound(resource.kind, id);
       return row;
     },
 
@@ -97,10 +102,18 @@ export function createInventoryRecords({ db, access }: Deps) {
       await assertCanReadHistory(caller, RESOURCES[name], id);
       const { items, nextKey } = await listChanges(db, RESOURCES[name], id, page);
       // A record may have been outside the caller's scope before, or may be now.
-      const visible = items.filter(({ before, after }) =>
-        [before, after].every(
-          (state) => state === null || canRead(caller, RESOURCES[name], state as Row),
-        ),
+      const states = items
+        .flatMap(({ before, after }) => [before, after])
+        .filter((state) => state !== null) as Row[];
+      const rows = await inheritAsOfNow(db, RESOURCES[name], states);
+      const hidden = new Set<unknown>(
+        states.filter((_, i) => {
+          const row = rows[i];
+          return !row || !canRead(caller, RESOURCES[name], row);
+        }),
+      );
+      const visible = items.filter(
+        ({ before, after }) => !hidden.has(before) && !hidden.has(after),
       );
       return { items: visible, nextKey };
     },

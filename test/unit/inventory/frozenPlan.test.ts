@@ -23,6 +23,7 @@ const planned = (changes: PlannedChange[]): Planned[] =>
     warnings: [],
     cascaded: [],
     denied: [],
+    furtherScopes: [],
     effects: [{ action: 'create', resource, id, label: id, reason: 'requested', changes: [] }],
     subject: { resource, id, before, after },
   }));
