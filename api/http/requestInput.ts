@@ -1,4 +1,4 @@
-import { pipeline, Transform } from 'node:stream';
+import { Transform } from 'node:stream';
 import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import type { TObject, TSchema } from 'typebox';
@@ -127,7 +127,9 @@ function receiveUpload(ctx: Context, { types, limitBytes }: NonNullable<Route['u
       done(bytes > limitBytes ? tooLarge() : null, chunk);
     },
   });
-  return { contentType, source: pipeline(ctx.req, limit, () => undefined) };
+  // Not `pipeline`, which closes the connection when the file is not read to its end.
+  ctx.req.once('error', (error) => limit.destroy(error));
+  return { contentType, source: ctx.req.pipe(limit) };
 }
 
 const NO_FIELDS = {

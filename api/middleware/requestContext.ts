@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
@@ -22,6 +23,7 @@ export function requestContext({ ids, log, metrics }: RequestContextDeps): Middl
     ctx.state.requestId = requestId;
     ctx.state.log = requestLog;
     ctx.set('x-request-id', requestId);
+    ctx.res.once('finish', () => skipRestOfBody(ctx.req));
     try {
       await next();
     } catch (error) {
@@ -67,4 +69,14 @@ export function requestContext({ ids, log, metrics }: RequestContextDeps): Middl
       );
     });
   };
+}
+
+/**
+ * Reads the part of a request body that its handler left, such as the file of a refused import. The
+ * next request on the connection comes after it.
+ */
+function skipRestOfBody(request: IncomingMessage): void {
+  if (request.complete && request.readableLength === 0) return;
+  request.unpipe();
+  request.resume();
 }

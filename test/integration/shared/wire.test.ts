@@ -1,4 +1,4 @@
-import { request } from 'node:http';
+import { Agent, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { encodeCursor } from '../../../api/http/pagination.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
@@ -454,5 +454,50 @@ describe('other responses', () => {
     expect(await (await fetchPublic('/api/docs')).text()).toContain('swagger-ui-bundle.js');
     expect((await fetchPublic('/api/docs/assets/swagger-ui.css')).status).toBe(200);
     expect((await fetchPublic('/api/docs/assets/..%2f..%2fpackage.json')).status).toBe(404);
+  });
+});
+
+describe('an answer before the body was read', () => {
+  const LARGE = 'a'.repeat(2_000_000);
+
+  /** Sends the request and then another one on the same connection, and returns both statuses. */
+  async function sendTwo(path: string, headers: Record<string, string>): Promise<number[]> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const identity = { 'x-service-actor-id': 'alice', 'x-service-role-ids': 'operator' };
+    const send = (method: string, to: string, more: Record<string, string>, body: string) =>
+      new Promise<number>((resolve, reject) => {
+        const url = app.client.base + to;
+        const sent = request(url, { method, agent, headers: { ...identity, ...more } });
+        sent.once('response', (response) => {
+          response.resume().once('end', () => resolve(response.statusCode ?? 0));
+        });
+        sent.setTimeout(5_000, () => sent.destroy(new Error(`${method} ${to} has no answer`)));
+        sent.once('error', reject);
+        sent.end(body);
+      });
+    try {
+      return [await send('POST', path, headers, LARGE), await send('GET', '/api/jobs', {}, '')];
+    } finally {
+      agent.destroy();
+    }
+  }
+
+  test.each([
+    ['a file', '/api/inventory/import?resource=tags', { 'content-type': 'text/csv' }, 400],
+    [
+      'a file of unknown length',
+      '/api/inventory/import?resource=tags',
+      { 'content-type': 'text/csv', 'transfer-encoding': 'chunked' },
+      400,
+    ],
+    ['JSON', '/api/jobs', { 'content-type': 'application/json' }, 413],
+    [
+      'JSON of unknown length',
+      '/api/jobs',
+      { 'content-type': 'application/json', 'transfer-encoding': 'chunked' },
+      413,
+    ],
+  ])('leaves the connection usable: %s', async (_, path, headers, status) => {
+    expect(await sendTwo(path, headers)).toEqual([status, 200]);
   });
 });
