@@ -39,45 +39,116 @@ const coercingAjv = createAjv('array');
 export const escapePointer = (name: string): string =>
   name.replaceAll('~', '~0').replaceAll('/', '~1');
 
+const count = (limit: number, one: string, many: string): string =>
+  `${limit} ${limit === 1 ? one : many}`;
+
+/** Text that is in a format, by the name of the format. */
+export const FORMAT_RULES: Readonly<Record<string, string>> = {
+  'date-time': 'must be a time in RFC 3339, such as 2026-11-21T09:30:00Z',
+  email: 'must be an e-mail address',
+  uri: 'must be a URI',
+};
+
+/** A rule that no other text describes. */
+const UNKNOWN_RULE = 'does not have the required form';
+
+type Params = Record<string, unknown>;
+
+/** What a value must be, by the keyword of the schema that it violates. */
+export const KEYWORD_RULES: Readonly<Record<string, (params: Params, schema: Params) => string>> = {
+  type: ({ type }) => `must be ${[type].flat().join(' or ')}`,
+  const: ({ allowedValue }) => `must be ${JSON.stringify(allowedValue)}`,
+  enum: ({ allowedValues }) => {
+    const values = allowedValues as unknown[];
+    return values.length > MAX_LISTED
+      ? `must be one of the ${values.length} values listed in the API reference`
+      : `must be one of ${values.join(', ')}`;
+  },
+  required: () => 'is required',
+  additionalProperties: () => 'is not a known field',
+  propertyNames: () => 'has an invalid name',
+  pattern: (_, schema) => String(schema[RULE_KEYWORD] ?? UNKNOWN_RULE),
+  format: ({ format }) => FORMAT_RULES[String(format)] ?? UNKNOWN_RULE,
+  minLength: ({ limit }) =>
+    limit === 1
+      ? 'must not be empty'
+      : `must have at least ${count(Number(limit), 'character', 'characters')}`,
+  maxLength: ({ limit }) => `must have at most ${count(Number(limit), 'character', 'characters')}`,
+  minItems: ({ limit }) => `must have at least ${count(Number(limit), 'item', 'items')}`,
+  maxItems: ({ limit }) => `must have at most ${count(Number(limit), 'item', 'items')}`,
+  uniqueItems: () => 'must not repeat an item',
+  minProperties: ({ limit }) => `must have at least ${count(Number(limit), 'field', 'fields')}`,
+  maxProperties: ({ limit }) => `must have at most ${count(Number(limit), 'field', 'fields')}`,
+  minimum: ({ limit }) => `must be at least ${String(limit)}`,
+  maximum: ({ limit }) => `must be at most ${String(limit)}`,
+  exclusiveMinimum: ({ limit }) => `must be more than ${String(limit)}`,
+  exclusiveMaximum: ({ limit }) => `must be less than ${String(limit)}`,
+};
+
+/** Error codes that are not the keyword of the schema. */
+const CODES: Readonly<Record<string, string>> = { additionalProperties: 'unknown_field' };
+
 function toSchemaError({
   instancePath,
   keyword,
   params,
-  message,
   parentSchema,
+  propertyName,
 }: ErrorObject): SchemaError {
-  if (keyword === 'required') {
-    return {
-      pointer: `${instancePath}/${escapePointer(params.missingProperty)}`,
-      code: 'required',
-      message: 'is required',
-    };
-  }
-  if (keyword === 'additionalProperties') {
-    const name: string = params.additionalProperty;
-    return {
-      pointer: `${instancePath}/${escapePointer(name)}`,
-      code: 'unknown_field',
-      message: 'is not a known field',
-    };
-  }
-  if (keyword === 'enum') {
-    const allowed = params.allowedValues as unknown[];
-    const listed =
-      allowed.length > MAX_LISTED
-        ? `the ${allowed.length} values listed in the API reference`
-        : allowed.join(', ');
-    return { pointer: instancePath, code: 'enum', message: `must be one of ${listed}` };
-  }
-  if (keyword === 'pattern' && typeof parentSchema?.[RULE_KEYWORD] === 'string')
-    return { pointer: instancePath, code: 'pattern', message: parentSchema[RULE_KEYWORD] };
-  return { pointer: instancePath, code: keyword, message: message ?? 'is not valid' };
+  const details = params as Params;
+  const property =
+    details.missingProperty ?? details.additionalProperty ?? details.propertyName ?? propertyName;
+  return {
+    pointer:
+      property === undefined ? instancePath : `${instancePath}/${escapePointer(String(property))}`,
+    code: CODES[keyword] ?? keyword,
+    message: KEYWORD_RULES[keyword]?.(details, parentSchema ?? {}) ?? UNKNOWN_RULE,
+  };
+}
+
+/**
+ * Replaces the errors of all alternatives of a union by those of the alternative that the value is
+ * meant to be, or else by one error that lists what the value can be.
+ */
+function simplifyUnions(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const union = errors.find(({ keyword }) => keyword === 'anyOf');
+  if (!union) return errors;
+  const { schemaPath, instancePath } = union;
+  const isInside = (error: ErrorObject) =>
+    error.schemaPath.startsWith(`${schemaPath}/`) &&
+    (error.instancePath === instancePath || error.instancePath.startsWith(`${instancePath}/`));
+  const branches = Map.groupBy(errors.filter(isInside), (error) =>
+    Number.parseInt(error.schemaPath.slice(schemaPath.length + 1), 10),
+  );
+  const isOther = (error: ErrorObject) =>
+    error.instancePath === instancePath && ['type', 'const'].includes(error.keyword);
+  const [meant] = [...branches.values()]
+    .filter((branch) => !branch.some(isOther))
+    .sort((a, b) => a.length - b.length);
+  const alternatives = [...branches.values()].flat().filter(isOther);
+  const listed: ErrorObject = {
+    ...union,
+    keyword: 'type',
+    params: {
+      type: alternatives.flatMap(({ keyword, params }) =>
+        keyword === 'type'
+          ? (params as { type: string }).type
+          : JSON.stringify((params as { allowedValue: unknown }).allowedValue),
+      ),
+    },
+  };
+  const others = errors.filter((error) => error !== union && !isInside(error));
+  return simplifyUnions([...others, ...(meant ?? [listed])]);
 }
 
 function compile(ajv: Ajv2020, schema: TSchema): SchemaCheck {
   const validate = ajv.compile(schema);
   return (value) =>
-    validate(value) ? [] : (validate.errors ?? []).slice(0, MAX_ERRORS).map(toSchemaError);
+    validate(value)
+      ? []
+      : simplifyUnions(validate.errors ?? [])
+          .slice(0, MAX_ERRORS)
+          .map(toSchemaError);
 }
 
 /** Compiles a check of JSON values. */

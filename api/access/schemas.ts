@@ -10,14 +10,24 @@ export const PermissionName = Type.Enum([...PERMISSIONS]);
 export const TenantId = (description?: string) =>
   Type.String({
     pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$',
+    'x-rule':
+      'must be the id of a tenant: up to 63 letters, digits, dots, hyphens and underscores, a letter or digit first',
     ...(description !== undefined && { description }),
   });
 
 /** Id of a role: built-in, chosen at creation, or generated (`rol_…`). */
-export const RoleId = Type.String({ pattern: '^[a-z][a-z0-9_-]{1,62}$', examples: ['operator'] });
+export const RoleId = Type.String({
+  pattern: '^[a-z][a-z0-9_-]{1,62}$',
+  'x-rule':
+    'must be the id of a role: 2 to 63 of a to z, 0 to 9, hyphens and underscores, a letter first',
+  examples: ['operator'],
+});
 
 /** Id of an identity provider. */
-export const ProviderId = Type.String({ pattern: '^(local|idp_[0-9a-z]{26})$' });
+export const ProviderId = Type.String({
+  pattern: '^(local|idp_[0-9a-z]{26})$',
+  'x-rule': 'must be local, or an id such as idp_01jd0cmxk5e5v8kyzwq0q8s3rt',
+});
 
 export const RoleRecord = Type.Object(
   {

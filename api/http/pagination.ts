@@ -14,7 +14,9 @@ export const pageQuery = {
     default: DEFAULT_LIMIT,
     description: 'Maximum number of records on a page.',
   }),
-  cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page.' })),
+  cursor: Type.Optional(
+    Type.String({ maxLength: 2_048, description: '`nextCursor` of the previous page.' }),
+  ),
 };
 
 /** The schema of a page of `item`s. */

@@ -5,6 +5,7 @@ import type { IdKind } from '../../platform/ids.ts';
 export const Id = (kind: IdKind) =>
   Type.String({
     pattern: `^${kind}_[0-9a-z]{26}$`,
+    'x-rule': `must be an id such as ${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
     examples: [`${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`],
   });
 
@@ -15,6 +16,8 @@ export const Name = (options: TSchemaOptions = {}) =>
   Type.String({
     minLength: 1,
     maxLength: 255,
+    'x-rule':
+      'must be one line of text without control characters, not starting or ending with a space',
     pattern: `^[^${FORBIDDEN_CHARACTERS} ](?:[^${FORBIDDEN_CHARACTERS}]*[^${FORBIDDEN_CHARACTERS} ])?$`,
     ...options,
   });

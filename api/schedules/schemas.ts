@@ -169,7 +169,11 @@ export const ScheduleRecord = Type.Object(
 export type ScheduleRecord = Static<typeof ScheduleRecord>;
 
 const Text = (maxLength: number) =>
-  Type.String({ maxLength, pattern: '^[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]*$' });
+  Type.String({
+    maxLength,
+    pattern: '^[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]*$',
+    'x-rule': 'must not contain control characters other than tabs and line feeds',
+  });
 const CronExpression = Type.String({
   minLength: 1,
   maxLength: 255,

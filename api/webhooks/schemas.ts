@@ -162,7 +162,11 @@ const webhookFields = {
   enabled: Type.Optional(Type.Boolean({ default: true })),
   secret: Type.Optional(Secret),
   description: Type.Optional(
-    Type.String({ maxLength: 255, pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$' }),
+    Type.String({
+      maxLength: 255,
+      pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
+      'x-rule': 'must be one line of text without control characters',
+    }),
   ),
   retryPolicy: Type.Optional(
     Type.Partial(DeliveryRetryPolicy, {

@@ -69,7 +69,10 @@ function field(
 }
 
 const FORBIDDEN_CHARACTERS = '\\u0000-\\u001f\\u007f\\ud800-\\udfff';
-const NO_NUL = '^[^\\u0000\\ud800-\\udfff]*$';
+const STORABLE = {
+  pattern: '^[^\\u0000\\ud800-\\udfff]*$',
+  'x-rule': 'must not contain the character U+0000 or half of a surrogate pair',
+};
 
 /** One line of text, without control characters and without a blank at either end. */
 export const line = (max: number) =>
@@ -85,7 +88,7 @@ export const text = ({ max = 100, ...options }: Options & { max?: number } = {})
 
 /** Text of several lines; empty by default. */
 export const prose = (max: number): Field =>
-  field('text', Type.String({ maxLength: max, pattern: NO_NUL }), { default: '' });
+  field('text', Type.String({ maxLength: max, ...STORABLE }), { default: '' });
 
 /** A readable id that callers choose. */
 export const SLUG = '^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$';
@@ -120,11 +123,11 @@ export const reference = (to: ResourceName, options: Options = {}): Field =>
     'reference',
     Type.Union(
       [
-        Type.String({ minLength: 1, maxLength: 100, pattern: NO_NUL }),
+        Type.String({ minLength: 1, maxLength: 100, ...STORABLE }),
         Type.Object(
           {},
           {
-            additionalProperties: Type.String({ minLength: 1, maxLength: 255, pattern: NO_NUL }),
+            additionalProperties: Type.String({ minLength: 1, maxLength: 255, ...STORABLE }),
             minProperties: 1,
             maxProperties: 1,
           },

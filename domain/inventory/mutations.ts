@@ -6,8 +6,8 @@ export const MAX_MUTATIONS = 1_000;
 /** The schema of a requested mutation. The planner validates its record. */
 export const MutationBody = Type.Object(
   {
-    resource: Type.String({ examples: ['prefixes'] }),
-    operation: Type.String({ description: 'create, update or delete.' }),
+    resource: Type.String({ maxLength: 100, examples: ['prefixes'] }),
+    operation: Type.String({ maxLength: 100, description: 'create, update or delete.' }),
     record: Type.Object(
       {},
       {

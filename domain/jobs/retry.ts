@@ -12,7 +12,12 @@ export const RetryPolicy = Type.Object(
     backoffCoefficient: Type.Number({ minimum: 1, maximum: 10 }),
     maxIntervalSeconds: Type.Number({ minimum: 0.05, maximum: 86_400 }),
     nonRetryableCodes: Type.Array(
-      Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9_]+$' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        pattern: '^[a-z0-9_]+$',
+        'x-rule': 'must be an error code: a to z, 0 to 9 and underscores',
+      }),
       {
         maxItems: 50,
         description: 'Error codes after which no further attempt is made.',

@@ -12,6 +12,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
+import { parseStrictJson } from '../../platform/strictJson.ts';
 
 /** The number of characters of one row. */
 const MAX_ROW_LENGTH = 65_536;
@@ -119,12 +120,9 @@ export async function* readNdjson(
 }
 
 function readLine(text: string, line: number, resource: Resource | undefined): FileRow['mutation'] {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw lineError(line, 'is not JSON');
-  }
+  const { value, errors } = parseStrictJson(text);
+  const [error] = errors;
+  if (error) throw lineError(line, `${error.pointer} ${error.message}`.trim());
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw lineError(line, 'is not an object');
   if (resource) return mutationFromRecord(resource, value as Record<string, unknown>);

@@ -13,33 +13,6 @@ export function createSchemaChecks() {
       compiled.get(key) ??
       compileCheck(operation === 'create' ? createSchema(resource) : updateSchema(resource));
     compiled.set(key, check);
-    return simplifyUnionErrors(check(record));
+    return check(record);
   };
-}
-
-/**
- * Simplifies the errors of fields with a union type, such as nullable fields and references. The
- * validator reports an error for every alternative of the union. This keeps errors of the value
- * itself, or else one error that lists the allowed types.
- */
-function simplifyUnionErrors(errors: readonly SchemaError[]): SchemaError[] {
-  const unions = new Set(
-    errors.filter(({ code }) => code === 'anyOf').map(({ pointer }) => pointer),
-  );
-  const specific = errors.filter(
-    ({ pointer, code, message }) =>
-      !unions.has(pointer) || (code !== 'anyOf' && code !== 'type' && message !== 'must be null'),
-  );
-  const explained = new Set(specific.map(({ pointer }) => pointer));
-  const unexplained = [...unions].filter((pointer) => !explained.has(pointer));
-  return [...specific, ...unexplained.map((pointer) => typeError(pointer, errors))];
-}
-
-/** One error with the allowed types of a field, for example `must be string or null`. */
-function typeError(pointer: string, errors: readonly SchemaError[]): SchemaError {
-  const messages = errors
-    .filter((error) => error.pointer === pointer && error.code === 'type')
-    .map(({ message }) => message);
-  const message = [...new Set(messages)].join(' or ').replaceAll(' or must be', ' or');
-  return { pointer, code: 'type', message };
 }

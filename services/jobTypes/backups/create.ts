@@ -10,7 +10,11 @@ import type { Backups } from '../../backups/backups.ts';
 const Count = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 }));
 
 /** Neither control characters nor unpaired surrogates. */
-export const LABEL = { maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$' };
+export const LABEL = {
+  maxLength: 200,
+  pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
+  'x-rule': 'must be one line of text without control characters',
+};
 
 /** Which backups of a series are kept. */
 export const RetentionRule = Type.Object(

@@ -22,7 +22,10 @@ import { LABEL, STEP_TIMEOUT_MS, STEP_RETRY } from './create.ts';
 
 const closed = { additionalProperties: false };
 const restoreFields = {
-  backupId: Type.String({ pattern: '^bkp_[0-9a-z]{26}$' }),
+  backupId: Type.String({
+    pattern: '^bkp_[0-9a-z]{26}$',
+    'x-rule': 'must be the id of a backup, such as bkp_01jd0cmxk5e5v8kyzwq0q8s3rt',
+  }),
   sections: Type.Optional(
     Type.Array(Type.Enum([...SECTIONS]), {
       maxItems: SECTIONS.length,
@@ -58,6 +61,7 @@ export const RestoreRequest = Type.Object(
     planHash: Type.Optional(
       Type.String({
         pattern: '^[0-9a-f]{64}$',
+        'x-rule': 'must be the planHash of a validation: 64 hexadecimal digits',
         description:
           'The planHash of a validation: nothing is restored if records have changed since.',
       }),

@@ -17,6 +17,7 @@ const Payload = Type.Object(
     url: Type.String({
       format: 'uri',
       pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\]+([/?#]|$)',
+      'x-rule': 'must be an http or https URL without credentials',
       maxLength: 4_096,
       description: 'http or https, without credentials.',
     }),
@@ -29,8 +30,16 @@ const Payload = Type.Object(
     ),
     headers: Type.Optional(
       Type.Record(
-        Type.String({ pattern: HEADER_NAME, maxLength: 128 }),
-        Type.String({ pattern: '^[\\t\\x20-\\x7e]*$', maxLength: 8_192 }),
+        Type.String({
+          pattern: HEADER_NAME,
+          'x-rule': 'must be the name of an HTTP header',
+          maxLength: 128,
+        }),
+        Type.String({
+          pattern: '^[\\t\\x20-\\x7e]*$',
+          'x-rule': 'must be printable ASCII',
+          maxLength: 8_192,
+        }),
         {
           maxProperties: 50,
           additionalProperties: false,

@@ -3,14 +3,26 @@ import type { ProviderKindDefinition } from './kind.ts';
 
 const Dn = (description: string) => Type.String({ minLength: 1, maxLength: 1_024, description });
 const AttributeName = (defaultValue: string, description: string) =>
-  Type.String({ pattern: '^[A-Za-z][A-Za-z0-9;-]{0,63}$', default: defaultValue, description });
+  Type.String({
+    pattern: '^[A-Za-z][A-Za-z0-9;-]{0,63}$',
+    'x-rule': 'must be the name of an LDAP attribute',
+    default: defaultValue,
+    description,
+  });
 const LdapFilter = (defaultValue: string, description: string) =>
-  Type.String({ pattern: '^\\(.+\\)$', maxLength: 1_024, default: defaultValue, description });
+  Type.String({
+    pattern: '^\\(.+\\)$',
+    'x-rule': 'must be an LDAP filter in parentheses',
+    maxLength: 1_024,
+    default: defaultValue,
+    description,
+  });
 
 const LdapConfig = Type.Object(
   {
     url: Type.String({
       pattern: '^ldaps?://[^/?#@\\\\]+$',
+      'x-rule': 'must be a URL such as ldaps://ldap.example.net, without path and credentials',
       maxLength: 255,
       description: 'ldaps://host[:port], or ldap:// with startTls.',
     }),

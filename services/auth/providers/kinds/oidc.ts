@@ -29,6 +29,7 @@ const OidcConfig = Type.Object(
   {
     issuer: Type.String({
       pattern: '^https?://[^?#@\\\\]+$',
+      'x-rule': 'must be an http or https URL without query and credentials',
       maxLength: 1_024,
       description: 'Issuer URL, as in the discovery document.',
     }),
@@ -40,10 +41,13 @@ const OidcConfig = Type.Object(
         description: 'Secret. Absent for a public client.',
       }),
     ),
-    scopes: Type.Array(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]{1,100}$' }), {
-      default: ['openid', 'profile', 'email'],
-      maxItems: 20,
-    }),
+    scopes: Type.Array(
+      Type.String({
+        pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]{1,100}$',
+        'x-rule': 'must be a scope of OAuth: up to 100 visible ASCII characters',
+      }),
+      { default: ['openid', 'profile', 'email'], maxItems: 20 },
+    ),
     usernameClaim: ClaimName('preferred_username', 'Shown as the user name.'),
     displayNameClaim: ClaimName('name', 'Shown as the name.'),
     emailClaim: ClaimName('email', 'E-mail address.'),

@@ -9,6 +9,7 @@ const SamlConfig = Type.Object(
   {
     entryPoint: Type.String({
       pattern: '^https?://[^\\s#]+$',
+      'x-rule': 'must be an http or https URL without fragment',
       maxLength: 2_048,
       description: 'Single sign-on URL of the provider (HTTP-Redirect).',
     }),
@@ -39,6 +40,7 @@ const SamlConfig = Type.Object(
     metadataUrl: Type.Optional(
       Type.String({
         pattern: '^https?://[^\\s#]+$',
+        'x-rule': 'must be an http or https URL without fragment',
         maxLength: 2_048,
         description: 'Metadata of the provider; read by the connection test only.',
       }),

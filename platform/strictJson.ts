@@ -1,0 +1,138 @@
+import { MAX_DEPTH } from './jsonDepth.ts';
+import { escapePointer, type SchemaError } from './schemaCheck.ts';
+
+const MAX_ERRORS = 50;
+
+/** An object or array that the scanner is inside of; an array has no keys. */
+type Container = { keys: Set<string> | undefined; key: string; index: number };
+
+type StrictJson = {
+  /** Undefined if there are errors. */
+  value: unknown;
+  /** What `JSON.parse` refuses or would lose. */
+  errors: SchemaError[];
+  /** Keys and strings that a column of the type `text` cannot store. */
+  unstorable: SchemaError[];
+};
+
+/**
+ * Parses JSON as I-JSON (RFC 7493) asks: keys are not repeated, and numbers keep their value in a
+ * double. `JSON.parse` keeps the last of repeated keys and rounds numbers silently.
+ */
+export function parseStrictJson(text: string): StrictJson {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const [at] = /\(line \d+ column \d+\)/.exec(String(error)) ?? [];
+    const message = `is not valid JSON${at === undefined ? '' : ` ${at}`}`;
+    return {
+      value: undefined,
+      errors: [{ pointer: '', code: 'json', message }],
+      unstorable: [],
+    };
+  }
+  const found = findProblems(text);
+  return { value: found.errors.length > 0 ? undefined : value, ...found };
+}
+
+/** Why a text cannot be stored; undefined if it can. */
+export const unstorable = (text: string): string | undefined =>
+  text.includes('\0')
+    ? 'must not contain the character U+0000'
+    : text.isWellFormed()
+      ? undefined
+      : 'must not contain half of a surrogate pair';
+
+/** Index of the quote that ends the string that starts at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (text.charCodeAt(end - 1 - backslashes) === 0x5c) backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+}
+
+/**
+ * True if a double holds a number in JSON: it has its value, is written back like it, or for a
+ * fraction is the closest to it.
+ */
+function isExact(literal: string): boolean {
+  if (literal.length < 16 && !/[eE]/.test(literal)) return true;
+  const value = Number(literal);
+  if (!Number.isFinite(value)) return false;
+  if (/^-?\d+$/.test(literal))
+    return String(value) === literal || BigInt(literal) === BigInt(value);
+  return value !== 0 || !/[1-9]/.test(literal.replace(/[eE].*/, ''));
+}
+
+/** Scans a valid JSON text. */
+function findProblems(text: string): Omit<StrictJson, 'value'> {
+  const errors: SchemaError[] = [];
+  const unstorableTexts: SchemaError[] = [];
+  const open: Container[] = [];
+  let expectsKey = false;
+  const report = (list: SchemaError[], code: string, message: string) => {
+    const path = open.map(({ keys, key, index }) => `/${keys ? escapePointer(key) : index}`);
+    if (list.length < MAX_ERRORS) list.push({ pointer: path.join(''), code, message });
+  };
+
+  /** Reads the string at `start`; returns the index after it. */
+  function readString(start: number): number {
+    const end = endOfString(text, start) + 1;
+    const top = open.at(-1);
+    const raw = text.slice(start, end);
+    const isEscaped = raw.includes('\\');
+    if (!isEscaped && !(expectsKey && top)) return end;
+    const string = isEscaped ? String(JSON.parse(raw)) : raw.slice(1, -1);
+    if (expectsKey && top?.keys) {
+      top.key = string;
+      if (top.keys.has(string)) report(errors, 'repeated_key', 'is repeated in the same object');
+      top.keys.add(string);
+      expectsKey = false;
+    }
+    const problem = isEscaped ? unstorable(string) : undefined;
+    if (problem !== undefined) report(unstorableTexts, 'characters', problem);
+    return end;
+  }
+
+  const NUMBER = /[-+.\deE]+/y;
+  function readNumber(start: number): number {
+    NUMBER.lastIndex = start;
+    const [literal = ''] = NUMBER.exec(text) ?? [];
+    if (!isExact(literal))
+      report(
+        errors,
+        'precision',
+        'is a number that a double (IEEE 754) cannot hold; send it as a string',
+      );
+    return start + literal.length;
+  }
+
+  function readPunctuation(character: string | undefined): void {
+    const top = open.at(-1);
+    if (character === '{' || character === '[') {
+      expectsKey = character === '{';
+      open.push({ keys: expectsKey ? new Set() : undefined, key: '', index: 0 });
+    } else if (character === '}' || character === ']') {
+      open.pop();
+      expectsKey = false;
+    } else if (character === ',' && top) {
+      expectsKey = top.keys !== undefined;
+      top.index++;
+    }
+  }
+
+  for (let i = 0; i < text.length;) {
+    const code = text.charCodeAt(i);
+    if (code === 0x22) i = readString(i);
+    else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) i = readNumber(i);
+    else readPunctuation(text[i++]);
+    // The pointer to a deeper value would itself be long.
+    if (open.length > MAX_DEPTH) {
+      const message = `is nested deeper than ${MAX_DEPTH} levels`;
+      return { errors: [{ pointer: '', code: 'depth', message }], unstorable: [] };
+    }
+  }
+  return { errors, unstorable: unstorableTexts };
+}
