@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, hashRaw, verify } from '@node-rs/argon2';
-import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import { AppError, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
@@ -69,13 +69,13 @@ export function createPasswords() {
     },
 
     /**
-     * Throws `invalid_request` at `pointer` for a password that is too short, too long, common, or
-     * contains the user name.
+     * Throws `invalid_request` at `pointer` with every rule that a password breaks: too short, too
+     * long, common, or contains the user name.
      */
     async check(password: string, username: string, pointer: string): Promise<void> {
-      const reject = (code: string, message: string) => {
-        throw invalidField('body', pointer, code, message);
-      };
+      const errors: FieldError[] = [];
+      const reject = (code: string, message: string) =>
+        errors.push({ in: 'body', pointer, code, message });
       // NIST SP 800-63B counts code points.
       const length = Array.from(normalize(password)).length;
       if (length < MIN_PASSWORD_LENGTH)
@@ -94,6 +94,7 @@ export function createPasswords() {
       ) {
         reject('common', 'is a common password, possibly followed by digits');
       }
+      if (errors.length > 0) throw invalidFields(errors);
     },
 
     /** Deterministic slow hash of a text that contains a secret; `context` is the salt. */
