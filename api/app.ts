@@ -1,5 +1,6 @@
 import Koa from 'koa';
 import helmet from 'koa-helmet';
+import type { AppError } from '../domain/shared/errors.ts';
 import type { Config } from '../platform/config.ts';
 import type { HttpResponse } from './http/response.ts';
 import { mount, type MountDeps } from './http/mount.ts';
@@ -69,6 +70,7 @@ type AppOptions = {
   /** See `MountDeps`. */
   accessRecheckMs?: number;
   onResponse?(route: Route, response: HttpResponse): void;
+  onError?(route: Route, error: AppError): void;
 };
 
 /** Returns every route of the API. */
@@ -96,7 +98,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
 /** Creates the HTTP application of a process. A worker serves probes and metrics only. */
 export function createApp(
   deps: AppDeps,
-  { version, shutdownSignal, onResponse, accessRecheckMs }: AppOptions,
+  { version, shutdownSignal, onResponse, onError, accessRecheckMs }: AppOptions,
 ): Koa {
   const { config, access, idempotency } = deps;
   const app = new Koa();
@@ -114,6 +116,7 @@ export function createApp(
     shutdownSignal,
     ...(accessRecheckMs && { accessRecheckMs }),
     ...(onResponse && { onResponse }),
+    ...(onError && { onError }),
   })) {
     app.use(middleware);
   }

@@ -221,6 +221,7 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
       summary: 'Explain whether and why a user holds a permission',
       query: ExplainQuery,
       responses: { 200: ExplainResponse },
+      problems: [404],
       handle: async ({ caller, query: { userId, permission, ...at } }) => {
         const {
           allowed,
@@ -441,6 +442,7 @@ function roleRoutes(roles: Roles): Route[] {
       example: { permissions: ['job:read'] },
       responses: { 200: RoleRecord },
       headers: ['If-Match'],
+      current: ({ params }) => roles.read(params.id),
       handle: async ({ caller, params, body, ifMatch }) => {
         const role = await roles.update(caller, params.id, body, expectedVersion(ifMatch));
         return ok(role, etagHeader(role));

@@ -135,7 +135,7 @@ export const auditRoutes = (auditLog: AuditLog): Route[] => [
     summary: 'Export audit entries as NDJSON, oldest first',
     query: ExportQuery,
     responses: { 200: null },
-    produces: 'application/x-ndjson',
+    produces: ['application/x-ndjson'],
     recheckAccess: ({ caller }, initialCaller) => {
       auditLog.assertSameScope(caller, initialCaller);
       return Promise.resolve();
@@ -149,6 +149,7 @@ export const auditRoutes = (auditLog: AuditLog): Route[] => [
             objectMode: false,
             highWaterMark: 65_536,
           }),
+          'audit.ndjson',
         ),
       );
     },

@@ -211,7 +211,7 @@ export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
       secretBody: true,
       responses: { 201: ProviderRecord },
       replayResponse: async (caller, id) =>
-        createdResponse(await providers.readCreated(caller, id)),
+        createdResponse(await providers.readToChange(caller, id)),
       handle: async ({ caller, body }) => createdResponse(await providers.create(caller, body)),
     }),
     route({
@@ -239,6 +239,8 @@ export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
       example: { config: { groupsClaim: 'roles' } },
       responses: { 200: ProviderRecord },
       headers: ['If-Match'],
+      current: async ({ caller, params }) =>
+        present(await providers.readToChange(caller, params.id)),
       handle: async ({ caller, params, body, ifMatch }) =>
         providerResponse(await providers.update(caller, params.id, body, expectedVersion(ifMatch))),
     }),

@@ -243,6 +243,13 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     body: TenantChangeRequest,
     example: { tenantId: 'red' },
     responses: { 200: SessionRecord },
+    current: async ({ caller }) => {
+      const { session } = await sessions.current(caller);
+      return sessionView(session, session.id);
+    },
+    volatile: ['refreshedAt', 'idleExpiresAt', 'user', 'permissions'],
+    // The tenant is required.
+    passUnchanged: ['tenantId'],
     handle: async ({ caller, body }) => {
       await sessions.switchTenant(caller, body.tenantId);
       const { session } = await sessions.current(caller);

@@ -58,7 +58,7 @@ const SamlCallbackForm = Type.Object(
     SAMLResponse: Type.String({ minLength: 1, maxLength: 200_000 }),
     RelayState: Type.String({ minLength: 1, maxLength: 512 }),
   },
-  { title: 'SamlCallbackForm', additionalProperties: Type.String() },
+  { title: 'SamlCallbackForm', additionalProperties: Type.String({ maxLength: 8_192 }) },
 );
 const FinishQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, closed);
 
@@ -240,7 +240,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       summary: 'Get the SAML service provider metadata',
       params: Type.Object({ id: ProviderId }, closed),
       responses: { 200: null },
-      produces: 'application/samlmetadata+xml',
+      produces: ['application/samlmetadata+xml'],
       handle: async ({ params, origin }) =>
         streamResponse(
           'application/samlmetadata+xml',
@@ -255,7 +255,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       public: 'the page contains no data',
       summary: 'Show who is signed in, as a page',
       responses: { 200: null },
-      produces: 'text/html',
+      produces: ['text/html'],
       handle: () =>
         Promise.resolve(
           streamResponse(
@@ -277,7 +277,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       public: 'the script contains no data',
       summary: 'Get the script of the page that shows who is signed in',
       responses: { 200: null },
-      produces: 'text/javascript',
+      produces: ['text/javascript'],
       handle: () =>
         Promise.resolve(
           streamResponse('text/javascript', createReadStream(scriptPath('signedIn.js'))),

@@ -141,6 +141,8 @@ export function userRoutes(users: Users): Route[] {
       example: { displayName: 'Carol Clark', enabled: true },
       responses: { 200: UserRecord },
       headers: ['If-Match'],
+      current: async ({ caller, params }) => userView(await users.findToChange(caller, params.id)),
+      volatile: ['groups', 'lastLoginAt'],
       handle: async ({ caller, params, body, ifMatch }) =>
         userResponse(await users.update(caller, params.id, body, expectedVersion(ifMatch))),
     }),

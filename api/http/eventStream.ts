@@ -1,6 +1,9 @@
 import { Readable } from 'node:stream';
 import { AppError } from '../../domain/shared/errors.ts';
+import { toAppError, toProblem } from './problem.ts';
 import { streamResponse, type HttpResponse } from './response.ts';
+
+export const EVENT_STREAM = 'text/event-stream';
 
 /** A message of a stream; a comment keeps the connection alive. */
 export type ServerSentEvent = { id?: string; event: string; data: unknown } | { comment: string };
@@ -11,12 +14,19 @@ const encode = (message: ServerSentEvent): string => {
   return `${id}event: ${message.event}\ndata: ${JSON.stringify(message.data)}\n\n`;
 };
 
+/** The last message of a stream that ends because of an error: a problem, as in other responses. */
+export const encodeError = (error: unknown, requestId: string): string =>
+  encode({ event: 'error', data: toProblem(toAppError(error), requestId) });
+
 async function* encodeAll(
   messages: AsyncIterable<ServerSentEvent>,
+  requestId: string,
   release: () => void,
 ): AsyncGenerator<string> {
   try {
     for await (const message of messages) yield encode(message);
+  } catch (error) {
+    yield encodeError(error, requestId);
   } finally {
     release();
   }
@@ -26,8 +36,10 @@ async function* encodeAll(
 export function createEventStreams(max: number) {
   let openCount = 0;
   return {
-    /** Error: `too_many_requests`. */
-    open(messages: AsyncIterable<ServerSentEvent>): HttpResponse {
+    /**
+     * An error of `messages` is the last message of the stream. Error: `too_many_requests`.
+     */
+    open(messages: AsyncIterable<ServerSentEvent>, requestId: string): HttpResponse {
       if (openCount >= max) {
         throw new AppError('too_many_requests', 'Too many streams are open.', {
           retryAfterSeconds: 5,
@@ -39,13 +51,13 @@ export function createEventStreams(max: number) {
         if (!released) openCount -= 1;
         released = true;
       };
-      const source = Readable.from(encodeAll(messages, release), {
+      const source = Readable.from(encodeAll(messages, requestId, release), {
         objectMode: false,
         highWaterMark: 65_536,
       });
       // The generator never finishes if the client disconnects before the first message.
       source.once('close', release);
-      return streamResponse('text/event-stream', source);
+      return streamResponse(EVENT_STREAM, source);
     },
   };
 }

@@ -5,11 +5,15 @@ import type { Access } from '../../services/access/access.ts';
 import type { Idempotency } from '../../services/shared/idempotency.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
+import type { Log } from '../../platform/log.ts';
 import type { HttpResponse } from './response.ts';
 import { readPrefer } from './prefer.ts';
-import { compileInput } from './requestInput.ts';
+import { encodeError, EVENT_STREAM } from './eventStream.ts';
+import { changedProperties, readOnlyProperties } from './presentedRecord.ts';
+import { toAppError } from './problem.ts';
+import { compileInput, type RawInput } from './requestInput.ts';
 import type { ClientAddress } from '../middleware/clientAddress.ts';
-import { permissionsOf, type Method, type Route } from './route.ts';
+import { permissionsOf, type Route } from './route.ts';
 
 export type MountDeps = {
   access: Access;
@@ -22,6 +26,8 @@ export type MountDeps = {
   accessRecheckMs?: number;
   /** Called with each response before it is sent; tests compare it with the declared schema. */
   onResponse?(route: Route, response: HttpResponse): void;
+  /** Called with each error of a route before it is sent. */
+  onError?(route: Route, error: AppError): void;
 };
 
 /**
@@ -38,47 +44,89 @@ export function mount(routes: readonly Route[], deps: MountDeps): Middleware[] {
     register[route.method].call(
       router,
       route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-      createHandler(route, deps),
+      createHandler(route, routes, deps),
     );
   }
-  return [router.routes() as unknown as Middleware, rejectUnmatched(router)];
+  return [
+    rejectMethodOfFixedPath(routes),
+    router.routes() as unknown as Middleware,
+    rejectUnmatched(router),
+  ];
 }
 
-function createHandler(route: Route, deps: MountDeps) {
-  const readInput = compileInput(route);
+type RouteContext = Context & { params: Record<string, string> };
 
-  return async (ctx: Context & { params: Record<string, string> }) => {
-    ctx.state.route = route.path;
-    ctx.state.page = route.htmlErrors ?? false;
+function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) {
+  const readOnly = readOnlyProperties(route, routes);
+  const { read, check } = compileInput(route, readOnly);
+
+  async function handle(ctx: RouteContext): Promise<void> {
     const startedAt = performance.now();
     const initialCaller = await authorizeCaller(route, deps, ctx);
-    const input = await readInput(ctx, ctx.params);
-    // A client that sends its body slowly must not keep a permission that was revoked since.
-    const caller =
-      performance.now() - startedAt > CALLER_MAX_AGE_MS
-        ? await authorizeCaller(route, deps, ctx)
-        : initialCaller;
-    const prefer = readPrefer(ctx.get('prefer') || undefined);
-    const request = {
-      ...input,
-      prefer,
-      caller,
-      ifMatch: ctx.get('if-match') || undefined,
-      header: (name: string) => ctx.get(name) || undefined,
-      // Computed on demand: most routes never read it.
-      get origin() {
-        return deps.clientAddress.publicOriginOf(ctx);
-      },
-      signal: AbortSignal.any([deps.shutdownSignal, disconnectSignal(ctx)]),
-    } as unknown as Parameters<Route['handle']>[0];
-    const response = await handleIdempotently(route, deps, ctx, request);
-    deps.onResponse?.(route, response);
-    if (prefer.waitMs > 0 && route.headers?.includes('Prefer'))
-      ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
-    if (response.stream && route.public === undefined)
-      endStreamOnLostAccess(route, deps, ctx, request, response.stream.source);
-    send(ctx, response);
+    const input = await read(ctx, ctx.params);
+    try {
+      // A client that sends its body slowly must not keep a permission that was revoked since.
+      const caller =
+        performance.now() - startedAt > CALLER_MAX_AGE_MS
+          ? await authorizeCaller(route, deps, ctx)
+          : initialCaller;
+      const ifMatch = ctx.get('if-match') || undefined;
+      const { params } = input;
+      input.body = await changedProperties(
+        route,
+        readOnly,
+        { caller, params: params as never, ifMatch },
+        input.body,
+      );
+      check(input);
+      await respond(route, deps, ctx, input, caller);
+    } finally {
+      // What the handler has not read is discarded, so that the connection stays usable.
+      input.upload?.source.destroy();
+    }
+  }
+
+  return async (ctx: RouteContext) => {
+    ctx.state.route = route.path;
+    ctx.state.page = route.htmlErrors ?? false;
+    if (route.public === undefined) ctx.set('cache-control', 'no-store');
+    try {
+      await handle(ctx);
+    } catch (error) {
+      deps.onError?.(route, toAppError(error));
+      throw error;
+    }
   };
+}
+
+/** Calls the handler and sends its response. */
+async function respond(
+  route: Route,
+  deps: MountDeps,
+  ctx: Context,
+  input: RawInput,
+  caller: Caller,
+): Promise<void> {
+  const prefer = readPrefer(ctx.get('prefer') || undefined);
+  const request = {
+    ...input,
+    prefer,
+    caller,
+    ifMatch: ctx.get('if-match') || undefined,
+    header: (name: string) => ctx.get(name) || undefined,
+    // Computed on demand: most routes never read it.
+    get origin() {
+      return deps.clientAddress.publicOriginOf(ctx);
+    },
+    signal: AbortSignal.any([deps.shutdownSignal, disconnectSignal(ctx)]),
+  } as unknown as Parameters<Route['handle']>[0];
+  const response = await handleIdempotently(route, deps, ctx, request);
+  deps.onResponse?.(route, response);
+  if (prefer.waitMs > 0 && route.headers?.includes('Prefer'))
+    ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
+  if (response.stream && route.public === undefined)
+    endStreamOnLostAccess(route, deps, ctx, request, response.stream);
+  await send(ctx, response);
 }
 
 /** Authentication is repeated if reading the body took longer than this. */
@@ -86,21 +134,28 @@ const CALLER_MAX_AGE_MS = 1_000;
 
 const ACCESS_RECHECK_MS = 10_000;
 
-/** Ends a stream when its caller loses the session or the permission. */
+/** Ends a stream, incompletely, when its caller loses the session or the permission. */
 function endStreamOnLostAccess(
   route: Route,
   deps: MountDeps,
   ctx: Context,
   request: Parameters<Route['handle']>[0],
-  source: Readable,
+  { contentType, source }: NonNullable<HttpResponse['stream']>,
 ): void {
+  const end = (error: AppError) => {
+    if (contentType === EVENT_STREAM && ctx.res.headersSent) {
+      source.unpipe(ctx.res);
+      ctx.res.end(encodeError(error, request.caller.requestId));
+    }
+    source.destroy();
+  };
   const timer = setInterval(() => {
     const recheck = async () => {
       const caller = await authorizeCaller(route, deps, ctx);
       await route.recheckAccess?.({ ...request, caller }, request.caller);
     };
     recheck().catch((error: unknown) => {
-      if (error instanceof AppError) source.destroy();
+      if (error instanceof AppError) end(error);
     });
   }, deps.accessRecheckMs ?? ACCESS_RECHECK_MS);
   source.once('close', () => clearInterval(timer));
@@ -221,12 +276,47 @@ const asReplay = (response: HttpResponse): HttpResponse => ({
   headers: { ...response.headers, 'idempotent-replayed': 'true' },
 });
 
-function send(ctx: Context, { status, headers, body, stream }: HttpResponse): void {
+/** Resolves when a stream has data or has ended. Errors: those of the stream. */
+const firstChunk = (source: Readable): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const cleanUp = () => {
+      source.off('readable', done).off('error', fail).off('close', done);
+    };
+    const done = () => {
+      cleanUp();
+      resolve();
+    };
+    const fail = (error: Error) => {
+      cleanUp();
+      reject(error);
+    };
+    source.once('readable', done).once('error', fail).once('close', done);
+  });
+
+/**
+ * Sends a stream. An error before the first byte is thrown. Koa destroys the connection after a
+ * later one: the client sees that the last chunk of the body is missing.
+ */
+async function sendStream(
+  ctx: Context,
+  { contentType, source, filename }: NonNullable<HttpResponse['stream']>,
+): Promise<void> {
+  // An event stream must start before its first message, which may be minutes away.
+  if (contentType !== EVENT_STREAM) await firstChunk(source);
+  source.once('error', (error) => {
+    const { log } = ctx.state as { log: Log };
+    log.error({ err: error, path: ctx.path }, 'a response is incomplete');
+  });
+  if (filename !== undefined) ctx.attachment(filename);
+  ctx.type = contentType;
+  ctx.body = source;
+}
+
+async function send(ctx: Context, { status, headers, body, stream }: HttpResponse): Promise<void> {
   ctx.status = status;
   ctx.set(headers);
   if (stream) {
-    ctx.type = stream.contentType;
-    ctx.body = stream.source;
+    await sendStream(ctx, stream);
     return;
   }
   if (body === undefined) {
@@ -238,24 +328,44 @@ function send(ctx: Context, { status, headers, body, stream }: HttpResponse): vo
   if (ctx.method === 'GET' && ctx.fresh) ctx.status = 304;
 }
 
+/** Answers a request with a method that its path does not have. */
+function rejectMethod(ctx: Context, methods: Iterable<string>): void {
+  const allow = [...new Set([...methods, 'OPTIONS'])].sort();
+  if (ctx.method !== 'OPTIONS')
+    throw new AppError('method_not_allowed', `${ctx.method} is not supported at this path.`, {
+      allow,
+    });
+  ctx.status = 204;
+  ctx.set('allow', allow.join(', '));
+}
+
+/**
+ * Answers requests at a path without parameters with a method that it does not have. They must not
+ * reach the routes with a parameter at the same position: `DELETE /api/schedules/logs` is not about
+ * the schedule with the id `logs`.
+ */
+function rejectMethodOfFixedPath(routes: readonly Route[]): Middleware {
+  const methods = new Map<string, Set<string>>();
+  for (const { path, method } of routes.filter((route) => !route.path.includes('{'))) {
+    const known = methods.get(path) ?? new Set();
+    methods.set(path, known.add(method));
+    if (method === 'GET') known.add('HEAD');
+  }
+  return async (ctx, next) => {
+    const found = methods.get(((ctx.path as string | null) ?? '/').replace(/(.)\/$/, '$1'));
+    if (found && !found.has(ctx.method)) rejectMethod(ctx, found);
+    else await next();
+  };
+}
+
 /** Answers requests that match no route: 405 if the path has other methods, else 404. */
 function rejectUnmatched(router: Router): Middleware {
   return (ctx) => {
     // A request line without a path, such as `GET http://`.
     const path = (ctx.path as string | null) ?? '/';
-    const methods = new Set(
-      router.match(path, 'GET').path.flatMap((layer) => layer.methods),
-    ) as Set<Method | 'HEAD'>;
-    if (methods.size === 0)
+    const methods = router.match(path, 'GET').path.flatMap((layer) => layer.methods);
+    if (methods.length === 0)
       throw new AppError('not_found', `No resource at ${path.slice(0, 200)}.`);
-    const allow = [...methods, 'OPTIONS'].sort();
-    if (ctx.method === 'OPTIONS') {
-      ctx.status = 204;
-      ctx.set('allow', allow.join(', '));
-      return;
-    }
-    throw new AppError('method_not_allowed', `${ctx.method} is not supported at this path.`, {
-      allow,
-    });
+    rejectMethod(ctx, methods);
   };
 }

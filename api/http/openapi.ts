@@ -1,6 +1,8 @@
 import { Type, type TObject, type TSchema } from 'typebox';
 import { EVENT_DATA } from '../../domain/events/events.ts';
 import { messageSchema } from '../../domain/webhooks/webhooks.ts';
+import { withNulls } from '../../platform/nulls.ts';
+import { readOnlyProperties, withReadOnly } from './presentedRecord.ts';
 import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
 import { permissionsOf, type Route } from './route.ts';
 
@@ -45,8 +47,8 @@ function parameters(location: 'path' | 'query', schema: TObject | undefined) {
 }
 
 /** Error statuses that a route can return, judging by its declaration. */
-function problemStatuses(route: Route): number[] {
-  const statuses = [400, 401, 429, 500, 503];
+export function problemStatuses(route: Route): number[] {
+  const statuses = [400, 401, 429, 500, 503, ...(route.problems ?? [])];
   if (route.permission || (route.signedIn && route.method !== 'GET')) statuses.push(403);
   if (route.params) statuses.push(404);
   if (route.method !== 'GET') statuses.push(409, 413, 415);
@@ -60,9 +62,22 @@ function problemStatuses(route: Route): number[] {
 
 const BODY_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
-function contentOf({ produces }: Route, schema: TSchema | null) {
-  if (schema) return { content: json(schema) };
-  return produces === undefined ? {} : { content: { [produces]: { schema: { type: 'string' } } } };
+const PROBLEM_CONTENT = { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } };
+const PAGE_CONTENT = { 'text/html': { schema: { type: 'string' } } };
+
+/**
+ * The content of a declared response: JSON with a schema, streams as text, and a problem where the
+ * response is an error.
+ */
+function contentOf({ produces = [] }: Route, status: number, schema: TSchema | null) {
+  const streams = status === 200 ? produces : [];
+  const text = streams.map((type) => [type, { schema: { type: 'string' } }] as const);
+  const content = {
+    ...(schema && json(schema)),
+    ...(status >= 400 && PROBLEM_CONTENT),
+    ...Object.fromEntries(text),
+  };
+  return Object.keys(content).length > 0 ? { content } : {};
 }
 
 /** Who may call an operation: as text, and as OpenAPI security requirements. */
@@ -92,14 +107,28 @@ function accessOf(route: Route) {
 
 const json = (schema: TSchema) => ({ 'application/json': { schema } });
 
-function requestBody({ body, bodyType = 'json', upload, example }: Route) {
+/** True if the schema refuses an empty object, which an empty body counts as. */
+const isRequired = (body: TSchema): boolean => {
+  const { required = [], minProperties = 0 } = body as {
+    required?: string[];
+    minProperties?: number;
+  };
+  return required.length > 0 || minProperties > 0;
+};
+
+function requestBody(route: Route, routes: readonly Route[]) {
+  const { body, bodyType = 'json', upload, example } = route;
   const media = (schema: object) => ({ schema, ...(example !== undefined && { example }) });
   if (upload) {
     const content = upload.types.map((type) => [type, media({ type: 'string' })] as const);
     return { requestBody: { required: true, content: Object.fromEntries(content) } };
   }
   if (!body) return {};
-  return { requestBody: { required: true, content: { [BODY_TYPES[bodyType]]: media(body) } } };
+  const schema = withNulls(
+    route.current ? withReadOnly(body as TObject, readOnlyProperties(route, routes)) : body,
+  );
+  const content = { [BODY_TYPES[bodyType]]: media(schema) };
+  return { requestBody: { required: isRequired(schema), content } };
 }
 
 function responses(route: Route) {
@@ -107,19 +136,24 @@ function responses(route: Route) {
     status,
     {
       description: RESPONSE_DESCRIPTIONS[Number(status)] ?? 'Response',
-      ...contentOf(route, schema),
+      ...contentOf(route, Number(status), schema),
     },
   ]);
   const problems = problemStatuses(route)
     .filter((status) => !(status in route.responses))
     .map((status): [string, object] => [
       String(status),
-      { $ref: `#/components/responses/Problem${status}` },
+      route.htmlErrors
+        ? {
+            description: 'Problem; as a page for a client that prefers HTML',
+            content: { ...PROBLEM_CONTENT, ...PAGE_CONTENT },
+          }
+        : { $ref: `#/components/responses/Problem${status}` },
     ]);
   return Object.fromEntries([...success, ...problems]);
 }
 
-function operation(route: Route) {
+function operation(route: Route, routes: readonly Route[]) {
   const headers = [...(route.headers ?? []), ...(route.replayResponse ? ['Idempotency-Key'] : [])];
   const { description: access, security } = accessOf(route);
   return {
@@ -133,7 +167,7 @@ function operation(route: Route) {
       ...parameters('query', route.query),
       ...headers.map(headerParameter),
     ],
-    ...requestBody(route),
+    ...requestBody(route, routes),
     responses: responses(route),
   };
 }
@@ -144,10 +178,12 @@ const problemResponses = () =>
       const codes = Object.entries(PROBLEMS)
         .filter(([, problem]) => problem.status === status)
         .map(([code, { title }]) => `- \`${code}\`: ${title}`);
-      const content = { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } };
       return [
         `Problem${status}`,
-        { description: `Problem with one of these codes:\n\n${codes.join('\n')}`, content },
+        {
+          description: `Problem with one of these codes:\n\n${codes.join('\n')}`,
+          content: PROBLEM_CONTENT,
+        },
       ];
     }),
   );
@@ -174,7 +210,10 @@ const webhookOperation = (type: string, data: TSchema) => ({
 export function buildOpenApi(routes: readonly Route[], version: string): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
-    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) };
+    paths[route.path] = {
+      ...paths[route.path],
+      [route.method.toLowerCase()]: operation(route, routes),
+    };
   }
   const gatewayNote = 'Accepted from a trusted gateway only.';
   return {

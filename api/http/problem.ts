@@ -114,6 +114,10 @@ export function toAppError(error: unknown): AppError {
     nativeError?: object;
     name?: string;
   };
+  if (name === 'AbortError')
+    return new AppError('unavailable', 'The server is stopping.', {
+      retryAfterSeconds: DEFAULT_RETRY_AFTER_SECONDS,
+    });
   // The record was deleted between two statements.
   if (name === 'NotFoundError') return new AppError('not_found', 'The record no longer exists.');
   if (isOutage(error)) {

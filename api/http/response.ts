@@ -7,7 +7,7 @@ export type HttpResponse = {
   status: number;
   headers: ResponseHeaders;
   body?: unknown;
-  stream?: { contentType: string; source: Readable };
+  stream?: { contentType: string; source: Readable; filename?: string };
   /** The body has a secret that is shown only once: it is not stored for an `Idempotency-Key`. */
   containsSecret?: boolean;
 };
@@ -49,9 +49,16 @@ export const seeOther = (location: string, headers: ResponseHeaders = {}): HttpR
   headers: { location, 'cache-control': 'no-store', ...headers },
 });
 
-/** 200 with a streamed body, which caches must not store. */
-export const streamResponse = (contentType: string, source: Readable): HttpResponse => ({
+/**
+ * 200 with a streamed body, which caches must not store. With a file name, browsers save it
+ * (RFC 6266).
+ */
+export const streamResponse = (
+  contentType: string,
+  source: Readable,
+  filename?: string,
+): HttpResponse => ({
   status: 200,
   headers: { 'cache-control': 'no-store' },
-  stream: { contentType, source },
+  stream: { contentType, source, ...(filename !== undefined && { filename }) },
 });

@@ -89,8 +89,19 @@ type RouteDefinition<P, Q, B> = {
   htmlErrors?: true;
   /** Responses other than problems: schema of the body by status; null without a JSON body. */
   responses: Readonly<Record<number, TSchema | null>>;
-  /** Content type of a response that is not JSON. */
-  produces?: string;
+  /** Content types of streamed responses. */
+  produces?: readonly string[];
+  /** Further statuses of problems than those that follow from the other properties. */
+  problems?: readonly number[];
+  /**
+   * The record that a PUT changes, as GET presents it, for a caller who may change it but perhaps
+   * not read it. Every PUT has it: properties of the body that have the present value are ignored.
+   */
+  current?(request: { caller: Caller; params: StaticOf<P> }): Promise<object>;
+  /** Properties of that record that change without a new version; PUT ignores any value of them. */
+  volatile?: readonly string[];
+  /** Properties that the handler gets even if unchanged, since others depend on them. */
+  passUnchanged?: readonly string[];
   /** `If-Match` is required if `HOLDFAST_REQUIRE_IF_MATCH` is set. */
   ifMatchConfigurable?: true;
   /** Request headers that the API reference lists for this route. */

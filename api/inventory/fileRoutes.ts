@@ -210,7 +210,7 @@ const exportRoute = (resource: Resource, exports: InventoryExports): Route =>
       closed,
     ),
     responses: { 200: null },
-    produces: 'text/csv',
+    produces: Object.values(CONTENT_TYPE_BY_FORMAT),
     handle: ({ caller, query, signal }) => {
       const { format, ...filter } = query as Record<string, unknown> & { format: FileFormat };
       const lines = exports.stream(
@@ -224,6 +224,7 @@ const exportRoute = (resource: Resource, exports: InventoryExports): Route =>
         streamResponse(
           CONTENT_TYPE_BY_FORMAT[format],
           Readable.from(lines, { objectMode: false, highWaterMark: 65_536 }),
+          `${resource.name}.${format}`,
         ),
       );
     },

@@ -1,5 +1,6 @@
 import { invalidField } from '../../domain/shared/errors.ts';
 import { MAX_MUTATIONS } from '../../domain/inventory/mutations.ts';
+import { escapePointer } from '../../platform/schemaCheck.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 
 const stringOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -21,8 +22,11 @@ export function readMutations(
 ): { mutations: Mutation[]; isBatch: boolean } {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalidField('body', pointer, 'type', 'must be object');
-  const isBatch = Object.hasOwn(value, 'mutations');
-  if (isBatch && Object.keys(value).length > 1)
+  // Null is not given, as in other optional fields.
+  const given = Object.entries(value as object).filter(([, field]) => field !== null);
+  const fields = Object.fromEntries(given) as Record<string, unknown>;
+  const isBatch = Object.hasOwn(fields, 'mutations');
+  if (isBatch && given.length > 1)
     throw invalidField(
       'body',
       pointer,
@@ -30,10 +34,15 @@ export function readMutations(
       'must have either mutations, or resource, operation and record',
     );
   const knownFields = isBatch ? ['mutations'] : ['resource', 'operation', 'record'];
-  for (const name of Object.keys(value))
+  for (const name of Object.keys(value as object))
     if (!knownFields.includes(name))
-      throw invalidField('body', `${pointer}/${name}`, 'unknown_field', 'is not a known field');
-  const { mutations } = value as { mutations?: unknown };
+      throw invalidField(
+        'body',
+        `${pointer}/${escapePointer(name)}`,
+        'unknown_field',
+        'is not a known field',
+      );
+  const { mutations } = fields;
   if (
     isBatch &&
     (!Array.isArray(mutations) || mutations.length === 0 || mutations.length > MAX_MUTATIONS)
@@ -45,5 +54,5 @@ export function readMutations(
       `must be an array of 1 to ${MAX_MUTATIONS} mutations`,
     );
   }
-  return { mutations: (isBatch ? (mutations as unknown[]) : [value]).map(toMutation), isBatch };
+  return { mutations: (isBatch ? (mutations as unknown[]) : [fields]).map(toMutation), isBatch };
 }

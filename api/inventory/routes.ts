@@ -16,6 +16,7 @@ import {
   recordSchema,
   titleOf,
   updateSchema,
+  writableFields,
   type Resource,
   type Row,
 } from '../../domain/inventory/resource.ts';
@@ -37,7 +38,14 @@ const tag = 'Inventory';
 const closed = { additionalProperties: false };
 
 const RecordParams = Type.Object(
-  { id: Type.String({ minLength: 1, maxLength: 100, pattern: '^[\\x21-\\x7e]+$' }) },
+  {
+    id: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      pattern: '^[\\x21-\\x7e]+$',
+      'x-rule': 'must be an id',
+    }),
+  },
   closed,
 );
 const PointInTimeQuery = Type.Object({ at: Type.Optional(Timestamp) }, closed);
@@ -139,7 +147,7 @@ const createRoutes = (resource: Resource, { records, writes }: Deps): Route[] =>
 ];
 
 /** Updates and deletes records, in the version that `If-Match` names. */
-const changeRoutes = (resource: Resource, { writes, requireIfMatch }: Deps): Route[] => [
+const changeRoutes = (resource: Resource, { records, writes, requireIfMatch }: Deps): Route[] => [
   route({
     method: 'PUT',
     path: `${pathOf(resource)}/{id}`,
@@ -154,13 +162,16 @@ const changeRoutes = (resource: Resource, { writes, requireIfMatch }: Deps): Rou
     responses: { 200: recordSchema(resource) },
     headers: ['If-Match'],
     ifMatchConfigurable: true,
+    current: ({ caller, params }) => records.readToChange(caller, resource.name, params.id),
+    // The planner compares each field with the record.
+    passUnchanged: writableFields(resource).map(([name]) => name),
     handle: async ({ caller, params, body, ifMatch }) =>
       recordResponse(
         await writes.update(
           caller,
           resource.name,
           params.id,
-          updateFields(body),
+          objectOf(body),
           versionFrom(ifMatch, requireIfMatch),
         ),
       ),
@@ -211,15 +222,6 @@ function objectOf(body: unknown): Record<string, unknown> {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalidField('body', '', 'type', 'must be object');
   return body as Record<string, unknown>;
-}
-
-/** The fields of an update. The path names the record, and If-Match its version. */
-function updateFields(body: unknown): Record<string, unknown> {
-  const fields = objectOf(body);
-  for (const name of ['id', 'version'])
-    if (Object.hasOwn(fields, name))
-      throw invalidField('body', `/${name}`, 'unknown_field', 'is not a known field');
-  return fields;
 }
 
 /** Converts the query of a list to a filter. Error: `invalid_request`. */

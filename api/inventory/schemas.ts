@@ -104,7 +104,7 @@ export const ValidationRequest = Type.Object(
       }),
     ),
   },
-  closed,
+  { ...closed, minProperties: 1 },
 );
 
 export const BulkRequest = Type.Object(

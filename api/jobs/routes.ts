@@ -9,7 +9,7 @@ import type { LogStreamItem } from '../../services/jobs/followLog.ts';
 import type { JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { accepted, created, ok } from '../http/response.ts';
-import { createEventStreams, type ServerSentEvent } from '../http/eventStream.ts';
+import { createEventStreams, EVENT_STREAM, type ServerSentEvent } from '../http/eventStream.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import {
   decodeCursor,
@@ -188,11 +188,12 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
       operationId: 'listJobLogs',
       summary: 'Read the log of a job, oldest line first, or follow it',
       description:
-        'With `follow`, a stream of server-sent events: `log` for each line, with its number as the event id, then `end` with the final status.',
+        'With `follow`, a stream of server-sent events: `log` for each line, with its number as the event id, then `end` with the final status. A stream that ends early has `error` with a problem as its last message.',
       params: JobParams,
       query: LogQuery,
       headers: ['Last-Event-ID'],
       responses: { 200: listSchema(LogRecord, 'LogList') },
+      produces: [EVENT_STREAM],
       recheckAccess: ({ caller, params: { jobId } }) =>
         jobs.logs(caller, jobId, { after: 0, limit: 1 }),
       handle: async ({ caller, params: { jobId }, query, header, signal }) => {
@@ -200,7 +201,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
         const after = cursor === undefined ? lastEventId(header('last-event-id')) : Number(cursor);
         if (query.follow) {
           const { job, log } = await jobs.follow(caller, jobId, after, signal);
-          return streams.open(toEvents(log, logPresenter(job, caller)));
+          return streams.open(toEvents(log, logPresenter(job, caller)), caller.requestId);
         }
         const { job, lines } = await jobs.logs(caller, jobId, { after, limit: query.limit + 1 });
         const items = lines.slice(0, query.limit);

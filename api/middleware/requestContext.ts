@@ -28,7 +28,8 @@ export function requestContext({ ids, log, metrics }: RequestContextDeps): Middl
       await next();
     } catch (error) {
       const appError = toAppError(error);
-      if (appError.code === 'internal')
+      // A client that has disconnected aborts what its request waits for.
+      if (appError.code === 'internal' && !ctx.res.closed)
         requestLog.error(
           { err: error, method: ctx.method, path: ctx.path },
           'a request failed unexpectedly',

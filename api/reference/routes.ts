@@ -63,6 +63,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       operationId: 'showApiReference',
       summary: 'Show the API reference',
       responses: { 200: null },
+      produces: ['text/html'],
       handle: () => Promise.resolve(streamResponse('text/html', Readable.from([swaggerPage]))),
     }),
     route({
@@ -74,6 +75,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       summary: 'Get a script or style sheet of the API reference',
       params: Type.Object({ file: FileName }, { additionalProperties: false }),
       responses: { 200: null },
+      produces: ['text/css', 'text/javascript'],
       handle: ({ params }) => Promise.resolve(ASSET_FILES[params.file]()),
     }),
   ];

@@ -225,6 +225,14 @@ export function scheduleRoutes({
       body: ScheduleChange,
       responses: { 200: ScheduleRecord },
       headers: ['If-Match'],
+      current: async ({ caller, params }) =>
+        present.record({
+          schedule: await schedules.findToAct(caller, params.id, 'schedule:write'),
+          lastRun: null,
+        }),
+      volatile: ['lastRun', 'nextRuns', 'runCount', 'state'],
+      // Another job type requires a payload, which may be the same.
+      passUnchanged: ['payload'],
       handle: async ({ caller, params, body, ifMatch }) =>
         okResponse(
           caller,

@@ -165,6 +165,9 @@ export function webhookRoutes({
       secretBody: true,
       responses: { 200: WebhookRecord },
       headers: ['If-Match'],
+      current: async ({ caller, params }) =>
+        webhookRecord(await webhooks.findToAct(caller, params.id, 'webhook:write')),
+      volatile: ['failingSince', 'deliveries', 'nextCursor'],
       handle: async ({ caller, params, body, ifMatch }) =>
         webhookResponse(await webhooks.update(caller, params.id, body, expectedVersion(ifMatch))),
     }),

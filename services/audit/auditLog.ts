@@ -88,7 +88,9 @@ export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
       filter: AuditFilter,
       signal: AbortSignal,
     ): AsyncGenerator<AuditEntry> {
-      for (let after = ''; !signal.aborted;) {
+      for (let after = ''; ;) {
+        // Not a silent end: an incomplete export must not look complete.
+        signal.throwIfAborted();
         const batch = await matchingEntries(caller, filter)
           .where('id', '>', after)
           .orderBy('id')

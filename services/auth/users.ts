@@ -102,6 +102,10 @@ export function createUsers({
     read: (caller: Caller, id: string, actedWith?: Permission): Promise<UserDetails> =>
       repository.find(caller, id, actedWith),
 
+    /** A user that the caller may change. Errors: `not_found`, `permission_denied`. */
+    findToChange: (caller: Caller, id: string): Promise<UserDetails> =>
+      repository.findToAct(caller, id, 'user:write'),
+
     /** Users inside the caller's scope, newest first. */
     list: (
       caller: Caller,

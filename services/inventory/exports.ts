@@ -43,7 +43,8 @@ export const createInventoryExports = ({ records }: { records: InventoryRecords 
     signal: AbortSignal,
   ): AsyncGenerator<string> {
     const resource = RESOURCES[name];
-    if (format === 'csv') yield stringify([columnsOf(resource)]);
+    // Sent with the first page, so that an error of the query comes before the first byte.
+    let header = format === 'csv' ? stringify([columnsOf(resource)]) : '';
     let after: RecordKey | undefined;
     do {
       signal.throwIfAborted();
@@ -52,7 +53,8 @@ export const createInventoryExports = ({ records }: { records: InventoryRecords 
         after,
         limit: PAGE_SIZE,
       });
-      yield toText(resource, format, items);
+      yield header + toText(resource, format, items);
+      header = '';
       after = next ?? undefined;
     } while (after);
   },

@@ -75,6 +75,18 @@ export function createInventoryRecords({ db, access }: Deps) {
   return {
     read,
 
+    /**
+     * Reads a record for a caller who may read or change it; whether the change is allowed is
+     * checked when it is planned. Error: `not_found`.
+     */
+    async readToChange(caller: Caller, name: ResourceName, id: string): Promise<Row> {
+      for (const scope of [scopeOf(caller), access.scope(caller, 'inventory:write')]) {
+        const row = await findRecord(db, RESOURCES[name], scope, id);
+        if (row) return row;
+      }
+      throw notFound(RESOURCES[name].kind, id);
+    },
+
     /** Lists records inside the caller's scope. */
     list: (
       caller: Caller,

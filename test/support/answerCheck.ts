@@ -1,6 +1,18 @@
+import { problemStatuses } from '../../api/http/openapi.ts';
+import { PROBLEMS } from '../../api/http/problem.ts';
 import type { HttpResponse } from '../../api/http/response.ts';
 import type { Route } from '../../api/http/route.ts';
+import type { AppError } from '../../domain/shared/errors.ts';
 import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
+
+/** Fails a request whose error has a status that its operation does not declare. */
+export function errorCheck(route: Route, { code }: AppError): void {
+  const { status } = PROBLEMS[code];
+  if (status in route.responses || problemStatuses(route).includes(status)) return;
+  const message = `${route.method} ${route.path} does not declare ${status}`;
+  process.stderr.write(`${message}\n`);
+  throw new Error(message);
+}
 
 /** Fails a request whose answer is not what its route declares: the test sees a 500. */
 export function responseCheck(
@@ -20,6 +32,8 @@ export function responseCheck(
     const key = keyOf(route, response.status);
     const schema = declared.get(key);
     if (schema === undefined) throw new Error(`${key} is not declared`);
+    if (response.stream && !route.produces?.includes(response.stream.contentType))
+      throw new Error(`${key} does not declare ${response.stream.contentType}`);
     if (schema === null || response.stream) return;
     const check = checks.get(key) ?? compileCheck(schema);
     checks.set(key, check);

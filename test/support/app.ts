@@ -7,7 +7,7 @@ import { systemScheduleId, temporalScheduleId } from '../../domain/dispatch/work
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import { readConfig } from '../../platform/config.ts';
 import { createLog, type Log } from '../../platform/log.ts';
-import { responseCheck } from './answerCheck.ts';
+import { errorCheck, responseCheck } from './answerCheck.ts';
 import { createClient, type TestClient } from './client.ts';
 import { createDatabase } from './database.ts';
 import { findInvalidEvents } from './eventCheck.ts';
@@ -108,6 +108,7 @@ export async function startAppOn(
     version,
     shutdownSignal: stopping.signal,
     onResponse: checkResponse,
+    onError: errorCheck,
     accessRecheckMs: 300,
   });
   const server = await startServer(app, config);

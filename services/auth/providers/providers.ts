@@ -120,8 +120,8 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
 
     read: async (caller: Caller, id: string): Promise<ProviderView> => view(await find(caller, id)),
 
-    /** A provider that the caller has just created. Errors: `permission_denied`, `not_found`. */
-    readCreated: async (caller: Caller, id: string): Promise<ProviderView> =>
+    /** A provider for callers who may change it. Errors: `permission_denied`, `not_found`. */
+    readToChange: async (caller: Caller, id: string): Promise<ProviderView> =>
       view(await find(caller, id, 'auth:write')),
 
     /**

@@ -394,7 +394,8 @@ describe('permissions', () => {
     const { id } = await createSchedule(app.client.as({ tenant: 'edits' }), {
       overlapPolicy: 'cancelOther',
     });
-    const refused = await rejectedUpdate(editor, id, { overlapPolicy: 'cancelOther' }, 403);
+    const { id: other } = await createSchedule(app.client.as({ tenant: 'edits' }));
+    const refused = await rejectedUpdate(editor, other, { overlapPolicy: 'cancelOther' }, 403);
     expect(refused.detail).toContain('job:cancel');
     const problem = await editor.post<ProblemBody>(`/api/schedules/${id}/trigger`).expect(403);
     expect(problem.detail).toContain('job:cancel');

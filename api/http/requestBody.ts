@@ -1,0 +1,152 @@
+import type { IncomingMessage } from 'node:http';
+import { Transform, type Readable } from 'node:stream';
+import { createGunzip, createInflate } from 'node:zlib';
+import type { Context } from 'koa';
+import type { TObject, TSchema } from 'typebox';
+import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
+import { parseStrictJson } from '../../platform/strictJson.ts';
+import type { Route, Upload } from './route.ts';
+
+const BODY_LIMIT_BYTES = 1_048_576;
+const MAX_FORM_FIELDS = 20;
+
+const bodyTooLarge = () =>
+  new AppError('body_too_large', `The body must not exceed ${BODY_LIMIT_BYTES} bytes.`);
+
+const unsupported = (detail: string) => new AppError('media_type_unsupported', detail);
+
+/**
+ * Pipes a request into `target`. Unlike `pipeline`, it never destroys the request, which would
+ * close the connection before the response is sent: what `target` does not take is discarded.
+ */
+function pipeRequest<T extends Transform>(req: IncomingMessage, target: T): T {
+  const fail = (error: Error) => target.destroy(error);
+  req.once('error', fail);
+  target.once('close', () => {
+    req.off('error', fail);
+    req.unpipe(target);
+    req.resume();
+  });
+  // A consumer that has not started to read would not see the error; it sees a destroyed stream.
+  target.on('error', () => undefined);
+  return req.pipe(target);
+}
+
+/** The source of a body, decompressed. Error: `media_type_unsupported`. */
+function decompressed(ctx: Context): Readable {
+  switch (ctx.get('content-encoding').toLowerCase()) {
+    case '':
+    case 'identity':
+      return ctx.req;
+    case 'gzip':
+      return pipeRequest(ctx.req, createGunzip());
+    case 'deflate':
+      return pipeRequest(ctx.req, createInflate());
+    default:
+      throw unsupported('The Content-Encoding must be gzip or deflate, or absent.');
+  }
+}
+
+/** Reads a body. Errors: `body_too_large`, `media_type_unsupported`, `invalid_request`. */
+async function readBytes(ctx: Context): Promise<Buffer> {
+  if (Number(ctx.get('content-length')) > BODY_LIMIT_BYTES) throw bodyTooLarge();
+  const source = decompressed(ctx);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    // A destroyed request would close the connection before the response is sent.
+    for await (const chunk of source.iterator({ destroyOnReturn: source !== ctx.req })) {
+      chunks.push(chunk as Buffer);
+      bytes += (chunk as Buffer).length;
+      if (bytes > BODY_LIMIT_BYTES) throw bodyTooLarge();
+    }
+  } catch (error) {
+    ctx.req.resume();
+    if (error instanceof AppError) throw error;
+    throw invalidField('body', '', 'encoding', 'is incomplete or not compressed as declared');
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Error: `invalid_request` for bytes that are not UTF-8. A byte order mark is skipped. */
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw invalidField('body', '', 'encoding', 'is not valid UTF-8');
+  }
+}
+
+/** The names and values of an HTML form. Errors: as `readBytes`. */
+export async function readForm(ctx: Context): Promise<Record<string, string>> {
+  if (!ctx.is('urlencoded'))
+    throw unsupported('The body must be application/x-www-form-urlencoded.');
+  const text = decode(await readBytes(ctx));
+  const form = new URLSearchParams(text);
+  const refuse = (message: string) => invalidField('body', '', 'form', message);
+  if (form.size > MAX_FORM_FIELDS)
+    throw refuse(`must not have more than ${MAX_FORM_FIELDS} fields`);
+  if (new Set(form.keys()).size < form.size) throw refuse('must not repeat a field');
+  return Object.fromEntries(form);
+}
+
+/** True for a property that holds free JSON, such as a payload: any text is stored in it. */
+const isFree = (schema: TSchema | undefined, pointer: string): boolean => {
+  const [, name = ''] = pointer.split('/');
+  const property = (schema as TObject | undefined)?.properties?.[name] as
+    { properties?: object; description?: string; type?: string } | undefined;
+  if (!property) return false;
+  const { description: _, ...keywords } = property;
+  return property.type === 'object'
+    ? Object.keys(property.properties ?? {}).length === 0
+    : Object.keys(keywords).length === 0;
+};
+
+/**
+ * The JSON body of a request; an empty one is `{}`, or undefined for a route without a body.
+ * Errors: as `readBytes`.
+ */
+export async function readJson(ctx: Context, schema: TSchema | undefined): Promise<unknown> {
+  const { headers } = ctx.req;
+  const isEmpty =
+    headers['content-length'] === '0' ||
+    (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined);
+  if (isEmpty) return schema ? {} : undefined;
+  const isJson = ctx.is('json', '+json') && /^(utf-8)?$/i.test(ctx.request.charset);
+  const mediaTypeError = () => unsupported('The body must be application/json in UTF-8.');
+  if (!isJson && headers['content-type'] !== undefined) throw mediaTypeError();
+  const bytes = await readBytes(ctx);
+  if (bytes.length === 0) return schema ? {} : undefined;
+  if (!isJson) throw mediaTypeError();
+  const { value, errors, unstorable } = parseStrictJson(decode(bytes));
+  errors.push(...unstorable.filter(({ pointer }) => !isFree(schema, pointer)));
+  if (errors.length > 0) throw invalidFields(errors.map((error) => ({ in: 'body', ...error })));
+  if (schema === undefined && typeof value === 'object' && Object.keys(value ?? {}).length > 0)
+    throw invalidField('body', '', 'unknown_field', 'must be empty: this request takes no body');
+  return value;
+}
+
+/**
+ * The uploaded file as a stream. Errors: `media_type_unsupported`; `body_too_large`, also while
+ * reading.
+ */
+export function receiveUpload(
+  ctx: Context,
+  { types, limitBytes }: NonNullable<Route['upload']>,
+): Upload {
+  const contentType = ctx.is(...types);
+  if (typeof contentType !== 'string') throw unsupported(`The body must be ${types.join(' or ')}.`);
+  if (!/^(identity)?$/i.test(ctx.get('content-encoding')))
+    throw unsupported('The file must be sent without a Content-Encoding.');
+  const tooLarge = () =>
+    new AppError('body_too_large', `The file must not exceed ${limitBytes} bytes.`);
+  if (Number(ctx.get('content-length')) > limitBytes) throw tooLarge();
+  let bytes = 0;
+  const limit = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      done(bytes > limitBytes ? tooLarge() : null, chunk);
+    },
+  });
+  return { contentType, source: pipeRequest(ctx.req, limit) };
+}

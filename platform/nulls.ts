@@ -1,0 +1,95 @@
+import type { TSchema } from 'typebox';
+
+/** The keywords of a schema that say where null may be. */
+type Node = {
+  type?: string | readonly string[];
+  enum?: readonly unknown[];
+  anyOf?: readonly Node[];
+  const?: unknown;
+  default?: unknown;
+  properties?: Record<string, Node>;
+  required?: readonly string[];
+  items?: Node;
+};
+
+const allowsNull = ({ type, enum: values, anyOf, ...rest }: Node): boolean => {
+  if (anyOf) return anyOf.some(allowsNull);
+  if (values) return values.includes(null);
+  if ('const' in rest) return rest.const === null;
+  return type === undefined || type === 'null' || (Array.isArray(type) && type.includes('null'));
+};
+
+/** True for a property that a request may omit. */
+const isOptional = ({ required = [] }: Node, name: string, property: Node): boolean =>
+  !required.includes(name) || 'default' in property;
+
+type Drop = (value: unknown) => void;
+
+/**
+ * Returns a function that removes null from the optional properties of a value whose schema does
+ * not allow null: null there means that the property is not given. Values that the schema does not
+ * describe, such as payloads, are not changed. Undefined if the schema has no such property.
+ */
+export function compileNullDrop(schema: TSchema): Drop | undefined {
+  return dropOf(schema as Node);
+}
+
+function dropOf({ anyOf, items, ...node }: Node): Drop | undefined {
+  if (anyOf) {
+    const others = anyOf.filter(({ type }) => type !== 'null');
+    return others.length === 1 && others[0] ? dropOf(others[0]) : undefined;
+  }
+  const dropInItem = items && dropOf(items);
+  if (dropInItem)
+    return (value) => {
+      if (Array.isArray(value)) value.forEach(dropInItem);
+    };
+  const properties = Object.entries(node.properties ?? {});
+  const droppable = properties
+    .filter(([name, property]) => isOptional(node, name, property) && !allowsNull(property))
+    .map(([name]) => name);
+  const inner = properties.flatMap(([name, property]) => {
+    const drop = dropOf(property);
+    return drop ? [[name, drop] as const] : [];
+  });
+  if (droppable.length === 0 && inner.length === 0) return undefined;
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+    const object = value as Record<string, unknown>;
+    for (const name of droppable) if (object[name] === null) Reflect.deleteProperty(object, name);
+    for (const [name, drop] of inner) if (Object.hasOwn(object, name)) drop(object[name]);
+  };
+}
+
+/** The schema with null allowed where `compileNullDrop` removes it, as the API reference shows it. */
+export const withNulls = (schema: TSchema): TSchema => documented(schema as Node) as TSchema;
+
+function documented(node: Node): Node {
+  if (node.anyOf) return { ...node, anyOf: node.anyOf.map(documented) };
+  if (node.items) return { ...node, items: documented(node.items) };
+  if (!node.properties) return node;
+  const properties = Object.entries(node.properties).map(([name, property]) => {
+    const inner = documented(property);
+    return [name, isOptional(node, name, property) ? orNull(inner) : inner] as const;
+  });
+  const required = (node.required ?? []).filter(
+    (name) => !isOptional(node, name, node.properties?.[name] ?? {}),
+  );
+  const { required: _, ...rest } = node;
+  return {
+    ...rest,
+    ...(required.length > 0 && { required }),
+    properties: Object.fromEntries(properties),
+  };
+}
+
+function orNull(node: Node): Node {
+  if (allowsNull(node)) return node;
+  if (node.anyOf) return { ...node, anyOf: [...node.anyOf, { type: 'null' }] };
+  if ('const' in node) return { anyOf: [node, { type: 'null' }] };
+  return {
+    ...node,
+    ...(node.type !== undefined && { type: [node.type, 'null'].flat() }),
+    ...(node.enum && { enum: [...node.enum, null] }),
+  };
+}

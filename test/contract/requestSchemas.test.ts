@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { TObject, TSchema } from 'typebox';
+import { allRoutes } from '../../api/app.ts';
+import { readOnlyProperties } from '../../api/http/presentedRecord.ts';
+import type { Route } from '../../api/http/route.ts';
+import { createSchema, updateSchema } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { compileNullDrop, withNulls } from '../../platform/nulls.ts';
+import { compileCheck, FORMAT_RULES, KEYWORD_RULES } from '../../platform/schemaCheck.ts';
+import { KIND_DEFINITIONS } from '../../services/auth/providers/kinds/index.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+
+type Schema = TSchema & Record<string, unknown>;
+
+let app: TestApp;
+let routes: Route[];
+beforeAll(async () => {
+  app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
+  routes = allRoutes(app.deps, 'test');
+});
+afterAll(() => app.stop());
+
+/** Every schema that checks what clients send, with a name for messages. */
+const requestSchemas = (): [string, TSchema][] => [
+  ...routes.flatMap(({ method, path, params, query, body }) =>
+    [params, query, body].flatMap((schema): [string, TSchema][] =>
+      schema ? [[`${method} ${path}`, schema]] : [],
+    ),
+  ),
+  ...Object.values(RESOURCES).flatMap((resource): [string, TSchema][] => [
+    [`create ${resource.name}`, createSchema(resource)],
+    [`update ${resource.name}`, updateSchema(resource)],
+  ]),
+  ...app.deps.jobTypes
+    .all()
+    .filter(({ createdOnlyBy }) => createdOnlyBy === null)
+    .map(({ name, payload }): [string, TSchema] => [name, payload]),
+  ...Object.values(KIND_DEFINITIONS).map(({ kind, config }): [string, TSchema] => [kind, config]),
+];
+
+/** A schema and all schemas inside it. */
+function nodesOf(schema: Schema): Schema[] {
+  const maps = ['properties', 'patternProperties'].flatMap((name) =>
+    Object.values((schema[name] ?? {}) as Record<string, Schema>),
+  );
+  const lists = ['anyOf', 'allOf', 'oneOf'].flatMap((name) => (schema[name] ?? []) as Schema[]);
+  const single = ['items', 'additionalProperties', 'propertyNames'].flatMap((name) =>
+    typeof schema[name] === 'object' ? [schema[name] as Schema] : [],
+  );
+  return [schema, ...[...maps, ...lists, ...single].flatMap(nodesOf)];
+}
+
+const allNodes = () =>
+  requestSchemas().flatMap(([name, schema]) =>
+    nodesOf(schema as Schema).map((node) => ({ name, node })),
+  );
+
+const ANNOTATIONS =
+  /^(title|description|default|examples|readOnly|x-.*|properties|patternProperties|items|anyOf)$/;
+
+describe('messages', () => {
+  test('every pattern and every format has a rule in words', () => {
+    const nodes = allNodes();
+    const silent = nodes.filter(
+      ({ node: { pattern, format, 'x-rule': rule } }) =>
+        (pattern !== undefined && typeof rule !== 'string') ||
+        (format !== undefined && !(String(format) in FORMAT_RULES)),
+    );
+    expect(silent.map(({ name, node }) => [name, node.pattern ?? node.format])).toEqual([]);
+    expect(nodes.filter(({ node }) => node.pattern !== undefined).length).toBeGreaterThan(50);
+  });
+
+  test('every keyword has a message', () => {
+    const keywords = new Set(allNodes().flatMap(({ node }) => Object.keys(node)));
+    const silent = [...keywords].filter(
+      (keyword) => !ANNOTATIONS.test(keyword) && !(keyword in KEYWORD_RULES),
+    );
+    expect(silent).toEqual([]);
+  });
+
+  test.each<[object, unknown, string]>([
+    [{ type: ['string', 'array'] }, 1, ': must be string or array'],
+    [
+      { anyOf: [{ type: 'string', pattern: '^a$' }, { type: 'null' }] },
+      1,
+      ': must be string or null',
+    ],
+    [
+      { anyOf: [{ type: 'string', pattern: '^a$', 'x-rule': 'must be a' }, { type: 'null' }] },
+      'b',
+      ': must be a',
+    ],
+    [
+      {
+        type: 'array',
+        items: {
+          anyOf: [{ type: 'object', required: ['a'], properties: { a: {} } }, { type: 'null' }],
+        },
+      },
+      [null, {}, 3],
+      '/1/a: is required; /2: must be object or null',
+    ],
+    [{ anyOf: [{ const: 1 }, { const: 'x' }] }, 2, ': must be 1 or "x"'],
+    [{ type: 'string', minLength: 1 }, '', ': must not be empty'],
+    [{ type: 'string', minLength: 2 }, '', ': must have at least 2 characters'],
+    [{ type: 'string', pattern: '^\\S+$' }, ' ', ': does not have the required form'],
+    [
+      { type: 'object', propertyNames: { pattern: '^a$', 'x-rule': 'must be a' } },
+      { b: 1 },
+      '/b: must be a; /b: has an invalid name',
+    ],
+  ])('%j refuses %j', (schema, value, expected) => {
+    const errors = compileCheck(schema as TSchema)(value);
+    expect(errors.map(({ pointer, message }) => `${pointer}: ${message}`).join('; ')).toBe(
+      expected,
+    );
+  });
+});
+
+test('every number has bounds that PostgreSQL and JSON hold', () => {
+  const unbounded = allNodes().filter(({ node: { type, minimum, exclusiveMinimum, maximum } }) => {
+    const lowest = Number(minimum ?? exclusiveMinimum ?? Number.NaN);
+    const isNumber = type === 'integer' || type === 'number';
+    return (
+      isNumber &&
+      !(Number.isSafeInteger(Math.trunc(lowest)) && Number(maximum) <= Number.MAX_SAFE_INTEGER)
+    );
+  });
+  expect(unbounded.map(({ name, node }) => [name, node.description])).toEqual([]);
+});
+
+test('every text has a maximum length, a pattern, a format or values', () => {
+  const unbounded = allNodes().filter(
+    ({ node: { type, maxLength, pattern, format, enum: values } }) =>
+      type === 'string' && (maxLength ?? pattern ?? format ?? values) === undefined,
+  );
+  expect(unbounded.map(({ name, node }) => [name, node.description])).toEqual([]);
+});
+
+describe('null in an optional property', () => {
+  /** The values that have null in one optional property more than `value`, at any depth. */
+  function* withOneNull(schema: Schema, value: Record<string, unknown>): Generator<object> {
+    const { properties = {}, required = [] } = schema as {
+      properties?: Record<string, Schema>;
+      required?: string[];
+    };
+    for (const [name, property] of Object.entries(properties)) {
+      const inner = value[name];
+      if (inner === undefined && (!required.includes(name) || 'default' in property))
+        yield { ...value, [name]: null };
+      if (typeof inner === 'object' && inner !== null && !Array.isArray(inner))
+        for (const changed of withOneNull(property, inner as Record<string, unknown>))
+          yield { ...value, [name]: changed };
+    }
+  }
+
+  test('is not given, in the body of every operation', () => {
+    let tried = 0;
+    for (const { method, path, body, example } of routes) {
+      if (!body || typeof example !== 'object') continue;
+      const check = compileCheck(body);
+      const documented = compileCheck(withNulls(body));
+      const drop = compileNullDrop(body);
+      for (const request of withOneNull(body as Schema, example as Record<string, unknown>)) {
+        tried++;
+        const sent = structuredClone(request);
+        expect([method, path, documented(structuredClone(request))]).toEqual([method, path, []]);
+        drop?.(sent);
+        expect([method, path, request, check(sent)]).toEqual([method, path, request, []]);
+      }
+    }
+    expect(tried).toBeGreaterThan(100);
+  });
+
+  test('remains where null has a meaning, and in payloads', () => {
+    const schema = {
+      type: 'object',
+      properties: {
+        ends: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+        payload: { type: 'object', patternProperties: { '^.*$': {} } },
+        list: { type: 'array', items: { type: 'object', properties: { a: { type: 'string' } } } },
+      },
+    } as unknown as TSchema;
+    const value = { ends: null, payload: { a: null }, list: [{ a: null }, null, 1] };
+    compileNullDrop(schema)?.(value);
+    expect(value).toEqual({ ends: null, payload: { a: null }, list: [{}, null, 1] });
+  });
+});
+
+test('every PUT knows the record that it changes', () => {
+  for (const route of routes.filter(({ method }) => method === 'PUT')) {
+    const readOnly = Object.keys(readOnlyProperties(route, routes));
+    const named = [...(route.volatile ?? []), ...(route.passUnchanged ?? [])];
+    const writable = Object.keys((route.body as TObject).properties);
+    expect([route.path, route.current]).toEqual([route.path, expect.any(Function)]);
+    expect(readOnly).toContain('id');
+    expect([...readOnly, ...writable]).toEqual(expect.arrayContaining(named));
+  }
+});

@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { allRoutes } from '../../../api/app.ts';
+import { CREATE_EXAMPLES } from '../../../api/inventory/examples.ts';
+import { readOnlyProperties } from '../../../api/http/presentedRecord.ts';
+import type { Route } from '../../../api/http/route.ts';
+import { RESOURCE_NAMES, type ResourceName } from '../../../domain/inventory/names.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { admin, createUser } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+let routes: Route[];
+/** The path of one record for each path that has PUT. */
+const paths = new Map<string, string>();
+let session: TestClient;
+
+type Created = { id: string };
+
+const create = async (path: string, body: object): Promise<Created> =>
+  root.post<Created>(path, body).expect(201);
+
+/** How to create the record that a PUT changes, except for the inventory. */
+const CREATE: Record<string, () => Promise<string>> = {
+  '/api/webhooks/{id}': async () =>
+    (
+      await create('/api/webhooks', {
+        endpointUrl: 'https://hooks.example.net/a',
+        eventTypes: ['job.failed'],
+        secret: 'a secret of enough characters',
+      })
+    ).id,
+  '/api/schedules/{id}': async () =>
+    (
+      await create('/api/schedules', {
+        name: 'report',
+        cronExpression: '0 3 * * *',
+        jobType: 'http.request',
+        payload: {
+          url: 'https://reports.example.net/',
+          headers: { authorization: 'Bearer of reports' },
+        },
+      })
+    ).id,
+  '/api/users/{id}': async () => (await create('/api/users', { username: 'put-back' })).id,
+  '/api/rbac/roles/{id}': async () =>
+    (await create('/api/rbac/roles', { name: 'Reader', permissions: ['job:read'] })).id,
+  '/api/auth/providers/{id}': async () =>
+    (
+      await create('/api/auth/providers', {
+        kind: 'oidc',
+        name: 'Company',
+        config: {
+          issuer: 'https://login.example.net',
+          clientId: 'holdfast',
+          clientSecret: 'secret of the client',
+        },
+      })
+    ).id,
+  '/api/auth/session': () => Promise.resolve(''),
+};
+
+async function createCable(): Promise<string> {
+  const deviceId = paths.get('/api/inventory/devices/{id}')?.split('/').at(-1);
+  const interfaces = ['a', 'b'].map((name) =>
+    create('/api/inventory/interfaces', { deviceId, name, kind: 'copper' }),
+  );
+  const [a, b] = await Promise.all(interfaces);
+  return (await create('/api/inventory/cables', { aInterfaceId: a?.id, bInterfaceId: b?.id })).id;
+}
+
+/** Creates the records of the examples, in an order in which their references exist. */
+async function createInventory(): Promise<void> {
+  let pending = RESOURCE_NAMES.filter((name): boolean => name !== 'cables') as ResourceName[];
+  while (pending.length > 0) {
+    const failed: ResourceName[] = [];
+    for (const name of pending) {
+      const path = `/api/inventory/${name}`;
+      const { status, body } = await root.post<Created>(path, CREATE_EXAMPLES[name]);
+      if (status === 201) paths.set(`${path}/{id}`, `${path}/${body.id}`);
+      else failed.push(name);
+    }
+    if (failed.length === pending.length)
+      throw new Error(`The examples of ${failed.join(', ')} cannot be created.`);
+    pending = failed;
+  }
+  paths.set('/api/inventory/cables/{id}', `/api/inventory/cables/${await createCable()}`);
+}
+
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  root = admin(app).as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' });
+  routes = allRoutes(app.deps, 'test').filter(({ method }) => ['PUT', 'GET'].includes(method));
+  session = (await createUser(app, 'operator')).client;
+  await createInventory();
+  for (const [path, make] of Object.entries(CREATE))
+    paths.set(path, path.replace('{id}', await make()));
+});
+afterAll(() => app.stop());
+
+const clientFor = (path: string) => (path === '/api/auth/session' ? session : root);
+
+type Record_ = Record<string, unknown>;
+
+/** Each PUT with the path of its record. */
+const puts = () =>
+  routes
+    .filter(({ method }) => method === 'PUT')
+    .map((route) => {
+      const path = paths.get(route.path);
+      if (path === undefined) throw new Error(`${route.path} needs a record in this test.`);
+      return { route, path, client: clientFor(route.path) };
+    });
+
+/** The parts of a record that stay the same when it is put back. */
+const stable = ({ route }: { route: Route }, record: Record_): Record_ =>
+  Object.fromEntries(
+    Object.entries(record).filter(
+      ([name]) => !['version', 'updatedAt', ...(route.volatile ?? [])].includes(name),
+    ),
+  );
+
+/** Another value of the same kind. */
+function otherThan(value: unknown): unknown {
+  if (typeof value === 'string')
+    return /^\d{4}-\d\d-/.test(value) ? '2001-01-01T00:00:00Z' : `${value}x`;
+  if (typeof value === 'number') return value + 1;
+  if (typeof value === 'boolean') return !value;
+  return Array.isArray(value) ? [...(value as unknown[]), 'x'] : 'x';
+}
+
+describe('PUT', () => {
+  test('takes back what GET returned, and changes nothing', async () => {
+    for (const put of puts()) {
+      const before = await put.client.get<Record_>(put.path).expect(200);
+      const answer = await put.client.put<Record_>(put.path, before);
+      expect([put.path, answer.status, answer.body]).toEqual([put.path, 200, expect.anything()]);
+      const after = await put.client.get<Record_>(put.path).expect(200);
+      expect(stable(put, after)).toEqual(stable(put, before));
+    }
+    // Masks came back: the secrets are still there.
+    const [webhook] = await app.deps.db('webhooks').select('previous_secret');
+    expect(webhook).toEqual({ previous_secret: null });
+    const [{ payload }] = (await app.deps.db('schedules').select('payload')) as [
+      { payload: Record_ },
+    ];
+    expect(payload.headers).toEqual({ authorization: 'Bearer of reports' });
+  });
+
+  test('accepts a time in another form, and any value that changes by itself', async () => {
+    for (const { route, path, client } of puts()) {
+      const record = await client.get<Record_>(path).expect(200);
+      const createdAt = String(record.createdAt).replace('Z', '+00:00');
+      const volatile = Object.fromEntries((route.volatile ?? []).map((name) => [name, 'x']));
+      const body = { ...record, ...('createdAt' in record && { createdAt }), ...volatile };
+      const answer = await client.put(path, body);
+      expect([path, answer.status]).toEqual([path, 200]);
+    }
+  });
+
+  test('refuses every changed read-only property by name, and then changes nothing', async () => {
+    let tried = 0;
+    for (const put of puts()) {
+      const { route, path, client } = put;
+      const before = await client.get<Record_>(path).expect(200);
+      const names = Object.keys(readOnlyProperties(route, routes)).filter(
+        (name) => !route.volatile?.includes(name) && Object.hasOwn(before, name),
+      );
+      tried += names.length;
+      const changed = Object.fromEntries(names.map((name) => [name, otherThan(before[name])]));
+      const { status, body } = await client.put<ProblemBody>(path, { ...before, ...changed });
+      const refused = body.errors?.map(({ pointer, code }) => [pointer, code]);
+      expect([path, status, refused]).toEqual([
+        path,
+        400,
+        expect.arrayContaining(names.map((name) => [`/${name}`, 'read_only'])),
+      ]);
+      expect(stable(put, await client.get<Record_>(path).expect(200))).toEqual(stable(put, before));
+    }
+    expect(tried).toBeGreaterThan(60);
+  });
+
+  test('works with the permission to write and no permission to read', async () => {
+    const permissions = [
+      'webhook:write',
+      'schedule:write',
+      'user:write',
+      'rbac:write',
+      'auth:write',
+    ];
+    await root.post('/api/rbac/roles', { id: 'writer', name: 'Writer', permissions }).expect(201);
+    const writer = app.client.as({ actor: 'w', roles: 'writer', tenant: 'platform' });
+    for (const { path } of puts().filter(({ path: at }) => !/inventory|session/.test(at))) {
+      const record = await root.get<Record_>(path).expect(200);
+      const answer = await writer.put(path, record);
+      expect([path, answer.status, answer.body]).toEqual([path, 200, expect.anything()]);
+    }
+  });
+
+  test('a stale If-Match is 412, whatever the body has', async () => {
+    for (const { path, client } of puts().filter(({ route }) =>
+      route.headers?.includes('If-Match'),
+    )) {
+      const record = await client.get<Record_>(path).expect(200);
+      const answer = await client.put(path, { ...record, version: 77 }, { 'if-match': '"77"' });
+      expect([path, answer.status]).toEqual([path, 412]);
+    }
+  });
+});
