@@ -31,7 +31,7 @@ type Drop = (value: unknown) => void;
  * describe, such as payloads, are not changed. Undefined if the schema has no such property.
  */
 export function compileNullDrop(schema: TSchema): Drop | undefined {
-  return dropOf(schema as Node);
+  return dropOf(schema);
 }
 
 function dropOf({ anyOf, items, ...node }: Node): Drop | undefined {
@@ -62,7 +62,7 @@ function dropOf({ anyOf, items, ...node }: Node): Drop | undefined {
 }
 
 /** The schema with null allowed where `compileNullDrop` removes it, as the API reference shows it. */
-export const withNulls = (schema: TSchema): TSchema => documented(schema as Node) as TSchema;
+export const withNulls = (schema: TSchema): TSchema => documented(schema);
 
 function documented(node: Node): Node {
   if (node.anyOf) return { ...node, anyOf: node.anyOf.map(documented) };

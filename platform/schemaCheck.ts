@@ -67,7 +67,7 @@ export const KEYWORD_RULES: Readonly<Record<string, (params: Params, schema: Par
   required: () => 'is required',
   additionalProperties: () => 'is not a known field',
   propertyNames: () => 'has an invalid name',
-  pattern: (_, schema) => String(schema[RULE_KEYWORD] ?? UNKNOWN_RULE),
+  pattern: (_, { [RULE_KEYWORD]: rule }) => (typeof rule === 'string' ? rule : UNKNOWN_RULE),
   format: ({ format }) => FORMAT_RULES[String(format)] ?? UNKNOWN_RULE,
   minLength: ({ limit }) =>
     limit === 1
@@ -96,11 +96,13 @@ function toSchemaError({
   propertyName,
 }: ErrorObject): SchemaError {
   const details = params as Params;
-  const property =
-    details.missingProperty ?? details.additionalProperty ?? details.propertyName ?? propertyName;
+  const { missingProperty, additionalProperty } = details;
+  const property = [missingProperty, additionalProperty, details.propertyName, propertyName].find(
+    (name) => typeof name === 'string',
+  );
   return {
     pointer:
-      property === undefined ? instancePath : `${instancePath}/${escapePointer(String(property))}`,
+      typeof property === 'string' ? `${instancePath}/${escapePointer(property)}` : instancePath,
     code: CODES[keyword] ?? keyword,
     message: KEYWORD_RULES[keyword]?.(details, parentSchema ?? {}) ?? UNKNOWN_RULE,
   };

@@ -66,6 +66,13 @@ function isExact(literal: string): boolean {
   return value !== 0 || !/[1-9]/.test(literal.replace(/[eE].*/, ''));
 }
 
+const NUMBER = /[-+.\deE]+/y;
+
+function numberAt(text: string, start: number): string {
+  NUMBER.lastIndex = start;
+  return NUMBER.exec(text)?.[0] ?? '';
+}
+
 /** Scans a valid JSON text. */
 function findProblems(text: string): Omit<StrictJson, 'value'> {
   const errors: SchemaError[] = [];
@@ -80,11 +87,10 @@ function findProblems(text: string): Omit<StrictJson, 'value'> {
   /** Reads the string at `start`; returns the index after it. */
   function readString(start: number): number {
     const end = endOfString(text, start) + 1;
-    const top = open.at(-1);
     const raw = text.slice(start, end);
     const isEscaped = raw.includes('\\');
-    if (!isEscaped && !(expectsKey && top)) return end;
     const string = isEscaped ? String(JSON.parse(raw)) : raw.slice(1, -1);
+    const top = open.at(-1);
     if (expectsKey && top?.keys) {
       top.key = string;
       if (top.keys.has(string)) report(errors, 'repeated_key', 'is repeated in the same object');
@@ -96,10 +102,9 @@ function findProblems(text: string): Omit<StrictJson, 'value'> {
     return end;
   }
 
-  const NUMBER = /[-+.\deE]+/y;
+  /** Reads the number at `start`; returns the index after it. */
   function readNumber(start: number): number {
-    NUMBER.lastIndex = start;
-    const [literal = ''] = NUMBER.exec(text) ?? [];
+    const literal = numberAt(text, start);
     if (!isExact(literal))
       report(
         errors,

@@ -75,7 +75,7 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
       input.body = await changedProperties(
         route,
         readOnly,
-        { caller, params: params as never, ifMatch },
+        { caller, params: params, ifMatch },
         input.body,
       );
       check(input);

@@ -34,7 +34,7 @@ export const withReadOnly = (
       ...Object.fromEntries(
         Object.entries(readOnly).map(([name, schema]) => [
           name,
-          Type.Optional({ ...schema, readOnly: true } as TSchema),
+          Type.Optional({ ...schema, readOnly: true }),
         ]),
       ),
     },

@@ -23,7 +23,7 @@ export function readMutations(
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalidField('body', pointer, 'type', 'must be object');
   // Null is not given, as in other optional fields.
-  const given = Object.entries(value as object).filter(([, field]) => field !== null);
+  const given = Object.entries(value).filter(([, field]) => field !== null);
   const fields = Object.fromEntries(given) as Record<string, unknown>;
   const isBatch = Object.hasOwn(fields, 'mutations');
   if (isBatch && given.length > 1)
@@ -34,7 +34,7 @@ export function readMutations(
       'must have either mutations, or resource, operation and record',
     );
   const knownFields = isBatch ? ['mutations'] : ['resource', 'operation', 'record'];
-  for (const name of Object.keys(value as object))
+  for (const name of Object.keys(value))
     if (!knownFields.includes(name))
       throw invalidField(
         'body',

@@ -89,7 +89,7 @@ export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
       signal: AbortSignal,
     ): AsyncGenerator<AuditEntry> {
       for (let after = ''; ;) {
-        // Not a silent end: an incomplete export must not look complete.
+        // An error, not the end: readers must see that the export is incomplete.
         signal.throwIfAborted();
         const batch = await matchingEntries(caller, filter)
           .where('id', '>', after)

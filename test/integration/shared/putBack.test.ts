@@ -71,7 +71,7 @@ async function createCable(): Promise<string> {
 
 /** Creates the records of the examples, in an order in which their references exist. */
 async function createInventory(): Promise<void> {
-  let pending = RESOURCE_NAMES.filter((name): boolean => name !== 'cables') as ResourceName[];
+  let pending: ResourceName[] = RESOURCE_NAMES.filter((name) => name !== 'cables');
   while (pending.length > 0) {
     const failed: ResourceName[] = [];
     for (const name of pending) {
