@@ -226,11 +226,14 @@ export function scheduleRoutes({
       responses: { 200: ScheduleRecord },
       headers: ['If-Match'],
       current: async ({ caller, params }) =>
-        present.record({
-          schedule: await schedules.findToAct(caller, params.id, 'schedule:write'),
-          lastRun: null,
-        }),
-      volatile: ['lastRun', 'nextRuns', 'runCount', 'state'],
+        present.record(
+          {
+            schedule: await schedules.findToAct(caller, params.id, 'schedule:write'),
+            lastRun: null,
+          },
+          caller,
+        ),
+      volatile: ['lastRun', 'nextRuns', 'runCount', 'state', 'warnings'],
       // Another job type requires a payload, which may be the same.
       passUnchanged: ['payload'],
       handle: async ({ caller, params, body, ifMatch }) =>
