@@ -1,3 +1,5 @@
+import type { Caller } from '../../domain/shared/caller.ts';
+import { maskText } from '../../domain/shared/credentials.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { WebhookData } from '../../domain/webhooks/records.ts';
@@ -11,15 +13,17 @@ const toIsoTime = (text: string) => new Date(text).toISOString();
 
 /**
  * A webhook as callers see it. `secret` is shown only in the response that creates or rotates it.
+ * Only the creator sees credentials in the URL.
  */
 export const webhookRecord = (
+  { actorId }: Pick<Caller, 'actorId'>,
   webhook: WebhookData,
   secret: string | null = null,
   warnings: readonly Warning[] = [],
 ): WebhookRecord => ({
   id: webhook.id,
   tenantId: webhook.tenantId,
-  endpointUrl: webhook.endpointUrl,
+  endpointUrl: webhook.createdBy === actorId ? webhook.endpointUrl : maskText(webhook.endpointUrl),
   description: webhook.description,
   eventTypes: webhook.eventTypes,
   enabled: webhook.enabled,

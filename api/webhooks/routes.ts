@@ -61,15 +61,18 @@ export function webhookRoutes({
   const jobPresent = jobPresenter(jobTypes);
   const jobAccepted = (found: JobWithLogs, caller: Caller): HttpResponse =>
     accepted(jobPresent.record(found, caller), { location: `/api/jobs/${found.job.id}` });
-  const webhookResponse = ({ webhook, secret, warnings }: WebhookWithSecret): HttpResponse => ({
-    ...ok(webhookRecord(webhook, secret, warnings), {
+  const webhookResponse = (
+    caller: Caller,
+    { webhook, secret, warnings }: WebhookWithSecret,
+  ): HttpResponse => ({
+    ...ok(webhookRecord(caller, webhook, secret, warnings), {
       etag: etagOf(webhook.version, webhook.failingSince?.getTime() ?? 0),
       ...(secret !== null && { 'cache-control': 'no-store' }),
     }),
     containsSecret: secret !== null,
   });
-  const webhookCreated = (result: WebhookWithSecret): HttpResponse => {
-    const { body, headers, ...more } = webhookResponse(result);
+  const webhookCreated = (caller: Caller, result: WebhookWithSecret): HttpResponse => {
+    const { body, headers, ...more } = webhookResponse(caller, result);
     return {
       ...more,
       ...created(`/api/webhooks/${result.webhook.id}`, body, {
@@ -101,7 +104,7 @@ export function webhookRoutes({
             'whk',
             { limit, cursor },
             (page) => webhooks.list(caller, filter, page),
-            (webhook) => webhookRecord(webhook),
+            (webhook) => webhookRecord(caller, webhook),
           )),
           supportedEventTypes: SUPPORTED_EVENT_TYPES,
         }),
@@ -126,8 +129,9 @@ export function webhookRoutes({
       secretBody: true,
       responses: { 201: WebhookRecord },
       replayResponse: async (caller, id) =>
-        webhookCreated(withoutSecret(await webhooks.read(caller, id, 'webhook:write'))),
-      handle: async ({ caller, body }) => webhookCreated(await webhooks.create(caller, body)),
+        webhookCreated(caller, withoutSecret(await webhooks.read(caller, id, 'webhook:write'))),
+      handle: async ({ caller, body }) =>
+        webhookCreated(caller, await webhooks.create(caller, body)),
     }),
     route({
       method: 'GET',
@@ -143,7 +147,7 @@ export function webhookRoutes({
       handle: async ({ caller, params, query }) => {
         const webhook = await webhooks.read(caller, params.id);
         const { items, nextCursor } = await pageOfDeliveries(deliveries, caller, params.id, query);
-        const body = { ...webhookRecord(webhook), deliveries: items, nextCursor };
+        const body = { ...webhookRecord(caller, webhook), deliveries: items, nextCursor };
         // Deliveries change without a new version of the webhook.
         return ok(body, { etag: etagOf(webhook.version, crc32(JSON.stringify(body))) });
       },
@@ -166,10 +170,13 @@ export function webhookRoutes({
       responses: { 200: WebhookRecord },
       headers: ['If-Match'],
       current: async ({ caller, params }) =>
-        webhookRecord(await webhooks.findToAct(caller, params.id, 'webhook:write')),
+        webhookRecord(caller, await webhooks.findToAct(caller, params.id, 'webhook:write')),
       volatile: ['failingSince', 'deliveries', 'nextCursor'],
       handle: async ({ caller, params, body, ifMatch }) =>
-        webhookResponse(await webhooks.update(caller, params.id, body, expectedVersion(ifMatch))),
+        webhookResponse(
+          caller,
+          await webhooks.update(caller, params.id, body, expectedVersion(ifMatch)),
+        ),
     }),
     route({
       method: 'DELETE',
@@ -227,9 +234,10 @@ export function webhookRoutes({
       responses: { 200: WebhookRecord },
       headers: ['If-Match'],
       replayResponse: async (caller, id) =>
-        webhookResponse(withoutSecret(await webhooks.read(caller, id, 'webhook:write'))),
+        webhookResponse(caller, withoutSecret(await webhooks.read(caller, id, 'webhook:write'))),
       handle: async ({ caller, params, body, ifMatch }) =>
         webhookResponse(
+          caller,
           await webhooks.rotateSecret(caller, params.id, body.secret, expectedVersion(ifMatch)),
         ),
     }),

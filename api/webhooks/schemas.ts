@@ -78,7 +78,9 @@ export type DeliveryRecord = Static<typeof DeliveryRecord>;
 const webhook = {
   id: Id('whk'),
   tenantId: Type.String(),
-  endpointUrl: Type.String(),
+  endpointUrl: Type.String({
+    description: 'Credentials in the query are masked for callers other than the creator.',
+  }),
   description: Type.String(),
   eventTypes: Type.Array(Type.String({ description: 'An event type, or * for all.' })),
   enabled: Type.Boolean(),

@@ -7,6 +7,7 @@ import { lockWebhooks, whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
+import { maskText } from '../../domain/shared/credentials.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
@@ -91,7 +92,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
   ): Partial<Webhook> => ({
     // Failures of the old endpoint do not count for the new one.
     ...(endpointUrl !== undefined &&
-      endpointUrl !== before.endpointUrl && { endpointUrl, failingSince: null }),
+      !isSameEndpoint(before, endpointUrl) && { endpointUrl, failingSince: null }),
     ...(description !== undefined && { description }),
     ...(eventTypes !== undefined && { eventTypes: normalizeEventTypes(eventTypes) }),
     ...(retryPolicy && { retryPolicy: { ...before.retryPolicy, ...retryPolicy } }),
@@ -173,7 +174,10 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       expectedVersion?: number,
     ): Promise<WebhookWithSecret> {
       const known = await repository.findToAct(caller, id, 'webhook:write');
-      if (fields.endpointUrl !== undefined) checkEndpoint(fields.endpointUrl);
+      if (fields.endpointUrl !== undefined) {
+        checkEndpoint(fields.endpointUrl);
+        checkNotMasked(known, fields.endpointUrl);
+      }
       const keepsSecret = fields.secret === undefined || fields.secret === MASK;
       const chosen = keepsSecret ? undefined : secrets.normalizeOrGenerate(fields.secret);
       const secret = chosen?.secret;
@@ -287,6 +291,21 @@ async function checkLimit(trx: Knex, tenantId: string): Promise<void> {
     throw new AppError(
       'limit_reached',
       `The tenant has ${count} webhooks; the limit is ${MAX_WEBHOOKS}.`,
+    );
+}
+
+/** True for the endpoint as it is, and as callers see it who did not create the webhook. */
+const isSameEndpoint = ({ endpointUrl }: WebhookData, requested: string): boolean =>
+  [endpointUrl, maskText(endpointUrl)].includes(requested);
+
+/** Error: `invalid_request` for a new endpoint that contains the mask of a credential. */
+function checkNotMasked(webhook: WebhookData, requested: string): void {
+  if (requested.includes(MASK) && !isSameEndpoint(webhook, requested))
+    throw invalidField(
+      'body',
+      '/endpointUrl',
+      'masked',
+      'contains a mask; a changed URL must contain its credentials again',
     );
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ApprovalRecord } from '../../../api/approvals/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { approveAndWait, createRequest } from '../../support/approvals.ts';
 import type { TestClient } from '../../support/client.ts';
@@ -36,9 +37,11 @@ afterAll(async () => {
 /** Creates what can hold a payload, as the author, and returns the ids of all records by kind. */
 async function createRecords(author: TestClient) {
   sink.respond('/fails', respondWith(500, {}, JSON.stringify(PAYLOAD)));
-  await author
-    .post('/api/webhooks', { endpointUrl: sink.url('/events'), eventTypes: '*' })
+  const endpointUrl = `${sink.url('/events')}?api_key=${CANARY}`;
+  const webhook = await author
+    .post<WebhookRecord>('/api/webhooks', { endpointUrl, eventTypes: '*' })
     .expect(201);
+  expect(webhook.endpointUrl).toBe(endpointUrl);
   const createJob = (body: object) => author.post<JobRecord>('/api/jobs', body, WAIT).expect(201);
   const echo = await createJob({ type: 'core.echo', payload: PAYLOAD });
   const failed = await createJob({
@@ -59,7 +62,7 @@ async function createRecords(author: TestClient) {
     jobType: 'core.echo',
     jobPayload: PAYLOAD,
   });
-  return { echo, failed, schedule, run, approval };
+  return { webhook, echo, failed, schedule, run, approval };
 }
 
 /** All paths of the API that `GET` reads, with the ids of the records in them. */
@@ -80,7 +83,7 @@ test('credentials in payloads are shown to their author only, in every response'
   const tenant = 'canaries';
   const author = app.client.as({ tenant });
   const other = app.client.as({ tenant, actor: 'root', roles: 'platform-admin,approver' });
-  const { echo, failed, schedule, run, approval } = await createRecords(author);
+  const { webhook, echo, failed, schedule, run, approval } = await createRecords(author);
   const approved = await approveAndWait(other, approval.id);
   const retried = await other
     .post<JobRecord>(`/api/jobs/${echo.id}/retry`, undefined, WAIT)
@@ -96,6 +99,7 @@ test('credentials in payloads are shown to their author only, in every response'
     '/api/schedules': [schedule.id],
     '/api/schedules/logs': [run.id],
     '/api/workflows': [approval.id],
+    '/api/webhooks': [webhook.id],
   });
   expect(paths.length).toBeGreaterThan(40);
   const streams = jobs.map((id) => `/api/jobs/${id}/logs?follow`);
@@ -107,7 +111,13 @@ test('credentials in payloads are shown to their author only, in every response'
   expect(read.result).toMatchObject({ hello: 'world', password: '********' });
   expect(JSON.stringify([retried, approved])).not.toContain(CANARY);
   expect(JSON.stringify(sink.bodiesTo('/events'))).not.toContain(CANARY);
-  // A schedule as another user reads it can be sent back.
+  // A webhook and a schedule as another user reads them can be sent back.
+  const path = `/api/webhooks/${webhook.id}`;
+  const { endpointUrl } = await other.get<WebhookRecord>(path).expect(200);
+  await other.put(path, { endpointUrl }).expect(200);
+  await other.put(path, { endpointUrl: `${endpointUrl}&more=1` }).expect(400);
+  const kept = await author.get<WebhookRecord>(path).expect(200);
+  expect(kept.endpointUrl).toBe(webhook.endpointUrl);
   const masked = await other.get<ScheduleRecord>(`/api/schedules/${schedule.id}`).expect(200);
   await other.put(`/api/schedules/${schedule.id}`, { payload: masked.payload }).expect(200);
   expect((await author.get<ScheduleRecord>(`/api/schedules/${schedule.id}`)).body).toMatchObject({
