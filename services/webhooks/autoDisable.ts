@@ -1,4 +1,4 @@
-import { NoChange, ignoreNoChange, type Commit } from '../../db/core/commit.ts';
+import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { FAILING_LIMIT_MS, type DisabledReason } from '../../domain/webhooks/webhooks.ts';
@@ -31,34 +31,39 @@ export const cancellationFields = (cancelReason: string, now: Date) => ({
 export const hasFailedTooLong = (failingSince: Date | null, now: Date): boolean =>
   failingSince !== null && now.getTime() - failingSince.getTime() >= FAILING_LIMIT_MS;
 
-/** Disables webhooks whose endpoint does not accept messages any more. */
+/**
+ * Disables a webhook as part of a commit and emits `webhook.disabled` with the reason. Returns false
+ * when there is nothing to do: it is disabled, it is gone, or it works again.
+ */
+export async function disableIn(
+  work: Work,
+  id: string,
+  reason: Exclude<DisabledReason, 'request'>,
+): Promise<boolean> {
+  const trx = await work.trx();
+  const before = await Webhook.query(trx).findById(id).forUpdate();
+  if (!before?.enabled) return false;
+  // A concurrent attempt may have succeeded.
+  if (reason === 'failing' && !hasFailedTooLong(before.failingSince, work.now)) return false;
+  const after = await Webhook.query(trx).patchAndFetchById(id, {
+    ...disabledFields(reason, work.now),
+    updatedAt: work.now,
+    version: before.version + 1,
+  });
+  webhookAudit.acted(work, 'disable', after, { before, after });
+  const data = { ...webhookEventData(after), reason };
+  work.emit('webhook.disabled', webhookAudit.subject(after), data);
+  return true;
+}
+
+/** Disables webhooks whose attempts have failed for too long. */
 export const createAutoDisable =
   ({ commit, log }: { commit: Commit; log: Log }) =>
-  /**
-   * Disables a webhook and emits `webhook.disabled` with the reason. `cause` names the workflow
-   * that found the reason. Does nothing when the webhook is already disabled, or works again.
-   */
-  async (
-    { id, tenantId }: { id: string; tenantId: string },
-    reason: Exclude<DisabledReason, 'request'>,
-    cause: string,
-  ): Promise<void> => {
+  /** Disables a webhook in a commit of its own. `cause` names the workflow that found the reason. */
+  async ({ id, tenantId }: { id: string; tenantId: string }, cause: string): Promise<void> => {
     const wasDisabled = await commit(systemCaller(tenantId, cause), async (work) => {
-      const trx = await work.trx();
-      const before = await Webhook.query(trx).findById(id).forUpdate();
-      if (!before?.enabled) throw new NoChange();
-      // A concurrent attempt may have succeeded.
-      const isFailing = hasFailedTooLong(before.failingSince, work.now);
-      if (reason === 'failing' && !isFailing) throw new NoChange();
-      const after = await Webhook.query(trx).patchAndFetchById(id, {
-        ...disabledFields(reason, work.now),
-        updatedAt: work.now,
-        version: before.version + 1,
-      });
-      webhookAudit.acted(work, 'disable', after, { before, after });
-      const data = { ...webhookEventData(after), reason };
-      work.emit('webhook.disabled', webhookAudit.subject(after), data);
+      if (!(await disableIn(work, id, 'failing'))) throw new NoChange();
       return true;
     }).catch(ignoreNoChange(false));
-    if (wasDisabled) log.warn({ webhookId: id, reason }, 'a webhook was disabled');
+    if (wasDisabled) log.warn({ webhookId: id }, 'a webhook was disabled: all its attempts fail');
   };

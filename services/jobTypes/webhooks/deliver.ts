@@ -19,12 +19,13 @@ import {
   ENDPOINT_REMOVED_STATUS,
   jobRetryPolicy,
 } from '../../../domain/webhooks/webhooks.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
 import type { Log } from '../../../platform/log.ts';
 import type { Metrics } from '../../../platform/metrics.ts';
 import { retryWrite } from '../../jobs/retryWrite.ts';
 import type { CompletionHook } from '../../jobs/completion.ts';
-import { hasFailedTooLong, type AutoDisable } from '../../webhooks/autoDisable.ts';
+import { disableIn, hasFailedTooLong, type AutoDisable } from '../../webhooks/autoDisable.ts';
 import { noResponse, type SendResult, type WebhookSender } from '../../webhooks/sender.ts';
 import type { WebhookSecrets } from '../../webhooks/secrets.ts';
 
@@ -39,6 +40,9 @@ export type DeliverDeps = {
   sendWebhook: WebhookSender;
   disable: AutoDisable;
 };
+
+/** Error of a delivery whose endpoint answered 410. The commit that records it disables the webhook. */
+const ENDPOINT_REMOVED = 'endpoint_removed';
 
 /** Time beyond the request itself, to read the message and to record the outcome. */
 const OVERHEAD_MS = 60_000;
@@ -109,7 +113,7 @@ export function createDeliverJobType({
   }
 
   /**
-   * Disables the webhook where the failure requires it. Error: `JobFailure` unless it succeeded.
+   * Disables a webhook that has failed for too long. Error: `JobFailure` unless it succeeded.
    */
   async function throwIfFailed(
     { webhookId, tenantId, failingSince }: StartedDeliveryAttempt,
@@ -117,15 +121,12 @@ export function createDeliverJobType({
     jobId: string,
   ) {
     if (!error) return;
-    const webhook = { id: webhookId, tenantId };
-    if (httpStatus === ENDPOINT_REMOVED_STATUS) {
-      await disable(webhook, 'endpoint_removed', jobWorkflowId(jobId));
-      throw new JobFailure('endpoint_removed', 'The endpoint answered 410: it was removed', {
+    if (httpStatus === ENDPOINT_REMOVED_STATUS)
+      throw new JobFailure(ENDPOINT_REMOVED, 'The endpoint answered 410: it was removed', {
         retryable: false,
       });
-    }
     if (hasFailedTooLong(failingSince, new Date()))
-      await disable(webhook, 'failing', jobWorkflowId(jobId));
+      await disable({ id: webhookId, tenantId }, jobWorkflowId(jobId));
     throw new JobFailure(error.code, error.message, {
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     });
@@ -188,10 +189,15 @@ export function createDeliverJobType({
   });
 }
 
-/** Ends a delivery in the commit that ends its job. */
+/**
+ * Ends a delivery in the commit that ends its job. An endpoint that was removed disables its webhook
+ * in the same commit, so that the cancellation of the other deliveries cannot overtake the failure.
+ */
 export const deliveryCompletionHook: CompletionHook = {
   jobType: DELIVER_JOB_TYPE,
-  onFinished: (work, { id, status, error }) =>
+  async onFinished(work, { id, status, error, sourceId }) {
+    if (error?.code === ENDPOINT_REMOVED)
+      await disableIn(work, assertDefined(sourceId, 'job.sourceId'), ENDPOINT_REMOVED);
     work.change(
       finishDelivery(
         id,
@@ -199,5 +205,6 @@ export const deliveryCompletionHook: CompletionHook = {
         error?.code ?? (status === 'cancelled' ? 'cancelled' : null),
         work.now,
       ),
-    ),
+    );
+  },
 };
