@@ -131,7 +131,7 @@ async function startBoundJob(
 /**
  * A job whose run was not started here is checked at these intervals, each twice the one before.
  */
-const FIRST_CHECK_MS = 15_000;
+const FIRST_CHECK_MS = 2_000;
 const MAX_CHECK_MS = 600_000;
 
 /**
