@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../../../dev/freePort.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import {
@@ -20,10 +20,12 @@ import { createDatabase } from '../../support/database.ts';
 import { killRounds } from '../../support/effort.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startCrashingWorkers } from '../../support/crashingWorkers.ts';
-import { killAll, startProcess } from '../../support/processes.ts';
+import { startProcess } from '../../support/processes.ts';
+import { replaceableWorker } from '../../support/replaceableWorker.ts';
 
-/** The API runs in this process, the workers in processes of their own that can be killed. */
+/** The API runs in this process, the worker in a process that the tests kill and replace. */
 let api: TestApp;
+const worker = replaceableWorker(() => ({ ...api.env, HOLDFAST_ROLE: 'worker' }));
 let requester: TestClient;
 let decider: TestClient;
 beforeAll(async () => {
@@ -31,13 +33,14 @@ beforeAll(async () => {
   requester = api.client.as({ actor: 'asker', roles: 'operator' });
   decider = api.client.as({ actor: 'decider', roles: 'approver' });
 });
-afterEach(killAll);
-afterAll(() => api.stop());
+afterAll(async () => {
+  await worker.stop();
+  await api.stop();
+});
 
 /** A new worker needs a while to take over the workflows of a killed one. */
 const WITHIN_MS = 45_000;
 
-const startWorker = () => startProcess({ ...api.env, HOLDFAST_ROLE: 'worker' });
 const readJob = (jobId: string | null): Promise<JobRecord> =>
   requester.get<JobRecord>(`/api/jobs/${String(jobId)}`).expect(200);
 const untilJobRunning = (jobId: string | null) =>
@@ -121,7 +124,7 @@ describe('a crash before anything reaches Temporal', () => {
 
 describe('without a worker', () => {
   test('decisions take effect and requests expire when a worker returns', async () => {
-    const worker = await startWorker();
+    await worker.start();
     const halfAnHour = isoIn(30 * 60_000);
     const inTime = await createRequest(requester, { ...echoJob, expiresAt: halfAnHour });
     const later = await createRequest(requester, { ...echoJob, executeAt: halfAnHour });
@@ -144,24 +147,26 @@ describe('without a worker', () => {
     );
     const problem = await approve<ProblemBody>(decider, undecided.id).expect(409);
     expect(problem.code).toBe('approval_closed');
-    await startWorker();
+    await worker.start();
     await untilStatus(requester, undecided.id, 'expired', WITHIN_MS);
     await expectExecutedOnce(inTime.id);
     expect(await readRequest(requester, later.id)).toMatchObject({ execution: 'queued' });
   });
 
   test('a job that was created before the crash is run once', async () => {
+    await worker.kill();
     const id = await createApproved(echoJob);
     // What a worker does before it crashes here.
     await api.deps.approvals.execution.createBoundJob(id);
     expect(await readRequest(requester, id)).toMatchObject({ execution: 'running' });
-    await startWorker();
+    await worker.start();
     await expectExecutedOnce(id);
   });
 
   test('a job whose run the reconciler started is followed with few checks', async () => {
     // The first worker registers the search attributes that a start needs.
-    await (await startWorker()).terminate();
+    await worker.start();
+    await worker.kill();
     const id = await createApproved(sleepJob(2_000));
     await api.deps.approvals.execution.createBoundJob(id);
     const [job] = await boundJobs(id);
@@ -174,7 +179,7 @@ describe('without a worker', () => {
       () => api.deps.describeWorkflow(`job:${String(job?.id)}`),
       (state) => state.found,
     );
-    await startWorker();
+    await worker.start();
     await expectExecutedOnce(id);
     const describeApproval = () =>
       api.deps.temporal.call(5_000, (client) =>
@@ -187,6 +192,7 @@ describe('without a worker', () => {
   });
 
   test('records that change between the creation of the job and its writes make it stale', async () => {
+    await worker.kill();
     const root = api.client.as({ actor: 'root', roles: 'platform-admin' });
     const createRecord = (cidr: string) =>
       root.post<{ id: string }>('/api/inventory/prefixes', { cidr }).expect(201);
@@ -201,7 +207,7 @@ describe('without a worker', () => {
     for (const id of [differs, invalid]) await api.deps.approvals.execution.createBoundJob(id);
     await root.put(`/api/inventory/prefixes/${prefix.id}`, { description: 'changed' }).expect(200);
     await createRecord('10.7.0.0/16');
-    await startWorker();
+    await worker.start();
     const stale = await untilExecution(requester, differs, 'stale', WITHIN_MS);
     expect(stale).toMatchObject({
       error: { code: 'stale_plan' },
@@ -227,30 +233,30 @@ describe('without a worker', () => {
 
 describe('a worker that is killed', () => {
   test('while it creates the job: another worker creates it', async () => {
-    const worker = await startWorker();
+    await worker.start();
     const id = await createApproved({ ...echoJob, executeAt: isoIn(1_000) });
     const lock = await lockRequest(id);
     await lock.untilBlocked();
     await worker.kill();
     await lock.release();
     expect(await boundJobs(id)).toEqual([]);
-    await startWorker();
+    await worker.start();
     await expectExecutedOnce(id);
   });
 
   test('while the job runs: another attempt finishes it', async () => {
-    const worker = await startWorker();
+    await worker.start();
     const id = await createApproved(sleepJob(2_500));
     const { jobId } = await untilExecution(requester, id, 'running', WITHIN_MS);
     await untilJobRunning(jobId);
     await worker.kill();
-    await startWorker();
+    await worker.start();
     await expectExecutedOnce(id);
     expect(await readJob(jobId)).toMatchObject({ attempts: 2 });
   });
 
   test('after a change was applied and before the job reports it: the change is applied once', async () => {
-    const worker = await startWorker();
+    await worker.start();
     const id = await createApproved(createPrefix('10.9.0.0/16'));
     await untilExecution(requester, id, 'running', WITHIN_MS);
     const lock = await lockRequest(id);
@@ -262,7 +268,7 @@ describe('a worker that is killed', () => {
     await worker.kill();
     await lock.release();
     expect(await readRequest(requester, id)).toMatchObject({ execution: 'running' });
-    await startWorker();
+    await worker.start();
     const { jobId } = await expectExecutedOnce(id);
     expect(await readJob(jobId)).toMatchObject({
       status: 'succeeded',
@@ -274,13 +280,13 @@ describe('a worker that is killed', () => {
   });
 
   test('while it expires the request: the request expires once', async () => {
-    const worker = await startWorker();
+    await worker.start();
     const { id } = await createRequest(requester, { ...echoJob, expiresAt: isoIn(1_500) });
     const lock = await lockRequest(id);
     await lock.untilBlocked();
     await worker.kill();
     await lock.release();
-    await startWorker();
+    await worker.start();
     await untilStatus(requester, id, 'expired', WITHIN_MS);
     const types = await eventTypesOf(api, id);
     expect(types.filter((type) => type === 'workflow.expired')).toHaveLength(1);
@@ -290,7 +296,9 @@ describe('a worker that is killed', () => {
 test(
   'every decision takes effect once while workers keep crashing',
   async () => {
-    const crashingWorkers = await startCrashingWorkers(api, 2, 2_000);
+    await worker.kill();
+    const workers = await startCrashingWorkers(api);
+    const crashes = workers.crash(6 * killRounds(), 1_500);
     const bodies = [echoJob, {}, echoJob, sleepJob(300)];
     const ids = await Promise.all(
       Array.from({ length: 24 }, async (_, i) => {
@@ -305,10 +313,10 @@ test(
     await eventually(
       async () =>
         (await readRows()).filter(({ execution }) => ['queued', 'running'].includes(execution)),
-      (unfinished) => unfinished.length === 0 && crashingWorkers.kills() >= 6 * killRounds(),
+      (unfinished) => unfinished.length === 0,
       { withinMs: 120_000 * killRounds() },
     );
-    await crashingWorkers.stopCrashing();
+    await crashes;
     const rows: Row[] = await readRows();
     expect(rows.filter(({ status }) => status === 'rejected')).toHaveLength(3);
     for (const { id, status, execution, job_type: jobType } of rows) {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { BackupRecord } from '../../../api/backups/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
@@ -11,27 +11,25 @@ import { seedEstate } from '../../support/estate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startCrashingWorkers } from '../../support/crashingWorkers.ts';
 import { admin } from '../../support/users.ts';
-import { killAll, startProcess, type TestProcess } from '../../support/processes.ts';
+import { replaceableWorker } from '../../support/replaceableWorker.ts';
 
-/** The API in this process, workers in processes of their own that can be killed. */
+/** The API runs in this process, the worker in a process that the tests kill and replace. */
 let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let api: TestApp;
 let root: TestClient;
+const worker = replaceableWorker(() => ({ ...api.env, HOLDFAST_ROLE: 'worker' }));
 beforeAll(async () => {
   archives = await createArchiveFolder();
   api = await startApp({ ...archives.env, HOLDFAST_ROLE: 'api' });
   root = admin(api);
-  const worker = await start();
+  await worker.start();
   await seedEstate(api);
-  await worker.terminate();
 });
-afterEach(killAll);
 afterAll(async () => {
+  await worker.stop();
   await api.stop();
   await archives.remove();
 });
-
-const start = (): Promise<TestProcess> => startProcess({ ...api.env, HOLDFAST_ROLE: 'worker' });
 
 /** Holds the locks of a statement until the returned function is called. */
 async function holdLock(sql: string) {
@@ -89,22 +87,22 @@ async function assertConsistent() {
 }
 
 /** Kills the worker while it waits for a lock, then releases the lock and starts another worker. */
-async function killWhileWaiting(worker: TestProcess, release: () => Promise<void>): Promise<void> {
+async function killWhileWaiting(release: () => Promise<void>): Promise<void> {
   await eventually(isLockContended, (waits) => waits);
   await worker.kill();
   await release();
-  await start();
+  await worker.start();
 }
 
 describe('after a worker is killed', () => {
   test('during the snapshot, another worker makes the backup', async () => {
     const release = await holdLock('LOCK TABLE ip_addresses IN ACCESS EXCLUSIVE MODE');
-    const [worker, backup] = [await start(), await startBackup({ label: 'snapshot' })];
+    const backup = await startBackup({ label: 'snapshot' });
     await eventually(
       () => archives.files(),
       (files) => files.some((file) => file.includes('.part-')),
     );
-    await killWhileWaiting(worker, release);
+    await killWhileWaiting(release);
     expect(await waitForBackup(backup.id)).toBe('completed');
     expect((await waitForJob(backup.jobId)).status).toBe('succeeded');
     await assertConsistent();
@@ -125,13 +123,12 @@ describe('after a worker is killed', () => {
   ])(
     '%s, there is one archive for one record',
     async (_, name, isThere) => {
+      await worker.start();
       const backup = await startBackup({ label: name });
-      const launched = start();
       await eventually(() => backupColumn(backup.id, name), isThere);
       const release = await holdLock(`SELECT FROM backups WHERE id = '${backup.id}' FOR UPDATE`);
-      const worker = await launched;
       if (!['completed', 'failed'].includes(await backupColumn(backup.id, 'status')))
-        await killWhileWaiting(worker, release);
+        await killWhileWaiting(release);
       else await release();
       expect(await waitForBackup(backup.id)).toBe('completed');
       await waitForJob(backup.jobId);
@@ -141,19 +138,19 @@ describe('after a worker is killed', () => {
   );
 
   test('between removing an archive and recording it, the backup is deleted once', async () => {
-    const first = await start();
+    await worker.start();
     const backup = await startBackup({ label: 'removed' });
     await waitForBackup(backup.id);
     await waitForJob(backup.jobId);
-    await first.kill();
+    await worker.kill();
     await root.delete(`/api/backup/${backup.id}`).expect(204);
     const release = await holdLock(`SELECT FROM backups WHERE id = '${backup.id}' FOR UPDATE`);
-    const worker = await start();
+    await worker.start();
     await eventually(
       () => archives.files(),
       (files) => !files.includes(backup.archive),
     );
-    await killWhileWaiting(worker, release);
+    await killWhileWaiting(release);
     await eventually(
       () => backupColumn(backup.id, 'status'),
       (status) => status === 'deleted',
@@ -172,14 +169,13 @@ describe('after a worker is killed', () => {
   ])(
     'while %s, the restore is applied once',
     async (_, lock, message) => {
-      let worker = await start();
+      await worker.start();
       const backup = await startBackup({ label: 'restore' });
       await waitForBackup(backup.id);
       await waitForJob(backup.jobId);
       const before = await dumpTables(api.databaseUrl, STATE_TABLES);
       await api.deps.db('sites').update({ description: 'changed' });
       await api.deps.db('cables').del();
-      if (message === null) await worker.kill();
       let release = message === null ? await holdLock(lock) : () => Promise.resolve();
       const job = await root
         .post<JobRecord>('/api/jobs', {
@@ -187,8 +183,7 @@ describe('after a worker is killed', () => {
           payload: { backupId: backup.id, preRestoreBackup: false },
         })
         .expect(201);
-      if (message === null) worker = await start();
-      else {
+      if (message !== null) {
         await eventually(
           async () =>
             (await readJob(job.id)).logs.some((line) => line.message.includes('rows are loaded')),
@@ -197,7 +192,7 @@ describe('after a worker is killed', () => {
         release = await holdLock(lock);
       }
       if ((await readJob(job.id)).status === 'succeeded') await release();
-      else await killWhileWaiting(worker, release);
+      else await killWhileWaiting(release);
       expect(await waitForJob(job.id)).toMatchObject({ status: 'succeeded', error: null });
       expect(await dumpTables(api.databaseUrl, STATE_TABLES)).toEqual(before);
       expect(
@@ -209,14 +204,18 @@ describe('after a worker is killed', () => {
   );
 });
 
-test('backups, test restores, restores and deletions end when workers are killed every two seconds', async () => {
-  const crashingWorkers = await startCrashingWorkers(api, 2, 2_000);
+test('backups, test restores, restores and deletions end while workers keep crashing', async () => {
+  await worker.kill();
+  const workers = await startCrashingWorkers(api);
+  const crash = () => workers.crash(2 * killRounds(), 1_500);
+  let crashes = crash();
   const backups = await Promise.all(
     Array.from({ length: 5 * killRounds() }, (_, i) =>
       startBackup({ label: `many ${i}`, engine: i % 2 === 0 ? 'snapshot' : 'portable' }),
     ),
   );
   for (const { id } of backups) await waitForBackup(id);
+  await crashes;
   const completed: string[] = await api.deps
     .db('backups')
     .where({ status: 'completed' })
@@ -226,6 +225,7 @@ test('backups, test restores, restores and deletions end when workers are killed
     )
     .pluck('id');
   expect(completed.length).toBeGreaterThan(2);
+  crashes = crash();
   const jobs = await Promise.all(
     completed.flatMap((backupId) =>
       ['backup.verify', 'backup.restore'].map(async (type) => {
@@ -238,14 +238,15 @@ test('backups, test restores, restores and deletions end when workers are killed
     ),
   );
   for (const id of jobs) await waitForJob(id);
+  await crashes;
+  crashes = crash();
   await Promise.all(completed.slice(0, 2).map((id) => root.delete(`/api/backup/${id}`)));
   await eventually(
     () => api.deps.db('backups').where({ status: 'deleting' }),
     (left) => left.length === 0,
     { withinMs: 60_000 },
   );
-  await eventually(crashingWorkers.kills, (kills) => kills > 3, { withinMs: 60_000 });
-  await crashingWorkers.stopCrashing();
+  await crashes;
   for (const { jobId } of backups) await waitForJob(jobId);
   // The reconciler removes what the killed workers could not.
   await eventually(

@@ -1,22 +1,25 @@
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { freePort } from '../../../dev/freePort.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, testEnv, type TestApp } from '../../support/app.ts';
 import { createClient } from '../../support/client.ts';
 import { createDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
-import { killAll, startProcess } from '../../support/processes.ts';
+import { startProcess } from '../../support/processes.ts';
+import { replaceableWorker } from '../../support/replaceableWorker.ts';
 import { startSink } from '../../support/sink.ts';
 
-/** The API runs in this process; workers run in processes that the tests kill. */
+/** The API runs in this process, the worker in a process that the tests kill and replace. */
 let api: TestApp;
+const worker = replaceableWorker(() => ({ ...api.env, HOLDFAST_ROLE: 'worker' }));
 beforeAll(async () => {
   api = await startApp({ HOLDFAST_ROLE: 'api' });
 });
-afterEach(killAll);
-afterAll(() => api.stop());
+afterAll(async () => {
+  await worker.stop();
+  await api.stop();
+});
 
-const startWorker = () => startProcess({ ...api.env, HOLDFAST_ROLE: 'worker' });
 const sleepJob = (durationMs: number, maxAttempts = 3) =>
   api.client
     .post<JobRecord>('/api/jobs', {
@@ -56,11 +59,10 @@ test('after a kill between commit and start, the next process starts the job onc
 });
 
 test('after a kill during an attempt, another worker makes the next attempt', async () => {
-  const worker = await startWorker();
+  await worker.start();
   const job = await sleepJob(3_000);
   await untilStatus(job.id, 'running');
-  await worker.kill();
-  const other = await startWorker();
+  await worker.replace();
   const done = await untilStatus(job.id, 'succeeded');
   expect(done).toMatchObject({ attempts: 2, retryCount: 1 });
   expect(
@@ -68,18 +70,15 @@ test('after a kill during an attempt, another worker makes the next attempt', as
   ).toEqual([1, 2]);
   const ends = await api.deps.db('events').where({ subject_id: job.id, type: 'job.succeeded' });
   expect(ends).toHaveLength(1);
-  await other.terminate();
 });
 
 test('after a kill during the only attempt that the policy allows, the job fails', async () => {
-  const worker = await startWorker();
+  await worker.start();
   const job = await sleepJob(3_000, 1);
   await untilStatus(job.id, 'running');
-  await worker.kill();
-  const other = await startWorker();
+  await worker.replace();
   const done = await untilStatus(job.id, 'failed');
   expect(done).toMatchObject({ attempts: 1, error: { code: 'worker_lost' } });
-  await other.terminate();
 });
 
 test.each(['killed', 'stopped'])(
@@ -88,7 +87,7 @@ test.each(['killed', 'stopped'])(
     const sink = await startSink();
     try {
       sink.respond('/slow', () => undefined);
-      const worker = await startWorker();
+      await worker.start();
       const payload = { url: sink.url('/slow'), method: 'POST', timeoutMs: 60_000 };
       const job = await api.client
         .post<JobRecord>('/api/jobs', { type: 'http.request', payload })
@@ -98,14 +97,13 @@ test.each(['killed', 'stopped'])(
         (all) => all.length > 0,
       );
       await (how === 'killed' ? worker.kill() : worker.terminate());
-      const other = await startWorker();
+      await worker.start();
       const done = await untilStatus(job.id, 'failed');
       expect(done).toMatchObject({
         attempts: 1,
         error: { code: 'outcome_unknown', message: expect.stringContaining('unknown') },
       });
       expect(sink.requestsTo('/slow')).toHaveLength(1);
-      await other.terminate();
     } finally {
       await sink.stop();
     }
@@ -113,27 +111,26 @@ test.each(['killed', 'stopped'])(
 );
 
 test('a worker that is asked to stop exits cleanly, and another worker repeats the attempt', async () => {
-  const worker = await startWorker();
+  await worker.start();
   const job = await sleepJob(8_000);
   await untilStatus(job.id, 'running');
   expect(await worker.terminate()).toBe(0);
   expect(await read(job.id)).toMatchObject({ status: 'running', error: { code: 'interrupted' } });
-  const other = await startWorker();
+  await worker.start();
   const done = await untilStatus(job.id, 'succeeded');
   expect(done.attempts).toBe(2);
-  await other.terminate();
 });
 
 test('a job that is cancelled without a worker never runs', async () => {
+  await worker.kill();
   const job = await sleepJob(1_000);
   const cancelled = await api.client.post<JobRecord>(`/api/jobs/${job.id}/cancel`).expect(202);
   expect(cancelled).toMatchObject({ status: 'cancelled', attempts: 0 });
-  const worker = await startWorker();
+  await worker.start();
   const state = await eventually(
     () => api.deps.describeWorkflow(job.workflowId),
     (s) => s.found && s.status !== 'running',
   );
   expect(state.found && ['cancelled', 'completed']).toContain(state.found && state.status);
   expect(await read(job.id)).toMatchObject({ status: 'cancelled', attempts: 0, startedAt: null });
-  await worker.terminate();
 });

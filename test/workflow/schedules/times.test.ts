@@ -8,6 +8,7 @@ import { startApp, type TestApp } from '../../support/app.ts';
 import { cronSample } from '../../support/cronModel.ts';
 import { createMinutelySchedule } from '../../support/schedules.ts';
 import { eventually } from '../../support/eventually.ts';
+import { propertyRuns } from '../../support/effort.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -19,10 +20,10 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const FROM_MS = Date.UTC(2026, 11, 1);
 
-/** The next six clock changes of a time zone. */
+/** The next two clock changes of a time zone. */
 function clockChanges(zone: string): number[] {
   const changes: number[] = [];
-  for (let ms = FROM_MS; changes.length < 6;) {
+  for (let ms = FROM_MS; changes.length < 2;) {
     ms = offsetPeriodAt(zone, ms).endMs;
     if (ms === Infinity) break;
     changes.push(ms);
@@ -35,7 +36,7 @@ function clockChanges(zone: string): number[] {
  * start of the window itself, so the windows start at half a minute.
  */
 const windows = (changes: readonly number[]): [Date, Date][] =>
-  [...changes, ...[0, 100, 450, 1_000, 2_400].map((days) => FROM_MS + days * DAY_MS)].map((ms) => [
+  [...changes, ...[0, 450, 2_400].map((days) => FROM_MS + days * DAY_MS)].map((ms) => [
     new Date(ms - 1.5 * DAY_MS + 30_000),
     new Date(ms + 1.5 * DAY_MS + 30_000),
   ]);
@@ -66,7 +67,7 @@ const EXPRESSIONS = [
   '30 1 * * *',
   '0 2 * * *',
   '*/15 * 13 * fri',
-  ...fc.sample(cronSample, { numRuns: 20, seed: 7 }).map(({ text }) => text),
+  ...fc.sample(cronSample, { numRuns: propertyRuns(5), seed: 7 }).map(({ text }) => text),
 ].flatMap((cronExpression) => {
   const parsed = parseCron(cronExpression);
   return 'errors' in parsed ? [] : [{ cronExpression, cron: parsed.cron }];
@@ -93,13 +94,15 @@ test.each(['Europe/London', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kat
       });
       const timing = { cron, timezone, startAt: null, endAt: null };
       for (const window of windows(changes)) {
+        // The Temporal Schedule is created after the response.
         const theirs = await eventually(
-          () => temporalOccurrences(id, window).catch(() => null),
-          (times) => times !== null,
+          () => temporalOccurrences(id, window).catch((error: unknown) => String(error)),
+          (times) => typeof times !== 'string',
+          { withinMs: 60_000 },
         );
         const ours = listOccurrences(timing, ...window, 1_000).map((at) => at.getTime());
         compared += ours.length;
-        const unexplained = differences(ours, theirs ?? []).filter((ms) => !isNearChange(ms));
+        const unexplained = differences(ours, theirs).filter((ms) => !isNearChange(ms));
         different.push(
           ...unexplained.map((ms) => `${cronExpression} at ${new Date(ms).toISOString()}`),
         );

@@ -10,7 +10,7 @@ import { startSink, type Sink } from '../../support/sink.ts';
 
 /** `KILL_ROUNDS=20 npm test -- fanout` is the long run. */
 const EVENTS = 60 * killRounds();
-const MIN_KILLS = 4 * killRounds();
+const KILLS = 4 * killRounds();
 const WRITERS = 8;
 /** Long enough for a worker to start and to work before it may be killed. */
 const KILL_EVERY_MS = 1_500;
@@ -52,8 +52,9 @@ test('every event reaches every webhook, although workers are killed all the tim
     await register(sink.url('/2')),
   ];
 
-  const crashingWorkers = await startCrashingWorkers(app, 2, KILL_EVERY_MS);
+  const workers = await startCrashingWorkers(app);
   let written = 0;
+  const crashes = workers.crash(KILLS, KILL_EVERY_MS);
   await Promise.all(
     Array.from({ length: WRITERS }, async () => {
       while (written < EVENTS) {
@@ -65,8 +66,7 @@ test('every event reaches every webhook, although workers are killed all the tim
       }
     }),
   );
-  await eventually(crashingWorkers.kills, (kills) => kills >= MIN_KILLS, { withinMs: 120_000 });
-  await crashingWorkers.stopCrashing();
+  await crashes;
 
   const findUnfinished = async (): Promise<unknown> =>
     (await db('events').whereNull('sequence').first('id')) ??
