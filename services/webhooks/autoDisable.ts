@@ -33,7 +33,7 @@ export const hasFailedTooLong = (failingSince: Date | null, now: Date): boolean 
 
 /**
  * Disables a webhook as part of a commit and emits `webhook.disabled` with the reason. Returns false
- * when there is nothing to do: it is disabled, it is gone, or it works again.
+ * when there is nothing to do: it is disabled or deleted already, or works again.
  */
 export async function disableIn(
   work: Work,
