@@ -1,7 +1,12 @@
 import { Readable } from 'node:stream';
 import { Type, type Static } from 'typebox';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
-import { MAX_IMPORT_BYTES } from '../../domain/inventory/imports.ts';
+import {
+  IMPORT_MODES,
+  IMPORT_OUTCOMES,
+  MAX_ATOMIC_ROWS,
+  MAX_IMPORT_BYTES,
+} from '../../domain/inventory/imports.ts';
 import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -23,7 +28,7 @@ import {
 } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id, Nullable, Timestamp } from '../http/schemas.ts';
-import { OUTCOMES, PlanConflictView, PlanErrorView, filterQuery } from './schemas.ts';
+import { PlanConflictView, PlanErrorView, filterQuery } from './schemas.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { nounOf, pluralIdOf } from './nouns.ts';
 import { filterFrom } from './routes.ts';
@@ -48,7 +53,12 @@ const ImportQuery = Type.Object(
     ),
     dryRun: Type.Boolean({
       default: false,
-      description: 'Report the outcome of each row without writing anything.',
+      description:
+        'Report the outcome of each row without writing anything. The job ends as that of the import would.',
+    }),
+    mode: Type.Enum([...IMPORT_MODES], {
+      default: 'each',
+      description: `each: the valid rows are written. all: all rows or none, in one transaction of at most ${MAX_ATOMIC_ROWS} rows.`,
     }),
   },
   closed,
@@ -59,11 +69,14 @@ export const ImportRecord = Type.Object(
     id: Id('imp'),
     resource: Nullable(Type.String()),
     dryRun: Type.Boolean(),
-    status: Type.Enum([...JOB_STATUSES], { description: 'The status of its job.' }),
+    mode: Type.Enum([...IMPORT_MODES]),
+    status: Type.Enum([...JOB_STATUSES], {
+      description: 'The status of its job. It fails when no row is imported.',
+    }),
     rows: Type.Integer({ description: 'The number of rows of the file.' }),
     done: Type.Integer({ description: 'The number of rows that have an outcome.' }),
     counts: Type.Object(
-      Object.fromEntries(OUTCOMES.map((outcome) => [outcome, Type.Integer()])),
+      Object.fromEntries(IMPORT_OUTCOMES.map((outcome) => [outcome, Type.Integer()])),
       closed,
     ),
     jobId: Id('job'),
@@ -77,7 +90,7 @@ export const ImportRecord = Type.Object(
 export const ImportRow = Type.Object(
   {
     line: Type.Integer({ description: 'The line in the file, from 1.' }),
-    outcome: Nullable(Type.Enum([...OUTCOMES])),
+    outcome: Nullable(Type.Enum([...IMPORT_OUTCOMES])),
     id: Nullable(Type.String()),
     errors: Type.Array(PlanErrorView),
     conflicts: Type.Array(PlanConflictView),
@@ -89,7 +102,7 @@ export const ImportRow = Type.Object(
 const ImportParams = Type.Object({ id: Id('imp') }, closed);
 const ListQuery = Type.Object(pageQuery, closed);
 const RowsQuery = Type.Object(
-  { outcome: Type.Optional(Type.Enum([...OUTCOMES])), ...pageQuery },
+  { outcome: Type.Optional(Type.Enum([...IMPORT_OUTCOMES])), ...pageQuery },
   closed,
 );
 
@@ -98,7 +111,7 @@ type ReportedImportRow = Awaited<ReturnType<InventoryImports['rows']>>[number];
 
 const importView = ({ counts, createdAt, ...state }: ImportState): Static<typeof ImportRecord> => ({
   ...state,
-  counts: Object.fromEntries(OUTCOMES.map((outcome) => [outcome, counts[outcome] ?? 0])),
+  counts: Object.fromEntries(IMPORT_OUTCOMES.map((outcome) => [outcome, counts[outcome] ?? 0])),
   workflowId: jobWorkflowId(state.jobId),
   createdAt: createdAt.toISOString(),
 });
@@ -124,7 +137,8 @@ export function inventoryFileRoutes({ imports, exports, jobs }: Deps): Route[] {
       operationId: 'importInventory',
       permission: 'inventory:write',
       summary: 'Import a CSV or NDJSON file as a job',
-      description: 'Rows with an `id` update that record, all others create one.',
+      description:
+        'Rows with an `id` update that record, all others create one. A row without differences is `unchanged`. The job fails when no row is imported: every row is invalid or in conflict, or one is in the mode `all`. The other rows are then `skipped`.',
       query: ImportQuery,
       example: 'cidr,status\n10.0.0.0/16,container\n',
       upload: { types: Object.keys(FORMAT_BY_CONTENT_TYPE), limitBytes: MAX_IMPORT_BYTES },

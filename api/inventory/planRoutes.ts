@@ -182,7 +182,7 @@ const childView = ({ cidr, id, row, usage }: TreeChild) => ({
 });
 
 const batchView = ({ results }: BatchReport) => {
-  const counts = { created: 0, updated: 0, deleted: 0, invalid: 0, conflict: 0 };
+  const counts = { created: 0, updated: 0, unchanged: 0, deleted: 0, invalid: 0, conflict: 0 };
   for (const { outcome } of results) counts[outcome]++;
   return { counts, results };
 };

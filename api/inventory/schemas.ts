@@ -1,5 +1,6 @@
 import { Type, type Static, type TObject, type TSchema } from 'typebox';
 import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/mutations.ts';
+import { OUTCOMES } from '../../domain/inventory/imports.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { pageQuery } from '../http/pagination.ts';
@@ -119,7 +120,6 @@ export const BulkRequest = Type.Object(
 );
 export type BulkRequest = Static<typeof BulkRequest>;
 
-export const OUTCOMES = ['created', 'updated', 'deleted', 'invalid', 'conflict'] as const;
 const counts = Type.Object(
   Object.fromEntries(OUTCOMES.map((outcome) => [outcome, Type.Integer()])),
   closed,

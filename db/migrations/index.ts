@@ -9,6 +9,7 @@ import * as approvals from './0007_approvals.ts';
 import * as backups from './0008_backups.ts';
 import * as scheduleNames from './0009_schedule_names.ts';
 import * as inventoryScopes from './0010_inventory_scopes.ts';
+import * as importModes from './0011_import_modes.ts';
 
 /** All migrations in the order in which they run. A released migration is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -22,4 +23,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0008_backups': backups,
   '0009_schedule_names': scheduleNames,
   '0010_inventory_scopes': inventoryScopes,
+  '0011_import_modes': importModes,
 };

@@ -1,4 +1,5 @@
 import { Model, snakeCaseMappers } from 'objection';
+import type { ImportMode } from '../../domain/inventory/imports.ts';
 import type { Authority } from '../../domain/shared/caller.ts';
 
 /** An imported file. Its rows are in `import_rows`. */
@@ -13,6 +14,7 @@ export class Import extends Model {
   /** Null for a file of mutations of several resources. */
   declare resource: string | null;
   declare dryRun: boolean;
+  declare mode: ImportMode;
   /** The number of rows of the file, and of those that have an outcome. */
   declare rows: number;
   declare done: number;

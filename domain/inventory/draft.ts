@@ -82,7 +82,8 @@ export function createDraft(input: DraftInput): OpenDraft {
     },
     applyToSnapshot() {
       const cascaded = cascades.list();
-      if (isUnchanged(input, cascaded)) return;
+      planned.unchanged = isUnchanged(input, cascaded);
+      if (planned.unchanged) return;
       if (operation === 'delete') snapshot.remove(resource.name, after.id);
       else snapshot.put(resource.name, after);
       planned.effects = [requestedEffect(input)];
@@ -108,6 +109,7 @@ const emptyPlan = ({ resource, operation, before, after }: DraftInput): Planned 
   conflicts: [],
   warnings: [],
   effects: [],
+  unchanged: false,
   subject: {
     resource: resource.name,
     id: after.id,

@@ -9,6 +9,43 @@ export const MAX_IMPORT_BYTES = 32 * 1_048_576;
 export const MAX_IMPORT_ROWS = 200_000;
 /** The number of rows of a dry run. It is lower, because a dry run is one transaction. */
 export const MAX_DRY_RUN_ROWS = 50_000;
+/** The number of rows that are written together with their history, in the mode `all`. */
+export const MAX_ATOMIC_ROWS = 10_000;
+
+/** `each`: the valid rows are written. `all`: all rows or none. */
+export const IMPORT_MODES = ['each', 'all'] as const;
+export type ImportMode = (typeof IMPORT_MODES)[number];
+
+/** The outcomes of rows, and of mutations in a batch; `skipped` for rows only. */
+export const OUTCOMES = [
+  'created',
+  'updated',
+  'unchanged',
+  'deleted',
+  'invalid',
+  'conflict',
+] as const;
+export const IMPORT_OUTCOMES = [...OUTCOMES, 'skipped'] as const;
+type ImportOutcome = (typeof IMPORT_OUTCOMES)[number];
+
+/** How many rows a file may have. */
+export const maxRowsOf = ({ mode, dryRun }: { mode: ImportMode; dryRun: boolean }): number =>
+  mode === 'all' ? MAX_ATOMIC_ROWS : dryRun ? MAX_DRY_RUN_ROWS : MAX_IMPORT_ROWS;
+
+/**
+ * Why an import fails although all its rows have an outcome; null when it succeeds. It fails when no
+ * row is imported: all are invalid, or one is in the mode `all`. A dry run ends as the import would.
+ */
+export function importFailure(
+  mode: ImportMode,
+  rows: number,
+  counts: Readonly<Partial<Record<string, number>>>,
+): string | null {
+  const count = (outcome: ImportOutcome) => counts[outcome] ?? 0;
+  if (count('created') + count('updated') + count('unchanged') + count('deleted') > 0) return null;
+  const found = `${count('invalid')} of ${rows} rows are invalid and ${count('conflict')} conflict with other records`;
+  return `Nothing was imported: ${found}${mode === 'all' ? ', and the mode is all' : ''}.`;
+}
 
 /** True for columns that an export writes and an import ignores, because they are computed. */
 const isReadOnlyColumn = (resource: Resource, name: string): boolean =>

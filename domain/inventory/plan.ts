@@ -101,6 +101,7 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
   conflicts: [],
   warnings: [],
   effects: [],
+  unchanged: false,
   subject: null,
   errors,
 });

@@ -59,6 +59,8 @@ export type Planned = {
   conflicts: PlanConflict[];
   warnings: PlanWarning[];
   effects: Effect[];
+  /** True for a valid update without differences. */
+  unchanged: boolean;
   /** The record that the mutation names; null when there is none. */
   subject: { resource: ResourceName; id: string; before: Row | null; after: Row | null } | null;
   /** Other records that the caller also needs `inventory:write` for. */

@@ -58,7 +58,7 @@ export const createInventoryBatches = ({
             ? (subject?.before?.id ?? null)
             : (subject?.id ?? null);
         const version = id === null ? undefined : versions.get(`${resource}/${id}`);
-        const unchangedVersion = outcome === 'updated' ? subject?.before?.version : undefined;
+        const unchangedVersion = outcome === 'unchanged' ? subject?.before?.version : undefined;
         return {
           resource,
           outcome,

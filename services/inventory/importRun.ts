@@ -1,6 +1,7 @@
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import {
+  countOutcomes,
   findExistingIds,
   nextRows,
   recordOutcomes,
@@ -10,7 +11,12 @@ import {
 import { lockImport, readImport } from '../../db/inventory/imports.ts';
 import type { Import } from '../../db/models/Import.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import { MAX_DRY_RUN_ROWS } from '../../domain/inventory/imports.ts';
+import {
+  importFailure,
+  MAX_ATOMIC_ROWS,
+  MAX_DRY_RUN_ROWS,
+  type ImportMode,
+} from '../../domain/inventory/imports.ts';
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -29,6 +35,16 @@ type Deps = {
   rights: UserRights;
   writes: InventoryWrites;
 };
+
+/** Rolls back an import of the mode `all`; `outcomes` are those of its rows. */
+class RejectedImport extends Error {
+  readonly outcomes: readonly RowOutcome[];
+
+  constructor(outcomes: readonly RowOutcome[]) {
+    super('Rows of the import are invalid');
+    this.outcomes = outcomes;
+  }
+}
 
 /** How many rows of an import exist, and how many of them have an outcome. */
 export type ImportProgress = { rows: number; done: number };
@@ -68,9 +84,7 @@ export function createImportRun({ db, writeUnaudited, rights, writes }: Deps) {
         },
       });
     } catch (error) {
-      const isRejection =
-        error instanceof AppError ? REJECTION_CODES.has(error.code) : isPlanningError(error);
-      if (!isRejection) throw error;
+      if (!isRejection(error)) throw error;
       if (rows.length > 1) return writeRows(importId, caller, Math.ceil(rows.length / 2));
       await storeOutcomes(
         importId,
@@ -81,9 +95,62 @@ export function createImportRun({ db, writeUnaudited, rights, writes }: Deps) {
 
   return {
     /** Reads the progress of an import. */
-    progress: async (importId: string): Promise<ImportProgress & { dryRun: boolean }> => {
-      const { rows, done, dryRun } = await readImport(db, importId);
-      return { rows, done, dryRun };
+    progress: async (
+      importId: string,
+    ): Promise<ImportProgress & { dryRun: boolean; mode: ImportMode }> => {
+      const { rows, done, dryRun, mode } = await readImport(db, importId);
+      return { rows, done, dryRun, mode };
+    },
+
+    /** Why an import fails although all its rows have an outcome; null when it succeeds. */
+    async failure(importId: string): Promise<string | null> {
+      const { mode, rows } = await readImport(db, importId);
+      const counts = await countOutcomes(db, [importId]);
+      return importFailure(mode, rows, counts.get(importId) ?? {});
+    },
+
+    /**
+     * Writes all rows in one transaction, or none when one of them is invalid, and stores their
+     * outcomes. A repeated attempt starts from the first row. Returns the progress.
+     */
+    async writeAll(
+      importId: string,
+      signal: AbortSignal,
+      onProgress: (done: number) => void,
+    ): Promise<ImportProgress> {
+      const caller = await callerFor(await readImport(db, importId));
+      let all: FileRow[] = [];
+      try {
+        await writes.applyInSteps(caller, async (work, trx, apply) => {
+          await lockImport(trx, importId);
+          all = await nextRows(trx, importId, MAX_ATOMIC_ROWS);
+          if (all.length === 0) return;
+          const outcomes: RowOutcome[] = [];
+          // Rows after an invalid one are planned too, so that all errors are found.
+          for (const rows of batchesOf(all)) {
+            signal.throwIfAborted();
+            outcomes.push(...outcomesOf(rows, await apply(await resolveOperations(trx, rows))));
+            onProgress(outcomes.length);
+          }
+          if (outcomes.some(isRejected)) throw new RejectedImport(skipValid(outcomes));
+          await recordOutcomes(trx, importId, outcomes);
+          work.audit(
+            'inventory.import.step',
+            { type: 'import', id: importId },
+            { after: { rows: all.length, from: all[0]?.line ?? null } },
+          );
+        });
+      } catch (error) {
+        if (signal.aborted) throw error;
+        if (error instanceof RejectedImport) await storeOutcomes(importId, error.outcomes);
+        else if (isRejection(error))
+          await storeOutcomes(
+            importId,
+            all.map((row) => rejectedOutcome(row, error)),
+          );
+        else throw error;
+      }
+      return readImport(db, importId);
     },
 
     /**
@@ -106,23 +173,40 @@ export function createImportRun({ db, writeUnaudited, rights, writes }: Deps) {
       signal: AbortSignal,
       onProgress: (done: number) => void,
     ): Promise<ImportProgress> {
-      const caller = await callerFor(await readImport(db, importId));
+      const record = await readImport(db, importId);
+      const caller = await callerFor(record);
       const all = await nextRows(db, importId, MAX_DRY_RUN_ROWS);
       const outcomes: RowOutcome[] = [];
       await writes.dryRunInSteps(caller, async (trx, plan) => {
-        for (let at = 0; at < all.length; at += WRITE_BATCH_SIZE) {
+        for (const rows of batchesOf(all)) {
           signal.throwIfAborted();
-          const rows = all.slice(at, at + WRITE_BATCH_SIZE);
           const planned = await plan(await resolveOperations(trx, rows));
           outcomes.push(...outcomesOf(rows, planned).map((row) => ({ ...row, recordId: null })));
           onProgress(outcomes.length);
         }
       });
-      await storeOutcomes(importId, outcomes);
+      const isSkipped = record.mode === 'all' && outcomes.some(isRejected);
+      await storeOutcomes(importId, isSkipped ? skipValid(outcomes) : outcomes);
       return readImport(db, importId);
     },
   };
 }
+
+const batchesOf = (rows: readonly FileRow[]): FileRow[][] =>
+  Array.from({ length: Math.ceil(rows.length / WRITE_BATCH_SIZE) }, (_, i) =>
+    rows.slice(i * WRITE_BATCH_SIZE, (i + 1) * WRITE_BATCH_SIZE),
+  );
+
+const isRejected = ({ outcome }: RowOutcome): boolean =>
+  outcome === 'invalid' || outcome === 'conflict';
+
+/** The outcomes of rows of which none is written. */
+const skipValid = (outcomes: readonly RowOutcome[]): RowOutcome[] =>
+  outcomes.map((row) => (isRejected(row) ? row : { ...row, outcome: 'skipped', recordId: null }));
+
+/** True for an error that concerns the rows and not the attempt. */
+const isRejection = (error: unknown): boolean =>
+  error instanceof AppError ? REJECTION_CODES.has(error.code) : isPlanningError(error);
 
 /**
  * True for an unexpected failure of planning, which concerns the rows. Failures of the database and

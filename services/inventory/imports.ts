@@ -11,11 +11,7 @@ import {
 } from '../../db/inventory/importRows.ts';
 import { readableImports, readJobStatuses } from '../../db/inventory/imports.ts';
 import { Import } from '../../db/models/Import.ts';
-import {
-  IMPORT_JOB_TYPE,
-  MAX_DRY_RUN_ROWS,
-  MAX_IMPORT_ROWS,
-} from '../../domain/inventory/imports.ts';
+import { IMPORT_JOB_TYPE, maxRowsOf, type ImportMode } from '../../domain/inventory/imports.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { JobStatus } from '../../domain/jobs/jobs.ts';
@@ -37,7 +33,12 @@ export type InventoryImports = ReturnType<typeof createInventoryImports>;
 export type FileFormat = 'csv' | 'ndjson';
 
 /** `resource` is required for CSV; without it, each line of NDJSON is a mutation. */
-export type ImportRequest = { format: FileFormat; resource?: ResourceName; dryRun: boolean };
+export type ImportRequest = {
+  format: FileFormat;
+  resource?: ResourceName;
+  dryRun: boolean;
+  mode: ImportMode;
+};
 
 /** An import with the number of its rows for each outcome. */
 export type ImportState = {
@@ -45,6 +46,7 @@ export type ImportState = {
   /** Null for a file of mutations of several resources. */
   resource: string | null;
   dryRun: boolean;
+  mode: ImportMode;
   /** The status of its job. */
   status: JobStatus;
   rows: number;
@@ -132,16 +134,16 @@ export function createInventoryImports(deps: Deps) {
      */
     async receive(
       caller: Caller,
-      { format, resource, dryRun }: ImportRequest,
+      { format, resource, dryRun, mode }: ImportRequest,
       source: Readable,
     ): Promise<{ state: ImportState; job: JobData }> {
       const id = ids.next('imp');
-      const maxRows = dryRun ? MAX_DRY_RUN_ROWS : MAX_IMPORT_ROWS;
+      const maxRows = maxRowsOf({ mode, dryRun });
       const rows = await storeRows(id, readRows(source, format, resource), maxRows);
       if (rows === 0) throw invalidField('body', '', 'empty', 'has no rows');
       return commit(caller, (work) => {
         work.result(id);
-        const after = { resource: resource ?? null, rows, dryRun };
+        const after = { resource: resource ?? null, rows, dryRun, mode };
         work.audit('inventory.import', { type: 'import', id }, { after });
         const job = jobFactory.create(
           work,
@@ -155,6 +157,7 @@ export function createInventoryImports(deps: Deps) {
           jobId: job.id,
           resource: resource ?? null,
           dryRun,
+          mode,
           rows,
           done: 0,
           authority: authorityOf(caller),
@@ -202,13 +205,14 @@ function readRows(
 }
 
 const stateOf = (
-  { id, resource, dryRun, rows, done, jobId, createdBy, createdAt }: Import,
+  { id, resource, dryRun, mode, rows, done, jobId, createdBy, createdAt }: Import,
   status: JobStatus,
   counts: Readonly<Record<string, number>>,
 ): ImportState => ({
   id,
   resource,
   dryRun,
+  mode,
   status,
   rows,
   done,

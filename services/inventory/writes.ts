@@ -192,6 +192,35 @@ export function createInventoryWrites({ db, commit, access, planner }: Deps) {
         return outcome;
       }),
 
+    /**
+     * Plans and writes mutations in several steps of one transaction, each on top of the previous
+     * ones. A missing permission is an error of its mutation. An error of `steps` rolls back
+     * everything.
+     */
+    applyInSteps: (
+      caller: Caller,
+      steps: (
+        work: Work,
+        trx: Knex,
+        apply: (mutations: readonly Mutation[]) => Promise<Planned[]>,
+      ) => Promise<void>,
+    ): Promise<void> =>
+      retryOnConflict(() =>
+        commit(caller, async (work) => {
+          const trx = (await work.trx()) as Knex;
+          await steps(work, trx, async (mutations) => {
+            const { planned, changes, write } = await planner.plan(trx, caller, mutations, {
+              writes: true,
+              perMutation: true,
+              now: work.now,
+            });
+            await write();
+            for (const change of changes) recordChange(work, change);
+            return planned;
+          });
+        }),
+      ),
+
     /** Plans mutations in order without writing anything. Error: `limit_reached`. */
     dryRun,
 
@@ -235,7 +264,8 @@ const versionedId = (id: string, version: number | undefined) => ({
 /** The outcome of a mutation in one word, as responses and reports have it. */
 export function outcomeOf(
   planned: Planned,
-): 'created' | 'updated' | 'deleted' | 'invalid' | 'conflict' {
+): 'created' | 'updated' | 'unchanged' | 'deleted' | 'invalid' | 'conflict' {
+  if (planned.unchanged) return 'unchanged';
   if (isValid(planned)) return `${planned.operation as 'create' | 'update' | 'delete'}d`;
   return planned.errors.length > 0 ? 'invalid' : 'conflict';
 }

@@ -6,7 +6,9 @@ import type { InventoryImports } from '../../inventory/imports.ts';
 const Payload = Type.Object({ importId: Type.String() }, { additionalProperties: false });
 type Payload = Static<typeof Payload>;
 
-export type ImportDeps = { imports: Pick<InventoryImports, 'progress' | 'writeBatch' | 'dryRun'> };
+export type ImportDeps = {
+  imports: Pick<InventoryImports, 'progress' | 'writeBatch' | 'writeAll' | 'dryRun' | 'failure'>;
+};
 
 /** Imports the rows of a file. A repeated attempt continues after the last row with an outcome. */
 export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
@@ -19,12 +21,14 @@ export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
     timeoutMs: 3_600_000,
     retry: { maxAttempts: 10 },
     run: async ({ importId }, { signal, log, progress }) => {
-      const { rows, dryRun, ...current } = await imports.progress(importId);
+      const { rows, dryRun, mode, ...current } = await imports.progress(importId);
       let { done } = current;
       const reportProgress = (count: number) =>
         progress((100 * count) / rows, `${count} of ${rows} rows`);
       if (dryRun && done < rows)
         ({ done } = await imports.dryRun(importId, signal, reportProgress));
+      else if (mode === 'all' && done < rows)
+        ({ done } = await imports.writeAll(importId, signal, reportProgress));
       while (done < rows) {
         signal.throwIfAborted();
         const previous = done;
@@ -35,7 +39,13 @@ export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
           });
         reportProgress(done);
       }
-      log('info', `${rows} rows imported`, { importId, dryRun });
-      return { importId, rows, dryRun };
+      const failure = await imports.failure(importId);
+      if (failure !== null) throw new JobFailure('nothing_imported', failure, { retryable: false });
+      log('info', dryRun ? `${rows} rows checked` : `${rows} rows done`, {
+        importId,
+        dryRun,
+        mode,
+      });
+      return { importId, rows, dryRun, mode };
     },
   });

@@ -16,6 +16,15 @@ beforeAll(async () => {
 afterAll(() => app.stop());
 
 const WAIT = { prefer: 'wait=60' };
+const NO_ROWS = {
+  created: 0,
+  updated: 0,
+  unchanged: 0,
+  deleted: 0,
+  invalid: 0,
+  conflict: 0,
+  skipped: 0,
+};
 type Import = Static<typeof ImportRecord>;
 const upload = (text: string, query: string, type = 'text/csv', client = root) =>
   client.post<Import>(`/api/inventory/import?${query}`, text, { 'content-type': type, ...WAIT });
@@ -41,7 +50,7 @@ describe('import', () => {
     const { status, body, headers } = await upload(file, 'resource=prefixes');
     expect([status, body.counts]).toEqual([
       202,
-      { created: 3, updated: 0, deleted: 0, invalid: 2, conflict: 1 },
+      { ...NO_ROWS, created: 3, invalid: 2, conflict: 1 },
     ]);
     expect(headers.get('location')).toBe(`/api/inventory/imports/${body.id}`);
     const rows = await rowsOf(body.id);
@@ -81,7 +90,7 @@ describe('import', () => {
     const before = await count();
     const dry = await upload(file, 'resource=sites&dryRun=true').expect(202);
     expect([dry.counts, dry.dryRun, await count()]).toEqual([
-      { created: 2, updated: 0, deleted: 0, invalid: 0, conflict: 1 },
+      { ...NO_ROWS, created: 2, conflict: 1 },
       true,
       before,
     ]);
@@ -105,13 +114,7 @@ describe('import', () => {
         'resource=tags',
         type,
       ).expect(202);
-      expect(again.counts).toEqual({
-        created: 0,
-        updated: 2,
-        deleted: 0,
-        invalid: 0,
-        conflict: 0,
-      });
+      expect(again.counts).toEqual({ ...NO_ROWS, updated: 1, unchanged: 1 });
       expect((await root.get('/api/inventory/tags/edge')).body).toMatchObject({
         name: `Edge ${format}`,
         color: null,
@@ -130,13 +133,85 @@ describe('import', () => {
     expect(file).toMatch(/,-33\.5,/);
     for (const cell of file.split(/[\n,]/)) expect(cell).not.toMatch(/^"?[=+@\t\r]|^"?-(?!33\.5$)/);
     const again = await upload(file, 'resource=sites').expect(202);
-    expect(again.counts).toMatchObject({ updated: texts.length, invalid: 0 });
+    expect(again.counts).toEqual({ ...NO_ROWS, unchanged: texts.length });
     const { items } = await root
       .get<RecordPage>('/api/inventory/sites?q=formula&sort=name')
       .expect(200);
     expect(items.map(({ description, version }) => [description, version])).toEqual(
       texts.map((text) => [text, 1]),
     );
+  });
+
+  test.each(['each', 'all'])(
+    'an import in which no row is valid fails, and so does its dry run (mode %s)',
+    async (mode) => {
+      for (const dryRun of [true, false]) {
+        const { status, counts, jobId } = await upload(
+          'cidr\n10.0.0.1/8\nx\n',
+          `resource=prefixes&mode=${mode}&dryRun=${dryRun}`,
+        ).expect(202);
+        expect([status, counts]).toEqual(['failed', { ...NO_ROWS, invalid: 2 }]);
+        const job = await root
+          .get<{ status: string; error: { code: string; message: string } }>(`/api/jobs/${jobId}`)
+          .expect(200);
+        expect(job.error).toMatchObject({
+          code: 'nothing_imported',
+          message: expect.stringMatching(/^Nothing was imported: 2 of 2 rows are invalid and 0 /),
+        });
+      }
+    },
+  );
+
+  test('the mode all writes every row or none, across batches', async () => {
+    const count = async () =>
+      Number((await app.deps.db('regions').where('name', 'like', 'atomic%').count('* as n'))[0]?.n);
+    const names = Array.from({ length: 1_100 }, (_, i) => `atomic${i}`);
+    const send = (lines: string[], more = '') =>
+      upload(`name\n${lines.join('\n')}\n`, `resource=regions&mode=all${more}`).expect(202);
+    // The first row is found twice: in the last batch, and as itself.
+    const bad = [...names, 'atomic0', ' x '];
+    for (const more of ['&dryRun=true', '']) {
+      const rejected = await send(bad, more);
+      expect([rejected.status, rejected.counts, rejected.done, await count()]).toEqual([
+        'failed',
+        { ...NO_ROWS, skipped: 1_100, conflict: 1, invalid: 1 },
+        1_102,
+        0,
+      ]);
+      const [row] = await rowsOf(rejected.id, '&outcome=skipped');
+      expect(row).toMatchObject({ line: 2, id: null, errors: [] });
+      expect((await rowsOf(rejected.id, '&outcome=conflict')).map(({ line }) => line)).toEqual([
+        1_102,
+      ]);
+    }
+    const written = await send(names);
+    expect([written.status, written.mode, written.counts, await count()]).toEqual([
+      'succeeded',
+      'all',
+      { ...NO_ROWS, created: 1_100 },
+      1_100,
+    ]);
+    await root
+      .post(
+        '/api/inventory/import?resource=regions&mode=all',
+        `name\n${Array.from({ length: 10_001 }, (_, i) => `r${i}`).join('\n')}\n`,
+        { 'content-type': 'text/csv' },
+      )
+      .then(({ status }) => expect(status).toBeGreaterThanOrEqual(400));
+  }, 60_000);
+
+  test('in the mode all, a row that the database refuses rejects the whole file', async () => {
+    const vrf = await recordFactory(() => root)('vrfs', { name: 'refused' });
+    await app.deps.db.raw(
+      "ALTER TABLE prefixes ADD CONSTRAINT no_fourteen CHECK (cidr <> '10.14.0.0/16')",
+    );
+    const file = `cidr,vrfId\n10.13.0.0/16,${vrf.id}\n10.14.0.0/16,${vrf.id}\n`;
+    const { status, counts } = await upload(file, 'resource=prefixes&mode=all').expect(202);
+    await app.deps.db.raw('ALTER TABLE prefixes DROP CONSTRAINT no_fourteen');
+    expect([status, counts]).toEqual(['failed', { ...NO_ROWS, conflict: 2 }]);
+    expect(
+      (await root.get<RecordPage>(`/api/inventory/prefixes?vrfId=${vrf.id}`)).body.items,
+    ).toEqual([]);
   });
 
   test('NDJSON of several resources, each line on top of those before it', async () => {

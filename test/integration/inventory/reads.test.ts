@@ -325,7 +325,8 @@ test('a change that changes nothing makes no version, no entry and no event', as
       ],
     })
     .expect(200);
-  expect(bulk.results).toMatchObject([{ outcome: 'updated', id: region.id, version: 1 }]);
+  expect(bulk.results).toMatchObject([{ outcome: 'unchanged', id: region.id, version: 1 }]);
+  expect(bulk.counts).toMatchObject({ updated: 0, unchanged: 1 });
 });
 
 test('what is asked for is not chosen by the one who asks', async () => {
@@ -362,7 +363,7 @@ describe('bulk', () => {
       root.post<BulkReport>('/api/inventory/bulk', { mode: 'each', mutations: some }).expect(200);
     const { counts, results } = await writeEach(mutations);
     expect([counts, results.map(({ outcome }) => outcome)]).toEqual([
-      { created: 1, updated: 0, deleted: 0, invalid: 1, conflict: 1 },
+      { created: 1, updated: 0, unchanged: 0, deleted: 0, invalid: 1, conflict: 1 },
       ['created', 'conflict', 'invalid'],
     ]);
     expect((await writeEach(mutations.slice(1))).counts).toMatchObject({

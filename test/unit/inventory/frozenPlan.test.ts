@@ -24,6 +24,7 @@ const planned = (changes: PlannedChange[]): Planned[] =>
     cascaded: [],
     denied: [],
     furtherScopes: [],
+    unchanged: false,
     effects: [{ action: 'create', resource, id, label: id, reason: 'requested', changes: [] }],
     subject: { resource, id, before, after },
   }));
