@@ -107,8 +107,11 @@ export function freezePlan(outcome: PlannedChanges): FrozenPlan {
   );
   const sortKey = (change: PlannedChange) =>
     `${String(requestOrder.get(keyOf(change)) ?? MAX_MUTATIONS).padStart(6, '0')} ${keyOf(change)}`;
+  // A record that the request names changes because of it, whatever else would change it.
   const reasons = new Map(
-    planned.flatMap(({ effects }) => effects.map((effect) => [keyOf(effect), effect.reason])),
+    planned
+      .flatMap(({ effects }) => effects.map((effect) => [keyOf(effect), effect.reason] as const))
+      .sort(([, one], [, other]) => Number(one === 'requested') - Number(other === 'requested')),
   );
   const inOrder = [...changes].sort((one, other) => (sortKey(one) < sortKey(other) ? -1 : 1));
   const effects = inOrder.map((change): FrozenEffect => {

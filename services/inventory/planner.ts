@@ -13,6 +13,7 @@ import {
   type PlannedChange,
 } from '../../domain/inventory/planSnapshot.ts';
 import { isPlainId, prefetchNeeds } from '../../domain/inventory/prefetch.ts';
+import { attributeRequested } from '../../domain/inventory/requestedEffects.ts';
 import { PrefixTree } from '../../domain/inventory/prefixTree.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
@@ -109,6 +110,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
         unwritten = stamper.stamp(segment.steps);
         changes.add(unwritten);
       }
+      attributeRequested(planned, mutations);
       return { planned, changes: changes.list(), write };
     },
   };
