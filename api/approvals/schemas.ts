@@ -203,7 +203,7 @@ export const ApprovalRecord = Type.Object(
       {
         ...closedObject,
         description:
-          'Who may decide. A holder of an assigned role also needs workflow:approve at the scope of the request, from that role or another.',
+          'Who may decide. Everyone needs workflow:approve at the scope of the request, from an assigned role or another. The names are null for people whom a gateway authenticates; their rights are known only when they call.',
       },
     ),
     decisions: Type.Array(
@@ -254,8 +254,8 @@ export const ApprovalList = Type.Object(
 );
 export type ApprovalList = Static<typeof ApprovalList>;
 
-const Assignees = (description: string) =>
-  Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
+const Assignees = (description: string, maxLength: number) =>
+  Type.Array(Type.String({ minLength: 1, maxLength }), {
     maxItems: MAX_ASSIGNEES,
     uniqueItems: true,
     description,
@@ -271,8 +271,11 @@ export const ApprovalBody = Type.Object(
     payload: Type.Record(Type.String(), Type.Unknown(), {
       description: 'Any data that belongs to the request; shown to every reader of the request.',
     }),
-    assignedUserIds: Assignees('Users who may decide.'),
-    assignedRoleIds: Assignees('Roles whose holders may decide.'),
+    assignedUserIds: Assignees(
+      'Users who may decide: ids of accounts, or the ids with which a gateway names people.',
+      255,
+    ),
+    assignedRoleIds: Assignees('Roles whose holders may decide.', 100),
     tenantId: Type.Optional(
       Name({ description: 'The tenant that the request belongs to. Default: your tenant.' }),
     ),

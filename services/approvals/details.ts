@@ -20,8 +20,13 @@ import type { ApprovalView } from './views.ts';
 
 export type ApprovalDetailsLoader = ReturnType<typeof createApprovalDetailsLoader>;
 
-/** An assigned user, and whether the user may decide. `reason` says why not. */
-export type AssignedUser = Pick<Holder, 'id' | 'username' | 'displayName'> & {
+/**
+ * An assigned user, and whether the user may decide. `reason` says why not. The names are null for a
+ * person whom a gateway authenticates. What such a person may do is known only when they call.
+ */
+export type AssignedUser = Pick<Holder, 'id'> & {
+  username: string | null;
+  displayName: string | null;
   mayDecide: boolean;
   reason: string | null;
 };
@@ -56,8 +61,11 @@ const effectVisibility =
     (RESOURCES[resource].scopeKind === 'catalogue' && !isEmpty(scope)) ||
     (refusal === null && contains(scopeOfApproval(approval), resourceScope));
 
+/** What is known about an assigned person whom a gateway authenticates. */
+const gatewayPerson = (id: string) => ({ id, username: id, enabled: true, holds: true });
+
 function refusalReason(
-  { id, username, enabled, holds }: Holder,
+  { id, username, enabled, holds }: Omit<Holder, 'displayName'>,
   { approval }: ApprovalView,
   decisions: readonly DecisionData[],
 ): string | null {
@@ -190,19 +198,16 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
         canSeePlan:
           view.isRequester || view.refusal === null || covers(scope, scopeOfApproval(approval)),
         deciders: {
-          users: assignees.userIds.flatMap((id): AssignedUser[] => {
+          users: assignees.userIds.map((id): AssignedUser => {
             const account = byId.get(id);
-            if (!account) return [];
-            const reason = refusalReason(account, view, decisions);
-            return [
-              {
-                id,
-                username: account.username,
-                displayName: account.displayName,
-                mayDecide: reason === null,
-                reason,
-              },
-            ];
+            const reason = refusalReason(account ?? gatewayPerson(id), view, decisions);
+            return {
+              id,
+              username: account?.username ?? null,
+              displayName: account?.displayName ?? null,
+              mayDecide: reason === null,
+              reason,
+            };
           }),
           roles: [...roles.values()],
         },

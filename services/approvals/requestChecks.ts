@@ -12,9 +12,13 @@ const bodyError = (pointer: string, code: string, message: string): FieldError =
   message,
 });
 
+/** Ids of accounts. Any other id names a person whom a gateway authenticates. */
+const ACCOUNT_ID = /^usr_/;
+
 /**
- * Checks that assignees exist, and that enough of them besides the requester may approve. Returns the
- * field errors.
+ * Checks that assigned roles and accounts exist, and that enough of the assigned users besides the
+ * requester may approve. Of people whom a gateway authenticates, Holdfast learns what they may do
+ * only when they call, so they count. Returns the field errors.
  */
 export async function checkAssignees(
   db: Knex,
@@ -27,9 +31,11 @@ export async function checkAssignees(
     await findRoles(db, assignedRoleIds),
   ];
   const activeIds = new Set(users.filter(({ enabled }) => enabled).map(({ id }) => id));
+  const accountIds = new Set(users.map(({ id }) => id));
+  const gatewayIds = assignedUserIds.filter((id) => !accountIds.has(id) && !ACCOUNT_ID.test(id));
   const errors = [
     ...assignedUserIds.flatMap((id, i) =>
-      activeIds.has(id)
+      activeIds.has(id) || gatewayIds.includes(id)
         ? []
         : [
             bodyError(
@@ -46,10 +52,10 @@ export async function checkAssignees(
     ),
   ];
   if (errors.length > 0 || assignedRoleIds.length > 0) return errors;
-  const otherApprovers = users.filter(
-    ({ id, username, holds }) =>
-      holds && !isSamePerson(requesterNames, [id, username].map(normalizeName)),
-  );
+  const otherApprovers = [
+    ...users.filter(({ holds }) => holds).map(({ id, username }) => [id, username]),
+    ...gatewayIds.map((id) => [id]),
+  ].filter((names) => !isSamePerson(requesterNames, names.map(normalizeName)));
   if (otherApprovers.length >= requiredApprovals) return [];
   return [
     bodyError(

@@ -50,6 +50,44 @@ test('a decider is assigned by id or role, and holds workflow:approve at the sco
   expect(denied).toEqual(Array(3).fill('workflow.approve denied'));
 });
 
+test('people whom a gateway authenticates are assigned by the ids that it sends', async () => {
+  const { requester, tenant, as } = users();
+  const assignedOnly = (...assignedUserIds: string[]) => ({ assignedUserIds, assignedRoleIds: [] });
+  const mail = 'jo.smith+noc@example.net';
+  const first = await createRequest(requester, assignedOnly('bob', mail));
+  expect(first.deciders.users).toEqual([
+    { id: 'bob', username: null, displayName: null, mayDecide: true, reason: null },
+    { id: mail, username: null, displayName: null, mayDecide: true, reason: null },
+  ]);
+  // The same id at another tenant is another person.
+  const elsewhere = fixture.app.client.as({ actor: 'bob', roles: 'approver', tenant: 'elsewhere' });
+  expect(await codeOfApproval(elsewhere, first.id, 404)).toBe('not_found');
+  expect(await codeOfApproval(as('eve', 'approver'), first.id)).toBe('not_assigned');
+  expect(await codeOfApproval(as('bob', 'viewer'), first.id)).toBe('permission_denied');
+  await approve(as('bob', 'approver'), first.id).expect(200);
+  const { deciders } = await readRequest(requester, first.id);
+  expect(deciders.users.map(({ id, reason }) => [id, reason])).toEqual([
+    ['bob', 'already_decided'],
+    [mail, 'approved'],
+  ]);
+  const second = await createRequest(requester, assignedOnly(mail));
+  await reject(as(mail, 'approver'), second.id).expect(200);
+  // Only the requester, or only an account that does not exist: nobody could decide.
+  const asker = fixture.app.client.as({ actor: 'asker', roles: 'operator', tenant });
+  for (const [id, code] of [
+    ['asker', 'too_few_approvers'],
+    ['usr_unknown', 'not_found'],
+  ] as const) {
+    const { errors } = await asker
+      .post<ProblemBody>('/api/workflows', {
+        ...{ type: 'change', title: 'x', payload: {} },
+        ...assignedOnly(id),
+      })
+      .expect(400);
+    expect(errors).toMatchObject([{ code }]);
+  }
+});
+
 test('a role held at a site counts for requests of that site', async () => {
   const { tenant } = users();
   const [one, two] = [`${tenant}-s1`, `${tenant}-s2`];
