@@ -159,6 +159,24 @@ export async function findResourceScope(
 }
 
 /**
+ * True when a tenant has a record, an account, a grant, a site or a device, or when the audit log has
+ * something that was done there: gateways may name tenants that have no record.
+ */
+export async function isTenantInUse(db: Knex, tenantId: string): Promise<boolean> {
+  const { rows }: { rows: { found: boolean }[] } = await db.raw(
+    `SELECT EXISTS (SELECT FROM tenants WHERE id = t.id)
+         OR EXISTS (SELECT FROM grants WHERE tenant_id = t.id)
+         OR EXISTS (SELECT FROM users WHERE tenant_id = t.id)
+         OR EXISTS (SELECT FROM sites WHERE tenant_id = t.id)
+         OR EXISTS (SELECT FROM devices WHERE tenant_id = t.id)
+         OR EXISTS (SELECT FROM audit_entries WHERE tenant_id = t.id AND outcome = 'done') AS found
+     FROM (SELECT ?::text COLLATE "C" AS id) AS t`,
+    [tenantId],
+  );
+  return assertDefined(rows[0], 'row of the tenant').found;
+}
+
+/**
  * Users who can sign in and have platform-admin at the platform by assignment. Mappings do not
  * count: whether a group still has members is known at the provider only.
  */

@@ -93,8 +93,8 @@ export function createGrants({ db, commit, access, ids }: Deps) {
 
     /**
      * Grants a role. The caller needs `rbac:write` and every permission of the role at the scope.
-     * Errors: `permission_denied`, `invalid_request` (unknown user, provider, role, site or
-     * device), `conflict` (the grant exists).
+     * Errors: `permission_denied`, `invalid_request` (unknown user, provider, role, tenant, site
+     * or device), `conflict` (the grant exists).
      */
     async create(
       caller: Caller,
@@ -105,7 +105,7 @@ export function createGrants({ db, commit, access, ids }: Deps) {
       const { level, resourceScope } = await resolveResourceScope(
         db,
         target,
-        access.scope(caller, 'rbac:write'),
+        { tenantId: caller.tenantId, visibleScope: access.scope(caller, 'rbac:write') },
         'body',
       );
       await access.require(caller, 'rbac:write', resourceScope);

@@ -84,7 +84,12 @@ export function createAccessReport({ db, access }: Deps) {
       target: ResourceScopeRequest,
     ): Promise<Explanation> {
       const scope = access.scope(caller, ...RBAC_READERS);
-      const { resourceScope } = await resolveResourceScope(db, target, scope, 'query');
+      const { resourceScope } = await resolveResourceScope(
+        db,
+        target,
+        { tenantId: caller.tenantId, visibleScope: scope },
+        'query',
+      );
       if (!covers(scope, resourceScope)) await access.require(caller, 'rbac:read', resourceScope);
       const authState = await findUserAuthState(db, userId);
       if (!authState) throw notFound('user', userId);

@@ -1,4 +1,4 @@
-import { findResourceScope } from '../../db/access/access.ts';
+import { findResourceScope, isTenantInUse } from '../../db/access/access.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { invalidField, type FieldLocation } from '../../domain/shared/errors.ts';
 import {
@@ -15,24 +15,45 @@ import {
  */
 export type ResourceScopeRequest = { tenantId?: string; siteId?: string; deviceId?: string };
 
+/** Who requests a resource scope: the tenant of the request, and where the caller may see records. */
+type Requester = { tenantId: string; visibleScope: Scope };
+
 /**
- * Completes the ids of a requested resource scope from the records. A site or device outside
- * `visibleScope` is reported as not found. Error: `invalid_request` at a field of `location` if a
+ * Checks that a tenant exists, for callers who may see it; for others the missing permission is
+ * reported, whether it exists or not. The tenant of the request exists: a session or a gateway has
+ * named it. Error: `invalid_request` at `/tenantId`.
+ */
+export async function checkTenant(
+  db: Knex,
+  id: string,
+  { tenantId, visibleScope }: Requester,
+  location: FieldLocation,
+): Promise<void> {
+  const isOwn = id === PLATFORM || id === tenantId;
+  // A permission at some tenants shows that these exist.
+  if (isOwn || visibleScope.kind !== 'everywhere' || (await isTenantInUse(db, id))) return;
+  throw invalidField(location, '/tenantId', 'not_found', `there is no tenant with id ${id}`);
+}
+
+/**
+ * Completes the ids of a requested resource scope from the records. A site or device outside the
+ * visible scope is reported as not found. Error: `invalid_request` at a field of `location` if a
  * record is not found or the ids contradict each other.
  */
 export async function resolveResourceScope(
   db: Knex,
   { tenantId, siteId, deviceId }: ResourceScopeRequest,
-  visibleScope: Scope,
+  requester: Requester,
   location: FieldLocation,
 ): Promise<{ level: Level; resourceScope: ResourceScope }> {
   if (deviceId === undefined && siteId === undefined) {
     const resourceScope = { tenantId: tenantId ?? PLATFORM };
+    await checkTenant(db, resourceScope.tenantId, requester, location);
     return { level: resourceScope.tenantId === PLATFORM ? 'platform' : 'tenant', resourceScope };
   }
   const level = deviceId === undefined ? 'site' : 'device';
   const resourceScope = await findResourceScope(db, { siteId, deviceId });
-  if (!resourceScope || !covers(visibleScope, resourceScope)) {
+  if (!resourceScope || !covers(requester.visibleScope, resourceScope)) {
     throw invalidField(
       location,
       `/${level}Id`,

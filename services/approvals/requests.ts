@@ -68,8 +68,11 @@ export function createApprovalRequests({
       ...(siteId !== undefined && { siteId }),
       ...(deviceId !== undefined && { deviceId }),
     };
-    return (await resolveResourceScope(db, target, access.scope(caller, 'workflow:write'), 'body'))
-      .resourceScope;
+    const requester = {
+      tenantId: caller.tenantId,
+      visibleScope: access.scope(caller, 'workflow:write'),
+    };
+    return (await resolveResourceScope(db, target, requester, 'body')).resourceScope;
   }
 
   /** Determines the bound job. Errors: `invalid_request`, `permission_denied`. */

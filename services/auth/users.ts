@@ -14,6 +14,7 @@ import type { UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { createAccessChange } from '../access/accessChange.ts';
+import { checkTenant } from '../access/resourceScope.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import type { Passwords } from './passwords.ts';
 import { requireSessionId } from './sessions.ts';
@@ -91,6 +92,13 @@ export function createUsers({
     );
   }
 
+  /** Errors: `permission_denied`, `invalid_request` when the tenant of an account does not exist. */
+  async function requireTenant(caller: Caller, tenantId: string): Promise<void> {
+    await access.require(caller, 'user:write', { tenantId });
+    const visibleScope = access.scope(caller, 'user:write');
+    await checkTenant(db, tenantId, { tenantId: caller.tenantId, visibleScope }, 'body');
+  }
+
   /** Hash of the password, or of a generated one-time password, which is returned too. */
   const hashOrGenerate = async (password: string | undefined) =>
     password === undefined
@@ -123,7 +131,7 @@ export function createUsers({
 
     /**
      * Creates a local account; without a password a one-time password is generated. Errors:
-     * `permission_denied`, `invalid_request` (password), `conflict` (user name).
+     * `permission_denied`, `invalid_request` (password, tenant), `conflict` (user name).
      */
     async create(caller: Caller, request: UserRequest): Promise<UserWithPassword> {
       const {
@@ -132,7 +140,7 @@ export function createUsers({
         email = null,
         tenantId = caller.tenantId,
       } = request;
-      await access.require(caller, 'user:write', { tenantId });
+      await requireTenant(caller, tenantId);
       if (request.password !== undefined)
         await passwords.check(request.password, username, '/password');
       const { oneTimePassword, passwordHash } = await hashOrGenerate(request.password);
@@ -162,7 +170,7 @@ export function createUsers({
 
     /**
      * Changes an account. Disabling it ends its sessions. Errors: `not_found`, `permission_denied`,
-     * `last_administrator`, `version_conflict`.
+     * `invalid_request` (tenant), `last_administrator`, `version_conflict`.
      */
     async update(
       caller: Caller,
@@ -171,8 +179,7 @@ export function createUsers({
       expectedVersion?: number,
     ): Promise<UserDetails> {
       const known = await repository.findToAct(caller, id, 'user:write');
-      if (change.tenantId !== undefined)
-        await access.require(caller, 'user:write', { tenantId: change.tenantId });
+      if (change.tenantId !== undefined) await requireTenant(caller, change.tenantId);
       return commitChange(caller, 'user:write', known, async (work, currentCaller, trx) => {
         const { before, after } = await guardLastAdministrator(trx, async () => {
           const found = await User.query(trx).findById(id).forUpdate().throwIfNotFound();

@@ -53,7 +53,10 @@ export async function createUser(
     })
     .expect(201);
   for (const role of roles) {
-    await admin(app)
+    // The tenant of the request exists, also without a record.
+    const tenant = typeof role === 'string' ? undefined : role.tenantId;
+    await app.client
+      .as({ actor: 'root', roles: 'platform-admin', ...(tenant !== undefined && { tenant }) })
       .post<AssignmentRecord>('/api/rbac/assignments', {
         userId: user.id,
         ...(typeof role === 'string' ? { roleId: role } : role),

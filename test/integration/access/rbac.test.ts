@@ -75,6 +75,7 @@ describe('assignments', () => {
   test.each([
     ['/userId', { userId: `usr_${'0'.repeat(26)}` }],
     ['/roleId', { roleId: 'no-such-role' }],
+    ['/tenantId', { tenantId: 'no-such-tenant' }],
     ['/siteId', { siteId: 'site_none' }],
     ['/deviceId', { deviceId: 'dev_none' }],
     ['/tenantId', { tenantId: 'blue', siteId: 'site_red' }],

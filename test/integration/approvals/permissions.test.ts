@@ -59,9 +59,12 @@ describe('what a requester may request', () => {
       tenantId: tenant,
       ...createPrefix('10.200.0.0/16', { tenantId: 'platform' }),
     };
-    expect((await refusedRequest(root, platformPrefix, 400)).errors).toMatchObject(outside);
+    expect((await refusedRequest(root, platformPrefix, 400)).errors).toMatchObject([
+      { pointer: '/tenantId', code: 'not_found' },
+    ]);
     const [a, b] = [`${tenant}-a`, `${tenant}-b`];
     for (const site of [a, b]) await seedSiteAndDevice(fixture.app, { tenant, site });
+    expect((await refusedRequest(root, platformPrefix, 400)).errors).toMatchObject(outside);
     const rack = (siteId: string) => ({
       validationRequest: { resource: 'racks', operation: 'create', record: { name: 'r1', siteId } },
     });

@@ -3,7 +3,7 @@ import { Attribute, Change } from 'ldapts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { selfSigned } from '../../support/certificate.ts';
-import { admin, type Page } from '../../support/users.ts';
+import { admin, seedTenant, type Page } from '../../support/users.ts';
 import { startSlapd } from '../../support/slapd.ts';
 import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
 import type { MappingRecord, TokenResponse, UserRecord } from '../../../api/access/schemas.ts';
@@ -22,6 +22,7 @@ describeWith('slapd', 'LDAP', () => {
       startSlapd(),
     ]);
     providerId = await createProvider();
+    for (const tenant of ['red', 'blue', 'east']) await seedTenant(app, tenant);
   });
   afterAll(() => Promise.all([app.stop(), slapd.stop()]));
 

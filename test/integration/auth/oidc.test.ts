@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { startApp, type TestApp } from '../../support/app.ts';
 import { createBrowser, type Browser, type BrowserResponse } from '../../support/browser.ts';
 import { startOidcPeer } from '../../support/oidcPeer.ts';
-import { admin, type Page } from '../../support/users.ts';
+import { admin, seedTenant, type Page } from '../../support/users.ts';
 import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
 import type { CurrentSession } from '../../../api/access/schemas.ts';
 import type { PermissionSummary } from '../../../api/access/routes.ts';
@@ -20,6 +20,7 @@ beforeAll(async () => {
   app = await startApp({ HOLDFAST_ROLE: 'api', HOLDFAST_OUTBOUND_ALLOW: '' }, { idle: true });
   peer = await startOidcPeer([app.client.base + CALLBACK]);
   providerId = (await createProvider('Main')).body.id;
+  await seedTenant(app, 'red');
 });
 afterAll(() => Promise.all([app.stop(), peer.stop()]));
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
-import { PASSWORD, admin, createUser, login, type Page } from '../../support/users.ts';
+import { PASSWORD, admin, createUser, login, seedTenant, type Page } from '../../support/users.ts';
 import type { TokenResponse, UserRecord, UserWithPassword } from '../../../api/access/schemas.ts';
 import type { PermissionSummary } from '../../../api/access/routes.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
@@ -176,7 +176,14 @@ describe('accounts', () => {
 
   test('can be filtered by name, provider, tenant and state', async () => {
     const someone = await createUser(app);
-    await admin(app).put(`/api/users/${someone.id}`, { enabled: false, tenantId: 'filtered' });
+    const disabled = { enabled: false, tenantId: 'filtered' };
+    await expectInvalid(admin(app).put(`/api/users/${someone.id}`, disabled), '/tenantId');
+    await expectInvalid(
+      admin(app).post('/api/users', { username: 'nowhere', tenantId: 'filtered' }),
+      '/tenantId',
+    );
+    await seedTenant(app, 'filtered');
+    await admin(app).put(`/api/users/${someone.id}`, disabled).expect(200);
     const ids = async (query: string) =>
       (await admin(app).get<Page<UserRecord>>(`/api/users?limit=200&${query}`)).body.items.map(
         (user) => user.id,

@@ -182,13 +182,6 @@ describe('permissions', () => {
         type: 'backup.restore',
         payload: { backupId: backup.id },
       }),
-      operator.post('/api/schedules', {
-        name: 's',
-        cronExpression: '@daily',
-        timezone: 'UTC',
-        jobType: 'backup.restore',
-        payload: { backupId: backup.id },
-      }),
       operator.post('/api/workflows', {
         type: 'restore',
         title: 'Restore',
@@ -203,6 +196,21 @@ describe('permissions', () => {
       const { detail } = await expectProblem(request, 403, 'permission_denied');
       expect(detail).toContain('backup:restore');
     }
+    // A schedule can be saved, but it cannot run.
+    const schedule = await operator
+      .post<ScheduleRecord>('/api/schedules', {
+        name: 's',
+        cronExpression: '@daily',
+        jobType: 'backup.restore',
+        payload: { backupId: backup.id },
+      })
+      .expect(201);
+    expect(schedule.warnings?.[0]?.message).toContain('need backup:restore at the platform');
+    await expectProblem(
+      operator.post(`/api/schedules/${schedule.id}/trigger`),
+      409,
+      'schedule_not_runnable',
+    );
     expect((await as('viewer', 'platform').get('/api/backup')).status).toBe(403);
     expect((await as('auditor', 'platform').post('/api/backup/create', {})).status).toBe(403);
     expect(
