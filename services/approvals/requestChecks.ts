@@ -12,8 +12,8 @@ const bodyError = (pointer: string, code: string, message: string): FieldError =
   message,
 });
 
-/** Ids of accounts. Any other id names a person whom a gateway authenticates. */
-const ACCOUNT_ID = /^usr_/;
+/** Ids of accounts start with it. Any other id names a person whom a gateway authenticates. */
+const ACCOUNT_ID_PREFIX = 'usr_';
 
 /**
  * Checks that assigned roles and accounts exist, and that enough of the assigned users besides the
@@ -32,7 +32,9 @@ export async function checkAssignees(
   ];
   const activeIds = new Set(users.filter(({ enabled }) => enabled).map(({ id }) => id));
   const accountIds = new Set(users.map(({ id }) => id));
-  const gatewayIds = assignedUserIds.filter((id) => !accountIds.has(id) && !ACCOUNT_ID.test(id));
+  const gatewayIds = assignedUserIds.filter(
+    (id) => !accountIds.has(id) && !id.startsWith(ACCOUNT_ID_PREFIX),
+  );
   const errors = [
     ...assignedUserIds.flatMap((id, i) =>
       activeIds.has(id) || gatewayIds.includes(id)
