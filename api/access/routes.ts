@@ -29,8 +29,8 @@ const OneRole = Type.Object({ id: RoleId }, closed);
 
 const scopeFilter = {
   tenantId: Type.Optional(TenantId()),
-  siteId: Type.Optional(Name()),
-  deviceId: Type.Optional(Name()),
+  siteId: Type.Optional(Id('sit')),
+  deviceId: Type.Optional(Id('dev')),
 };
 
 const AssignmentQuery = Type.Object(

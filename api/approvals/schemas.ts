@@ -7,6 +7,7 @@ import {
   MAX_REQUIRED_APPROVALS,
 } from '../../domain/approvals/approvals.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
+import { TenantId } from '../access/schemas.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
 import {
@@ -361,7 +362,7 @@ export const ApprovalQuery = Type.Object(
     status: Type.Optional(Type.Array(Type.Enum([...APPROVAL_STATUSES]), { maxItems: 5 })),
     execution: Type.Optional(Type.Enum([...EXECUTIONS])),
     type: Type.Optional(Name()),
-    tenantId: Type.Optional(Name()),
+    tenantId: Type.Optional(TenantId()),
     assignedToMe: Type.Optional(
       Type.Boolean({
         description: 'Only requests assigned to you, without pending ones that you have decided.',

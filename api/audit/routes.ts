@@ -8,6 +8,7 @@ import { parseTime } from '../http/queryTime.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
+import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
@@ -58,11 +59,29 @@ export type AuditEntryRecord = Static<typeof AuditEntryRecord>;
 const filters = {
   tenantId: Type.Optional(TenantId()),
   actorId: Type.Optional(Name()),
-  action: Type.Optional(Name({ examples: ['access.denied'] })),
+  action: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      pattern: '^[a-z][a-z0-9_-]*(?:\\.[a-z0-9_-]+)+$',
+      'x-rule': 'must be an action such as access.denied',
+      examples: ['access.denied'],
+    }),
+  ),
   outcome: Type.Optional(Type.Enum([...OUTCOMES])),
-  subjectType: Type.Optional(Name()),
+  subjectType: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      pattern: '^[a-z][a-z0-9_-]*$',
+      'x-rule': 'must be a type of record such as job',
+    }),
+  ),
   subjectId: Type.Optional(Name()),
-  requestId: Type.Optional(Name()),
+  requestId: Type.Optional(
+    Type.String({
+      pattern: REQUEST_ID.source,
+      'x-rule': 'must be the id of a request: up to 128 letters, digits, dots, colons and hyphens',
+    }),
+  ),
   since: Type.Optional(Timestamp),
   until: Type.Optional(Timestamp),
 };

@@ -184,6 +184,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
       body: ValidateRequest,
       example: { backupId: EXAMPLE_ID },
       responses: { 200: ValidationRecord, 202: ValidationRecord },
+      problems: [404],
       headers: ['Prefer'],
       replayResponse: async (caller, id) =>
         validationResponse(caller, await restores.find(caller, id)),
@@ -207,6 +208,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
       body: RestoreBody,
       example: { backupId: EXAMPLE_ID, sections: ['inventory'], preRestoreBackup: true },
       responses: { 202: RestoreRecord },
+      problems: [404],
       headers: ['Prefer'],
       replayResponse: async (caller, id) =>
         restoreResponse(caller, await restores.find(caller, id, 'backup:restore')),

@@ -3,8 +3,9 @@ import { ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
 import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
+import { TenantId } from '../access/schemas.ts';
 import { pageQuery } from '../http/pagination.ts';
-import { Id, Name, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
+import { Id, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 const Section = Type.Enum([...SECTIONS]);
@@ -19,7 +20,7 @@ export const BackupQuery = Type.Object(
     ...pageQuery,
     status: Type.Optional(Type.Enum([...STATUSES])),
     label: Type.Optional(Type.String(LABEL)),
-    tenantId: Type.Optional(Name()),
+    tenantId: Type.Optional(TenantId()),
   },
   closed,
 );

@@ -49,7 +49,8 @@ function parameters(location: 'path' | 'query', schema: TObject | undefined) {
 /** Error statuses that a route can return, judging by its declaration. */
 export function problemStatuses(route: Route): number[] {
   const statuses = [400, 401, 429, 500, 503, ...(route.problems ?? [])];
-  if (route.permission || (route.signedIn && route.method !== 'GET')) statuses.push(403);
+  // A caller with a one-time password may call few operations.
+  if (route.public === undefined) statuses.push(403);
   if (route.params) statuses.push(404);
   if (route.method !== 'GET') statuses.push(409, 413, 415);
   // These depend on an external identity provider.

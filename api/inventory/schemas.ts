@@ -2,7 +2,9 @@ import { Type, type Static, type TObject, type TSchema } from 'typebox';
 import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/mutations.ts';
 import { OUTCOMES } from '../../domain/inventory/imports.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
+import { SLUG } from '../../domain/inventory/fields.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { Nullable, Timestamp } from '../http/schemas.ts';
 
@@ -205,15 +207,29 @@ const FILTERABLE_TYPES: ReadonlySet<string> = new Set([
   'address',
 ]);
 
-/** The query parameter of a field. */
-function filterOf({ type, schema, reference }: Resource['fields'][string]): TSchema {
+/** The id of a record of a resource, or one of `words`. */
+function idFilter({ idPrefix }: Resource, words: readonly string[], description: string): TSchema {
+  const id = idPrefix === null ? SLUG.slice(1, -1) : `${idPrefix}_[0-9a-z]{26}`;
+  const example =
+    idPrefix === null ? 'an id' : `an id such as ${idPrefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`;
+  return Type.String({
+    pattern: `^(?:${[...words, id].join('|')})$`,
+    'x-rule': `must be ${[example, ...words].join(', or ')}`,
+    description,
+  });
+}
+
+/** The query parameter of a field. A field with a canonical form checks its value itself. */
+function filterOf({ type, schema, reference, canonical }: Resource['fields'][string]): TSchema {
   if (reference !== undefined)
-    return Type.String({
-      minLength: 1,
-      maxLength: 100,
-      description: 'An id, or `none` for records without a reference.',
-    });
-  if (type === 'integer' || type === 'boolean') return schema;
+    return idFilter(
+      RESOURCES[reference],
+      reference === 'vrfs' ? ['none', 'global'] : ['none'],
+      'An id, or `none` for records without a reference.',
+    );
+  const { enum: values, pattern } = schema as { enum?: unknown; pattern?: string };
+  const isChecked = values !== undefined || (pattern !== undefined && !canonical);
+  if (type === 'integer' || type === 'boolean' || isChecked) return schema;
   return Type.String({ minLength: 1, maxLength: 255 });
 }
 
@@ -245,9 +261,7 @@ export function filterQuery(resource: Resource): Record<string, TSchema> {
         description: `Text in ${resource.searchFields.join(', ')}.`,
       }),
     ),
-    tag: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 64, description: 'The id of a tag.' }),
-    ),
+    tag: Type.Optional(idFilter(RESOURCES.tags, [], 'The id of a tag.')),
     ...(ADDRESS_SPACE_RESOURCES.has(resource.name) && {
       within: network('A network: records inside it.'),
     }),

@@ -21,6 +21,7 @@ import {
 import type { Preferences } from '../http/prefer.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
+import { TenantId } from '../access/schemas.ts';
 import { jobPresenter, logPresenter } from './presenter.ts';
 import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 import { Id, Name, Timestamp } from '../http/schemas.ts';
@@ -53,7 +54,7 @@ const JobQuery = Type.Object(
     type: Type.Optional(
       Type.Array(Name(), { maxItems: 20, description: 'Jobs of one of these types.' }),
     ),
-    tenantId: Type.Optional(Name({ description: 'Jobs of this tenant.' })),
+    tenantId: Type.Optional(TenantId('Jobs of this tenant.')),
     createdBy: Type.Optional(Name({ description: 'Jobs of this creator.' })),
     createdAfter: Type.Optional(Timestamp),
     createdBefore: Type.Optional(Timestamp),

@@ -8,7 +8,7 @@ import { PROBLEM_TYPE, toAppError, toProblem } from '../http/problem.ts';
 
 type RequestContextDeps = { ids: Ids; log: Log; metrics: Metrics };
 
-const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+export const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /**
  * Assigns a request id, or accepts `X-Request-Id`; converts errors to problems; records metrics;
