@@ -216,7 +216,8 @@ export function buildOpenApi(routes: readonly Route[], version: string): object 
       [route.method.toLowerCase()]: operation(route, routes),
     };
   }
-  const gatewayNote = 'Accepted from a trusted gateway only.';
+  const gatewayNote =
+    'Accepted from a trusted gateway; with an access token, from everyone, see `docs/access.md`.';
   return {
     openapi: '3.1.0',
     info: { title: 'Holdfast', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },

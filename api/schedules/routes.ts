@@ -154,7 +154,7 @@ export function scheduleRoutes({
       method: 'POST',
       path: '/api/schedules/preview',
       tag,
-      permission: 'schedule:read',
+      permission: ['schedule:read', 'schedule:write'],
       operationId: 'previewSchedule',
       summary: 'Preview the occurrences of an expression',
       description: 'Shows the effect of daylight saving. Saves nothing.',

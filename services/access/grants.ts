@@ -18,7 +18,7 @@ import type { Ids } from '../../platform/ids.ts';
 import type { Access } from './access.ts';
 import { createAccessChange } from './accessChange.ts';
 import { grantRecordOf } from './grantAudit.ts';
-import { resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
+import { requesterOf, resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
 
 export type Grants = ReturnType<typeof createGrants>;
 
@@ -105,7 +105,7 @@ export function createGrants({ db, commit, access, ids }: Deps) {
       const { level, resourceScope } = await resolveResourceScope(
         db,
         target,
-        { tenantId: caller.tenantId, visibleScope: access.scope(caller, 'rbac:write') },
+        requesterOf(access, caller, 'rbac:write'),
         'body',
       );
       await access.require(caller, 'rbac:write', resourceScope);

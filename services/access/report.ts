@@ -10,7 +10,7 @@ import { notFound } from '../../domain/shared/errors.ts';
 import { PERMISSIONS, RBAC_READERS, type Permission } from '../../domain/access/permissions.ts';
 import { covers, isEmpty, scopeOf, type ResourceScope } from '../../domain/access/scope.ts';
 import type { Access } from './access.ts';
-import { resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
+import { requesterOf, resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
 
 export type AccessReport = ReturnType<typeof createAccessReport>;
 
@@ -87,7 +87,7 @@ export function createAccessReport({ db, access }: Deps) {
       const { resourceScope } = await resolveResourceScope(
         db,
         target,
-        { tenantId: caller.tenantId, visibleScope: scope },
+        requesterOf(access, caller, ...RBAC_READERS),
         'query',
       );
       if (!covers(scope, resourceScope)) await access.require(caller, 'rbac:read', resourceScope);

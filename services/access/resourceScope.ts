@@ -1,5 +1,7 @@
 import { findResourceScope, isTenantInUse } from '../../db/access/access.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField, type FieldLocation } from '../../domain/shared/errors.ts';
 import {
   covers,
@@ -8,6 +10,7 @@ import {
   type ResourceScope,
   type Scope,
 } from '../../domain/access/scope.ts';
+import type { Access } from './access.ts';
 
 /**
  * A resource scope in a request. The narrowest id counts; wider ids may be omitted. Without any id,
@@ -15,8 +18,24 @@ import {
  */
 export type ResourceScopeRequest = { tenantId?: string; siteId?: string; deviceId?: string };
 
-/** Who requests a resource scope: the tenant of the request, and where the caller may see records. */
+/**
+ * Who requests a resource scope: the tenant of the request, and where the caller may know that sites
+ * and devices exist.
+ */
 type Requester = { tenantId: string; visibleScope: Scope };
+
+/**
+ * A caller who needs `permissions` at the requested scope. Callers who may read the inventory there
+ * learn from the next check which permission is missing, instead of "not found".
+ */
+export const requesterOf = (
+  access: Access,
+  caller: Caller,
+  ...permissions: readonly Permission[]
+): Requester => ({
+  tenantId: caller.tenantId,
+  visibleScope: access.scope(caller, ...permissions, 'inventory:read'),
+});
 
 /**
  * Checks that a tenant exists, for callers who may see it; for others the missing permission is

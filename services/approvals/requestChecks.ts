@@ -31,10 +31,7 @@ export async function checkAssignees(
     await findRoles(db, assignedRoleIds),
   ];
   const activeIds = new Set(users.filter(({ enabled }) => enabled).map(({ id }) => id));
-  const accountIds = new Set(users.map(({ id }) => id));
-  const gatewayIds = assignedUserIds.filter(
-    (id) => !accountIds.has(id) && !id.startsWith(ACCOUNT_ID_PREFIX),
-  );
+  const gatewayIds = assignedUserIds.filter((id) => !id.startsWith(ACCOUNT_ID_PREFIX));
   const errors = [
     ...assignedUserIds.flatMap((id, i) =>
       activeIds.has(id) || gatewayIds.includes(id)

@@ -26,7 +26,7 @@ import type { JobTypes } from '../jobTypes/registry.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { ApprovalRequest } from './approvalRequest.ts';
 import { checkAssignees, checkTimes } from './requestChecks.ts';
-import { resolveResourceScope } from '../access/resourceScope.ts';
+import { requesterOf, resolveResourceScope } from '../access/resourceScope.ts';
 
 export type ApprovalRequests = ReturnType<typeof createApprovalRequests>;
 
@@ -68,10 +68,7 @@ export function createApprovalRequests({
       ...(siteId !== undefined && { siteId }),
       ...(deviceId !== undefined && { deviceId }),
     };
-    const requester = {
-      tenantId: caller.tenantId,
-      visibleScope: access.scope(caller, 'workflow:write'),
-    };
+    const requester = requesterOf(access, caller, 'workflow:write');
     return (await resolveResourceScope(db, target, requester, 'body')).resourceScope;
   }
 

@@ -14,7 +14,7 @@ import type { UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { createAccessChange } from '../access/accessChange.ts';
-import { checkTenant } from '../access/resourceScope.ts';
+import { checkTenant, requesterOf } from '../access/resourceScope.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import type { Passwords } from './passwords.ts';
 import { requireSessionId } from './sessions.ts';
@@ -95,8 +95,7 @@ export function createUsers({
   /** Errors: `permission_denied`, `invalid_request` when the tenant of an account does not exist. */
   async function requireTenant(caller: Caller, tenantId: string): Promise<void> {
     await access.require(caller, 'user:write', { tenantId });
-    const visibleScope = access.scope(caller, 'user:write');
-    await checkTenant(db, tenantId, { tenantId: caller.tenantId, visibleScope }, 'body');
+    await checkTenant(db, tenantId, requesterOf(access, caller, 'user:write'), 'body');
   }
 
   /** Hash of the password, or of a generated one-time password, which is returned too. */

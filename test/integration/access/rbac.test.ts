@@ -86,6 +86,25 @@ describe('assignments', () => {
     await expectInvalid(admin(app).post('/api/rbac/assignments', request), pointer);
   });
 
+  test.each([
+    [{ siteId: 'site_red' }, 'site site_red'],
+    [{ deviceId: 'dev_red' }, 'device dev_red'],
+    [{ tenantId: 'red' }, 'tenant red'],
+  ])('at %o, which the caller may read, name the missing permission', async (target, where) => {
+    const someone = await createUser(
+      app,
+      { roleId: 'delegate', tenantId: 'blue' },
+      { roleId: 'viewer', tenantId: 'red' },
+    );
+    const request = { userId: someone.id, roleId: 'delegate', ...target };
+    const { detail } = await expectProblem(
+      someone.client.post('/api/rbac/assignments', request),
+      403,
+      'permission_denied',
+    );
+    expect(detail).toBe(`Permission rbac:write is missing at ${where}.`);
+  });
+
   test('take effect immediately, and end immediately when deleted', async () => {
     const someone = await createUser(app);
     await expectProblem(someone.client.get('/api/jobs'), 403, 'permission_denied');
