@@ -38,7 +38,8 @@ export const AttemptRecord = Type.Object(
     responseBody: Nullable(
       Type.String({
         description:
-          'The first 4 KiB of the response as text, control characters escaped; 200 characters ' +
+          'The first 4 KiB of the response as text, with credentials masked and control ' +
+          'characters escaped; 200 characters ' +
           'in lists. The endpoint controls this text: never render it as HTML.',
       }),
     ),

@@ -150,7 +150,7 @@ const NOTATIONS: readonly Notation[] = [
     isCredential: () => true,
   },
   {
-    name: /[?&]([^=&#\s"'<>]{1,200})=/g,
+    name: /[?&]([^=&?#\s"'<>]{1,200})=/g,
     value: /[^&#\s"'<>]*/y,
     isCredential: isCredentialParameter,
   },
@@ -176,11 +176,12 @@ const NOTATIONS: readonly Notation[] = [
 
 /** Masks a value, but not the quotes around it. */
 function maskQuoted(value: string, onMasked: OnMasked): string {
-  const [, open = '', quoted = ''] = /^(\\*["'])([^]*?)(?:\\*["'])?$/.exec(value) ?? [];
-  const text = open === '' ? value : quoted;
+  const quote = /^\\*["']/.exec(value)?.[0] ?? '';
+  const isClosed = value.length > quote.length && value.endsWith(quote);
+  const text = value.slice(quote.length, isClosed ? value.length - quote.length : undefined);
   if (text === '' || text === MASK || /^(true|false|null)$/.test(text)) return value;
   onMasked(text);
-  return `${open}${MASK}${value.slice(open.length + text.length)}`;
+  return `${quote}${MASK}${isClosed ? quote : ''}`;
 }
 
 /** Masks the values of credentials in one notation. Other values are searched in their turn. */
@@ -204,7 +205,7 @@ const PATTERNS: readonly RegExp[] = [
   /([a-z][a-z0-9+.-]{0,20}:\/\/[^\s/?#@"'<>:]{0,256}:)([^\s/?#@"'<>]{1,512})(?=@)/gi,
   /([a-z][a-z0-9+.-]{0,20}:\/\/)([^\s/?#@"'<>:]{1,256})(?=@)/gi,
   /(\bbearer\s+)([A-Za-z0-9._~+/=-]{8,})/gi,
-  /()(\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*)/g,
+  /()((?<![\w.-])eyJ[\w-]{5,}\.[\w-]+\.[\w-]*)/g,
 ];
 
 /** Text without these characters and words contains no credential that can be recognised. */

@@ -147,3 +147,22 @@ test('any JSON value is masked without an error, twice like once', () => {
   expect(maskText(`${deep}${']'.repeat(50_000)} password=${SECRET}`)).not.toContain(SECRET);
   expect(maskText(`${deep}"password=${SECRET}"${']'.repeat(50_000)}`)).not.toContain(SECRET);
 });
+
+test.each([
+  ['tokens', 'eyJaaaaaa-'],
+  ['questions', '?'],
+  ['parameters', '?a&'],
+  ['backslashes', '\\'],
+  ['quotes', '"'],
+  ['names', 'a '],
+  ['colons', 'password:'],
+  ['tags', '<a '],
+  ['keys', '-----BEGIN PRIVATE KEY-----'],
+  ['schemes', 'a://b:'],
+  ['brackets', 'token:['],
+  ['equals', 'a.='],
+])('text of many %s takes no time that grows faster than the text', (_what, part) => {
+  const long = part.repeat(Math.ceil(400_000 / part.length));
+  for (const text of [long, `password:"${long}`, `{"password":"x", ${long}`, `cookie: ${long}`])
+    expect(maskText(text)).toBeDefined();
+});
