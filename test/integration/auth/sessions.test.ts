@@ -119,11 +119,13 @@ describe('identity headers with an access token', () => {
   });
 
   test('narrow the rights of changes of rights too', async () => {
-    const boss = await createUser(app, 'platform-admin', 'viewer');
+    const granter = { id: 'granter', name: 'Granter', permissions: ['rbac:write'] };
+    await admin(app).post('/api/rbac/roles', granter).expect(201);
+    const boss = await createUser(app, 'platform-admin', 'granter');
     const someone = await createUser(app);
     const grant = { userId: someone.id, roleId: 'operator' };
     await expectProblem(
-      boss.client.post('/api/rbac/assignments', grant, { [ROLES]: 'viewer' }),
+      boss.client.post('/api/rbac/assignments', grant, { [ROLES]: 'granter' }),
       403,
       'permission_denied',
     );
