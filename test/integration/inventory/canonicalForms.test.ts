@@ -108,6 +108,15 @@ test('canonical forms are idempotent and match the schema of their field', () =>
   expect(count).toBe(3);
 });
 
+test('a record keeps its tenant when an update sends null for it', async () => {
+  const site = await make('sites', { name: 'kept' });
+  const path = `/api/inventory/sites/${site.id}`;
+  expect(await root.put(path, { tenantId: null }).expect(200)).toMatchObject({
+    tenantId: 'platform',
+    version: 1,
+  });
+});
+
 test('an update of one custom field keeps the others; null removes one', async () => {
   for (const [name, type] of [
     ['owner', 'text'],

@@ -7,6 +7,7 @@ import { isReadable, resourceScopesOf } from '../../../domain/inventory/ownershi
 import type { Mutation } from '../../../domain/inventory/planning.ts';
 import type { Row } from '../../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
@@ -219,12 +220,13 @@ const step = fc.record({
   ),
   of: fc.nat(4),
   pick: fc.nat(1_000),
-  vrf: fc.boolean(),
-  tenant: fc.constantFrom('red', 'red', 'red', 'blue'),
+  // Networks may exist several times in the VRF, and so crowded together they do.
+  vrf: fc.constantFrom(true, true, false),
+  tenant: fc.constantFrom('red', 'red', 'blue'),
   site: fc.constantFrom(null, null, 0, 1, 2),
-  shorter: fc.integer({ min: 0, max: 8 }),
-  at: fc.nat(255),
-  to: fc.nat(255),
+  shorter: fc.integer({ min: 0, max: 5 }),
+  at: fc.nat(31),
+  to: fc.nat(31),
   port: fc.constantFrom(null, 0, 1, 2, 3, 4, 5),
   peer: fc.nat(5),
   group: fc.constantFrom(null, 0, 1, 2),
@@ -407,7 +409,7 @@ async function readEstate(): Promise<ScopeEstate> {
 test('planner, triggers, lists and a simple model agree on what everything belongs to', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(step, { minLength: 10, maxLength: 40 }),
+      fc.array(step, { minLength: 30, maxLength: 60, size: 'max' }),
       fc.array(scope, { minLength: 3, maxLength: 3 }),
       async (steps, scopes) => {
         const round = await createRound(rounds++);
@@ -446,10 +448,61 @@ test('planner, triggers, lists and a simple model agree on what everything belon
         }
       },
     ),
-    { numRuns: propertyRuns(12) },
+    // Shrinking would run hundreds of rounds.
+    { numRuns: propertyRuns(12), endOnFailure: true },
   );
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(20);
 }, 180_000);
+
+test('a list of one site reads what it returns, in a table of many records of others', async () => {
+  const site = await make('sites', { name: name(), tenantId: 'red' });
+  const { db } = app.deps;
+  const insert = (id: string, count: number, network: string) =>
+    db.raw(
+      `INSERT INTO ip_addresses (id, tenant_id, address, status)
+       SELECT 'ipa_' || ? || n, 'red', ?::inet + n, 'active' FROM generate_series(1, ?::integer) AS n`,
+      [id, network, count],
+    );
+  await insert('0', 10_000, '172.16.0.0');
+  await make('prefixes', { cidr: '192.168.0.0/16', siteId: site.id, tenantId: 'red' });
+  await insert('1', 60, '192.168.0.0');
+  await insert('2', 10_000, '172.18.0.0');
+  await db.raw('ANALYZE ip_addresses');
+  const within: Scope = {
+    kind: 'within',
+    tenantIds: new Set(),
+    siteIds: new Set([site.id]),
+    deviceIds: new Set(),
+  };
+  const statements: { sql: string; bindings: readonly unknown[] }[] = [];
+  db.on('query', (query: { sql: string; bindings: readonly unknown[] }) => statements.push(query));
+  const page = await listRecords(
+    db,
+    RESOURCES['ip-addresses'],
+    within,
+    { fields: {} },
+    {
+      sort: undefined,
+      after: undefined,
+      limit: 50,
+    },
+  );
+  db.removeAllListeners('query');
+  expect([page.items.length, page.next === null]).toEqual([50, false]);
+  const list = assertDefined(
+    statements.find(({ sql }) => sql.includes('"ip_addresses"')),
+    'query of the list',
+  );
+  const { rows } = await db.raw<{ rows: { 'QUERY PLAN': string }[] }>(
+    `EXPLAIN (ANALYZE, TIMING OFF) ${list.sql.replaceAll(/\$\d+/g, '?')}`,
+    list.bindings as never,
+  );
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).not.toMatch(/Seq Scan/);
+  for (const [, read] of plan.matchAll(/rows=(\d+)(?:\.\d+)? loops/g))
+    expect(Number(read)).toBeLessThanOrEqual(60);
+  expect(plan).not.toMatch(/Rows Removed by Filter/);
+}, 60_000);
 
 test('the columns are computed again from nothing', async () => {
   const before = await readEstate();
