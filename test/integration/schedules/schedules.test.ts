@@ -126,7 +126,7 @@ describe('a schedule', () => {
       '/payload/url',
       'masked',
     ],
-    [{ startAt: '0000-01-01T00:00:00Z' }, '/startAt', 'range'],
+    [{ startAt: '1971-12-31T23:59:59Z' }, '/startAt', 'range'],
     [{ endAt: '9999-12-31T23:59:59Z' }, '/endAt', 'range'],
     [{ retryPolicy: { maxAttempts: 0 } }, '/retryPolicy/maxAttempts', 'minimum'],
     [{ owner: 'me' }, '/owner', 'unknown_field'],
