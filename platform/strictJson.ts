@@ -66,6 +66,15 @@ function isExact(literal: string): boolean {
   return value !== 0 || !/[1-9]/.test(literal.replace(/[eE].*/, ''));
 }
 
+/** The pointer to a deeper value would itself be long. */
+const TOO_DEEP = {
+  errors: [{ pointer: '', code: 'depth', message: `is nested deeper than ${MAX_DEPTH} levels` }],
+  unstorable: [],
+};
+
+const [QUOTE, COMMA, MINUS, ZERO, NINE] = [0x22, 0x2c, 0x2d, 0x30, 0x39];
+const [BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x5b, 0x5d, 0x7b, 0x7d];
+
 const NUMBER = /[-+.\deE]+/y;
 
 function numberAt(text: string, start: number): string {
@@ -78,6 +87,7 @@ function findProblems(text: string): Omit<StrictJson, 'value'> {
   const errors: SchemaError[] = [];
   const unstorableTexts: SchemaError[] = [];
   const open: Container[] = [];
+  const hasUnicodeEscapes = text.includes('\\u');
   let expectsKey = false;
   const report = (list: SchemaError[], code: string, message: string) => {
     const path = open.map(({ keys, key, index }) => `/${keys ? escapePointer(key) : index}`);
@@ -87,6 +97,8 @@ function findProblems(text: string): Omit<StrictJson, 'value'> {
   /** Reads the string at `start`; returns the index after it. */
   function readString(start: number): number {
     const end = endOfString(text, start) + 1;
+    // Only escapes can spell what is unstorable: most texts have none, and most strings are no keys.
+    if (!expectsKey && !hasUnicodeEscapes) return end;
     const raw = text.slice(start, end);
     const isEscaped = raw.includes('\\');
     const string = isEscaped ? String(JSON.parse(raw)) : raw.slice(1, -1);
@@ -114,30 +126,26 @@ function findProblems(text: string): Omit<StrictJson, 'value'> {
     return start + literal.length;
   }
 
-  function readPunctuation(character: string | undefined): void {
-    const top = open.at(-1);
-    if (character === '{' || character === '[') {
-      expectsKey = character === '{';
+  function readPunctuation(code: number): void {
+    if (code === BRACE || code === BRACKET) {
+      expectsKey = code === BRACE;
       open.push({ keys: expectsKey ? new Set() : undefined, key: '', index: 0 });
-    } else if (character === '}' || character === ']') {
+    } else if (code === BRACE_END || code === BRACKET_END) {
       open.pop();
       expectsKey = false;
-    } else if (character === ',' && top) {
-      expectsKey = top.keys !== undefined;
-      top.index++;
+    } else if (code === COMMA) {
+      const top = open.at(-1);
+      expectsKey = top?.keys !== undefined;
+      if (top) top.index++;
     }
   }
 
   for (let i = 0; i < text.length;) {
     const code = text.charCodeAt(i);
-    if (code === 0x22) i = readString(i);
-    else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) i = readNumber(i);
-    else readPunctuation(text[i++]);
-    // The pointer to a deeper value would itself be long.
-    if (open.length > MAX_DEPTH) {
-      const message = `is nested deeper than ${MAX_DEPTH} levels`;
-      return { errors: [{ pointer: '', code: 'depth', message }], unstorable: [] };
-    }
+    if (code === QUOTE) i = readString(i);
+    else if (code === MINUS || (code >= ZERO && code <= NINE)) i = readNumber(i);
+    else readPunctuation(text.charCodeAt(i++));
+    if (open.length > MAX_DEPTH) return TOO_DEEP;
   }
   return { errors, unstorable: unstorableTexts };
 }

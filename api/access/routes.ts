@@ -27,10 +27,14 @@ const OneAssignment = Type.Object({ id: Id('asg') }, closed);
 const OneMapping = Type.Object({ id: Id('map') }, closed);
 const OneRole = Type.Object({ id: RoleId }, closed);
 
+const RecordId = Type.String({
+  pattern: '^[a-z]{2,8}_[0-9a-z]{1,64}$',
+  'x-rule': 'must be an id such as sit_01jd0cmxk5e5v8kyzwq0q8s3rt',
+});
 const scopeFilter = {
   tenantId: Type.Optional(TenantId()),
-  siteId: Type.Optional(Id('sit')),
-  deviceId: Type.Optional(Id('dev')),
+  siteId: Type.Optional(RecordId),
+  deviceId: Type.Optional(RecordId),
 };
 
 const AssignmentQuery = Type.Object(

@@ -24,6 +24,12 @@ const HEADERS = {
 const ACTOR = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const ROLES = /^[\x20-\x7e]{1,4096}$/;
+const HEADER_RULES: Readonly<Record<string, string>> = {
+  [HEADERS.actor]: 'must be 1 to 255 printable ASCII characters',
+  [HEADERS.roles]: 'must be a list of role ids, separated by commas, in printable ASCII',
+  [HEADERS.tenant]:
+    'must be 1 to 63 letters, digits, dots, hyphens and underscores, a letter or digit first',
+};
 const MAX_ROLES = 100;
 
 /** Bearer token (RFC 6750, 2.1). */
@@ -105,7 +111,7 @@ function requiredHeader(headers: NodeJS.Dict<string[]>, name: string, pattern: R
   if (value === '')
     throw new AppError('identity_required', `The header ${name} is missing or empty.`);
   if (!pattern.test(value))
-    throw invalidField('header', `/${name}`, 'format', 'has an invalid format');
+    throw invalidField('header', `/${name}`, 'format', HEADER_RULES[name] ?? 'has an invalid form');
   return value;
 }
 

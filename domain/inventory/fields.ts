@@ -90,13 +90,13 @@ export const text = ({ max = 100, ...options }: Options & { max?: number } = {})
 export const prose = (max: number): Field =>
   field('text', Type.String({ maxLength: max, ...STORABLE }), { default: '' });
 
-/** A readable id that callers choose. */
-export const SLUG = '^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$';
+/** A readable id that callers choose. `export` is a path of each resource. */
+export const SLUG = '^(?!export$)[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$';
 export const slug = (): TSchema =>
   Type.String({
     pattern: SLUG,
     'x-rule':
-      'must be 1 to 64 of a-z, 0-9, dot, hyphen and underscore, with a letter or digit at either end',
+      'must be 1 to 64 of a-z, 0-9, dot, hyphen and underscore, with a letter or digit at either end, and not export',
   });
 
 export const matching = (pattern: string, rule: string, options: Options = {}): Field =>

@@ -24,6 +24,25 @@ import { RULES } from './rules/index.ts';
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/**
+ * A mutation without the fields in which null only means that they are not given. Called once for
+ * each mutation, since plans know a record by its identity.
+ */
+export function withGivenFields(mutation: Mutation): Mutation {
+  const { record, operation } = mutation;
+  if (!isRecord(record) || !Object.values(record).includes(null)) return mutation;
+  const fields = Object.hasOwn(RESOURCES, mutation.resource)
+    ? RESOURCES[mutation.resource as ResourceName].fields
+    : {};
+  const given = Object.entries(record).filter(([name, value]) => {
+    if (value !== null) return true;
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (!field || field.derived) return name !== 'version';
+    return field.nullable || (operation === 'create' && field.required);
+  });
+  return { ...mutation, record: Object.fromEntries(given) };
+}
+
 /** The plans of several mutations, as far as they could be made. */
 export type Plan = {
   planned: Planned[];

@@ -5,7 +5,7 @@ import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
 import { lockVrfs, prepareToRead, prepareToWrite } from '../../db/inventory/locks.ts';
 import { covers } from '../../domain/access/scope.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
-import { planMutations } from '../../domain/inventory/plan.ts';
+import { planMutations, withGivenFields } from '../../domain/inventory/plan.ts';
 import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
 import {
   PlanSnapshot,
@@ -86,9 +86,10 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     async plan(
       trx: Knex,
       caller: Caller,
-      mutations: readonly Mutation[],
+      requested: readonly Mutation[],
       { writes, perMutation, now }: PlanOptions,
     ): Promise<UnwrittenOutcome> {
+      const mutations = requested.map(withGivenFields);
       const viewer = createViewer(caller, perMutation);
       const lockedVrfs = writes ? await lockForWrite(trx, mutations) : null;
       if (!writes) await prepareToRead(trx);

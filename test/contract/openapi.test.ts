@@ -12,13 +12,15 @@ import { startApp, type TestApp } from '../support/app.ts';
 type Operation = {
   operationId: string;
   description: string;
-  responses: Record<string, unknown>;
+  requestBody?: { required: boolean };
+  responses: Record<string, { $ref?: string; content?: object }>;
 };
 type JsonSchema = { properties: Record<string, { const?: string }> };
 type WebhookRequest = { requestBody: { content: { 'application/json': { schema: JsonSchema } } } };
 type OpenApiDocument = {
   paths: Record<string, Record<string, Operation | undefined> | undefined>;
   webhooks: Record<string, { post: WebhookRequest } | undefined>;
+  components: { responses: Record<string, { content?: object } | undefined> };
 };
 
 let app: TestApp;
@@ -135,6 +137,39 @@ test('the example of a request body matches its schema', () => {
       : compileCheck(body)(structuredClone(example)).map((error) => ({ method, path, ...error })),
   );
   expect(errors).toEqual([]);
+});
+
+test('a body is required where an empty one is refused', () => {
+  for (const route of routes.filter(({ body }) => body !== undefined)) {
+    const { requestBody } = operationOf(route);
+    const isRefused = compileCheck(assertDefined(route.body, route.path))({}).length > 0;
+    expect([route.method, route.path, requestBody?.required]).toEqual([
+      route.method,
+      route.path,
+      isRefused,
+    ]);
+  }
+});
+
+test('what a handler can answer has its content types', () => {
+  for (const route of routes.filter(({ path }) => !path.startsWith('/api/docs')))
+    for (const [status, declared] of Object.entries(operationOf(route).responses)) {
+      const name = declared.$ref?.split('/').at(-1);
+      const { content = {} } = name
+        ? assertDefined(document.components.responses[name], name)
+        : declared;
+      const types = Object.keys(content);
+      const expected = [
+        ...(route.responses[Number(status)] ? ['application/json'] : []),
+        ...(status === '200' ? (route.produces ?? []) : []),
+        ...(Number(status) >= 400 ? ['application/problem+json'] : []),
+      ];
+      expect([route.path, status, types]).toEqual([
+        route.path,
+        status,
+        expect.arrayContaining(expected),
+      ]);
+    }
 });
 
 test('every reference in the document resolves', () => {

@@ -14,6 +14,25 @@ afterAll(() => app.stop());
 
 const make = recordFactory(() => root);
 
+describe('null in a field that cannot be null', () => {
+  test('is not given: the default or the present value remains', async () => {
+    const site = await make('sites', { name: 'null1', status: null, tags: null, regionId: null });
+    expect(site).toMatchObject({ status: 'active', tags: [], regionId: null });
+    const path = `/api/inventory/sites/${site.id}`;
+    await root.put(path, { status: 'planned', version: null }).expect(200);
+    const change = { status: null, name: null, description: null, tenantId: null };
+    expect(await root.put(path, change).expect(200)).toMatchObject({
+      status: 'planned',
+      name: 'null1',
+    });
+    const record = { id: site.id, ...change };
+    await root
+      .post('/api/validation/inventory', { resource: 'sites', operation: 'update', record })
+      .expect(200);
+    await root.post('/api/inventory/sites', { name: null }).expect(400);
+  });
+});
+
 describe('the estate', () => {
   test('a site with its racks, devices, interfaces, cables and addresses is made, named by names', async () => {
     await make('tenants', { id: 'acme', name: 'Acme' });
