@@ -151,7 +151,11 @@ function responses(route: Route) {
           }
         : { $ref: `#/components/responses/Problem${status}` },
     ]);
-  return Object.fromEntries([...success, ...problems]);
+  const isConditional = route.method === 'GET' && 200 in route.responses;
+  const unchanged: [string, object][] = isConditional
+    ? [['304', { description: 'Not modified: `If-None-Match` has the current ETag, or `*`' }]]
+    : [];
+  return Object.fromEntries([...success, ...unchanged, ...problems]);
 }
 
 function operation(route: Route, routes: readonly Route[]) {
