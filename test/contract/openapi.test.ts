@@ -8,6 +8,7 @@ import { EVENT_DATA } from '../../domain/events/events.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { OPERATIONS, SESSION_OPERATIONS } from '../support/contract/operations.ts';
 
 type Operation = {
   operationId: string;
@@ -33,62 +34,6 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-/** The operations of the published interface. */
-const REQUIRED_OPERATIONS = [
-  'POST /api/jobs',
-  'GET /api/jobs',
-  'GET /api/jobs/{jobId}',
-  'GET /api/jobs/{jobId}/logs',
-  'GET /api/rbac',
-  'GET /api/rbac/summary',
-  'POST /api/rbac/assignments',
-  'DELETE /api/rbac/assignments/{id}',
-  'POST /api/rbac/provider-mappings',
-  'DELETE /api/rbac/provider-mappings/{id}',
-  'GET /api/auth/providers',
-  'POST /api/auth/providers',
-  'GET /api/auth/providers/{id}',
-  'PUT /api/auth/providers/{id}',
-  'DELETE /api/auth/providers/{id}',
-  'POST /api/auth/providers/{id}/test',
-  'GET /api/auth/providers/enabled',
-  'POST /api/auth/login/local',
-  'POST /api/auth/login/ldap',
-  'POST /api/auth/login/oidc/start',
-  'GET /api/auth/oidc/callback',
-  'POST /api/auth/login/saml/start',
-  'POST /api/auth/saml/callback',
-  'GET /api/auth/session',
-  'POST /api/auth/refresh',
-  'POST /api/auth/logout',
-  'GET /api/webhooks',
-  'POST /api/webhooks',
-  'GET /api/webhooks/{id}',
-  'PUT /api/webhooks/{id}',
-  'DELETE /api/webhooks/{id}',
-  'GET /api/events',
-  'GET /api/events/{id}',
-  'GET /api/schedules',
-  'POST /api/schedules',
-  'GET /api/schedules/{id}',
-  'PUT /api/schedules/{id}',
-  'DELETE /api/schedules/{id}',
-  'GET /api/schedules/logs',
-  'POST /api/backup/schedules',
-  'GET /api/backup',
-  'POST /api/backup/create',
-  'GET /api/backup/{backupId}',
-  'DELETE /api/backup/{backupId}',
-  'POST /api/backup/restore/validate',
-  'POST /api/backup/restore',
-  'GET /api/workflows',
-  'POST /api/workflows',
-  'GET /api/workflows/{id}',
-  'POST /api/workflows/{id}/approve',
-  'POST /api/workflows/{id}/reject',
-  'POST /api/validation/inventory',
-];
-
 /** Identity providers add parameters of their own to these requests; they are ignored. */
 const UNCHECKED_INPUT = [
   '/api/auth/oidc/callback',
@@ -96,7 +41,9 @@ const UNCHECKED_INPUT = [
   '/api/auth/saml/callback',
 ];
 
-test.each(REQUIRED_OPERATIONS)('%s exists', (operation) => {
+const REQUIRED_OPERATIONS = [...OPERATIONS.map(({ name }) => name), ...SESSION_OPERATIONS];
+
+test.each(REQUIRED_OPERATIONS)('%s of the published interface exists', (operation) => {
   const [method = '', path = ''] = operation.split(' ');
   expect(document.paths[path]?.[method.toLowerCase()]).toBeDefined();
 });
