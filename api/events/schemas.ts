@@ -39,7 +39,8 @@ export const EventWithDeliveries = Type.Object(
   {
     ...EventRecord.properties,
     deliveries: Type.Array(DeliveryRecord, {
-      description: 'One per webhook, newest first. Empty without the permission webhook:read.',
+      description:
+        'One per webhook, newest first. Those to webhooks of tenants where you may read events or webhooks.',
     }),
   },
   { title: 'EventWithDeliveries', ...closed },

@@ -38,15 +38,16 @@ export function createEvents({
       return listEvents(db, access.scope(caller, 'event:read'), filter, page);
     },
 
-    /** An event with its deliveries. Error: `not_found`. */
+    /**
+     * An event with its deliveries to the webhooks of tenants where the caller may read events or
+     * webhooks. Error: `not_found`.
+     */
     async read(caller: Caller, id: string): Promise<EventWithDeliveries> {
       await relay.flush();
       const event = await findEvent(db, id, access.scope(caller, 'event:read'));
       if (!event) throw notFound('event', id);
-      return {
-        event,
-        deliveries: await listDeliveriesOfEvent(db, id, access.scope(caller, 'webhook:read')),
-      };
+      const scope = access.scope(caller, 'event:read', 'webhook:read');
+      return { event, deliveries: await listDeliveriesOfEvent(db, id, scope) };
     },
   };
 }

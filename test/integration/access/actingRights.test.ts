@@ -3,8 +3,9 @@ import { allRoutes } from '../../../api/app.ts';
 import { permissionsOf } from '../../../api/http/route.ts';
 import { PERMISSIONS, type Permission } from '../../../domain/access/permissions.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
+import type { EventWithDeliveries } from '../../../api/events/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
-import type { WebhookWithDeliveries } from '../../../api/webhooks/schemas.ts';
+import type { DeliveryRecord, WebhookWithDeliveries } from '../../../api/webhooks/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { createArchiveFolder } from '../../support/backups.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
@@ -128,13 +129,14 @@ const newBackup = () =>
     .post<WithId>('/api/backup/create', { mode: 'partial', sections: ['inventory'] }, WAIT)
     .expect(201);
 
-async function newDelivery(): Promise<WithId> {
+async function newDelivery(): Promise<DeliveryRecord> {
   const { id } = await newWebhook();
   const { body } = await eventually(
     () => owner.get<WebhookWithDeliveries>(`/api/webhooks/${id}`),
     ({ body: { deliveries } }) => deliveries.some(({ status }) => status === 'succeeded'),
   );
-  return assertDefined(body.deliveries[0], 'delivery');
+  const isSent = ({ status }: DeliveryRecord) => status === 'succeeded';
+  return assertDefined(body.deliveries.find(isSent), 'delivery');
 }
 
 const acting = (
@@ -472,6 +474,28 @@ describe.each(Object.entries(CREATING))('POST %s', (path, [permission, bodyOf, t
       made.id,
     ]);
   });
+});
+
+test('event:read alone reads an event with its deliveries and their attempts', async () => {
+  const { id, eventId } = await newDelivery();
+  const read = (client: TestClient) =>
+    client.get<EventWithDeliveries>(`/api/events/${eventId}`).expect(200);
+  expect((await read(holderOf('event:read'))).deliveries).toContainEqual(
+    expect.objectContaining({ id, attempts: [expect.objectContaining({ httpStatus: 204 })] }),
+  );
+  // A webhook of the platform is none of the tenant.
+  const platform = app.client.as({ roles: 'platform-admin', tenant: 'platform' });
+  const hook = { endpointUrl: sink.url('/platform'), eventTypes: ['webhook.created'] };
+  await created('/api/webhooks', hook, platform);
+  const other = await newDelivery();
+  await eventually(
+    () => platform.get<EventWithDeliveries>(`/api/events/${other.eventId}`),
+    ({ body }) => body.deliveries.some(({ tenantId }) => tenantId === 'platform'),
+  );
+  const { deliveries } = await holderOf('event:read')
+    .get<EventWithDeliveries>(`/api/events/${other.eventId}`)
+    .expect(200);
+  expect(new Set(deliveries.map(({ tenantId }) => tenantId))).toEqual(new Set([TENANT]));
 });
 
 test('rbac:write alone reads grants and roles', async () => {
