@@ -3,37 +3,41 @@ import { escapePointer, type SchemaError } from './schemaCheck.ts';
 
 const MAX_ERRORS = 50;
 
+/** Longer pointers are cut: a client chooses how long its keys are. */
+const MAX_POINTER_CHARS = 1_000;
+
 /** An object or array that the scanner is inside of; an array has no keys. */
 type Container = { keys: Set<string> | undefined; key: string; index: number };
 
 type StrictJson = {
   /** Undefined if there are errors. */
   value: unknown;
-  /** What `JSON.parse` refuses or would lose. */
+  /** What `JSON.parse` refuses or would lose, and what cannot be stored. */
   errors: SchemaError[];
-  /** Keys and strings that a column of the type `text` cannot store. */
-  unstorable: SchemaError[];
 };
+
+/** True for a property of the outermost object in which any text can be stored. */
+type StoresAnyText = (property: string) => boolean;
 
 /**
  * Parses JSON as I-JSON (RFC 7493) asks: keys are not repeated, and numbers keep their value in a
- * double. `JSON.parse` keeps the last of repeated keys and rounds numbers silently.
+ * double. `JSON.parse` keeps the last of repeated keys and rounds numbers silently. Keys and strings
+ * that a column of the type `text` cannot store are errors, except in properties that store any text.
  */
-export function parseStrictJson(text: string): StrictJson {
+export function parseStrictJson(
+  text: string,
+  storesAnyText: StoresAnyText = () => false,
+): StrictJson {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
     const [at] = /\(line \d+ column \d+\)/.exec(String(error)) ?? [];
     const message = `is not valid JSON${at === undefined ? '' : ` ${at}`}`;
-    return {
-      value: undefined,
-      errors: [{ pointer: '', code: 'json', message }],
-      unstorable: [],
-    };
+    return { value: undefined, errors: [{ pointer: '', code: 'json', message }] };
   }
-  const found = findProblems(text);
-  return { value: found.errors.length > 0 ? undefined : value, ...found };
+  const errors = findProblems(text, storesAnyText);
+  return { value: errors.length > 0 ? undefined : value, errors };
 }
 
 /** Why a text cannot be stored; undefined if it can. */
@@ -67,10 +71,9 @@ function isExact(literal: string): boolean {
 }
 
 /** The pointer to a deeper value would itself be long. */
-const TOO_DEEP = {
-  errors: [{ pointer: '', code: 'depth', message: `is nested deeper than ${MAX_DEPTH} levels` }],
-  unstorable: [],
-};
+const TOO_DEEP = [
+  { pointer: '', code: 'depth', message: `is nested deeper than ${MAX_DEPTH} levels` },
+];
 
 const [QUOTE, COMMA, MINUS, ZERO, NINE] = [0x22, 0x2c, 0x2d, 0x30, 0x39];
 const [BRACKET, BRACKET_END, BRACE, BRACE_END] = [0x5b, 0x5d, 0x7b, 0x7d];
@@ -83,16 +86,19 @@ function numberAt(text: string, start: number): string {
 }
 
 /** Scans a valid JSON text. */
-function findProblems(text: string): Omit<StrictJson, 'value'> {
+function findProblems(text: string, storesAnyText: StoresAnyText): SchemaError[] {
   const errors: SchemaError[] = [];
-  const unstorableTexts: SchemaError[] = [];
   const open: Container[] = [];
   const hasUnicodeEscapes = text.includes('\\u');
   let expectsKey = false;
-  const report = (list: SchemaError[], code: string, message: string) => {
-    const path = open.map(({ keys, key, index }) => `/${keys ? escapePointer(key) : index}`);
-    if (list.length < MAX_ERRORS) list.push({ pointer: path.join(''), code, message });
+  const report = (code: string, message: string) => {
+    if (errors.length === MAX_ERRORS) return;
+    const path = open.map(
+      ({ keys, key, index }) => `/${keys ? escapePointer(key.slice(0, MAX_POINTER_CHARS)) : index}`,
+    );
+    errors.push({ pointer: path.join('').slice(0, MAX_POINTER_CHARS), code, message });
   };
+  const isAnyTextStored = () => open[0]?.keys !== undefined && storesAnyText(open[0].key);
 
   /** Reads the string at `start`; returns the index after it. */
   function readString(start: number): number {
@@ -105,12 +111,12 @@ function findProblems(text: string): Omit<StrictJson, 'value'> {
     const top = open.at(-1);
     if (expectsKey && top?.keys) {
       top.key = string;
-      if (top.keys.has(string)) report(errors, 'repeated_key', 'is repeated in the same object');
+      if (top.keys.has(string)) report('repeated_key', 'is repeated in the same object');
       top.keys.add(string);
       expectsKey = false;
     }
     const problem = isEscaped ? unstorable(string) : undefined;
-    if (problem !== undefined) report(unstorableTexts, 'characters', problem);
+    if (problem !== undefined && !isAnyTextStored()) report('characters', problem);
     return end;
   }
 
@@ -118,11 +124,7 @@ function findProblems(text: string): Omit<StrictJson, 'value'> {
   function readNumber(start: number): number {
     const literal = numberAt(text, start);
     if (!isExact(literal))
-      report(
-        errors,
-        'precision',
-        'is a number that a double (IEEE 754) cannot hold; send it as a string',
-      );
+      report('precision', 'is a number that a double (IEEE 754) cannot hold; send it as a string');
     return start + literal.length;
   }
 
@@ -147,5 +149,5 @@ function findProblems(text: string): Omit<StrictJson, 'value'> {
     else readPunctuation(text.charCodeAt(i++));
     if (open.length > MAX_DEPTH) return TOO_DEEP;
   }
-  return { errors, unstorable: unstorableTexts };
+  return errors;
 }

@@ -91,11 +91,10 @@ export async function readForm(ctx: Context): Promise<Record<string, string>> {
 }
 
 /** True for a property that holds free JSON, such as a payload: any text is stored in it. */
-const isFree = (schema: TSchema | undefined, pointer: string): boolean => {
-  const [, name = ''] = pointer.split('/');
-  const property = (schema as TObject | undefined)?.properties?.[name] as
-    { properties?: object; description?: string; type?: string } | undefined;
-  if (!property) return false;
+const isFree = (schema: TSchema | undefined, name: string): boolean => {
+  const { properties = {} } = (schema ?? {}) as Partial<TObject>;
+  if (!Object.hasOwn(properties, name)) return false;
+  const property = properties[name] as { properties?: object; description?: string; type?: string };
   const { description: _, ...keywords } = property;
   return property.type === 'object'
     ? Object.keys(property.properties ?? {}).length === 0
@@ -118,8 +117,7 @@ export async function readJson(ctx: Context, schema: TSchema | undefined): Promi
   const bytes = await readBytes(ctx);
   if (bytes.length === 0) return schema ? {} : undefined;
   if (!isJson) throw mediaTypeError();
-  const { value, errors, unstorable } = parseStrictJson(decode(bytes));
-  errors.push(...unstorable.filter(({ pointer }) => !isFree(schema, pointer)));
+  const { value, errors } = parseStrictJson(decode(bytes), (name) => isFree(schema, name));
   if (errors.length > 0) throw invalidFields(errors.map((error) => ({ in: 'body', ...error })));
   if (schema === undefined && typeof value === 'object' && Object.keys(value ?? {}).length > 0)
     throw invalidField('body', '', 'unknown_field', 'must be empty: this request takes no body');

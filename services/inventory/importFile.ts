@@ -120,7 +120,7 @@ export async function* readNdjson(
 }
 
 function readLine(text: string, line: number, resource: Resource | undefined): FileRow['mutation'] {
-  const { value, errors } = parseStrictJson(text);
+  const { value, errors } = parseStrictJson(text, () => true);
   const [error] = errors;
   if (error) throw lineError(line, `${error.pointer} ${error.message}`.trim());
   if (typeof value !== 'object' || value === null || Array.isArray(value))

@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { parseStrictJson } from '../../../platform/strictJson.ts';
 
 const codesOf = (text: string) => {
-  const { errors, unstorable } = parseStrictJson(text);
-  return [...errors, ...unstorable].map(({ pointer, code }) => `${pointer} ${code}`);
+  return parseStrictJson(text).errors.map(({ pointer, code }) => `${pointer} ${code}`);
 };
 
 /** Values that JSON holds without loss and PostgreSQL stores. */
@@ -20,7 +19,6 @@ test('parses what JSON.parse parses, however it is written', () => {
       expect(parseStrictJson(text)).toEqual({
         value: JSON.parse(text) as unknown,
         errors: [],
-        unstorable: [],
       });
     }),
   );
@@ -72,4 +70,20 @@ test.each<[string, string[]]>([
   ['{"__proto__":{"a":1},"__proto__":{"a":1}}', ['/__proto__ repeated_key']],
 ])('problems of a text, by pointer', (text, codes) => {
   expect(codesOf(text)).toEqual(codes);
+});
+
+test('however many errors, and however long their pointers, the work and the answer stay small', () => {
+  const key = '~'.repeat(300_000);
+  const { errors } = parseStrictJson(`{"${key}":{${'"a":"\\u0000",'.repeat(50_000)}"b":1}}`);
+  expect(errors).toHaveLength(50);
+  expect(JSON.stringify(errors).length).toBeLessThan(100_000);
+});
+
+test('any text can be in some properties, which do not hide the errors of others', () => {
+  const free = '"\\u0000",'.repeat(60);
+  const text = `{"payload":{"list":[${free}1]},"title":"\\u0000","other":{"payload":"\\u0000"}}`;
+  expect(parseStrictJson(text, (name) => name === 'payload').errors).toMatchObject([
+    { pointer: '/title', code: 'characters' },
+    { pointer: '/other/payload', code: 'characters' },
+  ]);
 });
