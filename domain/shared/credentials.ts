@@ -122,13 +122,11 @@ function maskValue(value: unknown, onMasked: OnMasked, depth: number): unknown {
   return value;
 }
 
-function decodeName(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
-}
+/** A name without percent-encoding of ASCII, whether the rest is well-formed or not. */
+const decodeName = (name: string): string =>
+  name.replaceAll(/%([0-7][\da-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 
 /** A notation of a name and its value. `name` ends where the value begins. */
 type Notation = {

@@ -99,6 +99,7 @@ describe('a credential is masked', () => {
     ['in a header', `Authorization: Digest a="${SECRET}"`, 'Authorization: ********'],
     ['after Bearer', `sent Bearer ${SECRET}`, 'sent Bearer ********'],
     ['in YAML', `user: bob\npassword: ${SECRET}\nx: 1`, 'user: bob\npassword: ********\nx: 1'],
+    ['after a name in percent-encoding', `/?%70assword=${SECRET}&%=1`, '/?%70assword=********&%=1'],
     ['in quotes', `password="a ${SECRET}"`, 'password="********"'],
     [
       'in XML',
@@ -161,6 +162,7 @@ test.each([
   ['schemes', 'a://b:'],
   ['brackets', 'token:['],
   ['equals', 'a.='],
+  ['percent signs', '%='],
 ])('text of many %s takes no time that grows faster than the text', (_what, part) => {
   const long = part.repeat(Math.ceil(400_000 / part.length));
   for (const text of [long, `password:"${long}`, `{"password":"x", ${long}`, `cookie: ${long}`])
