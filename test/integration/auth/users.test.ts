@@ -6,7 +6,7 @@ import type { TokenResponse, UserRecord, UserWithPassword } from '../../../api/a
 import type { PermissionSummary } from '../../../api/access/routes.ts';
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
-import type { TestResponse } from '../../support/client.ts';
+import type { ProblemBody, TestResponse } from '../../support/client.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -90,6 +90,20 @@ describe('accounts', () => {
       }),
       '/password',
     );
+  });
+
+  test('name every rule that a password breaks', async () => {
+    const { status, body } = await admin(app).post<ProblemBody>('/api/users', {
+      username: 'anna',
+      password: 'anna',
+    });
+    expect(status).toBe(400);
+    expect(body.errors?.map(({ pointer, code }) => [pointer, code])).toEqual([
+      ['/password', 'minLength'],
+      ['/password', 'username'],
+      ['/password', 'common'],
+      ['/password', 'common'],
+    ]);
   });
 
   test('accept any characters in a password, in any Unicode normalization', async () => {
