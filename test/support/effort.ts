@@ -11,3 +11,7 @@ export const propertyRuns = (runs: number): number => Math.ceil(runs * factor('P
 
 /** Rounds of a test that kills processes at random moments: the environment variable KILL_ROUNDS, 1 by default. */
 export const killRounds = (): number => Math.ceil(factor('KILL_ROUNDS'));
+
+/** How much longer than by default a test file may take. */
+export const effortFactor = (): number =>
+  Math.max(1, factor('PROPERTY_RUNS'), factor('KILL_ROUNDS'));

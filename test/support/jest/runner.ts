@@ -2,14 +2,18 @@ import pLimit from 'p-limit';
 import Tinypool from 'tinypool';
 import type { Test, TestResult } from '@jest/test-result';
 import type { Config } from '@jest/types';
+import { effortFactor } from '../effort.ts';
 import type { FileTask } from './worker.ts';
 
 type OnStart = (test: Test) => Promise<void>;
 type OnResult = (test: Test, result: TestResult) => Promise<void>;
 type OnFailure = (test: Test, error: unknown) => Promise<void>;
 
-/** A file that takes longer has stopped making progress: its process is killed, and the file fails. */
-const FILE_LIMIT_MS = 10 * 60_000;
+/**
+ * A file that takes longer has stopped making progress: its process is killed, and the file fails. Runs that do more
+ * work may take longer.
+ */
+const FILE_LIMIT_MS = 10 * 60_000 * effortFactor();
 
 /**
  * Runs test files with jest-light-runner in child processes, each of which keeps the modules that it has loaded. The
