@@ -140,6 +140,33 @@ describe('a tenant', () => {
 });
 
 describe('restored records of a tenant', () => {
+  test('belong to the same sites as before', async () => {
+    const acme = as('platform-admin', 'acme');
+    const { db } = app.deps;
+    const make = recordFactory(() => acme);
+    const site = await make('sites', { name: 'scopes' });
+    // In whatever order they are inserted, some come before the one that contains them.
+    const inner: string[] = [];
+    for (let i = 0; i < 16; i++)
+      inner.push((await make('prefixes', { cidr: `192.0.2.${16 * i}/28` })).id);
+    const outer = await make('prefixes', { cidr: '192.0.2.0/24', siteId: site.id });
+    const address = await make('ip-addresses', { address: '192.0.2.1' });
+    const sitesOf = (table: string, ids: readonly string[]) =>
+      db(table).whereIn('id', ids).distinct().pluck('scope_site_id');
+    const sites = async () => [
+      await sitesOf('prefixes', [outer.id, ...inner]),
+      await sitesOf('ip_addresses', [address.id]),
+    ];
+    expect(await sites()).toEqual([[site.id], [site.id]]);
+    const backup = await backupCreator(() => acme)({ label: 'scopes' });
+    await acme.delete(`/api/inventory/prefixes/${outer.id}`).expect(204);
+    expect(await sites()).toEqual([[null], [null]]);
+    await acme.delete(`/api/inventory/ip-addresses/${address.id}`).expect(204);
+    for (const id of inner) await acme.delete(`/api/inventory/prefixes/${id}`).expect(204);
+    await restorer(() => acme)({ backupId: backup.id });
+    expect(await sites()).toEqual([[site.id], [site.id]]);
+  });
+
   test('get their parents from current records, and grants follow their sites', async () => {
     const acme = as('platform-admin', 'acme');
     const { db } = app.deps;
