@@ -11,8 +11,9 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 type AnyOf = readonly [Permission, ...Permission[]];
 
 /**
- * Who may call a route: callers with `permission`, or one of several, in any resource scope; or, each with the reason,
- * any authenticated caller (`signedIn`), any caller with a session (`session`), anyone (`public`).
+ * Who may call a route: callers with `permission`, or one of several, in any resource scope; or, each
+ * with the reason, any authenticated caller (`signedIn`), any caller with a session (`session`),
+ * anyone (`public`).
  */
 type RouteAccess =
   | { permission: Permission | AnyOf; signedIn?: never; session?: never; public?: never }
