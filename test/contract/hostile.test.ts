@@ -30,6 +30,9 @@ let exchange: ReturnType<typeof createExchange>;
 let document: OpenApiDocument;
 let operations: Operation[];
 
+/** Jobs of the estate may wait for a busy machine. */
+const SEED_MS = 180_000;
+
 beforeAll(async () => {
   database = await createDatabase();
   archives = await createArchiveFolder();
@@ -43,7 +46,7 @@ beforeAll(async () => {
   exchange = createExchange(app.client.base);
   const variants = await findVariants(admin(app), documented);
   operations = inOrder([...documented, ...variants]);
-});
+}, SEED_MS);
 afterAll(async () => {
   exchange.close();
   await app.stop();
