@@ -20,6 +20,7 @@ import {
   type Section,
   type TableCounts,
 } from '../../domain/backups/backups.ts';
+import { maskText } from '../../domain/shared/credentials.ts';
 import type { ArchiveHeader } from '../../platform/archive/index.ts';
 
 const CONFLICT_MESSAGES: Readonly<
@@ -214,9 +215,16 @@ function toDifference(
   };
 }
 
+/** Masks what resembles a credential, such as one in the URL of a webhook. */
+const maskValues = ({ field, current, restored }: RestoreDifference['fields'][number]) => ({
+  field,
+  current: current === null ? null : maskText(current),
+  restored: restored === null ? null : maskText(restored),
+});
+
 /**
  * A report as a caller may see it: without the differences of sections that the caller may not
- * read, and without the keys of their records.
+ * read, without the keys of their records, and with masked credentials.
  */
 export function redactReport(
   report: RestoreReport,
@@ -236,7 +244,9 @@ export function redactReport(
     errors: report.errors.map(redactFinding),
     preview: {
       ...report.preview,
-      differences: report.preview.differences.filter(({ section }) => canShow(section)),
+      differences: report.preview.differences
+        .filter(({ section }) => canShow(section))
+        .map((difference) => ({ ...difference, fields: difference.fields.map(maskValues) })),
     },
   };
 }
