@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { Transform, type Readable } from 'node:stream';
-import { createGunzip, createInflate } from 'node:zlib';
+import { Transform } from 'node:stream';
 import type { Context } from 'koa';
+import { koaBody } from 'koa-body';
 import type { TObject, TSchema } from 'typebox';
 import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
 import { parseStrictJson } from '../../platform/strictJson.ts';
@@ -32,40 +32,40 @@ function pipeRequest<T extends Transform>(req: IncomingMessage, target: T): T {
   return req.pipe(target);
 }
 
-/** The source of a body, decompressed. Error: `media_type_unsupported`. */
-function decompressed(ctx: Context): Readable {
-  switch (ctx.get('content-encoding').toLowerCase()) {
-    case '':
-    case 'identity':
-      return ctx.req;
-    case 'gzip':
-      return pipeRequest(ctx.req, createGunzip());
-    case 'deflate':
-      return pipeRequest(ctx.req, createInflate());
-    default:
+/**
+ * Reads a body up to the limit, decompressed, as text of one character a byte: decoding, which must
+ * be strict, is done afterwards.
+ */
+const readAsLatin1 = koaBody({
+  json: false,
+  urlencoded: false,
+  multipart: false,
+  text: true,
+  textTypes: ['json', '+json', 'urlencoded'],
+  encoding: 'latin1',
+  textLimit: BODY_LIMIT_BYTES,
+  onError(error, ctx) {
+    // What was not read is discarded, so that the connection stays usable.
+    ctx.req.unpipe();
+    ctx.req.resume();
+    const { status } = error as { status?: number };
+    if (status === 413) throw bodyTooLarge();
+    if (status === 415)
       throw unsupported('The Content-Encoding must be gzip or deflate, or absent.');
-  }
-}
+    throw invalidField('body', '', 'encoding', 'is incomplete or not compressed as declared');
+  },
+});
+
+const CONTENT_ENCODING = /^(identity|gzip|deflate)?$/;
 
 /** Reads a body. Errors: `body_too_large`, `media_type_unsupported`, `invalid_request`. */
 async function readBytes(ctx: Context): Promise<Buffer> {
   if (Number(ctx.get('content-length')) > BODY_LIMIT_BYTES) throw bodyTooLarge();
-  const source = decompressed(ctx);
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    // A destroyed request would close the connection before the response is sent.
-    for await (const chunk of source.iterator({ destroyOnReturn: source !== ctx.req })) {
-      chunks.push(chunk as Buffer);
-      bytes += (chunk as Buffer).length;
-      if (bytes > BODY_LIMIT_BYTES) throw bodyTooLarge();
-    }
-  } catch (error) {
-    ctx.req.resume();
-    if (error instanceof AppError) throw error;
-    throw invalidField('body', '', 'encoding', 'is incomplete or not compressed as declared');
-  }
-  return Buffer.concat(chunks);
+  if (!CONTENT_ENCODING.test(ctx.get('content-encoding').toLowerCase()))
+    throw unsupported('The Content-Encoding must be gzip or deflate, or absent.');
+  await readAsLatin1(ctx, () => Promise.resolve());
+  const { body } = ctx.request as { body?: unknown };
+  return Buffer.from(typeof body === 'string' ? body : '', 'latin1');
 }
 
 /** Error: `invalid_request` for bytes that are not UTF-8. A byte order mark is skipped. */
@@ -114,6 +114,8 @@ export async function readJson(ctx: Context, schema: TSchema | undefined): Promi
   const isJson = ctx.is('json', '+json') && /^(utf-8)?$/i.test(ctx.request.charset);
   const mediaTypeError = () => unsupported('The body must be application/json in UTF-8.');
   if (!isJson && headers['content-type'] !== undefined) throw mediaTypeError();
+  // Without a type only an empty body is accepted; whether it is empty shows when it is read.
+  headers['content-type'] ??= 'application/json';
   const bytes = await readBytes(ctx);
   if (bytes.length === 0) return schema ? {} : undefined;
   if (!isJson) throw mediaTypeError();
