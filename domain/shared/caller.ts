@@ -31,11 +31,12 @@ export type Caller = {
 };
 
 /**
- * The principal that a job acts for. The rights of a user are read when the job runs. For callers
- * authenticated by a gateway, the roles sent with the original request are kept.
+ * The principal that a job acts for. The rights of a user are read when the job runs, and narrowed to
+ * `roleIds` if the original request was. For callers authenticated by a gateway, the roles sent with
+ * the original request are kept.
  */
 export type Authority =
-  | { actorId: string; userId: string }
+  | { actorId: string; userId: string; roleIds?: readonly string[] }
   | { actorId: string; grants: readonly { roleId: string; tenantId: string }[] };
 
 const adminRole = BUILT_IN_ROLES.get('platform-admin');

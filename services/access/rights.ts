@@ -111,7 +111,11 @@ export function createRights({ db }: { db: Knex }) {
 
     /** Current rights of the authority that a job runs for. */
     async forAuthority(authority: Authority): Promise<Rights> {
-      if ('userId' in authority) return forUserId(authority.userId);
+      if ('userId' in authority) {
+        const { userId, roleIds } = authority;
+        const current = await forUserId(userId);
+        return roleIds ? narrowToRoles(current, roleIds) : current;
+      }
       const roles = await findRoles(
         db,
         authority.grants.map(({ roleId }) => roleId),
@@ -126,9 +130,9 @@ export function createRights({ db }: { db: Knex }) {
 }
 
 /** What is stored of a caller for work that continues without the request. */
-export const authorityOf = ({ kind, actorId, rights }: Caller): Authority =>
+export const authorityOf = ({ kind, actorId, rights, roleIds }: Caller): Authority =>
   kind === 'session'
-    ? { actorId, userId: actorId }
+    ? { actorId, userId: actorId, ...(roleIds && { roleIds }) }
     : {
         actorId,
         grants: rights.grants.map(({ role, targetId }) => ({

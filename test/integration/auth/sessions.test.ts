@@ -17,6 +17,10 @@ import type {
   TokenResponse,
 } from '../../../api/access/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { Job as JobRow } from '../../../db/models/Job.ts';
+import { Schedule } from '../../../db/models/Schedule.ts';
+import type { Authority } from '../../../domain/shared/caller.ts';
+import { createRights } from '../../../services/access/rights.ts';
 import { expectProblem } from '../../support/problem.ts';
 
 let app: TestApp;
@@ -132,6 +136,31 @@ describe('identity headers with an access token', () => {
     await boss.client
       .post('/api/rbac/assignments', grant, { [ROLES]: 'platform-admin' })
       .expect(201);
+  });
+
+  test('narrow the rights of the jobs and the schedules that the request creates', async () => {
+    const { client } = await createUser(app, red, blue);
+    const narrowed = { [TENANT]: 'red', [ROLES]: 'operator' };
+    const job = await client.post<Job>('/api/jobs', echo, narrowed).expect(201);
+    const schedule = await client
+      .post<Job>(
+        '/api/schedules',
+        { name: 'narrowed', cronExpression: '@daily', jobType: 'core.echo' },
+        narrowed,
+      )
+      .expect(201);
+    const whole = await client.post<Job>('/api/jobs', echo, { [TENANT]: 'red' }).expect(201);
+    const { db } = app.deps;
+    const rolesFor = async (authority: Authority) => {
+      const { grants } = await createRights({ db }).forAuthority(authority);
+      return grants.map(({ role }) => role.id).sort();
+    };
+    const authorityOf = async ({ id }: Job) =>
+      (await JobRow.query(db).findById(id).throwIfNotFound()).authority;
+    expect(await rolesFor(await authorityOf(job))).toEqual(['operator']);
+    expect(await rolesFor(await authorityOf(whole))).toEqual(['operator', 'viewer']);
+    const { owner } = await Schedule.query(db).findById(schedule.id).throwIfNotFound();
+    expect(await rolesFor(owner)).toEqual(['operator']);
   });
 
   test('name the caller, by id or by user name', async () => {
