@@ -59,8 +59,9 @@ function parseColumn(
   resource: Resource,
   column: string,
 ): { name: string; by: string | null } | undefined {
-  const [name = '', by = null] = column.split('.', 2);
+  const [name = '', by = null, ...more] = column.split('.');
   const field = Object.hasOwn(resource.fields, name) ? resource.fields[name] : undefined;
+  if (more.length > 0) return undefined;
   if (by !== null)
     return field?.reference !== undefined && RESOURCES[field.reference].lookupFields.includes(by)
       ? { name, by }
@@ -80,6 +81,12 @@ export const knownColumns = (resource: Resource): string[] => [
       ),
     ]),
 ];
+
+/** The fields that several columns of a file set, such as `siteId` and `siteId.name`. */
+export function repeatedFields(columns: readonly string[]): string[] {
+  const names = columns.map((column) => column.split('.', 1)[0] ?? '');
+  return [...new Set(names.filter((name, i) => names.indexOf(name) < i))];
+}
 
 /** The columns of a file that match no field of the resource. */
 export const unknownColumns = (resource: Resource, columns: readonly string[]): string[] =>
@@ -101,31 +108,31 @@ export const cellOfText = (text: string): string => (FORMULA.test(text) ? `'${te
 export const textOfCell = (cell: string): string =>
   cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;
 
+/** Parses a cell as JSON: undefined if it is none. Throws if its value would not be kept. */
+type ReadJson = (column: string, cell: string) => unknown;
+
 /** Converts a cell to a value of its field. The schema rejects a cell that cannot be converted. */
-function parseCell(type: string | undefined, cell: string): unknown {
+function parseCell(type: string | undefined, cell: string, readJson: () => unknown): unknown {
   if (type === 'boolean' && /^(?:true|false)$/i.test(cell)) return cell.toLowerCase() === 'true';
   if ((type === 'integer' || type === 'number') && /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(cell))
-    return Number(cell);
+    return readJson() ?? Number(cell);
   if (type === 'texts' && !cell.startsWith('['))
     return cell
       .split(',')
       .map((part) => part.trim())
       .filter((part) => part !== '');
   if (type !== 'texts' && type !== 'object') return cell;
-  try {
-    return JSON.parse(cell) as unknown;
-  } catch {
-    return cell;
-  }
+  return readJson() ?? cell;
 }
 
 /**
  * Converts a row of a CSV file to a record. In a new record an empty cell is ignored; in an
- * existing record it resets the field to its default.
+ * existing record it resets the field to its default, and is an error in a required field.
  */
 export function recordFromRow(
   resource: Resource,
   row: Readonly<Record<string, string>>,
+  readJson: ReadJson,
 ): Record<string, unknown> {
   const isNew = (row.id ?? '') === '';
   const record: Record<string, unknown> = {};
@@ -138,12 +145,13 @@ export function recordFromRow(
       (cell === '' && (isNew || found.name === 'id'))
     )
       continue;
+    const field = resource.fields[found.name];
     const value =
-      found.name === 'id'
+      !field || (cell === '' && field.required)
         ? cell
         : cell === ''
-          ? (resource.fields[found.name]?.default ?? null)
-          : parseCell(resource.fields[found.name]?.type, cell);
+          ? field.default
+          : parseCell(field.type, cell, () => readJson(column, cell));
     record[found.name] = found.by === null || value === null ? value : { [found.by]: value };
   }
   return record;
@@ -158,7 +166,9 @@ export function mutationFromRecord(
   record: Readonly<Record<string, unknown>>,
 ): Mutation {
   const fields = Object.fromEntries(
-    Object.entries(record).filter(([name]) => !isReadOnlyColumn(resource, name)),
+    Object.entries(record).filter(
+      ([name, value]) => !isReadOnlyColumn(resource, name) && !(name === 'id' && value === null),
+    ),
   );
   return {
     resource: resource.name,

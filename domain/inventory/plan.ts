@@ -1,5 +1,6 @@
 import { applyCascades } from './cascades.ts';
 import { createDraft, missingPermission, type OpenDraft } from './draft.ts';
+import { isSame } from './difference.ts';
 import { inheritScopes, siteOfSpace } from './inheritance.ts';
 import { requiredScopesOf } from './ownership.ts';
 import { isPlainId } from './prefetch.ts';
@@ -82,13 +83,38 @@ function planMutation(context: PlanContext, mutation: Mutation): Planned {
   if (invalid.length > 0 || !isRecord(record)) return rejectedPlan(mutation, invalid);
   const resource = RESOURCES[mutation.resource as ResourceName];
   const operation = mutation.operation as Operation;
-  if (operation === 'create')
-    return checkAndAccept(draftCreate(context, resource, record), context.viewer);
+  if (operation === 'create') {
+    const given = givenFields(resource, operation, record, null);
+    const id = newIdOf(context.viewer, resource, record);
+    return checkAndAccept(draftCreate(context, resource, id, given), context.viewer);
+  }
   const { id } = record;
   const before = isPlainId(id) ? context.snapshot.get(resource.name, id) : undefined;
   if (!before || !context.viewer.canRead(resource, before))
     return rejectedPlan(mutation, [idError(resource, id)]);
-  return checkAndAccept(draftChange(context, resource, operation, before, record), context.viewer);
+  const given = givenFields(resource, operation, record, before);
+  return checkAndAccept(draftChange(context, resource, operation, before, given), context.viewer);
+}
+
+/**
+ * The fields of a record without those that say nothing: null where the field cannot be null, and
+ * read-only fields with their present value, so that a record can be sent as it was read.
+ */
+function givenFields(
+  { fields }: Resource,
+  operation: Operation,
+  record: Readonly<Record<string, unknown>>,
+  before: Row | null,
+): Record<string, unknown> {
+  const isGiven = ([name, value]: [string, unknown]): boolean => {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    const isReadOnly = field?.derived === true || name === 'createdAt' || name === 'updatedAt';
+    if (before && isReadOnly) return !isSame(value, before[name]);
+    if (value !== null) return true;
+    if (!field) return name !== 'id' && name !== 'version';
+    return field.nullable || (field.required && operation === 'create');
+  };
+  return Object.fromEntries(Object.entries(record).filter(isGiven));
 }
 
 /** Errors of a mutation outside its record. */
@@ -105,7 +131,7 @@ function shapeErrors({ resource, operation, record }: Mutation): PlanError[] {
 }
 
 const idError = ({ kind }: Resource, id: unknown): PlanError =>
-  id === undefined
+  id === undefined || id === null
     ? { pointer: '/id', code: 'required', message: 'is required' }
     : { pointer: '/id', code: 'not_found', message: `there is no ${kind} with this id` };
 
@@ -128,10 +154,11 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
 function draftCreate(
   context: PlanContext,
   resource: Resource,
+  id: string,
   record: Record<string, unknown>,
 ): OpenDraft {
   const { viewer, snapshot } = context;
-  const after = newRecord(viewer, resource, record);
+  const after = newRecord(viewer, resource, id, record);
   const draft = createDraft({
     ...context,
     resource,
@@ -152,14 +179,26 @@ function draftCreate(
   return draft;
 }
 
-/** A new record with defaults. A missing or invalid readable id is an error of the schema. */
+/**
+ * The id of a new record. A missing or invalid readable id is an error of the schema. Others are the
+ * same each time that the same record is planned.
+ */
+function newIdOf(
+  viewer: Viewer,
+  resource: Resource,
+  record: Readonly<Record<string, unknown>>,
+): string {
+  if (resource.idPrefix !== null) return viewer.newId(resource, record);
+  return typeof record.id === 'string' ? record.id : '';
+}
+
+/** A new record with defaults. */
 function newRecord(
   viewer: Viewer,
   resource: Resource,
+  id: string,
   record: Record<string, unknown>,
 ): Record<string, unknown> & Row {
-  const requestedId = typeof record.id === 'string' ? record.id : '';
-  const id = resource.idPrefix === null ? requestedId : viewer.newId(resource, record);
   const after: Record<string, unknown> & Row = { id, version: 1 };
   for (const [name, field] of Object.entries(resource.fields)) {
     const fallback = name === 'tenantId' && !field.derived ? viewer.tenantId : field.default;

@@ -6,13 +6,14 @@ import {
   knownColumns,
   mutationFromRecord,
   recordFromRow,
+  repeatedFields,
   unknownColumns,
 } from '../../domain/inventory/imports.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isDeeperThan, MAX_DEPTH } from '../../platform/jsonDepth.ts';
-import { parseStrictJson } from '../../platform/strictJson.ts';
+import { parseStrictJson, unstorable } from '../../platform/strictJson.ts';
 
 /** The number of characters of one row. */
 const MAX_ROW_LENGTH = 65_536;
@@ -32,11 +33,21 @@ async function* decodeUtf8(source: Readable): AsyncGenerator<string> {
   }
 }
 
+/** True for a JSON value with a key or a text that PostgreSQL cannot store. */
+function isUnstorable(value: unknown): boolean {
+  if (typeof value === 'string') return unstorable(value) !== undefined;
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Object.entries(value).some(([key, inner]) => isUnstorable(key) || isUnstorable(inner))
+  );
+}
+
 /** Checks that PostgreSQL can store a row and that it is not nested too deep. */
 function checkStorable(row: FileRow): FileRow {
   if (isDeeperThan(MAX_DEPTH, row.mutation))
     throw lineError(row.line, `is nested deeper than ${MAX_DEPTH} levels`);
-  if (/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(row.mutation)))
+  if (isUnstorable(row.mutation))
     throw lineError(row.line, 'contains a character that cannot be stored');
   return row;
 }
@@ -56,6 +67,19 @@ function unknownColumnsMessage(resource: Resource, unknown: readonly string[]): 
 }
 
 /**
+ * Returns a function that parses a cell as JSON as strictly as a body; undefined if it is none.
+ * Error: `invalid_request` for a value that would not be kept.
+ */
+const readCellJson =
+  (line: number) =>
+  (column: string, cell: string): unknown => {
+    const { value, errors } = parseStrictJson(cell);
+    const error = errors.find(({ code }) => code !== 'json');
+    if (error) throw lineError(line, `${column}${error.pointer} ${error.message}`);
+    return value;
+  };
+
+/**
  * Reads the rows of a CSV file (RFC 4180). Its first line names fields. Error: `invalid_request`
  * with the line.
  */
@@ -64,7 +88,8 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
     const columns = named.map((column) => column.trim());
     const unknown = unknownColumns(resource, columns);
     if (unknown.length > 0) throw lineError(1, unknownColumnsMessage(resource, unknown));
-    if (new Set(columns).size < columns.length) throw lineError(1, 'names a column twice');
+    const [repeated] = repeatedFields(columns);
+    if (repeated !== undefined) throw lineError(1, `names ${JSON.stringify(repeated)} twice`);
     return columns;
   };
   const text = Readable.from(decodeUtf8(source));
@@ -79,7 +104,10 @@ export async function* readCsv(source: Readable, resource: Resource): AsyncGener
     }>) {
       yield checkStorable({
         line: info.lines,
-        mutation: mutationFromRecord(resource, recordFromRow(resource, record)),
+        mutation: mutationFromRecord(
+          resource,
+          recordFromRow(resource, record, readCellJson(info.lines)),
+        ),
       });
     }
   } catch (error) {

@@ -92,7 +92,8 @@ export function checkCustomFields(draft: Draft): void {
   const present = (before?.customFields ?? {}) as Record<string, unknown>;
   for (const [name, value] of Object.entries(values)) {
     // A value that the request does not change may have been stored under another definition.
-    if (!changesTenant && isSame(value, present[name])) continue;
+    const isPresent = Object.hasOwn(present, name) && isSame(value, present[name]);
+    if (!changesTenant && isPresent) continue;
     const definition = definitions.find((each) => each.name === name);
     const pointer = `customFields/${name}`;
     if (definition) {

@@ -142,6 +142,42 @@ describe('import', () => {
     );
   });
 
+  test('texts with backslashes are no escapes', async () => {
+    const description = String.raw`C:\udata \u0000 \ud800`;
+    await recordFactory(() => root)('sites', { name: 'backslashes', description });
+    for (const [format, type] of [
+      ['csv', 'text/csv'],
+      ['ndjson', 'application/x-ndjson'],
+    ]) {
+      const { body } = await root.get(`/api/inventory/sites/export?format=${format}&q=backslashes`);
+      const { counts } = await upload(String(body), 'resource=sites', type).expect(202);
+      expect(counts).toEqual({ ...NO_ROWS, unchanged: 1 });
+    }
+  });
+
+  test('null is not given in NDJSON; an empty cell of a required field is an error', async () => {
+    const line = '{"id":null,"name":"nulls","status":null,"tags":null,"customFields":null}';
+    const created = await upload(line, 'resource=sites', 'application/x-ndjson').expect(202);
+    expect(created.counts).toEqual({ ...NO_ROWS, created: 1 });
+    const [row] = await rowsOf(created.id);
+    const emptied = await upload(`id,name\n${row?.id},\n`, 'resource=sites').expect(202);
+    expect(emptied.counts).toEqual({ ...NO_ROWS, invalid: 1 });
+  });
+
+  test('a key of customFields that objects have by themselves is no custom field', async () => {
+    for (const key of ['__proto__', 'constructor', 'toString']) {
+      const row = `name,customFields\nproto,"{""${key}"":{}}"\n`;
+      const { counts } = await upload(row, 'resource=sites').expect(202);
+      expect([key, counts]).toEqual([key, { ...NO_ROWS, invalid: 1 }]);
+    }
+    const site = await recordFactory(() => root)('sites', { name: 'proto' });
+    await root
+      .put(`/api/inventory/sites/${site.id}`, '{"customFields":{"__proto__":{}}}', {
+        'content-type': 'application/json',
+      })
+      .then(({ status }) => expect(status).toBe(400));
+  });
+
   test.each(['each', 'all'])(
     'an import in which no row is valid fails, and so does its dry run (mode %s)',
     async (mode) => {
@@ -269,6 +305,46 @@ describe('import', () => {
       'application/x-ndjson',
       400,
       /line 2: contains a character/,
+    ],
+    [
+      'a cell of JSON with a number that would lose digits',
+      'name,customFields\na,"{""n"": [9007199254740993]}"\n',
+      'resource=sites',
+      'text/csv',
+      400,
+      /line 2: customFields\/n\/0 is a number that a double/,
+    ],
+    [
+      'a cell of JSON with a repeated key',
+      'name,customFields\na,"{""n"":1,""n"":2}"\n',
+      'resource=sites',
+      'text/csv',
+      400,
+      /line 2: customFields\/n is repeated/,
+    ],
+    [
+      'a number that nothing can hold',
+      'name,latitude\na,1e400\n',
+      'resource=sites',
+      'text/csv',
+      400,
+      /line 2: latitude is a number that a double/,
+    ],
+    [
+      'two columns of one field',
+      'name,siteId,siteId.name\na,b,c\n',
+      'resource=devices',
+      'text/csv',
+      400,
+      /line 1: names "siteId" twice/,
+    ],
+    [
+      'a column of a reference with too many parts',
+      'name,siteId.name.x\na,b\n',
+      'resource=devices',
+      'text/csv',
+      400,
+      /no column "siteId.name.x"/,
     ],
     ['an empty file', 'name\n', 'resource=sites', 'text/csv', 400, /no rows/],
     ['CSV of nothing in particular', 'name\na\n', '', 'text/csv', 400, /required for CSV/],

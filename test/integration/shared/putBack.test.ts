@@ -4,6 +4,7 @@ import { CREATE_EXAMPLES } from '../../../api/inventory/examples.ts';
 import { readOnlyProperties } from '../../../api/http/presentedRecord.ts';
 import type { Route } from '../../../api/http/route.ts';
 import { RESOURCE_NAMES, type ResourceName } from '../../../domain/inventory/names.ts';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { admin, createUser } from '../../support/users.ts';
@@ -204,6 +205,84 @@ describe('PUT', () => {
       const record = await client.get<Record_>(path).expect(200);
       const answer = await client.put(path, { ...record, version: 77 }, { 'if-match': '"77"' });
       expect([path, answer.status]).toEqual([path, 412]);
+    }
+  });
+});
+
+describe('validation and batches', () => {
+  const inventory = () =>
+    RESOURCE_NAMES.map((resource) => ({
+      resource,
+      path: paths.get(`/api/inventory/${resource}/{id}`) ?? '',
+    }));
+  const update = (resource: string, record: object) => ({
+    resource,
+    operation: 'update',
+    record,
+  });
+
+  test('take a record of every resource as it was read; a changed read-only field is named', async () => {
+    for (const { resource, path } of inventory()) {
+      const record = await root.get<Record_>(path).expect(200);
+      const mutation = update(resource, record);
+      const validated = await root.post('/api/validation/inventory', mutation);
+      expect([resource, validated.status, validated.body]).toEqual([
+        resource,
+        200,
+        expect.anything(),
+      ]);
+      const { counts } = await root
+        .post<{ counts: object }>('/api/inventory/bulk', { mutations: [mutation] })
+        .expect(200);
+      expect([resource, counts]).toEqual([resource, expect.objectContaining({ unchanged: 1 })]);
+      const changed = update(resource, { ...record, createdAt: '2001-01-01T00:00:00Z' });
+      const refused = await root
+        .post<{ validation: { errors: object[] } }>('/api/validation/inventory', changed)
+        .expect(400);
+      expect(refused.validation.errors).toEqual([
+        expect.objectContaining({ pointer: '/createdAt' }),
+      ]);
+    }
+  });
+
+  test('take null in every optional field of a new record, and say what a write says', async () => {
+    for (const resource of RESOURCE_NAMES) {
+      const example: Record_ = CREATE_EXAMPLES[resource];
+      const absent = Object.keys(RESOURCES[resource].fields).filter(
+        (name) => !Object.hasOwn(example, name) && !RESOURCES[resource].fields[name]?.derived,
+      );
+      const record = { ...example, ...Object.fromEntries(absent.map((name) => [name, null])) };
+      const codes = async (of: object) => {
+        const body = { resource, operation: 'create', record: of };
+        const { validation } = (
+          await root.post<{ validation: { errors: object[]; conflicts: { code: string }[] } }>(
+            '/api/validation/inventory',
+            body,
+          )
+        ).body;
+        return [validation.errors, validation.conflicts.map(({ code }) => code)];
+      };
+      expect([resource, await codes(record)]).toEqual([resource, await codes(example)]);
+    }
+  });
+
+  test('null in a field that cannot be null changes nothing, as in PUT', async () => {
+    for (const { resource, path } of inventory()) {
+      const { id, version } = await root.get<{ id: string; version: number }>(path).expect(200);
+      const never = Object.entries(RESOURCES[resource].fields).filter(
+        ([, { nullable, derived }]) => !nullable && !derived,
+      );
+      const nulls = Object.fromEntries(never.map(([name]) => [name, null]));
+      const { results } = await root
+        .post<{ results: object[] }>('/api/inventory/bulk', {
+          mutations: [update(resource, { id, version: null, ...nulls })],
+        })
+        .expect(200);
+      expect([resource, results]).toEqual([
+        resource,
+        [expect.objectContaining({ outcome: 'unchanged' })],
+      ]);
+      expect((await root.get<{ version: number }>(path).expect(200)).version).toBe(version);
     }
   });
 });
