@@ -38,10 +38,14 @@ const withApproval = <T>(id: string, use: (handle: ApprovalHandle) => Promise<T>
 const signal = (id: string, name: ApprovalSignal, ...args: unknown[]) =>
   withApproval(id, (handle) => handle.signal(name, ...args));
 const stateOf = (id: string) => fixture.app.deps.describeWorkflow(`approval:${id}`);
+/** Waits until the workflow runs and nothing is to be dispatched to it: until then it is not repaired. */
 const untilRunning = (id: string) =>
   eventually(
-    () => stateOf(id),
-    (state) => state.found && state.status === 'running',
+    async () => ({
+      state: await stateOf(id),
+      tasks: await fixture.app.deps.db('outbox').where({ workflow_id: `approval:${id}` }),
+    }),
+    ({ state, tasks }) => state.found && state.status === 'running' && tasks.length === 0,
   );
 const untilClosed = (id: string) =>
   eventually(
@@ -83,11 +87,15 @@ async function reconcile(id: string): Promise<void> {
 const signalsOf = (id: string): Promise<string[]> =>
   withApproval(id, async (handle) => {
     const { events = [] } = await handle.fetchHistory();
-    return (events ?? []).flatMap(({ workflowExecutionSignaledEventAttributes: attributes }) => {
-      const [payload] = attributes?.input?.payloads ?? [];
-      const argument = payload?.data ? Buffer.from(payload.data).toString('utf8') : '';
-      return attributes ? [`${attributes.signalName ?? ''} ${argument}`] : [];
-    });
+    const signals = (events ?? []).flatMap(
+      ({ workflowExecutionSignaledEventAttributes: attributes }) => {
+        const [payload] = attributes?.input?.payloads ?? [];
+        const argument = payload?.data ? Buffer.from(payload.data).toString('utf8') : '';
+        return attributes ? [`${attributes.signalName ?? ''} ${argument}`] : [];
+      },
+    );
+    // A signal is delivered at least once.
+    return [...new Set(signals)];
   });
 
 describe('signals', () => {
