@@ -2,7 +2,6 @@ import type { Knex } from '../../db/core/knex.ts';
 import { findVrfs } from '../../db/inventory/locks.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
-import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
 import { requestedVrf } from '../../domain/inventory/prefetch.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 
@@ -45,14 +44,17 @@ export async function expectedVrfs(
   return vrfs;
 }
 
-/** The VRFs that plans change. */
+/** The VRFs that plans change. A record that is refused may have anything as its VRF. */
 export function affectedVrfs(planned: readonly Planned[]): Set<string> {
   const vrfs = new Set<string>();
   for (const { subject } of planned) {
     if (!subject) continue;
     if (subject.resource === 'vrfs') vrfs.add(subject.id);
     if (!VRF_RESOURCES.has(subject.resource)) continue;
-    for (const row of [subject.before, subject.after]) if (row) vrfs.add(vrfKeyOf(row));
+    for (const row of [subject.before, subject.after]) {
+      const vrf = row ? requestedVrf(row) : undefined;
+      if (vrf !== undefined) vrfs.add(vrf);
+    }
   }
   return vrfs;
 }

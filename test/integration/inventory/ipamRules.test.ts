@@ -64,6 +64,16 @@ describe('400: invalid by itself', () => {
     ]);
     expect((await prefix('2001:DB8::1/32')).errors[0]?.message).toContain('2001:db8::/32');
   });
+  test.each([
+    ['prefixes', { cidr: '10.9.0.0/16' }],
+    ['ip-ranges', { startAddress: '10.9.0.1', endAddress: '10.9.0.2' }],
+    ['ip-addresses', { address: '10.9.0.1/16' }],
+  ])('a VRF that is no id: %s', async (resource, record) => {
+    // More dimensions than an array of PostgreSQL can have.
+    const nested: unknown = JSON.parse('['.repeat(10) + ']'.repeat(10));
+    for (const noId of [nested, ['a'], [['a'], []], 'a\n'])
+      expect((await attempt(resource, { ...record, vrfId: noId })).status).toBe(400);
+  });
   test.each(['0.0.0.0/0', '::/0'])('the whole address space: %s', async (cidr) =>
     expect((await prefix(cidr)).found).toEqual(['/cidr zero_length']),
   );
