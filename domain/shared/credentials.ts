@@ -17,6 +17,8 @@ const STEMS = [
   'privatekey',
   'accesskey',
   'sharedkey',
+  'sshkey',
+  'hmackey',
   'signingkey',
   'encryptionkey',
   'masterkey',
@@ -32,6 +34,7 @@ const WORDS: ReadonlySet<string> = new Set([
   'psk',
   'jwt',
   'otp',
+  'pin',
   'auth',
 ]);
 

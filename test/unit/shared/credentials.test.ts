@@ -40,6 +40,9 @@ const NAMES = [
   'credentials',
   'Set-Cookie',
   'snmpCommunity',
+  'sshKey',
+  'hmac_key',
+  'PIN',
   'pässwörd'.normalize('NFC'),
 ];
 
@@ -61,6 +64,8 @@ test.each([
   'maxTokens',
   'passwordPolicy',
   'community',
+  'sshPublicKey',
+  'ping',
 ])('%s does not', (name) => {
   expect(isCredentialName(name)).toBe(false);
 });
