@@ -48,10 +48,7 @@ const readAsLatin1 = koaBody({
     // What was not read is discarded, so that the connection stays usable.
     ctx.req.unpipe();
     ctx.req.resume();
-    const { status } = error as { status?: number };
-    if (status === 413) throw bodyTooLarge();
-    if (status === 415)
-      throw unsupported('The Content-Encoding must be gzip or deflate, or absent.');
+    if ((error as { status?: number }).status === 413) throw bodyTooLarge();
     throw invalidField('body', '', 'encoding', 'is incomplete or not compressed as declared');
   },
 });
@@ -61,8 +58,11 @@ const CONTENT_ENCODING = /^(identity|gzip|deflate)?$/;
 /** Reads a body. Errors: `body_too_large`, `media_type_unsupported`, `invalid_request`. */
 async function readBytes(ctx: Context): Promise<Buffer> {
   if (Number(ctx.get('content-length')) > BODY_LIMIT_BYTES) throw bodyTooLarge();
-  if (!CONTENT_ENCODING.test(ctx.get('content-encoding').toLowerCase()))
+  // Names of encodings have no letter case (RFC 9110, 8.4.1); koa-body compares them as they are.
+  const encoding = ctx.get('content-encoding').toLowerCase();
+  if (!CONTENT_ENCODING.test(encoding))
     throw unsupported('The Content-Encoding must be gzip or deflate, or absent.');
+  ctx.req.headers['content-encoding'] = encoding;
   await readAsLatin1(ctx, () => Promise.resolve());
   const { body } = ctx.request as { body?: unknown };
   return Buffer.from(typeof body === 'string' ? body : '', 'latin1');

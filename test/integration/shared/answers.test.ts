@@ -251,6 +251,8 @@ describe('bodies', () => {
     const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
     const good = gzipSync(job('{}'));
     expect((await send('POST', '/api/jobs', { headers, body: good })).status).toBe(201);
+    const upperCase = { ...headers, 'content-encoding': 'GZIP' };
+    expect((await send('POST', '/api/jobs', { headers: upperCase, body: good })).status).toBe(201);
     const cases: [Buffer, number][] = [
       [good.subarray(0, -9), 400],
       [Buffer.from('no gzip'), 400],
