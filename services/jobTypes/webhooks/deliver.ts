@@ -121,10 +121,12 @@ export function createDeliverJobType({
     jobId: string,
   ) {
     if (!error) return;
-    if (httpStatus === ENDPOINT_REMOVED_STATUS)
+    if (httpStatus === ENDPOINT_REMOVED_STATUS) {
+      log.warn({ webhookId, jobId }, 'an endpoint was removed; its webhook will be disabled');
       throw new JobFailure(ENDPOINT_REMOVED, 'The endpoint answered 410: it was removed', {
         retryable: false,
       });
+    }
     if (hasFailedTooLong(failingSince, new Date()))
       await disable({ id: webhookId, tenantId }, jobWorkflowId(jobId));
     throw new JobFailure(error.code, error.message, {
