@@ -1,0 +1,157 @@
+import { PLATFORM } from '../domain/access/scope.ts';
+import type { Caller } from '../domain/shared/caller.ts';
+import { AppError } from '../domain/shared/errors.ts';
+
+/** How many there are at most: in all, of one tenant, and of one caller. */
+export type SlotBounds = { total: number; perTenant: number; perCaller: number };
+
+export type SlotHolder = Pick<Caller, 'kind' | 'tenantId' | 'actorId'>;
+
+type Options = SlotBounds & {
+  /** What needs a slot, in the plural, for the error: `log streams`. */
+  of: string;
+  retryAfterSeconds: number;
+  /** Callers that wait for a slot, each for `maxMs` at most. Without it, nobody waits. */
+  waiting?: SlotBounds & { maxMs: number };
+};
+
+/** Frees a slot; later calls have no effect. */
+type Release = () => void;
+
+export type Slots = ReturnType<typeof createSlots>;
+
+/** A quarter of the slots for one tenant, a tenth for one caller. */
+export const sharesOf = (total: number): SlotBounds => ({
+  total,
+  perTenant: Math.max(1, Math.floor(total / 4)),
+  perCaller: Math.max(1, Math.floor(total / 10)),
+});
+
+/** A user is one caller in all tenants; the name that a gateway sends is one in its tenant. */
+const callerKey = ({ kind, tenantId, actorId }: SlotHolder): string =>
+  kind === 'session' ? `user:${actorId}` : `${kind}:${tenantId}:${actorId}`;
+
+/** Counts holders in all, by tenant and by caller. */
+function createCount() {
+  let total = 0;
+  const counts = new Map<string, number>();
+  const of = (key: string) => counts.get(key) ?? 0;
+  const keysOf = (holder: SlotHolder) => [`tenant:${holder.tenantId}`, callerKey(holder)];
+  return {
+    ofTenant: (tenantId: string) => of(`tenant:${tenantId}`),
+    hasFreeSlot: (bounds: SlotBounds, holder: SlotHolder) =>
+      total < bounds.total &&
+      of(callerKey(holder)) < bounds.perCaller &&
+      // The platform is not one tenant among others: its staff work for all of them.
+      (holder.tenantId === PLATFORM || of(`tenant:${holder.tenantId}`) < bounds.perTenant),
+    add(holder: SlotHolder, change: 1 | -1) {
+      total += change;
+      for (const key of keysOf(holder)) {
+        const count = of(key) + change;
+        if (count > 0) counts.set(key, count);
+        else counts.delete(key);
+      }
+    },
+  };
+}
+
+/**
+ * Slots of one process for something costly: a bound in all, one for each tenant, so that no tenant
+ * takes all of them, and one for each caller. A slot that becomes free goes to the tenant that
+ * holds the fewest, and within it to the one who has waited longest.
+ */
+export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Options) {
+  const held = createCount();
+  const queued = createCount();
+  const queue: { holder: SlotHolder; grant: (release: Release) => void }[] = [];
+
+  const refusal = () =>
+    new AppError('too_many_requests', `Too many ${of} are open or in progress.`, {
+      retryAfterSeconds,
+    });
+
+  function occupy(holder: SlotHolder): Release {
+    held.add(holder, 1);
+    let released = false;
+    return () => {
+      if (released) return;
+      released = true;
+      held.add(holder, -1);
+      grantNext();
+    };
+  }
+
+  function grantNext(): void {
+    const [next] = queue
+      .filter(({ holder }) => held.hasFreeSlot(bounds, holder))
+      .sort((a, b) => held.ofTenant(a.holder.tenantId) - held.ofTenant(b.holder.tenantId));
+    if (!next) return;
+    queue.splice(queue.indexOf(next), 1);
+    next.grant(occupy(next.holder));
+  }
+
+  const tryTake = (holder: SlotHolder): Release | undefined =>
+    held.hasFreeSlot(bounds, holder) ? occupy(holder) : undefined;
+
+  async function waitForSlot(
+    holder: SlotHolder,
+    maxMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Release> {
+    const { promise, resolve, reject } = Promise.withResolvers<Release>();
+    const entry = { holder, grant: resolve };
+    const leave = (reason: unknown) => {
+      const at = queue.indexOf(entry);
+      if (at === -1) return;
+      queue.splice(at, 1);
+      reject(reason);
+    };
+    const onAbort = () => leave(signal?.reason);
+    const timer = setTimeout(() => leave(refusal()), maxMs);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    queue.push(entry);
+    queued.add(holder, 1);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+      queued.add(holder, -1);
+    });
+  }
+
+  /**
+   * Takes a slot, or waits for one if this kind of slot allows it. Errors: `too_many_requests`;
+   * the reason of `signal`.
+   */
+  async function take(holder: SlotHolder, signal?: AbortSignal): Promise<Release> {
+    signal?.throwIfAborted();
+    const release = tryTake(holder);
+    if (release) return release;
+    if (!waiting || !queued.hasFreeSlot(waiting, holder)) throw refusal();
+    return waitForSlot(holder, waiting.maxMs, signal);
+  }
+
+  return {
+    /** Takes a slot if there is one now. */
+    tryTake,
+    take,
+    /** Takes a slot now. Error: `too_many_requests`. */
+    takeNow(holder: SlotHolder): Release {
+      const release = tryTake(holder);
+      if (!release) throw refusal();
+      return release;
+    },
+    /** Does `work` while holding a slot. Errors: those of `take` and `work`. */
+    async run<T>(
+      holder: SlotHolder,
+      signal: AbortSignal | undefined,
+      work: () => Promise<T>,
+    ): Promise<T> {
+      const release = await take(holder, signal);
+      try {
+        return await work();
+      } finally {
+        release();
+      }
+    },
+  };
+}

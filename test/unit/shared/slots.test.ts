@@ -1,0 +1,105 @@
+import { expect, test } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createSlots, sharesOf } from '../../../platform/slots.ts';
+
+const who = (tenantId: string, actorId = 'a', kind: 'gateway' | 'session' = 'gateway') => ({
+  kind,
+  tenantId,
+  actorId,
+});
+const of = 'tests';
+const retryAfterSeconds = 5;
+const tooMany = { code: 'too_many_requests', extra: { retryAfterSeconds: 5 } };
+const waiting = { total: 3, perTenant: 2, perCaller: 2, maxMs: 60_000 };
+
+test('the shares are a quarter for a tenant and a tenth for a caller', () => {
+  expect(sharesOf(200)).toEqual({ total: 200, perTenant: 50, perCaller: 20 });
+  expect(sharesOf(2)).toEqual({ total: 2, perTenant: 1, perCaller: 1 });
+});
+
+test('a caller, a tenant and all together have a bound each', () => {
+  const slots = createSlots({ of, retryAfterSeconds, total: 5, perTenant: 3, perCaller: 2 });
+  const first = slots.takeNow(who('acme'));
+  slots.takeNow(who('acme'));
+  expect(() => slots.takeNow(who('acme'))).toThrow(expect.objectContaining(tooMany));
+  slots.takeNow(who('acme', 'b'));
+  expect(slots.tryTake(who('acme', 'c'))).toBeUndefined();
+  // A name that another tenant's gateway sends is another caller.
+  slots.takeNow(who('beta'));
+  slots.takeNow(who('beta', 'b'));
+  expect(slots.tryTake(who('beta', 'c'))).toBeUndefined();
+  first();
+  first();
+  slots.takeNow(who('gamma'));
+  expect(slots.tryTake(who('delta'))).toBeUndefined();
+});
+
+test('a user is the same caller in every tenant', () => {
+  const slots = createSlots({ of, retryAfterSeconds, total: 9, perTenant: 9, perCaller: 1 });
+  slots.takeNow(who('acme', 'usr_1', 'session'));
+  expect(slots.tryTake(who('beta', 'usr_1', 'session'))).toBeUndefined();
+});
+
+test('the platform has no share, only the bounds of its callers and of all', () => {
+  const slots = createSlots({ of, retryAfterSeconds, total: 3, perTenant: 1, perCaller: 2 });
+  slots.takeNow(who('platform'));
+  slots.takeNow(who('platform'));
+  expect(slots.tryTake(who('platform'))).toBeUndefined();
+  slots.takeNow(who('platform', 'b'));
+  expect(slots.tryTake(who('platform', 'c'))).toBeUndefined();
+});
+
+test('a free slot goes to the tenant with the fewest, then to the longest wait', async () => {
+  const slots = createSlots({
+    ...{ of, retryAfterSeconds, total: 2, perTenant: 2, perCaller: 2 },
+    waiting: { ...waiting, perTenant: 3, perCaller: 3 },
+  });
+  const held = [slots.takeNow(who('acme')), slots.takeNow(who('acme'))];
+  const granted: string[] = [];
+  const enter = async (tenantId: string, actorId: string) => {
+    const release = await slots.take(who(tenantId, actorId));
+    granted.push(`${tenantId}/${actorId}`);
+    return release;
+  };
+  const waiters = [enter('acme', '1'), enter('acme', '2'), enter('beta', '1')];
+  await expect(slots.take(who('gamma'))).rejects.toMatchObject(tooMany);
+  held[0]?.();
+  const beta = await waiters[2];
+  expect(granted).toEqual(['beta/1']);
+  beta?.();
+  await waiters[0];
+  expect(granted).toEqual(['beta/1', 'acme/1']);
+  held[1]?.();
+  await waiters[1];
+});
+
+test('waiting is bounded by tenant, ends after its time and when the client leaves', async () => {
+  const bounds = { of, retryAfterSeconds, total: 1, perTenant: 1, perCaller: 1 };
+  const patient = createSlots({ ...bounds, waiting });
+  const release = patient.takeNow(who('acme'));
+  const leaving = new AbortController();
+  const left = patient.take(who('acme'), leaving.signal);
+  const next = patient.take(who('acme', 'b'));
+  await expect(patient.take(who('acme', 'c'))).rejects.toMatchObject(tooMany);
+  leaving.abort(new Error('the client left'));
+  await expect(left).rejects.toThrow('the client left');
+  await expect(patient.take(who('beta'), leaving.signal)).rejects.toThrow('the client left');
+  release();
+  (await next)();
+  expect(await patient.run(who('acme'), undefined, () => Promise.resolve(1))).toBe(1);
+
+  const hasty = createSlots({ ...bounds, waiting: { ...waiting, maxMs: 1 } });
+  hasty.takeNow(who('acme'));
+  await expect(hasty.take(who('beta'))).rejects.toMatchObject(tooMany);
+});
+
+test('the slot of work that fails is free again', async () => {
+  const slots = createSlots({ of, retryAfterSeconds, total: 1, perTenant: 1, perCaller: 1 });
+  const failing = slots.run(who('acme'), undefined, async () => {
+    await sleep(0);
+    throw new Error('failed');
+  });
+  expect(slots.tryTake(who('beta'))).toBeUndefined();
+  await expect(failing).rejects.toThrow('failed');
+  expect(slots.tryTake(who('beta'))).toBeDefined();
+});
