@@ -25,7 +25,7 @@ const SERVERS = {
   displayName: 'servers',
   testMatch: recording
     ? ['<rootDir>/test/replay/*.record.ts']
-    : ['<rootDir>/test/{contract,integration,replay,workflow}/**/*.test.ts'],
+    : ['<rootDir>/test/{attacks,contract,integration,replay,workflow}/**/*.test.ts'],
   globalSetup: '<rootDir>/test/support/globalSetup.ts',
   globalTeardown: '<rootDir>/test/support/globalTeardown.ts',
 };

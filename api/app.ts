@@ -2,6 +2,7 @@ import Koa from 'koa';
 import helmet from 'koa-helmet';
 import type { AppError } from '../domain/shared/errors.ts';
 import type { Config } from '../platform/config.ts';
+import type { Slots } from '../platform/slots.ts';
 import type { HttpResponse } from './http/response.ts';
 import { mount, type MountDeps } from './http/mount.ts';
 import type { Route } from './http/route.ts';
@@ -44,7 +45,8 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     backups: Omit<DepsOf<typeof backupRoutes>, 'access'>;
     inventory: Omit<DepsOf<typeof inventoryRoutes>, 'requireIfMatch'> &
       DepsOf<typeof inventoryPlanRoutes> &
-      Omit<DepsOf<typeof inventoryFileRoutes>, 'jobs'>;
+      Omit<DepsOf<typeof inventoryFileRoutes>, 'jobs' | 'slots'>;
+    slots: { logStreams: Slots; exports: Slots };
     access: MountDeps['access'];
     config: Pick<Config, 'requireIfMatch'>;
   };
@@ -76,13 +78,13 @@ type AppOptions = {
 /** Returns every route of the API. */
 export function allRoutes(deps: RouteDeps, version: string): Route[] {
   const routes = [
-    ...jobRoutes(deps.jobs, deps.jobTypes),
+    ...jobRoutes(deps.jobs, deps.jobTypes, deps.slots.logStreams),
     ...rbacRoutes(deps),
     ...userRoutes(deps.users),
     ...authRoutes(deps),
     ...ssoRoutes(deps.sso),
     ...providerRoutes(deps),
-    ...auditRoutes(deps.auditLog),
+    ...auditRoutes(deps.auditLog, deps.slots.exports),
     ...eventRoutes(deps.events),
     ...webhookRoutes(deps),
     ...scheduleRoutes(deps),
@@ -90,7 +92,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...backupRoutes({ ...deps.backups, access: deps.access }),
     ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }),
     ...inventoryPlanRoutes(deps.inventory),
-    ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs }),
+    ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs, slots: deps.slots }),
   ];
   return [...routes, ...referenceRoutes(routes, version)];
 }

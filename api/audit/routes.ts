@@ -1,8 +1,8 @@
-import { Readable } from 'node:stream';
 import { Type, type Static } from 'typebox';
 import type { AuditEntryDetails } from '../../domain/audit/auditEntry.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { AuditFilter, AuditLog } from '../../services/audit/auditLog.ts';
-import { ok, streamResponse } from '../http/response.ts';
+import { exportResponse, ok } from '../http/response.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -126,7 +126,7 @@ async function* ndjsonLines(
 }
 
 /** Routes of the audit log. */
-export const auditRoutes = (auditLog: AuditLog): Route[] => [
+export const auditRoutes = (auditLog: AuditLog, exportSlots: Slots): Route[] => [
   route({
     method: 'GET',
     path: '/api/audit',
@@ -162,13 +162,11 @@ export const auditRoutes = (auditLog: AuditLog): Route[] => [
     handle: ({ caller, query, signal }) => {
       const filter = filterOf(query);
       return Promise.resolve(
-        streamResponse(
-          'application/x-ndjson',
-          Readable.from(ndjsonLines(auditLog.stream(caller, filter, signal), presentTo(caller)), {
-            objectMode: false,
-            highWaterMark: 65_536,
-          }),
-          'audit.ndjson',
+        exportResponse(
+          exportSlots,
+          caller,
+          ndjsonLines(auditLog.stream(caller, filter, signal), presentTo(caller)),
+          { contentType: 'application/x-ndjson', filename: 'audit.ndjson' },
         ),
       );
     },

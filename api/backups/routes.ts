@@ -136,7 +136,11 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
         const { backup, warnings } = await backups.create(caller, body);
         const advice = warnings.length > 0 ? { warnings } : {};
         if (prefer.waitMs > 0)
-          await backups.waitFor(backup, { waitMs: prefer.waitMs, signal, justCreated: true });
+          await backups.waitFor(caller, backup, {
+            waitMs: prefer.waitMs,
+            signal,
+            justCreated: true,
+          });
         return createdResponse(caller, backup.id, advice);
       },
     }),
@@ -167,7 +171,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
       headers: ['If-Match'],
       handle: async ({ caller, params, ifMatch, signal }) => {
         await backups.remove(caller, params.backupId, expectedVersion(ifMatch));
-        await backups.waitForRemoval(params.backupId, signal);
+        await backups.waitForRemoval(caller, params.backupId, signal);
         return noContent();
       },
     }),
@@ -192,7 +196,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
         const { job } = await restores.validate(caller, body);
         const waitMs = prefer.waitMs || REPORT_WAIT_MS;
         const limits = { waitMs, signal, justCreated: true };
-        return validationResponse(caller, await restores.waitFor(job.id, 'end', limits));
+        return validationResponse(caller, await restores.waitFor(caller, job.id, 'end', limits));
       },
     }),
     route({
@@ -217,7 +221,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
         const until = prefer.waitMs > 0 ? 'end' : 'report';
         const waitMs = prefer.waitMs || REPORT_WAIT_MS;
         const limits = { waitMs, signal, justCreated: true };
-        return restoreResponse(caller, await restores.waitFor(job.id, until, limits));
+        return restoreResponse(caller, await restores.waitFor(caller, job.id, until, limits));
       },
     }),
   ];

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
-import { AppError } from '../../domain/shared/errors.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import type { Slots } from '../../platform/slots.ts';
 import { toAppError, toProblem } from './problem.ts';
 import { streamResponse, type HttpResponse } from './response.ts';
 
@@ -32,32 +33,17 @@ async function* encodeAll(
   }
 }
 
-/** Sends server-sent events (WHATWG HTML, 9.2); at most `max` streams are open in this process. */
-export function createEventStreams(max: number) {
-  let openCount = 0;
-  return {
-    /**
-     * An error of `messages` is the last message of the stream. Error: `too_many_requests`.
-     */
-    open(messages: AsyncIterable<ServerSentEvent>, requestId: string): HttpResponse {
-      if (openCount >= max) {
-        throw new AppError('too_many_requests', 'Too many streams are open.', {
-          retryAfterSeconds: 5,
-        });
-      }
-      openCount += 1;
-      let released = false;
-      const release = () => {
-        if (!released) openCount -= 1;
-        released = true;
-      };
-      const source = Readable.from(encodeAll(messages, requestId, release), {
-        objectMode: false,
-        highWaterMark: 65_536,
-      });
-      // The generator never finishes if the client disconnects before the first message.
-      source.once('close', release);
-      return streamResponse(EVENT_STREAM, source);
-    },
-  };
-}
+/** Sends server-sent events (WHATWG HTML, 9.2); each stream holds one of `slots`. */
+export const createEventStreams = (slots: Slots) => ({
+  /** An error of `messages` is the last message of the stream. Error: `too_many_requests`. */
+  open(messages: AsyncIterable<ServerSentEvent>, caller: Caller): HttpResponse {
+    const release = slots.takeNow(caller);
+    const source = Readable.from(encodeAll(messages, caller.requestId, release), {
+      objectMode: false,
+      highWaterMark: 65_536,
+    });
+    // The generator never finishes if the client disconnects before the first message.
+    source.once('close', release);
+    return streamResponse(EVENT_STREAM, source);
+  },
+});

@@ -301,7 +301,6 @@ async function sendStream(
   ctx: Context,
   { contentType, source, filename }: NonNullable<HttpResponse['stream']>,
 ): Promise<void> {
-  // An event stream must start before its first message, which may be minutes away.
   if (contentType !== EVENT_STREAM) await firstChunk(source);
   source.once('error', (error) => {
     const { log } = ctx.state as { log: Log };
@@ -310,6 +309,8 @@ async function sendStream(
   if (filename !== undefined) ctx.attachment(filename);
   ctx.type = contentType;
   ctx.body = source;
+  // An event stream must start before its first message, which may be minutes away.
+  if (contentType === EVENT_STREAM && ctx.method !== 'HEAD') ctx.flushHeaders();
 }
 
 async function send(ctx: Context, { status, headers, body, stream }: HttpResponse): Promise<void> {

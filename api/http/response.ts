@@ -1,4 +1,5 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
+import type { SlotHolder, Slots } from '../../platform/slots.ts';
 
 export type ResponseHeaders = Record<string, string | string[]>;
 
@@ -48,6 +49,22 @@ export const seeOther = (location: string, headers: ResponseHeaders = {}): HttpR
   status: 303,
   headers: { location, 'cache-control': 'no-store', ...headers },
 });
+
+/**
+ * 200 with a text that is made while it is sent, for browsers to save. It holds one of `slots`
+ * until the stream is closed. Error: `too_many_requests`.
+ */
+export function exportResponse(
+  slots: Slots,
+  holder: SlotHolder,
+  text: AsyncIterable<string>,
+  { contentType, filename }: { contentType: string; filename: string },
+): HttpResponse {
+  const release = slots.takeNow(holder);
+  const source = Readable.from(text, { objectMode: false, highWaterMark: 65_536 });
+  source.once('close', release);
+  return streamResponse(contentType, source, filename);
+}
 
 /**
  * 200 with a streamed body, which caches must not store. With a file name, browsers save it

@@ -16,8 +16,9 @@ import type {
   ImportState,
   InventoryImports,
 } from '../../services/inventory/imports.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Jobs } from '../../services/jobs/jobs.ts';
-import { accepted, ok, streamResponse } from '../http/response.ts';
+import { accepted, exportResponse, ok } from '../http/response.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
 import {
   decodeCursor,
@@ -106,7 +107,12 @@ const RowsQuery = Type.Object(
   closed,
 );
 
-type Deps = { imports: InventoryImports; exports: InventoryExports; jobs: Jobs };
+type Deps = {
+  imports: InventoryImports;
+  exports: InventoryExports;
+  jobs: Jobs;
+  slots: { exports: Slots };
+};
 type ReportedImportRow = Awaited<ReturnType<InventoryImports['rows']>>[number];
 
 const importView = ({ counts, createdAt, ...state }: ImportState): Static<typeof ImportRecord> => ({
@@ -127,7 +133,7 @@ const rowView = ({ line, outcome, record_id: id, report }: ReportedImportRow) =>
 });
 
 /** Imports and exports of files. */
-export function inventoryFileRoutes({ imports, exports, jobs }: Deps): Route[] {
+export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Route[] {
   const atEnd = waitForJob(jobs, 'inventory:write');
   return [
     route({
@@ -207,11 +213,11 @@ export function inventoryFileRoutes({ imports, exports, jobs }: Deps): Route[] {
         });
       },
     }),
-    ...Object.values(RESOURCES).map((resource) => exportRoute(resource, exports)),
+    ...Object.values(RESOURCES).map((resource) => exportRoute(resource, exports, slots.exports)),
   ];
 }
 
-const exportRoute = (resource: Resource, exports: InventoryExports): Route =>
+const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots): Route =>
   route({
     method: 'GET',
     path: `/api/inventory/${resource.name}/export`,
@@ -235,11 +241,10 @@ const exportRoute = (resource: Resource, exports: InventoryExports): Route =>
         signal,
       );
       return Promise.resolve(
-        streamResponse(
-          CONTENT_TYPE_BY_FORMAT[format],
-          Readable.from(lines, { objectMode: false, highWaterMark: 65_536 }),
-          `${resource.name}.${format}`,
-        ),
+        exportResponse(slots, caller, lines, {
+          contentType: CONTENT_TYPE_BY_FORMAT[format],
+          filename: `${resource.name}.${format}`,
+        }),
       );
     },
   });

@@ -9,6 +9,7 @@ import type { LogStreamItem } from '../../services/jobs/followLog.ts';
 import type { JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { accepted, created, ok } from '../http/response.ts';
+import type { Slots } from '../../platform/slots.ts';
 import { createEventStreams, EVENT_STREAM, type ServerSentEvent } from '../http/eventStream.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import {
@@ -89,12 +90,9 @@ const JobParams = Type.Object({ jobId: Id('job') }, { additionalProperties: fals
 
 const pathOf = (job: { id: string }) => `/api/jobs/${job.id}`;
 
-/** Log streams that one process serves concurrently. */
-const MAX_STREAMS = 200;
-
-export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
+export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): Route[] {
   const present = jobPresenter(jobTypes);
-  const streams = createEventStreams(MAX_STREAMS);
+  const streams = createEventStreams(streamSlots);
 
   const jobResponse = ({ job, logs }: JobWithLogs, caller: Caller) => ({
     body: present.record({ job, logs }, caller),
@@ -202,7 +200,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes): Route[] {
         const after = cursor === undefined ? lastEventId(header('last-event-id')) : Number(cursor);
         if (query.follow) {
           const { job, log } = await jobs.follow(caller, jobId, after, signal);
-          return streams.open(toEvents(log, logPresenter(job, caller)), caller.requestId);
+          return streams.open(toEvents(log, logPresenter(job, caller)), caller);
         }
         const { job, lines } = await jobs.logs(caller, jobId, { after, limit: query.limit + 1 });
         const items = lines.slice(0, query.limit);

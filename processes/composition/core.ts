@@ -17,6 +17,7 @@ import { createJobTypes } from '../../services/jobTypes/registry.ts';
 import { createTemporalConnection } from '../../temporal/connection.ts';
 import { createDescribeWorkflow } from '../../temporal/describe.ts';
 import { createDispatcher } from '../../temporal/dispatcher.ts';
+import { composeSlots } from './slots.ts';
 
 export type Core = ReturnType<typeof composeCore>;
 
@@ -69,6 +70,7 @@ export function composeCore(config: Config, log: Log) {
     rights,
     access: createAccess({ deniedAttempts, rights }),
     describeWorkflow: createDescribeWorkflow(temporal),
+    slots: composeSlots(),
     jobTypes,
     jobFactory: createJobFactory({ ids, heartbeatMs }),
     jobCompletion: createJobCompletion({ jobTypes }),

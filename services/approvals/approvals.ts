@@ -22,6 +22,7 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import { describeResourceScope } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { signalApprovalTask } from '../../domain/dispatch/tasks.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import {
   approvalEventData,
@@ -52,6 +53,7 @@ type Deps = {
   deniedAttempts: DeniedAttempts;
   ids: Ids;
   notifications: Notifications;
+  slots: { waits: Slots };
   /** How soon the reconciler checks an approved request, in milliseconds. */
   graceMs: number;
 };
@@ -83,9 +85,10 @@ export function createApprovals({
   deniedAttempts,
   ids,
   notifications,
+  slots,
   graceMs,
 }: Deps) {
-  const waitForEnd = createWaitForEnd({ notifications });
+  const waitForEnd = createWaitForEnd({ notifications, slots });
   const { find, list, toViews } = createApprovalViews({ db, access });
 
   /**
@@ -321,6 +324,7 @@ export function createApprovals({
       const isFinishedForCaller = ({ approval }: ApprovalView) =>
         isFinished(approval) || (decided && isAwaitingOthers(approval, new Date()));
       return waitForEnd(
+        caller,
         {
           topic: approvalTopic(id),
           read: () => find(caller, id),

@@ -29,6 +29,7 @@ import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { archiveName } from '../../platform/stores/store.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import { jobFinishedTopic } from '../jobs/jobAudit.ts';
@@ -66,6 +67,7 @@ export type BackupDetail = {
 
 type Deps = {
   notifications: Notifications;
+  slots: { waits: Slots };
   db: Knex;
   commit: Commit;
   access: Access;
@@ -103,8 +105,9 @@ export function createBackups({
   jobFactory,
   jobTypes,
   notifications,
+  slots,
 }: Deps) {
-  const waitForEnd = createWaitForEnd({ notifications });
+  const waitForEnd = createWaitForEnd({ notifications, slots });
 
   const repository = scopedRepository<Backup>(Backup, {
     db,
@@ -169,13 +172,18 @@ export function createBackups({
     insert,
 
     /** Waits until the job of a backup has ended, or until the limits are reached. */
-    async waitFor(backup: Pick<BackupData, 'jobId'>, limits: WaitLimits): Promise<void> {
+    async waitFor(
+      caller: Caller,
+      backup: Pick<BackupData, 'jobId'>,
+      limits: WaitLimits,
+    ): Promise<void> {
       const jobId = assertDefined(backup.jobId, 'backup.jobId');
       const read = async () => {
         const job = await Job.query(db).findById(jobId).select('status');
         return job === undefined || isFinal(job.status);
       };
       await waitForEnd(
+        caller,
         {
           topic: jobFinishedTopic(jobId),
           read,
@@ -187,10 +195,11 @@ export function createBackups({
     },
 
     /** Waits up to 3 seconds until the archive of a deleted backup is removed. */
-    async waitForRemoval(id: string, signal: AbortSignal): Promise<void> {
+    async waitForRemoval(caller: Caller, id: string, signal: AbortSignal): Promise<void> {
       const read = async () =>
         (await Backup.query(db).findById(id).select('status'))?.status === 'deleted';
       await waitForEnd(
+        caller,
         {
           topic: archiveRemovedTopic(id),
           read,

@@ -17,6 +17,7 @@ import { isFinal } from '../../domain/jobs/jobs.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import { jobFinishedTopic } from '../jobs/jobAudit.ts';
@@ -39,6 +40,7 @@ type Deps = {
   jobFactory: JobFactory;
   jobTypes: JobTypes;
   notifications: Notifications;
+  slots: { waits: Slots };
 };
 
 const PURPOSE_PERMISSIONS: Readonly<Record<LoadPurpose, Permission>> = {
@@ -56,8 +58,9 @@ export function createRestores({
   jobFactory,
   jobTypes,
   notifications,
+  slots,
 }: Deps) {
-  const waitForEnd = createWaitForEnd({ notifications });
+  const waitForEnd = createWaitForEnd({ notifications, slots });
 
   /** Error: `permission_denied` when the caller may not restore the requested sections. */
   async function requireSections(
@@ -126,10 +129,16 @@ export function createRestores({
     },
 
     /** Waits until the job has ended or, with `report`, has compared the archive successfully. */
-    waitFor: (jobId: string, until: 'report' | 'end', limits: WaitLimits): Promise<RestoreView> => {
+    waitFor: (
+      caller: Caller,
+      jobId: string,
+      until: 'report' | 'end',
+      limits: WaitLimits,
+    ): Promise<RestoreView> => {
       const isFinished = (view: RestoreView) =>
         isFinal(view.job.status) || (until === 'report' && hasAcceptedReport(view));
       return waitForEnd(
+        caller,
         {
           topic: jobFinishedTopic(jobId),
           read: () => read(jobId),

@@ -20,6 +20,7 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import { authorityOf, type UserRights } from '../access/rights.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
@@ -71,11 +72,12 @@ type Deps = {
   writes: InventoryWrites;
   jobFactory: JobFactory;
   jobTypes: JobTypes;
+  slots: { uploads: Slots };
 };
 
 /** Imports of files. A job writes their rows, see `importRun.ts`. */
 export function createInventoryImports(deps: Deps) {
-  const { db, commit, writeUnaudited, access, ids, jobFactory, jobTypes } = deps;
+  const { db, commit, writeUnaudited, access, ids, jobFactory, jobTypes, slots } = deps;
 
   /** Imports at tenants that the caller reads, and the caller's own. */
   const visible = (caller: Caller) =>
@@ -130,7 +132,7 @@ export function createInventoryImports(deps: Deps) {
 
     /**
      * Receives a file and creates a job that imports it. Errors: `invalid_request` with the line
-     * that cannot be read, `body_too_large`, `limit_reached`.
+     * that cannot be read, `body_too_large`, `limit_reached`, `too_many_requests`.
      */
     async receive(
       caller: Caller,
@@ -139,7 +141,9 @@ export function createInventoryImports(deps: Deps) {
     ): Promise<{ state: ImportState; job: JobData }> {
       const id = ids.next('imp');
       const maxRows = maxRowsOf({ mode, dryRun });
-      const rows = await storeRows(id, readRows(source, format, resource), maxRows);
+      const rows = await slots.uploads.run(caller, undefined, () =>
+        storeRows(id, readRows(source, format, resource), maxRows),
+      );
       if (rows === 0) throw invalidField('body', '', 'empty', 'has no rows');
       return commit(caller, (work) => {
         work.result(id);

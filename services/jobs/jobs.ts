@@ -12,6 +12,7 @@ import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/reco
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { minIdAt } from '../../platform/ids.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
@@ -44,6 +45,7 @@ type Deps = {
   access: Access;
   jobTypes: JobTypes;
   notifications: Notifications;
+  slots: { waits: Slots };
   jobFactory: JobFactory;
   jobCompletion: JobCompletion;
 };
@@ -68,10 +70,11 @@ export function createJobs({
   access,
   jobTypes,
   notifications,
+  slots,
   jobFactory,
   jobCompletion,
 }: Deps) {
-  const waitForEnd = createWaitForEnd({ notifications });
+  const waitForEnd = createWaitForEnd({ notifications, slots });
   const repository = scopedRepository<Job>(Job, {
     db,
     commit,
@@ -218,6 +221,7 @@ export function createJobs({
       actedWith?: Permission,
     ): Promise<JobWithLogs> =>
       waitForEnd(
+        caller,
         {
           topic: jobFinishedTopic(jobId),
           read: () => read(caller, jobId, actedWith),

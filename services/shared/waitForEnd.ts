@@ -1,10 +1,6 @@
 import type { Notifications } from '../../db/core/notifications.ts';
+import type { SlotHolder, Slots } from '../../platform/slots.ts';
 import { waitForChange } from './waitForChange.ts';
-
-/**
- * Requests of one process that can wait together. Further requests are answered without waiting.
- */
-const MAX_WAITERS = 1_000;
 
 /**
  * The record to wait for. Its changes are notified on `topic`. `hasEnded` is a cheap query, `read`
@@ -24,17 +20,21 @@ export type WaitLimits = {
   justCreated?: boolean;
 };
 
-/** Waits until a record is finished, at most `waitMs`, and returns it as it is then. */
-export function createWaitForEnd({ notifications }: { notifications: Notifications }) {
-  let waiting = 0;
+type Deps = { notifications: Notifications; slots: { waits: Slots } };
 
-  return async function waitForEnd<T>(
+/**
+ * Waits until a record is finished, at most `waitMs`, and returns it as it is then. A wait is a
+ * preference: without a free slot for this caller, the answer is the record as it is now.
+ */
+export const createWaitForEnd = ({ notifications, slots }: Deps) =>
+  async function waitForEnd<T>(
+    caller: SlotHolder,
     { topic, hasEnded, read, isFinished }: WaitTarget<T>,
     { waitMs, signal, justCreated = false }: WaitLimits,
   ): Promise<T> {
     const deadline = Date.now() + waitMs;
-    if (waiting >= MAX_WAITERS) return read();
-    waiting += 1;
+    const release = slots.waits.tryTake(caller);
+    if (!release) return read();
     try {
       for (let check = !justCreated; ; check = true) {
         using change = waitForChange(notifications, topic);
@@ -46,7 +46,6 @@ export function createWaitForEnd({ notifications }: { notifications: Notificatio
         if (found !== undefined && isFinished(found)) return found;
       }
     } finally {
-      waiting -= 1;
+      release();
     }
   };
-}

@@ -355,7 +355,7 @@ describe('streams', () => {
   beforeAll(async () => {
     const koa = new Koa();
     koa.use(requestContext(app.deps));
-    const events = createEventStreams(10);
+    const events = createEventStreams(app.deps.slots.logStreams);
     const eventRoute = route({
       ...closed,
       method: 'GET',
@@ -367,7 +367,7 @@ describe('streams', () => {
           yield await Promise.resolve({ event: 'log', data: 1 });
           throw new AppError('conflict', 'the source failed');
         }
-        return Promise.resolve(events.open(messages(), caller.requestId));
+        return Promise.resolve(events.open(messages(), caller));
       },
     });
     const all = [streamRoute('/first', 0), streamRoute('/later', 3), eventRoute];

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startApp, type TestApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  await app.deps.db('tenants').insert(['acme', 'beta'].map((id) => ({ id, name: id })));
+});
+afterAll(() => app.stop());
+
+const as = (tenant: string, actor = 'someone', roles = 'platform-admin') =>
+  app.client.as({ actor, tenant, roles });
+
+const newJob = (tenant: string) =>
+  as(tenant).post<{ id: string }>('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
+
+/** Streams that stay open, as those of a client that never leaves. */
+function openStreams() {
+  const leaving = new AbortController();
+  return {
+    async open(tenant: string, actor: string, jobId: string) {
+      const { identity } = as(tenant, actor);
+      const response = await fetch(`${app.client.base}/api/jobs/${jobId}/logs?follow`, {
+        headers: identity,
+        signal: leaving.signal,
+      });
+      if (response.status !== 200) await response.text();
+      return { status: response.status, retryAfter: response.headers.get('retry-after') };
+    },
+    leave: () => leaving.abort(),
+  };
+}
+
+describe('log streams', () => {
+  test('one caller opens 20, one tenant 50, and others still open theirs', async () => {
+    const [ofAcme, ofBeta] = await Promise.all([newJob('acme'), newJob('beta')]);
+    const streams = openStreams();
+    const open = (actor: string, count: number) =>
+      Promise.all(Array.from({ length: count }, () => streams.open('beta', actor, ofBeta.id)));
+    const statuses = async (actor: string, count: number) =>
+      (await open(actor, count)).map(({ status }) => status).sort();
+
+    const first = await open('mallory', 21);
+    expect(first.filter(({ status }) => status === 200)).toHaveLength(20);
+    expect(first.find(({ status }) => status === 429)?.retryAfter).toBe('5');
+    expect(await statuses('oscar', 20)).toEqual(Array(20).fill(200));
+    expect(await statuses('eve', 11)).toEqual([...Array<number>(10).fill(200), 429]);
+    expect(await streams.open('acme', 'alice', ofAcme.id)).toMatchObject({ status: 200 });
+
+    streams.leave();
+    const openAgain = async () => {
+      const again = openStreams();
+      const { status } = await again.open('beta', 'mallory', ofBeta.id);
+      again.leave();
+      return status;
+    };
+    await eventually(openAgain, (status) => status === 200);
+  });
+});
+
+test('exports that are not read to their end do not keep others from theirs', async () => {
+  const mallory = { kind: 'gateway', tenantId: 'beta', actorId: 'mallory' } as const;
+  const held = Array.from({ length: 4 }, () => app.deps.slots.exports.takeNow(mallory));
+  for (const path of ['/api/inventory/sites/export', '/api/audit/export']) {
+    const refused = await as('beta', 'mallory').get(path);
+    expect(refused).toMatchObject({ status: 429, body: { code: 'too_many_requests' } });
+    expect(refused.headers.get('retry-after')).toBe('5');
+    await as('acme', 'alice').get(path).expect(200);
+    await as('beta', 'bob').get(path).expect(200);
+  }
+  for (const release of held) release();
+  // An export that was sent holds its slot no longer.
+  for (let i = 0; i < 6; i += 1)
+    await as('beta', 'mallory').get('/api/inventory/sites/export').expect(200);
+});
+
+test('a caller who waits a hundred times is answered immediately, and others can wait', async () => {
+  const mallory = { kind: 'gateway', tenantId: 'beta', actorId: 'mallory' } as const;
+  const held = Array.from({ length: 100 }, () => app.deps.slots.waits.takeNow(mallory));
+  const { id } = await newJob('beta');
+  const wait = { prefer: 'wait=60' };
+  const answer = await as('beta', 'mallory').get<{ status: string }>(`/api/jobs/${id}`, wait);
+  expect(answer.body.status).toBe('queued');
+
+  const waiting = as('beta', 'bob').get<{ status: string }>(`/api/jobs/${id}`, wait);
+  await as('beta').post(`/api/jobs/${id}/cancel`).expect(202);
+  expect((await waiting).body.status).toBe('cancelled');
+  for (const release of held) release();
+});
+
+test('uploads of one tenant leave slots for those of others', async () => {
+  const held = ['mallory', 'oscar'].flatMap((actorId) =>
+    Array.from({ length: 2 }, () =>
+      app.deps.slots.uploads.takeNow({ kind: 'gateway', tenantId: 'beta', actorId }),
+    ),
+  );
+  const send = (tenant: string, actor: string) =>
+    as(tenant, actor).post('/api/inventory/import?resource=sites', 'name\nA\n', {
+      'content-type': 'text/csv',
+    });
+  let done = false;
+  const waiting = send('beta', 'bob').then((answer) => {
+    done = true;
+    return answer;
+  });
+  await send('acme', 'alice').expect(202);
+  expect(done).toBe(false);
+  for (const release of held) release();
+  expect((await waiting).status).toBe(202);
+});
