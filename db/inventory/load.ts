@@ -3,15 +3,16 @@ import { prepared } from '../core/prepared.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { RESOURCE_NAMES, type ResourceName } from '../../domain/inventory/names.ts';
 import { labelOf } from '../../domain/inventory/ownership.ts';
-import type {
-  FactName,
-  DataNeed,
-  Referrer,
-  PlanSnapshot,
+import {
+  MAX_NAMED_SITES,
+  type FactName,
+  type DataNeed,
+  type Referrer,
+  type PlanSnapshot,
 } from '../../domain/inventory/planSnapshot.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { columnOf, columnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
+import { columnOf, columnsOf, rowOf, siteColumnsOf, sqlTypeOf, tableOf } from './tables.ts';
 
 /** The number of rows that one round may load. */
 const MAX_ROWS = 50_000;
@@ -134,14 +135,28 @@ function rowParts(needs: readonly NeedOf<'row'>[], locking: Locking): QueryPart[
   return groups.flatMap((group) => {
     const name = group[0].resource;
     const ids = group.map(({ id }) => id);
-    if (!locking) return [{ sql: select(name, 'WHERE id = ANY (?::text[])'), bindings: [ids] }];
-    return [false, true].flatMap((isTarget): QueryPart[] => {
+    const sites = sitesOfParts(name, ids);
+    if (!locking)
+      return [{ sql: select(name, 'WHERE id = ANY (?::text[])'), bindings: [ids] }, ...sites];
+    const rows = [false, true].flatMap((isTarget): QueryPart[] => {
       const locked = ids.filter((id) => locking.targets.has(`${name}/${id}`) === isTarget);
       const lock = isTarget ? 'UPDATE' : 'SHARE';
       const where = `WHERE id = ANY (?::text[]) ORDER BY id FOR ${lock}`;
       return locked.length === 0 ? [] : [{ sql: select(name, where), bindings: [locked] }];
     });
+    return [...rows, ...sites];
   });
+}
+
+/**
+ * The sites that records belong to: whether a right at a site counts depends on its tenant. They are
+ * not locked.
+ */
+function sitesOfParts(name: ResourceName, ids: readonly string[]): QueryPart[] {
+  const columns = name === 'sites' ? [] : siteColumnsOf(RESOURCES[name]);
+  if (columns.length === 0) return [];
+  const where = `WHERE id IN (SELECT unnest(ARRAY[${columns.join(', ')}]) FROM ${tableOf(RESOURCES[name])} WHERE id = ANY (?::text[]))`;
+  return [{ sql: select('sites', where), bindings: [[...ids]] }];
 }
 
 /** Rows by the values of fields. */
@@ -346,6 +361,14 @@ const FACT_QUERIES: Readonly<Record<FactName, (ids: readonly string[]) => QueryP
     referrersOf('prefixes', 'inheritedAt', `${isInheritedAt('cidr')} AND t.site_id IS NULL`, ids),
     referrersOf('ip-ranges', 'inheritedAt', isInheritedAt('start_address'), ids),
     referrersOf('ip-addresses', 'inheritedAt', isInheritedAt('host'), ids),
+  ],
+  sitesInside: (ids) => [
+    {
+      sql: `SELECT 'fact:sitesInside' AS part, asked.id AS key, json_build_object('resource', 'sites', 'id', x.site_id) AS row FROM unnest(?::text[]) AS asked (id)
+        CROSS JOIN LATERAL (SELECT DISTINCT t.site_id FROM prefixes AS t WHERE t.vrf_key = ${keyPart(0)} AND t.tenant_id = ${keyPart(3)}
+          AND t.site_id IS NOT NULL AND t.cidr >= ${keyPart(1)}::inet AND t.cidr <= ${keyPart(2)}::inet LIMIT ${MAX_NAMED_SITES}) AS x`,
+      bindings: [[...ids]],
+    },
   ],
   tagReferrers: (ids) =>
     Object.values(RESOURCES).map(({ name }) =>

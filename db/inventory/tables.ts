@@ -100,6 +100,10 @@ export function scopeColumnsOf({ name, scopeKind }: Resource): ScopeColumns | nu
   };
 }
 
+/** The columns with the sites that a record belongs to. */
+export const siteColumnsOf = (resource: Resource): readonly string[] =>
+  [scopeColumnsOf(resource)?.site ?? []].flat();
+
 /** The inherited scopes of a record from the elements of its query result. */
 export function inheritedFrom(elements: readonly (string | null)[]): InheritedScope[] {
   const scopes: InheritedScope[] = [];

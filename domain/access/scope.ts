@@ -133,6 +133,9 @@ export const grantAtTenant = (role: Role, tenantId: string): Grant => ({
   targetId: tenantId,
 });
 
+/** Text for error messages about a scope whose id the caller must not learn. */
+export const UNREADABLE_SCOPE = 'a tenant, site or device that you may not read';
+
 /** Text for error messages, such as `site sit_1`. */
 export function describeResourceScope({ tenantId, siteId, deviceId }: ResourceScope): string {
   if (deviceId) return `device ${deviceId}`;

@@ -1,6 +1,6 @@
-import { describeResourceScope, type ResourceScope } from '../access/scope.ts';
+import { describeResourceScope, UNREADABLE_SCOPE, type ResourceScope } from '../access/scope.ts';
 import { differences, isSame } from './difference.ts';
-import { labelOf } from './ownership.ts';
+import { labelOf, subjectScopesOf, writeScopesOf } from './ownership.ts';
 import {
   MAX_EFFECTS,
   type Draft,
@@ -34,8 +34,10 @@ export type OpenDraft = Draft & {
   cascadeDelete(resource: ResourceName, row: Row, reason: EffectReason): void;
   /** True when this mutation deletes the record. */
   isDeleted(resource: ResourceName, id: string): boolean;
-  /** Lists in the plan the other records for which the caller needs permission. */
-  listCascaded(): void;
+  /** Requires permission in further scopes, besides those of the records. */
+  requireAlso(...scopes: readonly ResourceScope[]): void;
+  /** Lists in the plan where the caller needs permission. */
+  listScopes(): void;
   /** Applies all changes of the mutation to the snapshot and lists them as effects. */
   applyToSnapshot(): void;
 };
@@ -55,6 +57,7 @@ export function createDraft(input: DraftInput): OpenDraft {
   const planned = emptyPlan(input);
   const cascades = createCascades(planned);
   const acceptCallbacks: (() => void)[] = [];
+  const furtherScopes: ResourceScope[] = [];
   return {
     snapshot,
     prefixTree,
@@ -73,12 +76,20 @@ export function createDraft(input: DraftInput): OpenDraft {
       (of === resource.name && id === after.id && operation === 'delete') ||
       cascades.deletes(of, id),
     onAccept: (callback) => void acceptCallbacks.push(callback),
-    listCascaded() {
+    requireAlso: (...scopes) => void furtherScopes.push(...scopes),
+    listScopes() {
+      if (!planned.subject) return;
+      const { present } = subjectScopesOf(snapshot, { ...planned.subject, after: null });
+      planned.presentScopes = present;
+      // The future scope of an invalid plan is not reliable; its errors are reported instead.
+      if (planned.errors.length > 0) return;
+      const { future } = subjectScopesOf(snapshot, planned.subject);
       // A child prefix needs no permission of its own when only its parent changes.
-      planned.cascaded = cascades
+      const cascaded = cascades
         .list()
         .filter(({ reason }) => reason !== 'reparented')
-        .map(({ resource: of, before: row }) => ({ resource: of, row }));
+        .flatMap((each) => writeScopesOf(snapshot, RESOURCES[each.resource], each.before));
+      planned.requiredScopes = [...present, ...future, ...cascaded, ...furtherScopes];
     },
     applyToSnapshot() {
       const cascaded = cascades.list();
@@ -99,9 +110,9 @@ export function createDraft(input: DraftInput): OpenDraft {
 }
 
 const emptyPlan = ({ resource, operation, before, after }: DraftInput): Planned => ({
-  cascaded: [],
+  presentScopes: [],
+  requiredScopes: [],
   denied: [],
-  furtherScopes: [],
   resource: resource.name,
   operation,
   candidateRecord: after,
@@ -160,9 +171,9 @@ const effectOf = (
   };
 };
 
-/** The message for a scope in which the caller may not write. */
-export const missingPermission = (scope: ResourceScope): string =>
-  `permission inventory:write is missing at ${describeResourceScope(scope)}`;
+/** The message for a scope in which the caller may not write. Only a known scope is named. */
+export const missingPermission = (scope: ResourceScope, isKnown: boolean): string =>
+  `permission inventory:write is missing at ${isKnown ? describeResourceScope(scope) : UNREADABLE_SCOPE}`;
 
 /** Adds errors, conflicts and warnings to a plan, without what the viewer may not read. */
 function createFindings(
@@ -186,7 +197,7 @@ function createFindings(
     error,
     deny(field, scope) {
       planned.denied.push(scope);
-      error(field, 'permission_denied', missingPermission(scope));
+      error(field, 'permission_denied', missingPermission(scope, true));
     },
     conflict(code, message, other = null, field) {
       if (planned.conflicts.length >= MAX_FINDINGS) return;

@@ -14,7 +14,7 @@ import {
 } from './planning.ts';
 import type { Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-import { labelOf, requiredScopesOf, resourceScopesOf } from './ownership.ts';
+import { labelOf, resourceScopesOf } from './ownership.ts';
 import type { PlannedChange } from './planSnapshot.ts';
 
 /**
@@ -136,7 +136,7 @@ export function freezePlan(outcome: PlannedChanges): FrozenPlan {
   });
   const scopes = new Map(
     planned
-      .flatMap(requiredScopesOf)
+      .flatMap(({ requiredScopes }) => requiredScopes)
       .map((scope) => [JSON.stringify(scope), withPlaceholders(scope)]),
   );
   return {

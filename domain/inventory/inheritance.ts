@@ -25,11 +25,14 @@ const hasSameTenant = ({ after }: Draft, other: Row | undefined): other is Row =
   other !== undefined && (other.tenantId ?? PLATFORM) === after.tenantId;
 
 /** The network of a prefix, or the addresses of a range or an address. */
-const spaceOf = (row: Row): Span => (typeof row.cidr === 'string' ? blockOf(row) : spanOf(row));
+export const spaceOf = (row: Row): Span =>
+  typeof row.cidr === 'string' ? blockOf(row) : spanOf(row);
 
 /** The prefixes that contain the network or the addresses of a record, the smallest first. */
-export function containersOf({ after, prefixTree }: Draft): PrefixNode[] {
-  const span = spaceOf(after);
+export function containersOf(
+  { after, prefixTree }: Draft,
+  span: Span = spaceOf(after),
+): PrefixNode[] {
   const block: Block =
     typeof after.cidr === 'string'
       ? blockOf(after)

@@ -1,5 +1,6 @@
 import { covers, PLATFORM, type ResourceScope, type Scope } from '../access/scope.ts';
 import type { Planned } from './planning.ts';
+import type { PlanSnapshot } from './planSnapshot.ts';
 import { INHERITED, type InheritedScope, type Resource, type Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 
@@ -44,38 +45,58 @@ function inheritedScopesOf({ name }: Resource, row: Row): readonly InheritedScop
   return isKnown || !space ? onDevice : [...onDevice, space];
 }
 
+/** The tenant of a record; catalogues belong to the platform. */
+export const tenantOf = (resource: Resource, row: Row): string =>
+  resourceScopeOf(resource, row).tenantId;
+
 /**
- * The scopes for which a plan needs `inventory:write`: the present and the future scope of its
- * record, and those of cascaded records. Permission at a device or a site alone does not allow
- * moving it elsewhere. Creating and deleting tenants needs permission at the platform.
+ * The scopes in which writing a record needs permission: everything that it belongs to. Permission
+ * at a site reaches records of the site's tenant only: for a record of another tenant there,
+ * permission is needed at that tenant.
  */
-export function requiredScopesOf({
-  subject,
-  cascaded,
-  furtherScopes,
-}: Pick<Planned, 'subject' | 'cascaded' | 'furtherScopes'>): ResourceScope[] {
-  if (!subject) return [];
-  const { before, after } = subject;
-  const resource = RESOURCES[subject.resource];
-  const ownScopes = [
-    ...presentScopesOf({ subject }),
-    ...(after ? destinationScopes(resource, before, after) : []),
-  ];
-  const isTenantLifecycle = resource.scopeKind === 'isTenant' && (!before || !after);
-  return [
-    ...(isTenantLifecycle ? [{ tenantId: PLATFORM }] : ownScopes),
-    ...cascaded.flatMap((each) => resourceScopesOf(RESOURCES[each.resource], each.row)),
-    ...furtherScopes,
-  ];
+export const writeScopesOf = (
+  snapshot: PlanSnapshot,
+  resource: Resource,
+  row: Row,
+): ResourceScope[] =>
+  resourceScopesOf(resource, row).map((scope) =>
+    resource.scopeKind === 'isSite' ? scope : withOwnSite(snapshot, scope),
+  );
+
+/** A scope without its site when that is of another tenant. */
+export function withOwnSite(snapshot: PlanSnapshot, scope: ResourceScope): ResourceScope {
+  const { tenantId, siteId } = scope;
+  if (typeof siteId !== 'string') return scope;
+  const site = snapshot.peek('sites', siteId) ?? snapshot.get('sites', siteId);
+  return site?.tenantId === tenantId ? scope : { ...scope, siteId: null };
 }
 
-/** The present scopes of the record that a plan changes: what it says even if it is invalid. */
-export const presentScopesOf = ({ subject }: Pick<Planned, 'subject'>): ResourceScope[] =>
-  subject?.before ? resourceScopesOf(RESOURCES[subject.resource], subject.before) : [];
+/**
+ * The present and the future scopes of the record of a plan. Permission at a device or a site alone
+ * does not allow moving it elsewhere. Creating and deleting tenants needs permission at the
+ * platform.
+ */
+export function subjectScopesOf(
+  snapshot: PlanSnapshot,
+  { resource: name, before, after }: NonNullable<Planned['subject']>,
+): { present: ResourceScope[]; future: ResourceScope[] } {
+  const resource = RESOURCES[name];
+  if (resource.scopeKind === 'isTenant' && (!before || !after))
+    return { present: [{ tenantId: PLATFORM }], future: [] };
+  return {
+    present: before ? writeScopesOf(snapshot, resource, before) : [],
+    future: after ? destinationScopes(snapshot, resource, before, after) : [],
+  };
+}
 
 /** The scopes that a record is created in or moves to. */
-function destinationScopes(resource: Resource, before: Row | null, after: Row): ResourceScope[] {
-  const scopes = resourceScopesOf(resource, after);
+function destinationScopes(
+  snapshot: PlanSnapshot,
+  resource: Resource,
+  before: Row | null,
+  after: Row,
+): ResourceScope[] {
+  const scopes = writeScopesOf(snapshot, resource, after);
   const moved = before?.tenantId !== after.tenantId || before?.siteId !== after.siteId;
   if (!moved || (resource.scopeKind !== 'isSite' && resource.scopeKind !== 'isDevice'))
     return scopes;
@@ -83,6 +104,27 @@ function destinationScopes(resource: Resource, before: Row | null, after: Row): 
     tenantId,
     siteId: resource.scopeKind === 'isSite' ? null : (siteId ?? null),
   }));
+}
+
+/**
+ * True when the caller knows a resource scope: they hold a permission there, or the request or the record
+ * names it. A message about a missing permission names no other.
+ */
+export function isKnownScope(
+  { subject, candidateRecord }: Pick<Planned, 'subject' | 'candidateRecord'>,
+  scope: ResourceScope,
+  visible: (scope: ResourceScope) => boolean,
+): boolean {
+  const { tenantId, siteId, deviceId } = scope;
+  const id = deviceId ?? siteId ?? tenantId;
+  if (id === PLATFORM || visible(scope)) return true;
+  const fields = subject ? RESOURCES[subject.resource].fields : {};
+  const isOwnField = (name: string) => name === 'tenantId' || fields[name]?.derived !== true;
+  const named = Object.entries<unknown>({ ...candidateRecord }).filter(([name]) =>
+    isOwnField(name),
+  );
+  const known = [...named.map(([, value]) => value), ...Object.values(subject?.before ?? {})];
+  return known.includes(id);
 }
 
 /** True when a record is inside a scope. Catalogues are readable in every scope. */

@@ -1,8 +1,9 @@
 import { applyCascades } from './cascades.ts';
 import { createDraft, missingPermission, type OpenDraft } from './draft.ts';
 import { isSame } from './difference.ts';
-import { inheritScopes, siteOfSpace } from './inheritance.ts';
-import { requiredScopesOf } from './ownership.ts';
+import { inheritScopes } from './inheritance.ts';
+import { checkSpace } from './spaceRights.ts';
+import { isKnownScope } from './ownership.ts';
 import { isPlainId } from './prefetch.ts';
 import {
   isValid,
@@ -14,7 +15,7 @@ import {
   type Planned,
   type Viewer,
 } from './planning.ts';
-import { MissingData, UnwrittenDependency, vrfKeyOf, type DataNeed } from './planSnapshot.ts';
+import { MissingData, UnwrittenDependency, type DataNeed } from './planSnapshot.ts';
 import { RESOURCE_NAMES, type ResourceName } from './names.ts';
 import { resolveReferences } from './references.ts';
 import { writableFields, type Resource, type Row } from './resource.ts';
@@ -140,9 +141,9 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
   resource,
   operation,
   candidateRecord: isRecord(record) ? record : {},
-  cascaded: [],
+  presentScopes: [],
+  requiredScopes: [],
   denied: [],
-  furtherScopes: [],
   conflicts: [],
   warnings: [],
   effects: [],
@@ -282,9 +283,9 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
     checkTags(draft);
     checkUnique(draft);
     inheritScopes(draft);
-    checkCaptured(draft, viewer);
+    checkSpace(draft, viewer);
   }
-  draft.listCascaded();
+  draft.listScopes();
   checkWritePermission(draft, viewer);
   if (isValid(draft.planned)) draft.applyToSnapshot();
   return draft.planned;
@@ -292,24 +293,10 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
 
 function checkWritePermission({ planned, error }: OpenDraft, viewer: Viewer): void {
   if (!viewer.reportsPermissions || planned.errors.length > 0) return;
-  const missing = requiredScopesOf(planned).find((scope) => !viewer.canWrite(scope));
-  if (missing) error('', 'permission_denied', missingPermission(missing));
-}
-
-/**
- * A prefix with a site takes what it contains to that site. Those records must not come within
- * reach of a caller who may not write them where they are.
- */
-function checkCaptured(draft: OpenDraft, viewer: Viewer): void {
-  const { resource, after, planned, snapshot } = draft;
-  if (resource.name !== 'prefixes' || planned.errors.length > 0) return;
-  if (after.siteId === null || !draft.hasChanged('tenantId', 'cidr', 'vrfId', 'siteId')) return;
-  const tenantId = String(after.tenantId);
-  const siteId = siteOfSpace(draft);
-  if (siteId === after.siteId || viewer.canWrite({ tenantId, siteId })) return;
-  const key = JSON.stringify([vrfKeyOf(after), after.cidr, tenantId, siteId]);
-  if (snapshot.fact('inheritedAt', key).length > 0)
-    planned.furtherScopes.push({ tenantId, siteId });
+  const missing = planned.requiredScopes.find((scope) => !viewer.canWrite(scope));
+  if (!missing) return;
+  const isKnown = isKnownScope(planned, missing, viewer.canSee);
+  error('', 'permission_denied', missingPermission(missing, isKnown));
 }
 
 function canonicalize(draft: OpenDraft): void {

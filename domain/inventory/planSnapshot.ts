@@ -29,6 +29,8 @@ export type DataNeed =
  *   excluded network or null]` as JSON
  * - `inheritedAt`: a record of a tenant in a network that belongs to a site, or to no site, because of
  *   its prefix; `[vrf, network, tenant, site or null]` as JSON. Planned changes do not matter
+ * - `sitesInside`: the sites of prefixes of a tenant that start in a span of addresses, up to
+ *   `MAX_NAMED_SITES`; `[vrf, first address, last address, tenant]` as JSON
  * - `tagReferrers`: records with a tag; id of the tag
  * - `customFieldReferrers`: records with a value; `[tenant, resource, field name]` as JSON
  * - `externalReferrers`: grants, users, webhooks and schedules that belong to a tenant, site or
@@ -40,12 +42,16 @@ export type FactName =
   | 'usage'
   | 'contents'
   | 'inheritedAt'
+  | 'sitesInside'
   | 'tagReferrers'
   | 'customFieldReferrers'
   | 'externalReferrers'
   | 'duplicates'
   | 'regionAncestors'
   | 'locationAncestors';
+
+/** The number of sites that the fact `sitesInside` lists. */
+export const MAX_NAMED_SITES = 10;
 
 /** A record that refers to another; `row` is absent for records outside the inventory. */
 export type Referrer = { resource: string; id: string; label: string; row?: Row };
@@ -54,6 +60,7 @@ export type Facts = {
   usage: bigint;
   contents: Referrer[];
   inheritedAt: Referrer[];
+  sitesInside: Referrer[];
   tagReferrers: Referrer[];
   customFieldReferrers: Referrer[];
   externalReferrers: Referrer[];
@@ -130,6 +137,8 @@ const FACT_DEPENDENCIES: Readonly<
   Partial<Record<FactName, (id: string, step: PlannedChange) => boolean>>
 > = {
   contents: (_, step) => changesAddressSpace(step),
+  sitesInside: (_, { resource, before, after }) =>
+    resource === 'prefixes' && before?.siteId !== (after?.siteId ?? null),
   tagReferrers: (id, step) =>
     beforeOrAfter(step, ({ tags }) => Array.isArray(tags) && tags.includes(id)),
   customFieldReferrers(id, step) {

@@ -63,15 +63,15 @@ export type Planned = {
   unchanged: boolean;
   /** The record that the mutation names; null when there is none. */
   subject: { resource: ResourceName; id: string; before: Row | null; after: Row | null } | null;
-  /** Other records that the caller also needs `inventory:write` for. */
-  cascaded: { resource: ResourceName; row: Row }[];
+  /** Where the caller needs `inventory:write` for the record as it is. */
+  presentScopes: ResourceScope[];
+  /** Where the caller needs `inventory:write` for everything that a valid plan does. */
+  requiredScopes: ResourceScope[];
   /**
    * Scopes that the request names and where the caller has no permission. They are reported instead
    * of what the plan found there.
    */
   denied: ResourceScope[];
-  /** Scopes that writing needs besides those of the records. */
-  furtherScopes: ResourceScope[];
 };
 
 /** True when a plan has neither errors nor conflicts. */
@@ -95,6 +95,8 @@ export type Viewer = {
   newId(resource: Resource, record: object): string;
   /** True when the caller may write in a scope. */
   canWrite(scope: ResourceScope): boolean;
+  /** True when the caller may read or write in a scope. */
+  canSee(scope: ResourceScope): boolean;
   /** True when a missing permission is an error of its mutation; else it is checked elsewhere. */
   reportsPermissions: boolean;
   /** Validates the fields of a request against the schema of the resource. */

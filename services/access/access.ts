@@ -6,6 +6,7 @@ import {
   covers,
   isEmpty,
   describeResourceScope,
+  UNREADABLE_SCOPE,
   scopeOf,
   type ResourceScope,
   type Rights,
@@ -33,11 +34,13 @@ export type ActingRights = {
 class MissingPermission extends Error {
   readonly permission: Permission;
   readonly resourceScope: ResourceScope;
+  readonly isKnown: boolean;
 
-  constructor(permission: Permission, resourceScope: ResourceScope) {
+  constructor(permission: Permission, resourceScope: ResourceScope, isKnown: boolean) {
     super(permission);
     this.permission = permission;
     this.resourceScope = resourceScope;
+    this.isKnown = isKnown;
   }
 }
 
@@ -66,22 +69,21 @@ export function createAccess({
     caller: Caller,
     permission: Permission,
     resourceScope: ResourceScope,
+    isKnown = true,
   ): Promise<never> {
     const { tenantId, siteId = null, deviceId = null } = resourceScope;
     // Audited in the target's tenant, where its auditors read it. A caller without any grant there
     // is audited in their own tenant, so that outsiders cannot write to another tenant's audit log.
-    const auditTenantId = hasAnyGrantAt(caller.rights, resourceScope)
-      ? resourceScope.tenantId
-      : caller.tenantId;
+    const isInside = hasAnyGrantAt(caller.rights, resourceScope);
+    const auditTenantId = isInside ? resourceScope.tenantId : caller.tenantId;
     await deniedAttempts.record({ ...caller, tenantId: auditTenantId }, 'access.denied', {
       permission,
-      tenantId,
-      siteId,
-      deviceId,
+      // Auditors of the caller's tenant learn no more than the caller.
+      ...((isInside || isKnown) && { tenantId, siteId, deviceId }),
     });
     throw new AppError(
       'permission_denied',
-      `Permission ${permission} is missing at ${describeResourceScope(resourceScope)}.`,
+      `Permission ${permission} is missing at ${isKnown ? describeResourceScope(resourceScope) : UNREADABLE_SCOPE}.`,
     );
   }
 
@@ -99,9 +101,10 @@ export function createAccess({
     caller: Caller,
     permission: Permission,
     resourceScope: ResourceScope,
+    { isKnown = true }: { isKnown?: boolean } = {},
   ): void {
     if (!holds(caller.rights, permission, resourceScope))
-      throw new MissingPermission(permission, resourceScope);
+      throw new MissingPermission(permission, resourceScope, isKnown);
   }
 
   function assertHolds(caller: Caller, roleGrants: readonly RoleGrant[]): void {
@@ -116,7 +119,7 @@ export function createAccess({
       return await useCase();
     } catch (error) {
       if (error instanceof MissingPermission)
-        return await deny(caller, error.permission, error.resourceScope);
+        return await deny(caller, error.permission, error.resourceScope, error.isKnown);
       throw error;
     }
   }
@@ -172,7 +175,8 @@ export function createAccess({
 
     /**
      * `require` and `requireHolds` for use inside a transaction: within `auditDenials`, with the
-     * caller from `withCurrentRights`.
+     * caller from `withCurrentRights`. Unless the scope `isKnown` to the caller, the error does not
+     * name it.
      */
     assertPermission,
     assertHolds,

@@ -1,3 +1,4 @@
+import { findResourceScope } from '../../db/access/access.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { findFreeBlock, listOccupied, saveFreeHint } from '../../db/inventory/freeSpace.ts';
 import { prepareToWrite } from '../../db/inventory/locks.ts';
@@ -15,6 +16,7 @@ import {
   type Block,
   type Span,
 } from '../../domain/inventory/cidr.ts';
+import type { ResourceScope } from '../../domain/access/scope.ts';
 import { isReadable, resourceScopesOf } from '../../domain/inventory/ownership.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
@@ -52,6 +54,13 @@ const ALLOCATED_FIELDS = ['address', 'cidr', 'vrfId', 'parentPrefixId'];
 
 /** The contents and the free space of prefixes. */
 export function createAddressSpace({ db, access, records, writes }: Deps) {
+  /** A scope without its site when that is of another tenant: it is no right there. */
+  async function withOwnSite({ tenantId, siteId }: ResourceScope): Promise<ResourceScope> {
+    if (typeof siteId !== 'string') return { tenantId };
+    const site = await findResourceScope(db, { siteId, deviceId: undefined });
+    return site?.tenantId === tenantId ? { tenantId, siteId } : { tenantId };
+  }
+
   /** Lists the free networks of one page of a tree: outside its children, ranges and addresses. */
   async function freeNetworks(
     prefix: Row,
@@ -89,7 +98,7 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
           );
       }
       for (const scope of resourceScopesOf(prefixes, known))
-        await access.require(caller, 'inventory:write', scope);
+        await access.require(caller, 'inventory:write', await withOwnSite(scope));
       let found: { prefix: Row; block: Block } | undefined;
       // The search runs in the writing transaction and under the lock of the VRF, so that the next
       // allocation sees this one.

@@ -66,6 +66,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       tenantId: caller.tenantId,
       checkSchema,
       canWrite: (scope) => covers(writeScope, scope),
+      canSee: (scope) => covers(visibleScope, scope),
       reportsPermissions: perMutation,
       canRead: (resource, row) => isReadable(visibleScope, resource, row),
       canUseTenant: (id) => covers(visibleScope, { tenantId: id }),

@@ -8,7 +8,8 @@ import { AppError } from '../../domain/shared/errors.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
-import { presentScopesOf, requiredScopesOf } from '../../domain/inventory/ownership.ts';
+import { isKnownScope } from '../../domain/inventory/ownership.ts';
+import { covers } from '../../domain/access/scope.ts';
 import type { Access } from '../access/access.ts';
 import type { PlanOutcome, Planner } from './planner.ts';
 import { allValid, conflictError, conflictErrorOfOne } from './conflictError.ts';
@@ -54,10 +55,13 @@ async function retryOnConflict<T>(attempt: () => Promise<T>): Promise<T> {
 /** All writes to the inventory and their dry runs: plan and write in one transaction. */
 export function createInventoryWrites({ db, commit, access, planner }: Deps) {
   function assertCanWrite(caller: Caller, planned: Planned): void {
-    for (const scope of planned.denied) access.assertPermission(caller, 'inventory:write', scope);
-    // The future scope of an invalid plan is not reliable; its errors are reported instead.
-    const scopes = planned.errors.length > 0 ? presentScopesOf(planned) : requiredScopesOf(planned);
-    for (const scope of scopes) access.assertPermission(caller, 'inventory:write', scope);
+    const visible = access.scope(caller, 'inventory:read', 'inventory:write');
+    const { denied, errors, presentScopes, requiredScopes } = planned;
+    for (const scope of denied) access.assertPermission(caller, 'inventory:write', scope);
+    for (const scope of errors.length > 0 ? presentScopes : requiredScopes) {
+      const isKnown = isKnownScope(planned, scope, (each) => covers(visible, each));
+      access.assertPermission(caller, 'inventory:write', scope, { isKnown });
+    }
   }
 
   /**

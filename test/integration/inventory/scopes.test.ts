@@ -177,15 +177,13 @@ describe('a right at a site', () => {
     const { site, vrf, client } = await estate();
     const vrfId = vrf.id;
     const central = await make('ip-addresses', { address: '10.50.0.1', vrfId, tenantId: 'red' });
-    // The caller may create prefixes of the site in the global table and in VRFs that it reads.
     const create = (cidr: string, more: object = {}) =>
       client.post<ProblemBody>('/api/inventory/prefixes', { cidr, siteId: site.id, ...more });
-    const globalAddress = await make('ip-addresses', { address: '172.30.0.1', tenantId: 'red' });
+    // Space that no prefix of the site contains is the tenant's.
     const { detail } = await create('172.30.0.0/24').expect(403);
     expect(detail).toBe('Permission inventory:write is missing at tenant red.');
-    await create('172.30.1.0/24').expect(201);
-    await root.delete(`/api/inventory/ip-addresses/${globalAddress.id}`).expect(204);
-    await create('172.30.0.0/24').expect(201);
+    const own = await create('10.1.5.0/24', { vrfId }).expect(201);
+    expect(own).toMatchObject({ siteId: site.id });
     expect((await client.get(`/api/inventory/ip-addresses/${central.id}`)).status).toBe(404);
   });
 
