@@ -1,4 +1,4 @@
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import type { FieldError } from '../domain/shared/errors.ts';
@@ -143,14 +143,17 @@ function simplifyUnions(errors: readonly ErrorObject[]): readonly ErrorObject[] 
   return simplifyUnions([...others, ...(meant ?? [listed])]);
 }
 
+/** Compiles at the first use: a process that starts would wait for checks that it may never make. */
 function compile(ajv: Ajv2020, schema: TSchema): SchemaCheck {
-  const validate = ajv.compile(schema);
-  return (value) =>
-    validate(value)
+  let compiled: ValidateFunction | undefined;
+  return (value) => {
+    const validate = (compiled ??= ajv.compile(schema));
+    return validate(value)
       ? []
       : simplifyUnions(validate.errors ?? [])
           .slice(0, MAX_ERRORS)
           .map(toSchemaError);
+  };
 }
 
 /** Compiles a check of JSON values. */

@@ -1,13 +1,13 @@
 import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import swagger from 'swagger-ui-dist';
+import swaggerFolder from 'swagger-ui-dist/absolute-path.js';
 import { Type } from 'typebox';
 import { ok, streamResponse } from '../http/response.ts';
 import { buildOpenApi } from '../http/openapi.ts';
 import { route, type Route } from '../http/route.ts';
 
-const ASSETS = swagger.getAbsoluteFSPath();
+const ASSETS = swaggerFolder();
 
 const swaggerPage = `<!doctype html>
 <html lang="en">

@@ -9,7 +9,7 @@ export type JobTypes = ReturnType<typeof createJobTypes>;
 type RegisteredType = { type: JobType; check: SchemaCheck };
 
 /**
- * The job types of this process, with their payload schemas compiled. Types are registered after
+ * The job types of this process, with the checks of their payloads. Types are registered after
  * the services are built, because a type may use any service and services use the registry.
  */
 export function createJobTypes() {

@@ -19,7 +19,7 @@ export function launchProcess(env: Record<string, string>): {
   kill(): Promise<void>;
   ready: Promise<TestProcess>;
 } {
-  const child = spawn(process.execPath, ['processes/main.ts'], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=16', 'processes/main.ts'], {
     cwd: ROOT,
     env: {
       PATH: process.env.PATH,
