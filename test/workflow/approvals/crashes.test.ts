@@ -74,10 +74,10 @@ async function expectExecutedOnce(id: string) {
   return finished;
 }
 
-/** Locks the row of a request, so that whatever writes it waits until `release`. */
-async function lockRequest(id: string) {
+/** Locks the rows of requests, so that whatever writes one of them waits until `release`. */
+async function lockRequests() {
   const trx = await api.deps.db.transaction();
-  await trx('approvals').where({ id }).forUpdate();
+  let locked = 0;
   const countBlocked = async () => {
     const { rows }: { rows: { n: number }[] } = await api.deps.db.raw(
       "SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
@@ -85,46 +85,53 @@ async function lockRequest(id: string) {
     return rows[0]?.n ?? 0;
   };
   return {
-    untilBlocked: () => eventually(countBlocked, (n) => n > 0, { withinMs: WITHIN_MS }),
+    async lock(id: string): Promise<void> {
+      await trx('approvals').where({ id }).forUpdate();
+      locked += 1;
+    },
+    /** Resolves when a writer waits for each of them. */
+    untilAllBlocked: () => eventually(countBlocked, (n) => n === locked, { withinMs: WITHIN_MS }),
     release: () => trx.rollback(),
   };
 }
 
-describe('a crash before anything reaches Temporal', () => {
-  test('loses neither the start of the workflow nor a decision', async () => {
-    const database = await createDatabase();
-    const env = testEnv(database.url);
-    const withoutTemporal = {
-      ...env,
-      HOLDFAST_ROLE: 'api',
-      TEMPORAL_ADDRESS: `127.0.0.1:${await freePort(0)}`,
-    };
-    const as = (base: string, actor: string, roles: string) =>
-      createClient(base).as({ actor, roles });
-    const first = await startProcess(withoutTemporal);
-    const { id } = await createRequest(as(first.base, 'asker', 'operator'), echoJob);
-    await first.kill();
-    const second = await startProcess(withoutTemporal);
-    expect(await approve(as(second.base, 'decider', 'approver'), id).expect(200)).toMatchObject({
-      status: 'approved',
-      execution: 'queued',
-    });
-    await second.kill();
-    const third = await startProcess(env);
-    const reader = as(third.base, 'asker', 'operator');
-    const { jobId } = await untilExecution(reader, id, 'succeeded', WITHIN_MS);
-    expect(await reader.get<JobRecord>(`/api/jobs/${String(jobId)}`).expect(200)).toMatchObject({
-      status: 'succeeded',
-      attempts: 1,
-    });
-    expect(await third.terminate()).toBe(0);
-    await database.drop();
+test('a crash before anything reaches Temporal loses neither the start of the workflow nor a decision', async () => {
+  const database = await createDatabase();
+  const env = testEnv(database.url);
+  const as = (base: string, actor: string, roles: string) =>
+    createClient(base).as({ actor, roles });
+  const first = await startProcess({
+    ...env,
+    HOLDFAST_ROLE: 'api',
+    TEMPORAL_ADDRESS: `127.0.0.1:${await freePort(0)}`,
   });
+  const { id } = await createRequest(as(first.base, 'asker', 'operator'), echoJob);
+  expect(await approve(as(first.base, 'decider', 'approver'), id).expect(200)).toMatchObject({
+    status: 'approved',
+    execution: 'queued',
+  });
+  await first.kill();
+  const second = await startProcess(env);
+  const reader = as(second.base, 'asker', 'operator');
+  const { jobId } = await untilExecution(reader, id, 'succeeded', WITHIN_MS);
+  expect(await reader.get<JobRecord>(`/api/jobs/${String(jobId)}`).expect(200)).toMatchObject({
+    status: 'succeeded',
+    attempts: 1,
+  });
+  expect(await second.terminate()).toBe(0);
+  await database.drop();
 });
 
-describe('without a worker', () => {
-  test('decisions take effect and requests expire when a worker returns', async () => {
-    await worker.start();
+/** One worker that is away and returns meets all of these. */
+describe('when a worker returns', () => {
+  let root: TestClient;
+  let decided: { inTime: string; later: string; undecided: string };
+  let createdBefore: string;
+  let reconciled: string;
+  let stale: { differs: string; invalid: string; prefixId: string };
+
+  /** Requests whose times pass while no worker runs. */
+  async function passAnHour() {
     const halfAnHour = isoIn(30 * 60_000);
     const inTime = await createRequest(requester, { ...echoJob, expiresAt: halfAnHour });
     const later = await createRequest(requester, { ...echoJob, executeAt: halfAnHour });
@@ -147,28 +154,20 @@ describe('without a worker', () => {
     );
     const problem = await approve<ProblemBody>(decider, undecided.id).expect(409);
     expect(problem.code).toBe('approval_closed');
-    await worker.start();
-    await untilStatus(requester, undecided.id, 'expired', WITHIN_MS);
-    await expectExecutedOnce(inTime.id);
-    expect(await readRequest(requester, later.id)).toMatchObject({ execution: 'queued' });
-  });
+    return { inTime: inTime.id, later: later.id, undecided: undecided.id };
+  }
 
-  test('a job that was created before the crash is run once', async () => {
-    await worker.kill();
-    const id = await createApproved(echoJob);
-    // What a worker does before it crashes here.
+  /** A request whose job exists, which is all that a worker did before it crashed. */
+  async function createWithJob(body: object): Promise<string> {
+    const id = await createApproved(body);
     await api.deps.approvals.execution.createBoundJob(id);
     expect(await readRequest(requester, id)).toMatchObject({ execution: 'running' });
-    await worker.start();
-    await expectExecutedOnce(id);
-  });
+    return id;
+  }
 
-  test('a job whose run the reconciler started is followed with few checks', async () => {
-    // The first worker registers the search attributes that a start needs.
-    await worker.start();
-    await worker.kill();
-    const id = await createApproved(sleepJob(2_000));
-    await api.deps.approvals.execution.createBoundJob(id);
+  /** A request whose job the reconciler starts. */
+  async function createReconciled(): Promise<string> {
+    const id = await createWithJob(sleepJob(2_000));
     const [job] = await boundJobs(id);
     await api.deps
       .db('jobs')
@@ -179,11 +178,51 @@ describe('without a worker', () => {
       () => api.deps.describeWorkflow(`job:${String(job?.id)}`),
       (state) => state.found,
     );
+    return id;
+  }
+
+  /** Requests whose records change between the creation of the job and its writes. */
+  async function createStale() {
+    const createRecord = (cidr: string) =>
+      root.post<{ id: string }>('/api/inventory/prefixes', { cidr }).expect(201);
+    const prefix = await createRecord('10.8.0.0/16');
+    const differs = await createWithJob(
+      changeRequest(
+        ['update', 'prefixes', { id: prefix.id, status: 'reserved' }],
+        ['create', 'regions', { name: 'not made' }],
+      ),
+    );
+    const invalid = await createWithJob(createPrefix('10.7.0.0/16'));
+    await root.put(`/api/inventory/prefixes/${prefix.id}`, { description: 'changed' }).expect(200);
+    await createRecord('10.7.0.0/16');
+    return { differs, invalid, prefixId: prefix.id };
+  }
+
+  beforeAll(async () => {
+    root = api.client.as({ actor: 'root', roles: 'platform-admin' });
+    // The first worker registers the search attributes that a start needs.
     await worker.start();
-    await expectExecutedOnce(id);
+    decided = await passAnHour();
+    createdBefore = await createWithJob(echoJob);
+    reconciled = await createReconciled();
+    stale = await createStale();
+    await worker.start();
+  });
+
+  test('decisions take effect and requests expire', async () => {
+    await untilStatus(requester, decided.undecided, 'expired', WITHIN_MS);
+    await expectExecutedOnce(decided.inTime);
+    expect(await readRequest(requester, decided.later)).toMatchObject({ execution: 'queued' });
+  });
+
+  test('a job that was created before the crash is run once', () =>
+    expectExecutedOnce(createdBefore));
+
+  test('a job whose run the reconciler started is followed with few checks', async () => {
+    await expectExecutedOnce(reconciled);
     const describeApproval = () =>
       api.deps.temporal.call(5_000, (client) =>
-        client.workflow.getHandle(`approval:${id}`).describe(),
+        client.workflow.getHandle(`approval:${reconciled}`).describe(),
       );
     const closed = await eventually(describeApproval, ({ status }) => status.name === 'COMPLETED', {
       withinMs: WITHIN_MS,
@@ -191,34 +230,18 @@ describe('without a worker', () => {
     expect(closed.historyLength).toBeLessThan(60);
   });
 
-  test('records that change between the creation of the job and its writes make it stale', async () => {
-    await worker.kill();
-    const root = api.client.as({ actor: 'root', roles: 'platform-admin' });
-    const createRecord = (cidr: string) =>
-      root.post<{ id: string }>('/api/inventory/prefixes', { cidr }).expect(201);
-    const prefix = await createRecord('10.8.0.0/16');
-    const differs = await createApproved(
-      changeRequest(
-        ['update', 'prefixes', { id: prefix.id, status: 'reserved' }],
-        ['create', 'regions', { name: 'not made' }],
-      ),
-    );
-    const invalid = await createApproved(createPrefix('10.7.0.0/16'));
-    for (const id of [differs, invalid]) await api.deps.approvals.execution.createBoundJob(id);
-    await root.put(`/api/inventory/prefixes/${prefix.id}`, { description: 'changed' }).expect(200);
-    await createRecord('10.7.0.0/16');
-    await worker.start();
-    const stale = await untilExecution(requester, differs, 'stale', WITHIN_MS);
-    expect(stale).toMatchObject({
+  test('records that have changed since make the requests stale', async () => {
+    const differs = await untilExecution(requester, stale.differs, 'stale', WITHIN_MS);
+    expect(differs).toMatchObject({
       error: { code: 'stale_plan' },
       difference: { effects: [{ approved: { version: 1 }, now: { version: 2 } }] },
     });
-    expect(await readJob(stale.jobId)).toMatchObject({
+    expect(await readJob(differs.jobId)).toMatchObject({
       status: 'failed',
       attempts: 1,
       error: { code: 'stale_plan' },
     });
-    expect(await untilExecution(requester, invalid, 'stale', WITHIN_MS)).toMatchObject({
+    expect(await untilExecution(requester, stale.invalid, 'stale', WITHIN_MS)).toMatchObject({
       difference: { conflicts: [{ code: 'duplicate' }], effects: [] },
     });
     const { items } = await root
@@ -226,69 +249,63 @@ describe('without a worker', () => {
       .expect(200);
     expect(items).toEqual([]);
     expect(
-      await root.get<object>(`/api/inventory/prefixes/${prefix.id}`).expect(200),
+      await root.get<object>(`/api/inventory/prefixes/${stale.prefixId}`).expect(200),
     ).toMatchObject({ status: 'active' });
   });
 });
 
-describe('a worker that is killed', () => {
-  test('while it creates the job: another worker creates it', async () => {
-    await worker.start();
-    const id = await createApproved({ ...echoJob, executeAt: isoIn(1_000) });
-    const lock = await lockRequest(id);
-    await lock.untilBlocked();
-    await worker.kill();
-    await lock.release();
-    expect(await boundJobs(id)).toEqual([]);
-    await worker.start();
-    await expectExecutedOnce(id);
-  });
+/** One kill meets a request at each of these points. */
+describe('when a worker is killed', () => {
+  let creating: string;
+  let applied: string;
+  let expiring: string;
+  let running: string;
+  let prefixId: string | undefined;
 
-  test('while the job runs: another attempt finishes it', async () => {
+  beforeAll(async () => {
     await worker.start();
-    const id = await createApproved(sleepJob(2_500));
-    const { jobId } = await untilExecution(requester, id, 'running', WITHIN_MS);
+    const locks = await lockRequests();
+    const soon = isoIn(3_000);
+    expiring = (await createRequest(requester, { ...echoJob, expiresAt: soon })).id;
+    await locks.lock(expiring);
+    creating = await createApproved({ ...echoJob, executeAt: soon });
+    await locks.lock(creating);
+    applied = await createApproved(createPrefix('10.9.0.0/16'));
+    await untilExecution(requester, applied, 'running', WITHIN_MS);
+    await locks.lock(applied);
+    await locks.untilAllBlocked();
+    [{ id: prefixId } = { id: undefined }] = await findPrefixes('10.9.0.0/16');
+    running = await createApproved(sleepJob(2_500));
+    const { jobId } = await untilExecution(requester, running, 'running', WITHIN_MS);
     await untilJobRunning(jobId);
     await worker.kill();
+    await locks.release();
+    expect(await boundJobs(creating)).toEqual([]);
+    expect(await readRequest(requester, applied)).toMatchObject({ execution: 'running' });
     await worker.start();
-    await expectExecutedOnce(id);
+  });
+
+  test('while it creates the job: another worker creates it', () => expectExecutedOnce(creating));
+
+  test('while the job runs: another attempt finishes it', async () => {
+    const { jobId } = await expectExecutedOnce(running);
     expect(await readJob(jobId)).toMatchObject({ attempts: 2 });
   });
 
   test('after a change was applied and before the job reports it: the change is applied once', async () => {
-    await worker.start();
-    const id = await createApproved(createPrefix('10.9.0.0/16'));
-    await untilExecution(requester, id, 'running', WITHIN_MS);
-    const lock = await lockRequest(id);
-    await lock.untilBlocked();
-    const [row] = await eventually(
-      () => findPrefixes('10.9.0.0/16'),
-      ({ length }) => length === 1,
-    );
-    await worker.kill();
-    await lock.release();
-    expect(await readRequest(requester, id)).toMatchObject({ execution: 'running' });
-    await worker.start();
-    const { jobId } = await expectExecutedOnce(id);
+    const { jobId } = await expectExecutedOnce(applied);
     expect(await readJob(jobId)).toMatchObject({
       status: 'succeeded',
       attempts: 2,
-      result: { changes: [{ action: 'create', resource: 'prefixes', id: row?.id, version: 1 }] },
+      result: { changes: [{ action: 'create', resource: 'prefixes', id: prefixId, version: 1 }] },
     });
-    const entry = { action: 'inventory.prefix.create', subject_id: row?.id };
+    const entry = { action: 'inventory.prefix.create', subject_id: prefixId };
     expect(await api.deps.db('audit_entries').where(entry)).toHaveLength(1);
   });
 
   test('while it expires the request: the request expires once', async () => {
-    await worker.start();
-    const { id } = await createRequest(requester, { ...echoJob, expiresAt: isoIn(1_500) });
-    const lock = await lockRequest(id);
-    await lock.untilBlocked();
-    await worker.kill();
-    await lock.release();
-    await worker.start();
-    await untilStatus(requester, id, 'expired', WITHIN_MS);
-    const types = await eventTypesOf(api, id);
+    await untilStatus(requester, expiring, 'expired', WITHIN_MS);
+    const types = await eventTypesOf(api, expiring);
     expect(types.filter((type) => type === 'workflow.expired')).toHaveLength(1);
   });
 });
@@ -298,7 +315,7 @@ test(
   async () => {
     await worker.kill();
     const workers = await startCrashingWorkers(api);
-    const crashes = workers.crash(6 * killRounds(), 1_500);
+    const crashes = workers.crash(3 * killRounds(), 1_500);
     const bodies = [echoJob, {}, echoJob, sleepJob(300)];
     const ids = await Promise.all(
       Array.from({ length: 24 }, async (_, i) => {
