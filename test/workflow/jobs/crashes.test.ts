@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../../../dev/freePort.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, testEnv, type TestApp } from '../../support/app.ts';
@@ -7,7 +7,7 @@ import { createDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startProcess } from '../../support/processes.ts';
 import { replaceableWorker } from '../../support/replaceableWorker.ts';
-import { startSink } from '../../support/sink.ts';
+import { startSink, type Sink } from '../../support/sink.ts';
 
 /** The API runs in this process, the worker in a process that the tests kill and replace. */
 let api: TestApp;
@@ -58,79 +58,96 @@ test('after a kill between commit and start, the next process starts the job onc
   await database.drop();
 });
 
-test('after a kill during an attempt, another worker makes the next attempt', async () => {
-  await worker.start();
-  const job = await sleepJob(3_000);
-  await untilStatus(job.id, 'running');
-  await worker.replace();
-  const done = await untilStatus(job.id, 'succeeded');
-  expect(done).toMatchObject({ attempts: 2, retryCount: 1 });
-  expect(
-    done.logs.filter(({ message }) => message.includes('started')).map(({ attempt }) => attempt),
-  ).toEqual([1, 2]);
-  const ends = await api.deps.db('events').where({ subject_id: job.id, type: 'job.succeeded' });
-  expect(ends).toHaveLength(1);
-});
-
-test('after a kill during the only attempt that the policy allows, the job fails', async () => {
-  await worker.start();
-  const job = await sleepJob(3_000, 1);
-  await untilStatus(job.id, 'running');
-  await worker.replace();
-  const done = await untilStatus(job.id, 'failed');
-  expect(done).toMatchObject({ attempts: 1, error: { code: 'worker_lost' } });
-});
-
-test.each(['killed', 'stopped'])(
-  'after its worker was %s, a POST is not sent again: the job says that the outcome is unknown',
-  async (how) => {
-    const sink = await startSink();
-    try {
-      sink.respond('/slow', () => undefined);
-      await worker.start();
-      const payload = { url: sink.url('/slow'), method: 'POST', timeoutMs: 60_000 };
-      const job = await api.client
-        .post<JobRecord>('/api/jobs', { type: 'http.request', payload })
-        .expect(201);
-      await eventually(
-        () => sink.requestsTo('/slow'),
-        (all) => all.length > 0,
-      );
-      await (how === 'killed' ? worker.kill() : worker.terminate());
-      await worker.start();
-      const done = await untilStatus(job.id, 'failed');
-      expect(done).toMatchObject({
-        attempts: 1,
-        error: { code: 'outcome_unknown', message: expect.stringContaining('unknown') },
-      });
-      expect(sink.requestsTo('/slow')).toHaveLength(1);
-    } finally {
-      await sink.stop();
-    }
-  },
-);
-
-test('a worker that is asked to stop exits cleanly, and another worker repeats the attempt', async () => {
-  await worker.start();
-  const job = await sleepJob(8_000);
-  await untilStatus(job.id, 'running');
-  expect(await worker.terminate()).toBe(0);
-  expect(await read(job.id)).toMatchObject({ status: 'running', error: { code: 'interrupted' } });
-  await worker.start();
-  const done = await untilStatus(job.id, 'succeeded');
-  expect(done.attempts).toBe(2);
-});
-
-test('a job that is cancelled without a worker never runs', async () => {
-  await worker.kill();
-  const job = await sleepJob(1_000);
-  const cancelled = await api.client.post<JobRecord>(`/api/jobs/${job.id}/cancel`).expect(202);
-  expect(cancelled).toMatchObject({ status: 'cancelled', attempts: 0 });
-  await worker.start();
-  const state = await eventually(
-    () => api.deps.describeWorkflow(job.workflowId),
-    (s) => s.found && s.status !== 'running',
+/** A job that posts to an endpoint which does not answer; the endpoint has the request. */
+async function createHangingPost(sink: Sink, endpoint: string): Promise<JobRecord> {
+  sink.respond(endpoint, () => undefined);
+  const payload = { url: sink.url(endpoint), method: 'POST', timeoutMs: 60_000 };
+  const job = await api.client
+    .post<JobRecord>('/api/jobs', { type: 'http.request', payload })
+    .expect(201);
+  await eventually(
+    () => sink.requestsTo(endpoint),
+    (all) => all.length > 0,
   );
-  expect(state.found && ['cancelled', 'completed']).toContain(state.found && state.status);
-  expect(await read(job.id)).toMatchObject({ status: 'cancelled', attempts: 0, startedAt: null });
+  return job;
+}
+
+async function expectOutcomeUnknown(job: JobRecord, sink: Sink, endpoint: string): Promise<void> {
+  const done = await untilStatus(job.id, 'failed');
+  expect(done).toMatchObject({
+    attempts: 1,
+    error: { code: 'outcome_unknown', message: expect.stringContaining('unknown') },
+  });
+  expect(sink.requestsTo(endpoint)).toHaveLength(1);
+}
+
+describe('when a worker is killed and another one starts', () => {
+  let sink: Sink;
+  let repeated: JobRecord;
+  let single: JobRecord;
+  let posted: JobRecord;
+  let cancelled: JobRecord;
+  beforeAll(async () => {
+    sink = await startSink();
+    await worker.start();
+    posted = await createHangingPost(sink, '/killed');
+    [repeated, single] = await Promise.all([sleepJob(3_000), sleepJob(3_000, 1)]);
+    for (const { id } of [repeated, single]) await untilStatus(id, 'running');
+    await worker.kill();
+    const queued = await sleepJob(1_000);
+    cancelled = await api.client.post<JobRecord>(`/api/jobs/${queued.id}/cancel`).expect(202);
+    await worker.start();
+  });
+  afterAll(() => sink.stop());
+
+  test('it makes the next attempt of a job', async () => {
+    const done = await untilStatus(repeated.id, 'succeeded');
+    expect(done).toMatchObject({ attempts: 2, retryCount: 1 });
+    const starts = done.logs.filter(({ message }) => message.includes('started'));
+    expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2]);
+    const ends = await api.deps
+      .db('events')
+      .where({ subject_id: repeated.id, type: 'job.succeeded' });
+    expect(ends).toHaveLength(1);
+  });
+
+  test('a job that may have one attempt only fails', async () => {
+    const done = await untilStatus(single.id, 'failed');
+    expect(done).toMatchObject({ attempts: 1, error: { code: 'worker_lost' } });
+  });
+
+  test('a POST is not sent again: the job says that the outcome is unknown', () =>
+    expectOutcomeUnknown(posted, sink, '/killed'));
+
+  test('a job that was cancelled without a worker never runs', async () => {
+    expect(cancelled).toMatchObject({ status: 'cancelled', attempts: 0 });
+    const state = await eventually(
+      () => api.deps.describeWorkflow(cancelled.workflowId),
+      (s) => s.found && s.status !== 'running',
+    );
+    expect(state.found && ['cancelled', 'completed']).toContain(state.found && state.status);
+    expect(await read(cancelled.id)).toMatchObject({
+      status: 'cancelled',
+      attempts: 0,
+      startedAt: null,
+    });
+  });
+});
+
+test('a worker that is asked to stop exits cleanly, and another worker repeats what can be repeated', async () => {
+  const sink = await startSink();
+  try {
+    await worker.start();
+    const posted = await createHangingPost(sink, '/stopped');
+    const job = await sleepJob(8_000);
+    await untilStatus(job.id, 'running');
+    expect(await worker.terminate()).toBe(0);
+    expect(await read(job.id)).toMatchObject({ status: 'running', error: { code: 'interrupted' } });
+    await worker.start();
+    await expectOutcomeUnknown(posted, sink, '/stopped');
+    const done = await untilStatus(job.id, 'succeeded');
+    expect(done.attempts).toBe(2);
+  } finally {
+    await sink.stop();
+  }
 });

@@ -10,9 +10,9 @@ import {
   backdateSchedule,
 } from '../../support/schedules.ts';
 
-const SCHEDULES = 24;
+const SCHEDULES = 16;
 const MINUTES = 5;
-const KILLS = 4 * killRounds();
+const KILLS = 2 * killRounds();
 
 let app: TestApp;
 beforeAll(async () => {
