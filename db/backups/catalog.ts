@@ -20,18 +20,22 @@ export type RunQuery = <Row extends object>(
 /** Quotes a name for use in SQL. */
 export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** The columns of a table in their order, without generated columns. */
-export async function columnsOf(query: RunQuery, schema: string, table: string): Promise<Column[]> {
-  return query<Column>(
-    `SELECT a.attname::text AS name, format_type(a.atttypid, NULL) AS type,
-       a.attnotnull AS "notNull"
+/** The columns of each table of a schema in their order, without generated columns. */
+export async function readColumns(
+  query: RunQuery,
+  schema: string,
+): Promise<ReadonlyMap<string, readonly Column[]>> {
+  const columns = await query<Column & { table: string }>(
+    `SELECT c.relname::text AS table, a.attname::text AS name,
+       format_type(a.atttypid, NULL) AS type, a.attnotnull AS "notNull"
      FROM pg_attribute AS a
        JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE n.nspname = $1 AND c.relname = $2
+     WHERE n.nspname = $1 AND c.relkind IN ('r', 'p')
        AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-     ORDER BY a.attnum`,
-    [schema, table],
+     ORDER BY c.relname, a.attnum`,
+    [schema],
   );
+  return Map.groupBy(columns, ({ table }) => table);
 }
 
 /** The foreign keys of all tables in the schema `public`. */

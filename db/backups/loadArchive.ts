@@ -10,7 +10,7 @@ import {
   type ArchivePart,
 } from '../../platform/archive/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
-import { columnsOf, quoteIdentifier } from './catalog.ts';
+import { quoteIdentifier, readColumns } from './catalog.ts';
 import { copyStatement, JSON_LINES } from './snapshot.ts';
 import { columnList, queryOn } from './sql.ts';
 import { createStaging, lockStaging, type LoadedArchive, type Staging } from './staging.ts';
@@ -179,7 +179,9 @@ async function insertJsonLines(
   const quoted = quoteIdentifier(schema);
   const target = `${quoted}.${quoteIdentifier(name)}`;
   const types = new Map(
-    (await columnsOf(queryOn(connection), 'public', name)).map((column) => [column.name, column]),
+    (await readColumns(queryOn(connection), 'public'))
+      .get(name)
+      ?.map((column) => [column.name, column]),
   );
   const valueOf = (column: string) => {
     const known = types.get(column);

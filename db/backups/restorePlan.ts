@@ -1,8 +1,8 @@
 import { SECTIONS, type Section } from '../../domain/backups/backups.ts';
 import type { ArchivedTable } from '../../platform/archive/index.ts';
 import {
-  columnsOf,
   findReferences,
+  readColumns,
   tablesOf,
   type Column,
   type Reference,
@@ -17,7 +17,7 @@ import type { BackedUpTable } from './tables.ts';
  */
 type TableRole = 'state' | 'history' | 'referenced';
 
-export type PlannedTable = { table: BackedUpTable; role: TableRole; columns: Column[] };
+export type PlannedTable = { table: BackedUpTable; role: TableRole; columns: readonly Column[] };
 
 /** What a restore covers. `schema` is the staging schema that holds the archive. */
 export type RestorePlan = {
@@ -45,6 +45,7 @@ export async function planRestore(
   { schema, scope, sections, archived }: PlanInput,
 ): Promise<RestorePlan> {
   const tables: PlannedTable[] = [];
+  const columns = await readColumns(query, 'public');
   for (const table of tablesOf([...new Set(archived.map(({ section }) => section))])) {
     const isRestored =
       archived.some(({ name }) => name === table.name) &&
@@ -53,7 +54,7 @@ export async function planRestore(
     tables.push({
       table,
       role: isRestored ? table.mode : 'referenced',
-      columns: await columnsOf(query, 'public', table.name),
+      columns: columns.get(table.name) ?? [],
     });
   }
   return {

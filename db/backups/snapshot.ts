@@ -3,7 +3,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import type { BackupEngine } from '../../domain/backups/backups.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { withBackupConnection } from './backupConnection.ts';
-import { columnsOf, type RunQuery } from './catalog.ts';
+import { readColumns, type RunQuery } from './catalog.ts';
 import { columnList, liveTable, queryOn } from './sql.ts';
 import type { BackedUpTable } from './tables.ts';
 
@@ -21,7 +21,8 @@ export type Snapshot = {
   /** The name of the newest migration of the database. */
   schemaVersion: string;
   query: RunQuery;
-  columns(table: BackedUpTable): Promise<string[]>;
+  /** The columns of all tables by the name of the table. */
+  columns(): ReturnType<typeof readColumns>;
   /** The rows of a table in the format of the engine, one row a line. */
   rows(
     table: BackedUpTable,
@@ -75,8 +76,7 @@ export async function withSnapshot<T>(
       at: state.at,
       schemaVersion: state.version,
       query,
-      columns: async ({ name }) =>
-        (await columnsOf(query, 'public', name)).map((column) => column.name),
+      columns: () => readColumns(query, 'public'),
       rows: (table, columns, engine) => {
         const rows = `SELECT ${columnList(columns, 't')} FROM ${liveTable(table)} AS t
           WHERE ${scopeFilter(table, scope)}`;

@@ -7,7 +7,7 @@ import { lockKeySql } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
-import { columnsOf, quoteIdentifier, tablesOf, type RunQuery } from './catalog.ts';
+import { quoteIdentifier, readColumns, tablesOf, type RunQuery } from './catalog.ts';
 import type { RestorePlan } from './restorePlan.ts';
 import { columnList, queryOn, stagedTable } from './sql.ts';
 
@@ -100,10 +100,9 @@ async function assertColumnsExist(
   schema: string,
   header: ArchiveHeader,
 ): Promise<void> {
+  const existing = await readColumns(queryOn(connection), schema);
   for (const { name, columns } of header.tables) {
-    const known = new Set(
-      (await columnsOf(queryOn(connection), schema, name)).map((column) => column.name),
-    );
+    const known = new Set(existing.get(name)?.map((column) => column.name));
     if (columns.length === 0 || columns.some((column) => !known.has(column)))
       throw new ArchiveError(
         'archive_damaged',

@@ -166,11 +166,11 @@ export function createBackupRun({
 
 /** The tables of sections, with the columns that the archive stores. */
 async function describeTables(records: Snapshot, sections: readonly string[]) {
-  const described: { table: ReturnType<typeof tablesOf>[number]; archived: ArchivedTable }[] = [];
-  for (const table of tablesOf(sections)) {
+  const existing = await records.columns();
+  return tablesOf(sections).map((table) => {
     const { section, name } = table;
-    const columns = await records.columns(table);
-    described.push({ table, archived: { section, name, columns } });
-  }
-  return described;
+    const columns = (existing.get(name) ?? []).map((column) => column.name);
+    const archived: ArchivedTable = { section, name, columns };
+    return { table, archived };
+  });
 }

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { columnsOf, quoteIdentifier } from '../../db/backups/catalog.ts';
+import { quoteIdentifier, readColumns } from '../../db/backups/catalog.ts';
 import { queryOn } from '../../db/backups/sql.ts';
 import { TABLES } from '../../db/backups/tables.ts';
 import type { BackupRecord, RestoreRecord, ValidationRecord } from '../../api/backups/schemas.ts';
@@ -101,9 +101,10 @@ export async function dumpTables(
   try {
     await client.query(`SET timezone = 'UTC'`);
     const found: Record<string, string[]> = {};
+    const existing = await readColumns(queryOn(client), 'public');
     for (const name of names) {
       const table = TABLES.find((each) => each.name === name);
-      const columns = (await columnsOf(queryOn(client), 'public', name))
+      const columns = (existing.get(name) ?? [])
         .map((column) => column.name)
         .filter((column) => !table?.preserved.includes(column));
       const text = `ROW(${columns.map((column) => quoteIdentifier(column)).join(', ')})::text`;

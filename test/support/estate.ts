@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { columnsOf, quoteIdentifier, type Column } from '../../db/backups/catalog.ts';
+import { quoteIdentifier, readColumns } from '../../db/backups/catalog.ts';
 import { queryOn } from '../../db/backups/sql.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { TestApp } from './app.ts';
@@ -157,9 +157,7 @@ export async function mutateRandomly(
 ): Promise<number> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  const columns = new Map<string, Column[]>();
-  for (const name of STATE_TABLES)
-    columns.set(name, await columnsOf(queryOn(client), 'public', name));
+  const columns = await readColumns(queryOn(client), 'public');
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   const word = () =>
     pick(['alpha', 'beta', 'gamma\\', 'δ', 'a\tb', 'line\nbreak', '"quoted"', '\\N']) +

@@ -30,6 +30,8 @@ withBackups(async (fixture) => {
 
 const make = recordFactory(() => root);
 const createBackup = backupCreator(() => root);
+/** Most tests need a few sections only, which are restored in a fraction of the time. */
+const partial = (...sections: string[]) => ({ mode: 'partial', sections });
 const validate = restoreValidator(() => root);
 const restore = restorer(() => root);
 
@@ -98,7 +100,7 @@ describe('the preview of a restore', () => {
   });
 
   test('expires when a record changes, and the restore is refused', async () => {
-    const backup = await createBackup();
+    const backup = await createBackup(partial('inventory', 'access'));
     const site = await make('sites', { name: 'one more' });
     const { planHash } = await validate({ backupId: backup.id });
     await root.put(`/api/inventory/sites/${site.id}`, { description: 'changed' });
@@ -122,7 +124,7 @@ describe('the preview of a restore', () => {
 
 describe('a restore is refused', () => {
   test('when it would delete a record that others refer to', async () => {
-    const backup = await createBackup();
+    const backup = await createBackup(partial('inventory', 'access'));
     const site = await make('sites', { name: 'with a right' });
     const siteViewer = await createUser(app, { roleId: 'viewer', siteId: site.id });
     const refused = await refuseRestore({ backupId: backup.id, sections: ['inventory'] }, 409);
@@ -145,7 +147,7 @@ describe('a restore is refused', () => {
 
   test('when it would lock out all administrators, unless confirmed', async () => {
     await app.deps.db('grants').where({ role_id: 'platform-admin' }).del();
-    const backup = await createBackup();
+    const backup = await createBackup(partial('access'));
     const administrator = await createUser(app, 'platform-admin');
     const report = await validate({ backupId: backup.id });
     expect([report.valid, codes(report.errors)]).toEqual([false, ['no_administrator null']]);
@@ -165,7 +167,7 @@ describe('a restore is refused', () => {
   });
 
   test('when the request is not valid', async () => {
-    const backup = await createBackup({ mode: 'partial', sections: ['settings'] });
+    const backup = await createBackup(partial('settings'));
     expect([backup.sections, backup.includes]).toEqual([['settings'], []]);
     for (const [body, status, code] of [
       [{ backupId: 'bkp_01jd0cmxk5e5v8kyzwq0q8s3rt' }, 404, 'not_found'],
@@ -187,7 +189,7 @@ test('a backup request with invalid sections or engine is refused', async () => 
     const { errors } = await root.post<ProblemBody>('/api/backup/create', request).expect(400);
     return errors?.[0];
   };
-  expect(await firstError({ mode: 'partial', sections: ['nothing'] })).toMatchObject({
+  expect(await firstError(partial('nothing'))).toMatchObject({
     pointer: '/sections/0',
   });
   expect(await firstError({ engine: 'tape' })).toMatchObject({ pointer: '/engine' });
@@ -210,7 +212,7 @@ test('the mode full ignores sections with a warning, without one if nothing is i
 
 describe('a partial backup', () => {
   test('of no section in particular has all sections', async () => {
-    for (const request of [{ mode: 'partial' }, { mode: 'partial', sections: [] }])
+    for (const request of [{ mode: 'partial' }, partial()])
       expect(await createBackup(request)).toMatchObject({
         mode: 'partial',
         sections: [...SECTIONS],
@@ -218,21 +220,22 @@ describe('a partial backup', () => {
   });
 
   test('includes the sections that it refers to', async () => {
-    const backup = await createBackup({ mode: 'partial', sections: ['webhooks'] });
+    const backup = await createBackup(partial('webhooks'));
     expect([backup.sections, [...backup.includes].sort()]).toEqual([
       ['webhooks'],
       ['events', 'jobs'],
     ]);
-    expect((await createBackup({ mode: 'partial', sections: ['access'] })).includes.sort()).toEqual(
-      ['inventory', 'settings'],
-    );
+    expect((await createBackup(partial('access'))).includes.sort()).toEqual([
+      'inventory',
+      'settings',
+    ]);
   });
 
   test('restores missing records that it refers to, and no other records of their section', async () => {
     const site = await make('sites', { name: 'base', description: 'then' });
     const other = await make('sites', { name: 'beside', description: 'then' });
     const siteViewer = await createUser(app, { roleId: 'viewer', siteId: site.id });
-    const backup = await createBackup({ mode: 'partial', sections: ['access'] });
+    const backup = await createBackup(partial('access'));
     await app.deps.db('grants').where({ user_id: siteViewer.id }).del();
     await app.deps.db('sessions').where({ user_id: siteViewer.id }).del();
     await app.deps.db('users').where({ id: siteViewer.id }).del();
@@ -251,7 +254,7 @@ describe('a partial backup', () => {
   test('is not restored when the dry run finds that a name is in use', async () => {
     const site = await make('sites', { name: 'taken' });
     const siteViewer = await createUser(app, { roleId: 'viewer', siteId: site.id });
-    const backup = await createBackup({ mode: 'partial', sections: ['access'] });
+    const backup = await createBackup(partial('access'));
     await app.deps.db('grants').where({ user_id: siteViewer.id }).del();
     await root.delete(`/api/inventory/sites/${site.id}`);
     await make('sites', { name: 'taken' });
@@ -268,7 +271,7 @@ describe('after a restore', () => {
       await createSchedule('second'),
       await createSchedule('third'),
     ];
-    const backup = await createBackup({ mode: 'partial', sections: ['schedules'] });
+    const backup = await createBackup(partial('schedules'));
     const rename = ({ id }: ScheduleRecord, name: string) =>
       root.put(`/api/schedules/${id}`, { name }).expect(200);
     await rename(first, 'interim');
@@ -299,7 +302,7 @@ describe('after a restore', () => {
 
   test('schedules continue with their next occurrence and deliveries of deleted webhooks are cancelled', async () => {
     const schedule = await createSchedule('hourly');
-    const backup = await createBackup();
+    const backup = await createBackup(partial('schedules', 'webhooks'));
     await root.delete(`/api/schedules/${schedule.id}`);
     const newer = await createSchedule('newer');
     const platform = app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' });
@@ -352,7 +355,7 @@ describe('after a restore', () => {
     ];
     const { db } = app.deps;
     await db('users').where({ id: disabled.id }).update({ enabled: false });
-    const backup = await createBackup({ mode: 'partial', sections: ['access'] });
+    const backup = await createBackup(partial('access'));
     await db('users').where({ id: disabled.id }).update({ enabled: true });
     await db('users')
       .where({ id: other.id })
@@ -393,7 +396,7 @@ describe('after a restore', () => {
   });
 
   test('the pre-restore backup restores the state before the restore', async () => {
-    const backup = await createBackup();
+    const backup = await createBackup(partial('inventory'));
     const site = await make('sites', { name: 'precious' });
     const before = await dumpTables(
       app.databaseUrl,
@@ -411,7 +414,7 @@ describe('after a restore', () => {
   });
 
   test('the staging schema is dropped and newer jobs remain', async () => {
-    const backup = await createBackup();
+    const backup = await createBackup(partial('inventory', 'jobs'));
     const job = await root
       .post<JobRecord>(
         '/api/jobs',
@@ -445,7 +448,7 @@ describe('after a restore', () => {
         { prefer: 'wait=20' },
       )
       .expect(201);
-    const backup = await createBackup();
+    const backup = await createBackup(partial('jobs'));
     await eventually(
       async () => (await readJob(slow.id)).status,
       (status) => status === 'succeeded',

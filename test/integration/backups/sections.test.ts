@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { columnsOf, findReferences } from '../../../db/backups/catalog.ts';
+import { findReferences, readColumns } from '../../../db/backups/catalog.ts';
 import { queryIn } from '../../../db/backups/sql.ts';
 import { NOT_BACKED_UP, TABLES } from '../../../db/backups/tables.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -22,8 +22,9 @@ test('every table belongs to one section or is excluded with a reason', async ()
 });
 
 test('the key, the columns and the tenant filter of each table match the schema', async () => {
+  const existing = await readColumns(query(), 'public');
   for (const table of TABLES) {
-    const columns = (await columnsOf(query(), 'public', table.name)).map(({ name }) => name);
+    const columns = existing.get(table.name)?.map(({ name }) => name);
     for (const name of [...table.key, ...table.preserved, ...table.hidden])
       expect([table.name, columns]).toEqual([table.name, expect.arrayContaining([name])]);
     const key = await query()<{ columns: string[] }>(
