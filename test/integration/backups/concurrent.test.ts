@@ -21,14 +21,15 @@ withBackups(async (fixture) => {
 });
 
 const createBackup = backupCreator(() => root);
+const INVENTORY = { mode: 'partial', sections: ['inventory'] };
 const make = recordFactory(() => root);
 const restore = restoreRequester(() => root);
 
 test('each write during a restore is committed before or after it, and the restore counts those before', async () => {
-  const backup = await createBackup();
+  const backup = await createBackup(INVENTORY);
   const existingVrf = await make('vrfs', { name: 'busy' });
   const changingSite = await make('sites', { name: 'changing', description: '0' });
-  const backupWithChanges = await createBackup();
+  const backupWithChanges = await createBackup(INVENTORY);
   let writing = true;
   const answers: { status: number; id: string | null }[] = [];
   const writer = async (n: number) => {
@@ -100,8 +101,8 @@ test('each write during a restore is committed before or after it, and the resto
 
 test('concurrent restores run one after another, and a backup in use cannot be deleted', async () => {
   const [one, other] = [
-    await createBackup({ label: 'one' }),
-    await createBackup({ label: 'other' }),
+    await createBackup({ ...INVENTORY, label: 'one' }),
+    await createBackup({ ...INVENTORY, label: 'other' }),
   ];
   await make('sites', { name: 'between' });
   const answers = await Promise.all([

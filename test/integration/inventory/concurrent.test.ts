@@ -38,7 +38,7 @@ test('32 concurrent writers in one VRF leave no overlap and no orphan and see no
     const random = (below: number) =>
       ((state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) >>> 4) % below;
     const own: string[] = [];
-    for (let i = 0; i < 25; i++) {
+    for (let i = 0; i < 12; i++) {
       const length = 9 + random(16);
       const cidr = formatBlock(blockAt(4, (10n << 24n) + BigInt(random(1 << 24)), length));
       const mine = own[random(Math.max(1, own.length))];
@@ -77,7 +77,7 @@ test('32 concurrent writers in one VRF leave no overlap and no orphan and see no
   expect(
     [...codes].filter((code) => !['duplicate', 'would_orphan_addresses'].includes(code)),
   ).toEqual([]);
-  expect(statuses.filter((status) => status < 300).length).toBeGreaterThan(400);
+  expect(statuses.filter((status) => status < 300).length).toBeGreaterThan(190);
   expect(await inconsistentPrefixes(vrfId)).toEqual([]);
 }, 120_000);
 
