@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { startChild, waitUntilUp, type Child } from './child.ts';
 
@@ -20,6 +22,7 @@ const DYNAMIC_CONFIG = {
   'matching.numTaskqueueReadPartitions': 1,
   'matching.numTaskqueueWritePartitions': 1,
 };
+const FAIRNESS = { 'matching.enableFairness': true };
 
 type TemporalServerOptions = {
   /** Path of the `temporal` program. */
@@ -60,10 +63,9 @@ export async function startTemporal({
     'start-dev',
     ...Object.entries(options).flat(),
     ...PRAGMAS.flatMap((pragma) => ['--sqlite-pragma', pragma]),
-    ...Object.entries(DYNAMIC_CONFIG).flatMap(([name, value]) => [
-      '--dynamic-config-value',
-      `${name}=${value}`,
-    ]),
+    ...Object.entries({ ...DYNAMIC_CONFIG, ...((await isFair(dbFile)) && FAIRNESS) }).flatMap(
+      ([name, value]) => ['--dynamic-config-value', `${name}=${value}`],
+    ),
   ];
   signal?.throwIfAborted();
   const child = await startChild(binary, args, { logFile, stopSignal: 'SIGTERM', onSpawn });
@@ -90,3 +92,13 @@ const connectTo = (port: number) =>
     });
     socket.once('error', reject);
   });
+
+/**
+ * True for a file whose queues have been fair from the beginning. Fair queues are kept in another
+ * table, and version 1.29 does not move what waits in the old one: an older file keeps its queues.
+ */
+async function isFair(dbFile: string): Promise<boolean> {
+  const marker = `${dbFile}.fair`;
+  if (!existsSync(dbFile)) await writeFile(marker, '');
+  return existsSync(marker);
+}

@@ -6,7 +6,7 @@ import {
   type Client,
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
-import type { OutboxTask } from '../domain/dispatch/tasks.ts';
+import { priorityOf, type OutboxTask } from '../domain/dispatch/tasks.ts';
 import { toSearchAttributes } from './workflows/shared/searchAttributes.ts';
 
 /** gRPC codes after which the same call may succeed without any change. */
@@ -60,6 +60,7 @@ export async function executeTask(
       workflowIdConflictPolicy: 'USE_EXISTING',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       workflowTaskTimeout: workflowTaskTimeoutMs,
+      priority: priorityOf(task.attributes.tenant),
       requestEagerStart: eager,
     });
   } catch (error) {

@@ -5,6 +5,7 @@ import {
   type Client,
 } from '@temporalio/client';
 import proto from '@temporalio/proto';
+import { SYSTEM_PRIORITY } from '../domain/dispatch/tasks.ts';
 import { SEARCH_ATTRIBUTES, systemScheduleId } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalConnection } from './connection.ts';
 
@@ -73,6 +74,7 @@ async function ensureReconcileSchedule(
     workflowType,
     workflowId: scheduleId,
     taskQueue,
+    priority: SYSTEM_PRIORITY,
   };
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 60_000 };
   try {

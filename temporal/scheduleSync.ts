@@ -12,8 +12,10 @@ import type { Cron } from '../domain/schedules/cron.ts';
 import { timingOf } from '../domain/schedules/schedules.ts';
 import {
   MAX_TEMPORAL_SCHEDULES,
+  priorityOf,
   type CompareTemporalSchedule,
   type ListTemporalSchedules,
+  type RunPriority,
   type ScheduleWorkflowInput,
 } from '../domain/dispatch/tasks.ts';
 import { temporalScheduleId } from '../domain/dispatch/workflowIds.ts';
@@ -78,8 +80,9 @@ async function removeIfPresent(client: Client, scheduleId: string): Promise<void
   }
 }
 
+/** The SDK sends the priority of an action, but the type of its options does not name it. */
 type TemporalScheduleOptions = ScheduleOptions &
-  Required<Pick<ScheduleOptions, 'policies' | 'state'>>;
+  Required<Pick<ScheduleOptions, 'policies' | 'state'>> & { action: { priority: RunPriority } };
 
 /**
  * The Temporal Schedule of a record. It allows all overlaps: overlaps are decided from the record,
@@ -121,6 +124,7 @@ function optionsOf(record: Schedule, taskQueue: string): TemporalScheduleOptions
       args: [{ scheduleId: id } satisfies ScheduleWorkflowInput],
       typedSearchAttributes: attributes,
       staticSummary: `scheduled run of ${jobType}`,
+      priority: priorityOf(tenantId),
       workflowExecutionTimeout: (catchupWindowSeconds + jitterSeconds) * 1_000 + RUN_MARGIN_MS,
     },
     state: {

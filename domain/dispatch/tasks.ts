@@ -59,6 +59,27 @@ export type ApprovalResult = { status: string; execution: string };
 /** Values of the search attributes of a run. */
 export type RunAttributes = { tenant: string; jobType: string; record: string };
 
+/** Where a run stands in the queues of Temporal. Activities and child workflows inherit it. */
+export type RunPriority = { priorityKey: number; fairnessKey: string; fairnessWeight: number };
+
+/**
+ * All work of all tenants has the same priority: with different ones, the urgent work of one tenant
+ * would hold up the work of the others. Within it, a server with fairness serves the tenants in
+ * turn; another server ignores the key. A tenant id has at most 63 bytes, a key 64.
+ */
+export const priorityOf = (tenantId: string): RunPriority => ({
+  priorityKey: 3,
+  fairnessKey: tenantId,
+  fairnessWeight: 1,
+});
+
+/** The few runs of the system itself, which repair what others wait for. */
+export const SYSTEM_PRIORITY: RunPriority = {
+  priorityKey: 2,
+  fairnessKey: 'holdfast-system',
+  fairnessWeight: 1,
+};
+
 /** Limits of each step, in milliseconds. */
 export type StepLimits = { timeoutMs: number; heartbeatMs: number };
 

@@ -48,6 +48,8 @@ test('a workflow has a summary and search attributes, and no data of the job', a
     [SEARCH_ATTRIBUTES.jobType]: 'core.echo',
     [SEARCH_ATTRIBUTES.record]: job.id,
   });
+  const started = history.events?.[0]?.workflowExecutionStartedEventAttributes;
+  expect(started?.priority).toMatchObject({ priorityKey: 3, fairnessKey: 'platform' });
   expect(Buffer.from(JSON.stringify(history)).toString()).not.toContain('hunter2');
   const data =
     history.events?.flatMap(

@@ -40,6 +40,7 @@ describe('a Temporal Schedule', () => {
     const created = await waitForTemporalSchedule(id);
     expect(created.spec).toMatchObject({ timezone: 'Europe/London', jitter: 30_000 });
     expect(created.spec.calendars).toHaveLength(2);
+    expect(created.action.priority?.fairnessKey).toMatch(/./);
     expect(created.policies).toMatchObject({ overlap: 'ALLOW_ALL', catchupWindow: 600_000 });
     expect(created.state).toMatchObject({ paused: false });
     expect(created.state.note).toContain('nightly');
