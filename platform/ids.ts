@@ -15,6 +15,7 @@ export type IdKind =
   | 'apr'
   | 'dec'
   | 'bkp'
+  | 'wrk'
   | 'imp'
   | 'reg'
   | 'sit'

@@ -163,4 +163,5 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   free_hints: 'derived from prefixes and addresses',
   backups: 'a restore does not change which archives exist',
   restore_runs: 'see backups',
+  workers: 'processes that run now',
 };

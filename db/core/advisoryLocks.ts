@@ -13,6 +13,8 @@ export const LOCKS = {
   deliveryQueue: 7_203_116,
   /** One restore, or the clean-up after one, runs at a time. */
   restore: 7_203_117,
+  /** One process grants slots to jobs, so that they are counted correctly. */
+  jobSlots: 7_203_118,
 } as const;
 
 /** Locks with one number per name: the number is the hash of the prefix and the name. */

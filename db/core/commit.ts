@@ -44,6 +44,8 @@ export type Work = {
    * Adds a call to Temporal to the outbox. The dispatcher makes it after the commit, at least once.
    */
   dispatch(task: OutboxTask): void;
+  /** Says that the use case leaves a job waiting for a slot. The slots are checked after the commit. */
+  awaitSlot(): void;
 };
 
 /** A record was not in the state that a change requires. Nothing was written. */
@@ -74,7 +76,7 @@ export const createWriteUnaudited =
   (statement) =>
     statement(db, new Date());
 
-type Deps = {
+type DispatchDeps = {
   db: Knex;
   ids: Ids;
   dispatcher: {
@@ -83,11 +85,47 @@ type Deps = {
     /** Called with the outbox rows of a committed transaction. Must not throw. */
     onCommitted(rows: readonly OutboxRow[]): void;
   };
-  /** Called after a commit with events. Must not throw. */
-  onEventsCommitted(): void;
   /** How long the relay leaves a new outbox row to the process that wrote it, in milliseconds. */
   dispatchGraceMs: number;
 };
+
+type Deps = DispatchDeps & {
+  /** Called after a commit with events. Must not throw. */
+  onEventsCommitted(): void;
+  /** Called after a commit that leaves jobs waiting for a slot. Must not throw. */
+  onSlotAwaited(): void;
+};
+
+/** Adds a task to the outbox of a unit of work. */
+function addTask(
+  { ids, dispatcher, dispatchGraceMs }: DispatchDeps,
+  unitOfWork: UnitOfWork,
+  task: OutboxTask,
+  now: Date,
+): void {
+  const inline = dispatcher.canDispatchInline();
+  const availableAt = inline ? new Date(now.getTime() + dispatchGraceMs) : now;
+  if (!inline) unitOfWork.topics.add(OUTBOX_TOPIC);
+  unitOfWork.outbox.push({ id: ids.next('out'), task, availableAt, at: now });
+}
+
+/**
+ * Changes technical state and starts what became possible by it, in one transaction and without an
+ * audit entry: the commit that created the record has one.
+ */
+export type DispatchUnaudited = (change: (trx: Knex) => Promise<OutboxTask[]>) => Promise<void>;
+
+export const createDispatchUnaudited =
+  (deps: DispatchDeps): DispatchUnaudited =>
+  async (change) => {
+    const unitOfWork = emptyUnitOfWork();
+    await deps.db.transaction(async (trx) => {
+      const tasks = await change(trx);
+      for (const task of tasks) addTask(deps, unitOfWork, task, new Date());
+      if (tasks.length > 0) await writeUnitOfWork(trx, unitOfWork);
+    });
+    if (unitOfWork.outbox.length > 0) deps.dispatcher.onCommitted(unitOfWork.outbox);
+  };
 
 /**
  * Creates the function through which all audited writes go: records, audit entries, events and
@@ -111,6 +149,7 @@ export const createCommit =
       await openTrx?.executionPromise;
       if (unitOfWork.outbox.length > 0) deps.dispatcher.onCommitted(unitOfWork.outbox);
       if (unitOfWork.events.length > 0) deps.onEventsCommitted();
+      if (unitOfWork.awaitsSlot) deps.onSlotAwaited();
       return result;
     } catch (error) {
       // When the connection failed, the server has rolled back already.
@@ -120,11 +159,12 @@ export const createCommit =
   };
 
 function createWork(
-  { ids, dispatcher, dispatchGraceMs }: Deps,
+  deps: Deps,
   caller: Caller,
   unitOfWork: UnitOfWork,
   trx: () => Promise<Transaction>,
 ): Work {
+  const { ids } = deps;
   const now = new Date();
   return {
     now,
@@ -163,12 +203,8 @@ function createWork(
       });
     },
     result: (recordId) => void (unitOfWork.resultId = recordId),
-    dispatch(task) {
-      const inline = dispatcher.canDispatchInline();
-      const availableAt = inline ? new Date(now.getTime() + dispatchGraceMs) : now;
-      if (!inline) unitOfWork.topics.add(OUTBOX_TOPIC);
-      unitOfWork.outbox.push({ id: ids.next('out'), task, availableAt, at: now });
-    },
+    dispatch: (task) => addTask(deps, unitOfWork, task, now),
+    awaitSlot: () => void (unitOfWork.awaitsSlot = true),
   };
 }
 

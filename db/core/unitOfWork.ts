@@ -52,6 +52,8 @@ export type UnitOfWork = {
   audit: AuditRow[];
   events: EventRow[];
   outbox: OutboxRow[];
+  /** True: jobs wait for a slot since this commit. */
+  awaitsSlot?: boolean;
   /** The record that the commit creates, for requests with an `Idempotency-Key`. */
   resultId?: string;
   /** Topics to notify on `CHANGES_CHANNEL` when the transaction commits. */

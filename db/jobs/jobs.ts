@@ -10,7 +10,7 @@ import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 
 const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress, attempts, log_count, run_id,
   created_by, authority, source_kind, source_id, retry_of, cancel_requested_at, created_at, updated_at, started_at,
-  finished_at, checked_at, version`;
+  finished_at, checked_at, version, slot`;
 
 /** All columns but payload and result, which may have a megabyte each. */
 export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter(
@@ -100,13 +100,16 @@ export async function writeJobChange(
   ]);
 }
 
+/** `needsSlot`: only a job that holds a slot is claimed. */
+type JobClaim = { jobId: string; runId: string; needsSlot: boolean; now: Date };
+
 /**
  * Claims and logs the next attempt: the first one of a queued job, or another one for the run that
  * has the job. Returns the changed job, or undefined when this run has nothing to do.
  */
 export async function claimAttempt(
   db: Knex,
-  { jobId, runId, now }: { jobId: string; runId: string; now: Date },
+  { jobId, runId, needsSlot, now }: JobClaim,
 ): Promise<Job | undefined> {
   const { rows }: { rows: object[] } = await prepared(
     db,
@@ -115,13 +118,14 @@ export async function claimAttempt(
                        started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
        WHERE id = ? AND attempts < (retry_policy ->> 'maxAttempts')::integer
          AND (status = 'queued' OR (status = 'running' AND run_id = ?))
+         AND (slot = 'held' OR NOT ?::boolean)
        RETURNING ${JOB_COLUMNS}
      ), logged AS (
        INSERT INTO job_logs (job_id, line, attempt, level, message, at)
        SELECT id, log_count, attempts, 'info', 'Attempt ' || attempts || ' started', updated_at FROM job
      )
      SELECT ${JOB_COLUMNS} FROM job`,
-    [runId, now, now, now, jobId, runId],
+    [runId, now, now, now, jobId, runId, needsSlot],
   );
   return rows[0] && Job.fromDatabaseJson(rows[0]);
 }
@@ -132,11 +136,11 @@ export async function claimAttempt(
  */
 export async function claimMultiStep(
   db: Knex,
-  { jobId, runId, now }: { jobId: string; runId: string; now: Date },
+  { jobId, runId, now }: Omit<JobClaim, 'needsSlot'>,
 ): Promise<Job | undefined> {
   const { rows }: { rows: object[] } = await db.raw(
     `UPDATE jobs SET status = 'running', run_id = ?, attempts = 1, version = version + 1, started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?
-     WHERE id = ? AND (status = 'queued' OR (status = 'running' AND run_id = ?)) RETURNING ${JOB_COLUMNS}`,
+     WHERE id = ? AND slot = 'held' AND (status = 'queued' OR (status = 'running' AND run_id = ?)) RETURNING ${JOB_COLUMNS}`,
     [runId, now, now, now, jobId, runId],
   );
   return rows[0] && Job.fromDatabaseJson(rows[0]);

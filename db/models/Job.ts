@@ -43,4 +43,6 @@ export class Job extends Model {
   /** When the reconciler checked the job last. */
   declare checkedAt: Date;
   declare version: number;
+  /** Null for a job that needs no slot, or waits for its next attempt. */
+  declare slot: 'waiting' | 'held' | null;
 }

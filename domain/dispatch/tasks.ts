@@ -59,7 +59,7 @@ export type ApprovalResult = { status: string; execution: string };
 /** Values of the search attributes of a run. */
 export type RunAttributes = { tenant: string; jobType: string; record: string };
 
-/** Where a run stands in the queues of Temporal. Activities and child workflows inherit it. */
+/** The priority of a run in the queues of Temporal. Activities and child workflows inherit it. */
 export type RunPriority = { priorityKey: number; fairnessKey: string; fairnessWeight: number };
 
 /**

@@ -12,6 +12,12 @@ import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
  */
 export type Lane = 'inline' | 'activity' | 'delivery' | 'workflow';
 
+/**
+ * True for lanes whose jobs run only while they hold a slot: the long ones. Tenants share the
+ * slots (domain/dispatch/shares.ts). Inline attempts are short; deliveries have other slots.
+ */
+export const needsSlot = (lane: Lane): boolean => lane === 'activity' || lane === 'workflow';
+
 /** What an attempt knows about itself, and how it reports. */
 export type JobTools = {
   /** Number of this attempt; 1 is the first. */

@@ -1,4 +1,8 @@
-import { createCommit, createWriteUnaudited } from '../../db/core/commit.ts';
+import {
+  createCommit,
+  createDispatchUnaudited,
+  createWriteUnaudited,
+} from '../../db/core/commit.ts';
 import { openDatabase } from '../../db/core/knex.ts';
 import { createNotifications } from '../../db/core/notifications.ts';
 import type { Config } from '../../platform/config.ts';
@@ -41,13 +45,8 @@ export function composeCore(config: Config, log: Log) {
     heartbeatMs,
     eager: late.isWorkerRunning,
   });
-  const commit = createCommit({
-    db,
-    ids,
-    dispatcher,
-    onEventsCommitted: late.eventsCommitted,
-    dispatchGraceMs,
-  });
+  const writes = composeWrites({ db, ids, dispatcher, dispatchGraceMs }, late);
+  const { commit } = writes;
   const deniedAttempts = createDeniedAttempts({ commit, metrics });
   const rights = createRights({ db });
   const jobTypes = createJobTypes();
@@ -61,8 +60,10 @@ export function composeCore(config: Config, log: Log) {
     notifications,
     temporal,
     dispatcher,
-    commit,
-    writeUnaudited: createWriteUnaudited({ db }),
+    ...writes,
+    onSlotFreed: late.wakeSlots,
+    workerSlots: { activity: config.maxActivityRuns, delivery: config.maxDeliveryRuns },
+    sharePercent: config.tenantSharePercent,
     http: createGuardedHttp({ allow: config.outboundAllow }),
     vault: createVault(config.masterKeys),
     passwords: createPasswords(),
@@ -82,7 +83,25 @@ export function composeCore(config: Config, log: Log) {
   };
 }
 
-type LateServices = { workers: { isRunning(): boolean }; relay: { wake(): void } };
+/** The ways in which records and technical state are written. */
+const composeWrites = (
+  dispatching: Parameters<typeof createDispatchUnaudited>[0],
+  late: ReturnType<typeof createLateBindings>,
+) => ({
+  commit: createCommit({
+    ...dispatching,
+    onEventsCommitted: late.eventsCommitted,
+    onSlotAwaited: late.wakeSlots,
+  }),
+  writeUnaudited: createWriteUnaudited(dispatching),
+  dispatchUnaudited: createDispatchUnaudited(dispatching),
+});
+
+type LateServices = {
+  workers: { isRunning(): boolean };
+  relay: { wake(): void };
+  jobSlots: { wake(): void };
+};
 
 /** Services that the core calls, but that are built from it. Until `bind`, the calls do nothing. */
 function createLateBindings() {
@@ -91,5 +110,6 @@ function createLateBindings() {
     bind: (bound: LateServices): void => void (services = bound),
     isWorkerRunning: (): boolean => services?.workers.isRunning() ?? false,
     eventsCommitted: (): void => services?.relay.wake(),
+    wakeSlots: (): void => services?.jobSlots.wake(),
   };
 }

@@ -44,7 +44,7 @@ export function compose(
   );
   const activities = composeActivities(core, areas);
   const workers = createWorkers({ ...config, ...core, activities });
-  core.bind({ workers, relay: areas.webhooks.relay });
+  core.bind({ workers, relay: areas.webhooks.relay, jobSlots: areas.jobs.jobSlots });
 
   const runsWorker = config.role !== 'api';
   const { auth, webhooks, jobs, schedules, ...rest } = areas;
@@ -111,7 +111,7 @@ type Workers = ReturnType<typeof createWorkers>;
 /** Starts and stops the background work. A process that serves only the API has no `workers`. */
 function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined) {
   const { notifications, temporal, dispatcher, http, db } = core;
-  const { auth, webhooks, schedules, backups } = areas;
+  const { auth, webhooks, jobs, schedules, backups } = areas;
   return {
     /** Starts the background work of the role of this process. */
     start(): void {
@@ -121,8 +121,11 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       dispatcher.start();
       auth.auditSealer.start();
       webhooks.relay.start();
+      jobs.jobSlots.start();
       workers?.start();
-      if (workers) schedules.catchUp.start();
+      if (!workers) return;
+      jobs.workerPresence.start();
+      schedules.catchUp.start();
     },
 
     /** Accepts no new tasks. Resolves when running ones have finished or were given back. */
@@ -131,8 +134,8 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
     /** Stops the background work, dispatches pending outbox tasks and closes all connections. */
     async stop(): Promise<void> {
       await Promise.all([workers?.stop(), schedules.catchUp.stop()]);
-      // The relay adds outbox tasks, so it stops before the dispatcher.
-      await webhooks.relay.stop();
+      // These add outbox tasks, so they stop before the dispatcher.
+      await Promise.all([webhooks.relay.stop(), jobs.jobSlots.stop(), jobs.workerPresence.stop()]);
       await Promise.all([dispatcher.stop(), auth.auditSealer.stop()]);
       await notifications.stop();
       await Promise.all([temporal.close(), http.close(), auth.closeProviders()]);

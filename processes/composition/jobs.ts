@@ -1,20 +1,26 @@
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
 import { createJobs } from '../../services/jobs/jobs.ts';
 import { createMultiStepJobs } from '../../services/jobs/multiStep.ts';
+import { createJobSlots } from '../../services/jobs/slots.ts';
 import { createReconcile } from '../../services/jobs/reconcile.ts';
+import { createWorkerPresence } from '../../services/jobs/workerPresence.ts';
 import type { DeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
 import type { Core } from './core.ts';
 
 /** Builds jobs. Attempts of deliveries start only with a free slot of `deliveryQueue`. */
 export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
+  const jobSlots = createJobSlots(core);
   const jobAttempts = createJobAttempts({
     ...core,
+    jobSlots,
     admissionChecks: { delivery: deliveryQueue.acquireSlot },
   });
   return {
     jobs: createJobs(core),
     jobAttempts,
-    multiStepJobs: createMultiStepJobs({ ...core, jobAttempts }),
+    jobSlots,
+    workerPresence: createWorkerPresence(core),
+    multiStepJobs: createMultiStepJobs({ ...core, jobAttempts, jobSlots }),
     reconcile: createReconcile({ ...core, jobAttempts }),
   };
 }

@@ -1,7 +1,7 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { attemptGuard, claimAttempt } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
-import { JobFailure, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
+import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -12,6 +12,7 @@ import {
   toJobFailure,
   type LifecycleDeps,
 } from './lifecycle.ts';
+import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
 import { createRunLog, type RunLog } from './runLog.ts';
 
@@ -28,6 +29,7 @@ export type AdmissionCheck = (jobId: string) => Promise<number | null>;
 type Deps = LifecycleDeps & {
   db: Knex;
   jobTypes: JobTypes;
+  jobSlots: JobSlots;
   /** Admission checks by lane. Lanes without one admit every attempt. */
   admissionChecks: Partial<Record<Lane, AdmissionCheck>>;
 };
@@ -62,7 +64,7 @@ function errorFor(job: Job, type: JobType | undefined, code: string): JobError {
 }
 
 /** What the job workflow does with the record of its job. Each activity may run more than once. */
-export function createJobAttempts({ db, jobTypes, admissionChecks, ...deps }: Deps) {
+export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...deps }: Deps) {
   const { writeUnaudited, log } = deps;
   const lifecycle = createJobLifecycle(deps);
 
@@ -99,13 +101,19 @@ export function createJobAttempts({ db, jobTypes, admissionChecks, ...deps }: De
   }
 
   /**
-   * Claims the next attempt; undefined when this run has nothing to do. Error:
-   * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker.
+   * Claims the next attempt; undefined when this run has nothing to do. Errors:
+   * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker;
+   * `AttemptFailed('no_slot')`.
    */
-  async function claimNextAttempt({ jobId, runId }: JobRunRef): Promise<Job | undefined> {
-    const job = await writeUnaudited((executor, now) =>
-      claimAttempt(executor, { jobId, runId, now }),
-    );
+  async function claimNextAttempt(
+    { jobId, runId }: JobRunRef,
+    lane: Lane,
+  ): Promise<Job | undefined> {
+    const claim = () =>
+      writeUnaudited((executor, now) =>
+        claimAttempt(executor, { jobId, runId, needsSlot: needsSlot(lane), now }),
+      );
+    const job = needsSlot(lane) ? await jobSlots.claim(jobId, claim) : await claim();
     if (job) return job;
     const current = await Job.query(db).findById(jobId);
     const isOwnRun = current?.status === 'running' && current.runId === runId;
@@ -139,7 +147,7 @@ export function createJobAttempts({ db, jobTypes, admissionChecks, ...deps }: De
     async runAttempt(ref: JobRunRef, lane: Lane, signal: AbortSignal): Promise<void> {
       const waitMs = (await admissionChecks[lane]?.(ref.jobId)) ?? null;
       if (waitMs !== null) throw new AttemptFailed('no_slot', waitMs);
-      const job = await claimNextAttempt(ref);
+      const job = await claimNextAttempt(ref, lane);
       if (!job) return;
       await using runLog = createRunLog({ writeUnaudited, log, job });
       const type = jobTypes.find(job.type);

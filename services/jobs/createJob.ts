@@ -1,7 +1,7 @@
 import type { Work } from '../../db/core/commit.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import type { JobType } from '../../domain/jobs/jobType.ts';
+import { needsSlot, type JobType } from '../../domain/jobs/jobType.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { startJobTask, type StartJobTask } from '../../domain/dispatch/tasks.ts';
 import { jobRecord } from './jobAudit.ts';
@@ -34,7 +34,11 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
     caller: Caller,
     origin: JobOrigin = {},
   ): Job {
-    const job = work.insert(Job, build(type, request, caller, origin, work.now));
+    return add(work, type, build(type, request, caller, origin, work.now));
+  }
+
+  function add(work: Work, type: JobType, row: ReturnType<typeof build>): Job {
+    const job = work.insert(Job, row);
     if (type.emitsEvents) jobRecord.created(work, job);
     else jobRecord.acted(work, 'create', job, { after: job });
     return job;
@@ -47,6 +51,7 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
 
     /**
      * Adds a job to a commit: the record, its audit entry and event, and the start of its workflow.
+     * A job that needs a slot is started when it gets one.
      */
     create(
       work: Work,
@@ -55,7 +60,12 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
       caller: Caller,
       origin: JobOrigin = {},
     ): Job {
-      const job = createWithoutStart(work, type, request, caller, origin);
+      const row = build(type, request, caller, origin, work.now);
+      if (needsSlot(type.lane)) {
+        work.awaitSlot();
+        return add(work, type, { ...row, slot: 'waiting' });
+      }
+      const job = add(work, type, row);
       work.dispatch(startTask(job, type));
       return job;
     },

@@ -40,6 +40,8 @@ export type LifecycleDeps = {
   access: Access;
   rights: UserRights;
   jobCompletion: JobCompletion;
+  /** Called when a job releases its slot. Must not throw. */
+  onSlotFreed(): void;
   log: Log;
   metrics: Metrics;
 };
@@ -75,6 +77,7 @@ export function createJobLifecycle({
   access,
   rights,
   jobCompletion,
+  onSlotFreed,
   log,
   metrics,
 }: LifecycleDeps) {
@@ -101,13 +104,15 @@ export function createJobLifecycle({
       await jobCompletion.onJobFinished(work, finished);
       return true;
     }).catch(ignoreNoChange(false));
+    if (done && job.slot !== null) onSlotFreed();
     if (done) metrics.jobsFinished.inc({ type: job.type, status: outcome.status });
     return done;
   }
 
   /**
-   * Records the error of an attempt; the job keeps it until an attempt succeeds. A failure to write
-   * is only logged: whether Temporal retries must depend on the attempt, not on the database.
+   * Records the error of an attempt; the job keeps it until an attempt succeeds. A job that waits
+   * for its next attempt releases its slot. A failure to write is only logged: whether Temporal
+   * retries must depend on the attempt, not on the database.
    */
   async function recordFailedAttempt(
     job: Job,
@@ -116,12 +121,15 @@ export function createJobLifecycle({
     error: JobError,
     retryInMs: number,
   ): Promise<void> {
+    // The steps of a multi-step job share one slot, which it keeps.
+    const freesSlot = lane === 'activity' && retryInMs > 0;
     const write = () =>
       writeUnaudited((db, now) => {
         const values = {
           error: JSON.stringify(error),
           updated_at: now,
           checked_at: new Date(now.getTime() + Math.min(retryInMs, MAX_UNCHECKED_MS)),
+          ...(freesSlot && { slot: null }),
           ...progress,
         };
         const topics = [jobLogTopic(job.id)];
@@ -133,6 +141,7 @@ export function createJobLifecycle({
         'a failed attempt could not be recorded',
       );
     });
+    if (freesSlot) onSlotFreed();
   }
 
   /**

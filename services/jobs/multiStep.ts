@@ -9,6 +9,7 @@ import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts, JobRunRef } from './attempts.ts';
 import { jobLogTopic } from './jobAudit.ts';
 import { AttemptFailed, serializeResult, toJobFailure } from './lifecycle.ts';
+import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
 import { createRunLog, type RunLog } from './runLog.ts';
 
@@ -29,6 +30,7 @@ type Deps = {
   writeUnaudited: WriteUnaudited;
   jobTypes: JobTypes;
   jobAttempts: Pick<JobAttempts, 'lifecycle'>;
+  jobSlots: JobSlots;
   log: Log;
 };
 
@@ -41,6 +43,7 @@ export function createMultiStepJobs({
   writeUnaudited,
   jobTypes,
   jobAttempts: { lifecycle },
+  jobSlots,
   log,
 }: Deps) {
   function multiStepTypeOf(job: Job) {
@@ -80,8 +83,8 @@ export function createMultiStepJobs({
      * it returns the same child workflow. Errors: `AttemptFailed`, database errors.
      */
     async start({ jobId, runId }: JobRunRef): Promise<ChildWorkflowSpec | null> {
-      const job = await writeUnaudited((executor, now) =>
-        claimMultiStep(executor, { jobId, runId, now }),
+      const job = await jobSlots.claim(jobId, () =>
+        writeUnaudited((executor, now) => claimMultiStep(executor, { jobId, runId, now })),
       );
       if (!job) return null;
       await using runLog = createRunLog({ writeUnaudited, log, job });

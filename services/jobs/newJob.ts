@@ -55,5 +55,6 @@ export function newJobRow(
     finishedAt: null,
     checkedAt: now,
     version: 1,
+    slot: null as 'waiting' | null,
   };
 }

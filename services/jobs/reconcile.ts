@@ -61,6 +61,8 @@ export function createReconcile({
 
   async function repair(job: Job, hasPendingTask: boolean): Promise<boolean> {
     if (hasPendingTask) return false;
+    // It gets a workflow when it gets a slot.
+    if (job.slot === 'waiting' && job.runId === null) return false;
     const state = await describeWorkflow(jobWorkflowId(job.id));
     if (state.found && state.status === 'running') return false;
     log.warn(

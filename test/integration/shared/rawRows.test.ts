@@ -33,14 +33,25 @@ describe('raw queries return the columns that their types declare', () => {
     ['claimMultiStep', claimMultiStep],
   ])('%s', async (_name, claim) => {
     const { id } = await createJob();
-    const job = await claim(app.deps.db, { jobId: id, runId: 'run', now: new Date() });
+    await app.deps.db('jobs').where({ id }).update({ slot: 'held' });
+    const job = await claim(app.deps.db, {
+      jobId: id,
+      runId: 'run',
+      needsSlot: true,
+      now: new Date(),
+    });
     expect(Object.keys(job ?? {}).sort()).toEqual(await propertiesOf('jobs'));
     expect(job).toEqual(await Job.query(app.deps.db).findById(id));
   });
 
   test('findWithLogs', async () => {
     const { id } = await createJob();
-    await claimAttempt(app.deps.db, { jobId: id, runId: 'run', now: new Date() });
+    await claimAttempt(app.deps.db, {
+      jobId: id,
+      runId: 'run',
+      needsSlot: false,
+      now: new Date(),
+    });
     const found = await findWithLogs(app.deps.db, id, { kind: 'everywhere' }, 10);
     expect(Object.keys(found?.job ?? {}).sort()).toEqual(await propertiesOf('jobs'));
     const [line] = found?.logs ?? [];

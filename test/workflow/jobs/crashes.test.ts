@@ -94,7 +94,8 @@ describe('when a worker is killed and another one starts', () => {
     [repeated, single] = await Promise.all([sleepJob(3_000), sleepJob(3_000, 1)]);
     for (const { id } of [repeated, single]) await untilStatus(id, 'running');
     await worker.kill();
-    const queued = await sleepJob(1_000);
+    const body = { type: 'core.echo', payload: {} };
+    const queued = await api.client.post<JobRecord>('/api/jobs', body).expect(201);
     cancelled = await api.client.post<JobRecord>(`/api/jobs/${queued.id}/cancel`).expect(202);
     await worker.start();
   });

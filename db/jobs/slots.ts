@@ -1,0 +1,124 @@
+import type { Demand } from '../../domain/dispatch/shares.ts';
+import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
+import type { Knex } from '../core/knex.ts';
+
+/** Jobs whose slot counts: those that have not ended. The index `jobs_slots` has only these. */
+const UNFINISHED = `status IN ('queued', 'running')`;
+
+/** A worker announces itself more often than this, in seconds. */
+const WORKER_LIFETIME_SECONDS = 30;
+
+/** What a worker offers: attempts of the lane `activity`, and deliveries. */
+export type WorkerSlots = { activity: number; delivery: number };
+
+/** Says that a worker runs, and what it offers. Also removes workers that ended without a word. */
+export const announceWorker = async (db: Knex, id: string, slots: WorkerSlots): Promise<void> =>
+  void (await db.raw(
+    `WITH ended AS (
+       DELETE FROM workers WHERE id <> ? AND seen_at < now() - interval '1 hour'
+     )
+     INSERT INTO workers (id, activity_slots, delivery_slots, seen_at) VALUES (?, ?, ?, now())
+     ON CONFLICT (id) DO UPDATE SET activity_slots = excluded.activity_slots,
+       delivery_slots = excluded.delivery_slots, seen_at = excluded.seen_at`,
+    [id, id, slots.activity, slots.delivery],
+  ));
+
+export const removeWorker = async (db: Knex, id: string): Promise<void> =>
+  void (await db('workers').where({ id }).delete());
+
+/** What all running workers offer together; `fallback` while none has announced itself. */
+export async function totalSlots(db: Knex, fallback: WorkerSlots): Promise<WorkerSlots> {
+  const { rows } = await db.raw<{ rows: WorkerSlots[] }>(
+    `SELECT COALESCE(sum(activity_slots), ?)::integer AS activity,
+            COALESCE(sum(delivery_slots), ?)::integer AS delivery
+     FROM workers WHERE seen_at > now() - make_interval(secs => ?)`,
+    [fallback.activity, fallback.delivery, WORKER_LIFETIME_SECONDS],
+  );
+  return rows[0] ?? fallback;
+}
+
+/** True when jobs wait for a slot. */
+export async function hasWaitingJobs(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: object[] }>(
+    `SELECT 1 FROM jobs WHERE slot = 'waiting' AND ${UNFINISHED} LIMIT 1`,
+  );
+  return rows.length > 0;
+}
+
+/** Takes the lock under which slots are granted; false when another process grants them now. */
+export const lockSlots = (trx: Knex): Promise<boolean> => tryLockUntilCommit(trx, 'jobSlots');
+
+/**
+ * The slots that each tenant holds, and how many of its jobs wait for one, counted up to `limit`.
+ * The caller holds the lock. The recursive part is a loose index scan: it finds the tenants with
+ * waiting jobs with one index probe each, however many jobs wait.
+ */
+export async function readSlotDemands(trx: Knex, limit: number): Promise<Demand[]> {
+  const { rows } = await trx.raw<{ rows: Demand[] }>(
+    `WITH RECURSIVE waiting (tenant_id) AS (
+       (SELECT tenant_id FROM jobs WHERE slot = 'waiting' AND ${UNFINISHED}
+        ORDER BY tenant_id LIMIT 1)
+       UNION ALL
+       SELECT (SELECT tenant_id FROM jobs
+               WHERE slot = 'waiting' AND ${UNFINISHED} AND tenant_id > waiting.tenant_id
+               ORDER BY tenant_id LIMIT 1)
+       FROM waiting WHERE waiting.tenant_id IS NOT NULL
+     ), held AS (
+       SELECT tenant_id, count(*) AS held FROM jobs
+       WHERE slot = 'held' AND ${UNFINISHED} GROUP BY tenant_id
+     )
+     SELECT tenant_id AS "tenantId", COALESCE(held.held, 0) AS held,
+            (SELECT count(*) FROM (
+               SELECT FROM jobs AS j
+               WHERE j.slot = 'waiting' AND j.${UNFINISHED} AND j.tenant_id = t.tenant_id LIMIT ?
+             ) AS counted) AS waiting
+     FROM (SELECT tenant_id FROM waiting WHERE tenant_id IS NOT NULL
+           UNION SELECT tenant_id FROM held) AS t
+     LEFT JOIN held USING (tenant_id)
+     ORDER BY random()`,
+    [limit],
+  );
+  return rows;
+}
+
+/** A job that got a slot. */
+export type JobWithSlot = { id: string; type: string; tenantId: string; status: string };
+
+/** Grants slots to the oldest waiting jobs of each tenant. The caller holds the lock. */
+export async function grantSlots(
+  trx: Knex,
+  grants: ReadonlyMap<string, number>,
+): Promise<JobWithSlot[]> {
+  const { rows } = await trx.raw<{ rows: JobWithSlot[] }>(
+    `UPDATE jobs SET slot = 'held'
+     WHERE id IN (
+       SELECT j.id FROM unnest(?::text[], ?::integer[]) AS g (tenant_id, count)
+       CROSS JOIN LATERAL (
+         SELECT id FROM jobs
+         WHERE slot = 'waiting' AND ${UNFINISHED} AND tenant_id = g.tenant_id
+         ORDER BY id LIMIT g.count FOR UPDATE SKIP LOCKED
+       ) AS j)
+     RETURNING id, type, tenant_id AS "tenantId", status`,
+    [[...grants.keys()], [...grants.values()]],
+  );
+  return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/**
+ * Lets a job that has no slot wait for one. Returns how many jobs of its tenant wait; null when
+ * the job has a slot or has ended.
+ */
+export async function waitForSlot(db: Knex, jobId: string): Promise<number | null> {
+  const { rows } = await db.raw<{ rows: { waiting: number }[] }>(
+    `WITH job AS (
+       UPDATE jobs SET slot = 'waiting'
+       WHERE id = ? AND slot IS DISTINCT FROM 'held' AND ${UNFINISHED}
+       RETURNING tenant_id
+     )
+     SELECT (SELECT count(*) FROM jobs AS j
+             WHERE j.slot = 'waiting' AND j.${UNFINISHED} AND j.tenant_id = job.tenant_id) AS waiting
+     FROM job`,
+    [jobId],
+  );
+  return rows[0]?.waiting ?? null;
+}

@@ -1,0 +1,132 @@
+import type { DispatchUnaudited } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import {
+  grantSlots,
+  hasWaitingJobs,
+  lockSlots,
+  readSlotDemands,
+  totalSlots,
+  waitForSlot,
+  type WorkerSlots,
+} from '../../db/jobs/slots.ts';
+import { shareOut } from '../../domain/dispatch/shares.ts';
+import type { Log } from '../../platform/log.ts';
+import { startLoop, type Loop } from '../../platform/loop.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import type { JobFactory } from './createJob.ts';
+import { AttemptFailed } from './lifecycle.ts';
+
+export type JobSlots = ReturnType<typeof createJobSlots>;
+
+type Deps = {
+  db: Knex;
+  dispatchUnaudited: DispatchUnaudited;
+  jobTypes: JobTypes;
+  jobFactory: JobFactory;
+  log: Log;
+  /** What one worker offers, until the workers have said what they offer. */
+  workerSlots: WorkerSlots;
+  sharePercent: number;
+};
+
+/** Slots that end in other processes are granted again this late, in milliseconds. */
+const INTERVAL_MS = 1_000;
+
+/** Another process is granting slots: it may have read before our job was there. */
+const LOCKED_RETRY_MS = 50;
+
+/**
+ * An attempt that finds no slot asks again after this long, for each job of its tenant that waits,
+ * so that the jobs of a tenant ask at most ten times a second.
+ */
+const ASK_AGAIN_MS_PER_JOB = 100;
+const MIN_ASK_AGAIN_MS = 1_000;
+const MAX_ASK_AGAIN_MS = 60_000;
+
+/**
+ * The slots of jobs that run long. A job waits for its slot as a row, without a workflow; tenants
+ * share the slots (`shareOut`), and each tenant's jobs get theirs in the order of creation. A
+ * slot belongs to a job until the job ends or waits for its next attempt, whichever worker makes
+ * its attempts; the reconciler ends jobs that nobody runs, so no slot is lost.
+ */
+export function createJobSlots({
+  db,
+  dispatchUnaudited,
+  jobTypes,
+  jobFactory,
+  log,
+  workerSlots,
+  sharePercent,
+}: Deps) {
+  let loop: Loop | undefined;
+  let granting: Promise<boolean> | undefined;
+  let nextRound: Promise<boolean> | undefined;
+
+  /** Grants the free slots to waiting jobs, and starts those. False if another process does now. */
+  async function grantFree(): Promise<boolean> {
+    if (!(await hasWaitingJobs(db))) return true;
+    let isLocked = false;
+    await dispatchUnaudited(async (trx) => {
+      isLocked = !(await lockSlots(trx));
+      if (isLocked) return [];
+      const { activity: capacity } = await totalSlots(trx, workerSlots);
+      const demands = await readSlotDemands(trx, capacity);
+      const grants = shareOut(demands, { capacity, sharePercent });
+      if (grants.size === 0) return [];
+      const jobs = await grantSlots(trx, grants);
+      // Those that are not queued have a workflow, which asks again.
+      return jobs.flatMap((job) => {
+        const type = jobTypes.find(job.type);
+        return type && job.status === 'queued' ? [jobFactory.startTask(job, type)] : [];
+      });
+    });
+    return !isLocked;
+  }
+
+  /** Resolves after a round that began after the call. Calls during a round share the next one. */
+  function round(): Promise<boolean> {
+    if (!granting) {
+      granting = grantFree().finally(() => (granting = undefined));
+      return granting;
+    }
+    nextRound ??= granting
+      .catch(() => false)
+      .then(() => {
+        nextRound = undefined;
+        return round();
+      });
+    return nextRound;
+  }
+
+  return {
+    /** A job waits for a slot, or has released one. */
+    wake: (): void => loop?.wake(),
+
+    /**
+     * Calls `claim`, which claims a job only if the job has a slot. Without one, the job waits for
+     * it. Error: `AttemptFailed('no_slot')`, with the time after which to ask again.
+     */
+    async claim<T>(jobId: string, claim: () => Promise<T | undefined>): Promise<T | undefined> {
+      const claimed = await claim();
+      if (claimed !== undefined) return claimed;
+      const waiting = await waitForSlot(db, jobId);
+      if (waiting !== null) await round();
+      // Without waiting, it may have got a slot just now; or there is nothing to do.
+      const second = await claim();
+      if (second !== undefined || waiting === null) return second;
+      const ms = Math.min(
+        Math.max(waiting * ASK_AGAIN_MS_PER_JOB, MIN_ASK_AGAIN_MS),
+        MAX_ASK_AGAIN_MS,
+      );
+      throw new AttemptFailed('no_slot', ms * (0.5 + Math.random()));
+    },
+
+    start(): void {
+      loop = startLoop({ name: 'slots', everyMs: INTERVAL_MS, log }, async () =>
+        (await round()) ? false : LOCKED_RETRY_MS,
+      );
+    },
+
+    stop: async (): Promise<void> => loop?.stop(),
+  };
+}

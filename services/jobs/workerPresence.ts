@@ -1,0 +1,33 @@
+import type { Knex } from '../../db/core/knex.ts';
+import { announceWorker, removeWorker, type WorkerSlots } from '../../db/jobs/slots.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
+import { startLoop, type Loop } from '../../platform/loop.ts';
+
+type Deps = { db: Knex; ids: Ids; log: Log; workerSlots: WorkerSlots };
+
+const INTERVAL_MS = 10_000;
+
+/** Says in the database that this worker runs and what it offers, until it stops. */
+export function createWorkerPresence({ db, ids, log, workerSlots }: Deps) {
+  const id = ids.next('wrk');
+  let loop: Loop | undefined;
+  return {
+    start(): void {
+      loop = startLoop({ name: 'worker presence', everyMs: INTERVAL_MS, log }, async () => {
+        await announceWorker(db, id, workerSlots);
+        return false;
+      });
+    },
+
+    /** What this worker offered does not count any more. */
+    async stop(): Promise<void> {
+      if (!loop) return;
+      await loop.stop();
+      loop = undefined;
+      await removeWorker(db, id).catch((error: unknown) =>
+        log.warn({ err: error }, 'the worker is counted for some seconds more'),
+      );
+    },
+  };
+}
