@@ -104,10 +104,10 @@ export function createApp(
 ): Koa {
   const { config, access, idempotency } = deps;
   const app = new Koa();
-  app.use(requestContext(deps));
+  const clientAddress = createClientAddress(config);
+  app.use(requestContext(deps, clientAddress.isTrusted));
   app.use(helmet(HELMET_OPTIONS));
   app.use(operationRoutes({ ...deps, allowRemoteMetrics: false }));
-  const clientAddress = createClientAddress(config);
   const authenticate = createAuthenticate({ ...deps, clientAddress });
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
   for (const middleware of mount(routes, {
@@ -132,7 +132,7 @@ export function createOperationsApp(
   deps: Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness'>,
 ): Koa {
   const app = new Koa();
-  app.use(requestContext(deps));
+  app.use(requestContext(deps, () => false));
   app.use(operationRoutes({ ...deps, allowRemoteMetrics: true }));
   return app;
 }

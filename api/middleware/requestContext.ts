@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
@@ -10,16 +10,38 @@ type RequestContextDeps = { ids: Ids; log: Log; metrics: Metrics };
 
 export const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
+/** True for the address of a trusted gateway. */
+type IsTrusted = (address: string | undefined) => boolean;
+
 /**
- * Assigns a request id, or accepts `X-Request-Id`; converts errors to problems; records metrics;
- * logs each request. `ctx.state.log` is a logger that adds the request id to its lines.
+ * True for a request that a gateway authenticates. A gateway may pass on the headers of browsers and
+ * scripts with a token, or without one, so those do not choose their request id.
  */
-export function requestContext({ ids, log, metrics }: RequestContextDeps): Middleware {
+const isFromGateway = (ctx: Context, isTrusted: IsTrusted): boolean =>
+  ctx.req.headers['x-service-actor-id'] !== undefined &&
+  ctx.req.headers.authorization === undefined &&
+  isTrusted(ctx.req.socket.remoteAddress);
+
+/**
+ * Assigns a request id, or accepts the `X-Request-Id` of a trusted gateway: audit entries name it,
+ * so callers must not choose that of others. Converts errors to problems; records metrics; logs each
+ * request. `ctx.state.log` is a logger that adds the request id to its lines, and the id that another
+ * caller has sent as `clientRequestId`.
+ */
+export function requestContext(
+  { ids, log, metrics }: RequestContextDeps,
+  isTrusted: IsTrusted,
+): Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
-    const requestedId = ctx.get('x-request-id');
-    const requestId = REQUEST_ID.test(requestedId) ? requestedId : ids.next('req');
-    const requestLog = log.child({ requestId });
+    const sentId = ctx.get('x-request-id');
+    const isValidId = REQUEST_ID.test(sentId);
+    const isAccepted = isValidId && isFromGateway(ctx, isTrusted);
+    const requestId = isAccepted ? sentId : ids.next('req');
+    const requestLog = log.child({
+      requestId,
+      ...(isValidId && !isAccepted && { clientRequestId: sentId }),
+    });
     ctx.state.requestId = requestId;
     ctx.state.log = requestLog;
     ctx.set('x-request-id', requestId);

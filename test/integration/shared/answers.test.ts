@@ -354,7 +354,7 @@ describe('streams', () => {
   let base: string;
   beforeAll(async () => {
     const koa = new Koa();
-    koa.use(requestContext(app.deps));
+    koa.use(requestContext(app.deps, () => false));
     const events = createEventStreams(app.deps.slots.logStreams);
     const eventRoute = route({
       ...closed,
