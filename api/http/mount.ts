@@ -217,7 +217,7 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
  */
 async function handleIdempotently(
   route: Route,
-  { idempotency }: MountDeps,
+  { access, idempotency }: MountDeps,
   ctx: Context,
   request: Parameters<Route['handle']>[0],
 ): Promise<HttpResponse> {
@@ -237,9 +237,14 @@ async function handleIdempotently(
     fingerprintParts(ctx, request),
     route.secretBody === true,
   );
-  if (claimed.kind === 'answered') return asReplay({ ...claimed.answer });
-  if (claimed.kind === 'committed')
-    return asReplay(await route.replayResponse(request.caller, claimed.subjectId));
+  if (claimed.kind === 'committed') {
+    const [permission, ...others] = permissionsOf(route);
+    if (permission !== undefined && route.permissionCheckedInHandler)
+      await access.requireAnywhere(request.caller, permission, ...others);
+    // Also checks that the caller may see the record today.
+    const present = await route.replayResponse(request.caller, claimed.subjectId);
+    return asReplay(claimed.answer ?? present);
+  }
   try {
     const response = await route.handle({
       ...request,
@@ -249,7 +254,7 @@ async function handleIdempotently(
     // A failure that the handler returns instead of throwing is not kept: a retry is handled again.
     if (status >= 400) await idempotency.release(claimed.claim);
     else if (containsSecret !== true)
-      await idempotency.storeResponse(claimed.claim, { status, headers, body });
+      await idempotency.storeResponse(request.caller, claimed.claim, { status, headers, body });
     return response;
   } catch (error) {
     // A failed release is harmless: the claim expires.

@@ -5,6 +5,8 @@ export type StoredResponse = {
   status: number;
   headers: Record<string, string | string[]>;
   body: unknown;
+  /** Identifies the rights that the caller had. Missing before 0.3.0. */
+  rights?: string;
 };
 
 /** A key that an earlier request has used. */
@@ -44,7 +46,7 @@ export async function claimKey(
        SET fingerprint = excluded.fingerprint, lease_until = excluded.lease_until, created_at = excluded.created_at,
            subject_id = NULL, answer = NULL
        WHERE k.created_at < ?
-          OR (k.lease_until < ? AND k.subject_id IS NULL AND k.answer IS NULL AND k.fingerprint = excluded.fingerprint)`,
+          OR (k.lease_until < ? AND k.subject_id IS NULL AND k.fingerprint = excluded.fingerprint)`,
     [claim.actorId, claim.tenantId, claim.key, fingerprint, claim.leaseUntil, now, outdated, now],
   );
   if (rowCount === 1) return undefined;
@@ -71,15 +73,19 @@ export async function completeKey(
   return (await trx('idempotency_keys').where(held).update({ subject_id: subjectId })) === 1;
 }
 
-/** Stores the response for repeated requests with this key. */
+/**
+ * Stores the response for repeated requests with this key. Returns false when the request has
+ * committed nothing, or no longer has the key.
+ */
 export const storeResponse = async (
   db: Knex,
   claim: IdempotencyClaim,
   answer: StoredResponse,
-): Promise<void> =>
-  void (await db('idempotency_keys')
+): Promise<boolean> =>
+  (await db('idempotency_keys')
     .where(heldBy(claim))
-    .update({ answer: JSON.stringify(answer) }));
+    .whereNotNull('subject_id')
+    .update({ answer: JSON.stringify(answer) })) === 1;
 
 /** Frees a key whose request failed without committing anything. */
 export const releaseKey = async (db: Knex, claim: IdempotencyClaim): Promise<void> =>

@@ -13,13 +13,24 @@ import { KEY_RETENTION_MS, KEY_LEASE_MS } from '../../domain/shared/idempotency.
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
 /**
- * How to answer a request with an `Idempotency-Key`: do the work, send the stored response, or
- * build the response from the record that the first request committed.
+ * How to answer a request with an `Idempotency-Key`: do the work, or answer from the record that the
+ * first request committed. `answer` is the response to the first request. It is missing if it was
+ * not stored, and if the caller had other rights then: it might show what they may not see now.
  */
 export type KeyedRequestState =
   | { kind: 'work'; claim: IdempotencyClaim }
-  | { kind: 'answered'; answer: StoredResponse }
-  | { kind: 'committed'; subjectId: string };
+  | { kind: 'committed'; subjectId: string; answer: StoredResponse | undefined };
+
+/** Identifies the rights of a caller. Equal for the same roles at the same places. */
+function rightsHash({ rights: { grants } }: Caller): string {
+  const permissionsOf = new Map(
+    grants.map(({ role }) => [role.id, [...role.permissions].sort().join()]),
+  );
+  const held = grants.map(({ role, level, targetId }) => `${level}/${targetId}/${role.id}`);
+  return createHash('sha256')
+    .update(JSON.stringify([[...permissionsOf].sort(), held.sort()]))
+    .digest('base64url');
+}
 
 /** Lets clients repeat a request that creates a record without creating it twice. */
 export function createIdempotency({
@@ -36,11 +47,12 @@ export function createIdempotency({
      * password. Errors: `idempotency_mismatch`, `idempotency_in_progress`.
      */
     async claim(
-      { actorId, tenantId }: Caller,
+      caller: Caller,
       key: string,
       request: readonly string[],
       holdsSecret: boolean,
     ): Promise<KeyedRequestState> {
+      const { actorId, tenantId } = caller;
       const text = JSON.stringify(request);
       const fingerprint = holdsSecret
         ? await passwords.fingerprint(text, JSON.stringify([actorId, tenantId, key]))
@@ -55,8 +67,11 @@ export function createIdempotency({
           'This Idempotency-Key was used for another request.',
         );
       }
-      if (existing.answer) return { kind: 'answered', answer: existing.answer };
-      if (existing.subjectId !== null) return { kind: 'committed', subjectId: existing.subjectId };
+      const { subjectId, answer } = existing;
+      if (subjectId !== null) {
+        const isCurrent = answer?.rights === rightsHash(caller);
+        return { kind: 'committed', subjectId, answer: isCurrent ? answer : undefined };
+      }
       throw new AppError(
         'idempotency_in_progress',
         'The first request with this Idempotency-Key is still in progress.',
@@ -66,9 +81,18 @@ export function createIdempotency({
       );
     },
 
-    /** Stores the response of a completed request. */
-    storeResponse: (claim: IdempotencyClaim, answer: StoredResponse): Promise<void> =>
-      storeResponse(db, claim, answer),
+    /**
+     * Stores the response of a completed request. A request that has committed nothing frees its
+     * key: doing it again does no harm, and whether the caller may see the response is checked again.
+     */
+    async storeResponse(
+      caller: Caller,
+      claim: IdempotencyClaim,
+      answer: Omit<StoredResponse, 'rights'>,
+    ): Promise<void> {
+      const stored = await storeResponse(db, claim, { ...answer, rights: rightsHash(caller) });
+      if (!stored) await releaseKey(db, claim);
+    },
 
     /** Frees the key of a failed request, so that the client can send it again. */
     release: (claim: IdempotencyClaim): Promise<void> => releaseKey(db, claim),
