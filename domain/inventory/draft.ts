@@ -1,6 +1,7 @@
 import { describeResourceScope, UNREADABLE_SCOPE, type ResourceScope } from '../access/scope.ts';
 import { differences, isSame } from './difference.ts';
-import { labelOf, subjectScopesOf, writeScopesOf } from './ownership.ts';
+import { externalReadersOf } from './externalReaders.ts';
+import { labelOf, resourceScopesOf, subjectScopesOf, writeScopesOf } from './ownership.ts';
 import {
   MAX_EFFECTS,
   type Draft,
@@ -10,7 +11,6 @@ import {
   type OtherRecord,
   type PlanContext,
   type Planned,
-  type Viewer,
 } from './planning.ts';
 import type { ResourceName } from './names.ts';
 import type { Resource, Row } from './resource.ts';
@@ -66,7 +66,7 @@ export function createDraft(input: DraftInput): OpenDraft {
     before,
     after,
     planned,
-    ...createFindings(planned, viewer),
+    ...createFindings(planned, input),
     isProvided: (field) => Object.hasOwn(request, field),
     hasChanged: (...fields) =>
       before === null || fields.some((field) => !isSame(before[field], after[field])),
@@ -178,14 +178,16 @@ export const missingPermission = (scope: ResourceScope, isKnown: boolean): strin
 /** Adds errors, conflicts and warnings to a plan, without what the viewer may not read. */
 function createFindings(
   planned: Planned,
-  viewer: Viewer,
+  { viewer, resource: own, before, after }: DraftInput,
 ): Pick<Draft, 'isValid' | 'error' | 'deny' | 'conflict' | 'warn'> {
   const invalidFields = new Set<string>();
   const pointerTo = (field: string | undefined) => (field === undefined ? null : `/${field}`);
   const isReadable = ({ resource, row }: OtherRecord): boolean =>
-    row === undefined ||
-    !Object.hasOwn(RESOURCES, resource) ||
-    viewer.canRead(RESOURCES[resource as ResourceName], row);
+    Object.hasOwn(RESOURCES, resource)
+      ? row === undefined || viewer.canRead(RESOURCES[resource as ResourceName], row)
+      : resourceScopesOf(own, before ?? after).every((scope) =>
+          viewer.holds(externalReadersOf(resource), scope),
+        );
   function error(field: string, code: string, message: string): void {
     const [name = field] = field.split('/');
     invalidFields.add(name);

@@ -1,6 +1,7 @@
 import type { ResourceName } from './names.ts';
 import type { INHERITED, InheritedScope, Resource, Row } from './resource.ts';
 import type { FieldChange } from './difference.ts';
+import type { Permission } from '../access/permissions.ts';
 import type { ResourceScope } from '../access/scope.ts';
 import type { PrefixTree } from './prefixTree.ts';
 import type { PlanSnapshot } from './planSnapshot.ts';
@@ -87,6 +88,8 @@ export type Viewer = {
    * responses to writers show what they wrote.
    */
   canRead(resource: Resource, row: Row): boolean;
+  /** True when the caller holds one of these permissions in a scope. */
+  holds(permissions: readonly Permission[], scope: ResourceScope): boolean;
   /** True when the caller may assign records to a tenant. */
   canUseTenant(id: string): boolean;
   /** True when the caller has a grant at exactly this tenant, which proves that it exists. */
@@ -106,7 +109,10 @@ export type Viewer = {
 /** What a plan is made from. */
 export type PlanContext = { snapshot: PlanSnapshot; prefixTree: PrefixTree; viewer: Viewer };
 
-/** A record that a conflict names; one outside the inventory has no row. */
+/**
+ * A record that a conflict names. One outside the inventory has no row; it belongs to the record of
+ * the mutation.
+ */
 export type OtherRecord = { resource: string; id?: string; row?: Row };
 
 /** A mutation while it is planned, as the rules of its resource see it. */

@@ -69,6 +69,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       canSee: (scope) => covers(visibleScope, scope),
       reportsPermissions: perMutation,
       canRead: (resource, row) => isReadable(visibleScope, resource, row),
+      holds: (permissions, scope) => covers(access.scope(caller, ...permissions), scope),
       canUseTenant: (id) => covers(visibleScope, { tenantId: id }),
       hasGrantAtTenant: (id) => visibleScope.kind === 'within' && visibleScope.tenantIds.has(id),
       newId(resource, record) {
