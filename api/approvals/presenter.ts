@@ -25,7 +25,7 @@ const presentEffect = ({
 /** A difference without the effects that the reader may not see, and with redacted messages. */
 function presentDifference(
   difference: PlanDifference | null | undefined,
-  { canSeeEffect, redactConflict, isRequester }: ApprovalDetails,
+  { canSeeEffect, redactConflict, isRequester, canSeePlan }: ApprovalDetails,
 ): DifferenceView | null {
   if (!difference) return null;
   const visibleEffect = (effect: FrozenEffect | null) =>
@@ -33,7 +33,7 @@ function presentDifference(
   return {
     // Errors were found with the rights of the requester. They may name records that others cannot
     // see.
-    errors: isRequester
+    errors: isRequester && canSeePlan
       ? difference.errors
       : difference.errors.map((error) => ({ ...error, message: 'is no longer valid' })),
     conflicts: difference.conflicts.map(redactConflict),
@@ -59,8 +59,8 @@ const PENDING_TEXTS = {
     missing === 1 ? 'One approval is needed.' : `${missing} approvals are needed.`,
   noJob: 'Then the decision is recorded and nothing runs.',
   runs: (job: string, when: string, rights: string) => `Then ${job} ${when}, with ${rights}.`,
-  appliesChange: (records: number) =>
-    `a job of the type ${INVENTORY_APPLY} changes ${records === 1 ? 'the one record' : `all ${records} records`} of the plan, or none,`,
+  appliesChange: (records: number | null) =>
+    `a job of the type ${INVENTORY_APPLY} changes ${records === null ? 'all records' : records === 1 ? 'the one record' : `all ${records} records`} of the plan, or none,`,
   runsJob: (jobType: string) => `a job of the type ${jobType} runs`,
   immediately: 'immediately',
   overdue: (executeAt: Date) =>
@@ -77,13 +77,15 @@ const futureTime = (at: Date | null): string | null =>
   at !== null && at > new Date() ? `at ${at.toISOString()}` : null;
 
 /** What happens after the last required approval, in sentences. */
-function pendingText(approval: ApprovalData): string {
+function pendingText({ approval, canSeePlan }: ApprovalDetails): string {
   const { requiredApprovals, approvalCount, jobType, plan, executeAt, createdBy } = approval;
   const needs = PENDING_TEXTS.needs(requiredApprovals - approvalCount);
   if (jobType === null) return `${needs} ${PENDING_TEXTS.noJob}`;
   const appliesChange = jobType === INVENTORY_APPLY;
   const job = appliesChange
-    ? PENDING_TEXTS.appliesChange(assertDefined(plan, 'approval.plan').effects.length)
+    ? PENDING_TEXTS.appliesChange(
+        canSeePlan ? assertDefined(plan, 'approval.plan').effects.length : null,
+      )
     : PENDING_TEXTS.runsJob(jobType);
   const passed = executeAt ? PENDING_TEXTS.overdue(executeAt) : PENDING_TEXTS.immediately;
   const rights =
@@ -97,9 +99,10 @@ function pendingText(approval: ApprovalData): string {
 }
 
 /** The field `ifApproved`: what happens next, and what would block it now. */
-function nextStepText({ approval, blocker }: ApprovalDetails): string {
+function nextStepText(details: ApprovalDetails): string {
+  const { approval, blocker } = details;
   const { status, execution } = approval;
-  const text = status === 'pending' ? pendingText(approval) : EXECUTION_TEXTS[execution](approval);
+  const text = status === 'pending' ? pendingText(details) : EXECUTION_TEXTS[execution](approval);
   if (!blocker) return text;
   const { code, message } = blocker.error;
   return code === NOT_EVALUATED
@@ -160,15 +163,15 @@ const summary = (view: ApprovalView): ApprovalSummary => {
 
 /** The requested mutations, the plan and what has changed since, as far as the reader may see them. */
 function presentChange(details: ApprovalDetails) {
-  const { approval, blocker, labels, canSeeEffect, canSeePlan } = details;
+  const { approval, blocker, labels, canSeeEffect, canSeeMutations, canSeePlan } = details;
   const { mutations, plan } = approval;
   const effects = plan?.effects ?? [];
   const visibleEffects = effects.filter(canSeeEffect);
   const present = ({ resource, operation, record }: Mutation) => ({ resource, operation, record });
   return {
-    validationRequest: mutations && canSeePlan ? { mutations: mutations.map(present) } : null,
+    validationRequest: mutations && canSeeMutations ? { mutations: mutations.map(present) } : null,
     effects: visibleEffects.map(presentEffect),
-    hiddenEffects: effects.length - visibleEffects.length,
+    hiddenEffects: canSeePlan ? effects.length - visibleEffects.length : null,
     warnings: canSeePlan ? (plan?.warnings ?? []) : [],
     labels: Object.fromEntries(labels),
     blocker: blocker && {

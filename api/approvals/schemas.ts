@@ -161,11 +161,15 @@ export const ApprovalRecord = Type.Object(
     people: Type.Record(
       Type.String(),
       Type.Object({ username: Type.String(), displayName: Type.String() }, closedObject),
-      { description: 'The users involved who have an account, by id.' },
+      { description: 'The accounts of the users involved, by id, as far as you may know them.' },
     ),
-    hiddenEffects: Type.Integer({
-      description: 'The number of changing records that you may not read.',
-    }),
+    hiddenEffects: Nullable(
+      Type.Integer({
+        description:
+          'The number of changing records that you may not read. Null if you may neither decide nor ' +
+          'read the inventory at the scope of the request.',
+      }),
+    ),
     ifApproved: Type.String({ description: 'What happens next, in sentences.' }),
     blocker: Nullable(
       Type.Object(

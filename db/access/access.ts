@@ -264,6 +264,7 @@ export async function findReachableTenants(
 /** A user, and whether they hold a permission. `enabled` is false if the provider is disabled. */
 export type Holder = {
   id: string;
+  tenantId: string;
   username: string;
   displayName: string;
   enabled: boolean;
@@ -282,7 +283,7 @@ export async function findHolders(
 ): Promise<Holder[]> {
   const covering = coveringGrants('g', permission, resourceScope);
   const { rows }: { rows: Holder[] } = await db.raw(
-    `SELECT u.id, u.username, u.display_name AS "displayName",
+    `SELECT u.id, u.tenant_id AS "tenantId", u.username, u.display_name AS "displayName",
             u.enabled AND coalesce(p.enabled, false) AS enabled, EXISTS (
        SELECT FROM grants AS g
        WHERE g.principal = ANY (array_prepend('user:' || u.id,

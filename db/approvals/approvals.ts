@@ -10,7 +10,6 @@ import { scopeCondition } from '../core/scopeSql.ts';
 import type { RecordChange } from '../core/unitOfWork.ts';
 import {
   DECISIONS,
-  normalizeName,
   type ApprovalStatus,
   type Execution,
 } from '../../domain/approvals/approvals.ts';
@@ -151,7 +150,10 @@ export const latestApproval = async (
     ])
     .first();
 
-/** The decisions on these requests by an actor known by any of `names`, without cancellations. */
+/**
+ * The decisions on these requests by a person whom one of the recorded `names` means, without
+ * cancellations.
+ */
 export const decisionsBy = async (
   db: Knex,
   ids: readonly string[],
@@ -189,6 +191,7 @@ export type ApprovalReader = {
    * tenant. An actor id from a gateway identifies a person within the tenant of the gateway only.
    */
   ownTenantId: string | undefined;
+  /** The recorded names that mean the reader. */
   names: readonly string[];
   read: Scope;
   approve: Scope;
@@ -376,42 +379,3 @@ export const claimApprovalsToReconcile = (
         .skipLocked(),
     )
     .returning([...APPROVAL_SUMMARY_COLUMNS]) as unknown as Promise<Approval[]>;
-
-/** The columns that identify an account. A gateway may send any of them as the actor id. */
-const ACCOUNT_NAME_COLUMNS = ['id', 'lower(username)', 'lower(email)', 'lower(external_id)'];
-
-/**
- * The names that an actor may be known by: the actor id, and every name of the accounts that it
- * identifies. Names are normalized. Returns a function from an actor id to its names.
- */
-export async function knownNamesOf(
-  db: Knex,
-  actorIds: readonly string[],
-): Promise<(actorId: string) => string[]> {
-  const ids = [...new Set(actorIds)];
-  const accounts = ACCOUNT_NAME_COLUMNS.map(
-    (column) =>
-      `SELECT id, username, email, external_id FROM users WHERE ${column} = requested.name`,
-  );
-  const {
-    rows,
-  }: {
-    rows: {
-      actor: string;
-      id: string;
-      username: string;
-      email: string | null;
-      external_id: string | null;
-    }[];
-  } = await db.raw(
-    `SELECT requested.actor, u.* FROM unnest(?::text[], ?::text[]) AS requested (actor, name)
-     CROSS JOIN LATERAL (${accounts.join(' UNION ')}) AS u`,
-    [ids, ids.map(normalizeName)],
-  );
-  const names = new Map(ids.map((id) => [id, new Set([normalizeName(id)])]));
-  for (const { actor, id, username, email, external_id } of rows) {
-    for (const name of [id, username, email, external_id])
-      if (name !== null && name !== '') names.get(actor)?.add(normalizeName(name));
-  }
-  return (actorId) => [...(names.get(actorId) ?? [])];
-}

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Mutation } from '../inventory/planning.ts';
 import type { FrozenPlan } from '../inventory/frozenPlan.ts';
+import { isSamePerson } from './names.ts';
 import { scopeOfRole, scopeOf, covers, type ResourceScope, type Rights } from '../access/scope.ts';
 
 /** Statuses of a request: `pending → approved | rejected | expired | cancelled`. */
@@ -62,23 +63,15 @@ export const reminderTimes = ({
       new Date(createdAt.getTime() + fraction * (expiresAt.getTime() - createdAt.getTime())),
   );
 
-/**
- * Normalizes a name of an actor for comparison. One person may appear under several names: a
- * session is known by the user id, a gateway may send the user name or the e-mail address.
- */
-export const normalizeName = (name: string): string => name.normalize('NFKC').trim().toLowerCase();
-
-/** Two actors with a (normalized) name in common are treated as the same person. */
-export const isSamePerson = (names: readonly string[], others: readonly string[]): boolean =>
-  names.some((name) => others.includes(name));
-
 /** The parts of a request that determine who may decide on it. */
 type DecisionTarget = {
   resourceScope: ResourceScope;
+  /** See `recordedNames`. */
   requesterNames: readonly string[];
   userIds: readonly string[];
   roleIds: readonly string[];
 };
+/** `names`: see `namesMeaning`. */
 type Decider = { actorId: string; names: readonly string[]; rights: Rights };
 
 export type DecisionRefusal = 'self_approval' | 'permission_denied' | 'not_assigned';

@@ -37,7 +37,7 @@ export type ApprovalData = {
   /** How the plan at execution differed from the approved plan; set if the execution is stale. */
   difference: PlanDifference | null;
   createdBy: string;
-  /** The names that the requester was known by, normalized. */
+  /** The names that the requester was known by: see `recordedNames`. */
   requesterNames: string[];
   /** Whose rights the bound job runs with. */
   authority: Authority;
@@ -55,7 +55,7 @@ export type DecisionData = {
   id: string;
   approvalId: string;
   actorId: string;
-  /** The names that the decider was known by, normalized. */
+  /** The names that the decider was known by: see `recordedNames`. */
   actorNames: string[];
   outcome: DecisionOutcome;
   comment: string | null;

@@ -2,10 +2,12 @@ import { findHolders, findRoles, type Holder } from '../../db/access/access.ts';
 import { commentsOf, decisionsOf } from '../../db/approvals/approvals.ts';
 import { findReadable } from '../../db/inventory/records.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { isSamePerson, normalizeName } from '../../domain/approvals/approvals.ts';
+import { knownNamesOf } from '../../db/approvals/names.ts';
+import { isSamePerson, namesMeaning } from '../../domain/approvals/names.ts';
 import type { ApprovalData, CommentData, DecisionData } from '../../domain/approvals/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { FrozenEffect } from '../../domain/inventory/frozenPlan.ts';
+import { externalReadersOf } from '../../domain/inventory/externalReaders.ts';
 import { RESOURCE_NAMES, type ResourceName } from '../../domain/inventory/names.ts';
 import type { PlanConflict } from '../../domain/inventory/planning.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -21,8 +23,9 @@ import type { ApprovalView } from './views.ts';
 export type ApprovalDetailsLoader = ReturnType<typeof createApprovalDetailsLoader>;
 
 /**
- * An assigned user, and whether the user may decide. `reason` says why not. The names are null for a
- * person whom a gateway authenticates. What such a person may do is known only when they call.
+ * An assigned user, and whether the user may decide. `reason` says why not. The names are null for an
+ * account that the reader may not know, and for a person whom a gateway authenticates. What such a
+ * person may do is known only when they call.
  */
 export type AssignedUser = Pick<Holder, 'id'> & {
   username: string | null;
@@ -36,11 +39,13 @@ export type ApprovalDetails = ApprovalView & {
   deciders: { users: AssignedUser[]; roles: Role[] };
   decisions: DecisionData[];
   comments: CommentData[];
-  /** The accounts of all users involved, by id. */
+  /** The accounts of the users involved whom the reader may know, by id. */
   people: ReadonlyMap<string, Pick<Holder, 'username' | 'displayName'>>;
   /** Labels of the records that effects refer to, by id, as far as the reader may read them. */
   labels: ReadonlyMap<string, string>;
-  /** True if the reader may see the requested mutations and the warnings of the plan. */
+  /** True if the reader may see the requested mutations. */
+  canSeeMutations: boolean;
+  /** True if the reader may know the warnings of the plan, and how many records it changes. */
   canSeePlan: boolean;
   /** True if the reader may see an effect. */
   canSeeEffect(effect: FrozenEffect): boolean;
@@ -61,26 +66,23 @@ const effectVisibility =
     (RESOURCES[resource].scopeKind === 'catalogue' && !isEmpty(scope)) ||
     (refusal === null && contains(scopeOfApproval(approval), resourceScope));
 
-/** What is known about an assigned person whom a gateway authenticates. */
-const gatewayPerson = (id: string) => ({ id, username: id, enabled: true, holds: true });
-
+/** Why an assigned user may not decide. `names` mean the user; gateways have no account. */
 function refusalReason(
-  { id, username, enabled, holds }: Omit<Holder, 'displayName'>,
+  id: string,
+  names: readonly string[],
+  account: Pick<Holder, 'enabled' | 'holds'> | undefined,
   { approval }: ApprovalView,
   decisions: readonly DecisionData[],
 ): string | null {
   if (
-    decisions.some(
-      ({ actorId, actorNames }) =>
-        actorId === id || isSamePerson(actorNames, [id, username].map(normalizeName)),
-    )
+    decisions.some(({ actorId, actorNames }) => actorId === id || isSamePerson(actorNames, names))
   )
     return 'already_decided';
   if (approval.status !== 'pending') return approval.status;
-  if (isSamePerson(approval.requesterNames, [id, username].map(normalizeName)))
-    return 'self_approval';
-  if (!enabled) return 'disabled';
-  return holds ? null : 'permission_denied';
+  if (isSamePerson(approval.requesterNames, names)) return 'self_approval';
+  if (!account) return null;
+  if (!account.enabled) return 'disabled';
+  return account.holds ? null : 'permission_denied';
 }
 
 /** Evaluations that run concurrently in one process. They must not slow down other work. */
@@ -124,10 +126,11 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
   }
 
   async function conflictRedaction(
-    scope: Scope,
-    { isRequester }: ApprovalView,
+    caller: Caller,
+    { isRequester, approval }: ApprovalView,
     conflicts: readonly PlanConflict[],
   ): Promise<ApprovalDetails['redactConflict']> {
+    const scope = access.scope(caller, 'inventory:read');
     const readable = new Set<string>();
     for (const name of new Set(conflicts.map(({ resource }) => resource).filter(isResourceName))) {
       const ids = conflicts.flatMap(({ resource, id }) =>
@@ -136,9 +139,14 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
       for (const { id } of await findReadable(db, RESOURCES[name], scope, ids))
         readable.add(`${name}/${id}`);
     }
-    const isVisible = ({ resource, id }: PlanConflict) =>
-      (id !== null && resource !== null && readable.has(`${resource}/${id}`)) ||
-      (isRequester && !isResourceName(resource));
+    const isVisible = ({ resource, id }: PlanConflict) => {
+      if (resource === null) return isRequester;
+      if (isResourceName(resource)) return id !== null && readable.has(`${resource}/${id}`);
+      return covers(
+        access.scope(caller, ...externalReadersOf(resource)),
+        scopeOfApproval(approval),
+      );
+    };
     return (conflict) =>
       isVisible(conflict)
         ? conflict
@@ -163,6 +171,48 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
     return labels;
   }
 
+  /** The accounts of all users involved, those whom the reader may know, and why others may not decide. */
+  async function loadPeople(
+    caller: Caller,
+    view: ApprovalView,
+    { decisions, comments }: Pick<ApprovalDetails, 'decisions' | 'comments'>,
+  ): Promise<{ people: Map<string, Holder>; users: AssignedUser[] }> {
+    const { approval, assignees } = view;
+    const { tenantId, createdBy, closedBy } = approval;
+    // Their acts are shown, so they are shown by name.
+    const acting = new Set([
+      caller.actorId,
+      createdBy,
+      ...(closedBy === null ? [] : [closedBy]),
+      ...[...decisions, ...comments].map(({ actorId }) => actorId),
+    ]);
+    const ids = [...new Set([...assignees.userIds, ...acting])];
+    const assigned = assignees.userIds.map((actorId) => ({ actorId, tenantId }));
+    const [accounts, namesFor] = await Promise.all([
+      findHolders(db, ids, 'workflow:approve', scopeOfApproval(approval)),
+      knownNamesOf(db, assigned),
+    ]);
+    const byId = new Map(accounts.map((account) => [account.id, account]));
+    const isKnown = (account: Holder) =>
+      acting.has(account.id) || covers(access.scope(caller, 'user:read'), account);
+    const people = new Map([...byId].filter(([, account]) => isKnown(account)));
+    const users = assigned.map((actor): AssignedUser => {
+      const id = actor.actorId;
+      const [account, known] = [byId.get(id), people.get(id)];
+      const names = namesMeaning(namesFor(actor));
+      const reason = refusalReason(id, names, account, view, decisions);
+      return {
+        id,
+        username: known?.username ?? null,
+        displayName: known?.displayName ?? null,
+        mayDecide: reason === null,
+        // Whether an account is disabled is for those who may read it.
+        reason: reason === 'disabled' && !known ? 'permission_denied' : reason,
+      };
+    });
+    return { people, users };
+  }
+
   return {
     /** Loads the details. With `evaluate`, also whether the request could be executed now. */
     async load(caller: Caller, view: ApprovalView, evaluate: boolean): Promise<ApprovalDetails> {
@@ -176,43 +226,20 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
         evaluate && isOpen && approval.jobType !== null ? findBlocker(approval) : null,
         loadLabels(scope, approval),
       ]);
-      const involved = [
-        approval.createdBy,
-        ...(approval.closedBy === null ? [] : [approval.closedBy]),
-        ...[...decisions, ...comments].map(({ actorId }) => actorId),
-      ];
-      const accounts = await findHolders(
-        db,
-        [...new Set([...assignees.userIds, ...involved])],
-        'workflow:approve',
-        scopeOfApproval(approval),
-      );
-      const byId = new Map(accounts.map((account) => [account.id, account]));
+      const canSeePlan = view.refusal === null || covers(scope, scopeOfApproval(approval));
+      const { people, users } = await loadPeople(caller, view, { decisions, comments });
       return {
         ...view,
         decisions,
         comments,
         blocker,
         labels,
-        people: byId,
-        canSeePlan:
-          view.isRequester || view.refusal === null || covers(scope, scopeOfApproval(approval)),
-        deciders: {
-          users: assignees.userIds.map((id): AssignedUser => {
-            const account = byId.get(id);
-            const reason = refusalReason(account ?? gatewayPerson(id), view, decisions);
-            return {
-              id,
-              username: account?.username ?? null,
-              displayName: account?.displayName ?? null,
-              mayDecide: reason === null,
-              reason,
-            };
-          }),
-          roles: [...roles.values()],
-        },
+        people,
+        canSeePlan,
+        canSeeMutations: canSeePlan || view.isRequester,
+        deciders: { users, roles: [...roles.values()] },
         canSeeEffect: effectVisibility(scope, view),
-        redactConflict: await conflictRedaction(scope, view, [
+        redactConflict: await conflictRedaction(caller, view, [
           ...(blocker?.difference?.conflicts ?? []),
           ...(approval.difference?.conflicts ?? []),
         ]),

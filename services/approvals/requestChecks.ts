@@ -1,7 +1,9 @@
-import { findHolders, findRoles } from '../../db/access/access.ts';
+import { findHolders, findRoles, type Holder } from '../../db/access/access.ts';
+import { knownNamesOf } from '../../db/approvals/names.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import type { ResourceScope } from '../../domain/access/scope.ts';
-import { isSamePerson, MAX_AHEAD_MS, normalizeName } from '../../domain/approvals/approvals.ts';
+import { PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
+import { MAX_AHEAD_MS } from '../../domain/approvals/approvals.ts';
+import { isSamePerson, namesMeaning } from '../../domain/approvals/names.ts';
 import type { FieldError } from '../../domain/shared/errors.ts';
 import type { ApprovalRequest } from './approvalRequest.ts';
 
@@ -15,14 +17,23 @@ const bodyError = (pointer: string, code: string, message: string): FieldError =
 /** Ids of accounts start with it. Any other id names a person whom a gateway authenticates. */
 const ACCOUNT_ID_PREFIX = 'usr_';
 
+/** The requester, as far as the check of the assignees depends on it. */
+type Requester = {
+  /** See `recordedNames`. */
+  names: readonly string[];
+  /** True for an account that the requester may read. */
+  mayRead(account: Holder): boolean;
+};
+
 /**
  * Checks that assigned roles and accounts exist, and that enough of the assigned users besides the
  * requester may approve. Of people whom a gateway authenticates, Holdfast learns what they may do
- * only when they call, so they count. Returns the field errors.
+ * only when they call, so they count. An account of another tenant exists for requesters who may
+ * read it, and if it may approve here. Returns the field errors.
  */
 export async function checkAssignees(
   db: Knex,
-  requesterNames: readonly string[],
+  requester: Requester,
   { assignedUserIds, assignedRoleIds, requiredApprovals = 1 }: ApprovalRequest,
   resourceScope: ResourceScope,
 ): Promise<FieldError[]> {
@@ -30,7 +41,12 @@ export async function checkAssignees(
     await findHolders(db, assignedUserIds, 'workflow:approve', resourceScope),
     await findRoles(db, assignedRoleIds),
   ];
-  const activeIds = new Set(users.filter(({ enabled }) => enabled).map(({ id }) => id));
+  const { tenantId } = resourceScope;
+  const exists = (account: Holder) =>
+    account.holds || [tenantId, PLATFORM].includes(account.tenantId) || requester.mayRead(account);
+  const activeIds = new Set(
+    users.filter((account) => account.enabled && exists(account)).map(({ id }) => id),
+  );
   const gatewayIds = assignedUserIds.filter((id) => !id.startsWith(ACCOUNT_ID_PREFIX));
   const errors = [
     ...assignedUserIds.flatMap((id, i) =>
@@ -51,10 +67,16 @@ export async function checkAssignees(
     ),
   ];
   if (errors.length > 0 || assignedRoleIds.length > 0) return errors;
+  const namesFor = await knownNamesOf(
+    db,
+    assignedUserIds.map((actorId) => ({ actorId, tenantId })),
+  );
   const otherApprovers = [
-    ...users.filter(({ holds }) => holds).map(({ id, username }) => [id, username]),
-    ...gatewayIds.map((id) => [id]),
-  ].filter((names) => !isSamePerson(requesterNames, names.map(normalizeName)));
+    ...users.filter(({ holds }) => holds).map(({ id }) => id),
+    ...gatewayIds,
+  ].filter(
+    (actorId) => !isSamePerson(requester.names, namesMeaning(namesFor({ actorId, tenantId }))),
+  );
   if (otherApprovers.length >= requiredApprovals) return [];
   return [
     bodyError(

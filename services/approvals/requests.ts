@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { knownNamesOf } from '../../db/approvals/approvals.ts';
+import { knownNamesOf } from '../../db/approvals/names.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Approval, ApprovalAssignee } from '../../db/models/Approval.ts';
@@ -10,10 +10,12 @@ import {
   MAX_PLANNED_EFFECTS,
   type ApprovalContent,
 } from '../../domain/approvals/approvals.ts';
+import { recordedNames } from '../../domain/approvals/names.ts';
 import type { ApprovalData } from '../../domain/approvals/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
 import { freezePlan, type FrozenPlan } from '../../domain/inventory/frozenPlan.ts';
+import { requiredScopesOf } from '../../domain/inventory/ownership.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import { contains, PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
@@ -120,14 +122,22 @@ export function createApprovalRequests({
     await access.requireAnywhere(tenantCaller, 'inventory:write');
     const dryRun = await writes.dryRun(tenantCaller, mutations);
     await writes.assertPermissions(tenantCaller, dryRun.planned);
-    if (!dryRun.planned.every(isValid)) return { planned: dryRun.planned, plan: null };
+    if (!dryRun.planned.every(isValid)) {
+      const planned = dryRun.planned.map((each, i) => withoutFindings(each, mutations[i]));
+      const mayWrite = dryRun.planned
+        .flatMap(requiredScopesOf)
+        .every((scope) => access.holds(tenantCaller.rights, 'inventory:write', scope));
+      // With errors, permission is checked at the present scopes only. What else the plan found would
+      // tell others what exists where the change would go.
+      return { planned: mayWrite ? dryRun.planned : planned, plan: null };
+    }
     const frozen = freezePlan(dryRun);
     if (frozen.effects.length === 0)
       throw invalidField('body', '/validationRequest', 'no_changes', 'would change nothing');
     if (frozen.effects.length > MAX_PLANNED_EFFECTS)
       throw new AppError(
         'limit_reached',
-        `The change touches ${frozen.effects.length} records. A request can change at most ${MAX_PLANNED_EFFECTS}.`,
+        `A request can change at most ${MAX_PLANNED_EFFECTS} records, with those that change as a consequence.`,
       );
     const outside = frozen.requiredScopes.find((scope) => !contains(resourceScope, scope));
     if (outside)
@@ -149,10 +159,23 @@ export function createApprovalRequests({
       const resourceScope = await resolveScope(caller, request);
       await access.require(caller, 'workflow:write', resourceScope);
       const tenantCaller = { ...caller, tenantId: resourceScope.tenantId };
-      const requesterNames = (await knownNamesOf(db, [caller.actorId]))(caller.actorId);
+      const { tenantId } = resourceScope;
+      const requester = { actorId: caller.actorId, tenantId };
+      const requesterNames = recordedNames(
+        (await knownNamesOf(db, [requester]))(requester),
+        tenantId,
+      );
       const errors = [
         ...checkTimes(request, new Date()),
-        ...(await checkAssignees(db, requesterNames, request, resourceScope)),
+        ...(await checkAssignees(
+          db,
+          {
+            names: requesterNames,
+            mayRead: (account) => access.holds(caller.rights, 'user:read', account),
+          },
+          request,
+          resourceScope,
+        )),
       ];
       if (errors.length > 0) throw invalidFields(errors);
       const binding = await bindJob(tenantCaller, request);
@@ -185,6 +208,15 @@ export function createApprovalRequests({
     },
   };
 }
+
+/** An invalid plan with its errors alone, and with the record as it was sent. */
+const withoutFindings = (planned: Planned, mutation: Mutation | undefined): Planned => ({
+  ...planned,
+  candidateRecord: Object(mutation?.record) as object,
+  conflicts: [],
+  warnings: [],
+  effects: [],
+});
 
 /** The part of the content that is copied from the request body. */
 function contentOf(request: ApprovalRequest, scope: ResourceScope) {

@@ -2,12 +2,12 @@ import {
   assigneesOf,
   countApprovals,
   decisionsBy,
-  knownNamesOf,
   listApprovals,
   type ApprovalFilter,
   type ApprovalReader,
   type Assignees,
 } from '../../db/approvals/approvals.ts';
+import { knownNamesOf } from '../../db/approvals/names.ts';
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Approval } from '../../db/models/Approval.ts';
@@ -18,6 +18,7 @@ import {
   type ApprovalStatus,
   type DecisionRefusal,
 } from '../../domain/approvals/approvals.ts';
+import { isSamePerson, namesMeaning, recordedNames } from '../../domain/approvals/names.ts';
 import type { ApprovalData, DecisionData } from '../../domain/approvals/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
@@ -33,7 +34,7 @@ export type ApprovalView = {
   /** The decision that the caller made already. */
   priorDecision: DecisionData | undefined;
   isRequester: boolean;
-  /** The names that the caller is known by, normalized. */
+  /** The names of the caller as a decision on this request records them. */
   viewerNames: string[];
 };
 
@@ -54,7 +55,7 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
     return {
       actorId: caller.actorId,
       ownTenantId: requesterTenantOf(caller),
-      names: (await knownNamesOf(db, [caller.actorId]))(caller.actorId),
+      names: namesMeaning((await knownNamesOf(db, [caller]))(caller)),
       read: access.scope(caller, 'workflow:read'),
       approve: access.scope(caller, 'workflow:approve'),
       roles: roleIds.map((id) => [id, scopeOfRole(caller.rights, id)] as const),
@@ -68,28 +69,43 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
     executor: Knex = db,
   ): Promise<ApprovalView[]> {
     const ids = approvals.map(({ id }) => id);
-    const namesFor = await knownNamesOf(executor, [
-      caller.actorId,
-      ...approvals.map(({ createdBy }) => createdBy),
-    ]);
-    const names = namesFor(caller.actorId);
+    const { actorId } = caller;
+    const namesFor = await knownNamesOf(
+      executor,
+      approvals.flatMap(({ createdBy, tenantId }) => [
+        { actorId, tenantId },
+        { actorId: createdBy, tenantId },
+      ]),
+    );
+    const namesAt = (tenantId: string) => namesFor({ actorId, tenantId });
     const [assigneesFor, decisions] = [
       await assigneesOf(executor, ids),
-      await decisionsBy(executor, ids, names),
+      await decisionsBy(
+        executor,
+        ids,
+        namesMeaning(approvals.flatMap(({ tenantId }) => namesAt(tenantId))),
+      ),
     ];
     return approvals.map((approval) => {
-      const assignees = assigneesFor(approval.id);
-      const requesterNames = [...approval.requesterNames, ...namesFor(approval.createdBy)];
+      const { id, tenantId, createdBy } = approval;
+      const assignees = assigneesFor(id);
+      const names = namesMeaning(namesAt(tenantId));
+      const requesterNames = [
+        ...approval.requesterNames,
+        ...recordedNames(namesFor({ actorId: createdBy, tenantId }), tenantId),
+      ];
       const refusal = refusalToDecide(
         { resourceScope: scopeOfApproval(approval), requesterNames, ...assignees },
-        { actorId: caller.actorId, names, rights: caller.rights },
+        { actorId, names, rights: caller.rights },
       );
       return {
         approval,
         assignees,
         refusal,
-        viewerNames: names,
-        priorDecision: decisions.find(({ approvalId }) => approvalId === approval.id),
+        viewerNames: recordedNames(namesAt(tenantId), tenantId),
+        priorDecision: decisions.find(
+          ({ approvalId, actorNames }) => approvalId === id && isSamePerson(actorNames, names),
+        ),
         isRequester: isRequestedBy(caller, approval),
       };
     });

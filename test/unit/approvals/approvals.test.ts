@@ -1,12 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   contentHash,
-  isSamePerson,
-  normalizeName,
   refusalToDecide,
   reminderTimes,
   type ApprovalContent,
 } from '../../../domain/approvals/approvals.ts';
+import {
+  isSamePerson,
+  namesMeaning,
+  normalizeName,
+  recordedNames,
+} from '../../../domain/approvals/names.ts';
 import { BUILT_IN_ROLES, type Role } from '../../../domain/access/roles.ts';
 import type { Level, Rights } from '../../../domain/access/scope.ts';
 
@@ -84,6 +88,34 @@ describe('who may decide', () => {
     );
     expect(isSamePerson([normalizeName('Ａlice ')], [normalizeName('alice')])).toBe(true);
     expect(isSamePerson([], [])).toBe(false);
+  });
+});
+
+describe('names count where they were given', () => {
+  const given = (tenantId: string | null) => [{ name: 'alice', tenantId }];
+  const meets = (other: string | null, self: string | null, request: string) =>
+    isSamePerson(recordedNames(given(other), request), namesMeaning(given(self)));
+
+  test.each([
+    ['the tenant of the request', 'a', 'a', true],
+    ['the platform', 'platform', 'a', true],
+    ['the platform, seen by a guest', 'platform', 'b', true],
+    ['the id of an account', null, 'a', true],
+    ['another tenant', 'b', 'a', false],
+    ['another tenant, seen by the platform', 'b', 'platform', false],
+    ['another tenant, seen by its own people', 'b', 'b', true],
+    ['the tenant, seen by a guest', 'a', 'b', true],
+  ])('a requester named by %s', (_, requester, decider, expected) => {
+    expect(meets(requester, decider, 'a')).toBe(expected);
+  });
+
+  test('at the platform every name counts', () => {
+    expect(meets('b', 'a', 'platform')).toBe(true);
+  });
+
+  test('a name cannot be written like that of another tenant', () => {
+    const [recorded = ''] = recordedNames(given('b'), 'a');
+    expect(normalizeName(recorded)).not.toBe(recorded);
   });
 });
 

@@ -1,0 +1,348 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { ApprovalList, ApprovalRecord } from '../../api/approvals/schemas.ts';
+import type { UserWithPassword } from '../../api/access/schemas.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+import {
+  approve,
+  assignedToApprovers,
+  createPrefix,
+  createRequest,
+  readRequest,
+} from '../support/approvals.ts';
+import type { ProblemBody, TestClient } from '../support/client.ts';
+import type { InventoryRecord, Validation } from '../support/inventory.ts';
+import { admin, createUser, login, PASSWORD, type TestUser } from '../support/users.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
+});
+afterAll(() => app.stop());
+
+let count = 0;
+/** The tenants of the attacked and of the attacker. */
+let [ours, theirs] = ['', ''];
+beforeEach(() => {
+  count++;
+  [ours, theirs] = [`ours-${count}`, `theirs-${count}`];
+});
+
+/** A caller whom a gateway names at a tenant. */
+const actor = (id: string, roles: string, tenant?: string): TestClient =>
+  app.client.as({ actor: id, roles, ...(tenant !== undefined && { tenant }) });
+
+const roleWith = async (...permissions: string[]): Promise<string> =>
+  (
+    await admin(app)
+      .post<{ id: string }>('/api/rbac/roles', { name: `role ${Math.random()}`, permissions })
+      .expect(201)
+  ).id;
+
+type Account = TestUser & { email: string };
+
+/** An account that the administrator of `tenant` names, with roles at `at`. */
+async function accountOf(
+  tenant: string,
+  names: { username?: string; email?: string },
+  { roles = [], at = tenant }: { roles?: string[]; at?: string } = {},
+): Promise<Account> {
+  const username = names.username ?? `p${Math.random().toString(36).slice(2)}`;
+  const email = names.email ?? `${username}@example.net`;
+  const by = actor('root', 'platform-admin', tenant);
+  const { id } = await by
+    .post<UserWithPassword>('/api/users', {
+      ...{ username, email, password: PASSWORD, mustChangePassword: false },
+    })
+    .expect(201);
+  for (const roleId of roles)
+    await actor('root', 'platform-admin', at)
+      .post('/api/rbac/assignments', { userId: id, roleId, tenantId: at })
+      .expect(201);
+  const { accessToken } = await login(app, username, PASSWORD, { tenantId: at }).expect(200);
+  const client = app.client.as({ token: accessToken });
+  return { id, username, email, client, accessToken, refreshToken: '' };
+}
+
+const BOTH = ['operator', 'approver'];
+
+describe('an account of another tenant that is named like others', () => {
+  test('keeps nobody from deciding, on open and on new requests', async () => {
+    const requester = await accountOf(ours, {}, { roles: BOTH });
+    const approver = await accountOf(ours, {}, { roles: BOTH });
+    const open = await createRequest(requester.client, { tenantId: ours });
+    const byGateway = await createRequest(actor('gate', 'operator', ours));
+    // Names of both, so that either is taken for the other.
+    await accountOf(theirs, { username: requester.id, email: approver.email });
+    await accountOf(theirs, { username: approver.id, email: requester.email });
+    await accountOf(theirs, { username: 'gate', email: approver.email });
+    const later = await createRequest(requester.client, { tenantId: ours });
+    const laterByGateway = await createRequest(actor('gate', 'operator', ours));
+    const all = [open, byGateway, later, laterByGateway];
+    const { items } = await approver.client
+      .get<ApprovalList>('/api/workflows?assignedToMe&status=pending')
+      .expect(200);
+    expect(items.filter(({ mayDecide }) => mayDecide).map(({ id }) => id)).toEqual(
+      expect.arrayContaining(all.map(({ id }) => id)),
+    );
+    for (const { id } of all) {
+      expect((await readRequest(approver.client, id)).you).toMatchObject({ mayDecide: true });
+      await approve(approver.client, id).expect(200);
+    }
+  });
+
+  test('keeps nobody from deciding as a guest who requests or has decided', async () => {
+    const approver = await accountOf(ours, {}, { roles: BOTH });
+    const names = { username: approver.id, email: approver.email };
+    const guest = await accountOf(theirs, names, { roles: BOTH, at: ours });
+    const requested = await createRequest(guest.client, { tenantId: ours });
+    await approve(approver.client, requested.id).expect(200);
+    const request = { requiredApprovals: 2 };
+    const decided = await createRequest(actor('gate', 'operator', ours), request);
+    await approve(guest.client, decided.id).expect(200);
+    await approve(approver.client, decided.id).expect(200);
+  });
+});
+
+describe('nobody approves their own request', () => {
+  const ends = async (client: TestClient, { id }: ApprovalRecord) =>
+    (await approve<ProblemBody>(client, id).expect(403)).code;
+
+  test.each([
+    ['two accounts of the tenant', () => [ours, ours]],
+    ['an account of the platform and one of the tenant', () => ['platform', ours]],
+    ['an account of the tenant and one of the platform', () => [ours, 'platform']],
+    ['two accounts of a tenant as guests', () => [theirs, theirs]],
+    ['an account of the tenant and one as a guest', () => [ours, theirs]],
+  ])('with %s and one address', async (_, tenants) => {
+    const [one = '', two = ''] = tenants();
+    const email = `same${count}@example.net`;
+    const requester = await accountOf(one, { email }, { roles: BOTH, at: ours });
+    const decider = await accountOf(two, { email }, { roles: BOTH, at: ours });
+    const request = await createRequest(requester.client, { tenantId: ours });
+    expect(await ends(decider.client, request)).toBe('self_approval');
+  });
+
+  test('with an account and any of its names through a gateway, at the tenant and at the platform', async () => {
+    for (const home of [ours, 'platform']) {
+      const account = await accountOf(home, {}, { roles: BOTH, at: ours });
+      const request = await createRequest(account.client, { tenantId: ours });
+      for (const name of [account.id, account.username, account.email]) {
+        expect(await ends(actor(name, 'approver', ours), request)).toBe('self_approval');
+        expect(await ends(actor(name, 'approver'), request)).toBe('self_approval');
+        const through = await createRequest(actor(name, 'operator', ours));
+        expect(await ends(account.client, through)).toBe('self_approval');
+        const atPlatform = await createRequest(actor(name, 'operator'), { tenantId: ours });
+        expect(await ends(account.client, atPlatform)).toBe('self_approval');
+      }
+    }
+  });
+
+  test('with an account of a tenant and one of the platform, at the platform', async () => {
+    const email = `root${count}@example.net`;
+    const one = await accountOf(ours, { email }, { roles: BOTH, at: 'platform' });
+    const two = await accountOf('platform', { email }, { roles: BOTH, at: 'platform' });
+    const request = await createRequest(one.client, { tenantId: 'platform' });
+    expect(await ends(two.client, request)).toBe('self_approval');
+  });
+});
+
+describe('names of accounts', () => {
+  test('are shown to those who may read the account, and to the others once it has acted', async () => {
+    const stranger = await accountOf(ours, {});
+    const guest = await accountOf(ours, {}, { roles: BOTH, at: theirs });
+    const asker = actor('asker', 'operator', theirs);
+    const created = await createRequest(asker, { assignedUserIds: [guest.id] });
+    const seenBy = async (client: TestClient) => {
+      const { deciders, people } = await readRequest(client, created.id);
+      return [deciders.users[0]?.username, people[guest.id]?.username];
+    };
+    expect(JSON.stringify(created)).not.toContain(guest.username);
+    expect(await seenBy(asker)).toEqual([null, undefined]);
+    // An administrator of the tenant may not read accounts of another one either.
+    expect(await seenBy(actor('boss', 'platform-admin', theirs))).toEqual([null, undefined]);
+    const both = [guest.username, guest.username];
+    expect(await seenBy(admin(app))).toEqual(both);
+    expect(await seenBy(guest.client)).toEqual(both);
+    await approve(guest.client, created.id).expect(200);
+    expect(await seenBy(asker)).toEqual(both);
+    // An account that has nothing to do with the tenant does not exist there.
+    const unknown = { ...assignedToApprovers, title: 'x', assignedUserIds: [stranger.id] };
+    const problem = await asker.post<ProblemBody>('/api/workflows', unknown).expect(400);
+    expect(problem.errors).toMatchObject([{ pointer: '/assignedUserIds/0', code: 'not_found' }]);
+  });
+});
+
+describe('what stands against the deletion of a tenant', () => {
+  test('is named to those who may list it, and otherwise only counted', async () => {
+    await admin(app).post('/api/inventory/tenants', { id: ours, name: ours }).expect(201);
+    const root = actor('root', 'platform-admin', ours);
+    const account = await accountOf(ours, {}, { roles: ['viewer'] });
+    const webhook = await root
+      .post<{ id: string }>('/api/webhooks', {
+        ...{ endpointUrl: 'https://hooks.example.net/x', eventTypes: ['job.failed'] },
+      })
+      .expect(201);
+    const schedule = await root
+      .post<{ id: string; name: string }>('/api/schedules', {
+        ...{ name: 'hidden', cronExpression: '@yearly', jobType: 'core.echo', payload: {} },
+      })
+      .expect(201);
+    const labels = [account.username, account.id, webhook.id, schedule.id, schedule.name];
+    const deletion = { resource: 'tenants', operation: 'delete', record: { id: ours } };
+    const seenBy = async (roles: string) => {
+      const { body, status } = await actor('eve', roles, ours).post<Validation>(
+        '/api/validation/inventory',
+        deletion,
+      );
+      expect([status, body.validation.conflicts.length]).toEqual([409, 4]);
+      return labels.map((label) => JSON.stringify(body).includes(label));
+    };
+    expect(await seenBy(await roleWith('inventory:read'))).toEqual(labels.map(() => false));
+    expect(await seenBy('platform-admin')).toEqual(labels.map(() => true));
+    const some = await roleWith('inventory:read', 'schedule:read');
+    expect(await seenBy(some)).toEqual([false, false, false, true, true]);
+    expect(await seenBy(await roleWith('inventory:read', 'user:read'))).toEqual([
+      ...[true, true, false, false, false],
+    ]);
+  });
+});
+
+describe('a request for a change', () => {
+  test('shows those who may not read the inventory neither the plan nor how much it changes', async () => {
+    await admin(app).post('/api/inventory/tenants', { id: ours, name: ours }).expect(201);
+    const root = actor('root', 'platform-admin', ours);
+    const inside = await root
+      .post<InventoryRecord>('/api/inventory/prefixes', { cidr: `10.${count}.1.0/24` })
+      .expect(201);
+    const writer = await roleWith('workflow:write', 'inventory:write');
+    const reader = await roleWith('workflow:read');
+    const asker = actor('asker', writer, ours);
+    const created = await createRequest(asker, createPrefix(`10.${count}.0.0/16`));
+    const seen = [
+      created,
+      await readRequest(asker, created.id),
+      await readRequest(actor('eve', reader, ours), created.id),
+    ];
+    for (const body of seen) {
+      expect(body).toMatchObject({ effects: [], hiddenEffects: null, warnings: [], labels: {} });
+      expect(JSON.stringify(body)).not.toContain(inside.id);
+      expect(body.ifApproved).not.toMatch(/\d/);
+    }
+    expect(seen[0]?.validationRequest?.mutations).toHaveLength(1);
+    expect(seen[2]?.validationRequest).toBeNull();
+    expect(await readRequest(root, created.id)).toMatchObject({ hiddenEffects: 0 });
+  });
+
+  test('is refused without telling what exists to those who may not write where it would go', async () => {
+    for (const id of [ours, theirs])
+      await admin(app).post('/api/inventory/tenants', { id, name: id }).expect(201);
+    const cidr = `10.${count}.1.0/24`;
+    const existing = await actor('root', 'platform-admin', ours)
+      .post<InventoryRecord>('/api/inventory/prefixes', { cidr })
+      .expect(201);
+    const writes = await roleWith('inventory:write');
+    const requests = await roleWith('workflow:write');
+    const eve = await accountOf(theirs, {}, { roles: [writes] });
+    await admin(app)
+      .post('/api/rbac/assignments', { userId: eve.id, roleId: requests, tenantId: ours })
+      .expect(201);
+    const answerTo = async (record: object) => {
+      const { status, body } = await eve.client.post<Validation & ProblemBody>('/api/workflows', {
+        ...{ ...assignedToApprovers, title: 'x', tenantId: ours },
+        validationRequest: { resource: 'prefixes', operation: 'create', record },
+      });
+      expect(JSON.stringify(body)).not.toContain(existing.id);
+      return [status, body.code, body.validation];
+    };
+    const other = `10.${count}.2.0/24`;
+    for (const more of [{}, { vlanId: 'vln_unknown' }, { description: 5 }]) {
+      const record = { tenantId: ours, ...more };
+      expect(await answerTo({ cidr, ...record })).toEqual(
+        await answerTo({ cidr: other, ...record }),
+      );
+    }
+  });
+});
+
+describe('a repeated request with an Idempotency-Key', () => {
+  test('is answered as the rights of its caller are today', async () => {
+    const user = await createUser(
+      app,
+      { roleId: 'viewer', tenantId: theirs },
+      { roleId: 'operator', tenantId: theirs },
+    );
+    const granted = await actor('root', 'platform-admin', ours)
+      .post<{ id: string }>('/api/rbac/assignments', {
+        ...{ userId: user.id, roleId: 'operator', tenantId: ours },
+      })
+      .expect(201);
+    const headers = { 'x-service-tenant-id': ours };
+    const bodies: [path: string, body: object][] = [
+      ['/api/inventory/sites', { name: `site ${count}` }],
+      ['/api/jobs', { type: 'core.echo', payload: { secret: 'inside' } }],
+      [
+        '/api/schedules',
+        { name: 's', cronExpression: '@yearly', jobType: 'core.echo', payload: {} },
+      ],
+      ['/api/workflows', { ...assignedToApprovers, title: 'x', ...createPrefix('10.9.0.0/16') }],
+      ['/api/webhooks', { endpointUrl: 'https://hooks.example.net/k', eventTypes: ['job.failed'] }],
+    ];
+    const send = (path: string, body: object) =>
+      user.client.post<{ id: string; effects?: object[] }>(path, body, {
+        ...headers,
+        'idempotency-key': `key ${count}`.replace(' ', '-') + path,
+      });
+    const made = new Map<string, string>();
+    for (const [path, body] of bodies) {
+      const first = await send(path, body).expect(201);
+      made.set(path, first.id);
+      const again = await send(path, body);
+      expect([again.status, again.headers.get('idempotent-replayed'), again.body.id]).toEqual([
+        ...[201, 'true', first.id],
+      ]);
+    }
+    await admin(app).delete(`/api/rbac/assignments/${granted.id}`).expect(204);
+    // The tenant of the request is a claim that is checked first; the grant there is a narrower one.
+    const left = await roleWith('backup:read');
+    await admin(app)
+      .post('/api/rbac/assignments', { userId: user.id, roleId: left, tenantId: ours })
+      .expect(201);
+    for (const [path, body] of bodies) {
+      const { status, body: answer } = await send(path, body);
+      if (path === '/api/workflows') {
+        // The requester still sees the own request, but not what it would change.
+        expect([status, answer.id, answer.effects]).toEqual([201, made.get(path), []]);
+      } else {
+        expect([path, status]).toEqual([path, 404]);
+        expect(JSON.stringify(answer)).not.toContain('inside');
+      }
+    }
+  });
+});
+
+describe('the id of a request', () => {
+  const id = 'victim-1';
+  const header = { 'x-request-id': id };
+
+  test('is chosen by a gateway, and by nobody else', async () => {
+    const user = await createUser(app, { roleId: 'operator', tenantId: ours });
+    const echo = { type: 'core.echo', payload: {} };
+    const sent = [
+      await user.client.post('/api/jobs', echo, header),
+      await user.client.post('/api/jobs', echo, { ...header, ...actor('x', 'operator').identity }),
+      await app.client.as({ token: null }).post('/api/jobs', echo, header),
+      await app.client
+        .as({ token: null })
+        .post('/api/auth/login/local', { username: 'nobody', password: 'wrong' }, header),
+      await app.client.as({ token: null }).get('/livez', header),
+      await app.client.as({ token: null }).get('/no/such/path', header),
+    ];
+    expect(sent.map(({ headers }) => headers.get('x-request-id'))).toEqual(
+      sent.map(() => expect.stringMatching(/^req_/)),
+    );
+    expect(await app.deps.db('audit_entries').where({ request_id: id })).toEqual([]);
+    const byGateway = await actor('g', 'operator', ours).post('/api/jobs', echo, header);
+    expect(byGateway.headers.get('x-request-id')).toBe(id);
+    expect(await app.deps.db('audit_entries').where({ request_id: id })).toHaveLength(1);
+  });
+});
