@@ -33,9 +33,10 @@ function presentDifference(
   return {
     // Errors were found with the rights of the requester. They may name records that others cannot
     // see.
-    errors: isRequester && canSeePlan
-      ? difference.errors
-      : difference.errors.map((error) => ({ ...error, message: 'is no longer valid' })),
+    errors:
+      isRequester && canSeePlan
+        ? difference.errors
+        : difference.errors.map((error) => ({ ...error, message: 'is no longer valid' })),
     conflicts: difference.conflicts.map(redactConflict),
     effects: difference.effects
       .map(({ approved, now }) => ({ approved: visibleEffect(approved), now: visibleEffect(now) }))

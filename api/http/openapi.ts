@@ -21,7 +21,9 @@ const HEADER_DOCS: Readonly<Record<string, string>> = {
     'ETag of the version that was read. The response is 412 if the record has changed since.',
   'Last-Event-ID': 'Number of the last log line received.',
   'Idempotency-Key':
-    'Repeating the request with the same key and body within 24 hours returns the original response.',
+    'Repeating the request with the same key and body within 24 hours returns the original response, ' +
+    'or the record as it is now if the rights of the caller have changed. The response is 404 if the ' +
+    'record is gone or no longer visible to the caller.',
 };
 
 const headerParameter = (name: string) => ({
@@ -55,7 +57,8 @@ export function problemStatuses(route: Route): number[] {
   if (route.method !== 'GET') statuses.push(409, 413, 415);
   // These depend on an external identity provider.
   if (route.htmlErrors || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
-  if (route.replayResponse) statuses.push(422);
+  // A repeated request whose record is gone, or no longer visible to the caller.
+  if (route.replayResponse) statuses.push(404, 422);
   if (route.headers?.includes('If-Match')) statuses.push(412);
   if (route.ifMatchConfigurable) statuses.push(428);
   return [...new Set(statuses)].sort((a, b) => a - b);
