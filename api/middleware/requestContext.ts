@@ -22,6 +22,18 @@ const isFromGateway = (ctx: Context, isTrusted: IsTrusted): boolean =>
   ctx.req.headers.authorization === undefined &&
   isTrusted(ctx.req.socket.remoteAddress);
 
+function requestIdOf(
+  ctx: Context,
+  ids: Ids,
+  isTrusted: IsTrusted,
+): { requestId: string; clientRequestId?: string } {
+  const sentId = ctx.get('x-request-id');
+  if (!REQUEST_ID.test(sentId)) return { requestId: ids.next('req') };
+  return isFromGateway(ctx, isTrusted)
+    ? { requestId: sentId }
+    : { requestId: ids.next('req'), clientRequestId: sentId };
+}
+
 /**
  * Assigns a request id, or accepts the `X-Request-Id` of a trusted gateway: audit entries name it,
  * so callers must not choose that of others. Converts errors to problems; records metrics; logs each
@@ -34,14 +46,8 @@ export function requestContext(
 ): Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
-    const sentId = ctx.get('x-request-id');
-    const isValidId = REQUEST_ID.test(sentId);
-    const isAccepted = isValidId && isFromGateway(ctx, isTrusted);
-    const requestId = isAccepted ? sentId : ids.next('req');
-    const requestLog = log.child({
-      requestId,
-      ...(isValidId && !isAccepted && { clientRequestId: sentId }),
-    });
+    const { requestId, ...sent } = requestIdOf(ctx, ids, isTrusted);
+    const requestLog = log.child({ requestId, ...sent });
     ctx.state.requestId = requestId;
     ctx.state.log = requestLog;
     ctx.set('x-request-id', requestId);

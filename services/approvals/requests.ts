@@ -15,10 +15,9 @@ import type { ApprovalData } from '../../domain/approvals/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, invalidFields } from '../../domain/shared/errors.ts';
 import { freezePlan, type FrozenPlan } from '../../domain/inventory/frozenPlan.ts';
-import { requiredScopesOf } from '../../domain/inventory/ownership.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
-import { contains, PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
+import { contains, covers, PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { startApprovalTask } from '../../domain/dispatch/tasks.ts';
 import type { Access } from '../access/access.ts';
@@ -123,13 +122,15 @@ export function createApprovalRequests({
     const dryRun = await writes.dryRun(tenantCaller, mutations);
     await writes.assertPermissions(tenantCaller, dryRun.planned);
     if (!dryRun.planned.every(isValid)) {
-      const planned = dryRun.planned.map((each, i) => withoutFindings(each, mutations[i]));
-      const mayWrite = dryRun.planned
-        .flatMap(requiredScopesOf)
-        .every((scope) => access.holds(tenantCaller.rights, 'inventory:write', scope));
-      // With errors, permission is checked at the present scopes only. What else the plan found would
-      // tell others what exists where the change would go.
-      return { planned: mayWrite ? dryRun.planned : planned, plan: null };
+      // With errors, permission was checked at the present scopes only. What else the plan found would
+      // show what exists where the change would go.
+      const visible = access.scope(tenantCaller, 'inventory:read', 'inventory:write');
+      const isHidden =
+        dryRun.planned.some(({ errors }) => errors.length > 0) && !covers(visible, resourceScope);
+      const planned = isHidden
+        ? dryRun.planned.map((each, i) => withoutFindings(each, mutations[i]))
+        : dryRun.planned;
+      return { planned, plan: null };
     }
     const frozen = freezePlan(dryRun);
     if (frozen.effects.length === 0)
