@@ -23,7 +23,7 @@ const HEADER_DOCS: Readonly<Record<string, string>> = {
   'Idempotency-Key':
     'Repeating the request with the same key and body within 24 hours returns the original response, ' +
     'or the record as it is now if the rights of the caller have changed. The response is 404 if the ' +
-    'record is gone or no longer visible to the caller.',
+    'record is deleted or no longer visible to the caller.',
 };
 
 const headerParameter = (name: string) => ({
@@ -57,7 +57,7 @@ export function problemStatuses(route: Route): number[] {
   if (route.method !== 'GET') statuses.push(409, 413, 415);
   // These depend on an external identity provider.
   if (route.htmlErrors || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
-  // A repeated request whose record is gone, or no longer visible to the caller.
+  // A repeated request whose record is deleted, or no longer visible to the caller.
   if (route.replayResponse) statuses.push(404, 422);
   if (route.headers?.includes('If-Match')) statuses.push(412);
   if (route.ifMatchConfigurable) statuses.push(428);

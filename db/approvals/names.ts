@@ -41,7 +41,7 @@ function namesOfActor({ actorId, tenantId }: NamedActor, accounts: AccountRow[])
 /**
  * The names that actors may be known by: those of the account with this id, or else the actor id and
  * the names of the accounts that it names. Only accounts of the tenant and of the platform count: an
- * account of another tenant with such a name is somebody else. Returns a function from an actor to
+ * account of another tenant with such a name is another person. Returns a function from an actor to
  * the names.
  */
 export async function knownNamesOf(

@@ -1,8 +1,8 @@
 import { PLATFORM } from '../access/scope.ts';
 
 /**
- * A normalized name of a person, and the tenant that gave it: the tenant of the account, or the one
- * for which a gateway names the actor. Null for the id of an account, which Holdfast gave.
+ * A normalized name of a person, and the tenant that assigned it: the tenant of the account, or the
+ * one for which a gateway names the actor. Null for the id of an account, which Holdfast assigned.
  */
 export type GivenName = { name: string; tenantId: string | null };
 
@@ -12,14 +12,15 @@ export type GivenName = { name: string; tenantId: string | null };
  */
 export const normalizeName = (name: string): string => name.normalize('NFKC').trim().toLowerCase();
 
-/** A name that only the tenant which gave it vouches for. Normalized names have no capitals. */
+/** A name that counts only for the tenant that assigned it. Normalized names have no capitals. */
 const foreignName = (tenantId: string, name: string): string => `TENANT:${tenantId}:${name}`;
 
 /**
  * The names of a person as a request at `tenantId` records them. Names that this tenant or the
- * platform gave count against everybody. Names that another tenant gave count only against people
- * named by it: otherwise its administrator could keep others from deciding, with an account that is
- * named like them. Whoever acts at the platform was vouched for there.
+ * platform assigned count against every decider. Names that another tenant assigned count only
+ * against people named by it: otherwise its administrator could keep others from deciding, with an
+ * account that is named like them. At the platform all names count: only the platform grants roles
+ * there.
  */
 export const recordedNames = (names: readonly GivenName[], tenantId: string): string[] => [
   ...new Set(
@@ -33,7 +34,7 @@ export const recordedNames = (names: readonly GivenName[], tenantId: string): st
 
 /**
  * The recorded names that mean this person. Their own names limit nobody else, so all of them count,
- * wherever they were given.
+ * whichever tenant assigned them.
  */
 export const namesMeaning = (names: readonly GivenName[]): string[] => [
   ...new Set(

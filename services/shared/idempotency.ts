@@ -21,7 +21,7 @@ export type KeyedRequestState =
   | { kind: 'work'; claim: IdempotencyClaim }
   | { kind: 'committed'; subjectId: string; answer: StoredResponse | undefined };
 
-/** Identifies the rights of a caller. Equal for the same roles at the same places. */
+/** Identifies the rights of a caller. Equal for the same roles at the same scopes. */
 function rightsHash({ rights: { grants } }: Caller): string {
   const permissionsOf = new Map(
     grants.map(({ role }) => [role.id, [...role.permissions].sort().join()]),

@@ -172,7 +172,7 @@ describe('names of accounts', () => {
   });
 });
 
-describe('what stands against the deletion of a tenant', () => {
+describe('what prevents the deletion of a tenant', () => {
   test('is named to those who may list it, and otherwise only counted', async () => {
     await admin(app).post('/api/inventory/tenants', { id: ours, name: ours }).expect(201);
     const root = actor('root', 'platform-admin', ours);
@@ -233,7 +233,7 @@ describe('a request for a change', () => {
     expect(await readRequest(root, created.id)).toMatchObject({ hiddenEffects: 0 });
   });
 
-  test('is refused without telling what exists to those who may not write where it would go', async () => {
+  test('is refused without showing what exists to those who may not write where it would go', async () => {
     for (const id of [ours, theirs])
       await admin(app).post('/api/inventory/tenants', { id, name: id }).expect(201);
     const cidr = `10.${count}.1.0/24`;
