@@ -147,6 +147,7 @@ export function readConfig(env: Env) {
     databaseUrl: readDatabaseUrl(read),
     databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
+    questionTimeoutMs: read.integer('HOLDFAST_QUESTION_TIMEOUT_MS', 10_000, [100, 600_000]),
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
     outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
     requireIfMatch: read.flag('HOLDFAST_REQUIRE_IF_MATCH', false),

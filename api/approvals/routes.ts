@@ -64,13 +64,13 @@ export function approvalRoutes({
 }: Deps): Route[] {
   const present = approvalPresenter(jobTypes);
 
-  /** The details of a request. With `evaluate`, also whether it could be executed now. */
+  /** The details of a request. With a signal, also whether it could be executed now. */
   async function detailsResponse(
     caller: Caller,
     view: ApprovalView,
-    evaluate: boolean,
+    evaluation: AbortSignal | null,
   ): Promise<{ body: ApprovalRecord; headers: { etag: string } }> {
-    const body = present.record(await details.load(caller, view, evaluate));
+    const body = present.record(await details.load(caller, view, evaluation));
     // The blocker and the comments change without a new version.
     return { body, headers: { etag: etagOf(body.version, crc32(JSON.stringify(body))) } };
   }
@@ -82,13 +82,13 @@ export function approvalRoutes({
     actedWith?: Permission,
   ): Promise<HttpResponse> {
     const view = await approvals.find(caller, id, actedWith);
-    const { body, headers } = await detailsResponse(caller, view, false);
+    const { body, headers } = await detailsResponse(caller, view, null);
     return ok(body, headers);
   }
 
   async function createdAnswer(caller: Caller, id: string): Promise<HttpResponse> {
     const view = await approvals.find(caller, id);
-    const { body, headers } = await detailsResponse(caller, view, false);
+    const { body, headers } = await detailsResponse(caller, view, null);
     return created(`/api/workflows/${id}`, body, headers);
   }
 
@@ -103,7 +103,7 @@ export function approvalRoutes({
       waitMs === 0
         ? await approvals.find(caller, id)
         : await approvals.findWhenFinished(caller, id, { waitMs, signal, decided: !evaluate });
-    const { body, headers } = await detailsResponse(caller, view, evaluate);
+    const { body, headers } = await detailsResponse(caller, view, evaluate ? signal : null);
     return ok(body, headers);
   }
 
@@ -169,9 +169,9 @@ export function approvalRoutes({
       example: EXAMPLE,
       responses: { 201: ApprovalRecord, 400: InvalidChange, 409: InvalidChange },
       replayResponse: createdAnswer,
-      handle: async ({ caller, body }) => {
+      handle: async ({ caller, body, signal }) => {
         const { isBatch, request } = toApprovalRequest(body);
-        const result = await requests.create(caller, request);
+        const result = await requests.create(caller, request, signal);
         if ('approval' in result) return createdAnswer(caller, result.approval.id);
         return { headers: {}, ...validationView(caller.actorId, result.invalid, isBatch) };
       },

@@ -5,7 +5,7 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { AddressSpace, TreeChild } from '../../services/inventory/addressSpace.ts';
 import type { BatchReport, InventoryBatches } from '../../services/inventory/batches.ts';
 import type { InventoryRecords } from '../../services/inventory/records.ts';
-import type { InventoryWrites } from '../../services/inventory/writes.ts';
+import type { InventoryQuestions } from '../../services/inventory/questions.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf } from '../http/etag.ts';
 import { pageQuery } from '../http/pagination.ts';
@@ -64,14 +64,14 @@ const VALIDATION_EXAMPLE = {
 };
 
 type Deps = {
-  writes: InventoryWrites;
+  questions: InventoryQuestions;
   batches: InventoryBatches;
   addressSpace: AddressSpace;
   records: InventoryRecords;
 };
 
 /** Validation, batches, and the address space of prefixes. */
-export function inventoryPlanRoutes({ writes, batches, addressSpace, records }: Deps): Route[] {
+export function inventoryPlanRoutes({ questions, batches, addressSpace, records }: Deps): Route[] {
   const createdResponse = ({ resource, row }: { resource: string; row: Row }): HttpResponse =>
     created(`/api/inventory/${resource}/${row.id}`, row, { etag: etagOf(row.version) });
   const kindOf = (id: string) => (id.startsWith('pfx_') ? 'prefixes' : 'ip-addresses');
@@ -92,7 +92,7 @@ export function inventoryPlanRoutes({ writes, batches, addressSpace, records }: 
         400: Type.Union([ValidationResult, ValidationResults]),
         409: Type.Union([ValidationResult, ValidationResults]),
       },
-      handle: async ({ caller, body }) => validate(writes, caller, body),
+      handle: async ({ caller, body, signal }) => validate(questions, caller, body, signal),
     }),
     route({
       method: 'POST',
@@ -188,14 +188,15 @@ const batchView = ({ results }: BatchReport) => {
 };
 
 async function validate(
-  writes: InventoryWrites,
+  questions: InventoryQuestions,
   caller: Caller,
   body: unknown,
+  signal: AbortSignal,
 ): Promise<HttpResponse> {
   const { mutations, isBatch } = readMutations(body, '');
   const { status, body: answer } = validationView(
     caller.actorId,
-    (await writes.validate(caller, mutations)).planned,
+    (await questions.validate(caller, mutations, signal)).planned,
     isBatch,
   );
   return { status, headers: {}, body: answer };

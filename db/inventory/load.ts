@@ -18,12 +18,15 @@ import { columnOf, columnsOf, rowOf, siteColumnsOf, sqlTypeOf, tableOf } from '.
 const MAX_ROWS = 50_000;
 /** Statements with more parts are rarely repeated, so they are not prepared. */
 const MAX_PREPARED_PARTS = 8;
-/** The number of referrers to load: those that a plan names, and one to know of more. */
-const MAX_REFERRERS = 11;
+/** Rows that are added to a snapshot before other work gets a turn. */
+const ROWS_PER_TURN = 500;
 
 /** One part of a union. Its columns are `part`, `key` and `row`, see `FoundRow`. */
 type QueryPart = { sql: string; bindings: Knex.RawBinding[] };
-/** `part` is a resource, or `fact:` and the name of a fact; `key` is the id of the fact. */
+/**
+ * `part` is a resource, `fact:usage` with the id of a prefix as `key`, or `fact` with the position of
+ * the need.
+ */
 type FoundRow = { part: string; key: string | null; row: Record<string, unknown> };
 
 /**
@@ -41,19 +44,22 @@ type Group<T> = [T, ...T[]];
 const grouped = <T>(items: readonly T[], keyOf: (item: T) => string): Group<T>[] =>
   [...Map.groupBy(items, keyOf).values()] as Group<T>[];
 
-/** Loads the needs of a plan into its snapshot, in one statement. Error: `limit_reached`. */
+/**
+ * Loads the needs of a plan into its snapshot, in one statement. `pause` lets other work run. Returns
+ * the number of rows. Error: `limit_reached`.
+ */
 export async function loadNeeds(
   db: Knex,
   snapshot: PlanSnapshot,
   needs: readonly DataNeed[],
-  locking: Locking,
-): Promise<void> {
+  { locking, pause }: { locking: Locking; pause(): Promise<void> },
+): Promise<number> {
   const parts = [
     ...rowParts(ofKind(needs, 'row'), locking),
     ...lookupParts(ofKind(needs, 'rows')),
     ...neighbourParts(ofKind(needs, 'neighbours')),
     ...rangeParts(ofKind(needs, 'ranges')),
-    ...factParts(ofKind(needs, 'fact')),
+    ...factParts(needs),
   ];
   const found: FoundRow[] = [];
   if (parts.length > 0) {
@@ -70,34 +76,39 @@ export async function loadNeeds(
       'limit_reached',
       `The change affects more than ${MAX_ROWS} records. Split it into smaller changes.`,
     );
-  addToSnapshot(snapshot, needs, found);
+  await addToSnapshot(snapshot, needs, found, pause);
+  return found.length;
 }
 
-function addToSnapshot(
+async function addToSnapshot(
   snapshot: PlanSnapshot,
   needs: readonly DataNeed[],
   found: readonly FoundRow[],
-): void {
-  const isFact = ({ part }: FoundRow) => part.startsWith('fact:');
+  pause: () => Promise<void>,
+): Promise<void> {
+  const isFact = ({ part }: FoundRow) => part.startsWith('fact');
   const facts = Map.groupBy(found.filter(isFact), ({ part, key }) => `${part}|${key ?? ''}`);
-  for (const need of needs) {
-    if (need.kind === 'fact')
-      snapshot.markLoaded(need, factOf(need.name, facts.get(`fact:${need.name}|${need.id}`) ?? []));
-    else snapshot.markLoaded(need);
+  for (const [i, need] of needs.entries()) {
+    if (need.kind === 'fact') {
+      const key = need.name === 'usage' ? `fact:usage|${need.id}` : `fact|${i}`;
+      snapshot.markLoaded(need, factOf(need.name, facts.get(key) ?? []));
+    } else snapshot.markLoaded(need);
   }
   // The neighbours of a network come with the usage of its smallest container.
   for (const row of found.filter(({ part }) => part === 'fact:usage')) {
     const need = { kind: 'fact', name: 'usage', id: String(row.key) } as const;
     snapshot.markLoaded(need, factOf('usage', [row]));
   }
-  snapshot.addLoadedRows(
-    found
-      .filter((each) => !isFact(each))
-      .map(({ part, row }) => {
+  const rows = found.filter((each) => !isFact(each));
+  for (let start = 0; start < rows.length; start += ROWS_PER_TURN) {
+    snapshot.addLoadedRows(
+      rows.slice(start, start + ROWS_PER_TURN).map(({ part, row }) => {
         const resource = part as ResourceName;
         return { resource, row: rowOf(RESOURCES[resource], row) };
       }),
-  );
+    );
+    await pause();
+  }
 }
 
 /** Converts the rows of a fact to its value. A prefix without rows uses no addresses. */
@@ -105,7 +116,7 @@ function factOf(name: FactName, found: readonly FoundRow[]): unknown {
   if (name === 'usage')
     return BigInt((found[0]?.row.used as string | undefined)?.split('.')[0] ?? 0);
   if (name.endsWith('Ancestors')) return true;
-  return found.slice(0, MAX_REFERRERS - 1).map(({ row }): Referrer => {
+  return found.map(({ row }): Referrer => {
     const { resource, record, id, label } = row as {
       resource: string;
       record?: Record<string, unknown>;
@@ -277,36 +288,45 @@ const rangeParts = (needs: readonly NeedOf<'ranges'>[]): QueryPart[] =>
         },
       ];
 
+/** A need of a fact, and its position among all needs as text. */
+type FactNeed = NeedOf<'fact'> & { token: string };
+
+/** The number of records of a fact to load when only their existence matters. */
+const DEFAULT_LIMIT = 1;
+
+const idsOf = (needs: readonly FactNeed[]): string[] => needs.map(({ id }) => id);
+const tokensOf = (needs: readonly FactNeed[]): string[] => needs.map(({ token }) => token);
+/** Needs of a group have the same limit. */
+const limitOf = ([{ limit }]: Group<FactNeed>): number => limit ?? DEFAULT_LIMIT;
+
 /** The records of a resource for a fact. `where` may use `asked.id`, the id of the fact. */
-const referrersOf = (
-  name: ResourceName,
-  fact: FactName,
-  where: string,
-  ids: readonly string[],
-): QueryPart => {
+const referrersOf = (name: ResourceName, where: string, group: Group<FactNeed>): QueryPart => {
   const resource = RESOURCES[name];
   return {
-    sql: `SELECT 'fact:${fact}' AS part, asked.id AS key, json_build_object('resource', '${name}', 'record', to_json(x)) AS row FROM unnest(?::text[]) AS asked (id)
-      CROSS JOIN LATERAL (SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} AS t WHERE ${where} LIMIT ${MAX_REFERRERS}) AS x`,
-    bindings: [[...ids]],
+    sql: `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', '${name}', 'record', to_json(x)) AS row FROM unnest(?::text[], ?::text[]) AS asked (token, id)
+      CROSS JOIN LATERAL (SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} AS t WHERE ${where} LIMIT ${limitOf(group)}) AS x`,
+    bindings: [tokensOf(group), idsOf(group)],
   };
 };
 
-function factParts(needs: readonly NeedOf<'fact'>[]): QueryPart[] {
-  return grouped(needs, ({ name }) => name).flatMap((group) => {
-    return FACT_QUERIES[group[0].name](group.map(({ id }) => id));
-  });
+function factParts(needs: readonly DataNeed[]): QueryPart[] {
+  const facts = needs.flatMap((need, i): FactNeed[] =>
+    need.kind === 'fact' ? [{ ...need, token: String(i) }] : [],
+  );
+  return grouped(facts, ({ name, limit }) => `${name}|${limit ?? ''}`).flatMap((group) =>
+    FACT_QUERIES[group[0].name](group),
+  );
 }
 
 /** Loads the rows above a region or a location. */
 const ancestors =
   (name: 'regions' | 'locations') =>
-  (ids: readonly string[]): QueryPart[] => [
+  (group: Group<FactNeed>): QueryPart[] => [
     {
       sql: `SELECT '${name}' AS part, NULL AS key, to_json(x) AS row FROM (WITH RECURSIVE up AS (
       SELECT * FROM ${name} WHERE id = ANY (?::text[]) UNION SELECT p.* FROM ${name} AS p JOIN up ON p.id = up.parent_id
     ) SELECT ${columnsOf(RESOURCES[name])} FROM up) AS x`,
-      bindings: [[...ids]],
+      bindings: [idsOf(group)],
     },
   ];
 
@@ -316,11 +336,11 @@ const externalReferrers = (
   table: string,
   name: string,
   where: string,
-  ids: readonly string[],
+  group: Group<FactNeed>,
 ): QueryPart => ({
-  sql: `SELECT 'fact:externalReferrers' AS part, asked.id AS key, json_build_object('resource', '${label}', 'id', x.id, 'label', x.label) AS row FROM unnest(?::text[]) AS asked (id)
-    CROSS JOIN LATERAL (SELECT id, ${name} AS label FROM ${table} WHERE ${where} LIMIT ${MAX_REFERRERS}) AS x`,
-  bindings: [[...ids]],
+  sql: `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', '${label}', 'id', x.id, 'label', x.label) AS row FROM unnest(?::text[], ?::text[]) AS asked (token, id)
+    CROSS JOIN LATERAL (SELECT id, ${name} AS label FROM ${table} WHERE ${where} LIMIT ${limitOf(group)}) AS x`,
+  bindings: [tokensOf(group), idsOf(group)],
 });
 
 /** SQL: the id of the record in the id of the fact. */
@@ -329,14 +349,44 @@ const RECORD_ID = "split_part(asked.id, '/', 2)";
 const keyPart = (i: number) => `(asked.id::json->>${i})`;
 const keyCidr = (i: number) => `${keyPart(i)}::cidr`;
 
-/** SQL: whether an address or a range is in a network and in no smaller prefix. */
-const isDirectlyIn = (
-  first: string,
-  last: string,
-) => `t.vrf_key = ${keyPart(0)} AND ${first} >= host(${keyCidr(1)})::inet AND ${last} <= host(broadcast(${keyCidr(1)}))::inet
-  AND NOT coalesce(closest_prefix(t.vrf_key, inet_merge(${first}, ${last})) << ${keyCidr(1)}, false)
-  AND NOT EXISTS (SELECT FROM prefixes AS p WHERE p.vrf_key = t.vrf_key AND p.cidr = inet_merge(${first}, ${last}) AND p.cidr << ${keyCidr(1)})
-  AND (${keyPart(2)} IS NULL OR NOT (${first} <<= ${keyCidr(2)} AND ${last} <<= ${keyCidr(2)}))`;
+/** What a fact `contents` asks for. */
+type ContentsId = [vrf: string, network: string, gaps: string[][], borders: string[][]];
+
+/**
+ * Addresses in the gaps of a network, and ranges in the network that overlap a gap or cross a border.
+ * Each is found by its position, so that records in the networks between the gaps cost nothing.
+ */
+function contentsParts(group: Group<FactNeed>): QueryPart[] {
+  const asked = group.map(({ id }) => JSON.parse(id) as ContentsId);
+  const json = (value: unknown) => JSON.stringify(value);
+  const found = (name: ResourceName) =>
+    `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', '${name}', 'record', to_json(x)) AS row`;
+  const interval = "inet_range((part->>0)::inet, (part->>1)::inet, '[]')";
+  const limit = limitOf(group);
+  return [
+    {
+      sql: `${found('ip-addresses')} FROM unnest(?::text[], ?::text[], ?::jsonb[]) AS asked (token, vrf, gaps)
+        CROSS JOIN LATERAL (SELECT y.* FROM jsonb_array_elements(asked.gaps) AS part CROSS JOIN LATERAL (
+          SELECT ${columnsOf(RESOURCES['ip-addresses'])} FROM ip_addresses WHERE vrf_key = asked.vrf AND host >= (part->>0)::inet AND host <= (part->>1)::inet LIMIT ${limit}
+        ) AS y LIMIT ${limit}) AS x`,
+      bindings: [tokensOf(group), asked.map(([vrf]) => vrf), asked.map(([, , gaps]) => json(gaps))],
+    },
+    {
+      sql: `${found('ip-ranges')} FROM unnest(?::text[], ?::text[], ?::cidr[], ?::jsonb[]) AS asked (token, vrf, network, parts)
+        CROSS JOIN LATERAL (SELECT DISTINCT ON (y.id) y.* FROM jsonb_array_elements(asked.parts) AS part CROSS JOIN LATERAL (
+          SELECT ${columnsOf(RESOURCES['ip-ranges'])} FROM ip_ranges WHERE vrf_key = asked.vrf AND span && ${interval}
+            AND start_address >= host(asked.network)::inet AND end_address <= host(broadcast(asked.network))::inet
+            AND ((part->>2) IS NULL OR span @> ${interval}) LIMIT ${limit}
+        ) AS y LIMIT ${limit}) AS x`,
+      bindings: [
+        tokensOf(group),
+        asked.map(([vrf]) => vrf),
+        asked.map(([, network]) => network),
+        asked.map(([, , gaps, borders]) => json([...gaps, ...borders.map((b) => [...b, true])])),
+      ],
+    },
+  ];
+}
 
 /** SQL: whether a record starts in a network, is of a tenant and belongs to a site, see `FactName`. */
 const isInheritedAt = (first: string) =>
@@ -344,40 +394,37 @@ const isInheritedAt = (first: string) =>
   AND t.tenant_id = ${keyPart(2)} AND t.scope_site_id IS NOT DISTINCT FROM ${keyPart(3)}`;
 
 /** The query of each fact for several ids. */
-const FACT_QUERIES: Readonly<Record<FactName, (ids: readonly string[]) => QueryPart[]>> = {
-  usage: (ids) => [
+const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryPart[]>> = {
+  usage: (group) => [
     {
       sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row FROM prefixes AS p WHERE p.id = ANY (?::text[])`,
-      bindings: [[...ids]],
+      bindings: [idsOf(group)],
     },
   ],
   regionAncestors: ancestors('regions'),
   locationAncestors: ancestors('locations'),
-  contents: (ids) => [
-    referrersOf('ip-addresses', 'contents', isDirectlyIn('t.host', 't.host'), ids),
-    referrersOf('ip-ranges', 'contents', isDirectlyIn('t.start_address', 't.end_address'), ids),
+  contents: contentsParts,
+  inheritedAt: (group) => [
+    referrersOf('prefixes', `${isInheritedAt('cidr')} AND t.site_id IS NULL`, group),
+    referrersOf('ip-ranges', isInheritedAt('start_address'), group),
+    referrersOf('ip-addresses', isInheritedAt('host'), group),
   ],
-  inheritedAt: (ids) => [
-    referrersOf('prefixes', 'inheritedAt', `${isInheritedAt('cidr')} AND t.site_id IS NULL`, ids),
-    referrersOf('ip-ranges', 'inheritedAt', isInheritedAt('start_address'), ids),
-    referrersOf('ip-addresses', 'inheritedAt', isInheritedAt('host'), ids),
-  ],
-  sitesInside: (ids) => [
+  sitesInside: (group) => [
     {
-      sql: `SELECT 'fact:sitesInside' AS part, asked.id AS key, json_build_object('resource', 'sites', 'id', x.site_id) AS row FROM unnest(?::text[]) AS asked (id)
+      sql: `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', 'sites', 'id', x.site_id) AS row FROM unnest(?::text[], ?::text[]) AS asked (token, id)
         CROSS JOIN LATERAL (SELECT DISTINCT t.site_id FROM prefixes AS t WHERE t.vrf_key = ${keyPart(0)} AND t.tenant_id = ${keyPart(3)}
           AND t.site_id IS NOT NULL AND t.cidr >= ${keyPart(1)}::inet AND t.cidr <= ${keyPart(2)}::inet LIMIT ${MAX_NAMED_SITES}) AS x`,
-      bindings: [[...ids]],
+      bindings: [tokensOf(group), idsOf(group)],
     },
   ],
-  tagReferrers: (ids) =>
+  tagReferrers: (group) =>
     Object.values(RESOURCES).map(({ name }) =>
-      referrersOf(name, 'tagReferrers', "t.tags @> ARRAY[asked.id] AND t.tags <> '{}'", ids),
+      referrersOf(name, "t.tags @> ARRAY[asked.id] AND t.tags <> '{}'", group),
     ),
 
-  customFieldReferrers: (ids) =>
-    grouped(ids, (id) => String((JSON.parse(id) as string[])[1])).map((group) => {
-      const [, name] = JSON.parse(group[0]) as [string, ResourceName];
+  customFieldReferrers: (needs) =>
+    grouped(needs, ({ id }) => String((JSON.parse(id) as string[])[1])).map((group) => {
+      const [, name] = JSON.parse(group[0].id) as [string, ResourceName];
       const { scopeKind } = RESOURCES[name];
       const tenant =
         scopeKind === 'isTenant'
@@ -387,15 +434,14 @@ const FACT_QUERIES: Readonly<Record<FactName, (ids: readonly string[]) => QueryP
             : 't.tenant_id';
       return referrersOf(
         name,
-        'customFieldReferrers',
         `jsonb_exists(t.custom_fields, ${keyPart(2)}) AND t.custom_fields <> '{}' AND ${keyPart(0)} IN ('platform', ${tenant})`,
         group,
       );
     }),
 
-  externalReferrers: (ids) =>
-    grouped(ids, (id) => id.slice(0, id.indexOf('/'))).flatMap((group) => {
-      const [name = ''] = group[0].split('/');
+  externalReferrers: (needs) =>
+    grouped(needs, ({ id }) => id.slice(0, id.indexOf('/'))).flatMap((group) => {
+      const [name = ''] = group[0].id.split('/');
       const grants = externalReferrers(
         'assignments',
         'grants',
@@ -414,18 +460,16 @@ const FACT_QUERIES: Readonly<Record<FactName, (ids: readonly string[]) => QueryP
       ];
     }),
 
-  duplicates: (ids) => [
+  duplicates: (group) => [
     referrersOf(
       'prefixes',
-      'duplicates',
       't.vrf_key = asked.id AND EXISTS (SELECT FROM prefixes AS o WHERE o.vrf_key = t.vrf_key AND o.cidr = t.cidr AND o.id < t.id)',
-      ids,
+      group,
     ),
     referrersOf(
       'ip-addresses',
-      'duplicates',
       't.vrf_key = asked.id AND EXISTS (SELECT FROM ip_addresses AS o WHERE o.vrf_key = t.vrf_key AND o.host = t.host AND o.id <> t.id AND (o.shared = 0 OR t.shared = 0))',
-      ids,
+      group,
     ),
   ],
 };

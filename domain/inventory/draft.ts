@@ -53,7 +53,8 @@ type DraftInput = PlanContext & {
 
 /** Starts the plan of one mutation. */
 export function createDraft(input: DraftInput): OpenDraft {
-  const { snapshot, prefixTree, viewer, resource, operation, before, after, request } = input;
+  const { snapshot, prefixTree, spans, viewer, resource, operation, before, after, request } =
+    input;
   const planned = emptyPlan(input);
   const cascades = createCascades(planned);
   const acceptCallbacks: (() => void)[] = [];
@@ -61,6 +62,7 @@ export function createDraft(input: DraftInput): OpenDraft {
   return {
     snapshot,
     prefixTree,
+    spans,
     resource,
     operation,
     before,

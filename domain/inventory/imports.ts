@@ -7,7 +7,7 @@ export const IMPORT_JOB_TYPE = 'inventory.import';
 /** The size of a file, and the number of its rows. */
 export const MAX_IMPORT_BYTES = 32 * 1_048_576;
 export const MAX_IMPORT_ROWS = 200_000;
-/** The number of rows of a dry run. It is lower, because a dry run is one transaction. */
+/** The number of rows of a dry run. It is lower, because a dry run keeps them in memory. */
 export const MAX_DRY_RUN_ROWS = 50_000;
 /** The number of rows that are written together with their history, in the mode `all`. */
 export const MAX_ATOMIC_ROWS = 10_000;

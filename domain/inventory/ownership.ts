@@ -1,6 +1,7 @@
 import { covers, PLATFORM, type ResourceScope, type Scope } from '../access/scope.ts';
+import type { ResourceName } from './names.ts';
 import type { Planned } from './planning.ts';
-import type { PlanSnapshot } from './planSnapshot.ts';
+import type { PlanSnapshot, Referrer } from './planSnapshot.ts';
 import { INHERITED, type InheritedScope, type Resource, type Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 
@@ -131,6 +132,14 @@ export function isKnownScope(
 export const isReadable = (scope: Scope, resource: Resource, row: Row): boolean =>
   resource.scopeKind === 'catalogue' ||
   resourceScopesOf(resource, row).some((each) => covers(scope, each));
+
+/** A record as one that refers to another. */
+export const asReferrer = ({ resource, row }: { resource: ResourceName; row: Row }): Referrer => ({
+  resource,
+  id: row.id,
+  label: labelOf(RESOURCES[resource], row),
+  row,
+});
 
 /** The display name of a record. */
 export const labelOf = ({ labelField }: Resource, row: Row): string =>

@@ -15,7 +15,7 @@ import {
   type Planned,
   type Viewer,
 } from './planning.ts';
-import { MissingData, UnwrittenDependency, type DataNeed } from './planSnapshot.ts';
+import { MissingData, type DataNeed } from './planSnapshot.ts';
 import { RESOURCE_NAMES, type ResourceName } from './names.ts';
 import { resolveReferences } from './references.ts';
 import { writableFields, type Resource, type Row } from './resource.ts';
@@ -45,39 +45,23 @@ export function withGivenFields(mutation: Mutation): Mutation {
   return { ...mutation, record: Object.fromEntries(given) };
 }
 
-/** The plans of several mutations, as far as they could be made. */
-export type Plan = {
-  planned: Planned[];
-  /** The data to load before planning again; empty when the plan is complete. */
-  missing: DataNeed[];
-};
-
 /**
- * Plans mutations in order, each on top of the valid ones before it.
- *
- * When `missing` is not empty, the plan is provisional: load that data into the snapshot and plan
- * again. When `planned` is shorter than `mutations` and nothing is missing, the next mutation
- * depends on stored results of the ones before it: write those, then plan the rest.
+ * Plans one mutation on top of the planned changes in the snapshot and, when it is valid, adds its
+ * changes. When the snapshot lacks data, it is unchanged, and the result is what to load before the
+ * mutation is planned again.
  */
-export function planMutations(context: PlanContext, mutations: readonly Mutation[]): Plan {
-  const plan: Plan = { planned: [], missing: [] };
-  context.snapshot.reset();
-  for (const mutation of mutations) {
-    try {
-      plan.planned.push(planMutation(context, mutation));
-    } catch (error) {
-      if (error instanceof UnwrittenDependency) break;
-      if (!(error instanceof MissingData)) throw error;
-      plan.missing.push(...error.needs);
-    }
+export function tryToPlan(
+  context: PlanContext,
+  mutation: Mutation,
+): { planned: Planned } | { missing: readonly DataNeed[] } {
+  try {
+    return { planned: planMutation(context, mutation) };
+  } catch (error) {
+    if (!(error instanceof MissingData)) throw error;
+    return { missing: error.needs };
   }
-  return plan;
 }
 
-/**
- * Plans one mutation and, when it is valid, applies it to the snapshot. Throws `MissingData` when
- * the snapshot lacks data, and `UnwrittenDependency` when an earlier change must be written first.
- */
 function planMutation(context: PlanContext, mutation: Mutation): Planned {
   const invalid = shapeErrors(mutation);
   const { record } = mutation;

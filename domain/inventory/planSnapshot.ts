@@ -1,5 +1,6 @@
 import type { ResourceName } from './names.ts';
 import type { Row } from './resource.ts';
+import { RESOURCES } from './resources/index.ts';
 
 /** The rows of a resource in which `fields` have `values`. */
 export type Lookup = {
@@ -12,21 +13,23 @@ export type Lookup = {
 
 /**
  * Data that a plan needs. `neighbours`: the prefixes that contain a network and the outermost
- * prefixes inside it. `ranges`: the IP ranges that overlap an interval.
+ * prefixes inside it. `ranges`: the IP ranges that overlap an interval. The `limit` of a fact is the
+ * number of records of each resource to load.
  */
 export type DataNeed =
   | { kind: 'row'; resource: ResourceName; id: string }
   | ({ kind: 'rows' } & Lookup)
   | { kind: 'neighbours'; vrf: string; cidr: string }
   | { kind: 'ranges'; vrf: string; first: string; last: string }
-  | { kind: 'fact'; name: FactName; id: string };
+  | { kind: 'fact'; name: FactName; id: string; limit?: number };
 
 /**
- * What the database computes for a plan.
+ * What the database computes for a plan, without the planned changes.
  *
  * - `usage`: the number of addresses in a prefix that are in use; id of the prefix
- * - `contents`: addresses and ranges in a prefix and in none of its children; `[vrf, network,
- *   excluded network or null]` as JSON
+ * - `contents`: addresses and ranges in a network and in none of some networks inside it; `[vrf,
+ *   network, gaps, borders]` as JSON: the intervals between those networks, and the pairs of
+ *   addresses where two of them touch
  * - `inheritedAt`: a record of a tenant in a network that belongs to a site, or to no site, because of
  *   its prefix; `[vrf, network, tenant, site or null]` as JSON. Planned changes do not matter
  * - `sitesInside`: the sites of prefixes of a tenant that start in a span of addresses, up to
@@ -35,7 +38,8 @@ export type DataNeed =
  * - `customFieldReferrers`: records with a value; `[tenant, resource, field name]` as JSON
  * - `externalReferrers`: grants, users, webhooks and schedules that belong to a tenant, site or
  *   device; `<resource>/<id>`
- * - `duplicates`: prefixes and addresses that a VRF has more than once; key of the VRF
+ * - `duplicates`: prefixes and addresses that a VRF has more than once, of equal prefixes all but
+ *   one; key of the VRF
  * - `regionAncestors`, `locationAncestors`: no value, but the rows above a record are loaded; id
  */
 export type FactName =
@@ -69,6 +73,11 @@ export type Facts = {
   locationAncestors: true;
 };
 
+/** Facts that are lists of records. */
+export type ReferrerFact = {
+  [N in FactName]: Facts[N] extends Referrer[] ? N : never;
+}[FactName];
+
 /** The snapshot lacks data. The plan is made again when the data is loaded. */
 export class MissingData extends Error {
   readonly needs: readonly DataNeed[];
@@ -95,9 +104,6 @@ export function collectMissing<T>(items: Iterable<T>, each: (item: T) => void): 
   if (needs.length > 0) throw new MissingData(needs);
 }
 
-/** Data depends on earlier changes of the plan, which must be written before it can be loaded. */
-export class UnwrittenDependency extends Error {}
-
 /** A record before and after a change; null where it does not exist. */
 export type PlannedChange = {
   resource: ResourceName;
@@ -118,72 +124,48 @@ export const GLOBAL_VRF = 'global';
 /** The VRF of a prefix, range or address as the column `vrf_key` has it. */
 export const vrfKeyOf = (row: Row): string => (row.vrfId as string | null) ?? GLOBAL_VRF;
 
-/** True for changes that can change the contents of a prefix. */
-const changesAddressSpace = ({ resource, before, after }: PlannedChange): boolean =>
-  resource === 'ip-addresses' ||
-  resource === 'ip-ranges' ||
-  (resource === 'prefixes' &&
-    before !== null &&
-    (before.cidr !== after?.cidr || before.vrfId !== after?.vrfId));
+/** The number of referrers that a plan names. */
+export const MAX_REFERRERS = 10;
 
-const beforeOrAfter = ({ before, after }: PlannedChange, matches: (row: Row) => boolean): boolean =>
-  (before !== null && matches(before)) || (after !== null && matches(after));
-
-/**
- * Which planned changes make a stored fact about `id` out of date. Facts that are absent here do
- * not depend on inventory records.
- */
-const FACT_DEPENDENCIES: Readonly<
-  Partial<Record<FactName, (id: string, step: PlannedChange) => boolean>>
-> = {
-  contents: (_, step) => changesAddressSpace(step),
-  sitesInside: (_, { resource, before, after }) =>
-    resource === 'prefixes' && before?.siteId !== (after?.siteId ?? null),
-  tagReferrers: (id, step) =>
-    beforeOrAfter(step, ({ tags }) => Array.isArray(tags) && tags.includes(id)),
-  customFieldReferrers(id, step) {
-    const [, resource, name] = JSON.parse(id) as [string, string, string];
-    return (
-      step.resource === resource &&
-      beforeOrAfter(
-        step,
-        ({ customFields }) =>
-          typeof customFields === 'object' &&
-          customFields !== null &&
-          Object.hasOwn(customFields, name),
-      )
-    );
-  },
-  duplicates: (id, step) =>
-    (step.resource === 'prefixes' || step.resource === 'ip-addresses') &&
-    beforeOrAfter(step, (row) => vrfKeyOf(row) === id),
-};
+/** The factor by which more records are loaded when planned changes affect those that are. */
+const GROWTH = 8;
 
 const needKey = (need: DataNeed): string => JSON.stringify(need);
 
+export const recordKey = (resource: string, id: string): string => `${resource}/${id}`;
+
+/** Rows by the values of fields. */
+type Index = { fields: readonly string[]; ids: Map<string, Set<string>> };
+type Table = { rows: Map<string, Row>; indexes: Map<string, Index> };
+
+/** Called for every row that is loaded, changed or removed, also when a change is undone. */
+export type SnapshotListener = (change: PlannedChange) => void;
+
 /**
  * The data that a plan is made from: loaded rows and facts, with the changes planned so far applied
- * to the rows. Reading data that is not loaded throws `MissingData`.
+ * to the rows. Reading data that is not loaded throws `MissingData`. Data can be loaded at any time;
+ * the planned changes of a row count, not the loaded row.
  */
 export class PlanSnapshot {
   private readonly loaded = new Set<string>();
-  private readonly loadedRows = new Map<ResourceName, Map<string, Row>>();
   private readonly facts = new Map<string, unknown>();
-  private rows = new Map<ResourceName, Map<string, Row>>();
-  private indexes = new Map<string, Map<string, Set<string>>>();
-  private netChanges = new Map<string, PlannedChange>();
+  private readonly tables = new Map<ResourceName, Table>();
+  private readonly netChanges = new Map<string, PlannedChange>();
+  private readonly createdIds = new Set<string>();
+  private readonly changedByGroup = new Map<string, Set<string>>();
+  private readonly clearedReferences = new Map<string, number>();
   private steps: PlannedChange[] = [];
+  private journal: (() => void)[] = [];
+  private readonly listeners: SnapshotListener[] = [];
   private readonly lockedOnly: boolean;
+  private outdated = false;
 
   /** With `lockedOnly`, `get` requires that a row was loaded by its id, which locks it. */
   constructor({ lockedOnly = false }: { lockedOnly?: boolean } = {}) {
     this.lockedOnly = lockedOnly;
   }
 
-  private readonly listeners: { reset(): void; changed(change: PlannedChange): void }[] = [];
-
-  /** Registers a listener for every row that is added, changed or removed, and for `reset`. */
-  subscribe(listener: { reset(): void; changed(change: PlannedChange): void }): void {
+  subscribe(listener: SnapshotListener): void {
     this.listeners.push(listener);
   }
 
@@ -193,36 +175,75 @@ export class PlanSnapshot {
     if (need.kind === 'fact') this.facts.set(needKey(need), fact);
   }
 
-  /** Adds loaded rows. They become visible with the next `reset`. */
+  /**
+   * Adds loaded rows. When another transaction has changed a row since it was first loaded, all
+   * planned changes are undone, and `takeOutdated` is true once.
+   */
   addLoadedRows(rows: readonly { resource: ResourceName; row: Row }[]): void {
-    for (const { resource, row } of rows) this.loadedRowsOf(resource).set(row.id, row);
+    for (const { resource, row } of rows) {
+      const change = this.netChanges.get(recordKey(resource, row.id));
+      const known = change ? change.before : this.rowsOf(resource).get(row.id);
+      // A statement can return a row twice: as it is when locked, and as it was before.
+      if (known && known.version >= row.version) continue;
+      if (known || change) {
+        this.outdated = true;
+        this.undoTo(0);
+      }
+      this.setRow(resource, row.id, row);
+    }
+  }
+
+  /** True once after newer rows were loaded: plans made so far are not valid any more. */
+  takeOutdated(): boolean {
+    const { outdated } = this;
+    this.outdated = false;
+    return outdated;
   }
 
   isLoaded = (need: DataNeed): boolean => this.loaded.has(needKey(need));
 
-  /** Drops the planned changes. */
-  reset(): void {
-    this.rows = new Map([...this.loadedRows].map(([resource, rows]) => [resource, new Map(rows)]));
-    this.indexes = new Map();
-    this.netChanges = new Map();
-    this.steps = [];
-    for (const listener of this.listeners) listener.reset();
-    for (const [resource, rows] of this.rows) {
-      for (const row of rows.values())
-        for (const listener of this.listeners)
-          listener.changed({ resource, id: row.id, before: null, after: row });
-    }
+  /** A point in the plan to which `undoTo` returns. */
+  mark(): number {
+    return this.journal.length;
   }
 
-  /** Throws `MissingData` unless a need is loaded. */
+  /** Undoes everything that was planned after a mark. Loaded data is kept. */
+  undoTo(mark: number): void {
+    while (this.journal.length > mark) this.journal.pop()?.();
+  }
+
+  /** Registers how to undo something that belongs to the plan. */
+  onUndo(undo: () => void): void {
+    this.journal.push(undo);
+  }
+
+  /** Makes the planned changes final, which frees what `undoTo` needs. Returns them. */
+  finalize(): PlannedChange[] {
+    const { steps } = this;
+    this.steps = [];
+    this.journal = [];
+    return steps;
+  }
+
+  /** Throws `MissingData` unless a need is loaded, or nothing stored can refer to a new record. */
   require(need: DataNeed): void {
-    if (!this.isLoaded(need)) throw new MissingData([need]);
+    if (this.concernsNewRecord(need) || this.isLoaded(need)) return;
+    throw new MissingData([need]);
+  }
+
+  private concernsNewRecord(need: DataNeed): boolean {
+    if (this.createdIds.size === 0) return false;
+    if (need.kind === 'neighbours' || need.kind === 'ranges') return this.createdIds.has(need.vrf);
+    return (
+      need.kind === 'rows' &&
+      need.values.some((value) => typeof value === 'string' && this.createdIds.has(value))
+    );
   }
 
   /** A row by its id; undefined when it does not exist. */
   get(resource: ResourceName, id: string): Row | undefined {
     const row = this.rowsOf(resource).get(id);
-    if ((row === undefined || this.lockedOnly) && !this.netChanges.has(`${resource}/${id}`))
+    if ((row === undefined || this.lockedOnly) && !this.netChanges.has(recordKey(resource, id)))
       this.require({ kind: 'row', resource, id });
     return row;
   }
@@ -243,37 +264,48 @@ export class PlanSnapshot {
     limit?: number,
   ): Row[] {
     this.require({ kind: 'rows', resource, fields, values, ...(limit !== undefined && { limit }) });
-    const ids = this.indexOf(resource, fields).get(JSON.stringify(values)) ?? new Set();
+    const ids = this.indexOf(resource, fields).ids.get(JSON.stringify(values)) ?? new Set();
     return [...ids].flatMap((id) => this.rowsOf(resource).get(id) ?? []);
   }
 
-  /** Every loaded or planned row of a resource. `require` ensures that the relevant ones are. */
-  all(resource: ResourceName): Iterable<Row> {
-    return this.rowsOf(resource).values();
-  }
-
   /** The value of a fact as stored, without the planned changes. */
-  fact<N extends FactName>(name: N, id: string): Facts[N] {
-    const need: DataNeed = { kind: 'fact', name, id };
+  fact<N extends FactName>(name: N, id: string, limit?: number): Facts[N] {
+    const need: DataNeed = { kind: 'fact', name, id, ...(limit !== undefined && { limit }) };
     this.require(need);
     return this.facts.get(needKey(need)) as Facts[N];
   }
 
   /**
-   * The value of a fact. Throws `UnwrittenDependency` when planned changes affect it, because the
-   * stored value is out of date then.
+   * The first records of a fact, with the planned changes: `planned` has the changed records that
+   * belong to it. Stored ones count if they are unchanged and `isStill` holds. If too few are left of
+   * those that were loaded, more are.
    */
-  factIfUnaffected<N extends FactName>(name: N, id: string): Facts[N] {
-    if (this.steps.some((step) => FACT_DEPENDENCIES[name]?.(id, step)))
-      throw new UnwrittenDependency();
-    return this.fact(name, id);
+  referrersOf(
+    name: ReferrerFact,
+    id: string,
+    planned: readonly Referrer[],
+    isStill: (referrer: Referrer) => boolean = () => true,
+  ): Referrer[] {
+    for (let limit = MAX_REFERRERS + 1; ; limit *= GROWTH) {
+      const stored = this.fact(name, id, limit);
+      const isUnchanged = (each: Referrer) =>
+        !this.netChanges.has(recordKey(each.resource, each.id));
+      const left: Referrer[] = [];
+      collectMissing(stored.filter(isUnchanged), (each) => {
+        if (left.length + planned.length <= MAX_REFERRERS && isStill(each)) left.push(each);
+      });
+      const found = [...left, ...planned];
+      if (found.length >= MAX_REFERRERS || stored.length < limit)
+        return found.slice(0, MAX_REFERRERS);
+    }
   }
 
-  /** Up to `limit` records that refer to a record by `field`. */
+  /** Up to `limit` records that refer to a record by `field`, and perhaps more. */
   referrers(resource: ResourceName, field: string, id: string, limit: number): Row[] {
-    if (this.steps.some((step) => step.resource === resource && step.before?.[field] === id))
-      throw new UnwrittenDependency();
-    return this.where(resource, [field], [id], limit);
+    const cleared = this.clearedReferences.get(`${resource}|${field}|${id}`) ?? 0;
+    let count = limit;
+    while (count < limit + cleared) count *= GROWTH;
+    return this.where(resource, [field], [id], count);
   }
 
   /** Plans to create or update a row. */
@@ -286,60 +318,122 @@ export class PlanSnapshot {
     this.applyChange(resource, id, null);
   }
 
-  /** The planned changes in order. */
-  plannedSteps(): readonly PlannedChange[] {
-    return this.steps;
+  /** The number of planned changes. */
+  get changeCount(): number {
+    return this.steps.length;
   }
 
   /** True when a planned change that is not written yet creates this record. */
   isNew(resource: ResourceName, id: string): boolean {
-    const change = this.netChanges.get(`${resource}/${id}`);
-    return change?.before === null;
+    return this.netChanges.get(recordKey(resource, id))?.before === null;
+  }
+
+  /** True when a planned change creates the record with this generated id. */
+  isNewRecord(id: string): boolean {
+    return this.createdIds.has(id);
+  }
+
+  /** True when a record has planned changes. */
+  isChanged(resource: ResourceName, id: string): boolean {
+    return this.netChanges.has(recordKey(resource, id));
+  }
+
+  /** The changed records of a group (`groupsOf`), as they are after the changes. */
+  changedIn(group: string): { resource: ResourceName; row: Row }[] {
+    return [...(this.changedByGroup.get(group) ?? [])].flatMap((key) => {
+      const change = this.netChanges.get(key);
+      return change?.after ? [{ resource: change.resource, row: change.after }] : [];
+    });
   }
 
   private applyChange(resource: ResourceName, id: string, after: Row | null): void {
-    const rows = this.rowsOf(resource);
-    const before = rows.get(id) ?? null;
-    for (const [key, index] of this.indexes) {
-      const [of, ...fields] = key.split('|');
-      if (of !== resource) continue;
-      if (before) index.get(valuesKey(before, fields))?.delete(id);
-      if (after) addTo(index, valuesKey(after, fields), id);
-    }
-    if (after) rows.set(id, after);
-    else rows.delete(id);
-    this.steps.push({ resource, id, before, after });
-    const previous = this.netChanges.get(`${resource}/${id}`);
-    this.netChanges.set(`${resource}/${id}`, {
+    const key = recordKey(resource, id);
+    const before = this.rowsOf(resource).get(id) ?? null;
+    const previous = this.netChanges.get(key);
+    this.netChanges.set(key, {
       resource,
       id,
       before: previous ? previous.before : before,
       after,
     });
-    for (const listener of this.listeners) listener.changed({ resource, id, before, after });
+    const isCreated = !previous && before === null && RESOURCES[resource].idPrefix !== null;
+    if (isCreated) this.createdIds.add(id);
+    this.steps.push({ resource, id, before, after });
+    this.note(key, resource, before, after);
+    this.setRow(resource, id, after);
+    this.journal.push(() => {
+      this.steps.pop();
+      if (previous) this.netChanges.set(key, previous);
+      else this.netChanges.delete(key);
+      if (isCreated) this.createdIds.delete(id);
+      this.setRow(resource, id, before);
+    });
   }
 
-  private indexOf(resource: ResourceName, fields: readonly string[]): Map<string, Set<string>> {
-    const key = [resource, ...fields].join('|');
-    const known = this.indexes.get(key);
+  /** Notes what a change concerns. A change that is undone may stay noted: it is checked again. */
+  private note(key: string, resource: ResourceName, before: Row | null, after: Row | null): void {
+    for (const row of [before, after]) {
+      for (const group of row ? groupsOf(resource, row) : [])
+        addTo(this.changedByGroup, group, key);
+    }
+    if (!before) return;
+    for (const [field, { reference }] of Object.entries(RESOURCES[resource].fields)) {
+      const value = before[field];
+      if (reference === undefined || typeof value !== 'string' || value === after?.[field])
+        continue;
+      const cleared = `${resource}|${field}|${value}`;
+      this.clearedReferences.set(cleared, (this.clearedReferences.get(cleared) ?? 0) + 1);
+    }
+  }
+
+  private setRow(resource: ResourceName, id: string, after: Row | null): void {
+    const { rows, indexes } = this.tableOf(resource);
+    const before = rows.get(id) ?? null;
+    for (const { fields, ids } of indexes.values()) {
+      if (before) ids.get(valuesKey(before, fields))?.delete(id);
+      if (after) addTo(ids, valuesKey(after, fields), id);
+    }
+    if (after) rows.set(id, after);
+    else rows.delete(id);
+    for (const listener of this.listeners) listener({ resource, id, before, after });
+  }
+
+  private indexOf(resource: ResourceName, fields: readonly string[]): Index {
+    const { rows, indexes } = this.tableOf(resource);
+    const key = fields.join('|');
+    const known = indexes.get(key);
     if (known) return known;
-    const index = new Map<string, Set<string>>();
-    for (const row of this.rowsOf(resource).values()) addTo(index, valuesKey(row, fields), row.id);
-    this.indexes.set(key, index);
+    const index: Index = { fields, ids: new Map() };
+    for (const row of rows.values()) addTo(index.ids, valuesKey(row, fields), row.id);
+    indexes.set(key, index);
     return index;
   }
 
-  private loadedRowsOf(resource: ResourceName): Map<string, Row> {
-    const rows = this.loadedRows.get(resource) ?? new Map<string, Row>();
-    this.loadedRows.set(resource, rows);
-    return rows;
+  private tableOf(resource: ResourceName): Table {
+    const table = this.tables.get(resource) ?? { rows: new Map(), indexes: new Map() };
+    this.tables.set(resource, table);
+    return table;
   }
 
   private rowsOf(resource: ResourceName): Map<string, Row> {
-    const rows = this.rows.get(resource) ?? new Map<string, Row>();
-    this.rows.set(resource, rows);
-    return rows;
+    return this.tableOf(resource).rows;
   }
+}
+
+export const tagGroup = (tag: string): string => `tag:${tag}`;
+export const customFieldGroup = (resource: string, name: string): string =>
+  `field:${resource}/${name}`;
+export const vrfGroup = (vrf: string): string => `vrf:${vrf}`;
+
+/** The groups by which rules find changed records: tags, custom fields with a value, the VRF. */
+function groupsOf(resource: ResourceName, row: Row): string[] {
+  const { tags, customFields } = row;
+  const hasSpace = resource === 'prefixes' || resource === 'ip-addresses';
+  return [
+    ...(Array.isArray(tags) ? tags.map((tag) => tagGroup(String(tag))) : []),
+    ...Object.keys(customFields ?? {}).map((name) => customFieldGroup(resource, name)),
+    ...(hasSpace ? [vrfGroup(vrfKeyOf(row))] : []),
+  ];
 }
 
 const valuesKey = (row: Row, fields: readonly string[]): string =>

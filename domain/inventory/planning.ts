@@ -4,6 +4,7 @@ import type { FieldChange } from './difference.ts';
 import type { Permission } from '../access/permissions.ts';
 import type { ResourceScope } from '../access/scope.ts';
 import type { PrefixTree } from './prefixTree.ts';
+import type { Spans } from './spans.ts';
 import type { PlanSnapshot } from './planSnapshot.ts';
 
 export const OPERATIONS = ['create', 'update', 'delete'] as const;
@@ -107,7 +108,12 @@ export type Viewer = {
 };
 
 /** What a plan is made from. */
-export type PlanContext = { snapshot: PlanSnapshot; prefixTree: PrefixTree; viewer: Viewer };
+export type PlanContext = {
+  snapshot: PlanSnapshot;
+  prefixTree: PrefixTree;
+  spans: Spans;
+  viewer: Viewer;
+};
 
 /**
  * A record that a conflict names. One outside the inventory has no row; it belongs to the record of
@@ -119,6 +125,7 @@ export type OtherRecord = { resource: string; id?: string; row?: Row };
 export type Draft = {
   snapshot: PlanSnapshot;
   prefixTree: PrefixTree;
+  spans: Spans;
   resource: Resource;
   operation: Operation;
   before: Row | null;

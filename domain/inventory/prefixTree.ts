@@ -35,19 +35,16 @@ const networkKey = (vrf: string, block: Block): string =>
 
 /** The prefixes of each VRF by containment, as far as loaded, with the planned changes. */
 export class PrefixTree {
-  private byNetwork = new Map<string, PrefixNode[]>();
-  private byParent = new Map<string, Map<string, PrefixNode>>();
-  private nodes = new Map<string, PrefixNode>();
+  private readonly byNetwork = new Map<string, PrefixNode[]>();
+  private readonly byParent = new Map<string, Map<string, PrefixNode>>();
+  private readonly nodes = new Map<string, PrefixNode>();
   /** The number of addresses that planned changes use, by the id of their prefix. */
   private readonly usage = new Map<string, bigint>();
   private readonly snapshot: PlanSnapshot;
 
   constructor(snapshot: PlanSnapshot) {
     this.snapshot = snapshot;
-    snapshot.subscribe({
-      reset: () => this.reset(),
-      changed: (change) => this.applyChange(change),
-    });
+    snapshot.subscribe((change) => this.applyChange(change));
   }
 
   /** The prefixes whose network is `block`. */
@@ -104,13 +101,14 @@ export class PrefixTree {
     );
   }
 
-  /** The children of a prefix. */
-  children(prefix: Row): PrefixNode[] {
+  /** The children of a prefix; with `limit`, perhaps not more than that. */
+  children(prefix: Row, limit?: number): PrefixNode[] {
     this.snapshot.require({
       kind: 'rows',
       resource: 'prefixes',
       fields: ['parentPrefixId'],
       values: [prefix.id],
+      ...(limit !== undefined && { limit }),
     });
     return [...(this.byParent.get(`${vrfKeyOf(prefix)}|${prefix.id}`)?.values() ?? [])];
   }
@@ -125,14 +123,9 @@ export class PrefixTree {
 
   /** Adds addresses that a planned change uses. */
   addUsage(prefixId: string, addresses: bigint): void {
-    this.usage.set(prefixId, (this.usage.get(prefixId) ?? 0n) + addresses);
-  }
-
-  private reset(): void {
-    this.byNetwork = new Map();
-    this.byParent = new Map();
-    this.nodes = new Map();
-    this.usage.clear();
+    const before = this.usage.get(prefixId) ?? 0n;
+    this.usage.set(prefixId, before + addresses);
+    this.snapshot.onUndo(() => this.usage.set(prefixId, before));
   }
 
   private applyChange({ resource, id, after }: PlannedChange): void {

@@ -42,12 +42,22 @@ function checkSitesInside(draft: OpenDraft): void {
   const span = spaceOf(after);
   const text = (value: bigint) => formatHost(span.family, value);
   const key = JSON.stringify([vrfKeyOf(after), text(span.first), text(span.last), tenantId]);
-  const inside = snapshot.factIfUnaffected('sitesInside', key);
+  // Who has changed a prefix of a site may write there, so that changed ones may count as well.
+  const inside = snapshot.fact('sitesInside', key).map(({ id }) => id);
   // The fact does not list all of them.
   if (inside.length >= MAX_NAMED_SITES) draft.requireAlso({ tenantId });
-  for (const siteId of [...inside.map(({ id }) => id), ...crossedSites(draft, span)])
+  const planned = plannedSitesInside(draft, span);
+  for (const siteId of [...inside, ...planned, ...crossedSites(draft, span)])
     draft.requireAlso(withOwnSite(snapshot, { tenantId, siteId }));
 }
+
+/** The sites of changed prefixes of the same tenant that start in a span. */
+const plannedSitesInside = ({ after, spans }: OpenDraft, span: Span): string[] =>
+  spans
+    .changedPrefixesIn(vrfKeyOf(after), span)
+    .flatMap(({ row: { id, tenantId, siteId } }) =>
+      id !== after.id && tenantId === after.tenantId && typeof siteId === 'string' ? [siteId] : [],
+    );
 
 /** The sites of prefixes that contain the first address of a range, but not all of it. */
 const crossedSites = (draft: OpenDraft, span: Span): string[] =>

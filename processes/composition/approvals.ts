@@ -4,12 +4,17 @@ import { createApprovalDetailsLoader } from '../../services/approvals/details.ts
 import { createApprovalExecution } from '../../services/approvals/execution.ts';
 import { createApprovalReconcile } from '../../services/approvals/reconcile.ts';
 import { createApprovalRequests } from '../../services/approvals/requests.ts';
+import type { InventoryQuestions } from '../../services/inventory/questions.ts';
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
 import type { Core } from './core.ts';
 
 /** Builds approval requests, decisions and the execution of approved requests. */
-export function composeApprovals(core: Core, writes: InventoryWrites) {
-  const deps = { ...core, writes };
+export function composeApprovals(
+  core: Core,
+  inventory: { writes: InventoryWrites; questions: InventoryQuestions },
+) {
+  const { writes, questions } = inventory;
+  const deps = { ...core, writes, questions };
   const checks = createApprovalChecks(deps);
   const execution = createApprovalExecution({ ...deps, checks });
   return {

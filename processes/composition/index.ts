@@ -76,7 +76,7 @@ function composeAreas(core: Core) {
     webhooks,
     jobs: composeJobs(core, webhooks.deliveryQueue),
     schedules: composeSchedules(core),
-    approvals: composeApprovals(core, inventory.writes),
+    approvals: composeApprovals(core, inventory),
   };
 }
 

@@ -11,6 +11,20 @@ export const composeSlots = () => ({
     ...{ total: 16, perTenant: 4, perCaller: 2 },
     waiting: { ...sharesOf(40), maxMs: 10_000 },
   }),
+  /** Plans that are not written. They keep connections and processor time busy for seconds. */
+  questions: createSlots({
+    of: 'validations',
+    retryAfterSeconds: 5,
+    ...{ total: 4, perTenant: 3, perCaller: 2 },
+    waiting: { total: 40, perTenant: 16, perCaller: 8, maxMs: 2_000 },
+  }),
+  /** Dry runs of imports. Each has up to 300,000 records in memory. */
+  dryRuns: createSlots({
+    of: 'dry runs of imports',
+    retryAfterSeconds: 60,
+    ...{ total: 2, perTenant: 1, perCaller: 1 },
+    waiting: { total: 200, perTenant: 200, perCaller: 200, maxMs: 3_600_000 },
+  }),
   webhookTests: createSlots({
     of: 'webhook tests',
     retryAfterSeconds: 5,

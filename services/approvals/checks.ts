@@ -8,7 +8,7 @@ import { planDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import type { Access } from '../access/access.ts';
 import { callerForRequester, boundPayload, type ExecutionOutcome } from './approvalAudit.ts';
-import type { InventoryWrites } from '../inventory/writes.ts';
+import type { Asker, InventoryQuestions } from '../inventory/questions.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { UserRights } from '../access/rights.ts';
 
@@ -27,11 +27,11 @@ type Deps = {
   access: Access;
   rights: UserRights;
   jobTypes: JobTypes;
-  writes: InventoryWrites;
+  questions: InventoryQuestions;
 };
 
 /** Checks whether a pending or approved request could be executed now. */
-export function createApprovalChecks({ db, access, rights, jobTypes, writes }: Deps) {
+export function createApprovalChecks({ db, access, rights, jobTypes, questions }: Deps) {
   /** True if the requester still holds every permission that the execution needs. */
   function isAllowed({ jobType, plan, tenantId }: ApprovalData, held: Rights): boolean {
     const requiredScopes = plan?.requiredScopes ?? [];
@@ -59,12 +59,16 @@ export function createApprovalChecks({ db, access, rights, jobTypes, writes }: D
         );
   }
 
-  async function findPlanBlocker(approval: ApprovalData, held: Rights): Promise<Blocker | null> {
+  async function findPlanBlocker(
+    approval: ApprovalData,
+    held: Rights,
+    asker: Asker | undefined,
+  ): Promise<Blocker | null> {
     if (!approval.mutations || !approval.plan) return null;
     try {
       const difference = planDifference(
         approval.plan,
-        await writes.dryRun(callerForRequester(approval, held), approval.mutations),
+        await questions.dryRun(callerForRequester(approval, held), approval.mutations, asker),
       );
       if (!difference) return null;
       return {
@@ -84,8 +88,11 @@ export function createApprovalChecks({ db, access, rights, jobTypes, writes }: D
   }
 
   return {
-    /** Why the request cannot be executed now; null if it can. */
-    async findBlocker(approval: ApprovalData): Promise<Blocker | null> {
+    /**
+     * Why the request cannot be executed now; null if it can. Errors: those of a question of the
+     * `asker`.
+     */
+    async findBlocker(approval: ApprovalData, asker?: Asker): Promise<Blocker | null> {
       const held = await rights.forAuthority(approval.authority);
       if (contentHash(approval.contentKey, approval) !== approval.contentHash)
         return failedExecution(
@@ -101,7 +108,7 @@ export function createApprovalChecks({ db, access, rights, jobTypes, writes }: D
           denied: true,
         };
       }
-      return findBindingBlocker(approval) ?? (await findPlanBlocker(approval, held));
+      return findBindingBlocker(approval) ?? (await findPlanBlocker(approval, held, asker));
     },
 
     /** True if enough approvals were made for exactly this content. */

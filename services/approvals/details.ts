@@ -100,19 +100,44 @@ const notEvaluated: Blocker = {
 const isResourceName = (name: string | null): name is ResourceName =>
   name !== null && (RESOURCE_NAMES as readonly string[]).includes(name);
 
+/** An evaluation that runs, and the requests that wait for it. */
+type Evaluation = {
+  blocker: Promise<Blocker | null>;
+  readers: Set<AbortSignal>;
+  ending: AbortController;
+};
+
 type Deps = { db: Knex; access: Access; checks: ApprovalChecks; log: Log };
 
 /** Loads the details of a request for its reader. */
 export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
-  const evaluations = new Map<string, Promise<Blocker | null>>();
+  const evaluations = new Map<string, Evaluation>();
 
-  /** Evaluates a request. Concurrent readers of one request share an evaluation. */
-  async function findBlocker(approval: ApprovalData): Promise<Blocker | null> {
-    const running = evaluations.get(approval.id);
-    if (running) return running;
-    if (evaluations.size >= MAX_CONCURRENT_EVALUATIONS) return notEvaluated;
-    const evaluation = checks
-      .findBlocker(approval)
+  /**
+   * Evaluates a request. Concurrent readers of one request share an evaluation. It ends when all of
+   * them have left.
+   */
+  async function findBlocker(
+    caller: Caller,
+    approval: ApprovalData,
+    signal: AbortSignal,
+  ): Promise<Blocker | null> {
+    const known = evaluations.get(approval.id);
+    if (!known && evaluations.size >= MAX_CONCURRENT_EVALUATIONS) return notEvaluated;
+    const { blocker, readers, ending } = known ?? startEvaluation(caller, approval);
+    const leave = () => {
+      readers.delete(signal);
+      if (readers.size === 0) ending.abort(signal.reason);
+    };
+    readers.add(signal);
+    signal.addEventListener('abort', leave, { once: true });
+    return blocker.finally(() => signal.removeEventListener('abort', leave));
+  }
+
+  function startEvaluation(caller: Caller, approval: ApprovalData): Evaluation {
+    const ending = new AbortController();
+    const blocker = checks
+      .findBlocker(approval, { holder: caller, signal: ending.signal })
       .catch((error: unknown) => {
         log.warn(
           { err: error, approvalId: approval.id },
@@ -121,6 +146,7 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
         return notEvaluated;
       })
       .finally(() => evaluations.delete(approval.id));
+    const evaluation = { blocker, readers: new Set<AbortSignal>(), ending };
     evaluations.set(approval.id, evaluation);
     return evaluation;
   }
@@ -214,8 +240,15 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
   }
 
   return {
-    /** Loads the details. With `evaluate`, also whether the request could be executed now. */
-    async load(caller: Caller, view: ApprovalView, evaluate: boolean): Promise<ApprovalDetails> {
+    /**
+     * Loads the details. With `evaluation`, also whether the request could be executed now; the
+     * signal ends this.
+     */
+    async load(
+      caller: Caller,
+      view: ApprovalView,
+      evaluation: AbortSignal | null,
+    ): Promise<ApprovalDetails> {
       const { approval, assignees } = view;
       const scope = access.scope(caller, 'inventory:read');
       const isOpen = approval.status === 'pending' || approval.execution === 'queued';
@@ -223,7 +256,9 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
         findRoles(db, assignees.roleIds),
         decisionsOf(db, approval.id),
         commentsOf(db, approval.id),
-        evaluate && isOpen && approval.jobType !== null ? findBlocker(approval) : null,
+        evaluation && isOpen && approval.jobType !== null
+          ? findBlocker(caller, approval, evaluation)
+          : null,
         loadLabels(scope, approval),
       ]);
       const canSeePlan = view.refusal === null || covers(scope, scopeOfApproval(approval));

@@ -22,6 +22,7 @@ import type { Ids } from '../../platform/ids.ts';
 import { startApprovalTask } from '../../domain/dispatch/tasks.ts';
 import type { Access } from '../access/access.ts';
 import { approvalEventData, approvalSubject, approvalSnapshot } from './approvalAudit.ts';
+import type { InventoryQuestions } from '../inventory/questions.ts';
 import type { InventoryWrites } from '../inventory/writes.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { authorityOf } from '../access/rights.ts';
@@ -41,6 +42,7 @@ type Deps = {
   ids: Ids;
   jobTypes: JobTypes;
   writes: InventoryWrites;
+  questions: InventoryQuestions;
   /** How soon the reconciler checks a new request, in milliseconds. */
   graceMs: number;
   heartbeatMs: number;
@@ -54,6 +56,7 @@ export function createApprovalRequests({
   ids,
   jobTypes,
   writes,
+  questions,
   graceMs,
   heartbeatMs,
 }: Deps) {
@@ -116,10 +119,14 @@ export function createApprovalRequests({
     tenantCaller: Caller,
     resourceScope: ResourceScope,
     mutations: readonly Mutation[],
+    signal: AbortSignal,
   ): Promise<{ planned: Planned[]; plan: FrozenPlan | null }> {
     // Without any such permission, even the plan would show what exists.
     await access.requireAnywhere(tenantCaller, 'inventory:write');
-    const dryRun = await writes.dryRun(tenantCaller, mutations);
+    const dryRun = await questions.dryRun(tenantCaller, mutations, {
+      holder: tenantCaller,
+      signal,
+    });
     await writes.assertPermissions(tenantCaller, dryRun.planned);
     if (!dryRun.planned.every(isValid)) {
       // With errors, permission was checked at the present scopes only. What else the plan found would
@@ -156,7 +163,11 @@ export function createApprovalRequests({
      * Creates a pending request. The caller needs `workflow:write`, and the permissions of the
      * bound job or the change. Errors: `permission_denied`, `invalid_request`, `limit_reached`.
      */
-    async create(caller: Caller, request: ApprovalRequest): Promise<RequestResult> {
+    async create(
+      caller: Caller,
+      request: ApprovalRequest,
+      signal: AbortSignal,
+    ): Promise<RequestResult> {
       const resourceScope = await resolveScope(caller, request);
       await access.require(caller, 'workflow:write', resourceScope);
       const tenantCaller = { ...caller, tenantId: resourceScope.tenantId };
@@ -182,7 +193,7 @@ export function createApprovalRequests({
       const binding = await bindJob(tenantCaller, request);
       const { mutations = null } = request;
       const { planned, plan: frozenPlan } = mutations
-        ? await planChange(tenantCaller, resourceScope, mutations)
+        ? await planChange(tenantCaller, resourceScope, mutations, signal)
         : { planned: [], plan: null };
       if (mutations && !frozenPlan) return { invalid: planned };
 

@@ -44,17 +44,22 @@ export async function expectedVrfs(
   return vrfs;
 }
 
-/** The VRFs that plans change. A record that is refused may have anything as its VRF. */
+/**
+ * The VRFs that plans change, without those that they create: nobody else can use these yet. A record
+ * that is refused may have anything as its VRF.
+ */
 export function affectedVrfs(planned: readonly Planned[]): Set<string> {
   const vrfs = new Set<string>();
+  const created = new Set<string>();
   for (const { subject } of planned) {
     if (!subject) continue;
-    if (subject.resource === 'vrfs') vrfs.add(subject.id);
+    if (subject.resource === 'vrfs') (subject.before ? vrfs : created).add(subject.id);
     if (!VRF_RESOURCES.has(subject.resource)) continue;
     for (const row of [subject.before, subject.after]) {
       const vrf = row ? requestedVrf(row) : undefined;
       if (vrf !== undefined) vrfs.add(vrf);
     }
   }
+  for (const vrf of created) vrfs.delete(vrf);
   return vrfs;
 }

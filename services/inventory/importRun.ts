@@ -21,6 +21,8 @@ import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { UserRights } from '../access/rights.ts';
+import type { Questions } from './planner.ts';
+import type { InventoryQuestions } from './questions.ts';
 import { outcomeOf, type InventoryWrites } from './writes.ts';
 
 /** The number of rows that one transaction writes. */
@@ -34,6 +36,7 @@ type Deps = {
   writeUnaudited: WriteUnaudited;
   rights: UserRights;
   writes: InventoryWrites;
+  questions: InventoryQuestions;
 };
 
 /** Rolls back an import of the mode `all`; `outcomes` are those of its rows. */
@@ -50,7 +53,7 @@ class RejectedImport extends Error {
 export type ImportProgress = { rows: number; done: number };
 
 /** The run of an import, as its job executes it. */
-export function createImportRun({ db, writeUnaudited, rights, writes }: Deps) {
+export function createImportRun({ db, writeUnaudited, rights, writes, questions }: Deps) {
   /** The caller that rows are written for: the sender of the file with its present rights. */
   const callerFor = async ({ authority, createdBy, tenantId, jobId }: Import): Promise<Caller> => ({
     ...systemCaller(tenantId, jobWorkflowId(jobId)),
@@ -70,7 +73,7 @@ export function createImportRun({ db, writeUnaudited, rights, writes }: Deps) {
     const source = async (trx: Knex): Promise<Mutation[]> => {
       await lockImport(trx, importId);
       rows = await nextRows(trx, importId, limit);
-      return resolveOperations(trx, rows);
+      return resolveOperations(rows, existingIn(trx));
     };
     try {
       await writes.apply(caller, source, 'each', {
@@ -129,7 +132,9 @@ export function createImportRun({ db, writeUnaudited, rights, writes }: Deps) {
           // Rows after an invalid one are planned too, so that all errors are found.
           for (const rows of batchesOf(all)) {
             signal.throwIfAborted();
-            outcomes.push(...outcomesOf(rows, await apply(await resolveOperations(trx, rows))));
+            outcomes.push(
+              ...outcomesOf(rows, await apply(await resolveOperations(rows, existingIn(trx)))),
+            );
             onProgress(outcomes.length);
           }
           if (outcomes.some(isRejected)) throw new RejectedImport(skipValid(outcomes));
@@ -177,11 +182,11 @@ export function createImportRun({ db, writeUnaudited, rights, writes }: Deps) {
       const caller = await callerFor(record);
       const all = await nextRows(db, importId, MAX_DRY_RUN_ROWS);
       const outcomes: RowOutcome[] = [];
-      await writes.dryRunInSteps(caller, async (trx, plan) => {
+      await questions.dryRunInSteps(caller, signal, async (plan, trx) => {
         for (const rows of batchesOf(all)) {
           signal.throwIfAborted();
-          const planned = await plan(await resolveOperations(trx, rows));
-          outcomes.push(...outcomesOf(rows, planned).map((row) => ({ ...row, recordId: null })));
+          const found = await askAbout(plan, trx, rows);
+          outcomes.push(...found.map((row) => ({ ...row, recordId: null })));
           onProgress(outcomes.length);
         }
       });
@@ -233,17 +238,51 @@ function storableIdOf(record: unknown): string | undefined {
   return typeof id === 'string' && !id.includes('\0') ? id : undefined;
 }
 
+/** Plans rows on top of the earlier ones. Rows that are rejected together are planned by halves. */
+async function askAbout(
+  questions: Questions,
+  trx: Knex,
+  rows: readonly FileRow[],
+): Promise<RowOutcome[]> {
+  try {
+    const mutations = await resolveOperations(rows, existingIn(trx, questions));
+    return outcomesOf(rows, (await questions.plan(mutations)).planned);
+  } catch (error) {
+    if (!isRejection(error)) throw error;
+    if (rows.length === 1) return rows.map((row) => rejectedOutcome(row, error));
+    const half = Math.ceil(rows.length / 2);
+    return [
+      ...(await askAbout(questions, trx, rows.slice(0, half))),
+      ...(await askAbout(questions, trx, rows.slice(half))),
+    ];
+  }
+}
+
+/** Those of some ids of tenants or tags that exist. */
+type ExistingIds = (name: 'tenants' | 'tags', ids: readonly string[]) => Promise<string[]>;
+
+/** The existing ids as stored, and as planned by `questions`. */
+const existingIn =
+  (trx: Knex, questions?: Questions): ExistingIds =>
+  async (name, ids) => {
+    const stored = new Set(await findExistingIds(trx, name, ids));
+    return ids.filter((id) => questions?.existsAsPlanned(name, id) ?? stored.has(id));
+  };
+
 /**
  * Decides for tenants and tags whether a row creates or updates its record. Callers choose their
  * ids, so the presence of an id does not decide.
  */
-async function resolveOperations(trx: Knex, rows: readonly FileRow[]): Promise<Mutation[]> {
+async function resolveOperations(
+  rows: readonly FileRow[],
+  findExisting: ExistingIds,
+): Promise<Mutation[]> {
   const existing = new Map<string, Set<string | undefined>>();
   for (const name of ['tenants', 'tags'] as const) {
     const ids = rows.flatMap(({ mutation: { resource, record } }) =>
       resource === name ? (storableIdOf(record) ?? []) : [],
     );
-    existing.set(name, new Set(ids.length > 0 ? await findExistingIds(trx, name, ids) : []));
+    existing.set(name, new Set(ids.length > 0 ? await findExisting(name, ids) : []));
   }
   return rows.map(({ mutation }) => {
     const known = existing.get(mutation.resource);

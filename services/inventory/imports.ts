@@ -27,6 +27,7 @@ import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import { readCsv, readNdjson } from './importFile.ts';
 import { createImportRun } from './importRun.ts';
+import type { InventoryQuestions } from './questions.ts';
 import type { InventoryWrites } from './writes.ts';
 
 export type InventoryImports = ReturnType<typeof createInventoryImports>;
@@ -70,6 +71,7 @@ type Deps = {
   rights: UserRights;
   ids: Ids;
   writes: InventoryWrites;
+  questions: InventoryQuestions;
   jobFactory: JobFactory;
   jobTypes: JobTypes;
   slots: { uploads: Slots };

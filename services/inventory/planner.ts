@@ -1,24 +1,20 @@
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { asSingleInsert, createStamper, writeSteps } from '../../db/inventory/apply.ts';
-import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
 import { lockVrfs, prepareToRead, prepareToWrite } from '../../db/inventory/locks.ts';
 import { covers } from '../../domain/access/scope.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
-import { planMutations, withGivenFields } from '../../domain/inventory/plan.ts';
+import { withGivenFields } from '../../domain/inventory/plan.ts';
 import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
-import {
-  PlanSnapshot,
-  type DataNeed,
-  type PlannedChange,
-} from '../../domain/inventory/planSnapshot.ts';
-import { isPlainId, prefetchNeeds } from '../../domain/inventory/prefetch.ts';
+import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import { attributeRequested } from '../../domain/inventory/requestedEffects.ts';
-import { PrefixTree } from '../../domain/inventory/prefixTree.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
+import { createPause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 import { affectedVrfs, expectedVrfs } from './affectedVrfs.ts';
+import { createPlanSession, type PlanCost, type PlanSession, type Segment } from './planSession.ts';
 import { createSchemaChecks } from './schemaChecks.ts';
 
 export type Planner = ReturnType<typeof createPlanner>;
@@ -26,34 +22,35 @@ export type Planner = ReturnType<typeof createPlanner>;
 /** The plan of each mutation, and the changes of the valid ones, one for each record. */
 export type PlanOutcome = { planned: Planned[]; changes: PlannedChange[] };
 
-/** An outcome whose last changes are not written yet. */
+/** An outcome that is not written yet. */
 export type UnwrittenOutcome = PlanOutcome & {
   /**
-   * Writes the remaining changes. With the `work` of a commit they may become part of its final
-   * statement.
+   * Writes the changes. With the `work` of a commit they may become part of its final statement.
    */
   write(work?: Work): Promise<void>;
 };
 
 export type PlanOptions = {
-  /**
-   * True when the transaction writes the plan: the records that it reads, and the VRFs that it
-   * changes, are locked. Otherwise the caller must roll the transaction back, because changes that
-   * later mutations depend on are written in either case.
-   */
-  writes: boolean;
   /** True when each mutation is accepted separately, so that a missing permission is its error. */
   perMutation: boolean;
   /** The time of the changes. */
   now: Date;
+  signal?: AbortSignal;
 };
 
-/** Rounds of loading data after which a plan that still lacks data is a bug. */
-const MAX_ROUNDS = 500;
+/** Plans mutations without writing them, those of later calls on top of those of earlier ones. */
+export type Questions = {
+  plan(mutations: readonly Mutation[]): Promise<PlanOutcome>;
+  /** Whether a record exists as planned; undefined when no planned change says so. */
+  existsAsPlanned(resource: ResourceName, id: string): boolean | undefined;
+  cost: Readonly<PlanCost>;
+};
+
+const noCost = (): PlanCost => ({ statements: 0, rows: 0, attempts: 0 });
 
 /**
- * The single planning path of all writes and dry runs. The rules are in `domain/inventory`. The
- * planner loads the data that they need, in the transaction that writes.
+ * The single planning path of all writes and questions. The rules are in `domain/inventory`. The
+ * planner loads the data that they need. Nothing is written before the whole plan is made.
  */
 export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   const checkSchema = createSchemaChecks();
@@ -80,41 +77,72 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     };
   }
 
+  /** Stamps the changes of a segment. */
+  function outcomeOf(
+    { planned, steps }: Segment,
+    mutations: readonly Mutation[],
+    now: Date,
+  ): PlanOutcome & { steps: PlannedChange[] } {
+    attributeRequested(planned, mutations);
+    const stamped = createStamper(now).stamp(steps);
+    return { planned, changes: netChanges(stamped), steps: stamped };
+  }
+
   return {
     /**
-     * Plans mutations in order, each on top of the valid ones before it. Errors: `limit_reached`;
-     * invalid mutations are part of the outcome.
+     * Plans mutations in order, each on top of the valid ones before it, in the transaction that
+     * writes them. It locks the records that the plan reads, and the VRFs that it changes. Errors:
+     * `limit_reached`; invalid mutations are part of the outcome.
      */
-    async plan(
+    async planToWrite(
       trx: Knex,
       caller: Caller,
       requested: readonly Mutation[],
-      { writes, perMutation, now }: PlanOptions,
+      { perMutation, now, signal }: PlanOptions,
     ): Promise<UnwrittenOutcome> {
       const mutations = requested.map(withGivenFields);
       const viewer = createViewer(caller, perMutation);
-      const lockedVrfs = writes ? await lockForWrite(trx, mutations) : null;
-      if (!writes) await prepareToRead(trx);
-      const stamper = createStamper(now);
-      const planned: Planned[] = [];
-      const changes = createChangeSummary();
-      let unwritten: PlannedChange[] = [];
-      const write = async (work?: Work) => {
-        const part = work && asSingleInsert(unwritten);
-        if (part) work.change(part);
-        else await writeSteps(trx, unwritten);
-        unwritten = [];
+      const lockedVrfs = await lockForWrite(trx, mutations);
+      const pause = createPause(signal);
+      const options = { viewer, locks: true, pause, cost: noCost() };
+      const segment = await planLocked(trx, lockedVrfs, () =>
+        createPlanSession(trx, options).plan(mutations),
+      );
+      const { steps, ...outcome } = outcomeOf(segment, mutations, now);
+      return {
+        ...outcome,
+        async write(work?: Work) {
+          const part = work && asSingleInsert(steps);
+          if (part) work.change(part);
+          else await writeSteps(trx, steps);
+        },
       };
-      while (planned.length < mutations.length) {
-        if (unwritten.length > 0) await write();
-        const remaining = mutations.slice(planned.length);
-        const segment = await planSegment(trx, viewer, remaining, lockedVrfs);
-        planned.push(...segment.planned);
-        unwritten = stamper.stamp(segment.steps);
-        changes.add(unwritten);
-      }
-      attributeRequested(planned, mutations);
-      return { planned, changes: changes.list(), write };
+    },
+
+    /** Starts questions in a transaction that only reads. */
+    async ask(
+      trx: Knex,
+      caller: Caller,
+      { perMutation, now, signal }: PlanOptions,
+    ): Promise<Questions> {
+      await prepareToRead(trx);
+      const viewer = createViewer(caller, perMutation);
+      const cost = noCost();
+      const session: PlanSession = createPlanSession(trx, {
+        viewer,
+        locks: false,
+        pause: createPause(signal),
+        cost,
+      });
+      return {
+        cost,
+        existsAsPlanned: session.existsAsPlanned,
+        async plan(requested) {
+          const mutations = requested.map(withGivenFields);
+          const { planned, changes } = outcomeOf(await session.plan(mutations), mutations, now);
+          return { planned, changes };
+        },
+      };
     },
   };
 }
@@ -128,80 +156,27 @@ async function lockForWrite(trx: Knex, mutations: readonly Mutation[]): Promise<
 }
 
 /** Merges the changes of each record into one, and leaves out records that end as they began. */
-function createChangeSummary() {
+function netChanges(steps: readonly PlannedChange[]): PlannedChange[] {
   const changes = new Map<string, PlannedChange>();
-  return {
-    add(steps: readonly PlannedChange[]): void {
-      for (const step of steps) {
-        const key = `${step.resource}/${step.id}`;
-        const known = changes.get(key);
-        changes.set(key, known ? { ...step, before: known.before } : step);
-      }
-    },
-    list: (): PlannedChange[] =>
-      [...changes.values()].filter(({ before, after }) => before !== null || after !== null),
-  };
+  for (const step of steps) {
+    const key = `${step.resource}/${step.id}`;
+    const known = changes.get(key);
+    changes.set(key, known ? { ...step, before: known.before } : step);
+  }
+  return [...changes.values()].filter(({ before, after }) => before !== null || after !== null);
 }
 
-type Segment = { planned: Planned[]; steps: readonly PlannedChange[] };
-
-/**
- * Plans as many mutations as possible before changes must be written. A plan can show that it
- * changes further VRFs; they are locked, and it is made again.
- */
-async function planSegment(
+/** Plans; when the plan changes further VRFs, they are locked, and it is made again. */
+async function planLocked(
   db: Knex,
-  viewer: Viewer,
-  mutations: readonly Mutation[],
-  lockedVrfs: Set<string> | null,
+  lockedVrfs: Set<string>,
+  plan: () => Promise<Segment>,
 ): Promise<Segment> {
-  let segment = await planWithData(db, viewer, mutations, lockedVrfs !== null);
-  while (lockedVrfs) {
+  for (;;) {
+    const segment = await plan();
     const newVrfs = [...affectedVrfs(segment.planned)].filter((vrf) => !lockedVrfs.has(vrf));
-    if (newVrfs.length === 0) break;
+    if (newVrfs.length === 0) return segment;
     await lockVrfs(db, new Set(newVrfs));
     for (const vrf of newVrfs) lockedVrfs.add(vrf);
-    segment = await planWithData(db, viewer, mutations, true);
   }
-  return segment;
-}
-
-/** Plans mutations again and again until no data is missing. */
-async function planWithData(
-  db: Knex,
-  viewer: Viewer,
-  mutations: readonly Mutation[],
-  locks: boolean,
-): Promise<Segment> {
-  const locking: Locking = locks ? { targets: targetsOf(mutations) } : null;
-  const snapshot = new PlanSnapshot({ lockedOnly: locks });
-  const context = { snapshot, prefixTree: new PrefixTree(snapshot), viewer };
-  await loadMissing(db, snapshot, mutations.flatMap(prefetchNeeds), locking);
-  for (let round = 0; round <= MAX_ROUNDS; round++) {
-    const plan = planMutations(context, mutations);
-    if (plan.missing.length === 0) return { planned: plan.planned, steps: snapshot.plannedSteps() };
-    await loadMissing(db, snapshot, plan.missing, locking);
-  }
-  throw new Error(`A plan still lacks data after ${MAX_ROUNDS} rounds`);
-}
-
-/** The records that mutations name, as `<resource>/<id>`. */
-const targetsOf = (mutations: readonly Mutation[]): Set<string> =>
-  new Set(
-    mutations.flatMap(({ resource, record }) => {
-      const id = (record as { id?: unknown } | null)?.id;
-      return isPlainId(id) ? [`${resource}/${id}`] : [];
-    }),
-  );
-
-/** Loads the needs that are not loaded yet. */
-async function loadMissing(
-  db: Knex,
-  snapshot: PlanSnapshot,
-  needs: readonly DataNeed[],
-  locking: Locking,
-): Promise<void> {
-  const missing = needs.filter((need) => !snapshot.isLoaded(need));
-  const distinct = new Map(missing.map((need) => [JSON.stringify(need), need]));
-  if (distinct.size > 0) await loadNeeds(db, snapshot, [...distinct.values()], locking);
 }

@@ -18,7 +18,6 @@ import { recordChange } from './inventoryAudit.ts';
 export type InventoryWrites = ReturnType<typeof createInventoryWrites>;
 
 type Deps = {
-  db: Knex;
   commit: Commit;
   access: Access;
   planner: Planner;
@@ -52,8 +51,8 @@ async function retryOnConflict<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-/** All writes to the inventory and their dry runs: plan and write in one transaction. */
-export function createInventoryWrites({ db, commit, access, planner }: Deps) {
+/** All writes to the inventory: plan and write in one transaction. */
+export function createInventoryWrites({ commit, access, planner }: Deps) {
   function assertCanWrite(caller: Caller, planned: Planned): void {
     const visible = access.scope(caller, 'inventory:read', 'inventory:write');
     const { denied, errors, presentScopes, requiredScopes } = planned;
@@ -85,8 +84,7 @@ export function createInventoryWrites({ db, commit, access, planner }: Deps) {
         await commit(caller, async (work) => {
           const trx = (await work.trx()) as Knex;
           const mutations = typeof source === 'function' ? await source(trx) : source;
-          const { write, ...planned } = await planner.plan(trx, caller, mutations, {
-            writes: true,
+          const { write, ...planned } = await planner.planToWrite(trx, caller, mutations, {
             perMutation: mode === 'each',
             now: work.now,
           });
@@ -103,27 +101,6 @@ export function createInventoryWrites({ db, commit, access, planner }: Deps) {
         return outcome;
       }),
     );
-
-  /** Runs `work` in a transaction with a stable snapshot, and rolls it back. */
-  const inRolledBackTransaction = <T>(work: (trx: Knex) => Promise<T>): Promise<T> =>
-    retryOnConflict(async () => {
-      const trx = await db.transaction(undefined, { isolationLevel: 'repeatable read' });
-      try {
-        return await work(trx);
-      } finally {
-        await trx.rollback();
-      }
-    });
-
-  const dryRun = (caller: Caller, mutations: readonly Mutation[]): Promise<PlanOutcome> =>
-    inRolledBackTransaction(async (trx) => {
-      const { planned, changes } = await planner.plan(trx, caller, mutations, {
-        writes: false,
-        perMutation: false,
-        now: new Date(),
-      });
-      return { planned, changes };
-    });
 
   /** Applies one mutation. Returns the record after it, or null when it is deleted. */
   async function applyOne(
@@ -185,18 +162,6 @@ export function createInventoryWrites({ db, commit, access, planner }: Deps) {
       )),
 
     /**
-     * Plans mutations in order without writing anything, for callers who may not write either.
-     * Errors: `limit_reached`; `permission_denied` for a tenant where the caller may not read.
-     */
-    validate: (caller: Caller, mutations: readonly Mutation[]): Promise<PlanOutcome> =>
-      access.auditDenials(caller, async () => {
-        const outcome = await dryRun(caller, mutations);
-        for (const scope of outcome.planned.flatMap(({ denied }) => denied))
-          access.assertPermission(caller, 'inventory:read', scope);
-        return outcome;
-      }),
-
-    /**
      * Plans and writes mutations in several steps of one transaction, each on top of the previous
      * ones. A missing permission is an error of its mutation. An error of `steps` rolls back
      * everything.
@@ -213,8 +178,7 @@ export function createInventoryWrites({ db, commit, access, planner }: Deps) {
         commit(caller, async (work) => {
           const trx = (await work.trx()) as Knex;
           await steps(work, trx, async (mutations) => {
-            const { planned, changes, write } = await planner.plan(trx, caller, mutations, {
-              writes: true,
+            const { planned, changes, write } = await planner.planToWrite(trx, caller, mutations, {
               perMutation: true,
               now: work.now,
             });
@@ -225,38 +189,12 @@ export function createInventoryWrites({ db, commit, access, planner }: Deps) {
         }),
       ),
 
-    /** Plans mutations in order without writing anything. Error: `limit_reached`. */
-    dryRun,
-
     /** Checks that the caller may write all plans. Error: `permission_denied`. */
     assertPermissions: (caller: Caller, planned: readonly Planned[]): Promise<void> =>
       access.auditDenials(caller, () => {
         for (const each of planned) assertCanWrite(caller, each);
         return Promise.resolve();
       }),
-
-    /**
-     * Dry run in several steps, each on top of the previous ones. A missing permission is an error
-     * of its mutation.
-     */
-    dryRunInSteps: (
-      caller: Caller,
-      steps: (
-        trx: Knex,
-        plan: (mutations: readonly Mutation[]) => Promise<Planned[]>,
-      ) => Promise<void>,
-    ): Promise<void> =>
-      inRolledBackTransaction((trx) =>
-        steps(trx, async (mutations) => {
-          const { planned, write } = await planner.plan(trx, caller, mutations, {
-            writes: false,
-            perMutation: true,
-            now: new Date(),
-          });
-          await write();
-          return planned;
-        }),
-      ),
   };
 }
 

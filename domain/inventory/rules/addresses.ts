@@ -3,7 +3,6 @@ import {
   formatBlock,
   formatHost,
   isReserved,
-  overlaps,
   parseInterfaceAddress,
   sameSpan,
   blockAt,
@@ -32,14 +31,19 @@ function writeAddress(draft: Draft): void {
   checkPrimary(draft, host);
 }
 
+/** Another record of an address in its VRF, unless both have a shared role. */
+export function findDuplicateAddress({ snapshot }: Draft, address: Row): Row | undefined {
+  const { family, first } = spanOf(address);
+  return snapshot
+    .where('ip-addresses', ['vrfKey', 'host'], [vrfKeyOf(address), formatHost(family, first)])
+    .find((row) => row.id !== address.id && (!isShared(row) || !isShared(address)));
+}
+
 function checkDuplicate(draft: Draft, host: Span): void {
-  const { after, snapshot } = draft;
+  const { after } = draft;
   if (!draft.hasChanged('address', 'vrfId', 'role') || !enforcesUniqueness(draft, after)) return;
   const text = formatHost(host.family, host.first);
-  const same = snapshot
-    .where('ip-addresses', ['vrfKey', 'host'], [vrfKeyOf(after), text])
-    .filter(({ id }) => id !== after.id);
-  const other = same.find((row) => !isShared(row) || !isShared(after));
+  const other = findDuplicateAddress(draft, after);
   if (other)
     draft.conflict(
       'duplicate',
@@ -127,7 +131,7 @@ function checkPrimary(draft: Draft, host: Span): void {
 export const addressRules: Rules = { write: writeAddress };
 
 function writeRange(draft: Draft): void {
-  const { after, snapshot, prefixTree } = draft;
+  const { after, snapshot, prefixTree, spans } = draft;
   if (
     !draft.isValid('startAddress', 'endAddress', 'vrfId') ||
     !draft.hasChanged('startAddress', 'endAddress', 'vrfId')
@@ -150,10 +154,8 @@ function writeRange(draft: Draft): void {
     first: String(after.startAddress),
     last: String(after.endAddress),
   });
-  for (const other of snapshot.all('ip-ranges')) {
-    if (other.id === after.id || vrfKeyOf(other) !== vrf) continue;
-    const otherSpan = spanOf(other);
-    if (!overlaps(span, otherSpan)) continue;
+  for (const { row: other, span: otherSpan } of spans.overlappingRanges(vrf, span)) {
+    if (other.id === after.id) continue;
     const name = `${String(other.startAddress)}–${String(other.endAddress)}`;
     if (sameSpan(span, otherSpan))
       draft.conflict(

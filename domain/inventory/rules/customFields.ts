@@ -2,7 +2,10 @@ import { PLATFORM } from '../../access/scope.ts';
 import { isSame } from '../difference.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
-import { collectMissing } from '../planSnapshot.ts';
+import type { ResourceName } from '../names.ts';
+import { asReferrer } from '../ownership.ts';
+import { collectMissing, customFieldGroup, tagGroup } from '../planSnapshot.ts';
+import { RESOURCES } from '../resources/index.ts';
 import type { CUSTOM_TYPES } from '../resources/catalogues.ts';
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
@@ -70,8 +73,14 @@ const typeError: ValueCheck = (value, definition) =>
   VALUE_CHECKS[definition.type as (typeof CUSTOM_TYPES)[number]](value, definition);
 
 /** The tenant whose definitions apply to a record, besides those of the platform. */
-const tenantOf = ({ resource, after }: Draft): unknown =>
-  resource.scopeKind === 'isTenant' ? after.id : (after.tenantId ?? PLATFORM);
+const tenantOf = ({ resource, after }: Draft): unknown => tenantOfRow(resource.name, after);
+
+function tenantOfRow(resource: ResourceName, row: Row): unknown {
+  return RESOURCES[resource].scopeKind === 'isTenant' ? row.id : (row.tenantId ?? PLATFORM);
+}
+
+const hasValue = ({ customFields }: Row, name: string): boolean =>
+  typeof customFields === 'object' && customFields !== null && Object.hasOwn(customFields, name);
 
 /** Checks the values of custom fields: defined, of their type, and present when required. */
 export function checkCustomFields(draft: Draft): void {
@@ -153,15 +162,27 @@ export const customFieldRules: Rules = {
     if (!before || draft.hasChanged('tenantId')) checkName(draft);
   },
   remove({ after, snapshot, conflict }) {
-    const field = JSON.stringify([after.tenantId, after.resource, after.name]);
-    for (const referrer of snapshot.factIfUnaffected('customFieldReferrers', field))
+    const { tenantId, resource, name } = after as Row & { resource: ResourceName; name: string };
+    const planned = snapshot
+      .changedIn(customFieldGroup(resource, name))
+      .filter(
+        ({ row }) =>
+          hasValue(row, name) && [PLATFORM, tenantOfRow(resource, row)].includes(tenantId),
+      )
+      .map(asReferrer);
+    const field = JSON.stringify([tenantId, resource, name]);
+    for (const referrer of snapshot.referrersOf('customFieldReferrers', field, planned))
       conflict('in_use', `${referrer.resource} ${referrer.label} has a value`, referrer);
   },
 };
 
 export const tagRules: Rules = {
   remove({ after, snapshot, conflict }) {
-    for (const referrer of snapshot.factIfUnaffected('tagReferrers', after.id))
+    const planned = snapshot
+      .changedIn(tagGroup(after.id))
+      .filter(({ row }) => Array.isArray(row.tags) && row.tags.includes(after.id))
+      .map(asReferrer);
+    for (const referrer of snapshot.referrersOf('tagReferrers', after.id, planned))
       conflict('in_use', `${referrer.resource} ${referrer.label} has the tag`, referrer);
   },
 };

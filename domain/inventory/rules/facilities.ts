@@ -4,7 +4,7 @@ import type { Row } from '../resource.ts';
 import { RESOURCES } from '../resources/index.ts';
 import { labelOf } from '../ownership.ts';
 import { PLATFORM } from '../../access/scope.ts';
-import { collectMissing } from '../planSnapshot.ts';
+import { collectMissing, MAX_REFERRERS } from '../planSnapshot.ts';
 
 /** Adds an error when the record that `field` refers to belongs to another site. */
 export function checkSameSite(
@@ -217,7 +217,8 @@ export const deviceTypeRules: Rules = {
 /** Adds a conflict for each grant, user, webhook or schedule that belongs to the record. */
 export function checkNoExternalReferrers({ snapshot, resource, after, conflict }: Draft): void {
   const id = `${resource.name}/${after.id}`;
-  for (const referrer of snapshot.factIfUnaffected('externalReferrers', id)) {
+  const referrers = snapshot.fact('externalReferrers', id, MAX_REFERRERS);
+  for (const referrer of referrers.slice(0, MAX_REFERRERS)) {
     conflict('in_use', `is used by ${referrer.resource} ${referrer.label}`, referrer);
   }
 }

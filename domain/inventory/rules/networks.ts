@@ -1,10 +1,45 @@
-import type { Rules } from '../planning.ts';
+import { asReferrer } from '../ownership.ts';
+import type { Draft, Rules } from '../planning.ts';
+import {
+  collectMissing,
+  MAX_REFERRERS,
+  vrfGroup,
+  vrfKeyOf,
+  type Referrer,
+} from '../planSnapshot.ts';
+import { blockOf } from '../prefixTree.ts';
+import type { Row } from '../resource.ts';
+import { findDuplicateAddress } from './addresses.ts';
+
+/** True when the VRF of a prefix or an address has it more than once, as planned. */
+function isDuplicate(draft: Draft, resource: string, row: Row): boolean {
+  const vrf = vrfKeyOf(row);
+  if (resource === 'prefixes') return draft.prefixTree.equalTo(vrf, blockOf(row)).length > 1;
+  return findDuplicateAddress(draft, row) !== undefined;
+}
+
+/** The first prefixes and addresses that a VRF has more than once, with the planned changes. */
+function duplicatesIn(draft: Draft, vrf: string): Referrer[] {
+  const { snapshot } = draft;
+  const planned: Referrer[] = [];
+  collectMissing(snapshot.changedIn(vrfGroup(vrf)), (changed) => {
+    if (vrfKeyOf(changed.row) === vrf && isDuplicate(draft, changed.resource, changed.row))
+      planned.push(asReferrer(changed));
+  });
+  if (snapshot.isNewRecord(vrf)) return planned.slice(0, MAX_REFERRERS);
+  return snapshot.referrersOf(
+    'duplicates',
+    vrf,
+    planned,
+    ({ resource, row }) => row !== undefined && isDuplicate(draft, resource, row),
+  );
+}
 
 export const vrfRules: Rules = {
   write(draft) {
     const { before, after } = draft;
     if (!before || before.enforceUnique === true || after.enforceUnique !== true) return;
-    for (const duplicate of draft.snapshot.factIfUnaffected('duplicates', after.id)) {
+    for (const duplicate of duplicatesIn(draft, after.id)) {
       const message = `${duplicate.label} exists more than once`;
       draft.conflict('duplicate', message, duplicate, 'enforceUnique');
     }

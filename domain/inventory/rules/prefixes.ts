@@ -2,10 +2,14 @@ import { contains, formatBlock, sizeOfLength, type Block } from '../cidr.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
 import { blockOf, type PrefixNode } from '../prefixTree.ts';
-import { UnwrittenDependency, vrfKeyOf, type Referrer } from '../planSnapshot.ts';
+import { vrfKeyOf } from '../planSnapshot.ts';
+import { contentsOf } from './contents.ts';
 
 /** The usage above which a prefix counts as full, in percent. */
 const FULL_PERCENT = 80n;
+
+/** The number of children between which a prefix is searched for addresses, for a warning. */
+const MAX_SEARCHED_CHILDREN = 10_000;
 
 /** True when the VRF of a record allows each network and address once; so does the global table. */
 export const enforcesUniqueness = ({ snapshot }: Draft, row: Row): boolean =>
@@ -23,14 +27,6 @@ export function warnWhenFull(draft: Draft, { row, block }: PrefixNode, added: bi
       { resource: 'prefixes', row },
     );
   }
-}
-
-/** Addresses and ranges in `block` and in no smaller prefix, without those in `exclude`. */
-function contentsOf(draft: Draft, vrf: string, block: Block, exclude: Block | null): Referrer[] {
-  return draft.snapshot.factIfUnaffected(
-    'contents',
-    JSON.stringify([vrf, formatBlock(block), exclude && formatBlock(exclude)]),
-  );
 }
 
 /** The smallest prefix that contains the present network of a prefix, other than itself. */
@@ -56,7 +52,7 @@ function write(draft: Draft): void {
     ? [...adoptChildren(draft, vrf, block, parents), ...releaseChildren(draft, vrf, block)]
     : [];
   if (moved && before) checkOrphans(draft, vrfKeyOf(before) === vrf ? block : null);
-  warnOfContents(draft, vrf, block, absorbed);
+  warnOfContents(draft, vrf, block, moved ? absorbed : null);
   if (moved) updateUsage(draft, block, parent, absorbed);
 }
 
@@ -178,27 +174,52 @@ function checkOrphans(draft: Draft, stillCovered: Block | null): void {
   if (!before || interimParent(draft)) return;
   const block = blockOf(before);
   if (stillCovered && contains(stillCovered, block)) return;
-  if (draft.prefixTree.children(before).some(({ row }) => draft.snapshot.isNew('prefixes', row.id)))
-    throw new UnwrittenDependency();
-  for (const each of contentsOf(draft, vrfKeyOf(before), block, stillCovered)) {
+  const inner = draft.prefixTree.children(before).map((child) => child.block);
+  if (stillCovered) inner.push(stillCovered);
+  for (const each of contentsOf(draft, vrfKeyOf(before), block, inner)) {
     const message = `${each.label} would no longer be in a prefix`;
     draft.conflict('would_orphan_addresses', message, each);
   }
 }
 
-/** Warns when a container or a dynamic prefix has addresses outside its children. */
+/**
+ * The prefixes inside a network: those that the prefix gets when it moves there (`absorbed`) or else
+ * has, and those of equal prefixes, which keep theirs. Null when there are too many.
+ */
+function prefixesInside(
+  { after, prefixTree }: Draft,
+  vrf: string,
+  block: Block,
+  absorbed: readonly PrefixNode[] | null,
+): Block[] | null {
+  const holders = prefixTree
+    .equalTo(vrf, block)
+    .map(({ row }) => row)
+    .filter(({ id }) => id !== after.id);
+  const inside = [...(absorbed ?? [])];
+  for (const row of absorbed ? holders : [after, ...holders]) {
+    const children = prefixTree.children(row, MAX_SEARCHED_CHILDREN + 1);
+    if (children.length > MAX_SEARCHED_CHILDREN) return null;
+    inside.push(...children);
+  }
+  return inside.map((node) => node.block);
+}
+
+/**
+ * Warns when a container or a dynamic prefix has addresses outside its children, unless it has very
+ * many children.
+ */
 function warnOfContents(
   draft: Draft,
   vrf: string,
   block: Block,
-  absorbed: readonly PrefixNode[],
+  absorbed: readonly PrefixNode[] | null,
 ): void {
-  const { after, snapshot } = draft;
+  const { after } = draft;
   if (!draft.hasChanged('cidr', 'vrfId', 'status', 'allocationMode')) return;
   if (after.status !== 'container' && after.allocationMode !== 'dynamic') return;
-  if (absorbed.some(({ row }) => snapshot.isNew('prefixes', row.id)))
-    throw new UnwrittenDependency();
-  if (contentsOf(draft, vrf, block, null).length === 0) return;
+  const inside = prefixesInside(draft, vrf, block, absorbed);
+  if (!inside || contentsOf(draft, vrf, block, inside).length === 0) return;
   if (after.status === 'container')
     draft.warn(
       'container_with_addresses',

@@ -27,7 +27,7 @@ const findPrefixes = (cidr: string) =>
   fixture.app.deps.db<{ id: string; cidr: string }>('prefixes').where({ cidr });
 const count = async (cidr: string) => (await findPrefixes(cidr)).length;
 
-type Mutations = Parameters<typeof fixture.app.deps.inventory.writes.dryRun>[1];
+type Mutations = Parameters<typeof fixture.app.deps.inventory.questions.dryRun>[1];
 
 /**
  * Runs two attempts of one job concurrently: the first holds its locks and waits for the test while
@@ -36,10 +36,10 @@ type Mutations = Parameters<typeof fixture.app.deps.inventory.writes.dryRun>[1];
 async function applyTwice(mutations: Mutations, withPlan: boolean) {
   const {
     db,
-    inventory: { approvedChanges, writes },
+    inventory: { approvedChanges, questions },
   } = fixture.app.deps;
   const { attempt } = await claimJob(1);
-  const plan = withPlan ? freezePlan(await writes.dryRun(attempt(1).caller, mutations)) : null;
+  const plan = withPlan ? freezePlan(await questions.dryRun(attempt(1).caller, mutations)) : null;
   const apply = () => approvedChanges.apply(attempt(1), mutations, plan);
   const untilBlocked = (lock: string) =>
     eventually(
@@ -110,10 +110,10 @@ test('an attempt that is superseded, cancelled or of a finished job changes noth
 
 test('changes that differ from the approved plan are not applied', async () => {
   const {
-    inventory: { approvedChanges, writes },
+    inventory: { approvedChanges, questions },
   } = fixture.app.deps;
   const { attempt } = await claimJob(1);
-  const plan = freezePlan(await writes.dryRun(attempt(1).caller, create('10.4.0.0/16')));
+  const plan = freezePlan(await questions.dryRun(attempt(1).caller, create('10.4.0.0/16')));
   await expect(approvedChanges.apply(attempt(1), create('10.5.0.0/16'), plan)).rejects.toThrow(
     StalePlan,
   );

@@ -30,7 +30,7 @@ const effectsOf = async (mutations: readonly Mutation[]) =>
 
 /** What an approval request shows. */
 async function frozen(mutations: readonly Mutation[]) {
-  const outcome = await app.deps.inventory.writes.dryRun(
+  const outcome = await app.deps.inventory.questions.dryRun(
     systemCaller('platform', 'req_requested'),
     mutations,
   );

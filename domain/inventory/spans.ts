@@ -1,0 +1,147 @@
+import { addressBits, blockAt, overlaps, type Block, type Span } from './cidr.ts';
+import { vrfKeyOf, type PlannedChange, type PlanSnapshot } from './planSnapshot.ts';
+import { blockOf, spanOf } from './prefixTree.ts';
+import type { ResourceName } from './names.ts';
+import type { Row } from './resource.ts';
+
+/** An address, a range or a prefix, and the addresses that it has. */
+export type SpanEntry = { resource: ResourceName; row: Row; span: Span };
+
+/** Entries in the order of their first addresses. */
+class SortedEntries {
+  private readonly entries: SpanEntry[] = [];
+
+  /** The position of the first entry that starts at or after an address. */
+  private positionOf(first: bigint): number {
+    let [low, high] = [0, this.entries.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.entries[middle]?.span.first ?? first) < first) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  insert(entry: SpanEntry): void {
+    this.entries.splice(this.positionOf(entry.span.first), 0, entry);
+  }
+
+  remove({ row, span }: SpanEntry): void {
+    for (let at = this.positionOf(span.first); at < this.entries.length; at++) {
+      const entry = this.entries[at];
+      if (!entry || entry.span.first > span.first) return;
+      if (entry.row.id !== row.id) continue;
+      this.entries.splice(at, 1);
+      return;
+    }
+  }
+
+  /** The entries that start in a span. */
+  startingIn({ first, last }: Span): SpanEntry[] {
+    const found: SpanEntry[] = [];
+    for (let at = this.positionOf(first); at < this.entries.length; at++) {
+      const entry = this.entries[at];
+      if (!entry || entry.span.first > last) break;
+      found.push(entry);
+    }
+    return found;
+  }
+}
+
+const SPACE_RESOURCES: ReadonlySet<string> = new Set(['prefixes', 'ip-addresses', 'ip-ranges']);
+
+const spaceKey = (vrf: string, { family }: Span): string => `${vrf}|${family}`;
+
+const blockKey = (vrf: string, { family, first, length }: Block): string =>
+  `${vrf}|${family}|${first.toString(36)}|${length}`;
+
+/** The smallest network that contains a span. */
+function networkOf({ family, first, last }: Span): Block {
+  const differing = first === last ? 0 : (first ^ last).toString(2).length;
+  return blockAt(family, first, addressBits(family) - differing);
+}
+
+/** The changed records of each VRF by their addresses, and its ranges as far as loaded. */
+export class Spans {
+  private readonly known = new Map<string, SpanEntry>();
+  /** The changed addresses and ranges. */
+  private readonly changed = new Map<string, SortedEntries>();
+  private readonly changedPrefixes = new Map<string, SortedEntries>();
+  private readonly ranges = new Map<string, SortedEntries>();
+  /** Ranges by the smallest network that contains them. */
+  private readonly rangesByNetwork = new Map<string, Map<string, SpanEntry>>();
+  private readonly snapshot: PlanSnapshot;
+
+  constructor(snapshot: PlanSnapshot) {
+    this.snapshot = snapshot;
+    snapshot.subscribe((change) => this.applyChange(change));
+  }
+
+  /** The changed addresses and ranges that start in a span, as they are after the changes. */
+  changedIn(vrf: string, span: Span): SpanEntry[] {
+    return this.changed.get(spaceKey(vrf, span))?.startingIn(span) ?? [];
+  }
+
+  /** The changed prefixes that start in a span, as they are after the changes. */
+  changedPrefixesIn(vrf: string, span: Span): SpanEntry[] {
+    return this.changedPrefixes.get(spaceKey(vrf, span))?.startingIn(span) ?? [];
+  }
+
+  /** The ranges that overlap a span. */
+  overlappingRanges(vrf: string, span: Span): SpanEntry[] {
+    const found = new Map<string, SpanEntry>();
+    for (let length = addressBits(span.family); length >= 0; length--) {
+      const network = blockAt(span.family, span.first, length);
+      for (const entry of this.rangesByNetwork.get(blockKey(vrf, network))?.values() ?? [])
+        if (overlaps(entry.span, span)) found.set(entry.row.id, entry);
+    }
+    for (const entry of this.ranges.get(spaceKey(vrf, span))?.startingIn(span) ?? [])
+      found.set(entry.row.id, entry);
+    return [...found.values()];
+  }
+
+  private applyChange({ resource, id, after }: PlannedChange): void {
+    if (!SPACE_RESOURCES.has(resource)) return;
+    const previous = this.known.get(id);
+    if (previous) this.remove(previous);
+    if (!after) return;
+    const isChanged = this.snapshot.isChanged(resource, id);
+    // Stored addresses are found by their values, stored prefixes in the tree.
+    if (!isChanged && resource !== 'ip-ranges') return;
+    const span = resource === 'prefixes' ? blockOf(after) : spanOf(after);
+    this.insert({ resource, row: after, span }, isChanged);
+  }
+
+  /** Where changed records of a resource are. */
+  private changedOf(resource: ResourceName): Map<string, SortedEntries> {
+    return resource === 'prefixes' ? this.changedPrefixes : this.changed;
+  }
+
+  private insert(entry: SpanEntry, isChanged: boolean): void {
+    const { resource, row, span } = entry;
+    const vrf = vrfKeyOf(row);
+    this.known.set(row.id, entry);
+    if (isChanged) sortedIn(this.changedOf(resource), spaceKey(vrf, span)).insert(entry);
+    if (resource !== 'ip-ranges') return;
+    sortedIn(this.ranges, spaceKey(vrf, span)).insert(entry);
+    const network = blockKey(vrf, networkOf(span));
+    const inNetwork = this.rangesByNetwork.get(network) ?? new Map<string, SpanEntry>();
+    this.rangesByNetwork.set(network, inNetwork.set(row.id, entry));
+  }
+
+  private remove(entry: SpanEntry): void {
+    const { row, span } = entry;
+    const vrf = vrfKeyOf(row);
+    this.known.delete(row.id);
+    this.changedOf(entry.resource).get(spaceKey(vrf, span))?.remove(entry);
+    if (entry.resource !== 'ip-ranges') return;
+    this.ranges.get(spaceKey(vrf, span))?.remove(entry);
+    this.rangesByNetwork.get(blockKey(vrf, networkOf(span)))?.delete(row.id);
+  }
+}
+
+function sortedIn(index: Map<string, SortedEntries>, key: string): SortedEntries {
+  const known = index.get(key) ?? new SortedEntries();
+  index.set(key, known);
+  return known;
+}

@@ -1,0 +1,149 @@
+import type { Knex } from '../../db/core/knex.ts';
+import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
+import { tryToPlan } from '../../domain/inventory/plan.ts';
+import {
+  MAX_EFFECTS,
+  type Mutation,
+  type Planned,
+  type Viewer,
+} from '../../domain/inventory/planning.ts';
+import {
+  PlanSnapshot,
+  type DataNeed,
+  type PlannedChange,
+} from '../../domain/inventory/planSnapshot.ts';
+import { isPlainId, prefetchNeeds } from '../../domain/inventory/prefetch.ts';
+import { PrefixTree } from '../../domain/inventory/prefixTree.ts';
+import { Spans } from '../../domain/inventory/spans.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+import type { Pause } from '../../platform/turns.ts';
+
+/** The plan of some mutations, and the changes of the valid ones in order. */
+export type Segment = { planned: Planned[]; steps: PlannedChange[] };
+
+/** What a plan has cost, for tests of its growth. */
+export type PlanCost = { statements: number; rows: number; attempts: number };
+
+type Options = {
+  viewer: Viewer;
+  /** True when the plan is written, so that the records that it reads are locked. */
+  locks: boolean;
+  pause: Pause;
+  cost: PlanCost;
+};
+
+export type PlanSession = ReturnType<typeof createPlanSession>;
+
+/** Attempts to plan one mutation after which a plan that still lacks data is a bug. */
+const MAX_ROUNDS = 500;
+
+/** The number of rows that a session keeps, loaded and planned. */
+const MAX_SESSION_ROWS = 300_000;
+
+/** Rounds in which all mutations are tried, so that their needs are loaded together. */
+const FULL_ROUNDS = 3;
+const MIN_WINDOW = 8;
+
+/**
+ * Plans mutations on one snapshot, those of later calls on top of those of earlier ones. Nothing is
+ * written: what is planned so far is part of the snapshot.
+ *
+ * Mutations are planned in order until one lacks data. The following ones are tried too, to load what
+ * they need in the same statement, and then undone. How many are tried depends on how far this gets,
+ * so that the work grows linearly with the mutations even if each depends on the one before it.
+ */
+export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Options) {
+  const snapshot = new PlanSnapshot({ lockedOnly: locks });
+  const prefixTree = new PrefixTree(snapshot);
+  const context = { snapshot, prefixTree, spans: new Spans(snapshot), viewer };
+
+  async function load(needs: readonly DataNeed[], locking: Locking): Promise<void> {
+    const missing = needs.filter((need) => !snapshot.isLoaded(need));
+    const distinct = [...new Map(missing.map((need) => [JSON.stringify(need), need])).values()];
+    if (distinct.length === 0) return;
+    cost.statements++;
+    cost.rows += await loadNeeds(db, snapshot, distinct, { locking, pause });
+    if (cost.rows > MAX_SESSION_ROWS)
+      throw new AppError(
+        'limit_reached',
+        `The changes affect more than ${MAX_SESSION_ROWS} records. Split them.`,
+      );
+  }
+
+  /** Plans mutations up to the first that lacks data, and collects what this and later ones lack. */
+  async function planWindow(mutations: readonly Mutation[], planned: Planned[]) {
+    const missing: DataNeed[] = [];
+    let mark: number | undefined;
+    for (const mutation of mutations) {
+      await pause();
+      cost.attempts++;
+      const result = tryToPlan(context, mutation);
+      if ('missing' in result) {
+        mark ??= snapshot.mark();
+        missing.push(...result.missing);
+      } else if (mark === undefined) {
+        planned.push(result.planned);
+        assertFewEffects(snapshot.changeCount - planned.length);
+      } else if (snapshot.changeCount - planned.length > MAX_EFFECTS) break;
+    }
+    if (mark !== undefined) snapshot.undoTo(mark);
+    return missing;
+  }
+
+  return {
+    /** Plans mutations. Error: `limit_reached`, with nothing planned. */
+    async plan(mutations: readonly Mutation[]): Promise<Segment> {
+      const locking: Locking = locks ? { targets: targetsOf(mutations) } : null;
+      const planned: Planned[] = [];
+      let window = mutations.length;
+      let rounds = 0;
+      let slowRounds = 0;
+      try {
+        await load(mutations.flatMap(prefetchNeeds), locking);
+        snapshot.takeOutdated();
+        while (planned.length < mutations.length) {
+          const from = planned.length;
+          const missing = await planWindow(mutations.slice(from, from + window), planned);
+          const advanced = planned.length - from;
+          rounds = advanced > 0 ? 0 : rounds + 1;
+          if (rounds > MAX_ROUNDS)
+            throw new Error(`A plan still lacks data after ${MAX_ROUNDS} rounds`);
+          if (advanced >= window / 2) window = Math.min(2 * window, mutations.length);
+          else if (++slowRounds > FULL_ROUNDS) window = Math.max(MIN_WINDOW, window >> 1);
+          await load(missing, locking);
+          if (snapshot.takeOutdated()) {
+            snapshot.undoTo(0);
+            planned.length = 0;
+          }
+        }
+      } catch (error) {
+        snapshot.undoTo(0);
+        throw error;
+      }
+      return { planned, steps: snapshot.finalize() };
+    },
+
+    /** Whether a record exists as planned; undefined when no planned change says so. */
+    existsAsPlanned: (resource: ResourceName, id: string): boolean | undefined =>
+      snapshot.isChanged(resource, id) ? snapshot.peek(resource, id) !== undefined : undefined,
+  };
+}
+
+/** Error: `limit_reached`. */
+function assertFewEffects(count: number): void {
+  if (count > MAX_EFFECTS)
+    throw new AppError(
+      'limit_reached',
+      `The changes affect more than ${MAX_EFFECTS} other records. Split them.`,
+    );
+}
+
+/** The records that mutations name, as `<resource>/<id>`. */
+const targetsOf = (mutations: readonly Mutation[]): Set<string> =>
+  new Set(
+    mutations.flatMap(({ resource, record }) => {
+      const id = (record as { id?: unknown } | null)?.id;
+      return isPlainId(id) ? [`${resource}/${id}`] : [];
+    }),
+  );

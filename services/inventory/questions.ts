@@ -1,0 +1,134 @@
+import { isBusy } from '../../db/core/constraints.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { readSnapshot } from '../../db/core/readSnapshot.ts';
+import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+import type { SlotHolder, Slots } from '../../platform/slots.ts';
+import { createPause, type Pause } from '../../platform/turns.ts';
+import type { Access } from '../access/access.ts';
+import type { PlanOutcome, Planner, Questions } from './planner.ts';
+
+export type InventoryQuestions = ReturnType<typeof createInventoryQuestions>;
+
+/** The length of the answer to a validation as JSON. */
+const MAX_ANSWER_LENGTH = 8 * 1_048_576;
+
+const RETRY_AFTER_SECONDS = 5;
+
+type Deps = {
+  db: Knex;
+  access: Access;
+  planner: Planner;
+  slots: { questions: Slots; dryRuns: Slots };
+  /** The longest time that a question may take, in milliseconds. */
+  questionTimeoutMs: number;
+};
+
+/** Who asks a question: a slot is theirs while it is answered, and it ends when they leave. */
+export type Asker = { holder: SlotHolder; signal: AbortSignal };
+
+/**
+ * What changes would do. A question is planned in memory, in a read-only transaction with one
+ * snapshot: it locks nothing and writes nothing. Its time, its effects and its answer are bounded.
+ */
+export function createInventoryQuestions({ db, access, planner, slots, questionTimeoutMs }: Deps) {
+  /** Plans in a snapshot. Errors: `unavailable` when it takes too long; the reason of `signal`. */
+  async function inSnapshot<T>(
+    caller: Caller,
+    {
+      perMutation,
+      signal,
+      timeoutMs,
+    }: { perMutation: boolean; signal: AbortSignal; timeoutMs: number },
+    ask: (questions: Questions, trx: Knex) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await readSnapshot(db, { signal, timeoutMs }, async (trx) =>
+        ask(await planner.ask(trx, caller, { perMutation, now: new Date(), signal }), trx),
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isBusy(error)) throw error;
+      throw tookTooLong(timeoutMs);
+    }
+  }
+
+  /**
+   * Plans mutations in order without writing anything. Without an `asker`, the process asks for
+   * itself. Errors: `limit_reached`, `unavailable`; with an asker `too_many_requests`.
+   */
+  function dryRun(
+    caller: Caller,
+    mutations: readonly Mutation[],
+    asker?: Asker,
+  ): Promise<PlanOutcome> {
+    const timeoutMs = questionTimeoutMs;
+    const answer = () => {
+      const late = AbortSignal.timeout(timeoutMs);
+      const signal = AbortSignal.any([late, ...(asker ? [asker.signal] : [])]);
+      return inSnapshot(caller, { perMutation: false, signal, timeoutMs }, (questions) =>
+        questions.plan(mutations),
+      ).catch((error: unknown) => {
+        throw late.aborted ? tookTooLong(timeoutMs) : error;
+      });
+    };
+    return asker ? slots.questions.run(asker.holder, asker.signal, answer) : answer();
+  }
+
+  return {
+    dryRun,
+
+    /**
+     * Plans mutations for callers who may perhaps not write. Errors: those of `dryRun`;
+     * `permission_denied` for a tenant where the caller may not read.
+     */
+    validate: (
+      caller: Caller,
+      mutations: readonly Mutation[],
+      signal: AbortSignal,
+    ): Promise<PlanOutcome> =>
+      access.auditDenials(caller, async () => {
+        const outcome = await dryRun(caller, mutations, { holder: caller, signal });
+        for (const scope of outcome.planned.flatMap(({ denied }) => denied))
+          access.assertPermission(caller, 'inventory:read', scope);
+        await assertShort(outcome.planned, createPause(signal));
+        return outcome;
+      }),
+
+    /**
+     * Plans in several steps, each on top of the previous ones. A missing permission is an error of
+     * its mutation. Few such questions are asked at a time; the others wait.
+     */
+    dryRunInSteps: <T>(
+      caller: Caller,
+      signal: AbortSignal,
+      steps: (questions: Questions, trx: Knex) => Promise<T>,
+    ): Promise<T> =>
+      slots.dryRuns.run(caller, signal, () =>
+        inSnapshot(caller, { perMutation: true, signal, timeoutMs: questionTimeoutMs }, steps),
+      ),
+  };
+}
+
+const tookTooLong = (timeoutMs: number): AppError =>
+  new AppError(
+    'unavailable',
+    `The changes could not be planned within ${timeoutMs / 1_000} s. Try again, or split them.`,
+    { retryAfterSeconds: RETRY_AFTER_SECONDS },
+  );
+
+/** Error: `limit_reached`. */
+async function assertShort(planned: readonly Planned[], pause: Pause): Promise<void> {
+  let length = 0;
+  for (const { candidateRecord, errors, conflicts, warnings, effects } of planned) {
+    for (const part of [candidateRecord, errors, conflicts, warnings, ...effects])
+      length += JSON.stringify(part).length;
+    if (length > MAX_ANSWER_LENGTH)
+      throw new AppError(
+        'limit_reached',
+        `The answer would be larger than ${MAX_ANSWER_LENGTH / 1_048_576} MiB. Split the changes.`,
+      );
+    await pause();
+  }
+}
