@@ -36,6 +36,10 @@ const loadLibrary = () => import('ldapts');
 /** Limit of a whole connection, as a multiple of the limit of one request. */
 const MAX_EXCHANGES = 4;
 
+/** Bytes that a directory may send on one connection; 1,000 groups have about 100 KiB. */
+const MAX_RECEIVED_BYTES = 8 * 1_048_576;
+const RECEIVED_CHECK_MS = 20;
+
 /** Milliseconds that a server has to receive the unbind request before its socket is closed. */
 const UNBIND_GRACE_MS = 500;
 
@@ -53,6 +57,7 @@ function createConnections(guard: AddressGuard) {
     sockets.push(socket);
     return socket;
   };
+  const destroy = () => sockets.forEach((socket) => socket.destroy());
   return {
     connectPlain(port: number, host: string): net.Socket {
       plainConnections += 1;
@@ -61,9 +66,11 @@ function createConnections(guard: AddressGuard) {
     },
     connectTls: (...args: Parameters<typeof tls.connect>): tls.TLSSocket =>
       track(() => tls.connect(...args)),
+    receivedBytes: (): number => Math.max(0, ...sockets.map(({ bytesRead }) => bytesRead)),
+    destroy,
     close(): void {
       closed = true;
-      setTimeout(() => sockets.forEach((socket) => socket.destroy()), UNBIND_GRACE_MS).unref();
+      setTimeout(destroy, UNBIND_GRACE_MS).unref();
     },
   };
 }
@@ -105,17 +112,25 @@ export function createLdap(outbound: ProviderOutbound) {
       return use(client);
     };
     let timer: NodeJS.Timeout | undefined;
-    // ldapts limits each request, but not the TLS handshake.
-    const timeout = new Promise<never>((_, reject) => {
+    let sizeTimer: NodeJS.Timeout | undefined;
+    // ldapts limits each request, but neither the TLS handshake nor what a directory sends.
+    const limits = new Promise<never>((_, reject) => {
       timer = setTimeout(
         () => reject(new Error(`The directory did not answer within ${limitMs} ms.`)),
         limitMs,
       );
+      sizeTimer = setInterval(() => {
+        if (connections.receivedBytes() > MAX_RECEIVED_BYTES) {
+          connections.destroy();
+          reject(new Error(`The directory sent more than ${MAX_RECEIVED_BYTES} bytes.`));
+        }
+      }, RECEIVED_CHECK_MS);
     });
     try {
-      return await Promise.race([work(), timeout]);
+      return await Promise.race([work(), limits]);
     } finally {
       clearTimeout(timer);
+      clearInterval(sizeTimer);
       connections.close();
       // Not awaited: a server that does not read must not block the caller.
       void client.unbind().catch(() => undefined);
