@@ -9,7 +9,7 @@ import { createLoginSession } from '../../services/auth/loginSession.ts';
 import { createLoginThrottle } from '../../services/auth/loginThrottle.ts';
 import { createLdap } from '../../services/auth/providers/kinds/ldap.ts';
 import { createOidc } from '../../services/auth/providers/kinds/oidc.ts';
-import { createSaml } from '../../services/auth/providers/kinds/saml.ts';
+import { createSaml, createSamlThreads } from '../../services/auth/providers/kinds/saml.ts';
 import { createProviders } from '../../services/auth/providers/providers.ts';
 import { createConnectionTest } from '../../services/auth/providers/testConnection.ts';
 import { createSessions } from '../../services/auth/sessions.ts';
@@ -21,10 +21,11 @@ import type { Core } from './core.ts';
 /** Builds authentication, access management and the audit log. */
 export function composeAuth(core: Core) {
   const outbound = createProviderOutbound(core.config.outboundAllow);
+  const samlThreads = createSamlThreads();
   const kinds = {
     ldap: createLdap(outbound),
     oidc: createOidc(outbound),
-    saml: createSaml(outbound),
+    saml: createSaml(outbound, samlThreads),
   };
   const loginThrottle = createLoginThrottle(core);
   const sessions = createSessions({ ...core, limits: core.config });
@@ -44,6 +45,6 @@ export function composeAuth(core: Core) {
     connectionTest: createConnectionTest({ ...core, ...kinds, providers }),
     auditLog: createAuditLog(core),
     auditSealer: createAuditSealer(core),
-    closeProviders: outbound.close,
+    closeProviders: () => Promise.all([outbound.close(), samlThreads.close()]),
   };
 }

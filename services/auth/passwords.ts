@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hash, hashRaw, verify } from '@node-rs/argon2';
-import { AppError, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
+import { invalidFields, type FieldError } from '../../domain/shared/errors.ts';
+import { createBoundedQueue } from '../../platform/boundedQueue.ts';
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
@@ -11,8 +12,11 @@ const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 const DUMMY_HASH =
   '$argon2id$v=19$m=19456,t=2,p=1$0CBA5GRqSuafZC/f9A7prw$uePHghexK3W4DiIJB+gGZxKV6hoBWCVDiyHIXlyjGjo';
 
-/** Each hash needs 19 MiB and a core for tens of milliseconds, so concurrent ones are limited. */
-const MAX_CONCURRENT = 4;
+/**
+ * Each hash needs 19 MiB and, for tens of milliseconds, a core and one of the four threads of libuv.
+ * Name resolution and files use these threads too: hashes never occupy all of them.
+ */
+const MAX_CONCURRENT = 2;
 const MAX_QUEUED = 100;
 
 export const MIN_PASSWORD_LENGTH = 12;
@@ -20,29 +24,12 @@ export const MAX_PASSWORD_LENGTH = 256;
 
 /** Hashes and verifies passwords, and rejects weak ones. */
 export function createPasswords() {
-  let running = 0;
-  const waiting: (() => void)[] = [];
+  const queue = createBoundedQueue({
+    maxRunning: MAX_CONCURRENT,
+    maxQueued: MAX_QUEUED,
+    busy: 'Too many passwords are being verified.',
+  });
   let commonPasswords: Promise<ReadonlySet<string>> | undefined;
-
-  async function limitConcurrency<T>(work: () => Promise<T>): Promise<T> {
-    if (running >= MAX_CONCURRENT) {
-      if (waiting.length >= MAX_QUEUED) {
-        throw new AppError('too_many_requests', 'Too many passwords are being verified.', {
-          retryAfterSeconds: 2,
-        });
-      }
-      await new Promise<void>((resolve) => waiting.push(resolve));
-    } else {
-      running += 1;
-    }
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else running -= 1;
-    }
-  }
 
   /**
    * Unicode normalization, since keyboards compose characters differently (NIST SP 800-63B,
@@ -51,7 +38,7 @@ export function createPasswords() {
   const normalize = (password: string) => password.normalize('NFKC');
 
   const hashPassword = (password: string): Promise<string> =>
-    limitConcurrency(() => hash(normalize(password), COST));
+    queue.run(() => hash(normalize(password), COST));
 
   return {
     hash: hashPassword,
@@ -62,7 +49,7 @@ export function createPasswords() {
      * `too_many_requests`.
      */
     async verify(passwordHash: string | null | undefined, password: string): Promise<boolean> {
-      const matches = await limitConcurrency(() =>
+      const matches = await queue.run(() =>
         verify(passwordHash ?? DUMMY_HASH, normalize(password)),
       );
       return matches && typeof passwordHash === 'string';
@@ -99,7 +86,7 @@ export function createPasswords() {
 
     /** Deterministic slow hash of a text that contains a secret; `context` is the salt. */
     fingerprint: (text: string, context: string): Promise<Buffer> =>
-      limitConcurrency(() =>
+      queue.run(() =>
         hashRaw(text, {
           ...COST,
           salt: createHash('sha256').update(context).digest().subarray(0, 16),

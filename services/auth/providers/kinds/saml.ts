@@ -1,65 +1,46 @@
 import { randomBytes } from 'node:crypto';
-import type { Profile as SamlProfile, SAML } from '@node-saml/node-saml';
 import {
-  parseExternalId,
-  firstNonEmptyText,
   parseGroups,
   SignInRefused,
   type Profile,
   type TestStep,
 } from '../../../../domain/auth/providers.ts';
 import type { ProviderOutbound } from '../../../../platform/providerOutbound.ts';
+import {
+  createThreadPool,
+  ThreadLimitExceeded,
+  type ThreadPool,
+} from '../../../../platform/threadPool.ts';
+import { xmlProblem } from '../../../../platform/xmlLimits.ts';
 import { compareClocks, createStepRunner, runConnectionSteps } from './kind.ts';
+import { createSamlClient, type SamlPending } from './samlClient.ts';
 import { parseCertificate, type SamlConfig } from './samlConfig.ts';
+import type { SamlVerdict, SamlVerification } from './samlVerification.ts';
 
-/** What the response is checked against; encrypted in the pending login. */
-export type SamlPending = {
-  requestId: string;
-  callbackUrl: string;
-  audience: string;
-  startedAt: string;
-};
-
-/** Milliseconds that a request stays valid. */
-const REQUEST_MS = 600_000;
 const TIMEOUT_MS = 10_000;
-const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
+
+/**
+ * What a response may consist of. One with 1,000 groups has about 1,100 elements, 3,000 attributes
+ * and 100 KiB; the largest possible one is verified in about 0.3 s.
+ */
+const RESPONSE_LIMITS = { text: 150_000, elements: 1_500, attributes: 5_000, depth: 32 };
+
+/** Threads that verify responses. The time limit is for a busy machine that loads the library. */
+export const createSamlThreads = () =>
+  createThreadPool<SamlVerification, SamlVerdict>({
+    module: new URL('./samlVerification.ts', import.meta.url),
+    maxThreads: 2,
+    maxQueued: 50,
+    limitMs: 10_000,
+    memoryMb: 128,
+    busy: 'Too many SAML responses are being verified.',
+  });
 
 /** SAML 2.0 Web Browser SSO, initiated by the service provider. Assertions must be signed. */
-export function createSaml(outbound: ProviderOutbound) {
-  /** Client that accepts a response to this request only. */
-  async function createClient(
-    config: SamlConfig,
-    { requestId, callbackUrl, audience, startedAt }: SamlPending,
-  ): Promise<SAML> {
-    // Loaded on first use: it is large, and most processes never use SAML.
-    const library = await import('@node-saml/node-saml');
-    return new library.SAML({
-      entryPoint: config.entryPoint,
-      issuer: audience,
-      callbackUrl,
-      audience,
-      idpCert: config.idpCertificates,
-      wantAssertionsSigned: true,
-      wantAuthnResponseSigned: config.wantResponseSigned,
-      acceptedClockSkewMs: config.clockSkewSeconds * 1_000,
-      signatureAlgorithm: 'sha256',
-      digestAlgorithm: 'sha256',
-      ...(config.spPrivateKey !== undefined && { privateKey: config.spPrivateKey }),
-      identifierFormat: null,
-      disableRequestedAuthnContext: true,
-      requestIdExpirationPeriodMs: REQUEST_MS,
-      validateInResponseTo: library.ValidateInResponseTo.always,
-      generateUniqueId: () => requestId,
-      cacheProvider: {
-        saveAsync: (key, value) =>
-          Promise.resolve({ value: key === requestId ? value : '', createdAt: Date.now() }),
-        getAsync: (key) => Promise.resolve(key === requestId ? startedAt : null),
-        removeAsync: () => Promise.resolve(null),
-      },
-    });
-  }
-
+export function createSaml(
+  outbound: ProviderOutbound,
+  threads: Pick<ThreadPool<SamlVerification, SamlVerdict>, 'run'>,
+) {
   return {
     /** Our entity id, and the audience of assertions. */
     audienceOf: (config: SamlConfig, metadataUrl: string): string =>
@@ -82,27 +63,30 @@ export function createSaml(outbound: ProviderOutbound) {
         startedAt: now.toISOString(),
       };
       const url = await (
-        await createClient(config, pending)
+        await createSamlClient(config, pending)
       ).getAuthorizeUrlAsync(relayState, undefined, {});
       return { url, pending };
     },
 
-    /** Verifies a response and returns the profile. Error: `SignInRefused`. */
+    /**
+     * Verifies a response and returns the profile. Errors: `SignInRefused`; `too_many_requests` if
+     * too many responses are being verified.
+     */
     async finish(config: SamlConfig, pending: SamlPending, samlResponse: string): Promise<Profile> {
-      try {
-        // SAML messages contain no DTD; one would only serve attacks on the XML parser.
-        if (/<!(DOCTYPE|ENTITY)/i.test(Buffer.from(samlResponse, 'base64').toString('utf8')))
-          throw new Error('it has a document type');
-        const { profile } = await (
-          await createClient(config, pending)
-        ).validatePostResponseAsync({ SAMLResponse: samlResponse });
-        if (!profile) throw new Error('no assertion');
-        return readAssertion(config, pending, profile);
-      } catch (error) {
-        throw new SignInRefused(
-          error instanceof Error ? error.message.slice(0, 300) : 'not a valid response',
-        );
-      }
+      const xml = Buffer.from(samlResponse, 'base64').toString('utf8');
+      const problem = xmlProblem(xml, RESPONSE_LIMITS);
+      if (problem !== undefined) throw new SignInRefused(problem);
+      // The key signs requests; responses are verified without it.
+      const { spPrivateKey: _, ...publicConfig } = config;
+      const verdict = await threads
+        .run({ config: publicConfig, pending, samlResponse })
+        .catch((error: unknown) => {
+          if (error instanceof ThreadLimitExceeded)
+            throw new SignInRefused('it takes too long to verify');
+          throw error;
+        });
+      if ('refused' in verdict) throw new SignInRefused(verdict.refused.slice(0, 300));
+      return verdict.profile;
     },
 
     /** Service provider metadata (XML). */
@@ -110,7 +94,7 @@ export function createSaml(outbound: ProviderOutbound) {
       { spPrivateKey: _, ...config }: SamlConfig,
       { callbackUrl, audience }: { callbackUrl: string; audience: string },
     ): Promise<string> {
-      const client = await createClient(config, {
+      const client = await createSamlClient(config, {
         requestId: '_',
         callbackUrl,
         audience,
@@ -183,7 +167,7 @@ const expiryOf = (text: string): Date => new Date(parseCertificate(text).validTo
  * otherwise it could be used to read pages of the private network.
  */
 function matchesMetadata(body: string, config: SamlConfig): boolean {
-  const entityId = /<(?:\w+:)?EntityDescriptor\b[^>]*\bentityID="([^"]*)"/.exec(body)?.[1];
+  const entityId = /<(?:\w+:)?EntityDescriptor\b[^<>]*\bentityID="([^"]*)"/.exec(body)?.[1];
   const compactBody = body.replaceAll(/\s/g, '');
   return (
     entityId === config.idpEntityId &&
@@ -191,43 +175,4 @@ function matchesMetadata(body: string, config: SamlConfig): boolean {
       compactBody.includes(parseCertificate(pem).raw.toString('base64')),
     )
   );
-}
-
-type XmlNode = { _?: string; $?: Record<string, string>; [name: string]: unknown };
-
-const onlyChild = (node: XmlNode | undefined, name: string): XmlNode | undefined => {
-  const found = node?.[name];
-  return Array.isArray(found) && found.length === 1 ? (found[0] as XmlNode) : undefined;
-};
-
-/**
- * Reads the signed assertion and checks what the profile requires of bearer assertions (SAML 2.0
- * Profiles, 4.1.4.2). node-saml does not check the issuer, the recipient and a missing
- * InResponseTo.
- */
-function readAssertion(config: SamlConfig, pending: SamlPending, profile: SamlProfile): Profile {
-  const assertion = (profile.getAssertion?.() as { Assertion?: XmlNode } | undefined)?.Assertion;
-  const issuer = onlyChild(assertion, 'Issuer')?._;
-  if (issuer !== config.idpEntityId) throw new Error('the issuer is another one');
-  const confirmation = onlyChild(onlyChild(assertion, 'Subject'), 'SubjectConfirmation');
-  const data = onlyChild(confirmation, 'SubjectConfirmationData')?.$;
-  if (confirmation?.$?.Method !== BEARER)
-    throw new Error('it is not confirmed as a bearer assertion');
-  if (data?.Recipient !== pending.callbackUrl) throw new Error('the recipient is another one');
-  if (data.InResponseTo !== pending.requestId) throw new Error('it answers another request');
-  if (data.NotOnOrAfter === undefined) throw new Error('it has no NotOnOrAfter');
-  if (!onlyChild(onlyChild(assertion, 'Conditions'), 'AudienceRestriction'))
-    throw new Error('it has no audience');
-  const externalId = parseExternalId(onlyChild(onlyChild(assertion, 'Subject'), 'NameID')?._);
-  const attributes = (profile.attributes ?? {}) as Record<string, unknown>;
-  const attribute = (name: string | undefined) =>
-    name === undefined ? undefined : [attributes[name]].flat()[0];
-  const username = firstNonEmptyText(attribute(config.usernameAttribute)) ?? externalId;
-  return {
-    externalId,
-    username,
-    displayName: firstNonEmptyText(attribute(config.displayNameAttribute)) ?? username,
-    email: firstNonEmptyText(attribute(config.emailAttribute)) ?? null,
-    groups: parseGroups(attributes[config.groupsAttribute]),
-  };
 }

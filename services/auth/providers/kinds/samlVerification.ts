@@ -1,0 +1,70 @@
+import type { Profile as SamlProfile } from '@node-saml/node-saml';
+import {
+  parseExternalId,
+  firstNonEmptyText,
+  parseGroups,
+  type Profile,
+} from '../../../../domain/auth/providers.ts';
+import { createSamlClient, type SamlPending } from './samlClient.ts';
+import type { SamlConfig } from './samlConfig.ts';
+
+export type SamlVerification = { config: SamlConfig; pending: SamlPending; samlResponse: string };
+
+export type SamlVerdict = { profile: Profile } | { refused: string };
+
+const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
+
+/** Verifies a response. Executed in a thread: parsing and signatures of XML are expensive. */
+export default async function verifySamlResponse({
+  config,
+  pending,
+  samlResponse,
+}: SamlVerification): Promise<SamlVerdict> {
+  try {
+    const client = await createSamlClient(config, pending);
+    const { profile } = await client.validatePostResponseAsync({ SAMLResponse: samlResponse });
+    if (!profile) throw new Error('no assertion');
+    return { profile: readAssertion(config, pending, profile) };
+  } catch (error) {
+    return { refused: error instanceof Error ? error.message : 'not a valid response' };
+  }
+}
+
+type XmlNode = { _?: string; $?: Record<string, string>; [name: string]: unknown };
+
+const onlyChild = (node: XmlNode | undefined, name: string): XmlNode | undefined => {
+  const found = node?.[name];
+  return Array.isArray(found) && found.length === 1 ? (found[0] as XmlNode) : undefined;
+};
+
+/**
+ * Reads the signed assertion and checks what the profile requires of bearer assertions (SAML 2.0
+ * Profiles, 4.1.4.2). node-saml does not check the issuer, the recipient and a missing
+ * InResponseTo.
+ */
+function readAssertion(config: SamlConfig, pending: SamlPending, profile: SamlProfile): Profile {
+  const assertion = (profile.getAssertion?.() as { Assertion?: XmlNode } | undefined)?.Assertion;
+  const issuer = onlyChild(assertion, 'Issuer')?._;
+  if (issuer !== config.idpEntityId) throw new Error('the issuer is another one');
+  const confirmation = onlyChild(onlyChild(assertion, 'Subject'), 'SubjectConfirmation');
+  const data = onlyChild(confirmation, 'SubjectConfirmationData')?.$;
+  if (confirmation?.$?.Method !== BEARER)
+    throw new Error('it is not confirmed as a bearer assertion');
+  if (data?.Recipient !== pending.callbackUrl) throw new Error('the recipient is another one');
+  if (data.InResponseTo !== pending.requestId) throw new Error('it answers another request');
+  if (data.NotOnOrAfter === undefined) throw new Error('it has no NotOnOrAfter');
+  if (!onlyChild(onlyChild(assertion, 'Conditions'), 'AudienceRestriction'))
+    throw new Error('it has no audience');
+  const externalId = parseExternalId(onlyChild(onlyChild(assertion, 'Subject'), 'NameID')?._);
+  const attributes = (profile.attributes ?? {}) as Record<string, unknown>;
+  const attribute = (name: string | undefined) =>
+    name === undefined ? undefined : [attributes[name]].flat()[0];
+  const username = firstNonEmptyText(attribute(config.usernameAttribute)) ?? externalId;
+  return {
+    externalId,
+    username,
+    displayName: firstNonEmptyText(attribute(config.displayNameAttribute)) ?? username,
+    email: firstNonEmptyText(attribute(config.emailAttribute)) ?? null,
+    groups: parseGroups(attributes[config.groupsAttribute]),
+  };
+}
