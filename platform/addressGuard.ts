@@ -1,6 +1,7 @@
 import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { createOwnEndpoints, parseAddress, type OwnEndpoints } from './ownEndpoints.ts';
 
 export type OutboundErrorCode =
   | 'url_not_allowed'
@@ -46,11 +47,19 @@ const METADATA_NETWORKS = [
 
 const GLOBAL_UNICAST_6 = ipaddr.parseCIDR('2000::/3');
 
-/** Parses an address. An IPv4-mapped one becomes IPv4: ::ffff:127.0.0.1 is 127.0.0.1. */
-const parseAddress = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
-
 /** Returns the host of a URL as `net.isIP` expects it: an IPv6 address without brackets. */
 export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
+
+const PORTS: Readonly<Record<string, number>> = {
+  'http:': 80,
+  'https:': 443,
+  'ldap:': 389,
+  'ldaps:': 636,
+};
+
+/** Returns the port that a URL leads to. */
+export const portOf = ({ protocol, port = '' }: { protocol: string; port?: string }): number =>
+  port === '' ? (PORTS[protocol] ?? 0) : Number(port);
 
 export const addressNotAllowed = (host: string): OutboundError =>
   new OutboundError(
@@ -68,6 +77,9 @@ export type Resolve = (
 
 type LookupCallback = Parameters<Resolve>[2];
 
+const withCode = (code: string, message: string): NodeJS.ErrnoException =>
+  Object.assign(new Error(message), { code });
+
 /**
  * Shares the result of a lookup in progress with every connection to the same name. Each lookup
  * occupies one of the few threads of the pool: a name server that does not answer must not block
@@ -81,31 +93,80 @@ function shareLookups(resolve: Resolve): Resolve {
     if (pending) return void pending.push(callback);
     const callbacks = [callback];
     pendingLookups.set(key, callbacks);
-    resolve(hostname, options, (error, addresses) => {
+    const finish: LookupCallback = (error, addresses) => {
       pendingLookups.delete(key);
-      for (const each of callbacks) each(error, addresses);
-    });
+      for (const each of callbacks.splice(0)) each(error, addresses);
+    };
+    try {
+      resolve(hostname, options, finish);
+    } catch (error) {
+      // The resolver refuses the name itself.
+      finish(error as NodeJS.ErrnoException, []);
+    }
   };
 }
 
-/**
- * Decides which addresses may be connected to: global unicast, and the networks in `allow` (CIDRs),
- * but never metadata services. `resolve` replaces `dns.lookup`.
- */
-export function createAddressGuard(allow: readonly string[], resolve: Resolve = dnsLookup) {
-  const resolveShared = shareLookups(resolve);
-  const allowed = allow.map((cidr) => ipaddr.parseCIDR(cidr));
+/** A network, optionally with the only ports that are allowed in it. */
+type AllowedNetwork = { network: ReturnType<typeof ipaddr.parseCIDR>; ports: [number, number] };
 
-  function permits(address: string): boolean {
+const ALLOWED = /^\[?([^[\]]+?)\]?(?::(\d{1,5})(?:-(\d{1,5}))?)?$/;
+
+/**
+ * Parses an entry of `HOLDFAST_OUTBOUND_ALLOW`: a CIDR, or a CIDR with a port or ports, such as
+ * `10.0.0.0/8`, `127.0.0.1/32:9000`, `[::1/128]:9000-9099`. Undefined if it is none.
+ */
+export function parseAllowedNetwork(text: string): AllowedNetwork | undefined {
+  if (ipaddr.isValidCIDR(text)) return { network: ipaddr.parseCIDR(text), ports: [0, 65_535] };
+  const [, cidr = '', first, last = first] = ALLOWED.exec(text) ?? [];
+  if (first === undefined || !ipaddr.isValidCIDR(cidr)) return undefined;
+  // Without brackets it would be unclear where an IPv6 network ends.
+  if (cidr.includes(':') !== text.startsWith('[')) return undefined;
+  const ports: [number, number] = [Number(first), Number(last)];
+  return ports[0] <= ports[1] && ports[1] <= 65_535
+    ? { network: ipaddr.parseCIDR(cidr), ports }
+    : undefined;
+}
+
+function parseAllowed(text: string): AllowedNetwork {
+  const parsed = parseAllowedNetwork(text);
+  if (!parsed) throw new Error(`${text} is not a network`);
+  return parsed;
+}
+
+const inside = (
+  parsed: ReturnType<typeof parseAddress>,
+  [net, bits]: AllowedNetwork['network'],
+): boolean => parsed.kind() === net.kind() && parsed.match(net, bits);
+
+export type GuardOptions = {
+  /** Networks that are not public, as `parseAllowedNetwork` reads them. */
+  allow: readonly string[];
+  ownEndpoints?: OwnEndpoints;
+  /** Replaces `dns.lookup`. */
+  resolve?: Resolve;
+};
+
+/**
+ * Decides which addresses may be connected to: global unicast, and the networks in `allow`, but
+ * never metadata services and Holdfast's own endpoints.
+ */
+export function createAddressGuard({
+  allow,
+  ownEndpoints = createOwnEndpoints(),
+  resolve = dnsLookup,
+}: GuardOptions) {
+  const resolveShared = shareLookups(resolve);
+  const allowed = allow.map(parseAllowed);
+
+  /** Whether an address may be connected to at a port. */
+  function permits(address: string, port: number): boolean {
+    if (!ipaddr.isValid(address.replace(/%.*$/, ''))) return false;
     const parsed = parseAddress(address);
-    if (
-      METADATA_NETWORKS.some(
-        ([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits),
-      )
-    )
-      return false;
+    if (METADATA_NETWORKS.some((network) => inside(parsed, network))) return false;
+    if (ownEndpoints.includes(address, port)) return false;
     const isExempt = allowed.some(
-      ([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits),
+      ({ network, ports: [first, last] }) =>
+        inside(parsed, network) && first <= port && port <= last,
     );
     // IANA assigns global unicast addresses from 2000::/3 only; the library is less strict.
     const isGlobal = parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST_6);
@@ -113,20 +174,27 @@ export function createAddressGuard(allow: readonly string[], resolve: Resolve = 
   }
 
   /**
-   * Resolves a name for a connection. Error: `address_not_allowed` if any address is not permitted.
+   * Returns the function that resolves a name for a connection to `port`. Errors:
+   * `address_not_allowed` if any address is not permitted; `ENOTFOUND` if there is none.
    */
-  const lookup: LookupFunction = (hostname, options, callback) => {
-    resolveShared(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error) return callback(error, []);
-      if (!addresses.every(({ address }) => permits(address)))
-        return callback(addressNotAllowed(hostname), []);
-      if (options.all) return callback(null, addresses);
-      const [first] = addresses;
-      return first
-        ? callback(null, first.address, first.family)
-        : callback(new Error('no address'), []);
-    });
-  };
+  const lookupFor =
+    (port: number): LookupFunction =>
+    (hostname, options, callback) => {
+      if (ownEndpoints.includes(hostname, port)) {
+        callback(addressNotAllowed(hostname), []);
+        return;
+      }
+      resolveShared(hostname, { ...options, all: true }, (error, addresses) => {
+        if (error) return callback(error, []);
+        const [first] = addresses;
+        // Node ends the process with an uncaught error when a lookup succeeds without an address.
+        if (!first) return callback(withCode('ENOTFOUND', `${hostname} has no address`), []);
+        if (!addresses.every(({ address }) => permits(address, port)))
+          return callback(addressNotAllowed(hostname), []);
+        if (options.all) return callback(null, addresses);
+        return callback(null, first.address, first.family);
+      });
+    };
 
-  return { permits, lookup };
+  return { permits, lookupFor };
 }

@@ -122,7 +122,7 @@ export function readArchiveConfig(env: Env) {
   const read = createEnvReader(env);
   const config = {
     masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),
-    outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
+    outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW'),
     backups: readBackupConfig(read),
   };
   if (read.problems.length > 0) throw configError(read.problems);
@@ -149,7 +149,7 @@ export function readConfig(env: Env) {
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
     questionTimeoutMs: read.integer('HOLDFAST_QUESTION_TIMEOUT_MS', 10_000, [100, 600_000]),
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
-    outboundAllow: read.cidrs('HOLDFAST_OUTBOUND_ALLOW'),
+    outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW'),
     requireIfMatch: read.flag('HOLDFAST_REQUIRE_IF_MATCH', false),
     publicUrl: readPublicUrl(read),
     masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),

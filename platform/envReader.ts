@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { readFileSync } from 'node:fs';
+import { parseAllowedNetwork } from './addressGuard.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -13,6 +14,14 @@ export function createEnvReader(env: Env) {
     return value === '' ? undefined : value;
   };
   const addProblem = (name: string, what: string) => void problems.push(`${name}: ${what}`);
+  const list = (name: string, isValid: (part: string) => boolean, what: string) => {
+    const parts = (raw(name) ?? '')
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== '');
+    for (const part of parts) if (!isValid(part)) addProblem(name, `"${part}" is not ${what}`);
+    return parts;
+  };
   return {
     problems,
     known,
@@ -46,17 +55,15 @@ export function createEnvReader(env: Env) {
         addProblem(name, `must be true or false, not "${value}"`);
       return false;
     },
-    cidrs(name: string) {
-      const parts = (raw(name) ?? '')
-        .split(',')
-        .map((part) => part.trim())
-        .filter((part) => part !== '');
-      for (const part of parts) {
-        if (!ipaddr.isValidCIDR(part))
-          addProblem(name, `"${part}" is not a CIDR such as 10.0.0.0/8 or ::1/128`);
-      }
-      return parts;
-    },
+    cidrs: (name: string) =>
+      list(name, (part) => ipaddr.isValidCIDR(part), 'a CIDR such as 10.0.0.0/8 or ::1/128'),
+    /** CIDRs, each optionally with the allowed ports. */
+    networks: (name: string) =>
+      list(
+        name,
+        (part) => parseAllowedNetwork(part) !== undefined,
+        'a CIDR such as 10.0.0.0/8, or a CIDR with ports such as 127.0.0.1/32:9000-9099 or [::1/128]:9000',
+      ),
     file(name: string) {
       const path = raw(name);
       if (path === undefined) return undefined;

@@ -1,11 +1,13 @@
 import { isIP } from 'node:net';
-import { Agent, request as send } from 'undici';
+import { LRUCache } from 'lru-cache';
+import { Agent, buildConnector, request as send } from 'undici';
 import {
   createAddressGuard,
   hostOf,
+  portOf,
   addressNotAllowed,
   OutboundError,
-  type Resolve,
+  type GuardOptions,
 } from './addressGuard.ts';
 
 export type OutboundRequest = {
@@ -36,39 +38,57 @@ export type GuardedHttp = ReturnType<typeof createGuardedHttp>;
 const MAX_BODY_BYTES = 65_536;
 
 const FETCH_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Headers that the HTTP client controls. */
-const FORBIDDEN_HEADERS = new Set([
+/** Headers that the HTTP client controls, and `Proxy`, which CGI turns into a variable. */
+const CONTROLLED_HEADERS = new Set([
   'host',
   'connection',
+  'keep-alive',
+  'proxy-connection',
   'content-length',
   'transfer-encoding',
+  'te',
+  'trailer',
   'upgrade',
   'expect',
+  'proxy',
 ]);
 
 /**
  * Headers with which gateways state the identity and address of a caller. A worker may have an
  * address that an API trusts, so a request from it must not carry headers that a user has chosen.
  */
-const GATEWAY_HEADERS = /^(x-service-|x-forwarded-|forwarded$|x-real-ip$)/i;
+const GATEWAY_HEADERS =
+  /^(x-service|x-service-.*|x-forwarded|x-forwarded-.*|x-original-.*|x-rewrite-url|forwarded|via|(x-real|x-client|x-cluster-client|true-client|cf-connecting|fastly-client)-ip)$/;
+
+/**
+ * True for a header that no user may choose. Servers fold names: CGI and its successors make `_` of
+ * every character but letters and digits, so `X_Service_Actor_Id` may arrive as a gateway's header.
+ */
+export function isReservedHeader(name: string): boolean {
+  const folded = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');
+  return CONTROLLED_HEADERS.has(folded) || GATEWAY_HEADERS.test(folded);
+}
+
+/** Ports whose connectors are kept. A connector remembers TLS sessions. */
+const MAX_CONNECTORS = 100;
 
 /**
  * Creates the HTTP client for all outbound requests: http and https only, no credentials in URLs,
- * no redirects. The connected address must be global unicast or inside `allow` (CIDRs). It is
- * checked when the connection is made, after name resolution, which defeats DNS rebinding.
+ * no redirects. The connected address must be global unicast or inside `allow`, and none of
+ * Holdfast's own. It is checked when the connection is made, after name resolution, which defeats
+ * DNS rebinding.
  */
-export function createGuardedHttp({
-  allow,
-  resolve,
-}: {
-  allow: readonly string[];
-  resolve?: Resolve;
-}) {
-  const { permits, lookup } = createAddressGuard(allow, resolve);
+export function createGuardedHttp(options: GuardOptions) {
+  const { permits, lookupFor } = createAddressGuard(options);
+  const connectors = new LRUCache<number, ReturnType<typeof buildConnector>>({
+    max: MAX_CONNECTORS,
+    memoMethod: (port) => buildConnector({ lookup: lookupFor(port), timeout: CONNECT_TIMEOUT_MS }),
+  });
 
   const agent = new Agent({
-    connect: { lookup, timeout: 10_000 },
+    connect: (target, callback) => connectors.memo(portOf(target))(target, callback),
     maxRedirections: 0,
     pipelining: 0,
     // Many endpoints may share a host: a slow one must not block the others.
@@ -91,7 +111,7 @@ export function createGuardedHttp({
     }
     // A literal address is never passed to `lookup`. `URL` has normalised its notation.
     const host = hostOf(url);
-    if (isIP(host) && !permits(host)) throw addressNotAllowed(host);
+    if (isIP(host) && !permits(host, portOf(url))) throw addressNotAllowed(host);
     return url;
   }
 
@@ -103,9 +123,8 @@ export function createGuardedHttp({
     async request(outbound: OutboundRequest): Promise<OutboundResponse> {
       const url = checkUrl(outbound.url);
       for (const name of Object.keys(outbound.headers)) {
-        if (FORBIDDEN_HEADERS.has(name.toLowerCase()) || GATEWAY_HEADERS.test(name)) {
+        if (isReservedHeader(name))
           throw new OutboundError('url_not_allowed', `The header ${name} cannot be set`, false);
-        }
       }
       const timeout = AbortSignal.timeout(outbound.timeoutMs);
       const signal = outbound.signal ? AbortSignal.any([outbound.signal, timeout]) : timeout;

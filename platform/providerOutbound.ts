@@ -1,5 +1,6 @@
 import { createAddressGuard, PRIVATE_NETWORKS, type AddressGuard } from './addressGuard.ts';
 import { createGuardedHttp, type GuardedHttp } from './guardedHttp.ts';
+import type { OwnEndpoints } from './ownEndpoints.ts';
 
 export type ProviderOutbound = ReturnType<typeof createProviderOutbound>;
 
@@ -7,15 +8,19 @@ export type ProviderOutbound = ReturnType<typeof createProviderOutbound>;
 type ProviderNetwork = { allowPrivateNetwork: boolean };
 
 /**
- * Outbound connections to identity providers: to public addresses and the CIDRs in `allow`, and to
- * private networks if the provider's configuration allows it.
+ * Outbound connections to identity providers: to public addresses and the networks in `allow`, and
+ * to private networks if the provider's configuration allows it.
  */
-export function createProviderOutbound(allow: readonly string[]) {
-  const withPrivate = [...allow, ...PRIVATE_NETWORKS];
-  const guards = { strict: createAddressGuard(allow), relaxed: createAddressGuard(withPrivate) };
+export function createProviderOutbound(allow: readonly string[], ownEndpoints?: OwnEndpoints) {
+  const options = (networks: readonly string[]) => ({
+    allow: networks,
+    ...(ownEndpoints && { ownEndpoints }),
+  });
+  const [strict, relaxed] = [options(allow), options([...allow, ...PRIVATE_NETWORKS])];
+  const guards = { strict: createAddressGuard(strict), relaxed: createAddressGuard(relaxed) };
   const clients = {
-    strict: createGuardedHttp({ allow }),
-    relaxed: createGuardedHttp({ allow: withPrivate }),
+    strict: createGuardedHttp(strict),
+    relaxed: createGuardedHttp(relaxed),
   };
   const modeOf = ({ allowPrivateNetwork }: ProviderNetwork) =>
     allowPrivateNetwork ? 'relaxed' : 'strict';

@@ -10,11 +10,14 @@ import { masterKeys } from '../dev/masterKeys.ts';
 import { prepareDataFolder, startStack, type Stack } from '../dev/stack.ts';
 import { ConfigError, readConfig, type Config } from '../platform/config.ts';
 import { createLog, type Log } from '../platform/log.ts';
+import { endpointOf } from '../platform/ownEndpoints.ts';
 import { installRuntime, type Composition } from './composition/index.ts';
 import { shutdownOnSignals } from './shutdown.ts';
 import { startProcess } from './start.ts';
 
 const LOOPBACK = '127.0.0.0/8,::1/128';
+/** Where receivers of webhooks and targets of `http.request` may listen while one tries Holdfast. */
+const TRIAL_TARGETS = '127.0.0.0/8:9000-9099,[::1/128]:9000-9099';
 const DEFAULT_PORT = 8_080;
 
 type StartContext = {
@@ -93,6 +96,8 @@ async function start(context: StartContext): Promise<void> {
   installRuntime(log);
   await retryWhileUnavailable(() => migrate(config.databaseUrl, log), signal);
   const running = await startProcess(config, log);
+  const temporalUi = stack.temporalUi && endpointOf(stack.temporalUi);
+  if (temporalUi) running.deps.ownEndpoints.add(temporalUi);
   resources.defer(() => running.stop());
 
   const base = `http://127.0.0.1:${running.port}`;
@@ -119,7 +124,7 @@ async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
   const port = env.HOLDFAST_PORT === '' ? undefined : env.HOLDFAST_PORT;
   return readConfig({
     HOLDFAST_TRUSTED_GATEWAYS: LOOPBACK,
-    HOLDFAST_OUTBOUND_ALLOW: LOOPBACK,
+    HOLDFAST_OUTBOUND_ALLOW: TRIAL_TARGETS,
     HOLDFAST_MASTER_KEYS: await masterKeys(folder),
     HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),
     ...env,

@@ -31,6 +31,7 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
       const address = { host: config.host, port: config.metricsPort };
       servers.push(await startServer(createOperationsApp(deps), address));
     }
+    for (const { port } of servers) deps.ownEndpoints.add({ host: config.host, port });
     deps.start();
     const port = servers[0]?.port ?? config.port;
     log.info({ role: config.role, host: config.host, port, version }, 'listening');

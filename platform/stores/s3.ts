@@ -19,6 +19,7 @@ import type { Readable } from 'node:stream';
 import {
   createAddressGuard,
   hostOf,
+  portOf,
   addressNotAllowed,
   OutboundError,
   PRIVATE_NETWORKS,
@@ -103,10 +104,11 @@ function createClient(
   { region, endpoint, accessKeyId, secretAccessKey }: S3Settings,
   allow: readonly string[],
 ): S3Client {
-  const guard = createAddressGuard([...allow, ...PRIVATE_NETWORKS]);
-  const host = endpoint === undefined ? '' : hostOf(new URL(endpoint));
-  if (isIP(host) !== 0 && !guard.permits(host)) throw addressNotAllowed(host);
-  const agent = { keepAlive: true, maxSockets: 16, lookup: guard.lookup };
+  const guard = createAddressGuard({ allow: [...allow, ...PRIVATE_NETWORKS] });
+  const url = new URL(endpoint ?? 'https://s3.amazonaws.com');
+  const [host, port] = [hostOf(url), portOf(url)];
+  if (isIP(host) !== 0 && !guard.permits(host, port)) throw addressNotAllowed(host);
+  const agent = { keepAlive: true, maxSockets: 16, lookup: guard.lookupFor(port) };
   return new S3Client({
     region,
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),

@@ -20,7 +20,7 @@ import type { Core } from './core.ts';
 
 /** Builds authentication, access management and the audit log. */
 export function composeAuth(core: Core) {
-  const outbound = createProviderOutbound(core.config.outboundAllow);
+  const outbound = createProviderOutbound(core.config.outboundAllow, core.ownEndpoints);
   const samlThreads = createSamlThreads();
   const kinds = {
     ldap: createLdap(outbound),

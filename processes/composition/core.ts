@@ -10,6 +10,7 @@ import { createGuardedHttp } from '../../platform/guardedHttp.ts';
 import { createIds } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { createMetrics } from '../../platform/metrics.ts';
+import { createOwnEndpoints, endpointOf } from '../../platform/ownEndpoints.ts';
 import { createVault } from '../../platform/vault.ts';
 import { createAccess } from '../../services/access/access.ts';
 import { createRights } from '../../services/access/rights.ts';
@@ -32,6 +33,7 @@ export function composeCore(config: Config, log: Log) {
   const metrics = createMetrics();
   const { databaseUrl: url, databasePool: poolSize } = config;
   const db = openDatabase({ url, poolSize, statementTimeoutMs, log });
+  const ownEndpoints = createOwnEndpoints([endpointOf(url), endpointOf(config.temporal.address)]);
   const notifications = createNotifications(url, log);
   const temporal = createTemporalConnection(config.temporal);
   const late = createLateBindings();
@@ -64,7 +66,8 @@ export function composeCore(config: Config, log: Log) {
     onSlotFreed: late.wakeSlots,
     workerSlots: { activity: config.maxActivityRuns, delivery: config.maxDeliveryRuns },
     sharePercent: config.tenantSharePercent,
-    http: createGuardedHttp({ allow: config.outboundAllow }),
+    ownEndpoints,
+    http: createGuardedHttp({ allow: config.outboundAllow, ownEndpoints }),
     vault: createVault(config.masterKeys),
     passwords: createPasswords(),
     deniedAttempts,

@@ -113,6 +113,7 @@ export async function startAppOn(
     accessRecheckMs: 300,
   });
   const server = await startServer(app, config);
+  deps.ownEndpoints.add({ host: config.host, port: server.port });
   if (!idle) deps.start();
   return {
     deps,

@@ -1,8 +1,17 @@
 import { createServer, type Server } from 'node:http';
 import type { LookupAddress } from 'node:dns';
+import { networkInterfaces } from 'node:os';
 import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  createAddressGuard,
+  parseAllowedNetwork,
+  type Resolve,
+} from '../../../platform/addressGuard.ts';
 import { createGuardedHttp } from '../../../platform/guardedHttp.ts';
+import { createOwnEndpoints, endpointOf } from '../../../platform/ownEndpoints.ts';
+
+type Callback = Parameters<Resolve>[2];
 
 const publicOnly = createGuardedHttp({ allow: [] });
 const loopbackAllowed = createGuardedHttp({ allow: ['127.0.0.0/8'] });
@@ -72,6 +81,17 @@ test.each([
   'Forwarded',
   'x-real-ip',
   'Host',
+  // Servers that turn names into variables do not tell these from the names above.
+  'X_Service_Actor_Id',
+  'x-service_role.ids',
+  'X.Service.Tenant~Id',
+  'X_FORWARDED_FOR',
+  'X_Real-IP',
+  'True_Client_IP',
+  'Via',
+  'Proxy',
+  'Content_Length',
+  'transfer.encoding',
 ])('the header %s is not sent: the receiver may believe it from us', async (name) => {
   await expect(
     publicOnly.request({
@@ -275,6 +295,27 @@ describe('a name', () => {
     expect(reached).toHaveLength(20);
   });
 
+  test.each([
+    ['an answer without an address', (_h: string, _o: object, done: Callback) => done(null, [])],
+    [
+      'what is no address',
+      (_h: string, _o: object, done: Callback) => done(null, [{ address: 'nonsense', family: 4 }]),
+    ],
+    [
+      'a resolver that throws',
+      () => {
+        throw Object.assign(new Error('refused'), { code: 'ENOTFOUND' });
+      },
+    ],
+  ])('that leads to %s fails the request only, every time', async (_what, resolve) => {
+    const failing = createGuardedHttp({ allow: [], resolve });
+    for (const scheme of ['http', 'https', 'http'])
+      await expect(get(`${scheme}://empty.example/`, failing)).rejects.toMatchObject({
+        name: 'OutboundError',
+      });
+    await failing.close();
+  });
+
   test('that cannot be resolved is reported as name_not_found', async () => {
     const failing = createGuardedHttp({
       allow: [],
@@ -302,6 +343,68 @@ describe('a name', () => {
     expect(connections).toBe(0);
     await new Promise((resolve) => tls.close(resolve));
   });
+});
+
+describe("Holdfast's own ports", () => {
+  const local = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+  const hosts = [
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0x7f.1',
+    '127.9.9.9',
+    '0.0.0.0',
+    '[::1]',
+    '[::]',
+    '[::ffff:127.0.0.1]',
+    'localhost',
+    'LOCALHOST',
+    ...(local === undefined ? [] : [local]),
+  ];
+  const own = createOwnEndpoints([
+    endpointOf('postgres://me:pw@localhost/holdfast'),
+    endpointOf('temporal.example:7233'),
+    { host: '0.0.0.0', port: 8080 },
+  ]);
+  const client = createGuardedHttp({ allow: ['0.0.0.0/0', '::/0'], ownEndpoints: own });
+  afterAll(() => client.close());
+
+  test.each(hosts)('are refused at %s, whatever is allowed', async (host) => {
+    for (const port of [5_432, 8_080])
+      await expect(get(`http://${host}:${port}/`, client)).rejects.toMatchObject({
+        code: 'address_not_allowed',
+      });
+    await expect(get(`http://${host}:1/`, client)).rejects.not.toMatchObject({
+      code: 'address_not_allowed',
+    });
+  });
+
+  test('are refused at another machine by its name, and only there', async () => {
+    await expect(get('http://Temporal.example.:7233/', client)).rejects.toMatchObject({
+      code: 'address_not_allowed',
+    });
+    expect(own.includes('127.0.0.1', 7_233)).toBe(false);
+  });
+
+  test('include those that are known later', async () => {
+    own.add({ host: '127.0.0.1', port: 1 });
+    await expect(get('http://[::1]:1/', client)).rejects.toMatchObject({
+      code: 'address_not_allowed',
+    });
+  });
+});
+
+test('a network is allowed at its ports only', () => {
+  const guard = createAddressGuard({ allow: ['127.0.0.0/8:9000-9099', '[::1/128]:9000'] });
+  const permitted = (address: string) =>
+    [80, 8_999, 9_000, 9_099, 9_100].filter((port) => guard.permits(address, port));
+  expect(permitted('127.0.0.1')).toEqual([9_000, 9_099]);
+  expect(permitted('::1')).toEqual([9_000]);
+  expect(permitted('10.0.0.1')).toEqual([]);
+  for (const text of ['::1/128:9000', '[10.0.0.0/8]:1', '10.0.0.0/8:', '10.0.0.0/8:9-1', '1:2'])
+    expect(parseAllowedNetwork(text)).toBeUndefined();
 });
 
 test('a redirect to an internal address is returned and not followed', async () => {

@@ -3,7 +3,12 @@ import net from 'node:net';
 import tls from 'node:tls';
 import type { TObject } from 'typebox';
 import type { ProviderKind, TestStep } from '../../../../domain/auth/providers.ts';
-import { hostOf, addressNotAllowed, type AddressGuard } from '../../../../platform/addressGuard.ts';
+import {
+  hostOf,
+  portOf,
+  addressNotAllowed,
+  type AddressGuard,
+} from '../../../../platform/addressGuard.ts';
 
 /** Definition of one kind of identity provider. */
 export type ProviderKindDefinition = {
@@ -62,13 +67,6 @@ export function createStepRunner() {
 
 type RunStep = ReturnType<typeof createStepRunner>['step'];
 
-const PORTS: Readonly<Record<string, number>> = {
-  'http:': 80,
-  'https:': 443,
-  'ldap:': 389,
-  'ldaps:': 636,
-};
-
 /** Tests name resolution, the TCP connection and, for https: and ldaps:, TLS to a server. */
 export async function runConnectionSteps(
   step: RunStep,
@@ -79,15 +77,15 @@ export async function runConnectionSteps(
 ): Promise<void> {
   const url = new URL(target);
   const host = hostOf(url);
-  const port = url.port === '' ? (PORTS[url.protocol] ?? 0) : Number(url.port);
+  const port = portOf(url);
   await step('resolve', async () => {
     const addresses = net.isIP(host)
       ? [host]
       : (await lookup(host, { all: true })).map(({ address }) => address);
-    if (!addresses.every((address) => guard.permits(address))) throw addressNotAllowed(host);
+    if (!addresses.every((address) => guard.permits(address, port))) throw addressNotAllowed(host);
     return { message: `${host} is ${addresses.join(', ')}.` };
   });
-  const endpoint = { host, port, lookup: guard.lookup };
+  const endpoint = { host, port, lookup: guard.lookupFor(port) };
   await step('connect', () =>
     waitForConnection(net.connect(endpoint), 'connect', timeoutMs).then(() => ({
       message: `Connected to port ${port}.`,

@@ -11,7 +11,12 @@ import {
   type Profile,
   type TestStep,
 } from '../../../../domain/auth/providers.ts';
-import { hostOf, addressNotAllowed, type AddressGuard } from '../../../../platform/addressGuard.ts';
+import {
+  hostOf,
+  portOf,
+  addressNotAllowed,
+  type AddressGuard,
+} from '../../../../platform/addressGuard.ts';
 import type { ProviderOutbound } from '../../../../platform/providerOutbound.ts';
 import { createStepRunner, runConnectionSteps } from './kind.ts';
 import type { LdapConfig } from './ldapConfig.ts';
@@ -62,7 +67,7 @@ function createConnections(guard: AddressGuard) {
     connectPlain(port: number, host: string): net.Socket {
       plainConnections += 1;
       if (plainConnections > 1) throw new Error('The directory closed the connection.');
-      return track(() => net.connect({ port, host, lookup: guard.lookup }));
+      return track(() => net.connect({ port, host, lookup: guard.lookupFor(port) }));
     },
     connectTls: (...args: Parameters<typeof tls.connect>): tls.TLSSocket =>
       track(() => tls.connect(...args)),
@@ -83,15 +88,16 @@ export function createLdap(outbound: ProviderOutbound) {
     guard: AddressGuard,
     use: (client: Client) => Promise<T>,
   ): Promise<T> {
-    const host = hostOf(new URL(config.url));
-    if (net.isIP(host) && !guard.permits(host)) throw addressNotAllowed(host);
+    const url = new URL(config.url);
+    const [host, port] = [hostOf(url), portOf(url)];
+    if (net.isIP(host) && !guard.permits(host, port)) throw addressNotAllowed(host);
     const usesLdaps = config.url.startsWith('ldaps:');
     if (!usesLdaps && !config.startTls)
       throw new Error('Passwords must not be sent without TLS: use ldaps:// or startTls.');
     const tlsOptions: tls.ConnectionOptions = {
       ...(config.caCertificate !== undefined && { ca: config.caCertificate }),
       ...(net.isIP(host) ? {} : { servername: host }),
-      lookup: guard.lookup,
+      lookup: guard.lookupFor(port),
       host,
     };
     const connections = createConnections(guard);

@@ -1,0 +1,67 @@
+import { networkInterfaces } from 'node:os';
+import ipaddr from 'ipaddr.js';
+
+export type OwnEndpoints = ReturnType<typeof createOwnEndpoints>;
+
+type Endpoint = { host: string; port: number };
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = {
+  'postgres:': 5_432,
+  'postgresql:': 5_432,
+};
+
+/** Parses an address. An IPv4-mapped one becomes IPv4: ::ffff:127.0.0.1 is 127.0.0.1. */
+export const parseAddress = (address: string) => ipaddr.process(address.replace(/%.*$/, ''));
+
+const isAddress = (host: string) => ipaddr.isValid(host.replace(/%.*$/, ''));
+
+/** True for an address under which this machine reaches itself. */
+function isLocal(address: string): boolean {
+  const parsed = parseAddress(address);
+  if (['loopback', 'unspecified'].includes(parsed.range())) return true;
+  const text = parsed.toString();
+  return Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .some((each) => parseAddress(each.address).toString() === text);
+}
+
+const normalizedName = (host: string) => host.toLowerCase().replace(/^\[|\]$|\.$/g, '');
+
+/** The endpoint of a URL, or of `host:port`; undefined if it has no port, as a socket file. */
+export function endpointOf(text: string): Endpoint | undefined {
+  const url = URL.parse(text.includes('://') ? text : `tcp://${text}`);
+  const port = url && (url.port === '' ? DEFAULT_PORTS[url.protocol] : Number(url.port));
+  return url && port ? { host: url.hostname, port } : undefined;
+}
+
+/**
+ * The addresses at which Holdfast and its servers listen: the API, its metrics, PostgreSQL and
+ * Temporal. No request of a user may reach them, whatever networks are allowed.
+ */
+export function createOwnEndpoints(initial: readonly (Endpoint | undefined)[] = []) {
+  const endpoints: Endpoint[] = [];
+  const add = ({ host, port }: Endpoint) =>
+    void endpoints.push({ host: normalizedName(host), port });
+  for (const endpoint of initial) if (endpoint) add(endpoint);
+  return {
+    /** Adds an endpoint of this process, once its port is known. */
+    add,
+
+    /** `host` is the name or address of a target. A name may still resolve to such an address. */
+    includes(host: string, port: number): boolean {
+      const samePort = endpoints.filter((each) => each.port === port);
+      if (samePort.length === 0) return false;
+      const name = normalizedName(host);
+      if (samePort.some((each) => each.host === name)) return true;
+      if (!isAddress(host)) return false;
+      if (isLocal(host)) return samePort.some((each) => isOwnHost(each.host));
+      const text = parseAddress(host).toString();
+      return samePort.some(
+        (each) => isAddress(each.host) && parseAddress(each.host).toString() === text,
+      );
+    },
+  };
+}
+
+const isOwnHost = (host: string): boolean =>
+  host === 'localhost' || (isAddress(host) && isLocal(host));
