@@ -35,7 +35,7 @@ export async function startChild(
   args: readonly string[],
   { logFile, stopSignal, onSpawn, options = {} }: ChildOptions,
 ): Promise<Child> {
-  const output = createWriteStream(logFile, { flags: 'a' });
+  const output = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
   await once(output, 'open');
   output.on('error', () => undefined);
   const server = spawn(command, args, {

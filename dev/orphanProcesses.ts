@@ -16,7 +16,9 @@ const STOP_LIMIT_MS = 20_000;
  * killed.
  */
 export const recordServers = (file: string, servers: readonly ServerProcess[]): Promise<void> =>
-  writeFile(file, JSON.stringify({ owner: process.pid, servers } satisfies ServerRecord));
+  writeFile(file, JSON.stringify({ owner: process.pid, servers } satisfies ServerRecord), {
+    mode: 0o600,
+  });
 
 export const forgetServers = (file: string): Promise<void> => rm(file, { force: true });
 

@@ -16,6 +16,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { startChild, waitUntilUp, type Child } from './child.ts';
+import { letGroupPass } from './dataFolder.ts';
 
 const run = promisify(execFile);
 
@@ -76,14 +77,14 @@ async function accountIds(): Promise<{ uid: number; gid: number } | undefined> {
 }
 
 /** Checks that `ACCOUNT` may enter every folder above `file`. */
-async function checkReachable(file: string): Promise<void> {
+async function checkReachable(file: string, { gid }: { gid: number }): Promise<void> {
   for (
     let folder = path.dirname(file);
     folder !== path.dirname(folder);
     folder = path.dirname(folder)
   ) {
-    const { mode } = await stat(folder);
-    if ((mode & constants.S_IXOTH) !== 0) continue;
+    const { mode, gid: group } = await stat(folder);
+    if ((mode & (group === gid ? constants.S_IXGRP : constants.S_IXOTH)) !== 0) continue;
     throw new Error(
       `PostgreSQL cannot run as root, and the account ${ACCOUNT} may not enter ${folder}. ` +
         'Run as another user, move the project, or set DATABASE_URL.',
@@ -160,8 +161,9 @@ export async function startPostgres({
   const binaries = await loadBinaries();
   const ids = await accountIds();
   if (ids) {
-    await checkReachable(binaries.postgres);
-    await checkReachable(dataDir);
+    await letGroupPass(path.dirname(dataDir), ids.gid);
+    await checkReachable(binaries.postgres, ids);
+    await checkReachable(dataDir, ids);
   }
   await Promise.all([chmod(binaries.initdb, 0o755), chmod(binaries.postgres, 0o755)]).catch(
     () => undefined,

@@ -1,4 +1,3 @@
-import { mkdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { TerminalConsole } from './console.ts';
 import { freePort } from './freePort.ts';
@@ -35,14 +34,6 @@ type StackSettings = {
 const serverRecordFile = (folder: string): string => path.join(folder, 'servers.json');
 
 const PORTS = { postgres: 5_433, temporal: 7_233, temporalUi: 8_233 };
-
-/**
- * Creates the data folder and returns its real path. The account of PostgreSQL may pass through it.
- */
-export async function prepareDataFolder(folder: string): Promise<string> {
-  await mkdir(folder, { recursive: true, mode: 0o711 });
-  return realpath(folder);
-}
 
 /**
  * Starts PostgreSQL and Temporal on this machine, except those that `env` names. Errors: a server

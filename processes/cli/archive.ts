@@ -8,7 +8,7 @@ import { migrateUp } from '../../db/core/migrate.ts';
 import { freePort } from '../../dev/freePort.ts';
 import { lockFolder } from '../../dev/lock.ts';
 import { ensureDatabase, startPostgres } from '../../dev/postgres.ts';
-import { prepareDataFolder } from '../../dev/stack.ts';
+import { prepareDataFolder } from '../../dev/dataFolder.ts';
 import { readArchive, readHeader, type ArchiveHeader } from '../../platform/archive/index.ts';
 import { readArchiveConfig, readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';

@@ -137,11 +137,23 @@ async function serverProcesses(folder: string): Promise<string[]> {
   return lines.filter((line) => line.includes(`${folder}/`) && !line.includes('processes/dev.ts'));
 }
 
+/** Files and folders that others may read or enter. A group may only pass through: PostgreSQL's. */
+async function openToOthers(folder: string): Promise<string[]> {
+  const args = [folder, '-name', 'bin', '-prune', '-o', '-perm', '/067', '!', '-type', 'l'];
+  const { stdout } = await promisify(execFile)('find', [...args, '-print']);
+  return stdout.split('\n').filter((line) => line !== '');
+}
+
 test('the first start creates everything, a second one is refused, SIGTERM stops everything', async () => {
   const installation = await createInstallation('first');
   try {
+    // Left by an earlier version, which let others read it.
+    const log = path.join(installation.folder, 'postgres.log');
+    await writeFile(log, '');
+    await chmod(log, 0o644);
     const first = installation.start();
     await first.printed('Holdfast is ready');
+    expect(await openToOthers(installation.folder)).toEqual([]);
     expect(first.output()).toContain('One-time password');
     const second = installation.start();
     expect(await second.exited).toBe(1);
