@@ -53,12 +53,20 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
 
 type AppDeps = RouteDeps &
   DepsOfMiddleware & {
-    config: Pick<Config, 'role' | 'trustedGateways' | 'publicUrl' | 'requireIfMatch'>;
+    config: Pick<
+      Config,
+      | 'role'
+      | 'trustedGateways'
+      | 'publicUrl'
+      | 'requireIfMatch'
+      | 'metricsPort'
+      | 'metricsToken'
+    >;
     idempotency: MountDeps['idempotency'];
   };
 
 type DepsOfMiddleware = Parameters<typeof requestContext>[0] &
-  Omit<Parameters<typeof operationRoutes>[0], 'allowRemoteMetrics'> &
+  Omit<Parameters<typeof operationRoutes>[0], 'isMetricsPort' | 'config'> &
   Omit<Parameters<typeof createAuthenticate>[0], 'clientAddress'>;
 
 /** The defaults, except the directive that breaks pages served without TLS, as on loopback. */
@@ -107,7 +115,7 @@ export function createApp(
   const clientAddress = createClientAddress(config);
   app.use(requestContext(deps, clientAddress.isTrusted));
   app.use(helmet(HELMET_OPTIONS));
-  app.use(operationRoutes({ ...deps, allowRemoteMetrics: false }));
+  app.use(operationRoutes({ ...deps, isMetricsPort: false }));
   const authenticate = createAuthenticate({ ...deps, clientAddress });
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
   for (const middleware of mount(routes, {
@@ -127,12 +135,12 @@ export function createApp(
   return app;
 }
 
-/** Creates the application of the metrics port: probes and metrics, for every client. */
+/** Creates the application of the metrics port: probes and metrics, for whoever reaches the port. */
 export function createOperationsApp(
-  deps: Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness'>,
+  deps: Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness' | 'config'>,
 ): Koa {
   const app = new Koa();
   app.use(requestContext(deps, () => false));
-  app.use(operationRoutes({ ...deps, allowRemoteMetrics: true }));
+  app.use(operationRoutes({ ...deps, isMetricsPort: true }));
   return app;
 }

@@ -74,6 +74,20 @@ function readPublicUrl(read: EnvReader): string | undefined {
   return url?.origin;
 }
 
+const MIN_METRICS_TOKEN_LENGTH = 16;
+
+/** Reads the token with which monitoring reads the metrics. */
+function readMetricsToken(read: EnvReader): string | undefined {
+  const value = read.text('HOLDFAST_METRICS_TOKEN');
+  // The value is a secret, so the message does not show it.
+  if (value !== undefined && !/^[\x21-\x7e]{16,512}$/.test(value))
+    read.addProblem(
+      'HOLDFAST_METRICS_TOKEN',
+      `must be ${MIN_METRICS_TOKEN_LENGTH} to 512 printable ASCII characters without spaces`,
+    );
+  return value;
+}
+
 function readTemporalTls(read: EnvReader): TemporalSettings['tls'] {
   const enabled = read.flag('TEMPORAL_TLS', false);
   const ca = read.file('TEMPORAL_TLS_SERVER_CA_CERT_PATH');
@@ -143,6 +157,7 @@ export function readConfig(env: Env) {
     host: read.text('HOLDFAST_HOST') ?? '127.0.0.1',
     port: read.integer('HOLDFAST_PORT', 8080, [0, 65_535]),
     metricsPort: read.integer('HOLDFAST_METRICS_PORT', 0, [0, 65_535]),
+    metricsToken: readMetricsToken(read),
     logLevel: read.oneOf<LogLevelName>('HOLDFAST_LOG_LEVEL', LOG_LEVELS, 'info'),
     databaseUrl: readDatabaseUrl(read),
     databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
