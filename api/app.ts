@@ -9,6 +9,7 @@ import type { Route } from './http/route.ts';
 import { createAuthenticate } from './middleware/authenticate.ts';
 import { createClientAddress } from './middleware/clientAddress.ts';
 import { requestContext } from './middleware/requestContext.ts';
+import { createStrangers } from './middleware/strangers.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { authRoutes } from './auth/routes.ts';
@@ -61,13 +62,14 @@ type AppDeps = RouteDeps &
       | 'requireIfMatch'
       | 'metricsPort'
       | 'metricsToken'
+      | 'strangerBudget'
     >;
     idempotency: MountDeps['idempotency'];
   };
 
 type DepsOfMiddleware = Parameters<typeof requestContext>[0] &
   Omit<Parameters<typeof operationRoutes>[0], 'isMetricsPort' | 'config'> &
-  Omit<Parameters<typeof createAuthenticate>[0], 'clientAddress'>;
+  Omit<Parameters<typeof createAuthenticate>[0], 'clientAddress' | 'strangers'>;
 
 /** The defaults, except the directive that breaks pages served without TLS, as on loopback. */
 const HELMET_OPTIONS = {
@@ -116,13 +118,15 @@ export function createApp(
   app.use(requestContext(deps, clientAddress.isTrusted));
   app.use(helmet(HELMET_OPTIONS));
   app.use(operationRoutes({ ...deps, isMetricsPort: false }));
-  const authenticate = createAuthenticate({ ...deps, clientAddress });
+  const strangers = createStrangers({ budgetPerMinute: config.strangerBudget });
+  const authenticate = createAuthenticate({ ...deps, clientAddress, strangers });
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
   for (const middleware of mount(routes, {
     access,
     idempotency,
     authenticate,
     clientAddress,
+    strangers,
     shutdownSignal,
     ...(accessRecheckMs && { accessRecheckMs }),
     ...(onResponse && { onResponse }),

@@ -165,6 +165,7 @@ export function readConfig(env: Env) {
     questionTimeoutMs: read.integer('HOLDFAST_QUESTION_TIMEOUT_MS', 10_000, [100, 600_000]),
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
     outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW'),
+    strangerBudget: read.integer('HOLDFAST_STRANGER_BUDGET', 600, [20, 1_000_000]),
     requireIfMatch: read.flag('HOLDFAST_REQUIRE_IF_MATCH', false),
     publicUrl: readPublicUrl(read),
     masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),

@@ -7,6 +7,7 @@ import { created, noContent, ok } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
+import { LOOKUP } from '../http/strangerLimits.ts';
 import { ProviderId } from '../access/schemas.ts';
 import { Name, Nullable, Timestamp } from '../http/schemas.ts';
 
@@ -142,6 +143,7 @@ export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
       operationId: 'listEnabledProviders',
       tag,
       public: 'login pages need it',
+      strangers: LOOKUP,
       summary: 'List the identity providers that users can sign in with',
       responses: { 200: listSchema(EnabledProvider, 'EnabledProviderList') },
       handle: async () =>

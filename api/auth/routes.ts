@@ -9,6 +9,7 @@ import { noContent, ok, type HttpResponse } from '../http/response.ts';
 import { readCookie, setCookie } from '../http/cookies.ts';
 import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
+import { LOGIN, LOOKUP } from '../http/strangerLimits.ts';
 import { sessionView, userView } from '../access/presenter.ts';
 import {
   CurrentSession,
@@ -139,6 +140,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     operationId: 'loginLocal',
     tag,
     public: 'signing in needs no identity',
+    strangers: LOGIN,
     summary: 'Sign in with a local account',
     body: LocalLogin,
     example: { username: 'carol', password: 'correct horse battery', cookie: false },
@@ -156,6 +158,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     operationId: 'loginLdap',
     tag,
     public: 'signing in needs no identity',
+    strangers: LOGIN,
     summary: 'Sign in with an LDAP directory',
     body: LdapLogin,
     example: { username: 'ada', password: 'correct horse battery', cookie: false },
@@ -173,6 +176,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     operationId: 'refreshSession',
     tag,
     public: 'the refresh token identifies the session',
+    strangers: LOOKUP,
     summary: 'Exchange a refresh token for new tokens',
     description: 'A refresh token can be used once. Using it again ends the session.',
     body: RefreshRequest,
@@ -199,6 +203,7 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     operationId: 'endCurrentSession',
     tag,
     public: 'a token of the session identifies it',
+    strangers: LOOKUP,
     summary: 'End the session',
     description: 'Accepts the access token, the refresh token in the body or the cookie.',
     body: LogoutRequest,

@@ -15,6 +15,7 @@ import { ok, seeOther, streamResponse } from '../http/response.ts';
 import { readCookie, setCookie } from '../http/cookies.ts';
 import { htmlPage } from '../http/page.ts';
 import { route, type Route } from '../http/route.ts';
+import { LOGIN, LOOKUP, SAML_RESPONSE, STATIC } from '../http/strangerLimits.ts';
 import { ProviderId } from '../access/schemas.ts';
 import { refreshCookie, requestSource, type SignInRequest } from './routes.ts';
 
@@ -145,6 +146,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'startOidcLogin',
       tag,
       public: publicReason,
+      strangers: LOGIN,
       summary: 'Start a login with OpenID Connect',
       body: SsoStartRequest,
       example: { returnTo: '/api/auth/signed-in' },
@@ -157,6 +159,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'completeOidcLogin',
       tag,
       public: publicReason,
+      strangers: LOGIN,
       summary: 'Complete a login with OpenID Connect',
       description: 'The provider redirects the browser here.',
       query: OidcCallbackQuery,
@@ -170,6 +173,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'completeOidcLoginOfProvider',
       tag,
       public: publicReason,
+      strangers: LOGIN,
       summary: 'Complete a login with a provider that has its own callback',
       description: 'The provider redirects the browser here.',
       params: Type.Object({ id: ProviderId }, closed),
@@ -184,6 +188,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'startSamlLogin',
       tag,
       public: publicReason,
+      strangers: LOGIN,
       summary: 'Start a login with SAML',
       body: SsoStartRequest,
       example: { returnTo: '/api/auth/signed-in' },
@@ -196,6 +201,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'receiveSamlResponse',
       tag,
       public: publicReason,
+      strangers: SAML_RESPONSE,
       summary: 'Receive a SAML response',
       description:
         'The page of the provider posts its response here. The browser is redirected to complete the login.',
@@ -217,6 +223,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'completeSamlLogin',
       tag,
       public: publicReason,
+      strangers: LOOKUP,
       summary: 'Complete a login with SAML',
       description: 'Only the browser that started the login can complete it.',
       query: FinishQuery,
@@ -237,6 +244,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'getSamlMetadata',
       tag,
       public: 'identity providers read it',
+      strangers: LOOKUP,
       summary: 'Get the SAML service provider metadata',
       params: Type.Object({ id: ProviderId }, closed),
       responses: { 200: null },
@@ -253,6 +261,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'showSignedIn',
       tag,
       public: 'the page contains no data',
+      strangers: STATIC,
       summary: 'Show who is signed in, as a page',
       responses: { 200: null },
       produces: ['text/html'],
@@ -275,6 +284,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       operationId: 'getSignedInScript',
       tag,
       public: 'the script contains no data',
+      strangers: STATIC,
       summary: 'Get the script of the page that shows who is signed in',
       responses: { 200: null },
       produces: ['text/javascript'],

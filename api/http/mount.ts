@@ -13,13 +13,16 @@ import { changedProperties, readOnlyProperties } from './presentedRecord.ts';
 import { toAppError } from './problem.ts';
 import { compileInput, type RawInput } from './requestInput.ts';
 import type { ClientAddress } from '../middleware/clientAddress.ts';
-import { permissionsOf, type Route } from './route.ts';
+import type { Strangers } from '../middleware/strangers.ts';
+import { checkContentLength } from './requestBody.ts';
+import { permissionsOf, type Route, type StrangerLimits } from './route.ts';
 
 export type MountDeps = {
   access: Access;
   idempotency: Idempotency;
   authenticate(ctx: Context, options: { requiresTenantHeader: boolean }): Promise<Caller>;
   clientAddress: ClientAddress;
+  strangers: Strangers;
   /** Aborted when the server stops. */
   shutdownSignal: AbortSignal;
   /** Interval of the access check while a stream is open, in milliseconds; 10 s by default. */
@@ -91,13 +94,29 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
     ctx.state.page = route.htmlErrors ?? false;
     if (route.public === undefined) ctx.set('cache-control', 'no-store');
     try {
-      await handle(ctx);
+      if (route.public === undefined) await handle(ctx);
+      else await admitStranger(route.strangers, deps, ctx, () => handle(ctx));
     } catch (error) {
       deps.onError?.(route, toAppError(error));
       throw error;
     }
   };
 }
+
+/**
+ * Handles a request at a public route if its address has not used up its budget. What is too large
+ * is refused before it is read. Errors: `too_many_requests`, `body_too_large`; those of `handle`.
+ */
+const admitStranger = (
+  { bodyBytes, cost }: StrangerLimits,
+  { clientAddress, strangers }: MountDeps,
+  ctx: Context,
+  handle: () => Promise<void>,
+): Promise<void> =>
+  strangers.admit(clientAddress.addressOf(ctx), cost, () => {
+    checkContentLength(ctx, bodyBytes);
+    return handle();
+  });
 
 /** Calls the handler and sends its response. */
 async function respond(
@@ -179,6 +198,7 @@ async function authorizeCaller(
   const caller = await authenticate(ctx, {
     requiresTenantHeader: route.requiresTenantHeader ?? false,
   });
+  ctx.state.isAuthenticated = true;
   if (route.session !== undefined && !caller.session) {
     throw new AppError(
       'session_invalid',

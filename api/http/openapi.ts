@@ -4,6 +4,7 @@ import { messageSchema } from '../../domain/webhooks/webhooks.ts';
 import { withNulls } from '../../platform/nulls.ts';
 import { readOnlyProperties, withReadOnly } from './presentedRecord.ts';
 import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
+import { bodyLimitOf } from './requestBody.ts';
 import { permissionsOf, type Route } from './route.ts';
 
 const RESPONSE_DESCRIPTIONS: Readonly<Record<number, string>> = {
@@ -55,6 +56,8 @@ export function problemStatuses(route: Route): number[] {
   if (route.public === undefined) statuses.push(403);
   if (route.params) statuses.push(404);
   if (route.method !== 'GET') statuses.push(409, 413, 415);
+  // Their limit is checked for every method.
+  if (route.public !== undefined) statuses.push(413);
   // These depend on an external identity provider.
   if (route.htmlErrors || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
   // A repeated request whose record is deleted, or no longer visible to the caller.
@@ -106,7 +109,8 @@ function accessOf(route: Route) {
       description: `Requires authentication, no permission: ${signedIn}.`,
       security: authenticated,
     };
-  return { description: `Public: ${reason}.`, security: [] };
+  const limit = route.body ? ` A body has at most ${bodyLimitOf(route)} bytes.` : '';
+  return { description: `Public: ${reason}.${limit}`, security: [] };
 }
 
 const json = (schema: TSchema) => ({ 'application/json': { schema } });

@@ -10,8 +10,17 @@ import type { Route, Upload } from './route.ts';
 const BODY_LIMIT_BYTES = 1_048_576;
 const MAX_FORM_FIELDS = 20;
 
-const bodyTooLarge = () =>
-  new AppError('body_too_large', `The body must not exceed ${BODY_LIMIT_BYTES} bytes.`);
+/** The largest body that a route reads. */
+export const bodyLimitOf = (route: Route): number =>
+  route.public === undefined ? BODY_LIMIT_BYTES : route.strangers.bodyBytes;
+
+const bodyTooLarge = (limitBytes: number) =>
+  new AppError('body_too_large', `The body must not exceed ${limitBytes} bytes.`);
+
+/** Error: `body_too_large` if the request announces more, before any of it is read. */
+export function checkContentLength(ctx: Context, limitBytes: number): void {
+  if (Number(ctx.get('content-length')) > limitBytes) throw bodyTooLarge(limitBytes);
+}
 
 const unsupported = (detail: string) => new AppError('media_type_unsupported', detail);
 
@@ -36,34 +45,40 @@ function pipeRequest<T extends Transform>(req: IncomingMessage, target: T): T {
  * Reads a body up to the limit, decompressed, as text of one character a byte: decoding, which must
  * be strict, is done afterwards.
  */
-const readAsLatin1 = koaBody({
-  json: false,
-  urlencoded: false,
-  multipart: false,
-  text: true,
-  textTypes: ['json', '+json', 'urlencoded'],
-  encoding: 'latin1',
-  textLimit: BODY_LIMIT_BYTES,
-  onError(error, ctx) {
-    // What was not read is discarded, so that the connection stays usable.
-    ctx.req.unpipe();
-    ctx.req.resume();
-    if ((error as { status?: number }).status === 413) throw bodyTooLarge();
-    throw invalidField('body', '', 'encoding', 'is incomplete or not compressed as declared');
-  },
-});
+const createReader = (limitBytes: number) =>
+  koaBody({
+    json: false,
+    urlencoded: false,
+    multipart: false,
+    text: true,
+    textTypes: ['json', '+json', 'urlencoded'],
+    encoding: 'latin1',
+    textLimit: limitBytes,
+    onError(error, ctx) {
+      // What was not read is discarded, so that the connection stays usable.
+      ctx.req.unpipe();
+      ctx.req.resume();
+      if ((error as { status?: number }).status === 413) throw bodyTooLarge(limitBytes);
+      throw invalidField('body', '', 'encoding', 'is incomplete or not compressed as declared');
+    },
+  });
+
+/** One for each limit that a route declares. */
+const readers = new Map<number, ReturnType<typeof createReader>>();
 
 const CONTENT_ENCODING = /^(identity|gzip|deflate)?$/;
 
 /** Reads a body. Errors: `body_too_large`, `media_type_unsupported`, `invalid_request`. */
-async function readBytes(ctx: Context): Promise<Buffer> {
-  if (Number(ctx.get('content-length')) > BODY_LIMIT_BYTES) throw bodyTooLarge();
+async function readBytes(ctx: Context, limitBytes: number): Promise<Buffer> {
+  checkContentLength(ctx, limitBytes);
   // Names of encodings have no letter case (RFC 9110, 8.4.1); koa-body compares them as they are.
   const encoding = ctx.get('content-encoding').toLowerCase();
   if (!CONTENT_ENCODING.test(encoding))
     throw unsupported('The Content-Encoding must be gzip or deflate, or absent.');
   ctx.req.headers['content-encoding'] = encoding;
-  await readAsLatin1(ctx, () => Promise.resolve());
+  const read = readers.get(limitBytes) ?? createReader(limitBytes);
+  readers.set(limitBytes, read);
+  await read(ctx, () => Promise.resolve());
   const { body } = ctx.request as { body?: unknown };
   return Buffer.from(typeof body === 'string' ? body : '', 'latin1');
 }
@@ -78,10 +93,10 @@ function decode(bytes: Buffer): string {
 }
 
 /** The names and values of an HTML form. Errors: as `readBytes`. */
-export async function readForm(ctx: Context): Promise<Record<string, string>> {
+export async function readForm(ctx: Context, limitBytes: number): Promise<Record<string, string>> {
   if (!ctx.is('urlencoded'))
     throw unsupported('The body must be application/x-www-form-urlencoded.');
-  const text = decode(await readBytes(ctx));
+  const text = decode(await readBytes(ctx, limitBytes));
   const form = new URLSearchParams(text);
   const refuse = (message: string) => invalidField('body', '', 'form', message);
   if (form.size > MAX_FORM_FIELDS)
@@ -105,7 +120,11 @@ const isFree = (schema: TSchema | undefined, name: string): boolean => {
  * The JSON body of a request; an empty one is `{}`, or undefined for a route without a body.
  * Errors: as `readBytes`.
  */
-export async function readJson(ctx: Context, schema: TSchema | undefined): Promise<unknown> {
+export async function readJson(
+  ctx: Context,
+  schema: TSchema | undefined,
+  limitBytes: number,
+): Promise<unknown> {
   const { headers } = ctx.req;
   const isEmpty =
     headers['content-length'] === '0' ||
@@ -116,7 +135,7 @@ export async function readJson(ctx: Context, schema: TSchema | undefined): Promi
   if (!isJson && headers['content-type'] !== undefined) throw mediaTypeError();
   // Without a type only an empty body is accepted; whether it is empty shows when it is read.
   headers['content-type'] ??= 'application/json';
-  const bytes = await readBytes(ctx);
+  const bytes = await readBytes(ctx, limitBytes);
   if (bytes.length === 0) return schema ? {} : undefined;
   if (!isJson) throw mediaTypeError();
   const { value, errors } = parseStrictJson(decode(bytes), (name) => isFree(schema, name));

@@ -10,7 +10,7 @@ import { compileNullDrop } from '../../platform/nulls.ts';
 import { compileCheck, compileCoercingCheck, escapePointer } from '../../platform/schemaCheck.ts';
 import { unstorable } from '../../platform/strictJson.ts';
 import { withReadOnly } from './presentedRecord.ts';
-import { readForm, readJson, receiveUpload } from './requestBody.ts';
+import { bodyLimitOf, readForm, readJson, receiveUpload } from './requestBody.ts';
 import type { Route, Upload } from './route.ts';
 
 export type RawInput = {
@@ -42,6 +42,7 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
     () => body && compileNullDrop(route.current ? withReadOnly(body as TObject, readOnly) : body),
   );
   const flags = booleanFields(query);
+  const limitBytes = bodyLimitOf(route);
   const takesBody = (method === 'POST' || method === 'PUT') && !upload;
 
   return {
@@ -55,7 +56,7 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
         throw new AppError('not_found', 'No record has this id.');
       const queryValues = readQuery(ctx, flags);
       const bodyValue = takesBody
-        ? await (bodyType === 'form' ? readForm(ctx) : readJson(ctx, body))
+        ? await (bodyType === 'form' ? readForm(ctx, limitBytes) : readJson(ctx, body, limitBytes))
         : undefined;
       dropNulls()?.(bodyValue);
       return {

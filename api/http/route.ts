@@ -19,7 +19,23 @@ type RouteAccess =
   | { permission: Permission | AnyOf; signedIn?: never; session?: never; public?: never }
   | { signedIn: string; permission?: never; session?: never; public?: never }
   | { session: string; permission?: never; signedIn?: never; public?: never }
-  | { public: string; permission?: never; signedIn?: never; session?: never };
+  | PublicAccess;
+
+type PublicAccess = {
+  public: string;
+  strangers: StrangerLimits;
+  permission?: never;
+  signedIn?: never;
+  session?: never;
+};
+
+/** What a route allows clients whose identity is unknown. It is checked before a body is read. */
+export type StrangerLimits = {
+  /** Largest body of a request; 0 for a route without one. */
+  bodyBytes: number;
+  /** Share of the budget of its address that a request costs (`HOLDFAST_STRANGER_BUDGET`). */
+  cost: number;
+};
 
 /** The permissions that allow calling a route; each suffices. None for routes without permission. */
 export const permissionsOf = ({ permission }: RouteAccess): readonly Permission[] =>

@@ -6,13 +6,16 @@ import type { DeniedAttempts } from '../../services/audit/deniedAttempts.ts';
 import type { UserRights } from '../../services/access/rights.ts';
 import type { IdentityClaims } from '../../services/auth/identityClaims.ts';
 import type { Sessions } from '../../services/auth/sessions.ts';
+import { hashToken } from '../../services/auth/tokens.ts';
 import type { ClientAddress } from './clientAddress.ts';
+import type { Strangers } from './strangers.ts';
 
 type Deps = {
   clientAddress: ClientAddress;
   deniedAttempts: DeniedAttempts;
   sessions: Sessions;
   rights: UserRights;
+  strangers: Strangers;
 };
 
 const HEADERS = {
@@ -39,9 +42,16 @@ const BEARER = /^Bearer ([A-Za-z0-9._~+/-]{1,512}=*)$/i;
  * Authenticates a request by the access token of a session, or by identity headers of a trusted
  * gateway. With a token, the headers only choose the tenant and narrow the rights of the request.
  * With `requiresTenantHeader`, gateways must name the tenant. Errors: `identity_required`,
- * `identity_mismatch`, `session_invalid`, `invalid_request`.
+ * `identity_mismatch`, `session_invalid`, `invalid_request`; `too_many_requests` if the address has
+ * used up the budget of strangers.
  */
-export function createAuthenticate({ clientAddress, deniedAttempts, sessions, rights }: Deps) {
+export function createAuthenticate({
+  clientAddress,
+  deniedAttempts,
+  sessions,
+  rights,
+  strangers,
+}: Deps) {
   async function rejectUntrusted(ctx: Context, caller: Caller): Promise<never> {
     const claimed = {
       actorId: ctx.get(HEADERS.actor).slice(0, 255),
@@ -64,16 +74,27 @@ export function createAuthenticate({ clientAddress, deniedAttempts, sessions, ri
     const hasIdentityHeaders = Object.values(HEADERS).some((name) => headers[name] !== undefined);
     if (headers.authorization !== undefined) {
       const token = bearerToken(headers.authorization);
-      const caller = await sessions.authenticate(token, requestInfo);
+      if (token === undefined) {
+        strangers.reject(requestInfo.address);
+        throw new AppError(
+          'session_invalid',
+          'The Authorization header must be "Bearer" and an access token.',
+        );
+      }
+      const caller = await strangers.identify(requestInfo.address, hashToken(token), () =>
+        sessions.authenticate(token, requestInfo),
+      );
       return hasIdentityHeaders ? sessions.applyClaims(caller, readClaims(headers)) : caller;
     }
+    const isTrusted = clientAddress.isTrusted(ctx.req.socket.remoteAddress);
+    // Before the attempt is audited.
+    if (!hasIdentityHeaders || !isTrusted) strangers.reject(requestInfo.address);
     if (!hasIdentityHeaders)
       throw new AppError(
         'identity_required',
         'The request is not authenticated. Sign in with POST /api/auth/login/local and send the access token as Authorization: Bearer.',
       );
-    if (!clientAddress.isTrusted(ctx.req.socket.remoteAddress))
-      return rejectUntrusted(ctx, anonymousCaller(requestInfo));
+    if (!isTrusted) return rejectUntrusted(ctx, anonymousCaller(requestInfo));
     const actorId = requiredHeader(headers, HEADERS.actor, ACTOR);
     const roles = parseRoleIds(requiredHeader(headers, HEADERS.roles, ROLES));
     const usesTenantHeader =
@@ -89,16 +110,9 @@ export function createAuthenticate({ clientAddress, deniedAttempts, sessions, ri
   };
 }
 
-/** Token of the `Authorization` header, which must not be repeated. Error: `session_invalid`. */
-function bearerToken(values: readonly string[]): string {
-  const token = values.length === 1 ? BEARER.exec(values[0]?.trim() ?? '')?.[1] : undefined;
-  if (token === undefined)
-    throw new AppError(
-      'session_invalid',
-      'The Authorization header must be "Bearer" and an access token.',
-    );
-  return token;
-}
+/** Token of the `Authorization` header, which must not be repeated; undefined if it has none. */
+const bearerToken = (values: readonly string[]): string | undefined =>
+  values.length === 1 ? BEARER.exec(values[0]?.trim() ?? '')?.[1] : undefined;
 
 /**
  * The value of a required header, which must not be repeated. Errors: `identity_required`;

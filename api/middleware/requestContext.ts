@@ -51,7 +51,9 @@ export function requestContext(
     ctx.state.requestId = requestId;
     ctx.state.log = requestLog;
     ctx.set('x-request-id', requestId);
-    ctx.res.once('finish', () => skipRestOfBody(ctx.req));
+    ctx.res.once('finish', () =>
+      skipRestOfBody(ctx.req, ctx.state.isAuthenticated === true ? Infinity : MAX_SKIPPED_BYTES),
+    );
     try {
       await next();
     } catch (error) {
@@ -100,12 +102,20 @@ export function requestContext(
   };
 }
 
+/** What is read of the body of a stranger after the response; a larger one ends the connection. */
+const MAX_SKIPPED_BYTES = 1_048_576;
+
 /**
  * Reads the part of a request body that its handler left, such as the file of a refused import. The
  * next request on the connection comes after it.
  */
-function skipRestOfBody(request: IncomingMessage): void {
+function skipRestOfBody(request: IncomingMessage, limitBytes: number): void {
   if (request.complete && request.readableLength === 0) return;
   request.unpipe();
+  let skippedBytes = 0;
+  request.on('data', (chunk: Buffer) => {
+    skippedBytes += chunk.length;
+    if (skippedBytes > limitBytes) request.destroy();
+  });
   request.resume();
 }

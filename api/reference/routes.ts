@@ -6,6 +6,7 @@ import { Type } from 'typebox';
 import { ok, streamResponse } from '../http/response.ts';
 import { buildOpenApi } from '../http/openapi.ts';
 import { route, type Route } from '../http/route.ts';
+import { DOCUMENT, STATIC } from '../http/strangerLimits.ts';
 
 const ASSETS = swaggerFolder();
 
@@ -46,6 +47,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       path: '/api/openapi.json',
       tag: 'Reference',
       public: 'the API description has no secrets',
+      strangers: DOCUMENT,
       operationId: 'getOpenApiDocument',
       summary: 'Get the OpenAPI 3.1 document of this API',
       responses: { 200: Type.Object({ openapi: Type.String() }) },
@@ -60,6 +62,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       path: '/api/docs',
       tag: 'Reference',
       public: 'the API description has no secrets',
+      strangers: STATIC,
       operationId: 'showApiReference',
       summary: 'Show the API reference',
       responses: { 200: null },
@@ -71,6 +74,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       path: '/api/docs/assets/{file}',
       tag: 'Reference',
       public: 'the API description has no secrets',
+      strangers: STATIC,
       operationId: 'getApiReferenceAsset',
       summary: 'Get a script or style sheet of the API reference',
       params: Type.Object({ file: FileName }, { additionalProperties: false }),

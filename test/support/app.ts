@@ -33,6 +33,8 @@ export function testEnv(
     HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
     HOLDFAST_MASTER_KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
     HOLDFAST_PORT: '0',
+    // All tests come from one address.
+    HOLDFAST_STRANGER_BUDGET: '1000000',
     HOLDFAST_DATABASE_POOL: '6',
     HOLDFAST_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     HOLDFAST_STOP_GRACE_MS: '2000',

@@ -11,6 +11,7 @@ import { mount } from '../../../api/http/mount.ts';
 import { streamResponse } from '../../../api/http/response.ts';
 import { route, type Route } from '../../../api/http/route.ts';
 import { requestContext } from '../../../api/middleware/requestContext.ts';
+import { createStrangers } from '../../../api/middleware/strangers.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
@@ -328,7 +329,12 @@ describe('headers of responses', () => {
 });
 
 describe('streams', () => {
-  const closed = { tag: 'Test', public: 'a test', responses: { 200: null } } as const;
+  const closed = {
+    tag: 'Test',
+    public: 'a test',
+    strangers: { bodyBytes: 0, cost: 1 },
+    responses: { 200: null },
+  } as const;
   async function* failAfter(chunks: number): AsyncGenerator<string> {
     for (let i = 0; i < chunks; i++) yield await Promise.resolve(`${i}\n`.repeat(1_000));
     throw new AppError('conflict', 'the source failed');
@@ -374,6 +380,7 @@ describe('streams', () => {
     const deps = {
       ...app.deps,
       authenticate: () => Promise.reject(new Error('public')),
+      strangers: createStrangers({ budgetPerMinute: 1_000 }),
       clientAddress: { isTrusted: () => false, addressOf: () => null, publicOriginOf: () => base },
       shutdownSignal: new AbortController().signal,
     };

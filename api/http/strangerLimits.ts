@@ -1,0 +1,19 @@
+import type { StrangerLimits } from './route.ts';
+
+/** Text that a process has in memory or in a file. */
+export const STATIC: StrangerLimits = { bodyBytes: 0, cost: 1 };
+
+/** A few reads or writes in PostgreSQL. A body has a token or a path. */
+export const LOOKUP: StrangerLimits = { bodyBytes: 8_192, cost: 2 };
+
+/**
+ * A step of a login: a password to verify, or a request to an identity provider. The longest
+ * password has 6 KiB in JSON.
+ */
+export const LOGIN: StrangerLimits = { bodyBytes: 8_192, cost: 5 };
+
+/** A large document, which is serialized for each request. */
+export const DOCUMENT: StrangerLimits = { bodyBytes: 0, cost: 5 };
+
+/** A SAML response of 200,000 characters in a form, in which `+`, `/` and `=` are escaped. */
+export const SAML_RESPONSE: StrangerLimits = { bodyBytes: 262_144, cost: 20 };

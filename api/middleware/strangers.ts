@@ -1,0 +1,130 @@
+import { LRUCache } from 'lru-cache';
+import { AppError } from '../../domain/shared/errors.ts';
+import { createBoundedQueue } from '../../platform/boundedQueue.ts';
+import { networkOf } from '../../platform/network.ts';
+
+export type Strangers = ReturnType<typeof createStrangers>;
+
+/** Requests at public routes that a process handles at once: for all addresses, and for each. */
+const MAX_AT_ONCE = 200;
+const MAX_AT_ONCE_PER_ADDRESS = 20;
+
+/** Addresses whose budgets are remembered. Those seen longest ago are forgotten. */
+const MAX_ADDRESSES = 20_000;
+
+/**
+ * Tokens that were valid recently, as hashes: their owners are no strangers. Others are looked up a
+ * few at a time, so that invented tokens cannot occupy the connections to PostgreSQL.
+ */
+const MAX_KNOWN_TOKENS = 20_000;
+const MAX_LOOKUPS_AT_ONCE = 4;
+const MAX_LOOKUPS_QUEUED = 200;
+
+/** What a request costs that states no valid identity. */
+const REJECTED_COST = 1;
+
+const tooMany = (detail: string, retryAfterSeconds: number) =>
+  new AppError('too_many_requests', detail, { retryAfterSeconds });
+
+type Budget = { left: number; at: number };
+
+/**
+ * Counts what clients without an accepted identity cost, by address (IPv6: by /64), in the memory
+ * of this process: before a body is read, before PostgreSQL is asked, and before anything is
+ * written. An address has `budgetPerMinute`, which refills steadily.
+ */
+export function createStrangers({
+  budgetPerMinute,
+  now = Date.now,
+}: {
+  budgetPerMinute: number;
+  now?: () => number;
+}) {
+  const budgets = new LRUCache<string, Budget>({ max: MAX_ADDRESSES });
+  const running = new Map<string, number>();
+  let allRunning = 0;
+  const knownTokens = new LRUCache<string, true>({ max: MAX_KNOWN_TOKENS });
+  const lookups = createBoundedQueue({
+    maxRunning: MAX_LOOKUPS_AT_ONCE,
+    maxQueued: MAX_LOOKUPS_QUEUED,
+    busy: 'Too many unknown tokens are being looked up.',
+  });
+
+  function budgetOf(network: string): Budget {
+    const at = now();
+    const known = budgets.get(network) ?? { left: budgetPerMinute, at };
+    const refill = (Math.max(0, at - known.at) / 60_000) * budgetPerMinute;
+    const budget = { left: Math.min(budgetPerMinute, known.left + refill), at };
+    budgets.set(network, budget);
+    return budget;
+  }
+
+  /** Error: `too_many_requests` if less than `cost` is left. */
+  function requireBudget(address: string | null, cost: number): Budget {
+    const budget = budgetOf(networkOf(address));
+    const missing = Math.min(cost, budgetPerMinute) - budget.left;
+    if (missing > 0)
+      throw tooMany(
+        'Too many requests without an accepted identity from this address.',
+        Math.max(1, Math.ceil((missing / budgetPerMinute) * 60)),
+      );
+    return budget;
+  }
+
+  function spend(address: string | null, cost: number): void {
+    requireBudget(address, cost).left -= cost;
+  }
+
+  return {
+    /**
+     * Counts a request at a public route and handles it. Errors: `too_many_requests`; those of
+     * `handle`.
+     */
+    async admit<T>(address: string | null, cost: number, handle: () => Promise<T>): Promise<T> {
+      const network = networkOf(address);
+      const ownRunning = running.get(network) ?? 0;
+      spend(address, cost);
+      if (allRunning >= MAX_AT_ONCE || ownRunning >= MAX_AT_ONCE_PER_ADDRESS)
+        throw tooMany('Too many requests without an accepted identity at once.', 1);
+      allRunning += 1;
+      running.set(network, ownRunning + 1);
+      try {
+        return await handle();
+      } finally {
+        allRunning -= 1;
+        const left = (running.get(network) ?? 1) - 1;
+        if (left > 0) running.set(network, left);
+        else running.delete(network);
+      }
+    },
+
+    /** Counts a request that is rejected without a look at the database. */
+    reject: (address: string | null): void => spend(address, REJECTED_COST),
+
+    /**
+     * Looks up a token. Whoever has used it successfully is not held up by strangers at the same
+     * address. Errors: `too_many_requests`; those of `lookUp`, of which `session_invalid` is
+     * counted.
+     */
+    async identify<T>(
+      address: string | null,
+      tokenHash: Buffer,
+      lookUp: () => Promise<T>,
+    ): Promise<T> {
+      const key = tokenHash.toString('base64');
+      const isKnown = knownTokens.has(key);
+      if (!isKnown) requireBudget(address, REJECTED_COST);
+      try {
+        const found = await (isKnown ? lookUp() : lookups.run(lookUp));
+        knownTokens.set(key, true);
+        return found;
+      } catch (error) {
+        if (error instanceof AppError && error.code === 'session_invalid') {
+          knownTokens.delete(key);
+          budgetOf(networkOf(address)).left -= REJECTED_COST;
+        }
+        throw error;
+      }
+    },
+  };
+}
