@@ -35,7 +35,7 @@ test('a directory that sends without end is disconnected', async () => {
     bindPassword: 'secret',
   } as LdapConfig;
   await expect(createLdap(outbound).authenticate(config, 'ada', 'pw')).rejects.toThrow(
-    /more than 8388608 bytes/,
+    /more than 2097152 bytes/,
   );
   server.close();
   await outbound.close();

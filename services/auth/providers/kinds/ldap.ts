@@ -42,7 +42,7 @@ const loadLibrary = () => import('ldapts');
 const MAX_EXCHANGES = 4;
 
 /** Bytes that a directory may send on one connection; 1,000 groups have about 100 KiB. */
-const MAX_RECEIVED_BYTES = 8 * 1_048_576;
+const MAX_RECEIVED_BYTES = 2 * 1_048_576;
 const RECEIVED_CHECK_MS = 20;
 
 /** Milliseconds that a server has to receive the unbind request before its socket is closed. */

@@ -15,7 +15,7 @@ import { xmlProblem } from '../../../../platform/xmlLimits.ts';
 import { compareClocks, createStepRunner, runConnectionSteps } from './kind.ts';
 import { createSamlClient, type SamlPending } from './samlClient.ts';
 import { parseCertificate, type SamlConfig } from './samlConfig.ts';
-import type { SamlVerdict, SamlVerification } from './samlVerification.ts';
+import type { SamlOutcome, SamlVerification } from './samlVerification.ts';
 
 const TIMEOUT_MS = 10_000;
 
@@ -27,7 +27,7 @@ const RESPONSE_LIMITS = { text: 150_000, elements: 1_500, attributes: 5_000, dep
 
 /** Threads that verify responses. The time limit is for a busy machine that loads the library. */
 export const createSamlThreads = () =>
-  createThreadPool<SamlVerification, SamlVerdict>({
+  createThreadPool<SamlVerification, SamlOutcome>({
     module: new URL('./samlVerification.ts', import.meta.url),
     maxThreads: 2,
     maxQueued: 50,
@@ -39,7 +39,7 @@ export const createSamlThreads = () =>
 /** SAML 2.0 Web Browser SSO, initiated by the service provider. Assertions must be signed. */
 export function createSaml(
   outbound: ProviderOutbound,
-  threads: Pick<ThreadPool<SamlVerification, SamlVerdict>, 'run'>,
+  threads: Pick<ThreadPool<SamlVerification, SamlOutcome>, 'run'>,
 ) {
   return {
     /** Our entity id, and the audience of assertions. */
@@ -78,15 +78,15 @@ export function createSaml(
       if (problem !== undefined) throw new SignInRefused(problem);
       // The key signs requests; responses are verified without it.
       const { spPrivateKey: _, ...publicConfig } = config;
-      const verdict = await threads
+      const outcome = await threads
         .run({ config: publicConfig, pending, samlResponse })
         .catch((error: unknown) => {
           if (error instanceof ThreadLimitExceeded)
             throw new SignInRefused('it takes too long to verify');
           throw error;
         });
-      if ('refused' in verdict) throw new SignInRefused(verdict.refused.slice(0, 300));
-      return verdict.profile;
+      if ('refused' in outcome) throw new SignInRefused(outcome.refused.slice(0, 300));
+      return outcome.profile;
     },
 
     /** Service provider metadata (XML). */

@@ -10,7 +10,7 @@ import type { SamlConfig } from './samlConfig.ts';
 
 export type SamlVerification = { config: SamlConfig; pending: SamlPending; samlResponse: string };
 
-export type SamlVerdict = { profile: Profile } | { refused: string };
+export type SamlOutcome = { profile: Profile } | { refused: string };
 
 const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
 
@@ -19,7 +19,7 @@ export default async function verifySamlResponse({
   config,
   pending,
   samlResponse,
-}: SamlVerification): Promise<SamlVerdict> {
+}: SamlVerification): Promise<SamlOutcome> {
   try {
     const client = await createSamlClient(config, pending);
     const { profile } = await client.validatePostResponseAsync({ SAMLResponse: samlResponse });
