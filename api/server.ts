@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type Koa from 'koa';
+import { answerClientErrors } from './http/clientError.ts';
 
 export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
 
@@ -25,6 +26,7 @@ export async function startServer(
     (req, res) => void callback(req, res),
   );
   server.maxConnections = MAX_CONNECTIONS;
+  answerClientErrors(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);

@@ -1,0 +1,67 @@
+import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { AppError } from '../../domain/shared/errors.ts';
+import { createIds } from '../../platform/ids.ts';
+import { PROBLEM_TYPE, toProblem } from './problem.ts';
+
+type Refusal = { status: number; code: 'invalid_request' | 'body_too_large'; detail: string };
+
+/** Errors of Node's HTTP parser and timers that have a status of their own. */
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    code: 'invalid_request',
+    detail: 'The headers of the request are too large.',
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    status: 413,
+    code: 'body_too_large',
+    detail: 'The chunk extensions of the request are too large.',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    code: 'invalid_request',
+    detail: 'The request did not arrive in time.',
+  },
+};
+const NOT_HTTP: Refusal = {
+  status: 400,
+  code: 'invalid_request',
+  detail: 'The request is not valid HTTP.',
+};
+
+const ids = createIds();
+
+function responseText({ status, code, detail }: Refusal): string {
+  const requestId = ids.next('req');
+  const title = STATUS_CODES[status] ?? 'Bad Request';
+  const problem = { ...toProblem(new AppError(code, detail), requestId), status, title };
+  const body = JSON.stringify(problem);
+  return [
+    `HTTP/1.1 ${status} ${title}`,
+    `content-type: ${PROBLEM_TYPE}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}
+
+/**
+ * Answers what Node's parser refuses, and no application sees, with a problem, and closes the
+ * connection: where the next request would begin is unknown.
+ */
+export function answerClientErrors(server: Server): void {
+  const responses = new WeakMap<Duplex, ServerResponse>();
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
+    responses.set(req.socket, res);
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    const response = responses.get(socket);
+    const isAnswering = response?.headersSent === true && !response.writableFinished;
+    // A response that has started must not continue with the text of another one.
+    if (!socket.writable || isAnswering || error.code === 'ECONNRESET') socket.destroy();
+    else socket.end(responseText(REFUSALS[error.code ?? ''] ?? NOT_HTTP), () => socket.destroy());
+  });
+}
