@@ -139,7 +139,7 @@ export function createApp(
   return app;
 }
 
-/** Creates the application of the metrics port: probes and metrics, for whoever reaches the port. */
+/** Creates the application of the metrics port: probes and metrics, for every client that reaches the port. */
 export function createOperationsApp(
   deps: Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness' | 'config'>,
 ): Koa {

@@ -12,7 +12,7 @@ type QueueLimits = {
 const RETRY_AFTER_SECONDS = 2;
 
 /**
- * Runs at most `maxRunning` pieces of work at once; `maxQueued` more wait, first come, first
+ * Runs at most `maxRunning` pieces of work concurrently; `maxQueued` more wait, first come, first
  * served.
  */
 export function createBoundedQueue({ maxRunning, maxQueued, busy }: QueueLimits) {

@@ -5,19 +5,19 @@ import { networkOf } from '../../platform/network.ts';
 
 export type Strangers = ReturnType<typeof createStrangers>;
 
-/** Requests at public routes that a process handles at once: for all addresses, and for each. */
-const MAX_AT_ONCE = 200;
-const MAX_AT_ONCE_PER_ADDRESS = 20;
+/** Requests at public routes that a process handles concurrently: for all addresses, and for each. */
+const MAX_CONCURRENT = 200;
+const MAX_CONCURRENT_PER_ADDRESS = 20;
 
 /** Addresses whose budgets are remembered. Those seen longest ago are forgotten. */
 const MAX_ADDRESSES = 20_000;
 
 /**
- * Tokens that were valid recently, as hashes: their owners are no strangers. Others are looked up a
+ * Tokens that were valid recently, as hashes: their owners are no strangers. Others are searched for a
  * few at a time, so that invented tokens cannot occupy the connections to PostgreSQL.
  */
 const MAX_KNOWN_TOKENS = 20_000;
-const MAX_LOOKUPS_AT_ONCE = 4;
+const MAX_CONCURRENT_LOOKUPS = 4;
 const MAX_LOOKUPS_QUEUED = 200;
 
 /** What a request costs that states no valid identity. */
@@ -45,9 +45,9 @@ export function createStrangers({
   let allRunning = 0;
   const knownTokens = new LRUCache<string, true>({ max: MAX_KNOWN_TOKENS });
   const lookups = createBoundedQueue({
-    maxRunning: MAX_LOOKUPS_AT_ONCE,
+    maxRunning: MAX_CONCURRENT_LOOKUPS,
     maxQueued: MAX_LOOKUPS_QUEUED,
-    busy: 'Too many unknown tokens are being looked up.',
+    busy: 'Too many unknown tokens are being checked.',
   });
 
   function budgetOf(network: string): Budget {
@@ -84,8 +84,8 @@ export function createStrangers({
       const network = networkOf(address);
       const ownRunning = running.get(network) ?? 0;
       spend(address, cost);
-      if (allRunning >= MAX_AT_ONCE || ownRunning >= MAX_AT_ONCE_PER_ADDRESS)
-        throw tooMany('Too many requests without an accepted identity at once.', 1);
+      if (allRunning >= MAX_CONCURRENT || ownRunning >= MAX_CONCURRENT_PER_ADDRESS)
+        throw tooMany('Too many concurrent requests without an accepted identity.', 1);
       allRunning += 1;
       running.set(network, ownRunning + 1);
       try {
@@ -98,24 +98,24 @@ export function createStrangers({
       }
     },
 
-    /** Counts a request that is rejected without a look at the database. */
+    /** Counts a request that is rejected without a query. */
     reject: (address: string | null): void => spend(address, REJECTED_COST),
 
     /**
-     * Looks up a token. Whoever has used it successfully is not held up by strangers at the same
-     * address. Errors: `too_many_requests`; those of `lookUp`, of which `session_invalid` is
+     * Finds the owner of a token. Strangers at the same address do not hold up a user who has used
+     * it successfully. Errors: `too_many_requests`; those of `find`, of which `session_invalid` is
      * counted.
      */
     async identify<T>(
       address: string | null,
       tokenHash: Buffer,
-      lookUp: () => Promise<T>,
+      find: () => Promise<T>,
     ): Promise<T> {
       const key = tokenHash.toString('base64');
       const isKnown = knownTokens.has(key);
       if (!isKnown) requireBudget(address, REJECTED_COST);
       try {
-        const found = await (isKnown ? lookUp() : lookups.run(lookUp));
+        const found = await (isKnown ? find() : lookups.run(find));
         knownTokens.set(key, true);
         return found;
       } catch (error) {
