@@ -401,7 +401,7 @@ test('the test of a provider checks certificates, metadata and clock', async () 
   const strange = [
     { idpCertificates: [peer.untrusted.cert] },
     { idpEntityId: 'urn:other' },
-    { metadataUrl: `${app.client.base}/livez` },
+    { metadataUrl: peer.entryPoint },
   ];
   const answers = await Promise.all(
     strange.map((change) => run({ ...inside, metadataUrl: peer.metadataUrl, ...change })),

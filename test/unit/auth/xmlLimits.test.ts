@@ -29,7 +29,7 @@ describe('a document is refused', () => {
       /more than 200 attributes/,
     ],
     ['elements that are nested too deeply', nested(11), /deeper than 10/],
-    ['depth behind what looks like an end', '<a b="/>">'.repeat(11), /deeper than 10/],
+    ['depth behind what resembles an end', '<a b="/>">'.repeat(11), /deeper than 10/],
     ['a comment', '<a><!-- </a> --></a>', /more than elements/],
     ['a CDATA section', '<a><![CDATA[</a>]]></a>', /more than elements/],
     ['a document type', '<!DOCTYPE a [<!ENTITY e "x">]><a>&e;</a>', /more than elements/],

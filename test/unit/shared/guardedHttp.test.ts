@@ -81,7 +81,7 @@ test.each([
   'Forwarded',
   'x-real-ip',
   'Host',
-  // Servers that turn names into variables do not tell these from the names above.
+  // Servers that turn names into variables take these for the names above.
   'X_Service_Actor_Id',
   'x-service_role.ids',
   'X.Service.Tenant~Id',
