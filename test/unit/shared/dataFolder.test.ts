@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { prepareDataFolder } from '../../../dev/dataFolder.ts';
 
-const umask = process.umask();
+const umask = process.umask(0o022);
 let root: string;
 beforeAll(async () => {
   root = await mkdtemp(path.join(os.tmpdir(), 'holdfast-folder-'));
@@ -18,7 +18,6 @@ const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toStrin
 const forOthers = 0o067;
 
 test('a new folder, and what is created in it, is for its owner only', async () => {
-  process.umask(0o022);
   const folder = await prepareDataFolder(path.join(root, 'new'));
   await writeFile(path.join(folder, 'anything.log'), '');
   await mkdir(path.join(folder, 'anything'));
