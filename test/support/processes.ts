@@ -1,5 +1,6 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import path from 'node:path';
+import { COMPILE_CACHE } from './compileCache.ts';
 
 export type TestProcess = {
   base: string;
@@ -10,8 +11,6 @@ export type TestProcess = {
 };
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
-/** Most of a start is compiling. */
-const COMPILED = path.join(ROOT, 'node_modules/.cache/holdfast/compiled');
 const running = new Set<ChildProcess>();
 
 /** Starts the product's own entry in a process of its own, which can be killed while it still starts. */
@@ -23,7 +22,7 @@ export function launchProcess(env: Record<string, string>): {
     cwd: ROOT,
     env: {
       PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: COMPILED,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
       ...env,
       HOLDFAST_LOG_LEVEL: 'info',
     },
@@ -78,7 +77,7 @@ export const runCommand = (env: Record<string, string>, ...args: string[]) =>
     const child = execFile(
       process.execPath,
       ['processes/cli/main.ts', ...args],
-      { cwd: ROOT, env: { ...process.env, NODE_COMPILE_CACHE: COMPILED, ...env } },
+      { cwd: ROOT, env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env } },
       (_error, stdout, stderr) => resolve({ status: child.exitCode, stdout, stderr }),
     );
   });

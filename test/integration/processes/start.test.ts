@@ -15,9 +15,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { COMPILE_CACHE } from '../../support/compileCache.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
-const COMPILED = path.join(ROOT, 'node_modules/.cache/holdfast/compiled');
 
 let root: string;
 beforeAll(async () => {
@@ -99,7 +99,7 @@ function launch(folder: string, env: Record<string, string>): Start {
     cwd: ROOT,
     env: {
       HOME: process.env.HOME,
-      NODE_COMPILE_CACHE: COMPILED,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
       HOLDFAST_DATA_DIR: folder,
       HOLDFAST_PORT: '0',
       HOLDFAST_LOG_LEVEL: 'info',

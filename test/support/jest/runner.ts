@@ -2,6 +2,7 @@ import pLimit from 'p-limit';
 import Tinypool from 'tinypool';
 import type { Test, TestResult } from '@jest/test-result';
 import type { Config } from '@jest/types';
+import { COMPILE_CACHE } from '../compileCache.ts';
 import { effortFactor } from '../effort.ts';
 import type { FileTask } from './worker.ts';
 
@@ -66,5 +67,5 @@ const startPool = (maxWorkers: number) =>
     runtime: 'child_process',
     minThreads: maxWorkers,
     maxThreads: maxWorkers,
-    env: process.env as Record<string, string>,
+    env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: COMPILE_CACHE },
   });
