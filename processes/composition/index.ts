@@ -87,6 +87,7 @@ const composeJobTypes = (core: Core, { inventory, backups, webhooks, schedules }
     sendWebhook: webhooks.sendWebhook,
     disable: webhooks.disable,
     backfillOccurrence: schedules.runner.backfillOccurrence,
+    mayRunSchedule: schedules.schedules.mayRun,
     imports: inventory.imports,
     approvedChanges: inventory.approvedChanges,
     backups: backups.backups,

@@ -31,6 +31,7 @@ export const createBackfills = ({ commit, schedules, jobTypes, jobFactory }: Dep
     { since, until }: { since: Date; until: Date },
   ): Promise<JobData> {
     const schedule = await schedules.findToAct(caller, scheduleId, 'schedule:write');
+    await schedules.requireToRun(caller, schedule);
     const times = listOccurrences(
       timingOf(schedule),
       new Date(since.getTime() - 1),

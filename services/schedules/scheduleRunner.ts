@@ -118,20 +118,22 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
     },
 
     /**
-     * Runs a schedule now as its owner, paused or not. Errors: `not_found`, `permission_denied`,
+     * Runs a schedule now as its owner, paused or not. Errors: `not_found`, `permission_denied` (also
+     * the permission of the job type), `conflict` when the job type has just changed,
      * `schedule_busy` when the overlap policy skips the run, `schedule_not_runnable`,
      * `unavailable`.
      */
     async trigger(caller: Caller, scheduleId: string): Promise<ScheduleRunData> {
-      const { tenantId, overlapPolicy } = await schedules.findToAct(
-        caller,
-        scheduleId,
-        'schedule:write',
-      );
-      await schedules.requireCancelPermission(caller, { overlapPolicy, tenantId });
+      const known = await schedules.findToAct(caller, scheduleId, 'schedule:write');
+      const { tenantId } = known;
+      await schedules.requireCancelPermission(caller, known);
+      await schedules.requireToRun(caller, known);
       const callerOf = () => ({ ...caller, tenantId });
       const triggered = await decideLocked(scheduleId, callerOf, async (context) => {
         const { work, schedule } = context;
+        // The permission was checked for the job type as it was read.
+        if (schedule.jobType !== known.jobType)
+          throw new AppError('conflict', 'The schedule has just changed. Try again.');
         const decision = await decide(context);
         if ('reason' in decision) throw triggerError(decision.reason, schedule);
         const { actorId } = caller;

@@ -171,6 +171,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     expectedVersion?: number,
   ): Promise<ScheduleWithLastRun> {
     const known = await repository.findToAct(caller, id, 'schedule:write');
+    if (enabled) await permissions.requireToRun(caller, known);
     const pauseReason = reason ?? null;
     const saved = await repository.commitLocked(
       caller,
@@ -193,8 +194,10 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
      */
     findToAct: repository.findToAct,
 
-    /** See `createSchedulePermissions`. Error: `permission_denied`. */
+    /** See `createSchedulePermissions`. Errors: `permission_denied`. */
     requireCancelPermission: permissions.requireCancel,
+    requireToRun: permissions.requireToRun,
+    mayRun: permissions.mayRun,
 
     /**
      * A schedule that the caller may read, or has just acted on with `actedWith`. Error:
@@ -258,8 +261,8 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     },
 
     /**
-     * Changes the fields in `update`. A caller who changes what the jobs do becomes the owner;
-     * warns as `create`.
+     * Changes the fields in `update`. A caller who changes what the jobs do becomes the owner, and so
+     * does one who changes when they run without the permission of their type; warns as `create`.
      * Errors: `not_found`, `permission_denied`, `invalid_request`, `conflict` (name),
      * `version_conflict`.
      */
@@ -279,7 +282,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
 
     /**
      * Resumes a schedule; occurrences during the pause stay skipped. Errors: `not_found`,
-     * `permission_denied`, `version_conflict`.
+     * `permission_denied` (also the permission of the job type), `version_conflict`.
      */
     resume: (caller: Caller, id: string, reason: string | undefined, expectedVersion?: number) =>
       setEnabled(caller, id, true, reason, expectedVersion),

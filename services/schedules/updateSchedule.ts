@@ -30,6 +30,25 @@ type JobUpdate = {
   changesOwner: boolean;
 };
 
+/** A change of these fields decides when the jobs of a schedule run. */
+const RUN_FIELDS = [
+  'cronExpression',
+  'timezone',
+  'startAt',
+  'endAt',
+  'maxRuns',
+  'catchupWindowSeconds',
+  'jitterSeconds',
+  'overlapPolicy',
+] as const;
+
+const changesRuns = (update: ScheduleUpdate, schedule: Schedule): boolean =>
+  (update.enabled === true && !schedule.enabled) ||
+  RUN_FIELDS.some(
+    (field) =>
+      update[field] !== undefined && update[field]?.valueOf() !== schedule[field]?.valueOf(),
+  );
+
 /** Error: `invalid_request` for another job type without a payload. */
 function jobUpdateOf(
   jobTypes: JobTypes,
@@ -77,8 +96,12 @@ export const createUpdateSchedule =
     expectedVersion?: number,
   ): Promise<{ saved: Schedule; warnings: Warning[] }> => {
     const known = await repository.findToAct(caller, id, 'schedule:write');
-    const { changesOwner, ...jobUpdate } = jobUpdateOf(jobTypes, known, update);
+    const { changesOwner: changesJobs, ...jobUpdate } = jobUpdateOf(jobTypes, known, update);
     const { tenantId } = known;
+    // Callers who may not start such jobs must not decide when they run with the rights of the owner.
+    // The schedule is saved nevertheless, and its jobs have the rights of the caller.
+    const changesOwner =
+      changesJobs || (changesRuns(update, known) && !permissions.mayRun(caller, known));
     const { jobType = known.jobType, payload = known.payload } = jobUpdate;
     const warnings = changesOwner
       ? permissions.checkJob({ ...caller, tenantId }, jobType, payload)

@@ -8,6 +8,7 @@ import { BACKFILL_JOB, MAX_BACKFILL, timingOf } from '../../../domain/schedules/
 import { type ScheduleRunResult } from '../../../domain/dispatch/tasks.ts';
 import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
 import type { ScheduleRunner } from '../../schedules/scheduleRunner.ts';
+import type { Schedules } from '../../schedules/schedules.ts';
 
 const time = Type.String({ format: 'date-time' });
 const Payload = Type.Object(
@@ -16,13 +17,21 @@ const Payload = Type.Object(
 );
 type Payload = Static<typeof Payload>;
 
-export type BackfillDeps = { db: Knex; backfillOccurrence: ScheduleRunner['backfillOccurrence'] };
+export type BackfillDeps = {
+  db: Knex;
+  backfillOccurrence: ScheduleRunner['backfillOccurrence'];
+  mayRunSchedule: Schedules['mayRun'];
+};
 
 /**
  * Runs past occurrences of a schedule, one after the other. A repeated attempt leaves out those
  * that have run. The result counts the outcomes.
  */
-export const scheduleBackfill = ({ db, backfillOccurrence }: BackfillDeps): JobType<Payload> =>
+export const scheduleBackfill = ({
+  db,
+  backfillOccurrence,
+  mayRunSchedule,
+}: BackfillDeps): JobType<Payload> =>
   defineJobType<Payload>({
     name: BACKFILL_JOB,
     summary: 'Runs past occurrences of a schedule',
@@ -31,10 +40,15 @@ export const scheduleBackfill = ({ db, backfillOccurrence }: BackfillDeps): JobT
     createdOnlyBy: 'POST /api/schedules/{id}/backfill',
     lane: 'activity',
     timeoutMs: 600_000,
-    run: async ({ scheduleId, since, until }, { jobId, signal, log, progress }) => {
+    run: async ({ scheduleId, since, until }, tools) => {
+      const { jobId, signal, log, progress } = tools;
       const schedule = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       if (!schedule)
         throw new JobFailure('schedule_deleted', 'The schedule was deleted', { retryable: false });
+      if (!mayRunSchedule(tools.caller, schedule)) {
+        const message = `${tools.caller.actorId} may no longer run ${schedule.jobType} here`;
+        throw new JobFailure('permission_lost', message, { retryable: false });
+      }
       const times = listOccurrences(
         timingOf(schedule),
         new Date(Date.parse(since) - 1),
