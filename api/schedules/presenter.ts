@@ -3,7 +3,7 @@ import { CRON_FIELDS } from '../../domain/schedules/cron.ts';
 import type { UpcomingOccurrence } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import { stateOf, upcomingOf } from '../../domain/schedules/schedules.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
+import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Preview } from '../../services/schedules/fields.ts';
 import type {
@@ -18,7 +18,7 @@ import { isoOrNull } from '../jobs/presenter.ts';
 type ScheduleWithLastRun<S = ScheduleData> = { schedule: S; lastRun: ScheduleRunWithJob | null };
 
 /** A list reads schedules without their payload. */
-type ScheduleSummaryData = Omit<ScheduleData, 'payload'>;
+type ScheduleSummaryData = Omit<ScheduleData, 'payload' | 'payloadAuthor'>;
 
 const NEXT_RUNS_SHOWN = 5;
 
@@ -105,15 +105,12 @@ const summary = ({
   version: schedule.version,
 });
 
-/**
- * Presents schedules. Only the creator sees credentials in the payload, as long as no other user
- * has become the owner by changing it.
- */
+/** Presents schedules. Only the author of the payload sees credentials in it. */
 export const schedulePresenter = (jobTypes: JobTypes) => ({
   summary,
-  record(found: ScheduleWithLastRun, { actorId }: Pick<Caller, 'actorId'>): ScheduleRecord {
-    const { jobType, payload, createdBy, owner } = found.schedule;
-    const isAuthor = createdBy === actorId && owner.actorId === actorId;
+  record(found: ScheduleWithLastRun, caller: Caller): ScheduleRecord {
+    const { jobType, payload, payloadAuthor } = found.schedule;
+    const isAuthor = payloadAuthor === authorKeyOf(caller);
     return { ...summary(found), payload: jobTypes.show(jobType, payload, { isAuthor }) };
   },
 });

@@ -1,4 +1,4 @@
-import type { Caller } from '../../domain/shared/caller.ts';
+import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
@@ -13,17 +13,20 @@ const toIsoTime = (text: string) => new Date(text).toISOString();
 
 /**
  * A webhook as callers see it. `secret` is shown only in the response that creates or rotates it.
- * Only the creator sees credentials in the URL.
+ * Only the author of the URL sees credentials in it.
  */
 export const webhookRecord = (
-  { actorId }: Pick<Caller, 'actorId'>,
+  caller: Caller,
   webhook: WebhookData,
   secret: string | null = null,
   warnings: readonly Warning[] = [],
 ): WebhookRecord => ({
   id: webhook.id,
   tenantId: webhook.tenantId,
-  endpointUrl: webhook.createdBy === actorId ? webhook.endpointUrl : maskText(webhook.endpointUrl),
+  endpointUrl:
+    webhook.endpointAuthor === authorKeyOf(caller)
+      ? webhook.endpointUrl
+      : maskText(webhook.endpointUrl),
   description: webhook.description,
   eventTypes: webhook.eventTypes,
   enabled: webhook.enabled,

@@ -10,6 +10,7 @@ import * as backups from './0008_backups.ts';
 import * as scheduleNames from './0009_schedule_names.ts';
 import * as inventoryScopes from './0010_inventory_scopes.ts';
 import * as importModes from './0011_import_modes.ts';
+import * as authorsAndNames from './0015_authors_and_names.ts';
 import * as shares from './0016_shares.ts';
 
 /** All migrations in the order in which they run. A released migration is never edited. */
@@ -25,5 +26,6 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0009_schedule_names': scheduleNames,
   '0010_inventory_scopes': inventoryScopes,
   '0011_import_modes': importModes,
+  '0015_authors_and_names': authorsAndNames,
   '0016_shares': shares,
 };

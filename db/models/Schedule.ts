@@ -19,6 +19,7 @@ export class Schedule extends Model implements ScheduleData {
   declare timezone: string;
   declare jobType: string;
   declare payload: Record<string, unknown>;
+  declare payloadAuthor: string | null;
   /** Overrides the retry policy of the job type. */
   declare retryPolicy: Partial<RetryPolicy>;
   declare overlapPolicy: OverlapPolicy;

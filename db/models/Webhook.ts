@@ -10,6 +10,7 @@ export class Webhook extends Model {
   declare id: string;
   declare tenantId: string;
   declare endpointUrl: string;
+  declare endpointAuthor: string | null;
   declare description: string;
   /** Event types, or `*` alone. */
   declare eventTypes: string[];

@@ -1,4 +1,4 @@
-import type { Caller } from '../shared/caller.ts';
+import { authorKeyOf, type Authority, type Caller } from '../shared/caller.ts';
 import type { JobError, JobProgress, JobSource, JobStatus, LogLevel } from './jobs.ts';
 import type { RetryPolicy } from './retry.ts';
 
@@ -13,6 +13,8 @@ export type JobSummaryData = {
   progress: JobProgress | null;
   attempts: number;
   createdBy: string;
+  /** The principal that the job acts for. */
+  authority: Authority;
   sourceKind: JobSource['kind'];
   sourceId: string | null;
   retryOf: string | null;
@@ -42,9 +44,22 @@ export type JobLogData = {
 
 /**
  * True for the caller who sent the payload of a job. The payload of a retry, of a schedule's job
- * and of an approved job may be that of another user.
+ * and of an approved job may be that of another user, and `createdBy` may name another user.
  */
-export const isPayloadAuthor = (
-  { actorId }: Pick<Caller, 'actorId'>,
-  job: Pick<JobSummaryData, 'createdBy' | 'sourceKind' | 'retryOf'>,
-): boolean => job.sourceKind === 'api' && job.retryOf === null && job.createdBy === actorId;
+export function isPayloadAuthor(
+  caller: Caller,
+  {
+    authority,
+    tenantId,
+    sourceKind,
+    retryOf,
+  }: Pick<JobSummaryData, 'authority' | 'tenantId' | 'sourceKind' | 'retryOf'>,
+): boolean {
+  const { actorId } = authority;
+  const author = authorKeyOf({
+    kind: 'userId' in authority ? 'session' : 'gateway',
+    actorId,
+    tenantId,
+  });
+  return sourceKind === 'api' && retryOf === null && author === authorKeyOf(caller);
+}

@@ -11,6 +11,8 @@ export type ScheduleData = TimingFields & {
   description: string;
   jobType: string;
   payload: Record<string, unknown>;
+  /** Who wrote the payload: see `authorKeyOf`. Null if unknown. */
+  payloadAuthor: string | null;
   /** Overrides the retry policy of the job type. */
   retryPolicy: Partial<RetryPolicy>;
   overlapPolicy: OverlapPolicy;

@@ -39,6 +39,18 @@ export type Authority =
   | { actorId: string; userId: string; roleIds?: readonly string[] }
   | { actorId: string; grants: readonly { roleId: string; tenantId: string }[] };
 
+/**
+ * Identifies a person as the author of what is stored: the id of an account, or the actor id from a
+ * gateway with the tenant that the gateway named. The same actor id at another tenant is another
+ * person.
+ */
+export const authorKeyOf = ({
+  kind,
+  actorId,
+  tenantId,
+}: Pick<Caller, 'kind' | 'actorId' | 'tenantId'>): string =>
+  kind === 'session' ? actorId : `${tenantId}/${actorId}`;
+
 const adminRole = BUILT_IN_ROLES.get('platform-admin');
 const SYSTEM_RIGHTS: Rights = { grants: adminRole ? [grantAtTenant(adminRole, PLATFORM)] : [] };
 

@@ -5,6 +5,8 @@ export type WebhookData = {
   id: string;
   tenantId: string;
   endpointUrl: string;
+  /** Who wrote the URL: see `authorKeyOf`. Null if unknown. */
+  endpointAuthor: string | null;
   description: string;
   /** Event types, or `*` alone. */
   eventTypes: string[];

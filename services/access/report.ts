@@ -96,7 +96,8 @@ export function createAccessReport({ db, access }: Deps) {
       const principals = principalsOf(userId, authState.providerId, authState.externalGroups);
       const reasons = await findGrantReasons(db, principals, permission, resourceScope);
       const grants = reasons.filter((grant) => covers(scope, grant));
-      if (!authState.enabled)
+      // Without a grant here, the account may be of another tenant.
+      if (!authState.enabled && reasons.length > 0)
         return {
           allowed: false,
           reason: 'The user or the identity provider is disabled.',

@@ -13,7 +13,7 @@ import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import { DEFAULT_CATCHUP_SECONDS, nextOccurrenceOf } from '../../domain/schedules/schedules.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
+import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { invalidFields } from '../../domain/shared/errors.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -125,6 +125,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
       ...timingFields,
       jobType: fields.jobType,
       payload: fields.payload ?? {},
+      payloadAuthor: authorKeyOf(caller),
       retryPolicy: fields.retryPolicy ?? {},
       overlapPolicy: fields.overlapPolicy ?? ('skip' as const),
       catchupWindowSeconds: fields.catchupWindowSeconds ?? DEFAULT_CATCHUP_SECONDS,

@@ -3,7 +3,7 @@ import type { ScopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
+import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { invalidField, versionConflict } from '../../domain/shared/errors.ts';
 import { authorityOf } from '../access/rights.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -118,6 +118,7 @@ export const createUpdateSchedule =
       if (fields.cronExpression !== undefined)
         changed.cronExpression = fields.cronExpression.trim();
       if (changesOwner) changed.owner = authorityOf(caller);
+      if (jobUpdate.payload) changed.payloadAuthor = authorKeyOf(caller);
       if (enabled !== undefined && enabled !== before.enabled)
         Object.assign(changed, enabledChange(enabled, caller.actorId, null, work.now));
       return saveSchedule(work, trx, before, { changed, verb: 'update' });

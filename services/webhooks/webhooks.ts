@@ -6,7 +6,7 @@ import { Webhook } from '../../db/models/Webhook.ts';
 import { lockWebhooks, whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
+import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
@@ -88,11 +88,15 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     before: Webhook,
     { endpointUrl, description, eventTypes, enabled, retryPolicy }: Partial<WebhookFields>,
     secret: string | undefined,
-    now: Date,
+    { author, now }: { author: string; now: Date },
   ): Partial<Webhook> => ({
     // Failures of the old endpoint do not count for the new one.
     ...(endpointUrl !== undefined &&
-      !isSameEndpoint(before, endpointUrl) && { endpointUrl, failingSince: null }),
+      !isSameEndpoint(before, endpointUrl) && {
+        endpointUrl,
+        endpointAuthor: author,
+        failingSince: null,
+      }),
     ...(description !== undefined && { description }),
     ...(eventTypes !== undefined && { eventTypes: normalizeEventTypes(eventTypes) }),
     ...(retryPolicy && { retryPolicy: { ...before.retryPolicy, ...retryPolicy } }),
@@ -142,6 +146,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
           id,
           tenantId: caller.tenantId,
           endpointUrl: fields.endpointUrl,
+          endpointAuthor: authorKeyOf(caller),
           description: fields.description ?? '',
           eventTypes: normalizeEventTypes(fields.eventTypes),
           enabled,
@@ -187,7 +192,10 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
         expectedVersion,
         async (work, before, trx) => {
           const after = await Webhook.query(trx).patchAndFetchById(id, {
-            ...changedFields(before, fields, secret, work.now),
+            ...changedFields(before, fields, secret, {
+              author: authorKeyOf(caller),
+              now: work.now,
+            }),
             updatedAt: work.now,
             version: before.version + 1,
           });
@@ -294,7 +302,7 @@ async function checkLimit(trx: Knex, tenantId: string): Promise<void> {
     );
 }
 
-/** True for the endpoint as it is, and as callers see it who did not create the webhook. */
+/** True for the endpoint as it is, and as callers see it who did not write it. */
 const isSameEndpoint = ({ endpointUrl }: WebhookData, requested: string): boolean =>
   [endpointUrl, maskText(endpointUrl)].includes(requested);
 

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ApprovalList, ApprovalRecord } from '../../api/approvals/schemas.ts';
 import type { UserWithPassword } from '../../api/access/schemas.ts';
+import type { JobRecord } from '../../api/jobs/schemas.ts';
+import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
+import type { WebhookRecord } from '../../api/webhooks/schemas.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import {
   approve,
@@ -143,6 +146,20 @@ describe('nobody approves their own request', () => {
     const two = await accountOf('platform', { email }, { roles: BOTH, at: 'platform' });
     const request = await createRequest(one.client, { tenantId: 'platform' });
     expect(await ends(two.client, request)).toBe('self_approval');
+  });
+});
+
+describe('a route distinguisher', () => {
+  test('can be used by every tenant', async () => {
+    const rd = `65000:${count}`;
+    for (const [tenant, name, status] of [
+      [theirs, 'one', 201],
+      [theirs, 'two', 409],
+      [ours, 'one', 201],
+    ] as const)
+      await actor('net', 'operator', tenant)
+        .post('/api/inventory/vrfs', { name, rd })
+        .expect(status);
   });
 });
 
@@ -344,5 +361,114 @@ describe('the id of a request', () => {
     const byGateway = await actor('g', 'operator', ours).post('/api/jobs', echo, header);
     expect(byGateway.headers.get('x-request-id')).toBe(id);
     expect(await app.deps.db('audit_entries').where({ request_id: id })).toHaveLength(1);
+  });
+});
+
+describe('a schedule of an administrator', () => {
+  const restore = {
+    name: 'restore',
+    cronExpression: '0 0 1 1 *',
+    jobType: 'backup.restore',
+    payload: { backupId: `bkp_${'0'.repeat(26)}` },
+  };
+  const createRestore = () =>
+    actor('root', 'platform-admin', ours)
+      .post<ScheduleRecord>('/api/schedules', restore)
+      .expect(201);
+
+  test('is not run by those who may not start such a job', async () => {
+    const { id } = await createRestore();
+    const operator = actor('op', 'operator', ours);
+    const path = `/api/schedules/${id}`;
+    await operator.post(`${path}/pause`, {}).expect(200);
+    const since = '2020-01-01T00:00:00Z';
+    for (const [verb, body] of [
+      ['trigger', undefined],
+      ['resume', {}],
+      ['backfill', { since, until: since }],
+    ] as const) {
+      const problem = await operator.post<ProblemBody>(`${path}/${verb}`, body).expect(403);
+      expect(problem.detail).toContain('backup:restore');
+    }
+    const root = actor('root', 'platform-admin', ours);
+    await root.post(`${path}/resume`, {}).expect(200);
+    await root.post(`${path}/trigger`).expect(202);
+    await root.post(`${path}/backfill`, { since, until: since }).expect(202);
+  });
+
+  test.each([
+    ['its expression', { cronExpression: '* * * * *' }, 'op'],
+    ['its time zone', { timezone: 'Asia/Tokyo' }, 'op'],
+    ['its start', { startAt: '2090-01-01T00:00:00Z' }, 'op'],
+    ['its jitter', { jitterSeconds: 5 }, 'op'],
+    ['the overlap policy', { overlapPolicy: 'allowAll' }, 'op'],
+    ['its name only', { name: 'other' }, 'root'],
+    ['nothing', {}, 'root'],
+    ['the pause only', { enabled: false }, 'root'],
+  ])('belongs to those who change %s', async (_, change, owner) => {
+    const { id } = await createRestore();
+    const path = `/api/schedules/${id}`;
+    const operator = actor('op', 'operator', ours);
+    const read = await operator.get<ScheduleRecord>(path).expect(200);
+    const saved = await operator.put<ScheduleRecord>(path, { ...read, ...change }).expect(200);
+    expect(saved.owner).toBe(owner);
+    expect(saved.warnings?.map(({ code }) => code)).toEqual(
+      owner === 'op' ? ['owner_denied'] : undefined,
+    );
+    await operator.put(path, { enabled: false }).expect(200);
+    const enabled = await operator.put<ScheduleRecord>(path, { enabled: true }).expect(200);
+    expect(enabled.owner).toBe('op');
+  });
+});
+
+describe('credentials', () => {
+  const masked = { password: '********' };
+  const [hers, his] = [{ password: 'of alice' }, { password: 'of bob' }];
+
+  test('in a payload are shown to who wrote it, also after the schedule has another owner', async () => {
+    const [alice, bob] = [actor('alice', 'operator', ours), actor('bob', 'operator', ours)];
+    const { id } = await alice
+      .post<ScheduleRecord>('/api/schedules', {
+        ...{ name: 's', cronExpression: '@yearly', jobType: 'core.echo', payload: hers },
+      })
+      .expect(201);
+    const path = `/api/schedules/${id}`;
+    const payloadSeenBy = async (client: TestClient) =>
+      (await client.get<ScheduleRecord>(path).expect(200)).payload;
+    expect([await payloadSeenBy(alice), await payloadSeenBy(bob)]).toEqual([hers, masked]);
+    // The same actor id at the platform is another person.
+    expect(await payloadSeenBy(actor('alice', 'platform-admin'))).toEqual(masked);
+    await bob.put(path, { payload: his }).expect(200);
+    expect([await payloadSeenBy(alice), await payloadSeenBy(bob)]).toEqual([masked, his]);
+    const taken = await alice.put<ScheduleRecord>(path, { takeOver: true }).expect(200);
+    expect([taken.owner, taken.payload]).toEqual(['alice', masked]);
+    // Sending back what was read changes neither the payload nor its author.
+    await alice.put(path, { payload: taken.payload }).expect(200);
+    expect([await payloadSeenBy(alice), await payloadSeenBy(bob)]).toEqual([masked, his]);
+  });
+
+  test('in the URL of a webhook are shown to who wrote it', async () => {
+    const [alice, bob] = [actor('alice', 'operator', ours), actor('bob', 'operator', ours)];
+    const url = (token: string) => `https://hooks.example.net/x?token=${token}`;
+    const { id } = await alice
+      .post<WebhookRecord>('/api/webhooks', { endpointUrl: url('alice'), eventTypes: '*' })
+      .expect(201);
+    const seenBy = async (client: TestClient) =>
+      (await client.get<WebhookRecord>(`/api/webhooks/${id}`).expect(200)).endpointUrl;
+    expect([await seenBy(alice), await seenBy(bob)]).toEqual([url('alice'), url('********')]);
+    await bob.put(`/api/webhooks/${id}`, { endpointUrl: url('bob') }).expect(200);
+    expect([await seenBy(alice), await seenBy(bob)]).toEqual([url('********'), url('bob')]);
+  });
+
+  test('in the payload of a job are shown to who sent it, not to whom it names as creator', async () => {
+    const root = actor('root', 'platform-admin', ours);
+    const { id } = await root
+      .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: hers, createdBy: 'bob' })
+      .expect(201);
+    const seenBy = async (client: TestClient) =>
+      (await client.get<JobRecord>(`/api/jobs/${id}`).expect(200)).payload;
+    expect([await seenBy(root), await seenBy(actor('bob', 'operator', ours))]).toEqual([
+      ...[hers, masked],
+    ]);
   });
 });

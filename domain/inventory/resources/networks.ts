@@ -10,7 +10,10 @@ export const vrfs = defineResource({
     rd: matching('^[0-9.]{1,15}:[0-9]{1,10}$', 'must be a route distinguisher such as 65000:100'),
     enforceUnique: flag(true, { description: 'Each prefix and each address may be there once.' }),
   },
-  uniqueKeys: [['tenantId', 'name'], ['rd']],
+  uniqueKeys: [
+    ['tenantId', 'name'],
+    ['tenantId', 'rd'],
+  ],
   searchFields: ['name', 'rd', 'description'],
 });
 
