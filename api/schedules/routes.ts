@@ -44,6 +44,10 @@ const closed = { additionalProperties: false };
 const ScheduleParams = Type.Object({ id: Id('sch') }, closed);
 const RunParams = Type.Object({ id: Id('run') }, closed);
 
+/** Of the operations that run the jobs of a schedule with the rights of its owner. */
+const NEEDS_JOB_PERMISSION =
+  'Also needs the permission of the job type, if it has one, such as backup:restore.';
+
 const SCHEDULE_EXAMPLE = {
   name: 'hello',
   cronExpression: '*/5 * * * *',
@@ -219,7 +223,8 @@ export function scheduleRoutes({
       summary: 'Update a schedule',
       description:
         'Changes the fields in the body. A caller who changes the job type, the payload or the ' +
-        'retry policy becomes the owner.',
+        'retry policy becomes the owner, and so does one who changes when the jobs run without the ' +
+        'permission of their type, such as backup:restore.',
       example: { cronExpression: '0 3 * * mon-fri', maxRuns: 100 },
       params: ScheduleParams,
       body: ScheduleChange,
@@ -270,7 +275,7 @@ export function scheduleRoutes({
       permission: 'schedule:write',
       operationId: 'triggerSchedule',
       summary: 'Run a schedule now',
-      description: 'Also runs a paused schedule. Does not count towards maxRuns.',
+      description: `Also runs a paused schedule. Does not count towards maxRuns. ${NEEDS_JOB_PERMISSION}`,
       params: ScheduleParams,
       responses: { 202: RunRecord },
       replayResponse: async (caller, id) =>
@@ -304,7 +309,7 @@ export function scheduleRoutes({
       permission: 'schedule:write',
       operationId: 'resumeSchedule',
       summary: 'Resume a schedule',
-      description: 'Occurrences skipped during the pause are not run.',
+      description: `Occurrences skipped during the pause are not run. ${NEEDS_JOB_PERMISSION}`,
       example: { reason: 'maintenance done' },
       params: ScheduleParams,
       body: ReasonRequest,
@@ -323,7 +328,7 @@ export function scheduleRoutes({
       permission: 'schedule:write',
       operationId: 'backfillSchedule',
       summary: 'Run past occurrences that have not run',
-      description: 'Starts a job that creates the jobs of at most 1,000 occurrences.',
+      description: `Starts a job that creates the jobs of at most 1,000 occurrences. ${NEEDS_JOB_PERMISSION}`,
       example: { since: '2026-11-21T12:00:00Z', until: '2026-11-21T13:00:00Z' },
       params: ScheduleParams,
       body: BackfillRequest,
