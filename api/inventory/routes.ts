@@ -13,6 +13,7 @@ import {
 import { differences } from '../../domain/inventory/difference.ts';
 import {
   createSchema,
+  EVICT,
   recordSchema,
   titleOf,
   updateSchema,
@@ -49,6 +50,8 @@ const RecordParams = Type.Object(
   closed,
 );
 const PointInTimeQuery = Type.Object({ at: Type.Optional(Timestamp) }, closed);
+const NoQuery = Type.Object({}, closed);
+const EvictQuery = Type.Object({ evict: Type.Optional(EVICT) }, closed);
 const ChangesQuery = Type.Object(pageQuery, closed);
 
 type Deps = { records: InventoryRecords; writes: InventoryWrites; requireIfMatch: boolean };
@@ -184,11 +187,14 @@ const changeRoutes = (resource: Resource, { records, writes, requireIfMatch }: D
     permission: 'inventory:write',
     summary: `Delete ${nounOf(resource.kind)} that is not in use`,
     params: RecordParams,
+    query: resource.sharable ? EvictQuery : NoQuery,
     responses: { 204: null },
     headers: ['If-Match'],
     ifMatchConfigurable: true,
-    handle: async ({ caller, params, ifMatch }) => {
-      await writes.remove(caller, resource.name, params.id, versionFrom(ifMatch, requireIfMatch));
+    handle: async ({ caller, params, query, ifMatch }) => {
+      const version = versionFrom(ifMatch, requireIfMatch);
+      const { evict = false } = query as { evict?: boolean };
+      await writes.remove(caller, resource.name, params.id, version, { evict });
       return noContent();
     },
   }),
@@ -237,6 +243,7 @@ export function filterFrom(resource: Resource, query: Query): RecordFilter {
     fields,
     q: typeof query.q === 'string' ? searchTexts(resource, query.q) : undefined,
     tag: query.tag as string | undefined,
+    shared: query.shared as boolean | undefined,
     within: within && formatBlock(within),
     contains:
       contains &&

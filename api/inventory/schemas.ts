@@ -262,6 +262,13 @@ export function filterQuery(resource: Resource): Record<string, TSchema> {
       }),
     ),
     tag: Type.Optional(idFilter(RESOURCES.tags, [], 'The id of a tag.')),
+    ...(resource.sharable && {
+      shared: Type.Optional(
+        Type.Boolean({
+          description: 'true: records that other tenants share with yours, instead of your own.',
+        }),
+      ),
+    }),
     ...(ADDRESS_SPACE_RESOURCES.has(resource.name) && {
       within: network('A network: records inside it.'),
     }),

@@ -197,6 +197,14 @@ async function countAdministrators(trx: Knex): Promise<number> {
 export const lockAccess = async (trx: Knex): Promise<void> =>
   void (await trx.raw('SELECT FROM access_state FOR UPDATE'));
 
+/** `lockAccess`, if there are grants at one of these sites or devices. */
+export const lockAccessForGrants = async (trx: Knex, ids: readonly string[]): Promise<void> =>
+  void (await trx.raw(
+    `SELECT FROM access_state
+     WHERE EXISTS (SELECT FROM grants WHERE site_id = ANY (?::text[]) OR device_id = ANY (?::text[])) FOR UPDATE`,
+    [[...ids], [...ids]],
+  ));
+
 /**
  * Runs `change` under `lockAccess` and returns its result. Errors: those of `change`;
  * `last_administrator` if no administrator would remain, after which the transaction must roll

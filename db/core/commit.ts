@@ -1,6 +1,6 @@
 import { transaction, type Model, type Transaction } from 'objection';
 import type { Knex } from './knex.ts';
-import type { Caller, IdempotencyClaim } from '../../domain/shared/caller.ts';
+import type { Actor, Caller, IdempotencyClaim } from '../../domain/shared/caller.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
@@ -19,8 +19,14 @@ import {
   type UnitOfWork,
 } from './unitOfWork.ts';
 
-/** Details of an audit entry. `tenantId` is the tenant of the entry, if not the caller's. */
-type AuditDetail = { before?: object; after?: object; outcome?: AuditOutcome; tenantId?: string };
+/** Details of an audit entry. `tenantId` and `actor` are those of the entry, if not the caller's. */
+type AuditDetail = {
+  before?: object;
+  after?: object;
+  outcome?: AuditOutcome;
+  tenantId?: string;
+  actor?: Actor;
+};
 
 /** The writes of a use case. They are collected and written together when the use case returns. */
 export type Work = {
@@ -33,8 +39,14 @@ export type Work = {
   change(change: RecordChange): void;
   /** Adds an audit entry. `action` is `<record type>.<verb>`. */
   audit(action: string, subject: Subject, detail?: AuditDetail): void;
-  /** Adds an event. `tenantId` is the tenant of the event, if not the caller's. */
-  emit<T extends EventType>(type: T, subject: Subject, data: EventData<T>, tenantId?: string): void;
+  /** Adds an event. `tenantId` and `actor` are those of the event, if not the caller's. */
+  emit<T extends EventType>(
+    type: T,
+    subject: Subject,
+    data: EventData<T>,
+    tenantId?: string,
+    actor?: Actor,
+  ): void;
   /**
    * Names the record that the use case creates. A request that is repeated with the same
    * `Idempotency-Key` is answered from this record. Required for callers with such a key.
@@ -175,29 +187,29 @@ function createWork(
       return record as InstanceType<typeof model>;
     },
     change: (change) => void unitOfWork.changes.push(change),
-    audit(action, subject, { before, after, outcome, tenantId } = {}) {
+    audit(action, subject, { before, after, outcome, tenantId, actor = caller } = {}) {
       unitOfWork.audit.push({
         id: ids.next('aud'),
         tenantId: tenantId ?? caller.tenantId,
-        actorId: caller.actorId,
-        via: caller.kind,
+        actorId: actor.actorId,
+        via: actor.kind,
         action,
         outcome: outcome ?? 'done',
         subject,
         before: before ?? null,
         after: after ?? null,
         requestId: caller.requestId,
-        address: caller.address,
+        address: actor.address,
         at: now,
       });
     },
-    emit(type, subject, data, tenantId = caller.tenantId) {
+    emit(type, subject, data, tenantId = caller.tenantId, actor = caller) {
       unitOfWork.events.push({
         id: ids.next('evt'),
         type,
         tenantId,
         subject,
-        actorId: caller.actorId,
+        actorId: actor.actorId,
         data,
         at: now,
       });

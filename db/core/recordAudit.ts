@@ -1,4 +1,5 @@
 import type { EventData, EventType } from '../../domain/events/events.ts';
+import type { Actor } from '../../domain/shared/caller.ts';
 import type { Work } from './commit.ts';
 import type { Subject } from './unitOfWork.ts';
 
@@ -17,6 +18,8 @@ type Details = {
   extra?: object;
   /** Tenant of the audit entry and the event; the caller's without this. */
   tenantId?: string;
+  /** The actor of the audit entry and the event; the caller without this. */
+  actor?: Actor;
 };
 
 /**
@@ -33,8 +36,14 @@ export function recordOf<R extends { id: string }, T extends EventType = never>(
   const subject = ({ id }: { id: string }): Subject => ({ type, id });
 
   /** Emits an event about the record; its data comes from `eventData`. */
-  function emit(work: Work, event: T | undefined, record: R, tenantId?: string): void {
-    if (event && eventData) work.emit(event, subject(record), eventData(record), tenantId);
+  function emit(
+    work: Work,
+    event: T | undefined,
+    record: R,
+    tenantId?: string,
+    actor?: Actor,
+  ): void {
+    if (event && eventData) work.emit(event, subject(record), eventData(record), tenantId, actor);
   }
 
   return {
@@ -57,12 +66,13 @@ export function recordOf<R extends { id: string }, T extends EventType = never>(
       emit(work, events.updated, after, tenantId);
     },
 
-    deleted(work: Work, record: R, { tenantId }: Omit<Details, 'extra'> = {}): void {
+    deleted(work: Work, record: R, { tenantId, actor }: Omit<Details, 'extra'> = {}): void {
       work.audit(`${type}.delete`, subject(record), {
         before: auditView(record),
         ...(tenantId && { tenantId }),
+        ...(actor && { actor }),
       });
-      emit(work, events.deleted, record, tenantId);
+      emit(work, events.deleted, record, tenantId, actor);
     },
 
     /** Records another action, `<type>.<verb>`; `before` and `after` are optional. */

@@ -41,6 +41,7 @@ const BATCHABLE_FIELDS: ReadonlySet<string> = new Set([
   'lagId',
   'description',
   'tags',
+  'sharedWith',
   'customFields',
   'status',
   'version',
@@ -154,7 +155,9 @@ export function asSingleInsert(steps: readonly PlannedChange[]): StatementPart |
 }
 
 async function writePhase(trx: Knex, { deleted, updated, created }: Phase): Promise<void> {
-  for (const [resource, steps] of deleted) await remove(trx, resource, steps);
+  // Not every reference is checked at the end of the transaction: a site goes after its devices.
+  for (const [resource, steps] of [...deleted].sort(([a], [b]) => rankOf(b) - rankOf(a)))
+    await remove(trx, resource, steps);
   const batched = new Map<ResourceName, PlannedChange[]>();
   for (const step of updated) {
     if (!isBatchable(step)) await update(trx, step.resource, [step]);

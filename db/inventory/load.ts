@@ -460,6 +460,15 @@ const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryP
       ];
     }),
 
+  grantsAt: (needs) => [
+    {
+      sql: `SELECT 'fact:grantsAt' AS part, asked.id AS key, json_build_object('resource', 'assignments', 'id', x.id) AS row FROM unnest(?::text[]) AS asked (id)
+        CROSS JOIN LATERAL (SELECT g.id FROM grants AS g WHERE (g.level = 'site' AND asked.id = 'sites/' || g.site_id)
+          OR (g.level = 'device' AND asked.id = 'devices/' || g.device_id) LIMIT 1) AS x`,
+      bindings: [needs.map(({ id }) => id)],
+    },
+  ],
+
   duplicates: (group) => [
     referrersOf(
       'prefixes',

@@ -1,10 +1,11 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
 import { cutPage, type KeysetPage } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
-import { whereInScope } from '../core/scopeSql.ts';
+import { scopeCondition, whereInScope } from '../core/scopeSql.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { sharesReadIn } from '../../domain/inventory/sharing.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import { columnOf, columnsOf, scopeColumnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
 
@@ -17,6 +18,8 @@ export type RecordFilter = {
   within?: string | undefined;
   /** All networks that can contain the requested network. */
   contains?: readonly string[] | undefined;
+  /** Records of other tenants that are shared with those of the caller, instead of their own. */
+  shared?: boolean | undefined;
 };
 
 /** The order of a list; undefined is by time of creation, newest first. */
@@ -53,6 +56,16 @@ function visible(db: Knex, resource: Resource, scope: Scope): Query {
   return query;
 }
 
+/** A query for the records outside `scope` that are shared with one of its tenants. */
+function shared(db: Knex, resource: Resource, scope: Scope): Query {
+  const query = modelOf(resource)
+    .query(db)
+    .select(raw(columnsOf(resource)))
+    .whereRaw("shared_with <> '{}' AND shared_with && ?::text[]", [sharesReadIn(scope)]);
+  const inside = scopeCondition(scope, scopeColumnsOf(resource) ?? undefined);
+  return query.whereRaw(`(${inside.sql}) IS NOT TRUE`, [...inside.bindings]);
+}
+
 /** Finds a record by id inside `scope`. */
 export async function findRecord(
   db: Knex,
@@ -61,6 +74,17 @@ export async function findRecord(
   id: string,
 ): Promise<Row | undefined> {
   return rowsFrom(resource, await visible(db, resource, scope).where('id', id))[0];
+}
+
+/** Finds a record of another tenant by id that is shared with a tenant of `scope`. */
+export async function findShared(
+  db: Knex,
+  resource: Resource,
+  scope: Scope,
+  id: string,
+): Promise<Row | undefined> {
+  if (!resource.sharable) return undefined;
+  return rowsFrom(resource, await shared(db, resource, scope).where('id', id))[0];
 }
 
 /** Finds the records with these ids that are inside `scope`. */
@@ -144,7 +168,7 @@ export async function listRecords(
   filter: RecordFilter,
   { sort, after, limit }: { sort: RecordSort; after: RecordKey | undefined; limit: number },
 ): Promise<{ items: Row[]; next: RecordKey | null }> {
-  const query = visible(db, resource, scope);
+  const query = filter.shared === true ? shared(db, resource, scope) : visible(db, resource, scope);
   applyFilter(query, resource, filter);
   applySort(query, resource, sort, after);
   const page: KeysetPage<Row> = cutPage(

@@ -10,6 +10,7 @@ import * as backups from './0008_backups.ts';
 import * as scheduleNames from './0009_schedule_names.ts';
 import * as inventoryScopes from './0010_inventory_scopes.ts';
 import * as importModes from './0011_import_modes.ts';
+import * as sharedRecords from './0012_shared_records.ts';
 import * as authorsAndNames from './0015_authors_and_names.ts';
 import * as shares from './0016_shares.ts';
 
@@ -26,6 +27,7 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0009_schedule_names': scheduleNames,
   '0010_inventory_scopes': inventoryScopes,
   '0011_import_modes': importModes,
+  '0012_shared_records': sharedRecords,
   '0015_authors_and_names': authorsAndNames,
   '0016_shares': shares,
 };

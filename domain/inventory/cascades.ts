@@ -1,3 +1,4 @@
+import { detach, isDetachable, type Reference } from './detach.ts';
 import type { OpenDraft } from './draft.ts';
 import type { ResourceName } from './names.ts';
 import { labelOf } from './ownership.ts';
@@ -7,8 +8,6 @@ import { REFERRERS, RESOURCES } from './resources/index.ts';
 
 /** The number of referrers of one resource that conflicts name. */
 const MAX_NAMED_REFERRERS = 10;
-
-type Reference = { resource: ResourceName; field: string };
 
 /**
  * Adds the consequences of deleting a record to a draft: records that are deleted with it,
@@ -45,23 +44,44 @@ function clearReferences(
   const cleared = Object.fromEntries([field, ...alsoClears].map((name) => [name, null]));
   for (const referrer of draft.snapshot.where(of, [field], [row.id])) {
     if (draft.isDeleted(of, referrer.id)) continue;
+    if (draft.yields(of, referrer)) {
+      detach(draft, { resource: of, field }, referrer);
+      continue;
+    }
     checkNotPrimary(draft, of, referrer);
     draft.cascadeUpdate(of, referrer, cleared, 'reference_cleared');
   }
 }
 
-function checkReferrers(draft: OpenDraft, { resource: of, field }: Reference, row: Row): void {
-  const referrers = draft.snapshot
-    .referrers(of, field, row.id, MAX_NAMED_REFERRERS + 1)
-    .filter(({ id }) => !draft.isDeleted(of, id));
-  for (const referrer of referrers.slice(0, MAX_NAMED_REFERRERS)) {
+/**
+ * Adds a conflict for each referrer. Those that yield do not: they are detached. When they cannot
+ * exist without the record, the owner must ask for it.
+ */
+function checkReferrers(draft: OpenDraft, reference: Reference, row: Row): void {
+  const { resource: of, field } = reference;
+  const isLeft = ({ id }: Row) => !draft.isDeleted(of, id);
+  const some = draft.snapshot.referrers(of, field, row.id, MAX_NAMED_REFERRERS + 1).filter(isLeft);
+  if (some.length === 0) return;
+  const isBlocked = some.some((referrer) => !draft.yields(of, referrer));
+  const referrers = isBlocked ? some : draft.snapshot.where(of, [field], [row.id]).filter(isLeft);
+  const [others, blocking] = [true, false].map((yields) =>
+    referrers.filter((referrer) => draft.yields(of, referrer) === yields),
+  ) as [Row[], Row[]];
+  for (const referrer of blocking.slice(0, MAX_NAMED_REFERRERS)) {
     const label = labelOf(RESOURCES[of], referrer);
     draft.conflict('in_use', `is used by ${RESOURCES[of].kind} ${label}`, {
       resource: of,
       row: referrer,
     });
   }
-  if (referrers.length > MAX_NAMED_REFERRERS) draft.conflict('in_use', `is used by more of ${of}`);
+  if (blocking.length > MAX_NAMED_REFERRERS) draft.conflict('in_use', `is used by more of ${of}`);
+  if (isDetachable(reference) || draft.evicts)
+    collectMissing(others, (referrer) => detach(draft, reference, referrer));
+  else if (others.length > 0)
+    draft.conflict(
+      'in_use',
+      `is used by ${others.length}${isBlocked ? ' or more' : ''} of ${of} of other tenants, which only evict deletes`,
+    );
 }
 
 /** An address that loses its interface must not be the primary address of its device. */

@@ -1,7 +1,13 @@
 import { describeResourceScope, UNREADABLE_SCOPE, type ResourceScope } from '../access/scope.ts';
 import { differences, isSame } from './difference.ts';
 import { externalReadersOf } from './externalReaders.ts';
-import { labelOf, resourceScopesOf, subjectScopesOf, writeScopesOf } from './ownership.ts';
+import {
+  labelOf,
+  resourceScopesOf,
+  subjectScopesOf,
+  tenantOf,
+  writeScopesOf,
+} from './ownership.ts';
 import {
   MAX_EFFECTS,
   type Draft,
@@ -30,10 +36,6 @@ const MAX_FINDINGS = 100;
 /** A draft with its plan so far. */
 export type OpenDraft = Draft & {
   planned: Planned;
-  /** Deletes another record together with this one. */
-  cascadeDelete(resource: ResourceName, row: Row, reason: EffectReason): void;
-  /** True when this mutation deletes the record. */
-  isDeleted(resource: ResourceName, id: string): boolean;
   /** Requires permission in further scopes, besides those of the records. */
   requireAlso(...scopes: readonly ResourceScope[]): void;
   /** Lists in the plan where the caller needs permission. */
@@ -49,6 +51,7 @@ type DraftInput = PlanContext & {
   after: Row;
   /** The fields of the request. */
   request: Readonly<Record<string, unknown>>;
+  evicts?: boolean;
 };
 
 /** Starts the plan of one mutation. */
@@ -59,6 +62,13 @@ export function createDraft(input: DraftInput): OpenDraft {
   const cascades = createCascades(planned);
   const acceptCallbacks: (() => void)[] = [];
   const furtherScopes: ResourceScope[] = [];
+  const { evicts = false } = input;
+  const owner = tenantOf(resource, before ?? after);
+  const yields = (of: ResourceName, row: Row): boolean =>
+    hasOwner(resource) &&
+    tenantOf(RESOURCES[of], row) !== owner &&
+    (evicts ||
+      !writeScopesOf(snapshot, RESOURCES[of], row).every((scope) => viewer.canWrite(scope)));
   return {
     snapshot,
     prefixTree,
@@ -78,6 +88,17 @@ export function createDraft(input: DraftInput): OpenDraft {
       (of === resource.name && id === after.id && operation === 'delete') ||
       cascades.deletes(of, id),
     onAccept: (callback) => void acceptCallbacks.push(callback),
+    evicts,
+    yields,
+    revokeGrants(of, row) {
+      if (snapshot.fact('grantsAt', `${of}/${row.id}`).length === 0) return;
+      const [scope] = writeScopesOf(snapshot, RESOURCES[of], row);
+      if (!scope) return;
+      const isOwn = !yields(of, row);
+      planned.revoked.push({ resource: of, id: row.id, scope, isOwn });
+      const message = 'role assignments and provider mappings there are removed';
+      if (isOwn) planned.warnings.push({ pointer: '/tenantId', code: 'grants_removed', message });
+    },
     requireAlso: (...scopes) => void furtherScopes.push(...scopes),
     listScopes() {
       if (!planned.subject) return;
@@ -87,10 +108,15 @@ export function createDraft(input: DraftInput): OpenDraft {
       if (planned.errors.length > 0) return;
       const { future } = subjectScopesOf(snapshot, planned.subject);
       // A child prefix needs no permission of its own when only its parent changes.
-      const cascaded = cascades
-        .list()
-        .filter(({ reason }) => reason !== 'reparented')
-        .flatMap((each) => writeScopesOf(snapshot, RESOURCES[each.resource], each.before));
+      const others = cascades.list().filter(({ reason }) => reason !== 'reparented');
+      const own = others.filter((each) => !yields(each.resource, each.before));
+      if (own.length < others.length) {
+        const message = `${others.length - own.length} records of other tenants lose their reference to it or are deleted`;
+        planned.warnings.push({ pointer: null, code: 'others_detached', message });
+      }
+      const cascaded = own.flatMap((each) =>
+        writeScopesOf(snapshot, RESOURCES[each.resource], each.before),
+      );
       planned.requiredScopes = [...present, ...future, ...cascaded, ...furtherScopes];
     },
     applyToSnapshot() {
@@ -103,7 +129,7 @@ export function createDraft(input: DraftInput): OpenDraft {
       for (const each of cascaded) {
         if (each.after) snapshot.put(each.resource, each.after);
         else snapshot.remove(each.resource, each.id);
-        if (viewer.canRead(RESOURCES[each.resource], each.before))
+        if (viewer.isInside(RESOURCES[each.resource], each.before))
           planned.effects.push(effectOf(each.after ? 'update' : 'delete', each));
       }
       for (const callback of acceptCallbacks) callback();
@@ -111,9 +137,14 @@ export function createDraft(input: DraftInput): OpenDraft {
   };
 }
 
+/** Catalogues are for everybody, and a tenant is not what its records hang on. */
+const hasOwner = ({ scopeKind }: Resource): boolean =>
+  scopeKind !== 'catalogue' && scopeKind !== 'isTenant';
+
 const emptyPlan = ({ resource, operation, before, after }: DraftInput): Planned => ({
   presentScopes: [],
   requiredScopes: [],
+  revoked: [],
   denied: [],
   resource: resource.name,
   operation,
@@ -176,6 +207,10 @@ const effectOf = (
 /** The message for a scope in which the caller may not write. Only a known scope is named. */
 export const missingPermission = (scope: ResourceScope, isKnown: boolean): string =>
   `permission inventory:write is missing at ${isKnown ? describeResourceScope(scope) : UNREADABLE_SCOPE}`;
+
+/** The message for a scope in which the caller may not remove role assignments. */
+export const missingRbac = (scope: ResourceScope): string =>
+  `permission rbac:write is missing at ${describeResourceScope(scope)}`;
 
 /** Adds errors, conflicts and warnings to a plan, without what the viewer may not read. */
 function createFindings(

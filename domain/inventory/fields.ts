@@ -220,6 +220,27 @@ export const TAGS: Field = field(
   { default: [] },
 );
 
+/** Tenants that may read a record and refer to it from their own records. */
+export const SHARED_WITH: Field = field(
+  'texts',
+  Type.Array(
+    Type.String({
+      minLength: 1,
+      maxLength: 100,
+      pattern: '^[\\x21-\\x7e]+$',
+      'x-rule': 'must be the id of a tenant, or * for every tenant',
+    }),
+    {
+      maxItems: 200,
+      uniqueItems: true,
+      description:
+        'Ids of tenants that may read this record and refer to it from records of their own; `*` is every tenant. ' +
+        'Readers in other tenants see only their own ids.',
+    },
+  ),
+  { default: [] },
+);
+
 /** Values of custom fields by name. Records of the resource `custom-fields` define them. */
 export const CUSTOM_FIELDS: Field = field(
   'object',

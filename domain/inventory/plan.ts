@@ -1,9 +1,11 @@
 import { applyCascades } from './cascades.ts';
-import { createDraft, missingPermission, type OpenDraft } from './draft.ts';
+import { evictOthers } from './detach.ts';
+import { createDraft, missingPermission, missingRbac, type OpenDraft } from './draft.ts';
 import { isSame } from './difference.ts';
 import { inheritScopes } from './inheritance.ts';
 import { checkSpace } from './spaceRights.ts';
-import { isKnownScope } from './ownership.ts';
+import { isKnownScope, writeScopesOf } from './ownership.ts';
+import { checkTies } from './ties.ts';
 import { isPlainId } from './prefetch.ts';
 import {
   isValid,
@@ -77,6 +79,7 @@ function planMutation(context: PlanContext, mutation: Mutation): Planned {
   const before = isPlainId(id) ? context.snapshot.get(resource.name, id) : undefined;
   if (!before || !context.viewer.canRead(resource, before))
     return rejectedPlan(mutation, [idError(resource, id)]);
+  if (!context.viewer.isInside(resource, before)) return readOnlyPlan(context, mutation, before);
   const given = givenFields(resource, operation, record, before);
   return checkAndAccept(draftChange(context, resource, operation, before, given), context.viewer);
 }
@@ -127,6 +130,7 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
   candidateRecord: isRecord(record) ? record : {},
   presentScopes: [],
   requiredScopes: [],
+  revoked: [],
   denied: [],
   conflicts: [],
   warnings: [],
@@ -135,6 +139,18 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
   subject: null,
   errors,
 });
+
+/** The plan for a record that is only shared with the caller. It shows nothing of the record. */
+function readOnlyPlan({ snapshot }: PlanContext, mutation: Mutation, before: Row): Planned {
+  const resource = RESOURCES[mutation.resource as ResourceName];
+  const presentScopes = writeScopesOf(snapshot, resource, before);
+  const errors = presentScopes.slice(0, 1).map((scope) => ({
+    pointer: '',
+    code: 'permission_denied',
+    message: missingPermission(scope, false),
+  }));
+  return { ...rejectedPlan(mutation, errors), presentScopes };
+}
 
 function draftCreate(
   context: PlanContext,
@@ -200,7 +216,8 @@ function draftChange(
   before: Row,
   record: Record<string, unknown>,
 ): OpenDraft {
-  const { id: _, version, ...fields } = record;
+  const { id: _, version, evict, ...others } = record;
+  const fields = resource.sharable || evict === undefined ? others : { ...others, evict };
   const isDelete = operation === 'delete';
   const draft = createDraft({
     ...context,
@@ -209,7 +226,10 @@ function draftChange(
     before,
     after: isDelete ? { ...before } : updatedRecord(resource, before, fields),
     request: isDelete ? {} : fields,
+    evicts: resource.sharable && evict === true,
   });
+  if (resource.sharable && typeof (evict ?? false) !== 'boolean')
+    draft.error('evict', 'type', 'must be boolean');
   if (!isDelete) checkUpdate(draft, context.viewer, fields);
   checkVersion(draft, before, version);
   return draft;
@@ -261,6 +281,7 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
     applyCascades(draft, draft.resource, draft.after);
   } else {
     canonicalize(draft);
+    if (draft.evicts) evictOthers(draft);
     resolveReferences(draft, viewer);
     RULES[draft.resource.name]?.write?.(draft);
     checkCustomFields(draft);
@@ -268,6 +289,7 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
     checkUnique(draft);
     inheritScopes(draft);
     checkSpace(draft, viewer);
+    checkTies(draft, viewer);
   }
   draft.listScopes();
   checkWritePermission(draft, viewer);
@@ -278,6 +300,10 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
 function checkWritePermission({ planned, error }: OpenDraft, viewer: Viewer): void {
   if (!viewer.reportsPermissions || planned.errors.length > 0) return;
   const missing = planned.requiredScopes.find((scope) => !viewer.canWrite(scope));
+  const kept = planned.revoked.find(
+    ({ isOwn, scope }) => isOwn && !viewer.holds(['rbac:write'], scope),
+  );
+  if (kept) error('', 'permission_denied', missingRbac(kept.scope));
   if (!missing) return;
   const isKnown = isKnownScope(planned, missing, viewer.canSee);
   error('', 'permission_denied', missingPermission(missing, isKnown));

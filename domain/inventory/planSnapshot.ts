@@ -38,6 +38,8 @@ export type DataNeed =
  * - `customFieldReferrers`: records with a value; `[tenant, resource, field name]` as JSON
  * - `externalReferrers`: grants, users, webhooks and schedules that belong to a tenant, site or
  *   device; `<resource>/<id>`
+ * - `grantsAt`: role assignments and provider mappings of exactly a site or a device;
+ *   `<resource>/<id>`
  * - `duplicates`: prefixes and addresses that a VRF has more than once, of equal prefixes all but
  *   one; key of the VRF
  * - `regionAncestors`, `locationAncestors`: no value, but the rows above a record are loaded; id
@@ -50,6 +52,7 @@ export type FactName =
   | 'tagReferrers'
   | 'customFieldReferrers'
   | 'externalReferrers'
+  | 'grantsAt'
   | 'duplicates'
   | 'regionAncestors'
   | 'locationAncestors';
@@ -68,6 +71,7 @@ export type Facts = {
   tagReferrers: Referrer[];
   customFieldReferrers: Referrer[];
   externalReferrers: Referrer[];
+  grantsAt: Referrer[];
   duplicates: Referrer[];
   regionAncestors: true;
   locationAncestors: true;

@@ -51,6 +51,17 @@ export type Effect = {
   changes: FieldChange[];
 };
 
+/**
+ * A site or a device whose role assignments and provider mappings do not follow it. Removing those
+ * of the own tenant needs `rbac:write` in `scope`.
+ */
+export type Revocation = {
+  resource: 'sites' | 'devices';
+  id: string;
+  scope: ResourceScope;
+  isOwn: boolean;
+};
+
 /** The plan of one mutation. It is valid when it has neither errors nor conflicts. */
 export type Planned = {
   resource: string;
@@ -69,6 +80,8 @@ export type Planned = {
   presentScopes: ResourceScope[];
   /** Where the caller needs `inventory:write` for everything that a valid plan does. */
   requiredScopes: ResourceScope[];
+  /** Sites and devices whose assignments and mappings are removed together with the change. */
+  revoked: Revocation[];
   /**
    * Scopes that the request names and where the caller has no permission. They are reported instead
    * of what the plan found there.
@@ -88,6 +101,8 @@ export type Viewer = {
    * True when the caller may read or write the record: writing needs no permission to read, and
    * responses to writers show what they wrote.
    */
+  isInside(resource: Resource, row: Row): boolean;
+  /** True also when the record is shared with a tenant that the caller may read. */
   canRead(resource: Resource, row: Row): boolean;
   /** True when the caller holds one of these permissions in a scope. */
   holds(permissions: readonly Permission[], scope: ResourceScope): boolean;
@@ -152,6 +167,20 @@ export type Draft = {
   ): void;
   /** Updates another record together with this one. */
   cascadeUpdate(resource: ResourceName, row: Row, change: object, reason: EffectReason): void;
+  /** Deletes another record together with this one. */
+  cascadeDelete(resource: ResourceName, row: Row, reason: EffectReason): void;
+  /** True when this mutation deletes the record. */
+  isDeleted(resource: ResourceName, id: string): boolean;
+  /** Removes the role assignments and provider mappings at a site or a device. */
+  revokeGrants(resource: Revocation['resource'], row: Row): void;
+  /** True when the request asks to detach everything that other tenants have on the record. */
+  evicts: boolean;
+  /**
+   * True for a record of another tenant that the caller may not write, and with `evicts` for any of
+   * another tenant. It does not stand in the way of the owner of the record: it is detached, without
+   * a right to it.
+   */
+  yields(resource: ResourceName, row: Row): boolean;
   /** Registers a callback for the case that the mutation is valid. */
   onAccept(callback: () => void): void;
 };

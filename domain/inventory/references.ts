@@ -1,6 +1,8 @@
 import { PLATFORM } from '../access/scope.ts';
 import type { OpenDraft } from './draft.ts';
 import { containersOf } from './inheritance.ts';
+import { tenantOf } from './ownership.ts';
+import { isSharedWith } from './sharing.ts';
 import type { ResourceName } from './names.ts';
 import type { Viewer } from './planning.ts';
 import { lookupFieldFor } from './prefetch.ts';
@@ -48,19 +50,24 @@ function checkReference(
   const isAllowed =
     row &&
     (viewer.canRead(RESOURCES[to], row) ||
+      isSharedWith(row, tenantOfDraft(draft, viewer)) ||
       draft.before?.[name] === id ||
       (name === 'vrfId' && isInReadablePrefix(draft, viewer)));
   if (!isAllowed) draft.error(name, 'not_found', `there is no ${RESOURCES[to].kind} with id ${id}`);
 }
 
+/** The tenant of a record, as far as it is known before its references are resolved. */
+const tenantOfDraft = ({ after }: OpenDraft, { tenantId }: Viewer): string =>
+  typeof after.tenantId === 'string' ? after.tenantId : tenantId;
+
 /** True when a prefix that the caller may read contains the record: the prefix names its VRF. */
 const isInReadablePrefix = (draft: OpenDraft, viewer: Viewer): boolean =>
-  prefixesAround(draft).some((row) => viewer.canRead(RESOURCES.prefixes, row));
+  prefixesAround(draft).some((row) => viewer.isInside(RESOURCES.prefixes, row));
 
 const SPACE_FIELDS = ['cidr', 'address', 'startAddress', 'endAddress'];
 
 /** The prefixes that contain a prefix, a range or an address, the smallest first. */
-function prefixesAround(draft: OpenDraft): Row[] {
+export function prefixesAround(draft: OpenDraft): Row[] {
   const { after, resource } = draft;
   const isSpace = SPACE_FIELDS.some((field) => Object.hasOwn(resource.fields, field));
   const hasVrf = after.vrfId === null || typeof after.vrfId === 'string';
@@ -111,9 +118,9 @@ function ownersOf(draft: OpenDraft, viewer: Viewer): Row[] {
     const reference = resource.fields[name]?.reference;
     const id = after[name];
     const row = reference && typeof id === 'string' ? snapshot.get(reference, id) : undefined;
-    return reference && row && viewer.canRead(RESOURCES[reference], row) ? [row] : [];
+    return reference && row && viewer.isInside(RESOURCES[reference], row) ? [row] : [];
   });
-  const around = prefixesAround(draft).filter((row) => viewer.canRead(RESOURCES.prefixes, row));
+  const around = prefixesAround(draft).filter((row) => viewer.isInside(RESOURCES.prefixes, row));
   return [...referenced, ...around];
 }
 
@@ -147,7 +154,11 @@ function resolveByField(
   }
 }
 
-/** The readable records with this value that best match the record of the draft. */
+/**
+ * The readable records with this value that best match the record of the draft. Of shared records
+ * only those of the platform have a name for others: the name of a record that another tenant shares
+ * is that tenant's choice, and must not stand for anything else.
+ */
 function findByField(
   draft: OpenDraft,
   viewer: Viewer,
@@ -159,7 +170,12 @@ function findByField(
   if (typeof canonical !== 'string') return [];
   const rows = draft.snapshot
     .where(target.name, [lookupFieldFor(field, canonical)], [canonical], MAX_MATCHES)
-    .filter((row) => viewer.canRead(target, row));
+    .filter(
+      (row) =>
+        viewer.isInside(target, row) ||
+        (tenantOf(target, row) === PLATFORM &&
+          (viewer.canRead(target, row) || isSharedWith(row, tenantOfDraft(draft, viewer)))),
+    );
   return bestMatches(draft, rows);
 }
 

@@ -1,5 +1,5 @@
 import { Type, type TObject, type TSchema } from 'typebox';
-import { CUSTOM_FIELDS, prose, reference, slug, TAGS, type Field } from './fields.ts';
+import { CUSTOM_FIELDS, prose, reference, SHARED_WITH, slug, TAGS, type Field } from './fields.ts';
 import type { ResourceName } from './names.ts';
 
 /** A site, and a device there if any, that a record belongs to through another record. */
@@ -37,6 +37,8 @@ export type Resource = {
   /** The prefix of ids; null when callers choose readable ids. */
   idPrefix: string | null;
   scopeKind: ScopeKind;
+  /** True when records can be shared with tenants, for references from their records. */
+  sharable: boolean;
   fields: Readonly<Record<string, Field>>;
   uniqueKeys: readonly UniqueKey[];
   /** The field with the display name of a record. */
@@ -76,11 +78,13 @@ export function defineResource(spec: ResourceSpec): Resource {
     cascades: [],
     setNullOn: [],
     reparents: [],
+    sharable: false,
     ...spec,
     scopeKind,
     fields: {
       ...tenant,
       ...spec.fields,
+      ...(spec.sharable && { sharedWith: SHARED_WITH }),
       description: prose(2_000),
       tags: TAGS,
       customFields: CUSTOM_FIELDS,
@@ -123,14 +127,22 @@ const UPDATE_RULE =
   'lists such as `tags` as a whole; null clears it. Only `customFields` is merged: ' +
   'its keys replace those of the record, null removes one, the others stay.';
 
+/** Not a field of the record. */
+export const EVICT = Type.Boolean({
+  description:
+    'true: detaches everything that other tenants have on the record. References to it are cleared; ' +
+    'what cannot exist without it is deleted.',
+});
+
 /** The schema of an update request: any subset of the fields. Missing fields keep their values. */
 export function updateSchema(declared: Resource): TObject {
   const fields = writableFields(declared).map(([name, field]) => [
     name,
     Type.Optional(orNull(field.schema, field)),
   ]);
+  const evict = declared.sharable && { evict: Type.Optional(EVICT) };
   return strictObject(
-    Object.fromEntries(fields) as Record<string, TSchema>,
+    { ...Object.fromEntries(fields), ...evict } as Record<string, TSchema>,
     `${titleOf(declared)}Change`,
     { description: UPDATE_RULE },
   );

@@ -66,6 +66,15 @@ export const systemCaller = (tenantId: string, requestId: string): Caller => ({
   address: null,
 });
 
+/** Who made a change, as the audit log and events show it. */
+export type Actor = Pick<Caller, 'kind' | 'actorId' | 'address'>;
+
+/**
+ * The actor of changes that the owner of a record in another tenant causes: readers of the changed
+ * record learn that it was another tenant, but neither who nor from where.
+ */
+export const OTHER_TENANT: Actor = { kind: 'system', actorId: 'other-tenant', address: null };
+
 /** An unauthenticated caller. */
 export const anonymousCaller = ({
   requestId,

@@ -1,17 +1,47 @@
+import { covers, type Scope } from '../../domain/access/scope.ts';
+import { OTHER_TENANT, type Actor } from '../../domain/shared/caller.ts';
+import type { PlanOutcome } from './planner.ts';
 import type { Work } from '../../db/core/commit.ts';
 import type { EventType } from '../../domain/events/events.ts';
 import { differences } from '../../domain/inventory/difference.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { labelOf, resourceScopeOf } from '../../domain/inventory/ownership.ts';
+import { labelOf, resourceScopeOf, tenantOf } from '../../domain/inventory/ownership.ts';
 import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
+
+/**
+ * Records the changes of plans. Those of records in tenants that the plans do not name and that the
+ * caller may not write show no actor: the owner of a record has detached them from it.
+ */
+export function recordChanges(
+  work: Work,
+  { planned, changes }: PlanOutcome,
+  writeScope: Scope,
+): void {
+  const named = new Set(
+    planned.flatMap(({ subject }) =>
+      subject
+        ? [subject.before, subject.after].flatMap((row) =>
+            row ? [tenantOf(RESOURCES[subject.resource], row)] : [],
+          )
+        : [],
+    ),
+  );
+  for (const change of changes) {
+    const row = change.before ?? change.after;
+    const tenantId = row ? tenantOf(RESOURCES[change.resource], row) : '';
+    const isOwn = named.has(tenantId) || covers(writeScope, { tenantId });
+    recordChange(work, change, isOwn ? undefined : OTHER_TENANT);
+  }
+}
 
 /**
  * Records a change: the audit entry, which is also the history of the record, and the event. Both
  * belong to the tenant of the record.
  */
-export function recordChange(
+function recordChange(
   work: Work,
   { resource: name, id, before, after }: PlannedChange,
+  actor: Actor | undefined,
 ): void {
   const resource = RESOURCES[name];
   const row = after ?? before;
@@ -23,6 +53,7 @@ export function recordChange(
     ...(before && { before }),
     ...(after && { after }),
     tenantId,
+    ...(actor && { actor }),
   });
   const data = {
     recordId: id,
@@ -36,5 +67,6 @@ export function recordChange(
     subject,
     data,
     tenantId,
+    actor,
   );
 }

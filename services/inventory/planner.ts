@@ -4,6 +4,7 @@ import { asSingleInsert, createStamper, writeSteps } from '../../db/inventory/ap
 import { lockVrfs, prepareToRead, prepareToWrite } from '../../db/inventory/locks.ts';
 import { covers } from '../../domain/access/scope.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
+import { isVisible } from '../../domain/inventory/sharing.ts';
 import { withGivenFields } from '../../domain/inventory/plan.ts';
 import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
 import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
@@ -13,6 +14,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
+import { lockRevocations } from './revocations.ts';
 import { affectedVrfs, expectedVrfs } from './affectedVrfs.ts';
 import { createPlanSession, type PlanCost, type PlanSession, type Segment } from './planSession.ts';
 import { createSchemaChecks } from './schemaChecks.ts';
@@ -65,7 +67,8 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       canWrite: (scope) => covers(writeScope, scope),
       canSee: (scope) => covers(visibleScope, scope),
       reportsPermissions: perMutation,
-      canRead: (resource, row) => isReadable(visibleScope, resource, row),
+      isInside: (resource, row) => isReadable(visibleScope, resource, row),
+      canRead: (resource, row) => isVisible(visibleScope, resource, row),
       holds: (permissions, scope) => covers(access.scope(caller, ...permissions), scope),
       canUseTenant: (id) => covers(visibleScope, { tenantId: id }),
       hasGrantAtTenant: (id) => visibleScope.kind === 'within' && visibleScope.tenantIds.has(id),
@@ -149,6 +152,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
 
 /** Takes the locks of a writing transaction. Returns the locked VRFs. */
 async function lockForWrite(trx: Knex, mutations: readonly Mutation[]): Promise<Set<string>> {
+  await lockRevocations(trx, mutations);
   const vrfs = await expectedVrfs(trx, mutations);
   const definitions = mutations.some(({ resource }) => resource === 'custom-fields');
   await prepareToWrite(trx, { vrfs, definitions });

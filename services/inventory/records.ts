@@ -1,6 +1,7 @@
 import { findLastState, findStateAt, listChanges } from '../../db/inventory/history.ts';
 import {
   findRecord,
+  findShared,
   listRecords,
   type RecordFilter,
   type RecordKey,
@@ -17,6 +18,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
+import { sharedView } from '../../domain/inventory/sharing.ts';
 import type { Access } from '../access/access.ts';
 
 export type InventoryRecords = ReturnType<typeof createInventoryRecords>;
@@ -43,9 +45,20 @@ export function createInventoryRecords({ db, access }: Deps) {
     actedWith: Permission = 'inventory:read',
   ): Promise<Row> {
     const scope = access.scope(caller, 'inventory:read', actedWith);
-    const row = await findRecord(db, RESOURCES[name], scope, id);
+    const row =
+      (await findRecord(db, RESOURCES[name], scope, id)) ?? (await readShared(caller, name, id));
     if (!row) throw notFound(RESOURCES[name].kind, id);
     return row;
+  }
+
+  /** Reads a record that another tenant shares: the record, but not its history. */
+  async function readShared(
+    caller: Caller,
+    name: ResourceName,
+    id: string,
+  ): Promise<Row | undefined> {
+    const row = await findShared(db, RESOURCES[name], scopeOf(caller), id);
+    return row && sharedView(scopeOf(caller), RESOURCES[name], row);
   }
 
   /**
@@ -84,16 +97,22 @@ export function createInventoryRecords({ db, access }: Deps) {
         const row = await findRecord(db, RESOURCES[name], scope, id);
         if (row) return row;
       }
+      const shared = await readShared(caller, name, id);
+      if (shared) return shared;
       throw notFound(RESOURCES[name].kind, id);
     },
 
-    /** Lists records inside the caller's scope. */
-    list: (
+    /** Lists records inside the caller's scope, or those that are shared with its tenants. */
+    async list(
       caller: Caller,
       name: ResourceName,
       filter: RecordFilter,
       page: { sort: RecordSort; after: RecordKey | undefined; limit: number },
-    ) => listRecords(db, RESOURCES[name], scopeOf(caller), filter, page),
+    ) {
+      const scope = scopeOf(caller);
+      const { items, next } = await listRecords(db, RESOURCES[name], scope, filter, page);
+      return { items: items.map((row) => sharedView(scope, RESOURCES[name], row)), next };
+    },
 
     /** Reads a record as it was at a time. Error: `not_found`, also when it did not exist then. */
     async readAt(caller: Caller, name: ResourceName, id: string, at: Date): Promise<Row> {

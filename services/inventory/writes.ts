@@ -13,7 +13,8 @@ import { covers } from '../../domain/access/scope.ts';
 import type { Access } from '../access/access.ts';
 import type { PlanOutcome, Planner } from './planner.ts';
 import { allValid, conflictError, conflictErrorOfOne } from './conflictError.ts';
-import { recordChange } from './inventoryAudit.ts';
+import { recordChanges } from './inventoryAudit.ts';
+import { revokeGrants } from './revocations.ts';
 
 export type InventoryWrites = ReturnType<typeof createInventoryWrites>;
 
@@ -57,6 +58,8 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
     const visible = access.scope(caller, 'inventory:read', 'inventory:write');
     const { denied, errors, presentScopes, requiredScopes } = planned;
     for (const scope of denied) access.assertPermission(caller, 'inventory:write', scope);
+    for (const { isOwn, scope } of errors.length > 0 ? [] : planned.revoked)
+      if (isOwn) access.assertPermission(caller, 'rbac:write', scope);
     for (const scope of errors.length > 0 ? presentScopes : requiredScopes) {
       const isKnown = isKnownScope(planned, scope, (each) => covers(visible, each));
       access.assertPermission(caller, 'inventory:write', scope, { isKnown });
@@ -91,8 +94,9 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
           outcome = planned;
           if (mode === 'all') for (const each of outcome.planned) assertCanWrite(caller, each);
           if (mode === 'all' && !allValid(outcome.planned)) throw toError(outcome.planned);
+          await revokeGrants(work, trx, outcome.planned);
           await write(work);
-          for (const change of outcome.changes) recordChange(work, change);
+          recordChanges(work, outcome, access.scope(caller, 'inventory:write'));
           const [first] = outcome.changes;
           if (first) work.result(first.id);
           await beforeCommit?.(work, trx, outcome);
@@ -154,10 +158,15 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
       resource: ResourceName,
       id: string,
       version: number | undefined,
+      { evict = false }: { evict?: boolean } = {},
     ): Promise<void> =>
       void (await applyOne(
         caller,
-        { resource, operation: 'delete', record: versionedId(id, version) },
+        {
+          resource,
+          operation: 'delete',
+          record: { ...versionedId(id, version), ...(evict && { evict }) },
+        },
         id,
       )),
 
@@ -182,8 +191,9 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
               perMutation: true,
               now: work.now,
             });
+            await revokeGrants(work, trx, planned);
             await write();
-            for (const change of changes) recordChange(work, change);
+            recordChanges(work, { planned, changes }, access.scope(caller, 'inventory:write'));
             return planned;
           });
         }),

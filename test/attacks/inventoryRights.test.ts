@@ -2,8 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
 import { assignedToApprovers } from '../support/approvals.ts';
 import type { ProblemBody, TestClient } from '../support/client.ts';
-import { recordFactory, type BulkReport, type InventoryRecord } from '../support/inventory.ts';
-import { admin, createUser } from '../support/users.ts';
+import {
+  recordFactory,
+  type BulkReport,
+  type InventoryRecord,
+  type RecordPage,
+  type Validation,
+  type WriteProblem,
+} from '../support/inventory.ts';
+import { admin, createUser, type Page } from '../support/users.ts';
 
 /**
  * Two tenants. `mallory` may write at one site of red, or in all of red, and only read blue: nothing
@@ -38,8 +45,8 @@ async function createSide(tenantId: string, network: number) {
   const group = await own('vlan-groups', { name: 'group', siteId: site.id });
   const vlan = await own('vlans', { name: 'vlan', vid: 7, groupId: group.id });
   const prefix = await own('prefixes', { cidr: `10.${network}.0.0/16`, siteId: site.id });
-  await own('prefixes', { cidr: `10.${network}.9.0/24`, siteId: far.id });
-  return { tenantId, own, region, site, far, rack, device, port, vrf, group, vlan, prefix };
+  const inner = await own('prefixes', { cidr: `10.${network}.9.0/24`, siteId: far.id });
+  return { tenantId, own, region, site, far, rack, device, port, vrf, group, vlan, prefix, inner };
 }
 
 beforeAll(async () => {
@@ -158,5 +165,310 @@ describe('every part of what a record belongs to is judged', () => {
       .post<ProblemBody>(paths('racks'), { name: name(), siteId: red.site.id, tenantId: 'blue' })
       .expect(403);
     expect(named.detail).toBe('Permission inventory:write is missing at tenant blue.');
+  });
+});
+
+/** The records of red that hang on what blue owns, by the reference. */
+const tiesTo = (
+  blueSide: Side,
+  target: { port: string },
+): [resource: string, field: string, record: Record<string, unknown>][] => [
+  ['sites', 'regionId', { name: name(), regionId: blueSide.region.id }],
+  ['regions', 'parentId', { name: name(), parentId: blueSide.region.id }],
+  ['racks', 'siteId', { name: name(), siteId: blueSide.site.id }],
+  ['vlan-groups', 'siteId', { name: name(), siteId: blueSide.site.id }],
+  ['vlans', 'siteId', { name: name(), vid: 12, siteId: blueSide.site.id }],
+  ['vlans', 'groupId', { name: name(), vid: 13, groupId: blueSide.group.id }],
+  ['prefixes', 'siteId', { cidr: '10.60.0.0/24', siteId: blueSide.site.id }],
+  ['prefixes', 'vlanId', { cidr: '10.61.0.0/24', vlanId: blueSide.vlan.id }],
+  [
+    'prefixes',
+    'vrfId',
+    { cidr: '10.62.0.0/24', vrfId: blueSide.vrf.id, allocationMode: 'dynamic' },
+  ],
+  [
+    'ip-ranges',
+    'vrfId',
+    { startAddress: '10.2.0.1', endAddress: '10.2.0.9', vrfId: blueSide.vrf.id },
+  ],
+  ['ip-addresses', 'vrfId', { address: '10.2.0.50', vrfId: blueSide.vrf.id }],
+  ['ip-addresses', 'interfaceId', { address: '10.63.0.1', interfaceId: target.port }],
+  [
+    'devices',
+    'rackId',
+    {
+      name: name(),
+      siteId: blueSide.site.id,
+      rackId: blueSide.rack.id,
+      position: 5,
+      face: 'front',
+      deviceTypeId,
+    },
+  ],
+];
+
+describe('to tie a record needs a right on what is tied', () => {
+  test('reading another tenant is not enough for any reference, by id or by name', async () => {
+    const port = (await blue.port(blue.device)).id;
+    const own = (await red.port(red.device)).id;
+    for (const [resource, field, record] of [
+      ...tiesTo(blue, { port }),
+      ['cables', 'bInterfaceId', { aInterfaceId: own, bInterfaceId: port }],
+      ['cables', 'aInterfaceId', { aInterfaceId: port, bInterfaceId: own }],
+      ['interfaces', 'vrfId', { deviceId: red.device.id, name: name(), vrfId: blue.vrf.id }],
+      [
+        'interfaces',
+        'untaggedVlanId',
+        { deviceId: red.device.id, name: name(), mode: 'access', untaggedVlanId: blue.vlan.id },
+      ],
+    ] as ReturnType<typeof tiesTo>) {
+      const refused = await everyDoor(mallory.atTenant, resource, {
+        tenantId: 'red',
+        ...record,
+        ...(resource === 'interfaces' && { tenantId: undefined }),
+      });
+      expect([resource, field, refused]).toEqual([resource, field, REFUSED]);
+    }
+    // An existing record is not tied up later, nor moved into another tenant with what it is tied to.
+    const site = await red.own('sites', { name: name(), regionId: red.region.id });
+    const change = { id: site.id, regionId: blue.region.id };
+    expect(await everyDoor(mallory.atTenant, 'sites', change)).toEqual(REFUSED);
+    await mallory.atTenant
+      .post<ProblemBody>(paths('sites'), {
+        name: name(),
+        tenantId: 'red',
+        regionId: { name: 'region' },
+      })
+      .expect(201)
+      .then((made) => expect(made).toMatchObject({ regionId: red.region.id }));
+    const blueWriter = { roleId: 'operator', tenantId: 'blue' };
+    const { client } = await createUser(app, blueWriter, { roleId: 'viewer', tenantId: 'red' });
+    expect((await client.put(`${paths('sites')}/${blue.far.id}`, { tenantId: 'red' })).status).toBe(
+      403,
+    );
+  });
+
+  test('a share of its owner lets the tenant read that record and refer to it', async () => {
+    const side = await createSide('green', 3);
+    const { client } = await createUser(app, { roleId: 'operator', tenantId: 'red' });
+    const outsider = await createUser(app, { roleId: 'operator', tenantId: 'blue' });
+    const port = await side.port(side.device);
+    const sharedRecords = [
+      ['regions', side.region],
+      ['sites', side.site],
+      ['racks', side.rack],
+      ['interfaces', port],
+      ['vrfs', side.vrf],
+      ['vlan-groups', side.group],
+      ['vlans', side.vlan],
+    ] as const;
+    for (const [resource, { id }] of sharedRecords) {
+      const path = `${paths(resource)}/${id}`;
+      expect((await client.get(path)).status).toBe(404);
+      await root.put(path, { sharedWith: ['red', 'yellow'] }).expect(200);
+      const seen = await client.get<InventoryRecord>(path).expect(200);
+      expect([seen.id, seen.sharedWith]).toEqual([id, ['red']]);
+      expect((await outsider.client.get(path)).status).toBe(404);
+      // The record alone: neither its history nor a right to change it, and no list without asking.
+      expect((await client.get(`${path}/changes`)).status).toBe(404);
+      const denied = await client.put<ProblemBody>(path, { description: 'x' }).expect(403);
+      expect(denied.detail).not.toMatch(/green/);
+      const validation = await client.post('/api/validation/inventory', {
+        resource,
+        operation: 'update',
+        record: { id, description: 'x' },
+      });
+      expect(JSON.stringify(validation.body)).not.toMatch(/yellow|green/);
+      const list = async (query: string) =>
+        (await client.get<RecordPage>(`${paths(resource)}?limit=200${query}`).expect(200)).items;
+      expect((await list('')).map((row) => row.id)).not.toContain(id);
+      expect((await list('&shared=true')).map((row) => [row.id, row.sharedWith])).toEqual([
+        [id, ['red']],
+      ]);
+    }
+    const made: [string, InventoryRecord][] = [];
+    for (const [resource, , record] of tiesTo(side, { port: port.id }))
+      made.push([
+        resource,
+        await client
+          .post<InventoryRecord>(paths(resource), { tenantId: 'red', ...record })
+          .expect(201),
+      ]);
+    const own = (await red.port(red.device)).id;
+    await client
+      .post(paths('cables'), { tenantId: 'red', aInterfaceId: own, bInterfaceId: port.id })
+      .expect(201);
+    for (const [resource, field, record] of tiesTo(side, { port: port.id }))
+      expect([
+        resource,
+        field,
+        (await outsider.client.post(paths(resource), { tenantId: 'blue', ...record })).status,
+      ]).toEqual([resource, field, 400]);
+    await ownerRemoves(side, port, made);
+  });
+
+  test('names of records that another tenant shares stand for nothing', async () => {
+    await blue.own('regions', { name: 'squatted', sharedWith: ['*'] });
+    const { client } = await createUser(app, { roleId: 'operator', tenantId: 'red' });
+    const byName = { name: name(), tenantId: 'red', regionId: { name: 'squatted' } };
+    await client.post(paths('sites'), byName).expect(400);
+    const platform = await make('regions', {
+      name: 'world',
+      tenantId: 'platform',
+      sharedWith: ['*'],
+    });
+    expect(
+      await client
+        .post<InventoryRecord>(paths('sites'), { ...byName, regionId: { name: 'world' } })
+        .expect(201),
+    ).toMatchObject({ regionId: platform.id });
+  });
+});
+
+/** The owner may change and delete everything that records of red hang on. */
+async function ownerRemoves(side: Side, port: InventoryRecord, made: [string, InventoryRecord][]) {
+  const { client } = await createUser(app, { roleId: 'operator', tenantId: side.tenantId });
+  const audited = admin(app);
+  const of = (resource: string) =>
+    made.filter(([each]) => each === resource).map(([, { id }]) => id);
+  const current = async (resource: string, id: string) =>
+    (await root.get<InventoryRecord>(`${paths(resource)}/${id}`)).body;
+  const silent = (body: unknown) =>
+    expect(JSON.stringify(body)).not.toMatch(/"red"|tenant red|sit_|10\.6/);
+
+  await client.put(`${paths('interfaces')}/${port.id}`, { kind: 'virtual' }).expect(200);
+  const removal = await client.delete<WriteProblem>(`${paths('devices')}/${side.device.id}`);
+  expect(removal.status).toBe(204);
+  const [onPort] = of('ip-addresses').slice(-1);
+  expect((await current('ip-addresses', String(onPort))).interfaceId).toBeNull();
+
+  const inRack = of('devices')[0];
+  await client.delete(`${paths('racks')}/${side.rack.id}`).expect(204);
+  expect(await current('devices', String(inRack))).toMatchObject({
+    rackId: null,
+    position: null,
+    face: null,
+  });
+  // The other side is told, without the name of who did it.
+  const { items } = await audited
+    .get<Page<Record<string, unknown>>>(`/api/audit?tenantId=red&subjectId=${String(inRack)}`)
+    .expect(200);
+  expect(items[0]).toMatchObject({
+    actorId: 'other-tenant',
+    action: 'inventory.device.update',
+    address: null,
+  });
+  const told = await app.deps.db('events').where({ subject_id: inRack }).orderBy('id', 'desc');
+  expect(told[0]).toMatchObject({
+    type: 'inventory.device.updated',
+    tenant_id: 'red',
+    actor_id: 'other-tenant',
+  });
+
+  await client.delete(`${paths('vlans')}/${side.vlan.id}`).expect(204);
+  await client.delete(`${paths('vlan-groups')}/${side.group.id}`).expect(204);
+  // What cannot exist without the record is deleted only when the owner asks for it.
+  for (const { id } of [side.inner, side.prefix])
+    await client.delete(`${paths('prefixes')}/${id}`).expect(204);
+  for (const [resource, { id }] of [
+    ['vrfs', side.vrf],
+    ['sites', side.site],
+  ] as const) {
+    const path = `${paths(resource)}/${id}`;
+    const refused = await client.delete<WriteProblem>(path).expect(409);
+    expect(refused.conflicts.every(({ code }) => code === 'in_use')).toBe(true);
+    silent(refused);
+    const asked = await client.post<Validation>('/api/validation/inventory', {
+      resource,
+      operation: 'delete',
+      record: { id, evict: true },
+    });
+    expect(asked.status).toBe(200);
+    expect(asked.body.validation.warnings.map(({ code }) => code)).toEqual(['others_detached']);
+    expect(asked.body.effects.map((effect) => effect.id)).toEqual([id]);
+  }
+  await client.put(`${paths('vrfs')}/${side.vrf.id}`, { evict: true, sharedWith: [] }).expect(200);
+  await client.delete(`${paths('vrfs')}/${side.vrf.id}`).expect(204);
+  await client.delete(`${paths('sites')}/${side.site.id}?evict=true`).expect(204);
+  await client.delete(`${paths('regions')}/${side.region.id}`).expect(204);
+  for (const resource of ['ip-ranges', 'devices', 'racks'])
+    for (const id of of(resource))
+      expect([id, (await root.get(`${paths(resource)}/${id}`)).status]).toEqual([id, 404]);
+  const left = await Promise.all(
+    of('prefixes').map(async (id) => (await root.get(`${paths('prefixes')}/${id}`)).status),
+  );
+  expect(left).toEqual([200, 200, 404]);
+  for (const kept of of('sites')) expect((await current('sites', kept)).regionId).toBeNull();
+}
+
+const LDAP_PROVIDER = {
+  kind: 'ldap',
+  name: 'Directory',
+  config: {
+    url: 'ldaps://ldap.example.net',
+    bindDn: 'cn=holdfast,dc=example,dc=net',
+    bindPassword: 'secret',
+    userBaseDn: 'ou=people,dc=example,dc=net',
+    groupBaseDn: 'ou=groups,dc=example,dc=net',
+  },
+};
+
+describe('rights do not travel', () => {
+  test('role assignments and mappings stay behind when a site or a device moves', async () => {
+    const provider = await root
+      .post<{ id: string }>('/api/auth/providers', LDAP_PROVIDER)
+      .expect(201);
+    const site = await red.own('sites', { name: name() });
+    const device = await red.own('devices', { name: name(), siteId: site.id, deviceTypeId });
+    const friend = await createUser(app, { roleId: 'platform-admin', siteId: site.id });
+    const other = await createUser(app, { roleId: 'operator', deviceId: device.id });
+    await root
+      .post('/api/rbac/provider-mappings', {
+        providerId: provider.id,
+        externalGroup: 'g',
+        roleId: 'operator',
+        siteId: site.id,
+      })
+      .expect(201);
+    const operator = await createUser(
+      app,
+      { roleId: 'operator', tenantId: 'red' },
+      { roleId: 'operator', tenantId: 'blue' },
+    );
+    for (const [resource, id] of [
+      ['sites', site.id],
+      ['devices', device.id],
+    ] as const) {
+      const refused = await everyDoor(operator.client, resource, { id, tenantId: 'blue' });
+      expect(refused).toEqual(REFUSED);
+    }
+    await friend.client.put(`${paths('sites')}/${site.id}`, { description: 'mine' }).expect(200);
+    const mover = await createUser(
+      app,
+      { roleId: 'platform-admin', tenantId: 'red' },
+      { roleId: 'operator', tenantId: 'blue' },
+    );
+    await mover.client.put(`${paths('sites')}/${site.id}`, { tenantId: 'blue' }).expect(200);
+    await mover.client.put(`${paths('devices')}/${device.id}`, { tenantId: 'blue' }).expect(200);
+    for (const [{ client }, resource, id] of [
+      [friend, 'sites', site.id],
+      [other, 'devices', device.id],
+    ] as const) {
+      expect((await client.get(`${paths(resource)}/${id}`)).status).toBe(403);
+      expect((await client.put(`${paths(resource)}/${id}`, { description: 'x' })).status).toBe(403);
+    }
+    const rows = await app.deps
+      .db('grants')
+      .where({ site_id: site.id })
+      .orWhere({ device_id: device.id });
+    expect(rows).toEqual([]);
+    const { items } = await root
+      .get<Page<{ action: string; tenantId: string }>>(
+        `/api/audit?actorId=${mover.id}&tenantId=red`,
+      )
+      .expect(200);
+    expect(items.map(({ action }) => action).sort()).toEqual(
+      expect.arrayContaining(['assignment.delete', 'assignment.delete', 'mapping.delete']),
+    );
   });
 });

@@ -38,6 +38,7 @@ export const interfaces = defineResource({
   name: 'interfaces',
   kind: 'interface',
   idPrefix: 'int',
+  sharable: true,
   scopeKind: 'onDevice',
   fields: {
     deviceId: reference('devices', { required: true, immutable: true }),

@@ -14,6 +14,7 @@ export const regions = defineResource({
   name: 'regions',
   kind: 'region',
   idPrefix: 'reg',
+  sharable: true,
   fields: { name: text({ required: true }), parentId: reference('regions') },
   uniqueKeys: [['tenantId', 'name']],
 });
@@ -24,6 +25,7 @@ export const sites = defineResource({
   name: 'sites',
   kind: 'site',
   idPrefix: 'sit',
+  sharable: true,
   scopeKind: 'isSite',
   fields: {
     name: text({ required: true }),
@@ -41,6 +43,7 @@ export const locations = defineResource({
   name: 'locations',
   kind: 'location',
   idPrefix: 'loc',
+  sharable: true,
   scopeKind: 'site',
   fields: {
     name: text({ required: true }),
@@ -55,6 +58,7 @@ export const racks = defineResource({
   name: 'racks',
   kind: 'rack',
   idPrefix: 'rck',
+  sharable: true,
   scopeKind: 'site',
   fields: {
     name: text({ required: true }),

@@ -5,6 +5,7 @@ export const vrfs = defineResource({
   name: 'vrfs',
   kind: 'vrf',
   idPrefix: 'vrf',
+  sharable: true,
   fields: {
     name: text({ required: true }),
     rd: matching('^[0-9.]{1,15}:[0-9]{1,10}$', 'must be a route distinguisher such as 65000:100'),
@@ -23,6 +24,7 @@ export const vlanGroups = defineResource({
   name: 'vlan-groups',
   kind: 'vlan-group',
   idPrefix: 'vlg',
+  sharable: true,
   scopeKind: 'site',
   fields: {
     name: text({ required: true }),
@@ -39,6 +41,7 @@ export const vlans = defineResource({
   name: 'vlans',
   kind: 'vlan',
   idPrefix: 'vln',
+  sharable: true,
   scopeKind: 'site',
   fields: {
     vid: vid({ required: true }),

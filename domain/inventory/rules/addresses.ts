@@ -8,6 +8,7 @@ import {
   blockAt,
   type Span,
 } from '../cidr.ts';
+import { clearPrimary } from '../detach.ts';
 import type { Draft, Rules } from '../planning.ts';
 import { SHARED_ROLES } from '../resources/networks.ts';
 import type { Row } from '../resource.ts';
@@ -119,6 +120,10 @@ function checkPrimary(draft: Draft, host: Span): void {
   if (before.deviceId === after.deviceId && spanOf(before).family === host.family) return;
   const device = snapshot.get('devices', before.deviceId);
   if (device?.primaryIp4Id !== after.id && device?.primaryIp6Id !== after.id) return;
+  if (draft.yields('devices', device)) {
+    clearPrimary(draft, before);
+    return;
+  }
   draft.conflict(
     'primary_address',
     `is the primary address of device ${String(device.name)}`,

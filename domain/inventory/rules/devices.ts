@@ -1,9 +1,10 @@
+import { detach } from '../detach.ts';
 import type { Draft, Rules } from '../planning.ts';
 import { RESOURCES } from '../resources/index.ts';
 import { labelOf } from '../ownership.ts';
 import type { Row } from '../resource.ts';
 import { spanOf } from '../prefixTree.ts';
-import { checkMount, checkNoExternalReferrers, checkSameSite } from './facilities.ts';
+import { checkMount, checkNoExternalReferrers, checkSameSite, leaveGrants } from './facilities.ts';
 
 function checkPrimary(draft: Draft, field: 'primaryIp4Id' | 'primaryIp6Id', family: 4 | 6): void {
   const { after, snapshot } = draft;
@@ -35,6 +36,7 @@ export const deviceRules: Rules = {
     checkSameSite(draft, 'locationId', 'locations', draft.after.siteId);
     checkSameSite(draft, 'rackId', 'racks', draft.after.siteId);
     cascadeToInterfaces(draft);
+    leaveGrants(draft);
     checkMount(draft);
     checkPrimary(draft, 'primaryIp4Id', 4);
     checkPrimary(draft, 'primaryIp6Id', 6);
@@ -75,6 +77,10 @@ function checkKindChange(draft: Draft): void {
   if (!before || !draft.hasChanged('kind') || !draft.isValid('kind')) return;
   if (KINDS_WITHOUT_CABLE.includes(after.kind)) {
     for (const row of cablesOf(draft, after.id)) {
+      if (draft.yields('cables', row)) {
+        detach(draft, { resource: 'cables', field: 'aInterfaceId' }, row);
+        continue;
+      }
       const message = `cable ${labelOf(RESOURCES.cables, row)} is connected to it`;
       draft.conflict('in_use', message, { resource: 'cables', row }, 'kind');
     }

@@ -1,3 +1,4 @@
+import { detach } from '../detach.ts';
 import type { Draft, Rules } from '../planning.ts';
 import type { ResourceName } from '../names.ts';
 import type { Row } from '../resource.ts';
@@ -19,14 +20,22 @@ export function checkSameSite(
   if (other && other.siteId !== siteId) draft.error(field, 'other_site', 'belongs to another site');
 }
 
-/** Adds a conflict for each of the first ten referrers of the record, with `reason`. */
+/**
+ * Adds a conflict for each of the first ten referrers of the record, with `reason`. Those that yield
+ * are detached.
+ */
 function checkUnused(
   draft: Draft,
   referrers: readonly { resource: ResourceName; field: string }[],
   reason: string,
 ): void {
   for (const { resource, field } of referrers) {
-    for (const row of draft.snapshot.where(resource, [field], [draft.after.id]).slice(0, 10)) {
+    const referrers = draft.snapshot.where(resource, [field], [draft.after.id]);
+    const [others, blocking] = [true, false].map((yields) =>
+      referrers.filter((row) => draft.yields(resource, row) === yields),
+    ) as [Row[], Row[]];
+    collectMissing(others, (row) => detach(draft, { resource, field }, row));
+    for (const row of blocking.slice(0, 10)) {
       draft.conflict('in_use', `${reason}: ${resource} ${labelOf(RESOURCES[resource], row)}`, {
         resource,
         row,
@@ -172,7 +181,10 @@ export const rackRules: Rules = {
         typeof device.position === 'number'
           ? snapshot.get('device-types', String(device.deviceTypeId))
           : undefined;
-      if (type && mountOf(device, type).high > Number(after.uHeight)) {
+      if (!type || mountOf(device, type).high <= Number(after.uHeight)) return;
+      if (draft.yields('devices', device))
+        detach(draft, { resource: 'devices', field: 'rackId' }, device);
+      else {
         draft.conflict(
           'in_use',
           `device ${String(device.name)} occupies higher units`,
@@ -223,7 +235,18 @@ export function checkNoExternalReferrers({ snapshot, resource, after, conflict }
   }
 }
 
-export const siteRules: Rules = { remove: checkNoExternalReferrers };
+/**
+ * Role assignments and provider mappings do not follow a site or a device into another tenant: who
+ * may move it must not thereby decide who may act in the other tenant.
+ */
+export function leaveGrants(draft: Draft): void {
+  const { before, resource } = draft;
+  const { name } = resource;
+  if (!before || !draft.hasChanged('tenantId') || !draft.isValid('tenantId')) return;
+  if (name === 'sites' || name === 'devices') draft.revokeGrants(name, before);
+}
+
+export const siteRules: Rules = { write: leaveGrants, remove: checkNoExternalReferrers };
 
 export const tenantRules: Rules = {
   remove(draft) {

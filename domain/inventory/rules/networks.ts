@@ -1,3 +1,4 @@
+import { detach } from '../detach.ts';
 import { asReferrer } from '../ownership.ts';
 import type { Draft, Rules } from '../planning.ts';
 import {
@@ -46,12 +47,16 @@ export const vrfRules: Rules = {
   },
 };
 
+const IN_GROUP = { resource: 'vlans', field: 'groupId' } as const;
+
 export const vlanGroupRules: Rules = {
   write(draft) {
     const { before, after, snapshot } = draft;
     if (before && draft.hasChanged('siteId') && after.siteId !== null) {
       for (const vlan of snapshot.where('vlans', ['groupId'], [after.id])) {
-        if (vlan.siteId !== null && vlan.siteId !== after.siteId)
+        if (vlan.siteId === null || vlan.siteId === after.siteId) continue;
+        if (draft.yields('vlans', vlan)) detach(draft, IN_GROUP, vlan);
+        else
           draft.conflict(
             'in_use',
             `VLAN ${String(vlan.vid)} belongs to another site`,
@@ -67,6 +72,10 @@ export const vlanGroupRules: Rules = {
     for (const vlan of snapshot.where('vlans', ['groupId'], [after.id])) {
       if (Number(vlan.vid) >= Number(after.minVid) && Number(vlan.vid) <= Number(after.maxVid))
         continue;
+      if (draft.yields('vlans', vlan)) {
+        detach(draft, IN_GROUP, vlan);
+        continue;
+      }
       draft.conflict('in_use', `VLAN ${String(vlan.vid)} would be outside the range of the group`, {
         resource: 'vlans',
         row: vlan,

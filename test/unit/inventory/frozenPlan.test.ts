@@ -23,6 +23,7 @@ const planned = (changes: PlannedChange[]): Planned[] =>
     warnings: [],
     presentScopes: [],
     requiredScopes: [],
+    revoked: [],
     denied: [],
     unchanged: false,
     effects: [{ action: 'create', resource, id, label: id, reason: 'requested', changes: [] }],

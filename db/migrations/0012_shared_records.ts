@@ -1,0 +1,69 @@
+import type { Knex } from 'knex';
+
+/**
+ * Tenants that a record is shared with: they may read it and refer to it. Records of the platform to
+ * which tenants already refer are shared with these, so that they can go on using them.
+ */
+export async function up(knex: Knex): Promise<void> {
+  for (const [table, referrers] of Object.entries(REFERRERS)) {
+    await knex.raw(`
+      ALTER TABLE ${table} ADD shared_with text[] COLLATE "C" NOT NULL DEFAULT '{}';
+      CREATE INDEX ON ${table} USING gin (shared_with) WHERE shared_with <> '{}';
+    `);
+    const used = referrers
+      .map(
+        ([from, column]) =>
+          `SELECT ${column} AS id, tenant_id FROM ${from} WHERE ${column} IS NOT NULL`,
+      )
+      .join(' UNION ');
+    await knex.raw(`
+      UPDATE ${table} AS t SET shared_with = r.tenants
+      FROM (SELECT id, array_agg(tenant_id ORDER BY tenant_id) AS tenants
+        FROM (${used}) AS used WHERE tenant_id <> 'platform' GROUP BY id) AS r
+      WHERE t.id = r.id AND t.tenant_id = 'platform';
+    `);
+  }
+}
+
+/** The columns that refer to records of each table. */
+const REFERRERS: Readonly<Record<string, readonly (readonly [table: string, column: string])[]>> = {
+  regions: [
+    ['regions', 'parent_id'],
+    ['sites', 'region_id'],
+  ],
+  sites: [
+    ['locations', 'site_id'],
+    ['racks', 'site_id'],
+    ['devices', 'site_id'],
+    ['vlan_groups', 'site_id'],
+    ['vlans', 'site_id'],
+    ['prefixes', 'site_id'],
+  ],
+  locations: [
+    ['locations', 'parent_id'],
+    ['racks', 'location_id'],
+    ['devices', 'location_id'],
+  ],
+  racks: [['devices', 'rack_id']],
+  interfaces: [
+    ['cables', 'a_interface_id'],
+    ['cables', 'b_interface_id'],
+    ['ip_addresses', 'interface_id'],
+  ],
+  vrfs: [
+    ['interfaces', 'vrf_id'],
+    ['prefixes', 'vrf_id'],
+    ['ip_ranges', 'vrf_id'],
+    ['ip_addresses', 'vrf_id'],
+  ],
+  vlan_groups: [['vlans', 'group_id']],
+  vlans: [
+    ['interfaces', 'untagged_vlan_id'],
+    ['prefixes', 'vlan_id'],
+  ],
+};
+
+export async function down(knex: Knex): Promise<void> {
+  for (const table of Object.keys(REFERRERS))
+    await knex.raw(`ALTER TABLE ${table} DROP shared_with`);
+}

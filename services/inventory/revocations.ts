@@ -1,0 +1,41 @@
+import { lockAccessForGrants } from '../../db/access/access.ts';
+import type { Work } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { GrantRecord } from '../../db/models/GrantRecord.ts';
+import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
+import { OTHER_TENANT } from '../../domain/shared/caller.ts';
+import { grantRecordOf } from '../access/grantAudit.ts';
+
+/**
+ * Takes the lock of rights before all others when mutations may remove role assignments: those of a
+ * site or a device that moves to another tenant, or of devices that an eviction deletes.
+ */
+export async function lockRevocations(trx: Knex, mutations: readonly Mutation[]): Promise<void> {
+  const ids = mutations.flatMap(({ resource, operation, record }) => {
+    if (operation === 'create' || typeof record !== 'object' || record === null) return [];
+    const { id, tenantId, evict } = record as Record<string, unknown>;
+    const moves = tenantId !== undefined && (resource === 'sites' || resource === 'devices');
+    return typeof id === 'string' && (moves || evict === true) ? [id] : [];
+  });
+  if (ids.length > 0) await lockAccessForGrants(trx, ids);
+}
+
+/**
+ * Deletes the role assignments and provider mappings that plans leave behind, each with its audit
+ * entry and event in the tenant that the site or the device was of.
+ */
+export async function revokeGrants(
+  work: Work,
+  trx: Knex,
+  planned: readonly Planned[],
+): Promise<void> {
+  for (const { resource, id, scope, isOwn } of planned.filter(isValid).flatMap((p) => p.revoked)) {
+    const at = resource === 'sites' ? { level: 'site', site_id: id } : { device_id: id };
+    const removed = await GrantRecord.query(trx).delete().where(at).returning('*');
+    for (const grant of removed)
+      grantRecordOf(grant).deleted(work, grant, {
+        tenantId: scope.tenantId,
+        ...(!isOwn && { actor: OTHER_TENANT }),
+      });
+  }
+}
