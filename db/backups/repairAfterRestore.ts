@@ -143,14 +143,17 @@ async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
     await query('UPDATE public.access_state SET version = version + 1');
 }
 
-/** A grant at a site or device has the tenant and site of that site or device. */
+/**
+ * A grant at a site or a device of another tenant than at present does not follow it, as when it is
+ * moved. One at a device that was at another site does.
+ */
 const ALIGN_GRANTS: readonly string[] = [
-  `UPDATE public.grants AS g SET tenant_id = s.tenant_id FROM public.sites AS s
+  `DELETE FROM public.grants AS g USING public.sites AS s
    WHERE g.level = 'site' AND g.site_id = s.id AND g.tenant_id <> s.tenant_id`,
-  `UPDATE public.grants AS g SET tenant_id = v.tenant_id, site_id = v.site_id
-   FROM public.devices AS v
-   WHERE g.level = 'device' AND g.device_id = v.id
-     AND (g.tenant_id, g.site_id) IS DISTINCT FROM (v.tenant_id, v.site_id)`,
+  `DELETE FROM public.grants AS g USING public.devices AS v
+   WHERE g.level = 'device' AND g.device_id = v.id AND g.tenant_id <> v.tenant_id`,
+  `UPDATE public.grants AS g SET site_id = v.site_id FROM public.devices AS v
+   WHERE g.level = 'device' AND g.device_id = v.id AND g.site_id IS DISTINCT FROM v.site_id`,
 ];
 
 const ADVANCE_EVENT_SEQUENCE = `

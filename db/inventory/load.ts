@@ -460,12 +460,12 @@ const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryP
       ];
     }),
 
-  grantsAt: (needs) => [
+  grantsAt: (group) => [
     {
-      sql: `SELECT 'fact:grantsAt' AS part, asked.id AS key, json_build_object('resource', 'assignments', 'id', x.id) AS row FROM unnest(?::text[]) AS asked (id)
+      sql: `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', 'assignments', 'id', x.id) AS row FROM unnest(?::text[], ?::text[]) AS asked (token, id)
         CROSS JOIN LATERAL (SELECT g.id FROM grants AS g WHERE (g.level = 'site' AND asked.id = 'sites/' || g.site_id)
           OR (g.level = 'device' AND asked.id = 'devices/' || g.device_id) LIMIT 1) AS x`,
-      bindings: [needs.map(({ id }) => id)],
+      bindings: [tokensOf(group), idsOf(group)],
     },
   ],
 

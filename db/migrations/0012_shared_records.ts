@@ -3,8 +3,11 @@ import type { Knex } from 'knex';
 /**
  * Tenants that a record is shared with: they may read it and refer to it. Records of the platform to
  * which tenants already refer are shared with these, so that they can go on using them.
+ *
+ * Grants do not follow a site or a device to another tenant any more, in whatever way it moves.
  */
 export async function up(knex: Knex): Promise<void> {
+  await knex.raw(GRANTS_STAY);
   for (const [table, referrers] of Object.entries(REFERRERS)) {
     await knex.raw(`
       ALTER TABLE ${table} ADD shared_with text[] COLLATE "C" NOT NULL DEFAULT '{}';
@@ -63,7 +66,38 @@ const REFERRERS: Readonly<Record<string, readonly (readonly [table: string, colu
   ],
 };
 
+const GRANTS_STAY = `
+  CREATE OR REPLACE FUNCTION grants_follow_site() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    DELETE FROM grants WHERE level = 'site' AND site_id = NEW.id;
+    RETURN NULL;
+  END $$;
+  CREATE OR REPLACE FUNCTION grants_follow_device() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF OLD.tenant_id IS DISTINCT FROM NEW.tenant_id THEN
+      DELETE FROM grants WHERE level = 'device' AND device_id = NEW.id;
+    ELSE
+      UPDATE grants SET site_id = NEW.site_id WHERE level = 'device' AND device_id = NEW.id;
+    END IF;
+    RETURN NULL;
+  END $$;
+`;
+
+const GRANTS_FOLLOW = `
+  CREATE OR REPLACE FUNCTION grants_follow_site() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    UPDATE grants SET tenant_id = NEW.tenant_id WHERE level = 'site' AND site_id = NEW.id;
+    RETURN NULL;
+  END $$;
+  CREATE OR REPLACE FUNCTION grants_follow_device() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    UPDATE grants SET tenant_id = NEW.tenant_id, site_id = NEW.site_id WHERE level = 'device' AND device_id = NEW.id;
+    RETURN NULL;
+  END $$;
+`;
+
 export async function down(knex: Knex): Promise<void> {
+  await knex.raw(GRANTS_FOLLOW);
   for (const table of Object.keys(REFERRERS))
     await knex.raw(`ALTER TABLE ${table} DROP shared_with`);
 }

@@ -177,8 +177,7 @@ export type Draft = {
   evicts: boolean;
   /**
    * True for a record of another tenant that the caller may not write, and with `evicts` for any of
-   * another tenant. It does not stand in the way of the owner of the record: it is detached, without
-   * a right to it.
+   * another tenant. It does not hinder the owner of the record: it is detached, and needs no right.
    */
   yields(resource: ResourceName, row: Row): boolean;
   /** Registers a callback for the case that the mutation is valid. */

@@ -157,7 +157,7 @@ function resolveByField(
 /**
  * The readable records with this value that best match the record of the draft. Of shared records
  * only those of the platform have a name for others: the name of a record that another tenant shares
- * is that tenant's choice, and must not stand for anything else.
+ * is that tenant's choice, and must not be mistaken for another one.
  */
 function findByField(
   draft: OpenDraft,

@@ -2,7 +2,6 @@ import type { OpenDraft } from './draft.ts';
 import { prefixesAround } from './references.ts';
 import { tenantOf, writeScopesOf } from './ownership.ts';
 import type { Viewer } from './planning.ts';
-import type { Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 import { isSharedWith } from './sharing.ts';
 
@@ -18,7 +17,7 @@ const COMPUTED = 'parentPrefixId';
 export function checkTies(draft: OpenDraft, viewer: Viewer): void {
   const { before, after, resource, planned, snapshot } = draft;
   if (planned.errors.length > 0) return;
-  const tenantId = tenantOf(resource, after as Row);
+  const tenantId = tenantOf(resource, after);
   const movesTenant = before !== null && tenantOf(resource, before) !== tenantId;
   for (const [name, { reference, derived }] of Object.entries(resource.fields)) {
     const id = after[name];
@@ -34,7 +33,7 @@ export function checkTies(draft: OpenDraft, viewer: Viewer): void {
   }
 }
 
-/** True in a prefix of the same tenant: whoever put that into the VRF has let the tenant use it. */
+/** True in a prefix of the same tenant: who put that into the VRF lets the tenant use it. */
 const isInOwnPrefix = (draft: OpenDraft, viewer: Viewer, tenantId: string): boolean =>
   prefixesAround(draft).some(
     (row) => row.tenantId === tenantId && viewer.isInside(RESOURCES.prefixes, row),

@@ -307,7 +307,7 @@ describe('to tie a record needs a right on what is tied', () => {
     await ownerRemoves(side, port, made);
   });
 
-  test('names of records that another tenant shares stand for nothing', async () => {
+  test('names of records that another tenant shares refer to nothing', async () => {
     await blue.own('regions', { name: 'squatted', sharedWith: ['*'] });
     const { client } = await createUser(app, { roleId: 'operator', tenantId: 'red' });
     const byName = { name: name(), tenantId: 'red', regionId: { name: 'squatted' } };
@@ -349,7 +349,7 @@ async function ownerRemoves(side: Side, port: InventoryRecord, made: [string, In
     position: null,
     face: null,
   });
-  // The other side is told, without the name of who did it.
+  // The log and the events of the other tenant have the change, without the name of who made it.
   const { items } = await audited
     .get<Page<Record<string, unknown>>>(`/api/audit?tenantId=red&subjectId=${String(inRack)}`)
     .expect(200);
@@ -358,8 +358,8 @@ async function ownerRemoves(side: Side, port: InventoryRecord, made: [string, In
     action: 'inventory.device.update',
     address: null,
   });
-  const told = await app.deps.db('events').where({ subject_id: inRack }).orderBy('id', 'desc');
-  expect(told[0]).toMatchObject({
+  const emitted = await app.deps.db('events').where({ subject_id: inRack }).orderBy('id', 'desc');
+  expect(emitted[0]).toMatchObject({
     type: 'inventory.device.updated',
     tenant_id: 'red',
     actor_id: 'other-tenant',

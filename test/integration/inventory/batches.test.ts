@@ -421,12 +421,22 @@ describe('permissions end at their scope', () => {
     const rack = await recordFactory(() => atSite.client)('racks', { name: 'q', siteId: site.id });
     expect(rack.tenantId).toBe('acme');
   });
-  test('what goes with a record must be theirs, too', async () => {
+  test('what goes with a record must be theirs, too, or of another tenant', async () => {
     const port = await make('interfaces', { deviceId: device.id, name: 'p' });
-    await make('ip-addresses', { address: '10.250.0.1', interfaceId: port.id });
+    const far = await make('sites', { name: 'far', tenantId: 'acme' });
+    const acme = { tenantId: 'acme' };
+    await make('prefixes', { ...acme, cidr: '10.250.0.0/24', siteId: far.id });
+    const near = { ...acme, address: '10.250.0.1', interfaceId: port.id };
+    const address = await make('ip-addresses', near);
+    const other = await make('ip-addresses', { address: '10.251.0.1', interfaceId: port.id });
     const atDevice = await createUser(app, { roleId: 'operator', deviceId: device.id });
     expect((await atDevice.client.delete(`/api/inventory/interfaces/${port.id}`)).status).toBe(403);
     expect((await root.get(`/api/inventory/interfaces/${port.id}`)).status).toBe(200);
+    await root.delete(`/api/inventory/ip-addresses/${address.id}`).expect(204);
+    await atDevice.client.delete(`/api/inventory/interfaces/${port.id}`).expect(204);
+    expect(await root.get(`/api/inventory/ip-addresses/${other.id}`).expect(200)).toMatchObject({
+      interfaceId: null,
+    });
   });
   test('warnings do not speak of a prefix that the caller may not read', async () => {
     await make('prefixes', { cidr: '203.0.112.0/23', status: 'container' });
