@@ -400,9 +400,9 @@ describe('history', () => {
         changes.length,
       ]),
     ).toEqual([
-      ['delete', 2, 'root', 7],
+      ['delete', 2, 'root', 8],
       ['update', 2, 'root', 2],
-      ['create', 1, 'root', 7],
+      ['create', 1, 'root', 8],
     ]);
     expect(items[1]?.changes).toEqual([
       { field: 'name', before: 'h1', after: 'h2' },
