@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { allRoutes } from '../../api/app.ts';
+import type { Route } from '../../api/http/route.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+import { pathOf, targetOf } from '../support/attacks/routes.ts';
+import {
+  seedAccount,
+  seedShared,
+  seedTenantEstate,
+  type SharedEstate,
+  type TenantEstate,
+} from '../support/attacks/tenantEstate.ts';
+import { idOfNone, leaksOf, learned } from '../support/attacks/answers.ts';
+import { dumpOutside, idsOf, inParallel } from '../support/attacks/tenantRows.ts';
+import { createArchiveFolder } from '../support/backups.ts';
+import type { TestClient, TestResponse } from '../support/client.ts';
+
+/**
+ * People of beta, with each of five roles, send a request to every route with an id, for a record of acme: the answer is
+ * the one for a record that does not exist, has nothing of acme, and changes nothing outside beta. Routes come from the
+ * registry: a new one needs a line in
+ * `test/support/attacks/routes.ts`. Public routes are for strangers, who belong to no tenant.
+ */
+const ROLES = ['platform-admin', 'operator', 'approver', 'auditor', 'viewer'];
+const NETWORK = 211;
+const leaks = leaksOf('acme', NETWORK);
+
+let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
+let app: TestApp;
+let routes: Route[];
+let acme: TenantEstate;
+let shared: SharedEstate;
+let callers: { name: string; client: TestClient }[];
+let ofAcme: ReadonlySet<string>;
+
+beforeAll(async () => {
+  archives = await createArchiveFolder();
+  app = await startApp(archives.env, { idle: true });
+  routes = allRoutes(app.deps, 'test').filter(
+    ({ path, public: isPublic }) => path.includes('{') && isPublic === undefined,
+  );
+  shared = await seedShared(app);
+  [acme] = await Promise.all([
+    seedTenantEstate(app, { tenant: 'acme', label: 'acme', network: NETWORK }, shared),
+    seedTenantEstate(app, { tenant: 'beta', label: 'beta', network: 12 }, shared),
+  ]);
+  const accounts = ROLES.map(async (roleId) => {
+    const account = { username: `beta-${roleId}`, roleId, tenantId: 'beta' };
+    return { name: `account ${roleId}`, client: (await seedAccount(app, account)).client };
+  });
+  callers = [
+    ...ROLES.map((roles) => ({
+      name: `gateway ${roles}`,
+      client: app.client.as({ actor: `mallory-${roles}`, roles, tenant: 'beta' }),
+    })),
+    ...(await Promise.all(accounts)),
+  ];
+  ofAcme = await idsOf(app.deps.db, 'acme');
+});
+afterAll(async () => {
+  await app.stop();
+  await archives.remove();
+});
+
+type Attack = { route: Route; id: string; isShared: boolean };
+
+function attackOn(route: Route): Attack {
+  const own = targetOf(route, acme);
+  return own === undefined
+    ? { route, id: assertDefined(targetOf(route, shared), route.path), isShared: true }
+    : { route, id: own, isShared: false };
+}
+
+const send = ({ route }: Attack, client: TestClient, id: string): Promise<TestResponse> =>
+  client.send(
+    route.method,
+    pathOf(route, id),
+    route.method === 'GET' ? undefined : (route.example ?? (route.body ? {} : undefined)),
+  );
+
+/** What is wrong with the answers to one attack of one caller. */
+async function judge(attack: Attack, client: TestClient): Promise<unknown> {
+  const answer = await send(attack, client, attack.id);
+  const text = learned(answer, attack.id);
+  const found = leaks(text, ofAcme);
+  if (found.length > 0) return { found, text };
+  // Without a session there are no sessions.
+  const isRefused = [403, 404, ...(attack.route.session ? [401] : [])].includes(answer.status);
+  if (attack.isShared) {
+    const isRead = attack.route.method === 'GET' && answer.status === 200;
+    return isRefused || isRead ? undefined : text;
+  }
+  if (!isRefused) return text;
+  const id = idOfNone(attack.id);
+  const other = learned(await send(attack, client, id), id);
+  return text === other ? undefined : { exists: text, missing: other };
+}
+
+describe('records of another tenant', () => {
+  test('do not exist for any role, on any route, and nothing is written', async () => {
+    const attacks = routes.map(attackOn);
+    const before = await dumpOutside(app.deps.db, 'beta');
+    const wrong: unknown[] = [];
+    await inParallel(
+      callers.flatMap((caller) => attacks.map((attack) => ({ caller, attack }))),
+      async ({ caller, attack }) => {
+        const finding = await judge(attack, caller.client);
+        if (finding !== undefined)
+          wrong.push([caller.name, attack.route.method, attack.route.path, finding]);
+      },
+    );
+    expect(wrong).toEqual([]);
+    expect(await dumpOutside(app.deps.db, 'beta')).toEqual(before);
+  }, 60_000);
+
+  test('and the attacks reach real records: their own administrator gets them', async () => {
+    const own = app.client.as({ actor: 'acme-admin', roles: 'platform-admin', tenant: 'acme' });
+    const reads = routes.filter(({ method }) => method === 'GET').map(attackOn);
+    const wrong: unknown[] = [];
+    await inParallel(
+      reads.filter(({ isShared, route }) => !isShared && route.permission !== undefined),
+      async (attack) => {
+        const { status } = await send(attack, own, attack.id);
+        if (status !== 200) wrong.push([attack.route.path, status]);
+      },
+    );
+    expect(wrong).toEqual([]);
+  });
+});

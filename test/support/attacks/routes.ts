@@ -1,0 +1,43 @@
+import type { Route } from '../../../api/http/route.ts';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
+import type { SharedEstate, TenantEstate } from './tenantEstate.ts';
+
+/** Records by their kind. */
+type Estate = Readonly<Partial<TenantEstate & SharedEstate>>;
+
+/**
+ * What the id in a path is of, by the path before it; for the inventory it is the resource. A new route with an id needs a
+ * line here, and a new kind of record one in `seedTenantEstate`.
+ */
+const TARGETS: Readonly<Record<string, keyof Estate>> = {
+  '/api/audit': 'audit',
+  '/api/auth/providers': 'provider',
+  '/api/auth/sessions': 'session',
+  '/api/backup': 'backup',
+  '/api/deliveries': 'delivery',
+  '/api/events': 'event',
+  '/api/inventory/imports': 'import',
+  '/api/jobs': 'job',
+  '/api/rbac/assignments': 'assignment',
+  '/api/rbac/provider-mappings': 'mapping',
+  '/api/rbac/roles': 'role',
+  '/api/schedules': 'schedule',
+  '/api/schedules/logs': 'run',
+  '/api/users': 'user',
+  '/api/webhooks': 'webhook',
+  '/api/workflows': 'approval',
+};
+
+/** The id in `estate` for the path of a route; undefined if the estate has none of that kind. */
+export function targetOf({ path }: Route, estate: Estate): string | undefined {
+  const collection = path.split('/{')[0] ?? '';
+  const resource = collection.replace('/api/inventory/', '');
+  const kind = Object.hasOwn(RESOURCES, resource)
+    ? (resource as keyof Estate)
+    : assertDefined(TARGETS[collection], `${path} in TARGETS of test/support/attacks/routes.ts`);
+  return estate[kind];
+}
+
+/** The path of a route with `id` in it. */
+export const pathOf = ({ path }: Route, id: string): string => path.replaceAll(/\{\w+\}/g, id);

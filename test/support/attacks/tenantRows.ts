@@ -1,0 +1,76 @@
+import type { Knex } from '../../../db/core/knex.ts';
+
+/** Tables that requests of anybody change: counters, and the tasks of the dispatcher. */
+const COUNTERS = new Set(['rate_limits', 'event_head', 'access_state', 'outbox']);
+
+/** The tables, and whether they have a column with the tenant of a row. */
+async function findTables(db: Knex): Promise<{ name: string; hasTenant: boolean }[]> {
+  const { rows } = await db.raw<{ rows: { name: string; hasTenant: boolean }[] }>(
+    `SELECT t.table_name AS name, EXISTS (SELECT FROM information_schema.columns c
+       WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name
+         AND c.column_name = 'tenant_id') AS "hasTenant"
+     FROM information_schema.tables t
+     WHERE t.table_schema = 'public' AND t.table_type = 'BASE TABLE'`,
+  );
+  return rows;
+}
+
+/** Every row of every table that does not belong to `tenant`, as text. */
+export async function dumpOutside(db: Knex, tenant: string): Promise<Record<string, string[]>> {
+  const dump: Record<string, string[]> = {};
+  for (const { name, hasTenant } of await findTables(db)) {
+    if (COUNTERS.has(name)) continue;
+    const { rows } = await db.raw<{ rows: { line: string }[] }>(
+      `SELECT t::text AS line FROM ?? AS t
+       WHERE ${hasTenant ? 't.tenant_id IS DISTINCT FROM ?' : '?::text IS NOT NULL'} ORDER BY 1`,
+      [name, tenant],
+    );
+    dump[name] = rows.map(({ line }) => line);
+  }
+  return dump;
+}
+
+/** Tables in which a refused attempt leaves a trace. */
+const TRACES = new Set(['audit_entries', 'audit_heads', 'idempotency_keys', 'sessions']);
+
+/** Every row of a tenant, except for traces of what it attempted. */
+export async function dumpOwn(db: Knex, tenant: string): Promise<Record<string, string[]>> {
+  const dump: Record<string, string[]> = {};
+  for (const { name, hasTenant } of await findTables(db)) {
+    if (!hasTenant || COUNTERS.has(name) || TRACES.has(name)) continue;
+    const { rows } = await db.raw<{ rows: { line: string }[] }>(
+      `SELECT t::text AS line FROM ?? AS t WHERE t.tenant_id = ? ORDER BY 1`,
+      [name, tenant],
+    );
+    dump[name] = rows.map(({ line }) => line);
+  }
+  return dump;
+}
+
+/** The ids of all rows that belong to `tenant`. */
+export async function idsOf(db: Knex, tenant: string): Promise<ReadonlySet<string>> {
+  const ids = new Set<string>([tenant]);
+  for (const { name, hasTenant } of await findTables(db)) {
+    if (!hasTenant) continue;
+    const { rows } = await db.raw<{ rows: { id: string | null }[] }>(
+      `SELECT to_jsonb(t) ->> 'id' AS id FROM ?? AS t WHERE t.tenant_id = ?`,
+      [name, tenant],
+    );
+    for (const { id } of rows) if (id !== null) ids.add(id);
+  }
+  return ids;
+}
+
+/** Does `work` for each item, `width` at a time. */
+export async function inParallel<T>(
+  items: readonly T[],
+  work: (item: T) => Promise<void>,
+  width = 8,
+): Promise<void> {
+  const queue = items.values();
+  await Promise.all(
+    Array.from({ length: width }, async () => {
+      for (const item of queue) await work(item);
+    }),
+  );
+}
