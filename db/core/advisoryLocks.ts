@@ -23,8 +23,6 @@ export const LOCK_PREFIXES = {
   vrf: 'inventory:vrf:',
   /** The definitions of custom fields; used without a name. */
   customFields: 'inventory:custom-fields',
-  /** The delivery slots of a webhook. */
-  webhookSlots: 'webhook-slots:',
   /** The number of webhooks of a tenant. */
   tenantWebhooks: 'webhooks:',
   /** The staging schema of a restore. */

@@ -1,6 +1,8 @@
-import { lockKeySql, lockNameUntilCommit, tryLockUntilCommit } from '../core/advisoryLocks.ts';
+import { shareOut } from '../../domain/dispatch/shares.ts';
+import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import type { DeliveryRetryPolicy } from '../../domain/webhooks/webhooks.ts';
+import { FREE_SLOTS, readSlotDemands, type SlotLimits, type SlotShares } from './deliverySlots.ts';
 
 /** A delivery that gets a job, with the retry policy of its webhook. */
 export type PendingDelivery = {
@@ -9,17 +11,6 @@ export type PendingDelivery = {
   tenantId: string;
   retryPolicy: DeliveryRetryPolicy;
 };
-
-/** How many deliveries of one webhook may be in flight, normally and while every attempt fails. */
-export type SlotLimits = { maxInFlight: number; maxInFlightFailing: number };
-
-/** The state of a webhook that has no free slot: its slots, and the deliveries that share them. */
-export type SlotContention = { waiting: number; slots: number };
-
-/** SQL: the free slots of the webhook `w`. Bindings: the two limits. */
-const FREE_SLOTS = `CASE WHEN w.failing_since IS NULL THEN ?::bigint ELSE ? END - (
-                SELECT count(*) FROM deliveries
-                WHERE webhook_id = w.id AND status = 'pending' AND in_flight)`;
 
 /** True when deliveries wait for a job. */
 export async function hasPendingDeliveries(db: Knex): Promise<boolean> {
@@ -31,48 +22,63 @@ export async function hasPendingDeliveries(db: Knex): Promise<boolean> {
 export const lockQueue = (trx: Knex): Promise<boolean> => tryLockUntilCommit(trx, 'deliveryQueue');
 
 /**
- * Locks up to `limit` pending deliveries that may get a job, and of each webhook only as many as
- * it has free slots. The webhooks come in random order, so that none is always last. The caller
+ * Locks up to `limit` pending deliveries that may get a job: of each webhook as many as it has free
+ * slots, and of each tenant as many as its share allows, webhook by webhook in turn. The caller
  * holds the lock of the queue and assigns the jobs in the same transaction.
  */
 export async function claimPendingDeliveries(
   trx: Knex,
-  limits: SlotLimits & { limit: number },
+  { limit, capacity, sharePercent, ...limits }: SlotLimits & SlotShares & { limit: number },
 ): Promise<PendingDelivery[]> {
-  const webhookIds = await lockWebhooksWithFreeSlots(trx, limits);
+  const webhookIds = await findWebhooksWithFreeSlots(trx, limits, limit);
   if (webhookIds.length === 0) return [];
-  // A second statement: its snapshot includes the slots that were taken before the locks.
+  const demands = await readSlotDemands(trx, webhookIds, limits);
+  const grants = shareOut(demands, { capacity, sharePercent });
+  if (grants.size === 0) return [];
   const { rows } = await trx.raw<{ rows: PendingDelivery[] }>(
     `WITH candidates AS (
-       SELECT w.id, w.retry_policy, w.cancel_before, random() AS position,
+       SELECT w.id, w.retry_policy, w.cancel_before, random() AS position, g.count AS granted,
               ${FREE_SLOTS} AS free
-       FROM webhooks AS w WHERE w.id = ANY (?::text[]) AND w.enabled
+       FROM webhooks AS w
+       JOIN unnest(?::text[], ?::integer[]) AS g (tenant_id, count) USING (tenant_id)
+       WHERE w.id = ANY (?::text[]) AND w.enabled
+     ), ranked AS (
+       SELECT d.*, c.retry_policy, c.granted, row_number() OVER (
+         PARTITION BY d.tenant_id ORDER BY d.nth, c.position) AS nth_of_tenant
+       FROM candidates AS c CROSS JOIN LATERAL (
+         SELECT locked.*, row_number() OVER (ORDER BY id) AS nth FROM (
+           SELECT id, webhook_id, tenant_id FROM deliveries
+           WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id
+             AND (c.cancel_before IS NULL OR queued_at > c.cancel_before)
+           ORDER BY id LIMIT least(greatest(c.free, 0), c.granted) FOR UPDATE SKIP LOCKED
+         ) AS locked
+       ) AS d
      )
-     SELECT d.id, d.webhook_id AS "webhookId", d.tenant_id AS "tenantId",
-            c.retry_policy AS "retryPolicy"
-     FROM candidates AS c CROSS JOIN LATERAL (
-       SELECT id, webhook_id, tenant_id FROM deliveries
-       WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id
-         AND (c.cancel_before IS NULL OR queued_at > c.cancel_before)
-       ORDER BY id LIMIT greatest(c.free, 0) FOR UPDATE SKIP LOCKED
-     ) AS d
-     ORDER BY c.position, d.id LIMIT ?`,
-    [limits.maxInFlight, limits.maxInFlightFailing, webhookIds, limits.limit],
+     SELECT id, webhook_id AS "webhookId", tenant_id AS "tenantId", retry_policy AS "retryPolicy"
+     FROM ranked WHERE nth_of_tenant <= granted
+     ORDER BY nth_of_tenant, id LIMIT ?`,
+    [
+      limits.maxInFlight,
+      limits.maxInFlightFailing,
+      [...grants.keys()],
+      [...grants.values()],
+      webhookIds,
+      limit,
+    ],
   );
   return rows;
 }
 
 /**
- * Finds enabled webhooks that have pending deliveries and free slots, and locks their slots, so
- * that no retry takes one until the transaction ends. A webhook whose slots are locked is left for
- * the next round.
+ * Finds enabled webhooks that have pending deliveries and free slots, of each tenant in turn.
  *
  * The recursive part is a loose index scan: it finds the distinct webhooks with one index probe
  * each, however many deliveries are pending.
  */
-async function lockWebhooksWithFreeSlots(
+async function findWebhooksWithFreeSlots(
   trx: Knex,
-  { maxInFlight, maxInFlightFailing, limit }: SlotLimits & { limit: number },
+  { maxInFlight, maxInFlightFailing }: SlotLimits,
+  limit: number,
 ): Promise<string[]> {
   const { rows } = await trx.raw<{ rows: { id: string }[] }>(
     `WITH RECURSIVE pending (id) AS (
@@ -83,13 +89,10 @@ async function lockWebhooksWithFreeSlots(
                WHERE status = 'pending' AND job_id IS NULL AND webhook_id > pending.id
                ORDER BY webhook_id LIMIT 1)
        FROM pending WHERE pending.id IS NOT NULL
-     ), candidates AS MATERIALIZED (
-       SELECT w.id FROM pending JOIN webhooks AS w USING (id)
-       WHERE w.enabled AND ${FREE_SLOTS} > 0
-       ORDER BY random() LIMIT ?
      )
-     SELECT id FROM candidates
-     WHERE pg_try_advisory_xact_lock(${lockKeySql('webhookSlots', 'id')})`,
+     SELECT w.id FROM pending JOIN webhooks AS w USING (id)
+     WHERE w.enabled AND ${FREE_SLOTS} > 0
+     ORDER BY row_number() OVER (PARTITION BY w.tenant_id ORDER BY random()), random() LIMIT ?`,
     [maxInFlight, maxInFlightFailing, limit],
   );
   return rows.map(({ id }) => id);
@@ -110,40 +113,6 @@ export const assignJobs = async (
      FROM unnest(?::text[], ?::text[]) AS p (id, job_id) WHERE d.id = p.id`,
     [inFlight, now, assignments.map((p) => p.deliveryId), assignments.map((p) => p.jobId)],
   ));
-
-/**
- * Takes a slot for the delivery of a job, unless it occupies one already. Returns null when the
- * attempt may start, otherwise why not.
- */
-export async function takeSlot(
-  db: Knex,
-  { jobId, maxInFlight, maxInFlightFailing }: SlotLimits & { jobId: string },
-): Promise<SlotContention | null> {
-  const delivery = await db('deliveries')
-    .where({ job_id: jobId, status: 'pending', in_flight: false })
-    .first<{ id: string; webhook_id: string } | undefined>('id', 'webhook_id');
-  if (!delivery) return null;
-  return db.transaction(async (trx) => {
-    await lockNameUntilCommit(trx, 'webhookSlots', delivery.webhook_id);
-    const {
-      rows: [found],
-    } = await trx.raw<{ rows: (SlotContention & { used: number })[] }>(
-      `SELECT count(*) FILTER (WHERE d.in_flight) AS used, count(*) AS waiting,
-              CASE WHEN w.failing_since IS NULL THEN ?::bigint ELSE ? END AS slots
-       FROM webhooks AS w
-       LEFT JOIN deliveries AS d
-         ON d.webhook_id = w.id AND d.status = 'pending' AND d.job_id IS NOT NULL
-       WHERE w.id = ? GROUP BY w.id`,
-      [maxInFlight, maxInFlightFailing, delivery.webhook_id],
-    );
-    if (!found) return null;
-    if (found.used >= found.slots) return { waiting: found.waiting, slots: found.slots };
-    await trx('deliveries')
-      .where({ id: delivery.id, job_id: jobId, status: 'pending' })
-      .update({ in_flight: true });
-    return null;
-  });
-}
 
 /**
  * SQL: the pending deliveries `d` to cancel of the webhook `w`, because it is disabled, or was

@@ -9,9 +9,10 @@ import {
   lockQueue,
   markDeliveriesCancelled,
   claimPendingDeliveries,
-  takeSlot,
   type PendingDelivery,
 } from '../../db/webhooks/deliveryQueue.ts';
+import { takeSlots, withoutSlot, type SlotContention } from '../../db/webhooks/deliverySlots.ts';
+import { totalSlots, type WorkerSlots } from '../../db/jobs/slots.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Job } from '../../db/models/Job.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -23,6 +24,7 @@ import {
   EXCHANGE_TIMEOUT_MS,
   jobRetryPolicy,
 } from '../../domain/webhooks/webhooks.ts';
+import { createBatches } from '../../platform/batches.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
@@ -47,6 +49,9 @@ const MAX_SLOT_WAIT_MS = 600_000;
 const BATCH = 200;
 const CANCEL_BATCH = 100;
 
+/** How many attempts take their slots together. */
+const MAX_BATCH = 100;
+
 const CAUSE = 'delivery-queue';
 
 type Deps = {
@@ -56,11 +61,15 @@ type Deps = {
   jobFactory: JobFactory;
   jobCompletion: JobCompletion;
   log: Log;
+  /** What one worker offers, until the workers have said what they offer. */
+  workerSlots: WorkerSlots;
+  sharePercent: number;
 };
 
 /**
- * Creates jobs for deliveries while their webhook has free slots. The other deliveries wait as
- * rows, so an endpoint that hangs delays its own deliveries only.
+ * Creates jobs for deliveries while their webhook has free slots and their tenant has not its share
+ * of all slots. The other deliveries wait as rows, so an endpoint that hangs delays its own
+ * deliveries only, and a tenant whose endpoints all hang only its own.
  */
 export function createDeliveryQueue({
   db,
@@ -69,7 +78,30 @@ export function createDeliveryQueue({
   jobFactory,
   jobCompletion,
   log,
+  workerSlots,
+  sharePercent,
 }: Deps) {
+  /** The limits as they are now. */
+  async function readLimits(on: Knex) {
+    const { delivery: capacity } = await totalSlots(on, workerSlots);
+    return {
+      capacity,
+      sharePercent,
+      maxInFlight: MAX_IN_FLIGHT,
+      maxInFlightFailing: MAX_IN_FLIGHT_FAILING,
+    };
+  }
+
+  /** Attempts that start together take their slots together, on one connection. */
+  const takeSlot = createBatches<string, SlotContention | null>(MAX_BATCH, async (jobIds) => {
+    const needing = await withoutSlot(db, jobIds);
+    if (needing.length === 0) return () => null;
+    const refused = await db.transaction(async (trx) =>
+      takeSlots(trx, needing, await readLimits(trx)),
+    );
+    return (jobId) => refused.get(jobId) ?? null;
+  });
+
   /**
    * Creates a job for each delivery in the transaction of `work`. With `inFlight` the deliveries
    * occupy slots immediately, otherwise when their attempts start.
@@ -133,11 +165,7 @@ export function createDeliveryQueue({
      * long to wait before the next try when no slot is free.
      */
     async acquireSlot(jobId: string): Promise<number | null> {
-      const contention = await takeSlot(db, {
-        jobId,
-        maxInFlight: MAX_IN_FLIGHT,
-        maxInFlightFailing: MAX_IN_FLIGHT_FAILING,
-      });
+      const contention = await takeSlot(jobId);
       if (!contention) return null;
       const turnMs =
         ((contention.slots === MAX_IN_FLIGHT ? TYPICAL_SEND_MS : EXCHANGE_TIMEOUT_MS) *
@@ -167,8 +195,7 @@ export function createDeliveryQueue({
         const trx = await work.trx();
         if (!(await lockQueue(trx))) throw new NoChange();
         const pending = await claimPendingDeliveries(trx, {
-          maxInFlight: MAX_IN_FLIGHT,
-          maxInFlightFailing: MAX_IN_FLIGHT_FAILING,
+          ...(await readLimits(trx)),
           limit: BATCH,
         });
         if (pending.length === 0) throw new NoChange();

@@ -4,8 +4,8 @@ import {
   assignJobs,
   claimPendingDeliveries,
   lockQueue,
-  takeSlot,
 } from '../../../db/webhooks/deliveryQueue.ts';
+import { takeSlots } from '../../../db/webhooks/deliverySlots.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 
 let app: TestApp;
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const LIMITS = { maxInFlight: 2, maxInFlightFailing: 1 };
+const LIMITS = { maxInFlight: 2, maxInFlightFailing: 1, capacity: 100, sharePercent: 50 };
 
 let tenants = 0;
 let webhookId: string;
@@ -55,7 +55,12 @@ const assign = (on: Knex, n: number, inFlight: boolean) =>
     inFlight,
     new Date(),
   );
-const take = (n: number) => takeSlot(db, { ...LIMITS, jobId: jobIds[n] ?? '' });
+const takeWith = (limits: typeof LIMITS, n: number) =>
+  db.transaction(async (trx) => {
+    const jobId = jobIds[n] ?? '';
+    return (await takeSlots(trx, [jobId], limits)).get(jobId) ?? null;
+  });
+const take = (n: number) => takeWith(LIMITS, n);
 const claim = (trx: Knex) => claimPendingDeliveries(trx, { ...LIMITS, limit: 10 });
 const setFailing = () =>
   db('webhooks').where({ id: webhookId }).update({ failing_since: new Date() });
@@ -111,6 +116,7 @@ describe('a retry', () => {
     await assign(db, 1, false);
     let retry: ReturnType<typeof take> | undefined;
     await db.transaction(async (trx) => {
+      expect(await lockQueue(trx)).toBe(true);
       const claimed = await claim(trx);
       expect(claimed.map(({ id }) => id)).toEqual([deliveryIds[2]]);
       retry = take(1);
@@ -123,8 +129,48 @@ describe('a retry', () => {
     await assign(db, 0, true);
     await assign(db, 1, false);
     await db.transaction(async (trx) => {
-      expect(await takeSlot(trx, { ...LIMITS, jobId: jobIds[1] ?? '' })).toBeNull();
-      expect(await db.transaction(claim)).toEqual([]);
+      expect(await takeSlots(trx, jobIds.slice(1, 2), LIMITS)).toEqual(new Map());
+      expect(await db.transaction(lockQueue)).toBe(false);
     });
+  });
+
+  test('takes no more slots than are left when several ask together', async () => {
+    for (const n of [0, 1, 2, 3]) await assign(db, n, false);
+    const refused = await db.transaction((trx) => takeSlots(trx, jobIds, LIMITS));
+    expect(refused.size).toBe(2);
+  });
+});
+
+describe('a tenant', () => {
+  const few = { ...LIMITS, maxInFlight: 50, capacity: 4 };
+  const claimFew = (trx: Knex) => claimPendingDeliveries(trx, { ...few, limit: 10 });
+
+  test('gets slots while it holds fewer than are free, whatever its webhooks allow', async () => {
+    expect(await db.transaction(claimFew)).toHaveLength(2);
+    await assign(db, 0, true);
+    expect(await db.transaction(claimFew)).toHaveLength(1);
+    await assign(db, 1, true);
+    expect(await db.transaction(claimFew)).toEqual([]);
+  });
+
+  test('has its retries wait when it has its share', async () => {
+    await assign(db, 0, true);
+    await assign(db, 1, false);
+    await assign(db, 2, false);
+    expect(await takeWith(few, 1)).toBeNull();
+    expect(await takeWith(few, 2)).toEqual({ waiting: 3, slots: 50 });
+  });
+
+  test('gets less while others hold slots', async () => {
+    await assign(db, 0, true);
+    const other = await db('deliveries').where({ id: deliveryIds[0] }).first();
+    expect(other).toBeDefined();
+    await db('deliveries').where({ id: deliveryIds[0] }).update({ tenant_id: 'other' });
+    expect(await db.transaction(claimFew)).toHaveLength(2);
+    expect(
+      await db.transaction((trx) =>
+        claimPendingDeliveries(trx, { ...few, capacity: 3, limit: 10 }),
+      ),
+    ).toHaveLength(1);
   });
 });
