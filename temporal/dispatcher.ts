@@ -12,7 +12,7 @@ import { OUTBOX_TOPIC, type OutboxRow } from '../db/core/unitOfWork.ts';
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 import type { Metrics } from '../platform/metrics.ts';
-import type { OutboxTask } from '../domain/dispatch/tasks.ts';
+import { beneficiaryOf, type OutboxTask } from '../domain/dispatch/tasks.ts';
 import type { TemporalConnection } from './connection.ts';
 import { isTransient, executeTask } from './executeTask.ts';
 import { createScheduleSync } from './scheduleSync.ts';
@@ -43,11 +43,12 @@ const STOP_WAIT_MS = 2_000;
 
 /**
  * Inline calls in flight, and tasks that wait for one. The workflows that a burst of requests
- * starts must not take the processor from the responses. The relay dispatches the tasks beyond
- * these limits.
+ * starts must not take the processor from the responses. Tenants take turns, and the tasks of one
+ * tenant take at most half of the queue. The relay dispatches the tasks beyond these limits.
  */
 const INLINE_CONCURRENCY = 16;
 const MAX_QUEUED = 200;
+const MAX_QUEUED_PER_TENANT = 100;
 
 /** Shorter limits of workflow tasks would take a busy worker for a dead one. */
 const MIN_WORKFLOW_TASK_TIMEOUT_MS = 3_000;
@@ -80,7 +81,7 @@ export function createDispatcher({
   const workflowTaskTimeoutMs = Math.max(heartbeatMs, MIN_WORKFLOW_TASK_TIMEOUT_MS);
   const syncSchedule = createScheduleSync({ db, taskQueue });
   const completedIds: string[] = [];
-  const queued: OutboxRow[] = [];
+  const queue = createFairQueue();
   let inFlight = 0;
   let unreachable = false;
   let loops: Loop[] = [];
@@ -128,8 +129,12 @@ export function createDispatcher({
 
   async function drainQueue() {
     inFlight += 1;
-    for (let row = queued.shift(); row && !unreachable; row = queued.shift())
-      await dispatchInline(row);
+    while (!unreachable) {
+      const next = queue.take();
+      if (!next) break;
+      await dispatchInline(next.row);
+      next.done();
+    }
     inFlight -= 1;
   }
 
@@ -184,14 +189,14 @@ export function createDispatcher({
 
   return {
     /** False while tasks go to the relay directly. */
-    canDispatchInline: (): boolean =>
-      !unreachable && queued.length < MAX_QUEUED && loops.length > 0,
+    canDispatchInline: (task: OutboxTask): boolean =>
+      !unreachable && queue.hasSpaceFor(task) && loops.length > 0,
 
     /** Queues the tasks of a committed transaction for inline dispatch. */
     onCommitted(rows: readonly OutboxRow[]): void {
       if (unreachable || loops.length === 0) return;
-      queued.push(...rows.slice(0, MAX_QUEUED - queued.length));
-      for (let free = INLINE_CONCURRENCY - inFlight; free > 0 && queued.length > 0; free--)
+      rows.forEach(queue.add);
+      for (let free = INLINE_CONCURRENCY - inFlight; free > 0 && queue.size() > 0; free--)
         void drainQueue();
     },
 
@@ -213,7 +218,7 @@ export function createDispatcher({
       loops = [];
       await Promise.all(stopping.map((loop) => loop.stop()));
       // Queued tasks, and calls without an answer in time, stay in the outbox for a relay.
-      queued.length = 0;
+      queue.clear();
       for (let waits = 0; inFlight > 0 && waits < STOP_WAIT_MS; waits += 20) await sleep(20);
       await deleteCompleted().catch(() => undefined);
     },
@@ -228,3 +233,44 @@ const backoffMs = (attempts: number, transient: boolean): number => {
   const [baseMs, maxMs] = transient ? [250, 5_000] : [1_000, 60_000];
   return Math.min(baseMs * 2 ** Math.min(attempts, 16), maxMs) * (0.75 + Math.random() / 2);
 };
+
+/** The tasks that wait for an inline call. The next one is of a tenant with the fewest in flight. */
+export function createFairQueue() {
+  let rows: OutboxRow[] = [];
+  const inFlight = new Map<string, number>();
+  const count = (key: string) => inFlight.get(key) ?? 0;
+  const hasSpaceFor = (task: OutboxTask): boolean => {
+    if (rows.length >= MAX_QUEUED) return false;
+    const key = beneficiaryOf(task);
+    return rows.filter((row) => beneficiaryOf(row.task) === key).length < MAX_QUEUED_PER_TENANT;
+  };
+  return {
+    hasSpaceFor,
+    size: () => rows.length,
+    clear: () => void (rows = []),
+    /** Adds a task; without space for it, the relay dispatches it. */
+    add: (row: OutboxRow): void => {
+      if (hasSpaceFor(row.task)) rows.push(row);
+    },
+    /** Removes the next task. Its `done` must be called when the call has ended. */
+    take(): { row: OutboxRow; done(): void } | undefined {
+      const [first] = rows;
+      if (!first) return undefined;
+      const row = rows.reduce(
+        (best, each) =>
+          count(beneficiaryOf(each.task)) < count(beneficiaryOf(best.task)) ? each : best,
+        first,
+      );
+      rows.splice(rows.indexOf(row), 1);
+      const key = beneficiaryOf(row.task);
+      inFlight.set(key, count(key) + 1);
+      return {
+        row,
+        done() {
+          if (count(key) === 1) inFlight.delete(key);
+          else inFlight.set(key, count(key) - 1);
+        },
+      };
+    },
+  };
+}

@@ -93,7 +93,7 @@ type DispatchDeps = {
   ids: Ids;
   dispatcher: {
     /** True when this process makes the calls itself, right after the commit. */
-    canDispatchInline(): boolean;
+    canDispatchInline(task: OutboxTask): boolean;
     /** Called with the outbox rows of a committed transaction. Must not throw. */
     onCommitted(rows: readonly OutboxRow[]): void;
   };
@@ -115,7 +115,7 @@ function addTask(
   task: OutboxTask,
   now: Date,
 ): void {
-  const inline = dispatcher.canDispatchInline();
+  const inline = dispatcher.canDispatchInline(task);
   const availableAt = inline ? new Date(now.getTime() + dispatchGraceMs) : now;
   if (!inline) unitOfWork.topics.add(OUTBOX_TOPIC);
   unitOfWork.outbox.push({ id: ids.next('out'), task, availableAt, at: now });

@@ -3,8 +3,12 @@ import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 
 export type ClaimedTask = { id: string; task: OutboxTask; attempts: number };
 
+/** Due tasks among which a claim chooses. */
+const WINDOW = 2_000;
+
 /**
- * Claims due tasks for `leaseMs`. If the process dies, another relay claims them after that time.
+ * Claims due tasks for `leaseMs`, of each tenant in turn. If the process dies, another relay claims
+ * them after that time.
  */
 export async function claimOutbox(
   db: Knex,
@@ -12,11 +16,17 @@ export async function claimOutbox(
 ): Promise<ClaimedTask[]> {
   const leased = new Date(now.getTime() + leaseMs);
   const result = await db.raw<{ rows: ClaimedTask[] }>(
-    `UPDATE outbox SET available_at = ?, attempts = attempts + 1
-     WHERE id IN (SELECT id FROM outbox WHERE available_at <= ? ORDER BY available_at LIMIT ?
-                  FOR UPDATE SKIP LOCKED)
+    `WITH due AS MATERIALIZED (
+       SELECT id, available_at, row_number() OVER (
+         PARTITION BY task -> 'attributes' ->> 'tenant' ORDER BY available_at) AS nth
+       FROM (SELECT id, available_at, task FROM outbox WHERE available_at <= ?
+             ORDER BY available_at LIMIT ?) AS oldest
+     )
+     UPDATE outbox SET available_at = ?, attempts = attempts + 1
+     WHERE id IN (SELECT o.id FROM outbox AS o JOIN due USING (id) WHERE o.available_at <= ?
+                  ORDER BY due.nth, due.available_at LIMIT ? FOR UPDATE OF o SKIP LOCKED)
      RETURNING id, task, attempts`,
-    [leased, now, limit],
+    [now, WINDOW, leased, now, limit],
   );
   return result.rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -123,6 +123,10 @@ export type OutboxTask =
    */
   | { kind: 'schedule'; workflowId: string; scheduleId: string };
 
+/** For whom a task is: a tenant, or the one workflow or schedule that the task is about. */
+export const beneficiaryOf = (task: OutboxTask): string =>
+  task.kind === 'start' ? task.attributes.tenant : task.workflowId;
+
 export const startJobTask = (
   job: { id: string; type: string; tenantId: string },
   settings: Omit<JobWorkflowInput, 'jobId'>,
