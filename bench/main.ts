@@ -9,6 +9,7 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   access: () => import('./access.ts'),
   backups: () => import('./backups.ts'),
   events: () => import('./events.ts'),
+  fairness: () => import('./fairness.ts'),
   inventory: () => import('./inventory.ts'),
   jobs: () => import('./jobs.ts'),
   schedules: () => import('./schedules.ts'),
