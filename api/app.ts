@@ -2,6 +2,7 @@ import Koa from 'koa';
 import helmet from 'koa-helmet';
 import type { AppError } from '../domain/shared/errors.ts';
 import type { Config } from '../platform/config.ts';
+import { useConnectionsFor } from '../platform/connectionUser.ts';
 import type { Slots } from '../platform/slots.ts';
 import type { HttpResponse } from './http/response.ts';
 import { mount, type MountDeps } from './http/mount.ts';
@@ -120,6 +121,12 @@ export function createApp(
   app.use(operationRoutes({ ...deps, isMetricsPort: false }));
   const strangers = createStrangers({ budgetPerMinute: config.strangerBudget });
   const authenticate = createAuthenticate({ ...deps, clientAddress, strangers });
+  app.use((ctx, next) =>
+    useConnectionsFor(
+      { part: 'requests', key: `address:${clientAddress.addressOf(ctx) ?? 'unknown'}` },
+      next,
+    ),
+  );
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
   for (const middleware of mount(routes, {
     access,

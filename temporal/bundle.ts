@@ -37,6 +37,9 @@ export async function workflowBundle(): Promise<string> {
   if (exists) return file;
   const { code } = await bundleWorkflowCode({
     workflowsPath: fileURLToPath(new URL('./workflows/index.ts', import.meta.url)),
+    workflowInterceptorModules: [
+      fileURLToPath(new URL('./workflows/shared/tenantHeader.ts', import.meta.url)),
+    ],
     logger: new DefaultLogger('WARN'),
   });
   await mkdir(CACHE, { recursive: true });

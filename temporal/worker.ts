@@ -1,15 +1,20 @@
+import type { Info } from '@temporalio/activity';
+import { defaultPayloadConverter, type Headers } from '@temporalio/common';
 import {
   NativeConnection,
   Runtime,
   Worker,
   makeTelemetryFilterString,
+  type ActivityInterceptorsFactory,
   type WorkerOptions,
 } from '@temporalio/worker';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { tenantKey, useConnectionsFor } from '../platform/connectionUser.ts';
 import type { Log } from '../platform/log.ts';
 import { workflowBundle } from './bundle.ts';
 import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalConnection } from './connection.ts';
+import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
 import { prepareNamespace } from './prepare.ts';
 
 type Deps = {
@@ -26,6 +31,23 @@ type Deps = {
 };
 
 const RETRY_MS = 1_000;
+
+/** The tenant for which an activity runs: its fairness key, or what the workflow has sent with it. */
+function tenantOf(info: Info, headers: Headers): string {
+  if (info.priority?.fairnessKey) return info.priority.fairnessKey;
+  const sent = headers[TENANT_HEADER];
+  return sent ? defaultPayloadConverter.fromPayload<string>(sent) : '';
+}
+
+/** An activity uses the database for the tenant of its workflow. */
+const connectionsForTenant: ActivityInterceptorsFactory = ({ info }) => ({
+  inbound: {
+    execute: (input, next) =>
+      useConnectionsFor({ part: 'background', key: tenantKey(tenantOf(info, input.headers)) }, () =>
+        next(input),
+      ),
+  },
+});
 
 /**
  * Sends the log lines of the SDK to our log. Connection errors of the core are logged by us only.
@@ -64,6 +86,7 @@ export function createWorkers(deps: Deps) {
     namespace: temporal.namespace,
     dataConverter: temporal.dataConverter,
     activities,
+    interceptors: { activity: [connectionsForTenant] },
     shutdownGraceTime: deps.stopGraceMs,
     shutdownForceTime: deps.stopGraceMs + 5_000,
   });

@@ -5,6 +5,7 @@ import type { Access } from '../../services/access/access.ts';
 import type { Idempotency } from '../../services/shared/idempotency.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
+import { connectionsAreFor } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import type { HttpResponse } from './response.ts';
 import { readPrefer } from './prefer.ts';
@@ -199,6 +200,7 @@ async function authorizeCaller(
     requiresTenantHeader: route.requiresTenantHeader ?? false,
   });
   ctx.state.isAuthenticated = true;
+  connectionsAreFor(caller.tenantId);
   if (route.session !== undefined && !caller.session) {
     throw new AppError(
       'session_invalid',

@@ -1,5 +1,6 @@
 import type { Context } from 'koa';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
+import { connectionsAreFor } from '../../platform/connectionUser.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import type { DeniedAttempts } from '../../services/audit/deniedAttempts.ts';
@@ -100,6 +101,7 @@ export function createAuthenticate({
     const usesTenantHeader =
       options.requiresTenantHeader === true || headers[HEADERS.tenant] !== undefined;
     const tenantId = usesTenantHeader ? requiredHeader(headers, HEADERS.tenant, TENANT) : PLATFORM;
+    connectionsAreFor(tenantId);
     return {
       ...requestInfo,
       kind: 'gateway',

@@ -1,6 +1,8 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
+import { currentConnectionUser } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
+import { createConnectionShares } from './connectionShares.ts';
 
 export type { Knex } from 'knex';
 
@@ -34,6 +36,39 @@ export const openDatabase = ({ url, poolSize, statementTimeoutMs, log }: Setting
       deprecate: () => undefined,
     },
   });
+
+/** The methods of Knex's client through which every query and transaction gets its connection. */
+type PoolClient = {
+  acquireConnection(): Promise<object>;
+  releaseConnection(connection: object): Promise<void>;
+};
+
+/**
+ * The same pool, shared between requests and background work and between tenants
+ * (`connectionShares.ts`). No connection is held while something outside the database is awaited.
+ */
+export function openSharedDatabase(settings: Settings & { sharePercent: number }): Knex {
+  const db = openDatabase(settings);
+  const shares = createConnectionShares(settings.poolSize, settings.sharePercent);
+  const releases = new WeakMap<object, () => void>();
+  const client = db.client as PoolClient;
+  const acquire = client.acquireConnection.bind(client);
+  const release = client.releaseConnection.bind(client);
+  client.acquireConnection = async () => {
+    const user = currentConnectionUser();
+    if (!user) return acquire();
+    const taken = await shares.take(user, acquire);
+    releases.set(taken.connection, taken.release);
+    return taken.connection;
+  };
+  client.releaseConnection = async (connection) => {
+    const leave = releases.get(connection);
+    releases.delete(connection);
+    await release(connection);
+    leave?.();
+  };
+  return db;
+}
 
 /** Resolves when the database answers. */
 export const ping = async (db: Knex): Promise<void> => void (await db.raw('SELECT 1'));

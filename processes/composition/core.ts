@@ -3,7 +3,7 @@ import {
   createDispatchUnaudited,
   createWriteUnaudited,
 } from '../../db/core/commit.ts';
-import { openDatabase } from '../../db/core/knex.ts';
+import { openSharedDatabase } from '../../db/core/knex.ts';
 import { createNotifications } from '../../db/core/notifications.ts';
 import type { Config } from '../../platform/config.ts';
 import { createGuardedHttp } from '../../platform/guardedHttp.ts';
@@ -32,7 +32,8 @@ export function composeCore(config: Config, log: Log) {
   const ids = createIds();
   const metrics = createMetrics();
   const { databaseUrl: url, databasePool: poolSize } = config;
-  const db = openDatabase({ url, poolSize, statementTimeoutMs, log });
+  const { tenantSharePercent: sharePercent } = config;
+  const db = openSharedDatabase({ url, poolSize, sharePercent, statementTimeoutMs, log });
   const ownEndpoints = createOwnEndpoints([endpointOf(url), endpointOf(config.temporal.address)]);
   const notifications = createNotifications(url, log);
   const temporal = createTemporalConnection(config.temporal);
@@ -65,7 +66,7 @@ export function composeCore(config: Config, log: Log) {
     ...writes,
     onSlotFreed: late.wakeSlots,
     workerSlots: { activity: config.maxActivityRuns, delivery: config.maxDeliveryRuns },
-    sharePercent: config.tenantSharePercent,
+    sharePercent,
     ownEndpoints,
     http: createGuardedHttp({ allow: config.outboundAllow, ownEndpoints }),
     vault: createVault(config.masterKeys),

@@ -1,23 +1,52 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Type } from 'typebox';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
+import { claimOutbox } from '../../db/core/outbox.ts';
+import { startJobTask } from '../../domain/dispatch/tasks.ts';
+import { defineJobType } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import { startApp, type TestApp } from '../support/app.ts';
+import { currentConnectionUser } from '../../platform/connectionUser.ts';
+import { startAppOn, type TestApp } from '../support/app.ts';
 import type { TestClient } from '../support/client.ts';
+import { createDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { startSink } from '../support/sink.ts';
 
 /**
  * What one tenant does must not hold up another one. Judged by counting who holds what, and by what
  * ends while the noisy tenant still holds all it may; never by the clock.
  */
+let database: Awaited<ReturnType<typeof createDatabase>>;
 let app: TestApp;
 let noisy: TestClient;
 let quiet: TestClient;
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_MAX_ACTIVITY_RUNS: '8', HOLDFAST_RECONCILE_SECONDS: '1' });
+  database = await createDatabase();
+  const env = {
+    HOLDFAST_MAX_ACTIVITY_RUNS: '8',
+    HOLDFAST_MAX_DELIVERY_RUNS: '8',
+    HOLDFAST_DATABASE_POOL: '10',
+  };
+  const extraJobTypes = [whoseConnections('inline'), whoseConnections('activity')];
+  app = await startAppOn(database.url, env, { extraJobTypes });
   noisy = app.client.as({ tenant: 'noisy' });
   quiet = app.client.as({ tenant: 'quiet' });
 });
-afterAll(() => app.stop());
+afterAll(async () => {
+  await app.stop();
+  await database.drop();
+});
+
+/** A job type whose result says for whom it uses the database. */
+const whoseConnections = (lane: 'inline' | 'activity') =>
+  defineJobType({
+    name: `test.${lane}`,
+    summary: 'Says for whom it uses the database',
+    payload: Type.Object({}),
+    lane,
+    timeoutMs: 5_000,
+    run: () => Promise.resolve({ ...currentConnectionUser() }),
+  });
 
 const WAIT = { prefer: 'wait=20' };
 const db = () => app.deps.db;
@@ -85,6 +114,10 @@ describe('jobs that run long', () => {
     await db()('jobs')
       .where({ id: ids[2] })
       .update({ checked_at: new Date(0) });
+    await eventually(
+      () => app.deps.reconcile.reconcileJobs(new AbortController().signal),
+      (repaired) => repaired > 0,
+    );
     await eventually(running, (all) => all.includes(ids[7] ?? ''));
     const { id } = await app.client
       .as({ tenant: 'retried' })
@@ -110,4 +143,102 @@ describe('jobs that run long', () => {
     await eventually(running, (all) => all.length === 0);
     expect(await countSlots('waiting')).toBe(0);
   });
+});
+
+describe('webhooks whose endpoints hang', () => {
+  const hook = (client: TestClient, endpointUrl: string) =>
+    client
+      .post<{ id: string }>('/api/webhooks', { endpointUrl, eventTypes: ['job.created'] })
+      .expect(201);
+  const echo = (client: TestClient) =>
+    client.post('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
+  const inFlight = async () => {
+    const rows = await db()('deliveries').where({ status: 'pending', in_flight: true });
+    return rows.length;
+  };
+
+  test('of one tenant hold half of the slots, also when there are many, and that of another tenant is sent', async () => {
+    const sink = await startSink();
+    try {
+      sink.respond('/hang', () => undefined);
+      for (let n = 0; n < 3; n++) await hook(noisy, sink.url('/hang'));
+      for (let n = 0; n < 4; n++) await echo(noisy);
+      await eventually(
+        () => sink.requestsTo('/hang'),
+        (all) => all.length === 4,
+      );
+      await hook(quiet, sink.url('/answers'));
+      await echo(quiet);
+      await eventually(
+        () => sink.requestsTo('/answers'),
+        (all) => all.length === 1,
+      );
+      expect(sink.requestsTo('/hang')).toHaveLength(4);
+      await eventually(inFlight, (count) => count === 4);
+      const waiting = await db()('deliveries').where({ status: 'pending', job_id: null });
+      expect(waiting).toHaveLength(8);
+    } finally {
+      await sink.stop();
+    }
+  });
+});
+
+describe('connections of the database', () => {
+  test.each(['inline', 'activity'])('are used for the tenant of a job, %s', async (lane) => {
+    const job = await noisy
+      .post<JobRecord>('/api/jobs', { type: `test.${lane}`, payload: {} }, WAIT)
+      .expect(201);
+    expect(job.result).toMatchObject({ part: 'background', key: 'tenant:noisy' });
+  });
+
+  test('are held by one tenant up to half of those of requests; another tenant reads', async () => {
+    const blocked = async (): Promise<number> => {
+      const { rows } = await db().raw<{ rows: object[] }>(
+        `SELECT 1 FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return rows.length;
+    };
+    const requests: Promise<{ status: number }>[] = [];
+    await db().transaction(async (trx) => {
+      await trx.raw('LOCK TABLE schedules IN ACCESS EXCLUSIVE MODE');
+      for (let n = 0; n < 30; n++)
+        requests.push(noisy.get('/api/schedules').then(({ status }) => ({ status })));
+      await eventually(blocked, (count) => count === 2);
+      await quiet.get('/api/jobs').expect(200);
+      await quiet.post('/api/jobs', { type: 'core.echo', payload: {} }, WAIT).expect(201);
+      expect(await blocked()).toBe(2);
+    });
+    for (const { status } of await Promise.all(requests)) expect([200, 429]).toContain(status);
+  });
+});
+
+test('calls to Temporal that have piled up are made for each tenant in turn', async () => {
+  const later = new Date(Date.now() + 3_600_000);
+  const rowOf = (tenantId: string, n: number) => ({
+    id: `out_${tenantId}_${n}`,
+    workflow_id: `job:${tenantId}_${n}`,
+    task: JSON.stringify(
+      startJobTask(
+        { id: `${tenantId}_${n}`, type: 'core.echo', tenantId },
+        { lane: 'inline', timeoutMs: 1, heartbeatMs: 1 },
+      ),
+    ),
+    available_at: new Date(later.getTime() + n),
+    created_at: later,
+  });
+  const rows = Array.from({ length: 100 }, (_, n) => rowOf('noisy', n));
+  await db()('outbox').insert([...rows, rowOf('quiet', 500)]);
+  const claimed = await claimOutbox(db(), {
+    now: new Date(later.getTime() + 1_000),
+    leaseMs: 10,
+    limit: 4,
+  });
+  expect(claimed.map(({ id }) => id)).toEqual([
+    'out_noisy_0',
+    'out_noisy_1',
+    'out_noisy_2',
+    'out_quiet_500',
+  ]);
+  await db()('outbox').where('available_at', '>', new Date()).delete();
 });

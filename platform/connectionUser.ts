@@ -1,0 +1,31 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/**
+ * For whom the current code uses the database. `key` is the tenant; before the caller of a request
+ * is known, it is the address of the client. `held`: the connections that it has now.
+ */
+export type ConnectionUser = {
+  readonly part: 'requests' | 'background';
+  key: string;
+  held: number;
+};
+
+const users = new AsyncLocalStorage<ConnectionUser>();
+
+/** Runs `work`, and all that it awaits, for a user of connections. */
+export const useConnectionsFor = <T>(
+  user: Pick<ConnectionUser, 'part' | 'key'>,
+  work: () => T,
+): T => users.run({ ...user, held: 0 }, work);
+
+/** Says whose request this is, as soon as that is known. */
+export function connectionsAreFor(tenantId: string): void {
+  const user = users.getStore();
+  if (user) user.key = tenantKey(tenantId);
+}
+
+/** No address of a client is the key of a tenant. */
+export const tenantKey = (tenantId: string): string => `tenant:${tenantId}`;
+
+/** Undefined for the process itself: its loops, its start. */
+export const currentConnectionUser = (): ConnectionUser | undefined => users.getStore();
