@@ -167,7 +167,8 @@ function endStreamOnLostAccess(
       source.unpipe(ctx.res);
       ctx.res.end(encodeError(error, request.caller.requestId));
     }
-    source.destroy();
+    // Before the first byte the client can still get the status.
+    source.destroy(ctx.res.headersSent ? undefined : error);
   };
   const timer = setInterval(() => {
     const recheck = async () => {
@@ -175,7 +176,8 @@ function endStreamOnLostAccess(
       await route.recheckAccess?.({ ...request, caller }, request.caller);
     };
     recheck().catch((error: unknown) => {
-      if (error instanceof AppError) end(error);
+      // A busy server is no reason to end what it has allowed.
+      if (error instanceof AppError && error.code !== 'too_many_requests') end(error);
     });
   }, deps.accessRecheckMs ?? ACCESS_RECHECK_MS);
   source.once('close', () => clearInterval(timer));

@@ -11,6 +11,7 @@ import { mount } from '../../../api/http/mount.ts';
 import { streamResponse } from '../../../api/http/response.ts';
 import { route, type Route } from '../../../api/http/route.ts';
 import { requestContext } from '../../../api/middleware/requestContext.ts';
+import { anonymousCaller } from '../../../domain/shared/caller.ts';
 import { createStrangers } from '../../../api/middleware/strangers.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -376,10 +377,23 @@ describe('streams', () => {
         return Promise.resolve(events.open(messages(), caller));
       },
     });
-    const all = [streamRoute('/first', 0), streamRoute('/later', 3), eventRoute];
+    const guardedRoute = route({
+      tag: 'Test',
+      signedIn: 'a test',
+      responses: { 200: null },
+      method: 'GET',
+      path: '/guarded',
+      operationId: 'readGuarded',
+      summary: 'A stream without a first byte',
+      recheckAccess: () => Promise.reject(new AppError('session_invalid', 'the session has ended')),
+      handle: () => Promise.resolve(streamResponse('text/csv', new Readable({ read: () => null }))),
+    });
+    const all = [streamRoute('/first', 0), streamRoute('/later', 3), eventRoute, guardedRoute];
     const deps = {
       ...app.deps,
-      authenticate: () => Promise.reject(new Error('public')),
+      authenticate: () =>
+        Promise.resolve(anonymousCaller({ requestId: 'req_test', address: null })),
+      accessRecheckMs: 20,
       strangers: createStrangers({ budgetPerMinute: 1_000 }),
       clientAddress: { isTrusted: () => false, addressOf: () => null, publicOriginOf: () => base },
       shutdownSignal: new AbortController().signal,
@@ -399,6 +413,12 @@ describe('streams', () => {
     expect(answer.headers['content-type']).toContain('application/problem+json');
     expect(answer.headers['content-disposition']).toBeUndefined();
     expect(await exchange(base, 'HEAD', '/first')).toMatchObject({ status: 409 });
+  });
+
+  test('an access that is lost before the first byte has a status', async () => {
+    const answer = await exchange(base, 'GET', '/guarded');
+    expect(answer).toMatchObject({ status: 401, complete: true });
+    expect(JSON.parse(answer.text)).toMatchObject({ code: 'session_invalid' });
   });
 
   test('after a later error the body is incomplete', async () => {
