@@ -1,7 +1,9 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type Koa from 'koa';
+import { networkOf } from '../platform/network.ts';
 import { answerClientErrors } from './http/clientError.ts';
+import { createIsTrusted } from './middleware/clientAddress.ts';
 
 export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
 
@@ -10,11 +12,25 @@ const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 5_000;
+/** Of them, those from one address that is not a trusted gateway. */
+const MAX_CONNECTIONS_PER_ADDRESS = 1_000;
+
+type ServerOptions = {
+  host: string;
+  port: number;
+  trustedGateways?: readonly string[];
+  maxConnectionsPerAddress?: number;
+};
 
 /** Serves `app`; port 0 means any free port. Errors: those of listening, such as `EADDRINUSE`. */
 export async function startServer(
   app: Koa,
-  { host, port }: { host: string; port: number },
+  {
+    host,
+    port,
+    trustedGateways = [],
+    maxConnectionsPerAddress = MAX_CONNECTIONS_PER_ADDRESS,
+  }: ServerOptions,
 ): Promise<HttpServer> {
   const callback = app.callback();
   const server = createServer(
@@ -27,11 +43,33 @@ export async function startServer(
   );
   server.maxConnections = MAX_CONNECTIONS;
   answerClientErrors(server);
+  limitConnections(server, createIsTrusted(trustedGateways), maxConnectionsPerAddress);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
   });
   return { port: (server.address() as AddressInfo).port, stop: (graceMs) => stop(server, graceMs) };
+}
+
+/** Closes new connections of an address (IPv6: a /64) that has too many, so that others find one. */
+function limitConnections(
+  server: Server,
+  isTrusted: (address: string | undefined) => boolean,
+  limit: number,
+): void {
+  const open = new Map<string, number>();
+  server.on('connection', (socket: Socket) => {
+    if (isTrusted(socket.remoteAddress)) return;
+    const network = networkOf(socket.remoteAddress ?? null);
+    const count = (open.get(network) ?? 0) + 1;
+    open.set(network, count);
+    socket.once('close', () => {
+      const left = (open.get(network) ?? 1) - 1;
+      if (left > 0) open.set(network, left);
+      else open.delete(network);
+    });
+    if (count > limit) socket.destroy();
+  });
 }
 
 /**

@@ -12,6 +12,18 @@ const withoutPort = (entry: string): string =>
     .replace(/^(\d+(?:\.\d+){3}):\d+$/, '$1')
     .replace(/^\[(.+)\](?::\d+)?$/, '$1');
 
+/** Returns the function that decides whether an address is that of a trusted gateway. */
+export function createIsTrusted(trustedGateways: readonly string[]) {
+  const trustedNetworks = trustedGateways.map((cidr) => ipaddr.parseCIDR(cidr));
+  return (address: string | undefined): boolean => {
+    if (address === undefined) return false;
+    const parsed = ipaddr.process(address.replace(/%.*$/, ''));
+    return trustedNetworks.some(
+      ([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits),
+    );
+  };
+}
+
 /** Finds the address of a client. `X-Forwarded-For` is read from trusted gateways only. */
 export function createClientAddress({
   trustedGateways,
@@ -20,15 +32,7 @@ export function createClientAddress({
   trustedGateways: readonly string[];
   publicUrl: string | undefined;
 }) {
-  const trustedNetworks = trustedGateways.map((cidr) => ipaddr.parseCIDR(cidr));
-
-  function isTrusted(address: string | undefined): boolean {
-    if (address === undefined) return false;
-    const parsed = ipaddr.process(address.replace(/%.*$/, ''));
-    return trustedNetworks.some(
-      ([net, bits]) => parsed.kind() === net.kind() && parsed.match(net, bits),
-    );
-  }
+  const isTrusted = createIsTrusted(trustedGateways);
 
   return {
     isTrusted,
