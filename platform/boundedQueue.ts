@@ -1,7 +1,5 @@
 import { AppError } from '../domain/shared/errors.ts';
 
-export type BoundedQueue = ReturnType<typeof createBoundedQueue>;
-
 type QueueLimits = {
   maxRunning: number;
   maxQueued: number;
