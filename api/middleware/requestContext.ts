@@ -51,9 +51,6 @@ export function requestContext(
     ctx.state.requestId = requestId;
     ctx.state.log = requestLog;
     ctx.set('x-request-id', requestId);
-    ctx.res.once('finish', () =>
-      skipRestOfBody(ctx.req, ctx.state.isAuthenticated === true ? Infinity : MAX_SKIPPED_BYTES),
-    );
     try {
       await next();
     } catch (error) {
@@ -80,6 +77,7 @@ export function requestContext(
       ctx.body = asHtml ? problemPage(problem) : problem;
       ctx.type = asHtml ? 'text/html' : PROBLEM_TYPE;
     }
+    skipRestOfBody(ctx.req, ctx.state.isAuthenticated === true ? Infinity : MAX_SKIPPED_BYTES);
     const elapsedMs = performance.now() - startedAt;
     if (/(^|,)\s*timing\s*(,|$)/i.test(ctx.get('prefer')))
       ctx.set('server-timing', `total;dur=${elapsedMs.toFixed(1)}`);
@@ -107,7 +105,8 @@ const MAX_SKIPPED_BYTES = 1_048_576;
 
 /**
  * Reads the part of a request body that its handler left, such as the file of a refused import. The
- * next request on the connection comes after it.
+ * next request on the connection comes after it. Begins before the response is sent: afterwards Node
+ * reads the rest itself, without a limit.
  */
 function skipRestOfBody(request: IncomingMessage, limitBytes: number): void {
   if (request.complete && request.readableLength === 0) return;
@@ -115,7 +114,9 @@ function skipRestOfBody(request: IncomingMessage, limitBytes: number): void {
   let skippedBytes = 0;
   request.on('data', (chunk: Buffer) => {
     skippedBytes += chunk.length;
-    if (skippedBytes > limitBytes) request.destroy();
+    if (skippedBytes <= limitBytes) return;
+    request.pause();
+    request.socket.destroySoon();
   });
   request.resume();
 }
