@@ -19,6 +19,7 @@ import {
   type Planned,
 } from './planning.ts';
 import type { ResourceName } from './names.ts';
+import type { PlanSnapshot } from './planSnapshot.ts';
 import type { Resource, Row } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
 
@@ -59,7 +60,7 @@ export function createDraft(input: DraftInput): OpenDraft {
   const { snapshot, prefixTree, spans, viewer, resource, operation, before, after, request } =
     input;
   const planned = emptyPlan(input);
-  const cascades = createCascades(planned);
+  const cascades = createCascades(planned, snapshot);
   const acceptCallbacks: (() => void)[] = [];
   const furtherScopes: ResourceScope[] = [];
   const { evicts = false } = input;
@@ -257,13 +258,14 @@ function createFindings(
 }
 
 /** Collects the changes of other records, one for each record. */
-function createCascades(planned: Planned) {
+function createCascades(planned: Planned, snapshot: PlanSnapshot) {
   const changes = new Map<string, CascadedChange>();
   return {
     list: (): CascadedChange[] => [...changes.values()],
     deletes: (resource: ResourceName, id: string): boolean =>
       changes.get(`${resource}/${id}`)?.after === null,
     add(resource: ResourceName, row: Row, change: object | null, reason: EffectReason): void {
+      snapshot.cascadeCount += 1;
       const key = `${resource}/${row.id}`;
       const known = changes.get(key);
       const current = known?.after ?? row;

@@ -163,6 +163,8 @@ export class PlanSnapshot {
   private readonly listeners: SnapshotListener[] = [];
   private readonly lockedOnly: boolean;
   private outdated = false;
+  /** How often a plan has changed another record than the one of its mutation, whether kept or not. */
+  cascadeCount = 0;
 
   /** With `lockedOnly`, `get` requires that a row was loaded by its id, which locks it. */
   constructor({ lockedOnly = false }: { lockedOnly?: boolean } = {}) {

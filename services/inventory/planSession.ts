@@ -44,6 +44,8 @@ const MAX_SESSION_ROWS = 300_000;
 /** Rounds in which all mutations are tried, so that their needs are loaded together. */
 const FULL_ROUNDS = 3;
 const MIN_WINDOW = 8;
+/** Effects of mutations that are tried and undone, in one round. */
+const MAX_TRIED_EFFECTS = 5_000;
 
 /**
  * Plans mutations on one snapshot, those of later calls on top of those of earlier ones. Nothing is
@@ -75,17 +77,20 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
   async function planWindow(mutations: readonly Mutation[], planned: Planned[]) {
     const missing: DataNeed[] = [];
     let mark: number | undefined;
+    let tried = 0;
     for (const mutation of mutations) {
       await pause();
       cost.attempts++;
       const result = tryToPlan(context, mutation);
       if ('missing' in result) {
+        if (mark === undefined) tried = snapshot.cascadeCount;
         mark ??= snapshot.mark();
         missing.push(...result.missing);
       } else if (mark === undefined) {
         planned.push(result.planned);
         assertFewEffects(snapshot.changeCount - planned.length);
-      } else if (snapshot.changeCount - planned.length > MAX_EFFECTS) break;
+      }
+      if (mark !== undefined && snapshot.cascadeCount - tried > MAX_TRIED_EFFECTS) break;
     }
     if (mark !== undefined) snapshot.undoTo(mark);
     return missing;
