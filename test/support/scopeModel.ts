@@ -87,3 +87,15 @@ export const expectedScopes = (
     siteId: (part.siteId ?? null) as string | null,
     deviceId: (part.deviceId ?? null) as string | null,
   }));
+
+/** Where writing a record needs permission: a site of another tenant does not count. */
+export const expectedWriteScopes = (
+  estate: ScopeEstate,
+  resource: ScopedResource,
+  row: Row,
+): ResourceScope[] =>
+  expectedScopes(estate, resource, row).map((scope) =>
+    find(estate.sites, scope.siteId)?.tenantId === scope.tenantId
+      ? scope
+      : { ...scope, siteId: null },
+  );

@@ -12,7 +12,12 @@ import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { propertyRuns } from '../../support/effort.ts';
-import { expectedScopes, type ScopedResource, type ScopeEstate } from '../../support/scopeModel.ts';
+import {
+  expectedScopes,
+  expectedWriteScopes,
+  type ScopedResource,
+  type ScopeEstate,
+} from '../../support/scopeModel.ts';
 import { recordFactory, type BulkReport, type InventoryRecord } from '../../support/inventory.ts';
 import { admin, createUser, type Page } from '../../support/users.ts';
 
@@ -208,7 +213,7 @@ const SCOPED: readonly ScopedResource[] = [
   'vlans',
   'cables',
 ];
-const CONTEXT: readonly ResourceName[] = ['devices', 'interfaces', 'vlan-groups'];
+const CONTEXT: readonly ResourceName[] = ['sites', 'devices', 'interfaces', 'vlan-groups'];
 const EVERYWHERE: Scope = { kind: 'everywhere' };
 
 const step = fc.record({
@@ -378,7 +383,7 @@ const sorted = (scopes: readonly object[]): string[] =>
     .sort();
 
 let rounds = 0;
-const seen = { written: 0, atSites: 0, hidden: 0, visible: 0 };
+const seen = { written: 0, atSites: 0, atOthers: 0, hidden: 0, visible: 0 };
 
 async function write(mutation: Mutation & { resource: ResourceName }): Promise<string | null> {
   const { planned } = await app.deps.inventory.writes.apply(
@@ -396,6 +401,21 @@ async function write(mutation: Mutation & { resource: ResourceName }): Promise<s
       sorted(resourceScopesOf(RESOURCES[mutation.resource], stored)),
     );
   return subject.id;
+}
+
+/** The planner asks for permission where the model does. */
+async function compareWriteScopes(estate: ScopeEstate): Promise<void> {
+  const rows = SCOPED.flatMap((resource) => estate[resource].map((row) => ({ resource, row })));
+  const { planned } = await app.deps.inventory.questions.dryRun(
+    systemCaller('platform', 'req_scopes'),
+    rows.map(({ resource, row }) => ({ resource, operation: 'update', record: { id: row.id } })),
+  );
+  for (const [i, { resource, row }] of rows.entries()) {
+    const expected = expectedWriteScopes(estate, resource, row);
+    expect([row.id, sorted(planned[i]?.presentScopes ?? [])]).toEqual([row.id, sorted(expected)]);
+    const named = expectedScopes(estate, resource, row);
+    if (sorted(named).join() !== sorted(expected).join()) seen.atOthers++;
+  }
 }
 
 async function readEstate(): Promise<ScopeEstate> {
@@ -427,6 +447,7 @@ test('planner, triggers, lists and a simple model agree on what everything belon
             ]);
             if (found.some(({ siteId }) => typeof siteId === 'string')) seen.atSites++;
           }
+        await compareWriteScopes(estate);
         for (const { tenants, sites, devices } of scopes) {
           const within: Scope = {
             kind: 'within',
