@@ -5,6 +5,7 @@ import type {
 } from 'openid-client';
 import { LRUCache } from 'lru-cache';
 import { Type, type Static } from 'typebox';
+import { assertDefined } from '../../../../domain/shared/assert.ts';
 import {
   claimAt,
   parseExternalId,
@@ -110,7 +111,12 @@ const loadLibrary = () => import('openid-client');
 
 /** OpenID Connect: authorization code flow with PKCE (RFC 7636), state and nonce. */
 export function createOidc(outbound: ProviderOutbound) {
-  const discoveryCache = new LRUCache<string, Configuration>({ max: 100, ttl: DISCOVERY_MS });
+  // Concurrent logins share a request to a provider.
+  const discoveryCache = new LRUCache<string, Configuration, OidcConfig>({
+    max: 100,
+    ttl: DISCOVERY_MS,
+    fetchMethod: (_key, _stale, { context }) => discover(context),
+  });
   async function discover(config: OidcConfig): Promise<Configuration> {
     const client = await loadLibrary();
     if (!config.allowHttp && !config.issuer.startsWith('https:'))
@@ -137,14 +143,11 @@ export function createOidc(outbound: ProviderOutbound) {
     );
   }
 
-  async function configurationOf(config: OidcConfig): Promise<Configuration> {
-    const key = JSON.stringify(config);
-    const cached = discoveryCache.get(key);
-    if (cached) return cached;
-    const found = await discover(config);
-    discoveryCache.set(key, found);
-    return found;
-  }
+  const configurationOf = async (config: OidcConfig): Promise<Configuration> =>
+    assertDefined(
+      await discoveryCache.fetch(JSON.stringify(config), { context: config }),
+      'configuration of the provider',
+    );
 
   async function claimsOf(
     config: OidcConfig,
