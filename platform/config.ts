@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js';
+import { forEachQuota, MAX_QUOTA, QUOTAS, type QuotaValues } from '../domain/access/quotas.ts';
 import type { NamedKey } from './aesGcm.ts';
 import { readBackupConfig } from './backupConfig.ts';
 import { createEnvReader, type Env, type EnvReader } from './envReader.ts';
@@ -121,6 +122,13 @@ function readTemporal(read: EnvReader): TemporalSettings {
   };
 }
 
+/** Reads the default limits of what a tenant may own: `HOLDFAST_QUOTA_UNFINISHED_JOBS`, … */
+const readQuotas = (read: EnvReader): QuotaValues =>
+  forEachQuota((name) => {
+    const words = name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+    return read.integer(`HOLDFAST_QUOTA_${words}`, QUOTAS[name].fallback, [0, MAX_QUOTA]);
+  });
+
 const MIN_TRUSTED_PREFIX = { ipv4: 8, ipv6: 16 } as const;
 
 function isTooWide(cidr: string): boolean {
@@ -182,6 +190,7 @@ export function readConfig(env: Env) {
     maxDeliveryRuns: read.integer('HOLDFAST_MAX_DELIVERY_RUNS', 500, [1, 5_000]),
     tenantSharePercent: read.integer('HOLDFAST_TENANT_SHARE_PERCENT', 50, [1, 100]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
+    quotas: readQuotas(read),
     backups: readBackupConfig(read),
     temporal: readTemporal(read),
   };

@@ -17,6 +17,7 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   prefix_exhausted: { status: 409, title: 'No free space' },
   allocation_refused: { status: 409, title: 'Prefix does not allow allocation' },
   limit_reached: { status: 409, title: 'Limit reached' },
+  quota_exceeded: { status: 409, title: 'Quota exceeded' },
   webhook_disabled: { status: 409, title: 'Webhook is disabled' },
   delivery_pending: { status: 409, title: 'Delivery in progress' },
   in_use: { status: 409, title: 'Record is in use' },
@@ -86,6 +87,16 @@ export const Problem = Type.Object(
         }),
       ),
     ),
+    quota: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String(),
+          limit: Type.Integer(),
+          used: Type.Integer({ description: 'What the tenant owns without this change.' }),
+        },
+        { description: 'Only with `quota_exceeded`: the quota, as `/api/quotas` names it.' },
+      ),
+    ),
     report: Type.Optional(
       Type.Unknown({ description: 'Only with `restore_invalid`: the validation report.' }),
     ),
@@ -145,5 +156,6 @@ export const toProblem = ({ code, message, extra }: AppError, requestId: string)
   requestId,
   ...(extra.errors && { errors: [...extra.errors] }),
   ...(extra.conflicts && { conflicts: [...extra.conflicts] }),
+  ...(extra.quota && { quota: extra.quota }),
   ...(extra.report && { report: extra.report }),
 });

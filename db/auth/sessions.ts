@@ -129,6 +129,18 @@ export async function endSessions(
     : live.where({ user_id: selector.userId }).whereNot({ id: selector.exceptId });
 }
 
+/** Sessions of a user that continue, the new one included. */
+const MAX_SESSIONS = 100;
+
+/** Ends the sessions of a user that were refreshed longest ago, if there are too many. */
+export const endOldestSessions = async (trx: Knex, userId: string, now: Date): Promise<void> =>
+  void (await trx.raw(
+    `UPDATE sessions SET ended_at = ?, end_reason = 'too_many_sessions' WHERE id IN (
+       SELECT id FROM sessions WHERE user_id = ? AND ended_at IS NULL AND idle_expires_at > ?
+       ORDER BY refreshed_at DESC, id DESC OFFSET ?)`,
+    [now, userId, now, MAX_SESSIONS],
+  ));
+
 /** The session of a token. `usable`: the token itself is neither spent nor expired. */
 export type TokenOwner = { id: string; userId: string; homeTenantId: string; usable: boolean };
 

@@ -44,6 +44,8 @@ export async function lockForRestore(
 export async function applyDifferences(trx: Knex, plan: RestorePlan): Promise<RestoreEffects> {
   const query = queryIn(trx);
   const changed = await findChangedTables(query, plan);
+  // What the platform restores was allowed when the backup was made.
+  if (plan.scope.tenantId === null) await query("SET LOCAL holdfast.quotas = 'off'");
   await query(`SET LOCAL maintenance_work_mem = '256MB'`);
   const undo: string[] = [];
   for (const { planned, rows } of changed) {
@@ -86,7 +88,7 @@ const isFullReplacement = ({ scope }: RestorePlan, { role }: PlannedTable): bool
  * Disables the triggers of a table that must not run during the restore. Returns the statements
  * that enable them. Rows of a fully replaced table are correct as they are, so that no trigger
  * runs. Otherwise triggers that compute a row from other rows (BEFORE) and those that check it
- * (deferrable) do run. Triggers that protect the audit log always run.
+ * (deferrable) do run. Triggers that protect the audit log and those that count for quotas always run.
  */
 async function disableTriggers(
   query: RunQuery,
@@ -100,7 +102,8 @@ async function disableTriggers(
   const table = liveTable(planned.table);
   const triggers = await query<{ name: string }>(
     `SELECT tgname::text AS name FROM pg_trigger
-     WHERE tgrelid = '${table}'::regclass AND NOT tgisinternal AND tgname NOT LIKE 'audit\\_%'
+     WHERE tgrelid = '${table}'::regclass AND NOT tgisinternal
+       AND tgname NOT LIKE 'audit\\_%' AND tgname NOT LIKE 'quota\\_%'
        AND ${condition}`,
   );
   const undo: string[] = [];

@@ -66,6 +66,8 @@ const workflows = table('workflows', 'history');
 const audit = table('audit', 'history');
 
 const SHARED = { tenantFilter: null };
+/** Only backups of the platform contain the rows. */
+const PLATFORM_ONLY = 'false';
 
 /** All tables that backups contain, in an order in which rows can be inserted. */
 export const TABLES: readonly BackedUpTable[] = [
@@ -93,6 +95,7 @@ export const TABLES: readonly BackedUpTable[] = [
   access('roles', SHARED),
   access('users', { preserved: ['last_login_at'], hidden: ['password_hash'] }),
   access('grants'),
+  access('tenant_quotas', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   jobs('jobs', { hidden: ['payload', 'result', 'error', 'authority'] }),
   jobs('job_logs', {
     key: ['job_id', 'line'],
@@ -158,6 +161,7 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   logins: 'sign-ins in progress',
   rate_limits: 'counters of the last minutes',
   access_state: 'counts changes of permissions; a restore adds one',
+  quota_usage: 'triggers count the rows that a restore writes',
   event_head: 'derived from events',
   cable_ends: 'derived from cables',
   free_hints: 'derived from prefixes and addresses',

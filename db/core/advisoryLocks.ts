@@ -23,8 +23,8 @@ export const LOCK_PREFIXES = {
   vrf: 'inventory:vrf:',
   /** The definitions of custom fields; used without a name. */
   customFields: 'inventory:custom-fields',
-  /** The number of webhooks of a tenant. */
-  tenantWebhooks: 'webhooks:',
+  /** A quota of a tenant, `<tenant>/<quota>`, near its limit; taken by `check_quota` of the schema. */
+  quota: 'quota:',
   /** The staging schema of a restore. */
   staging: 'staging:',
 } as const;

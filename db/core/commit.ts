@@ -6,6 +6,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventData, EventType } from '../../domain/events/events.ts';
 import type { Ids } from '../../platform/ids.ts';
+import { asQuotaError } from './constraints.ts';
 import { completeKey } from './idempotency.ts';
 import {
   NO_CHANGE,
@@ -73,7 +74,7 @@ export const ignoreNoChange =
 
 /**
  * Commits the writes of a use case. Audit entries and events name the caller and belong to the
- * caller's tenant. A use case without an audit entry is refused.
+ * caller's tenant. A use case without an audit entry is refused. Error: `quota_exceeded`.
  */
 export type Commit = <T>(caller: Caller, useCase: (work: Work) => Promise<T> | T) => Promise<T>;
 
@@ -166,7 +167,7 @@ export const createCommit =
     } catch (error) {
       // When the connection failed, the server has rolled back already.
       await (await startedTrx?.catch(() => undefined))?.rollback().catch(() => undefined);
-      throw (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : error;
+      throw (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : asQuotaError(error);
     }
   };
 

@@ -1,3 +1,6 @@
+import type { ExceededQuota } from '../../domain/access/quotas.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+
 /** True when a row violates a unique constraint (SQLSTATE 23505). */
 export const isUniqueViolation = (error: unknown): boolean => sqlState(error) === '23505';
 
@@ -33,6 +36,22 @@ const CONCURRENCY_SQLSTATES: ReadonlySet<string> = new Set([
   '40001',
 ]);
 
+/**
+ * The error `quota_exceeded` for a failure of the trigger `check_quota` of the schema; any other
+ * error as it is.
+ */
+export function asQuotaError(error: unknown): unknown {
+  if (sqlState(error) !== 'HF002') return error;
+  const { tenantId, ...quota } = JSON.parse(detailOf(error)) as ExceededQuota & {
+    tenantId: string;
+  };
+  return new AppError(
+    'quota_exceeded',
+    `The tenant ${tenantId} may own ${quota.limit} (${quota.name}) and owns ${quota.used}.`,
+    { quota },
+  );
+}
+
 function sqlState(error: unknown): unknown {
   const { code, nativeError } = error as { code?: unknown; nativeError?: { code?: unknown } };
   return nativeError?.code ?? code;
@@ -45,4 +64,9 @@ function constraintOf(error: unknown): unknown {
     nativeError?: { constraint?: unknown };
   };
   return nativeError?.constraint ?? constraint;
+}
+
+function detailOf(error: unknown): string {
+  const { detail, nativeError } = error as { detail?: string; nativeError?: { detail?: string } };
+  return nativeError?.detail ?? detail ?? '{}';
 }

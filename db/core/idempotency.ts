@@ -1,3 +1,4 @@
+import { asQuotaError } from './constraints.ts';
 import type { Knex } from './knex.ts';
 import type { IdempotencyClaim } from '../../domain/shared/caller.ts';
 
@@ -32,23 +33,27 @@ type ClaimInput = { claim: IdempotencyClaim; fingerprint: Buffer; now: Date; kee
 /**
  * Claims a key for one request. Returns undefined when the claim succeeded: the key is new, it has
  * expired, or the lease of an earlier request ended before that committed anything. Otherwise
- * returns the key as stored.
+ * returns the key as stored. Error: `quota_exceeded`.
  */
 export async function claimKey(
   db: Knex,
   { claim, fingerprint, now, keepMs }: ClaimInput,
 ): Promise<KnownKey | undefined> {
   const outdated = new Date(now.getTime() - keepMs);
-  const { rowCount } = await db.raw<{ rowCount: number }>(
-    `INSERT INTO idempotency_keys AS k (actor_id, tenant_id, key, fingerprint, lease_until, created_at)
+  const { rowCount } = await db
+    .raw<{ rowCount: number }>(
+      `INSERT INTO idempotency_keys AS k (actor_id, tenant_id, key, fingerprint, lease_until, created_at)
      VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (actor_id, tenant_id, key) DO UPDATE
        SET fingerprint = excluded.fingerprint, lease_until = excluded.lease_until, created_at = excluded.created_at,
            subject_id = NULL, answer = NULL
        WHERE k.created_at < ?
           OR (k.lease_until < ? AND k.subject_id IS NULL AND k.fingerprint = excluded.fingerprint)`,
-    [claim.actorId, claim.tenantId, claim.key, fingerprint, claim.leaseUntil, now, outdated, now],
-  );
+      [claim.actorId, claim.tenantId, claim.key, fingerprint, claim.leaseUntil, now, outdated, now],
+    )
+    .catch((error: unknown) => {
+      throw asQuotaError(error);
+    });
   if (rowCount === 1) return undefined;
   const row = await db('idempotency_keys').where(keyOf(claim)).first();
   if (!row) return undefined;

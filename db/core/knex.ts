@@ -6,7 +6,18 @@ import { createConnectionShares } from './connectionShares.ts';
 
 export type { Knex } from 'knex';
 
-type Settings = { url: string; poolSize: number; statementTimeoutMs: number; log: Log };
+type Settings = {
+  url: string;
+  poolSize: number;
+  statementTimeoutMs: number;
+  log: Log;
+  /** Limits of what a tenant may own, by quota; without them, connections enforce none. */
+  quotaDefaults?: Readonly<Record<string, number>>;
+};
+
+type PoolConnection = {
+  query(sql: string, bindings: unknown[], done: (error: Error | null) => void): void;
+};
 
 /** `bigint` columns are counters far below 2^53, so they are read as numbers. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -15,7 +26,13 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
  * Opens the connection pool. `statementTimeoutMs` limits each statement, 0 means no limit. Waiting
  * for a connection is limited, and TCP keep-alive detects a lost server after ten idle seconds.
  */
-export const openDatabase = ({ url, poolSize, statementTimeoutMs, log }: Settings): Knex =>
+export const openDatabase = ({
+  url,
+  poolSize,
+  statementTimeoutMs,
+  log,
+  quotaDefaults,
+}: Settings): Knex =>
   knex({
     client: 'pg',
     connection: {
@@ -27,7 +44,21 @@ export const openDatabase = ({ url, poolSize, statementTimeoutMs, log }: Setting
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     } as Knex.PgConnectionConfig,
-    pool: { min: 0, max: poolSize },
+    pool: {
+      min: 0,
+      max: poolSize,
+      ...(quotaDefaults && {
+        afterCreate: (
+          connection: PoolConnection,
+          done: (error: Error | null, connection: PoolConnection) => void,
+        ) =>
+          connection.query(
+            "SELECT set_config('holdfast.quota_defaults', $1, false)",
+            [JSON.stringify(quotaDefaults)],
+            (error) => done(error, connection),
+          ),
+      }),
+    },
     acquireConnectionTimeout: 5_000,
     log: {
       warn: (message: unknown) => log.debug({ knex: String(message) }, 'database driver'),

@@ -13,6 +13,7 @@ import * as importModes from './0011_import_modes.ts';
 import * as sharedRecords from './0012_shared_records.ts';
 import * as authorsAndNames from './0015_authors_and_names.ts';
 import * as shares from './0016_shares.ts';
+import * as quotas from './0017_quotas.ts';
 
 /** All migrations in the order in which they run. A released migration is never edited. */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
@@ -30,4 +31,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0012_shared_records': sharedRecords,
   '0015_authors_and_names': authorsAndNames,
   '0016_shares': shares,
+  '0017_quotas': quotas,
 };

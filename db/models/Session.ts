@@ -2,7 +2,13 @@ import { Model, snakeCaseMappers } from 'objection';
 
 /** Why a session ended; null in the record while it is live. */
 export type SessionEndReason =
-  'logout' | 'token_reuse' | 'password_change' | 'disabled' | 'revoked' | 'provider_disabled';
+  | 'logout'
+  | 'token_reuse'
+  | 'password_change'
+  | 'disabled'
+  | 'revoked'
+  | 'provider_disabled'
+  | 'too_many_sessions';
 
 /** A row of `sessions`. `session_tokens` holds the SHA-256 hashes of its tokens. */
 export class Session extends Model {

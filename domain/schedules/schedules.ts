@@ -30,6 +30,7 @@ export const RUN_REASONS = [
   'owner_denied',
   'unknown_job_type',
   'payload_invalid',
+  'quota_exceeded',
 ] as const;
 export type RunReason = (typeof RUN_REASONS)[number];
 

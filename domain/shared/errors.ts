@@ -1,3 +1,5 @@
+import type { ExceededQuota } from '../access/quotas.ts';
+
 /** Every error code of the API. `api/http/problem.ts` has the HTTP status of each. */
 export type ErrorCode =
   | 'invalid_request'
@@ -14,6 +16,7 @@ export type ErrorCode =
   | 'prefix_exhausted'
   | 'allocation_refused'
   | 'limit_reached'
+  | 'quota_exceeded'
   | 'webhook_disabled'
   | 'delivery_pending'
   | 'built_in'
@@ -73,6 +76,7 @@ type ErrorDetails = {
   retryAfterSeconds?: number;
   allow?: readonly string[];
   report?: object;
+  quota?: ExceededQuota;
 };
 
 /** An expected failure. `message` is shown to the caller, so it never holds a secret. */
@@ -124,3 +128,7 @@ export const versionConflict = (version: number): AppError =>
 export function checkVersion(record: { version: number }, expected: number | undefined): void {
   if (expected !== undefined && expected !== record.version) throw versionConflict(record.version);
 }
+
+/** True for `quota_exceeded`: the tenant owns as much as it may. */
+export const isQuotaExceeded = (error: unknown): error is AppError =>
+  error instanceof AppError && error.code === 'quota_exceeded';

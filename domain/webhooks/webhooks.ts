@@ -32,9 +32,6 @@ export const EXCHANGE_TIMEOUT_MS = 15_000;
 /** How many bytes of a response are read, and how many characters of it are recorded. */
 export const MAX_RESPONSE_BYTES = 4_096;
 
-/** The most webhooks that a tenant may have. */
-export const MAX_WEBHOOKS = 100;
-
 /** The retry plan: seconds before the second and each later attempt. A webhook may shorten it. */
 const RETRY_DELAYS_SECONDS = [
   5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400,

@@ -28,14 +28,13 @@ export type Core = ReturnType<typeof composeCore>;
 
 /** Builds what every area uses: connections, commits, access checks, and the registries of jobs. */
 export function composeCore(config: Config, log: Log) {
-  const { taskQueue, heartbeatMs, dispatchGraceMs, statementTimeoutMs } = config;
+  const { taskQueue, heartbeatMs, dispatchGraceMs, databaseUrl } = config;
   const ids = createIds();
   const metrics = createMetrics();
-  const { databaseUrl: url, databasePool: poolSize } = config;
-  const { tenantSharePercent: sharePercent } = config;
-  const db = openSharedDatabase({ url, poolSize, sharePercent, statementTimeoutMs, log });
-  const ownEndpoints = createOwnEndpoints([endpointOf(url), endpointOf(config.temporal.address)]);
-  const notifications = createNotifications(url, log);
+  const db = openPool(config, log);
+  const temporalEndpoint = endpointOf(config.temporal.address);
+  const ownEndpoints = createOwnEndpoints([endpointOf(databaseUrl), temporalEndpoint]);
+  const notifications = createNotifications(databaseUrl, log);
   const temporal = createTemporalConnection(config.temporal);
   const late = createLateBindings();
   const dispatcher = createDispatcher({
@@ -59,14 +58,14 @@ export function composeCore(config: Config, log: Log) {
     ids,
     metrics,
     db,
-    databaseUrl: url,
+    databaseUrl,
     notifications,
     temporal,
     dispatcher,
     ...writes,
     onSlotFreed: late.wakeSlots,
     workerSlots: { activity: config.maxActivityRuns, delivery: config.maxDeliveryRuns },
-    sharePercent,
+    sharePercent: config.tenantSharePercent,
     ownEndpoints,
     http: createGuardedHttp({ allow: config.outboundAllow, ownEndpoints }),
     vault: createVault(config.masterKeys),
@@ -106,6 +105,16 @@ type LateServices = {
   relay: { wake(): void };
   jobSlots: { wake(): void };
 };
+
+const openPool = (config: Config, log: Log) =>
+  openSharedDatabase({
+    url: config.databaseUrl,
+    poolSize: config.databasePool,
+    sharePercent: config.tenantSharePercent,
+    statementTimeoutMs: config.statementTimeoutMs,
+    log,
+    quotaDefaults: config.quotas,
+  });
 
 /** Services that the core calls, but that are built from it. Until `bind`, the calls do nothing. */
 function createLateBindings() {

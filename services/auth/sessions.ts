@@ -5,6 +5,7 @@ import { Session } from '../../db/models/Session.ts';
 import { User } from '../../db/models/User.ts';
 import {
   addTokens,
+  endOldestSessions,
   endSessions,
   findByAccessToken,
   findSessionOfToken,
@@ -112,7 +113,10 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
     });
 
   return {
-    /** Creates a session of `user` within the commit of the login. */
+    /**
+     * Creates a session of `user` within the commit of the login. The oldest one ends if the user
+     * has too many.
+     */
     async start(
       work: Work,
       user: User,
@@ -137,6 +141,7 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
         endReason: null,
       });
       await addTokens(trx, rows);
+      await endOldestSessions(trx, user.id, work.now);
       return { ...tokens, user };
     },
 

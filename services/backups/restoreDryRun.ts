@@ -3,9 +3,10 @@ import { findDifferences } from '../../db/backups/differences.ts';
 import type { RestorePlan } from '../../db/backups/restorePlan.ts';
 import { limitStatements } from '../../db/backups/restoreRuns.ts';
 import { queryIn } from '../../db/backups/sql.ts';
-import { isBusy } from '../../db/core/constraints.ts';
+import { asQuotaError, isBusy } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { RestoreReport } from '../../domain/backups/backups.ts';
+import { isQuotaExceeded } from '../../domain/shared/errors.ts';
 import { describeViolation, Rollback } from './restoreFailures.ts';
 
 /** A dry run stops early, since the restore itself finds the same conflicts. */
@@ -40,11 +41,20 @@ export async function dryRun(db: Knex, plan: RestorePlan, report: RestoreReport)
       skip('The records are being written; the restore itself reports conflicts');
       return;
     }
-    const violation = describeViolation(error);
-    if (!violation) throw error;
+    const refusal = describeRefusal(error);
+    if (!refusal) throw error;
     report.valid = false;
-    report.errors.push({ code: 'conflict', section: null, key: null, ...violation });
+    report.errors.push({ section: null, key: null, ...refusal });
   }
+}
+
+/** Why the database refuses the restore: a constraint or a quota; null for other errors. */
+function describeRefusal(error: unknown) {
+  const quotaError = asQuotaError(error);
+  if (isQuotaExceeded(quotaError))
+    return { code: quotaError.code, table: null, message: quotaError.message };
+  const violation = describeViolation(error);
+  return violation && { code: 'conflict', ...violation };
 }
 
 /** True when restored rows are added to rows that remain: of other tenants, sections or times. */

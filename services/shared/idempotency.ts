@@ -44,7 +44,7 @@ export function createIdempotency({
     /**
      * Claims `key` for the caller. `request` has everything that must be equal in a repeated
      * request; only its hash is stored. With `holdsSecret`, the hash is as slow as that of a
-     * password. Errors: `idempotency_mismatch`, `idempotency_in_progress`.
+     * password. Errors: `idempotency_mismatch`, `idempotency_in_progress`, `quota_exceeded`.
      */
     async claim(
       caller: Caller,

@@ -3,17 +3,16 @@ import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/k
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
-import { lockWebhooks, whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
+import { whereSubscribedTo } from '../../db/webhooks/webhooks.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { ALL_EVENT_TYPES } from '../../domain/events/events.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
-import { AppError, invalidField } from '../../domain/shared/errors.ts';
+import { invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import {
   DEFAULT_DELIVERY_RETRY,
-  MAX_WEBHOOKS,
   ROTATION_OVERLAP_MS,
   type DeliveryRetryPolicy,
 } from '../../domain/webhooks/webhooks.ts';
@@ -130,7 +129,7 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     /**
      * Creates a webhook in the caller's tenant. A webhook that subscribes to `webhook.created`
      * receives that event about itself. Errors: `permission_denied`, `invalid_request`,
-     * `limit_reached`, `master_key_missing`.
+     * `quota_exceeded`, `master_key_missing`.
      */
     async create(caller: Caller, fields: WebhookFields): Promise<WebhookWithSecret> {
       await access.require(caller, 'webhook:write', caller);
@@ -139,8 +138,6 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       const id = ids.next('whk');
       return commit(caller, async (work) => {
         const trx = await work.trx();
-        await lockWebhooks(trx, caller.tenantId);
-        await checkLimit(trx, caller.tenantId);
         const enabled = fields.enabled ?? true;
         const webhook = await Webhook.query(trx).insertAndFetch({
           id,
@@ -287,19 +284,6 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
       return reencrypted;
     },
   };
-}
-
-/** Error: `limit_reached`. The caller holds the lock of `lockWebhooks`. */
-async function checkLimit(trx: Knex, tenantId: string): Promise<void> {
-  const count = await Webhook.query(trx)
-    .where({ tenant_id: tenantId })
-    .whereNull('deleted_at')
-    .resultSize();
-  if (count >= MAX_WEBHOOKS)
-    throw new AppError(
-      'limit_reached',
-      `The tenant has ${count} webhooks; the limit is ${MAX_WEBHOOKS}.`,
-    );
 }
 
 /** True for the endpoint as it is, and as callers see it who did not write it. */

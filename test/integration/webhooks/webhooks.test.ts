@@ -160,7 +160,7 @@ describe('creating a webhook', () => {
     );
     expect(responses.filter(({ status }) => status === 201)).toHaveLength(100);
     const refused = responses.filter(({ status }) => status !== 201);
-    expect(new Set(refused.map(({ body }) => body.code))).toEqual(new Set(['limit_reached']));
+    expect(new Set(refused.map(({ body }) => body.code))).toEqual(new Set(['quota_exceeded']));
     const page = await listWebhooks(client, '?limit=60');
     const rest = await listWebhooks(client, `?limit=60&cursor=${page.nextCursor}`);
     expect(new Set([...page.items, ...rest.items].map(({ id }) => id)).size).toBe(100);
