@@ -12,6 +12,7 @@ import { Job } from '../../db/models/Job.ts';
 import { reminderTimes } from '../../domain/approvals/approvals.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import { isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { ApprovalState, StartJobTask } from '../../domain/dispatch/tasks.ts';
 import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import type { ApprovalChecks, Blocker } from './checks.ts';
@@ -89,6 +90,30 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
       .select('id', 'type', 'tenant_id')
       .throwIfNotFound();
     return jobFactory.startTask(job, jobTypes.get(job.type));
+  }
+
+  /** Adds the bound job of a request to a commit. Its run is a child of the request's workflow. */
+  function addBoundJob(work: Work, current: Approval, approval: Approval): void {
+    const { id, jobType, createdBy, authority } = approval;
+    const type = jobTypes.get(assertDefined(jobType, 'approval.jobType'));
+    const job = jobFactory.createWithoutStart(
+      work,
+      type,
+      { type: type.name, payload: boundPayload(approval), createdBy },
+      callerForRequester(approval),
+      { source: { kind: 'approval', id }, authority },
+    );
+    work.change(
+      approvalChange(
+        id,
+        { status: 'approved', execution: 'queued' },
+        { execution: 'running', job_id: job.id, updated_at: work.now },
+      ),
+    );
+    work.audit('workflow.execute', approvalSubject(current), {
+      before: approvalSnapshot(current),
+      after: approvalSnapshot(withChanges(current, { execution: 'running', jobId: job.id })),
+    });
   }
 
   function pendingState(approval: Approval, now: Date): ApprovalState {
@@ -216,31 +241,15 @@ export function createApprovalExecution({ db, commit, checks, jobTypes, jobFacto
               message: 'The content of the request is not what was approved',
             },
           };
-      await changeLocked(callerForRequester(approval), id, isDue, (work, current) => {
-        if (blocker) {
-          finishExecution(work, current, blocker);
-          return;
-        }
-        const { jobType, createdBy, authority } = approval;
-        const type = jobTypes.get(assertDefined(jobType, 'approval.jobType'));
-        const job = jobFactory.createWithoutStart(
-          work,
-          type,
-          { type: type.name, payload: boundPayload(approval), createdBy },
-          callerForRequester(approval),
-          { source: { kind: 'approval', id }, authority },
-        );
-        work.change(
-          approvalChange(
-            id,
-            { status: 'approved', execution: 'queued' },
-            { execution: 'running', job_id: job.id, updated_at: work.now },
-          ),
-        );
-        work.audit('workflow.execute', approvalSubject(current), {
-          before: approvalSnapshot(current),
-          after: approvalSnapshot(withChanges(current, { execution: 'running', jobId: job.id })),
+      const execute = (blocker: Blocker | null) =>
+        changeLocked(callerForRequester(approval), id, isDue, (work, current) => {
+          if (blocker) finishExecution(work, current, blocker);
+          else addBoundJob(work, current, approval);
         });
+      await execute(blocker).catch((error: unknown) => {
+        if (!isQuotaExceeded(error)) throw error;
+        const { code, message } = error;
+        return execute({ execution: 'failed', error: { code, message } });
       });
       return 0;
     },

@@ -11,6 +11,7 @@ import {
 import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
 import { mayRetry, retryDelayMs } from '../../domain/jobs/retry.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import { isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { Access } from '../access/access.ts';
@@ -218,6 +219,8 @@ export function serializeResult(result: object): string {
  */
 export function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
   if (error instanceof JobFailure) return error;
+  if (isQuotaExceeded(error))
+    return new JobFailure(error.code, error.message, { retryable: false });
   log.error(
     { err: error, jobId: job.id, jobType: job.type, attempt: job.attempts, runId: job.runId },
     'a job type threw an unexpected error',

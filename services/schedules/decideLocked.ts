@@ -3,7 +3,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
 import { lockSchedule } from '../../db/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError } from '../../domain/shared/errors.ts';
+import { AppError, isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { UserRights } from '../access/rights.ts';
 import type { DecisionContext } from './runDecision.ts';
 
@@ -20,20 +20,22 @@ export function createDecideLocked({ db, commit, rights }: Deps) {
     known: Schedule,
     caller: Caller,
     decide: (context: DecisionContext) => Promise<T>,
+    exceeded: AppError | undefined,
   ): Promise<T | undefined> {
     const ownerRights = await rights.forAuthority(known.owner);
     const decided = commit(caller, async (work) => {
       const trx = await work.trx();
       const schedule = await lockSchedule(trx, known.id);
       if (schedule?.version !== known.version) throw new ConcurrentChange();
-      return decide({ work, trx, schedule, ownerRights });
+      return decide({ work, trx, schedule, ownerRights, ...(exceeded && { exceeded }) });
     });
     return decided.catch(ignoreNoChange(undefined));
   }
 
   /**
    * Commits a decision about a schedule with its row locked. The rights of the owner are read
-   * before the lock is taken, and again if the schedule changes in between.
+   * before the lock is taken, and again if the schedule changes in between. When the job exceeds a
+   * quota, `decide` is called again with that error, since the run must be recorded.
    *
    * Returns undefined when there is no such schedule, or when `decide` throws `NoChange`. Error:
    * `unavailable` when the schedule keeps changing.
@@ -43,13 +45,15 @@ export function createDecideLocked({ db, commit, rights }: Deps) {
     callerOf: (schedule: Schedule) => Caller,
     decide: (context: DecisionContext) => Promise<T>,
   ): Promise<T | undefined> {
+    let exceeded: AppError | undefined;
     for (let attempts = 1; attempts <= MAX_ATTEMPTS; attempts++) {
       const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       if (!known) return undefined;
       try {
-        return await attempt(known, callerOf(known), decide);
+        return await attempt(known, callerOf(known), decide, exceeded);
       } catch (error) {
-        if (!(error instanceof ConcurrentChange)) throw error;
+        if (isQuotaExceeded(error) && !exceeded) exceeded = error;
+        else if (!(error instanceof ConcurrentChange)) throw error;
       }
     }
     throw new AppError('unavailable', 'The schedule keeps changing. Try again.', {

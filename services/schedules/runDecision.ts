@@ -9,6 +9,7 @@ import {
   lockUnfinishedJobs,
 } from '../../db/schedules/schedules.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
+import type { AppError } from '../../domain/shared/errors.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { RUN_KINDS, type RunKind, type RunReason } from '../../domain/schedules/schedules.ts';
@@ -46,6 +47,8 @@ export type DecisionContext = {
   trx: Knex;
   schedule: Schedule;
   ownerRights: Rights;
+  /** The quota that the job would exceed, found when an earlier decision was committed. */
+  exceeded?: AppError;
 };
 
 /** The caller for runs that no request asked for: the owner of the schedule. */
@@ -57,7 +60,7 @@ export const callerForOwner = ({ id, tenantId, owner }: Schedule): Caller => ({
 /** Decides the outcome of runs. */
 export function createRunDecisions({ access, jobTypes, jobFactory, jobCompletion }: Deps) {
   /** Why no job can be created; null when one can. */
-  function findBlocker({ schedule, ownerRights }: DecisionContext): RunBlocker | null {
+  function findBlocker({ schedule, ownerRights, exceeded }: DecisionContext): RunBlocker | null {
     const { jobType, payload, tenantId } = schedule;
     const type = jobTypes.find(jobType);
     // This version has no such type, or it has become an internal type.
@@ -68,7 +71,8 @@ export function createRunDecisions({ access, jobTypes, jobFactory, jobCompletion
     const allowed = permissionsToCreate(type).every((permission) =>
       access.holds(ownerRights, permission, { tenantId }),
     );
-    return allowed ? null : { outcome: 'skipped', reason: 'owner_denied' };
+    if (!allowed) return { outcome: 'skipped', reason: 'owner_denied' };
+    return exceeded ? { outcome: 'failed', reason: 'quota_exceeded' } : null;
   }
 
   /** Creates a job of a schedule in the commit. */

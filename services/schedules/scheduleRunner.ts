@@ -121,7 +121,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
      * Runs a schedule now as its owner, paused or not. Errors: `not_found`, `permission_denied` (also
      * the permission of the job type), `conflict` when the job type has just changed,
      * `schedule_busy` when the overlap policy skips the run, `schedule_not_runnable`,
-     * `unavailable`.
+     * `quota_exceeded`, `unavailable`.
      */
     async trigger(caller: Caller, scheduleId: string): Promise<ScheduleRunData> {
       const known = await schedules.findToAct(caller, scheduleId, 'schedule:write');
@@ -135,7 +135,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
         if (schedule.jobType !== known.jobType)
           throw new AppError('conflict', 'The schedule has just changed. Try again.');
         const decision = await decide(context);
-        if ('reason' in decision) throw triggerError(decision.reason, schedule);
+        if ('reason' in decision) throw context.exceeded ?? triggerError(decision.reason, schedule);
         const { actorId } = caller;
         const run = await record(context, decision, { kind: 'trigger', dueAt: work.now, actorId });
         work.result(run.id);
