@@ -22,6 +22,7 @@ import { inventoryFileRoutes } from './inventory/fileRoutes.ts';
 import { inventoryPlanRoutes } from './inventory/planRoutes.ts';
 import { jobRoutes } from './jobs/routes.ts';
 import { operationRoutes } from './operations/routes.ts';
+import { quotaRoutes } from './access/quotaRoutes.ts';
 import { providerRoutes } from './auth/providerRoutes.ts';
 import { rbacRoutes } from './access/routes.ts';
 import { referenceRoutes } from './reference/routes.ts';
@@ -40,6 +41,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
   DepsOf<typeof approvalRoutes> & {
     jobs: DepsOf<typeof jobRoutes>;
     jobTypes: Parameters<typeof jobRoutes>[1];
+    quotas: DepsOf<typeof quotaRoutes>;
     users: DepsOf<typeof userRoutes>;
     sso: DepsOf<typeof ssoRoutes>;
     auditLog: DepsOf<typeof auditRoutes>;
@@ -91,6 +93,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
   const routes = [
     ...jobRoutes(deps.jobs, deps.jobTypes, deps.slots.logStreams),
     ...rbacRoutes(deps),
+    ...quotaRoutes(deps.quotas),
     ...userRoutes(deps.users),
     ...authRoutes(deps),
     ...ssoRoutes(deps.sso),

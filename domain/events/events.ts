@@ -1,10 +1,11 @@
-import { Type, type Static, type TObject, type TSchema } from 'typebox';
+import { Type, type Static, type TInteger, type TObject, type TSchema } from 'typebox';
 import { APPROVAL_STATUSES, DECISIONS, EXECUTIONS } from '../approvals/approvals.ts';
 import { ENGINES, MODES, SECTIONS } from '../backups/backups.ts';
 import { JOB_SOURCES, JOB_STATUSES } from '../jobs/jobs.ts';
 import { PERMISSIONS } from '../access/permissions.ts';
 import { PROVIDER_KINDS } from '../auth/providers.ts';
 import { RUN_KINDS, RUN_REASONS } from '../schedules/schedules.ts';
+import { QUOTA_NAMES, type QuotaName } from '../access/quotas.ts';
 import { LEVELS } from '../access/scope.ts';
 import { DISABLED_REASONS } from '../webhooks/webhooks.ts';
 
@@ -49,6 +50,16 @@ const Mapping = data({
   providerId: Type.String(),
   externalGroup: Type.String(),
   ...assignmentScope,
+});
+const Quota = data({
+  tenantId: Type.String(),
+  limits: Type.Object(
+    Object.fromEntries(QUOTA_NAMES.map((name) => [name, Type.Integer()])) as Record<
+      QuotaName,
+      TInteger
+    >,
+    closed,
+  ),
 });
 const Role = data({
   roleId: Type.String(),
@@ -216,6 +227,7 @@ export const EVENT_DATA = {
   'rbac.role.created': Role,
   'rbac.role.updated': Role,
   'rbac.role.deleted': Role,
+  'quota.updated': Quota,
   'auth.provider.created': Provider,
   'auth.provider.updated': Provider,
   'auth.provider.deleted': Provider,

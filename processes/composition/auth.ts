@@ -1,6 +1,7 @@
 import { createProviderOutbound } from '../../platform/providerOutbound.ts';
 import { createGrants } from '../../services/access/grants.ts';
 import { createAccessReport } from '../../services/access/report.ts';
+import { createQuotas } from '../../services/access/quotas.ts';
 import { createRoles } from '../../services/access/roles.ts';
 import { createAuditLog } from '../../services/audit/auditLog.ts';
 import { createAuditSealer } from '../../services/audit/sealer.ts';
@@ -38,6 +39,7 @@ export function composeAuth(core: Core) {
     roles: createRoles(core),
     grants: createGrants(core),
     accessReport: createAccessReport(core),
+    quotas: createQuotas(core),
     users: createUsers({ ...core, loginThrottle }),
     bootstrapAdmin: createBootstrapAdmin({ ...core, loginThrottle }),
     signIn: createSignIn(login),

@@ -1,5 +1,6 @@
 import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { foldQuotaUsage } from '../../db/access/quotas.ts';
 import { purgeKeys } from '../../db/core/idempotency.ts';
 import { purgeImportRows } from '../../db/inventory/importRows.ts';
 import { purgeExpired } from '../../db/core/purge.ts';
@@ -89,6 +90,7 @@ export function createReconcile({
 
     /**
      * Deletes rows whose retention has ended: idempotency keys, sessions, sign-ins, import rows.
+     * Folds the ledger of quotas.
      */
     async purge(signal: AbortSignal): Promise<void> {
       const before = new Date(Date.now() - KEY_RETENTION_MS);
@@ -99,6 +101,7 @@ export function createReconcile({
         abandoned: before,
       };
       while ((await purgeImportRows(db, imports, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
+      await foldQuotaUsage(db);
     },
   };
 }

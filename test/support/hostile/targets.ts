@@ -4,7 +4,7 @@ import { seedEstate } from '../estate.ts';
 import { admin, PASSWORD } from '../users.ts';
 import type { Operation } from './document.ts';
 
-type Listed = { items?: { id: string }[]; backups?: { id: string }[] };
+type Listed = { items?: { id: string; tenantId?: string }[]; backups?: { id: string }[] };
 
 /** Records that `seedEstate` does not make: what runs leave behind, and what examples name. */
 export async function seedTargets(app: TestApp, operations: readonly Operation[]): Promise<void> {
@@ -55,6 +55,10 @@ const LISTS: Readonly<Record<string, string>> = {
 export async function findIds(client: TestClient, { path }: Operation): Promise<string[]> {
   const collection = path.split('/{')[0] ?? '';
   if (collection === path) return [];
+  if (collection === '/api/quotas') {
+    const { items = [] } = await client.get<Listed>(collection).expect(200);
+    return items.flatMap(({ tenantId }) => tenantId ?? []);
+  }
   if (collection === '/api/docs/assets') return ['swagger-ui.css'];
   if (collection === '/api/deliveries') {
     const webhooks = await client.get<Listed>('/api/webhooks?limit=200').expect(200);
