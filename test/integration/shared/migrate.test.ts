@@ -72,6 +72,40 @@ test('of schedules with the same name, the oldest keeps it', async () => {
   await expect(insert('sch_7', 'a', 'weekly')).rejects.toThrow('schedules_name');
 });
 
+test('records of the platform are shared with the tenants that refer to them, others with nobody', async () => {
+  const db = first();
+  while (!(await pendingMigrations(db)).includes('0012_shared_records')) await migrateDown(db);
+  for (const [id, tenant] of [
+    ['vrf_1', 'platform'],
+    ['vrf_2', 'platform'],
+    ['vrf_3', 'blue'],
+  ] as const)
+    await db('vrfs').insert({ id, tenant_id: tenant, name: id, enforce_unique: true });
+  for (const [i, [vrf, tenant]] of [
+    ['vrf_1', 'red'],
+    ['vrf_1', 'blue'],
+    ['vrf_1', 'red'],
+    ['vrf_1', 'platform'],
+    ['vrf_3', 'red'],
+  ].entries())
+    await db('prefixes').insert({
+      id: `pfx_${i}`,
+      tenant_id: tenant,
+      vrf_id: vrf,
+      cidr: `10.${i}.0.0/16`,
+      status: 'active',
+      allocation_mode: 'static',
+    });
+  await migrateUp(db);
+  expect(await db('vrfs').orderBy('id').select('id', 'shared_with')).toEqual([
+    { id: 'vrf_1', shared_with: ['blue', 'red'] },
+    { id: 'vrf_2', shared_with: [] },
+    { id: 'vrf_3', shared_with: [] },
+  ]);
+  await db('prefixes').del();
+  await db('vrfs').del();
+});
+
 test('every migration can be reverted, one by one, and run again', async () => {
   const before = await tables();
   for (const name of Object.keys(MIGRATIONS).toReversed())
