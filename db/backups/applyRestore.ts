@@ -171,6 +171,9 @@ async function deleteRows(query: RunQuery, { table }: PlannedTable): Promise<voi
   );
 }
 
+/** Derived columns that cannot be null: a trigger copies them from the VRF of the row. */
+const DERIVED_FLAGS: ReadonlySet<string> = new Set(['unique_in_vrf', 'in_shared_table']);
+
 /** Inserts the rows of the backup that the restore creates or changes. */
 async function insertRows(
   query: RunQuery,
@@ -182,7 +185,7 @@ async function insertRows(
   const valueOf = (name: string) => {
     const column = quoteIdentifier(name);
     // A trigger or `repairAfterRestore` sets derived columns afterwards.
-    if (isDerived(plan, planned, name)) return name === 'unique_in_vrf' ? 'true' : 'NULL';
+    if (isDerived(plan, planned, name)) return DERIVED_FLAGS.has(name) ? 'true' : 'NULL';
     return role === 'state' && table.preserved.includes(name)
       ? `CASE WHEN d.change = 'changed' THEN o.${column} ELSE s.${column} END`
       : `s.${column}`;

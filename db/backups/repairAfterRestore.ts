@@ -82,7 +82,7 @@ async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void
   if (isRestored(plan, 'prefixes', 'ip_addresses', 'ip_ranges'))
     await query('DELETE FROM public.free_hints');
   if (isRestored(plan, 'prefixes') && plan.scope.tenantId !== null)
-    await query(RECALCULATE_PARENT_PREFIXES);
+    await query('SELECT public.recalculate_prefix_parents()');
   if (isRestored(plan, ...SCOPE_TABLES))
     await query('SELECT public.recalculate_inventory_scopes()');
 }
@@ -98,43 +98,6 @@ const SCOPE_TABLES = [
   'ip_ranges',
   'ip_addresses',
 ];
-
-/**
- * Sets the parent of every prefix to the smallest prefix that contains it. After a restore of one
- * tenant's prefixes, parents may belong to other tenants. PostgreSQL sorts a network before those
- * it contains, so that one pass with a stack of the containing networks is enough.
- */
-const RECALCULATE_PARENT_PREFIXES = `
-  DO $$
-  DECLARE
-    found record;
-    current_vrf text;
-    ids text[];
-    nets cidr[];
-    depth integer := 0;
-  BEGIN
-    FOR found IN
-      SELECT c.id, c.cidr, c.vrf_key, c.parent_prefix_id, p.cidr AS parent_cidr
-      FROM public.prefixes AS c
-        LEFT JOIN public.prefixes AS p ON p.id = c.parent_prefix_id AND p.vrf_key = c.vrf_key
-      ORDER BY c.vrf_key, c.cidr, c.id
-    LOOP
-      IF found.vrf_key IS DISTINCT FROM current_vrf THEN
-        current_vrf := found.vrf_key;
-        depth := 0;
-      END IF;
-      WHILE depth > 0 AND NOT nets[depth] >> found.cidr LOOP depth := depth - 1; END LOOP;
-      IF found.parent_cidr IS DISTINCT FROM (CASE WHEN depth > 0 THEN nets[depth] END)
-        OR (found.parent_prefix_id IS NOT NULL AND found.parent_cidr IS NULL)
-      THEN
-        UPDATE public.prefixes SET parent_prefix_id = CASE WHEN depth > 0 THEN ids[depth] END
-          WHERE id = found.id;
-      END IF;
-      depth := depth + 1;
-      ids[depth] := found.id;
-      nets[depth] := found.cidr;
-    END LOOP;
-  END $$`;
 
 async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
   if (isRestored(plan, 'sites', 'devices', 'grants'))

@@ -13,6 +13,7 @@ import {
 } from '../../domain/inventory/cidr.ts';
 import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 
 /** Occupied spans in order. Spans that start after `knownUntil` may be missing. */
 type Occupied = { spans: { first: bigint; last: bigint }[]; knownUntil: bigint };
@@ -27,16 +28,25 @@ const valueOf = (text: string): bigint => {
   return host.value;
 };
 
+/** Where a prefix is: what all tenants have counts in a prefix that the platform has to assign. */
+type Position = { vrf: string; space: string; shared: string | null };
+
+/** SQL: the column and the value that the contents of a prefix have. */
+const contentsKey = ({ vrf, space, shared }: Position): [column: string, value: string] =>
+  space === shared ? ['vrf_key', vrf] : ['space_key', space];
+
 /** Loads the children, ranges and addresses from address `from`, up to `limit` of each kind. */
 async function loadOccupied(
   trx: Knex,
-  prefix: Row,
+  position: Position,
   equalPrefixIds: readonly string[],
   whole: Block,
   from: bigint,
   limit: number,
 ): Promise<Occupied> {
-  const vrf = vrfKeyOf(prefix);
+  const [column, key] = contentsKey(position);
+  // In the prefix of a tenant, what the platform has is occupied as well.
+  const beside = position.space === position.shared ? null : position.shared;
   const start = formatHost(whole.family, from);
   const end = formatHost(whole.family, whole.last);
   // A child that contains `from` sorts before it, so it is found by all networks that it can be.
@@ -45,27 +55,20 @@ async function loadOccupied(
   );
   const { rows } = (await prepared(
     trx,
-    `(SELECT 'c' AS kind, host(cidr) AS first, host(broadcast(cidr)) AS last FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ANY (?::text[]) AND cidr = ANY (?::cidr[]))
-      UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE vrf_key = ? AND parent_prefix_id = ANY (?::text[]) AND cidr > ?::inet ORDER BY cidr LIMIT ?)
-      UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
+    `(SELECT 'c' AS kind, host(cidr) AS first, host(broadcast(cidr)) AS last FROM prefixes WHERE parent_prefix_id = ANY (?::text[]) AND cidr = ANY (?::cidr[]))
+      UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE parent_prefix_id = ANY (?::text[]) AND cidr > ?::inet ORDER BY cidr LIMIT ?)
+      UNION ALL (SELECT 'c', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr = ANY (?::cidr[]))
+      UNION ALL (SELECT 'q', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr > ?::inet AND cidr <= ?::inet ORDER BY cidr LIMIT ?)
+      UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE ${column} = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
       UNION ALL (SELECT 'r', host(start_address), host(end_address) FROM ip_ranges
-        WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
+        WHERE ${column} = ? AND span && inet_range(?::inet, ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
     [
-      vrf,
-      [...equalPrefixIds],
-      containing,
-      vrf,
-      [...equalPrefixIds],
-      start,
-      limit,
-      vrf,
-      start,
-      end,
-      limit,
-      vrf,
-      start,
-      end,
-      limit,
+      ...[[...equalPrefixIds], containing],
+      ...[[...equalPrefixIds], start, limit],
+      ...[beside, containing],
+      ...[beside, start, end, limit],
+      ...[key, start, end, limit],
+      ...[key, start, end, limit],
     ],
   )) as { rows: { kind: string; first: string; last: string }[] };
   const spans = rows.map(({ kind, first, last }) => ({
@@ -74,7 +77,7 @@ async function loadOccupied(
     last: valueOf(last),
   }));
   // A kind with as many rows as its limit may have more after the last.
-  const limits = ['p', 'a', 'r'].flatMap((kind) => {
+  const limits = ['p', 'q', 'a', 'r'].flatMap((kind) => {
     const ofKind = spans.filter((span) => span.kind === kind);
     return ofKind.length === limit ? [ofKind.at(-1)?.first ?? from] : [];
   });
@@ -86,23 +89,31 @@ async function loadOccupied(
 }
 
 /**
- * The ids of all prefixes with the network of a prefix, itself included, and the address below
- * which it has no free block of a length.
+ * Where a prefix is, the ids of all prefixes with its network, itself included, and the address
+ * below which it has no free block of a length.
  */
 async function findEqualPrefixes(
   trx: Knex,
   prefix: Row,
   length: number,
-): Promise<{ equalPrefixIds: string[]; hint: bigint | undefined }> {
+): Promise<{ position: Position; equalPrefixIds: string[]; hint: bigint | undefined }> {
   const { rows } = (await prepared(
     trx,
-    `SELECT p.id, host(h.next_free) AS next FROM prefixes AS p LEFT JOIN free_hints AS h ON h.prefix_id = p.id AND h.prefix_id = ? AND h.length = ?
+    `SELECT p.id, p.space_key AS space, shared_space(p.space_key) AS shared, host(h.next_free) AS next
+      FROM prefixes AS p LEFT JOIN free_hints AS h ON h.prefix_id = p.id AND h.prefix_id = ? AND h.length = ?
       WHERE p.vrf_key = ? AND p.cidr = ?::cidr`,
     [prefix.id, length, vrfKeyOf(prefix), String(prefix.cidr)],
-  )) as { rows: { id: string; next: string | null }[] };
+  )) as { rows: { id: string; space: string; shared: string | null; next: string | null }[] };
+  const own = assertDefined(
+    rows.find(({ id }) => id === prefix.id),
+    'prefix',
+  );
+  const position = { vrf: vrfKeyOf(prefix), space: own.space, shared: own.shared };
+  const counts = ({ space }: { space: string }) => space === own.space || own.space === own.shared;
   const hint = rows.find(({ next }) => next !== null)?.next;
   return {
-    equalPrefixIds: rows.map(({ id }) => id),
+    position,
+    equalPrefixIds: rows.filter(counts).map(({ id }) => id),
     hint: typeof hint === 'string' ? valueOf(hint) : undefined,
   };
 }
@@ -111,7 +122,7 @@ async function findEqualPrefixes(
  * Finds the lowest block of `length` in a prefix that overlaps no child, range or address. A single
  * address is never the network or broadcast address. Null when there is no such block.
  *
- * The transaction must hold the lock of the VRF. `whole` is the network of the prefix.
+ * The transaction must hold the lock of the space. `whole` is the network of the prefix.
  */
 export async function findFreeBlock(
   trx: Knex,
@@ -120,13 +131,36 @@ export async function findFreeBlock(
   length: number,
 ): Promise<Block | null> {
   // The children of all prefixes with this network are occupied.
-  const { equalPrefixIds, hint } = await findEqualPrefixes(trx, prefix, length);
+  const { position, equalPrefixIds, hint } = await findEqualPrefixes(trx, prefix, length);
+  const search = (from: bigint | undefined) =>
+    findFrom(trx, { position, equalPrefixIds, whole, length, from });
+  // A hint can be out of date when a tenant's change has skipped it.
+  return (await search(hint)) ?? (hint === undefined ? null : await search(undefined));
+}
+
+/** Finds the lowest free block at or above an address. */
+async function findFrom(
+  trx: Knex,
+  {
+    position,
+    equalPrefixIds,
+    whole,
+    length,
+    from,
+  }: {
+    position: Position;
+    equalPrefixIds: readonly string[];
+    whole: Block;
+    length: number;
+    from: bigint | undefined;
+  },
+): Promise<Block | null> {
   const size = sizeOfLength(whole.family, length);
   const single = length === addressBits(whole.family);
   const lastUsable = single && isReserved(whole, whole.last) ? whole.last - 1n : whole.last;
   const aligned = (value: bigint): bigint => ((value + size - 1n) / size) * size;
   let candidate = aligned(
-    hint ??
+    from ??
       (single && whole.length < addressBits(whole.family) - 1 ? whole.first + 1n : whole.first),
   );
   for (
@@ -136,7 +170,7 @@ export async function findFreeBlock(
   ) {
     const { spans, knownUntil } = await loadOccupied(
       trx,
-      prefix,
+      position,
       equalPrefixIds,
       whole,
       candidate,
@@ -158,32 +192,39 @@ export async function saveFreeHint(trx: Knex, prefix: Row, block: Block): Promis
   if (block.last + 1n >= 1n << BigInt(addressBits(block.family))) return;
   await prepared(
     trx,
-    `INSERT INTO free_hints (prefix_id, length, vrf_key, cidr, next_free) VALUES (?, ?, ?, ?, ?)
+    `INSERT INTO free_hints (prefix_id, length, vrf_key, space_key, cidr, next_free)
+       SELECT id, ?, vrf_key, space_key, cidr, ?::inet FROM prefixes WHERE id = ?
      ON CONFLICT (prefix_id, length) DO UPDATE SET next_free = excluded.next_free`,
-    [
-      prefix.id,
-      block.length,
-      vrfKeyOf(prefix),
-      String(prefix.cidr),
-      formatHost(block.family, block.last + 1n),
-    ],
+    [block.length, formatHost(block.family, block.last + 1n), prefix.id],
   );
 }
 
 /** The number of ranges, and of addresses, that are read to find the free space. */
 const MAX_OCCUPIED = 4_096;
 
-/** Lists the ranges and addresses of a VRF in a span. `exact` is false when there are more. */
+/**
+ * Lists the ranges and addresses in a span of a prefix, and the prefixes of the platform there when
+ * a tenant has it. `exact` is false when there are more.
+ */
 export async function listOccupied(
   db: Knex,
-  vrf: string,
+  prefixId: string,
   { family, first, last }: Span,
 ): Promise<{ spans: Span[]; exact: boolean }> {
-  const bounds = [vrf, formatHost(family, first), formatHost(family, last), MAX_OCCUPIED + 1];
+  const found = await db.raw<{ rows: Position[] }>(
+    'SELECT vrf_key AS vrf, space_key AS space, shared_space(space_key) AS shared FROM prefixes WHERE id = ?',
+    [prefixId],
+  );
+  const [position] = found.rows;
+  if (!position) return { spans: [], exact: true };
+  const [column, key] = contentsKey(position);
+  const beside = position.space === position.shared ? null : position.shared;
+  const limits = [formatHost(family, first), formatHost(family, last), MAX_OCCUPIED + 1];
   const { rows } = await db.raw<{ rows: { first: string; last: string }[] }>(
-    `(SELECT host(host) AS first, host(host) AS last FROM ip_addresses WHERE vrf_key = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
-     UNION ALL (SELECT host(start_address), host(end_address) FROM ip_ranges WHERE vrf_key = ? AND span && inet_range(?::inet, ?::inet, '[]') LIMIT ?)`,
-    [...bounds, ...bounds],
+    `(SELECT host(host) AS first, host(host) AS last FROM ip_addresses WHERE ${column} = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
+     UNION ALL (SELECT host(start_address), host(end_address) FROM ip_ranges WHERE ${column} = ? AND span && inet_range(?::inet, ?::inet, '[]') LIMIT ?)
+     UNION ALL (SELECT host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr >= ?::inet AND cidr <= ?::inet LIMIT ?)`,
+    [key, ...limits, key, ...limits, beside, ...limits],
   );
   return {
     spans: rows.map((row) => ({ family, first: valueOf(row.first), last: valueOf(row.last) })),

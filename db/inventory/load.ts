@@ -12,6 +12,7 @@ import {
 } from '../../domain/inventory/planSnapshot.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
+import { contentsOfPrefix } from './spaceSql.ts';
 import { columnOf, columnsOf, rowOf, siteColumnsOf, sqlTypeOf, tableOf } from './tables.ts';
 
 /** The number of rows that one round may load. */
@@ -58,7 +59,9 @@ export async function loadNeeds(
     ...rowParts(ofKind(needs, 'row'), locking),
     ...lookupParts(ofKind(needs, 'rows')),
     ...neighbourParts(ofKind(needs, 'neighbours')),
-    ...rangeParts(ofKind(needs, 'ranges')),
+    ...tenantParts(needs),
+    ...addressParts(ofKind(needs, 'addresses')),
+    ...rangeParts(ofKind(needs, 'ranges'), ofKind(needs, 'sharedInside')),
     ...factParts(needs),
   ];
   const found: FoundRow[] = [];
@@ -201,14 +204,14 @@ function limitedLookup(group: Group<NeedOf<'rows'>>, limit: number): QueryPart {
 }
 
 /**
- * SQL: whether a child of a prefix contains an address. Children do not overlap, so only the last
- * one that starts at or before the address can.
+ * SQL: whether a child of a prefix contains an address. Children of one tenant do not overlap, so
+ * only the last one that starts at or before the address can.
  */
 const isInChild = (
   prefix: string,
   host: string,
 ) => `coalesce((SELECT c.cidr >>= ${host} FROM prefixes AS c
-  WHERE c.vrf_key = ${prefix}.vrf_key AND c.parent_prefix_id = ${prefix}.id AND c.cidr <= ${host} ORDER BY c.vrf_key DESC, c.parent_prefix_id DESC, c.cidr DESC LIMIT 1), false)`;
+  WHERE c.parent_prefix_id = ${prefix}.id AND c.cidr <= ${host} ORDER BY c.parent_prefix_id DESC, c.cidr DESC, c.id DESC LIMIT 1), false)`;
 
 /** The number of children that are counted for the usage of a prefix. */
 const MAX_COUNTED = 4_096;
@@ -218,42 +221,52 @@ const MAX_COUNTED = 4_096;
  */
 const USED_ADDRESSES = `
   coalesce((SELECT sum(power(2::numeric, CASE family(c.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(c.cidr)))
-    FROM (SELECT cidr FROM prefixes WHERE vrf_key = p.vrf_key AND parent_prefix_id = p.id LIMIT ${MAX_COUNTED}) AS c), 0)
+    FROM (SELECT cidr FROM prefixes WHERE parent_prefix_id = p.id LIMIT ${MAX_COUNTED}) AS c), 0)
   + CASE WHEN CASE family(p.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(p.cidr) <= 12 THEN
-    (SELECT count(DISTINCT host) FROM ip_addresses AS a WHERE a.vrf_key = p.vrf_key
-      AND a.host BETWEEN host(p.cidr)::inet AND host(broadcast(p.cidr))::inet AND NOT ${isInChild('p', 'a.host')}) ELSE 0 END`;
+    (SELECT count(DISTINCT host) FROM (${contentsOfPrefix('p', 'ip_addresses', 'host', (a) => `${a}.host BETWEEN host(p.cidr)::inet AND host(broadcast(p.cidr))::inet`)}) AS a
+      WHERE NOT ${isInChild('p', 'a.host')}) ELSE 0 END`;
+
+/** Networks in address spaces that a query asks about. */
+type Asked = { vrf: string; tenantId: string };
+
+const spaceBindings = (needs: readonly Asked[]): Knex.RawBinding[] => [
+  needs.map(({ vrf }) => vrf),
+  needs.map(({ tenantId }) => tenantId),
+];
 
 /**
  * The prefixes that contain or equal each network, the outermost prefixes inside it, and the usage
- * of its smallest container. The containers are the preceding prefix and its ancestors, see
- * `closest_prefix` in the migration.
+ * of its smallest container; see `prefixes_around` and `prefixes_inside` in the migration.
  */
 function neighbourParts(needs: readonly NeedOf<'neighbours'>[]): QueryPart[] {
   if (needs.length === 0) return [];
-  const requested = 'unnest(?::text[], ?::cidr[]) AS asked (vrf, cidr)';
+  const own = `SELECT space_of(asked.vrf, asked.tenant) AS space, asked.cidr
+    FROM unnest(?::text[], ?::text[], ?::cidr[]) AS asked (vrf, tenant, cidr)`;
+  const asked = `(SELECT o.space, o.cidr FROM (${own}) AS o
+    UNION SELECT shared_space(o.space), o.cidr FROM (${own}) AS o WHERE o.space <> shared_space(o.space))`;
   const bindings = (some: readonly NeedOf<'neighbours'>[]) => [
-    some.map(({ vrf }) => vrf),
+    ...spaceBindings(some),
     some.map(({ cidr }) => cidr),
   ];
+  const twice = [...bindings(needs), ...bindings(needs)];
   // A single address contains no prefix.
   const wide = needs.filter(({ cidr }) => !/(?:\..*\/32|\/128)$/.test(cidr));
   const parts: QueryPart[] = [
     {
       sql: select(
         'prefixes',
-        `WHERE (vrf_key, cidr) IN (WITH RECURSIVE up AS (
-          SELECT q.* FROM ${requested} CROSS JOIN LATERAL (SELECT id, parent_prefix_id, vrf_key, cidr FROM prefixes
-            WHERE vrf_key = asked.vrf AND cidr <= asked.cidr::inet ORDER BY vrf_key DESC, cidr DESC LIMIT 1) AS q
-          UNION SELECT p.id, p.parent_prefix_id, p.vrf_key, p.cidr FROM up JOIN prefixes AS p ON p.id = up.parent_prefix_id
-        ) SELECT vrf_key, cidr FROM up)`,
+        `WHERE (space_key, cidr) IN (SELECT asked.space, around.cidr FROM ${asked} AS asked
+          CROSS JOIN LATERAL prefixes_around(asked.space, asked.cidr) AS around (cidr))`,
       ),
-      bindings: bindings(needs),
+      bindings: twice,
     },
     {
       sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row FROM (
-        SELECT DISTINCT asked.vrf, closest_prefix(asked.vrf, asked.cidr) AS cidr FROM ${requested} UNION SELECT * FROM ${requested}
-      ) AS near JOIN prefixes AS p ON p.vrf_key = near.vrf AND p.cidr = near.cidr`,
-      bindings: [...bindings(needs), ...bindings(needs)],
+        SELECT DISTINCT asked.space, around.cidr FROM ${asked} AS asked CROSS JOIN LATERAL (
+          (SELECT c FROM prefixes_around(asked.space, asked.cidr) AS c WHERE c <> asked.cidr LIMIT 1) UNION ALL SELECT asked.cidr
+        ) AS around (cidr)
+      ) AS near JOIN prefixes AS p ON p.space_key = near.space AND p.cidr = near.cidr`,
+      bindings: twice,
     },
   ];
   if (wide.length === 0) return parts;
@@ -262,31 +275,99 @@ function neighbourParts(needs: readonly NeedOf<'neighbours'>[]): QueryPart[] {
     {
       sql: select(
         'prefixes',
-        `WHERE id IN (SELECT prefixes_inside(asked.vrf, asked.cidr) FROM ${requested})`,
+        `WHERE id IN (SELECT prefixes_inside(asked.space, asked.cidr) FROM (${own}) AS asked)`,
+      ),
+      bindings: bindings(wide),
+    },
+    // Larger prefixes of tenants around a prefix of the platform, which gets their children.
+    {
+      sql: select(
+        'prefixes',
+        `WHERE id IN (SELECT p.id FROM (${own}) AS asked JOIN prefixes AS p
+          ON asked.space = shared_space(asked.space) AND p.cidr = ANY (supernets(asked.cidr)) AND p.vrf_key = split_part(asked.space, '/', 1))`,
       ),
       bindings: bindings(wide),
     },
   ];
 }
 
-/** The ranges that overlap each interval of addresses. */
-const rangeParts = (needs: readonly NeedOf<'ranges'>[]): QueryPart[] =>
+/** The prefixes of all tenants around networks, and the children of prefixes that overlap a network. */
+function tenantParts(needs: readonly DataNeed[]): QueryPart[] {
+  const around = ofKind(needs, 'allAround');
+  const assigned = ofKind(needs, 'assigned');
+  const parts: QueryPart[] = [];
+  if (around.length > 0)
+    parts.push({
+      sql: select(
+        'prefixes',
+        `WHERE id IN (SELECT p.id FROM unnest(?::text[], ?::cidr[]) AS asked (vrf, cidr)
+          JOIN prefixes AS p ON p.cidr = ANY (supernets(asked.cidr)) AND p.vrf_key = asked.vrf)`,
+      ),
+      bindings: [around.map(({ vrf }) => vrf), around.map(({ cidr }) => cidr)],
+    });
+  if (assigned.length > 0)
+    parts.push({
+      sql: select(
+        'prefixes',
+        `WHERE id IN (SELECT p.id FROM unnest(?::text[], ?::cidr[]) AS asked (parent, cidr)
+            JOIN prefixes AS p ON p.parent_prefix_id = asked.parent AND p.cidr = ANY (supernets(asked.cidr))
+          UNION SELECT p.id FROM unnest(?::text[], ?::cidr[]) AS asked (parent, cidr)
+            JOIN prefixes AS p ON p.parent_prefix_id = asked.parent AND p.cidr > asked.cidr
+              AND p.cidr <= set_masklen(broadcast(asked.cidr), CASE family(asked.cidr) WHEN 4 THEN 32 ELSE 128 END))`,
+      ),
+      bindings: [0, 1].flatMap(() => [
+        assigned.map(({ prefixId }) => prefixId),
+        assigned.map(({ cidr }) => cidr),
+      ]),
+    });
+  return parts;
+}
+
+/** The addresses of a space with a host. */
+const addressParts = (needs: readonly NeedOf<'addresses'>[]): QueryPart[] =>
   needs.length === 0
     ? []
     : [
         {
           sql: select(
-            'ip-ranges',
-            `WHERE id IN (SELECT r.id FROM unnest(?::text[], ?::inet[], ?::inet[]) AS asked (vrf, first, last)
-      JOIN ip_ranges AS r ON r.vrf_key = asked.vrf AND r.span && inet_range(asked.first, asked.last, '[]'))`,
+            'ip-addresses',
+            `WHERE id IN (SELECT a.id FROM unnest(?::text[], ?::text[], ?::inet[]) AS asked (vrf, tenant, host)
+              JOIN ip_addresses AS a ON a.space_key = space_of(asked.vrf, asked.tenant) AND a.host = asked.host)`,
           ),
-          bindings: [
-            needs.map(({ vrf }) => vrf),
-            needs.map(({ first }) => first),
-            needs.map(({ last }) => last),
-          ],
+          bindings: [...spaceBindings(needs), needs.map(({ host }) => host)],
         },
       ];
+
+/** The ranges that overlap each interval of addresses, and the prefixes of the platform in it. */
+function rangeParts(
+  ranges: readonly NeedOf<'ranges'>[],
+  shared: readonly NeedOf<'sharedInside'>[],
+): QueryPart[] {
+  const intervals = (some: readonly { first: string; last: string }[]) => [
+    some.map(({ first }) => first),
+    some.map(({ last }) => last),
+  ];
+  const parts: QueryPart[] = [];
+  if (ranges.length > 0)
+    parts.push({
+      sql: select(
+        'ip-ranges',
+        `WHERE id IN (SELECT r.id FROM unnest(?::text[], ?::text[], ?::inet[], ?::inet[]) AS asked (vrf, tenant, first, last)
+          JOIN ip_ranges AS r ON r.space_key = space_of(asked.vrf, asked.tenant) AND r.span && inet_range(asked.first, asked.last, '[]'))`,
+      ),
+      bindings: [...spaceBindings(ranges), ...intervals(ranges)],
+    });
+  if (shared.length > 0)
+    parts.push({
+      sql: select(
+        'prefixes',
+        `WHERE id IN (SELECT p.id FROM unnest(?::text[], ?::inet[], ?::inet[]) AS asked (vrf, first, last)
+          JOIN prefixes AS p ON p.space_key = asked.vrf || '/platform' AND p.cidr >= asked.first AND p.cidr <= asked.last)`,
+      ),
+      bindings: [shared.map(({ vrf }) => vrf), ...intervals(shared)],
+    });
+  return parts;
+}
 
 /** A need of a fact, and its position among all needs as text. */
 type FactNeed = NeedOf<'fact'> & { token: string };
@@ -350,7 +431,13 @@ const keyPart = (i: number) => `(asked.id::json->>${i})`;
 const keyCidr = (i: number) => `${keyPart(i)}::cidr`;
 
 /** What a fact `contents` asks for. */
-type ContentsId = [vrf: string, network: string, gaps: string[][], borders: string[][]];
+type ContentsId = [
+  vrf: string,
+  tenantId: string,
+  network: string,
+  gaps: string[][],
+  borders: string[][],
+];
 
 /**
  * Addresses in the gaps of a network, and ranges in the network that overlap a gap or cross a border.
@@ -363,26 +450,26 @@ function contentsParts(group: Group<FactNeed>): QueryPart[] {
     `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', '${name}', 'record', to_json(x)) AS row`;
   const interval = "inet_range((part->>0)::inet, (part->>1)::inet, '[]')";
   const limit = limitOf(group);
+  const keys = [tokensOf(group), asked.map(([vrf]) => vrf), asked.map(([, tenantId]) => tenantId)];
   return [
     {
-      sql: `${found('ip-addresses')} FROM unnest(?::text[], ?::text[], ?::jsonb[]) AS asked (token, vrf, gaps)
+      sql: `${found('ip-addresses')} FROM unnest(?::text[], ?::text[], ?::text[], ?::jsonb[]) AS asked (token, vrf, tenant, gaps)
         CROSS JOIN LATERAL (SELECT y.* FROM jsonb_array_elements(asked.gaps) AS part CROSS JOIN LATERAL (
-          SELECT ${columnsOf(RESOURCES['ip-addresses'])} FROM ip_addresses WHERE vrf_key = asked.vrf AND host >= (part->>0)::inet AND host <= (part->>1)::inet LIMIT ${limit}
+          SELECT ${columnsOf(RESOURCES['ip-addresses'])} FROM ip_addresses WHERE space_key = space_of(asked.vrf, asked.tenant) AND host >= (part->>0)::inet AND host <= (part->>1)::inet LIMIT ${limit}
         ) AS y LIMIT ${limit}) AS x`,
-      bindings: [tokensOf(group), asked.map(([vrf]) => vrf), asked.map(([, , gaps]) => json(gaps))],
+      bindings: [...keys, asked.map(([, , , gaps]) => json(gaps))],
     },
     {
-      sql: `${found('ip-ranges')} FROM unnest(?::text[], ?::text[], ?::cidr[], ?::jsonb[]) AS asked (token, vrf, network, parts)
+      sql: `${found('ip-ranges')} FROM unnest(?::text[], ?::text[], ?::text[], ?::cidr[], ?::jsonb[]) AS asked (token, vrf, tenant, network, parts)
         CROSS JOIN LATERAL (SELECT DISTINCT ON (y.id) y.* FROM jsonb_array_elements(asked.parts) AS part CROSS JOIN LATERAL (
-          SELECT ${columnsOf(RESOURCES['ip-ranges'])} FROM ip_ranges WHERE vrf_key = asked.vrf AND span && ${interval}
+          SELECT ${columnsOf(RESOURCES['ip-ranges'])} FROM ip_ranges WHERE space_key = space_of(asked.vrf, asked.tenant) AND span && ${interval}
             AND start_address >= host(asked.network)::inet AND end_address <= host(broadcast(asked.network))::inet
             AND ((part->>2) IS NULL OR span @> ${interval}) LIMIT ${limit}
         ) AS y LIMIT ${limit}) AS x`,
       bindings: [
-        tokensOf(group),
-        asked.map(([vrf]) => vrf),
-        asked.map(([, network]) => network),
-        asked.map(([, , gaps, borders]) => json([...gaps, ...borders.map((b) => [...b, true])])),
+        ...keys,
+        asked.map(([, , network]) => network),
+        asked.map(([, , , gaps, borders]) => json([...gaps, ...borders.map((b) => [...b, true])])),
       ],
     },
   ];
@@ -390,7 +477,7 @@ function contentsParts(group: Group<FactNeed>): QueryPart[] {
 
 /** SQL: whether a record starts in a network, is of a tenant and belongs to a site, see `FactName`. */
 const isInheritedAt = (first: string) =>
-  `t.vrf_key = ${keyPart(0)} AND t.${first} >= host(${keyCidr(1)})::inet AND t.${first} <= set_masklen(broadcast(${keyCidr(1)}), CASE family(${keyCidr(1)}) WHEN 4 THEN 32 ELSE 128 END)
+  `t.space_key = space_of(${keyPart(0)}, ${keyPart(2)}) AND t.${first} >= host(${keyCidr(1)})::inet AND t.${first} <= set_masklen(broadcast(${keyCidr(1)}), CASE family(${keyCidr(1)}) WHEN 4 THEN 32 ELSE 128 END)
   AND t.tenant_id = ${keyPart(2)} AND t.scope_site_id IS NOT DISTINCT FROM ${keyPart(3)}`;
 
 /** The query of each fact for several ids. */
@@ -472,12 +559,12 @@ const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryP
   duplicates: (group) => [
     referrersOf(
       'prefixes',
-      't.vrf_key = asked.id AND EXISTS (SELECT FROM prefixes AS o WHERE o.vrf_key = t.vrf_key AND o.cidr = t.cidr AND o.id < t.id)',
+      't.vrf_id = asked.id AND EXISTS (SELECT FROM prefixes AS o WHERE o.space_key = t.space_key AND o.cidr = t.cidr AND o.id < t.id)',
       group,
     ),
     referrersOf(
       'ip-addresses',
-      't.vrf_key = asked.id AND EXISTS (SELECT FROM ip_addresses AS o WHERE o.vrf_key = t.vrf_key AND o.host = t.host AND o.id <> t.id AND (o.shared = 0 OR t.shared = 0))',
+      't.vrf_id = asked.id AND EXISTS (SELECT FROM ip_addresses AS o WHERE o.space_key = t.space_key AND o.host = t.host AND o.id <> t.id AND (o.shared = 0 OR t.shared = 0))',
       group,
     ),
   ],

@@ -11,6 +11,7 @@ import * as scheduleNames from './0009_schedule_names.ts';
 import * as inventoryScopes from './0010_inventory_scopes.ts';
 import * as importModes from './0011_import_modes.ts';
 import * as sharedRecords from './0012_shared_records.ts';
+import * as spaces from './0013_spaces.ts';
 import * as authorsAndNames from './0015_authors_and_names.ts';
 import * as shares from './0016_shares.ts';
 import * as quotas from './0017_quotas.ts';
@@ -29,6 +30,7 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0010_inventory_scopes': inventoryScopes,
   '0011_import_modes': importModes,
   '0012_shared_records': sharedRecords,
+  '0013_spaces': spaces,
   '0015_authors_and_names': authorsAndNames,
   '0016_shares': shares,
   '0017_quotas': quotas,

@@ -90,6 +90,12 @@ export function parseBlock(text: string): Block | ParseError {
 
 export const isBlock = (parsed: Block | ParseError): parsed is Block => 'first' in parsed;
 
+/** The smallest network that contains a span. */
+export function enclosingBlock({ family, first, last }: Span): Block {
+  const differing = (first ^ last).toString(2).replace(/^0$/, '').length;
+  return blockAt(family, first, addressBits(family) - differing);
+}
+
 /** True when `outer` contains every address of `inner`. */
 export const contains = (outer: Span, inner: Span): boolean =>
   outer.family === inner.family && outer.first <= inner.first && inner.last <= outer.last;

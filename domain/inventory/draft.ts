@@ -70,6 +70,8 @@ export function createDraft(input: DraftInput): OpenDraft {
     tenantOf(RESOURCES[of], row) !== owner &&
     (evicts ||
       !writeScopesOf(snapshot, RESOURCES[of], row).every((scope) => viewer.canWrite(scope)));
+  const certainScopes: ResourceScope[] = [];
+  const findings = createFindings(planned, input);
   return {
     snapshot,
     prefixTree,
@@ -79,7 +81,7 @@ export function createDraft(input: DraftInput): OpenDraft {
     before,
     after,
     planned,
-    ...createFindings(planned, input),
+    ...findings,
     isProvided: (field) => Object.hasOwn(request, field),
     hasChanged: (...fields) =>
       before === null || fields.some((field) => !isSame(before[field], after[field])),
@@ -89,6 +91,12 @@ export function createDraft(input: DraftInput): OpenDraft {
       (of === resource.name && id === after.id && operation === 'delete') ||
       cascades.deletes(of, id),
     onAccept: (callback) => void acceptCallbacks.push(callback),
+    requirePermission(field, scope, why) {
+      certainScopes.push(scope);
+      if (viewer.canUseTenant(scope.tenantId)) return true;
+      findings.error(field, 'permission_denied', `${why}: ${missingPermission(scope, true)}`);
+      return false;
+    },
     evicts,
     yields,
     revokeGrants(of, row) {
@@ -104,7 +112,7 @@ export function createDraft(input: DraftInput): OpenDraft {
     listScopes() {
       if (!planned.subject) return;
       const { present } = subjectScopesOf(snapshot, { ...planned.subject, after: null });
-      planned.presentScopes = present;
+      planned.presentScopes = [...present, ...certainScopes];
       // The future scope of an invalid plan is not reliable; its errors are reported instead.
       if (planned.errors.length > 0) return;
       const { future } = subjectScopesOf(snapshot, planned.subject);
@@ -118,7 +126,7 @@ export function createDraft(input: DraftInput): OpenDraft {
       const cascaded = own.flatMap((each) =>
         writeScopesOf(snapshot, RESOURCES[each.resource], each.before),
       );
-      planned.requiredScopes = [...present, ...future, ...cascaded, ...furtherScopes];
+      planned.requiredScopes = [...planned.presentScopes, ...future, ...cascaded, ...furtherScopes];
     },
     applyToSnapshot() {
       const cascaded = cascades.list();

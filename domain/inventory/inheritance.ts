@@ -5,6 +5,7 @@ import type { ResourceName } from './names.ts';
 import type { Draft } from './planning.ts';
 import { vrfKeyOf } from './planSnapshot.ts';
 import { blockOf, spanOf, type PrefixNode } from './prefixTree.ts';
+import { spaceOf } from './spaces.ts';
 import { INHERITED, type InheritedScope, type Row } from './resource.ts';
 
 /**
@@ -24,23 +25,31 @@ const atSite = (siteId: unknown): InheritedScope => ({
 const hasSameTenant = ({ after }: Draft, other: Row | undefined): other is Row =>
   other !== undefined && (other.tenantId ?? PLATFORM) === after.tenantId;
 
-/** The network of a prefix, or the addresses of a range or an address. */
-export const spaceOf = (row: Row): Span =>
-  typeof row.cidr === 'string' ? blockOf(row) : spanOf(row);
-
-/** The prefixes that contain the network or the addresses of a record, the smallest first. */
-export function containersOf(
-  { after, prefixTree }: Draft,
-  span: Span = spaceOf(after),
-): PrefixNode[] {
-  const block: Block =
-    typeof after.cidr === 'string'
-      ? blockOf(after)
-      : blockAt(span.family, span.first, addressBits(span.family));
-  return prefixTree
-    .containing(vrfKeyOf(after), block)
-    .filter((node) => node.row.id !== after.id && contains(node.block, span));
+/** The network of a prefix, or the first address of a range or an address. */
+function startOf(row: Row): Block {
+  if (typeof row.cidr === 'string') return blockOf(row);
+  const { family, first } = spanOf(row);
+  return blockAt(family, first, addressBits(family));
 }
+
+/** Those of the prefixes around a record that contain it as a whole. */
+const containing = (
+  { after }: Draft,
+  around: readonly PrefixNode[],
+  span: Span = spanOf(after),
+): PrefixNode[] => around.filter((node) => node.row.id !== after.id && contains(node.block, span));
+
+/** The prefixes that contain a record, or a part of it, as its tenant sees them, the smallest first. */
+export const containersOf = (draft: Draft, span?: Span): PrefixNode[] =>
+  containing(
+    draft,
+    draft.prefixTree.containing(spaceOf(draft.snapshot, draft.after), startOf(draft.after)),
+    span,
+  );
+
+/** The prefixes of all tenants that contain a record, the smallest first. */
+export const allContainersOf = (draft: Draft): PrefixNode[] =>
+  containing(draft, draft.prefixTree.allContaining(vrfKeyOf(draft.after), startOf(draft.after)));
 
 /** The site of the smallest prefix of the same tenant that contains a record and has a site. */
 export const siteOfSpace = (draft: Draft): string | null =>

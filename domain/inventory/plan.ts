@@ -283,6 +283,8 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
     canonicalize(draft);
     if (draft.evicts) evictOthers(draft);
     resolveReferences(draft, viewer);
+    // Nothing is reported about a tenant where the caller has no permission.
+    if (draft.planned.denied.length > 0) return draft.planned;
     RULES[draft.resource.name]?.write?.(draft);
     checkCustomFields(draft);
     checkTags(draft);

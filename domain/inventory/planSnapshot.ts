@@ -12,24 +12,31 @@ export type Lookup = {
 };
 
 /**
- * Data that a plan needs. `neighbours`: the prefixes that contain a network and the outermost
- * prefixes inside it. `ranges`: the IP ranges that overlap an interval. The `limit` of a fact is the
- * number of records of each resource to load.
+ * Data that a plan needs, in the address space of a tenant in a VRF. `neighbours`: the prefixes that
+ * contain a network and the outermost prefixes inside it. `addresses`: the addresses with a host.
+ * `ranges`: the IP ranges that overlap an interval. `sharedInside`: the prefixes of the platform that
+ * start in an interval. `allAround`: the prefixes of all tenants that contain a network.
+ * `assigned`: the children of a prefix, of any tenant, that overlap a network. The `limit` of a fact
+ * is the number of records of each resource to load.
  */
 export type DataNeed =
   | { kind: 'row'; resource: ResourceName; id: string }
   | ({ kind: 'rows' } & Lookup)
-  | { kind: 'neighbours'; vrf: string; cidr: string }
-  | { kind: 'ranges'; vrf: string; first: string; last: string }
+  | { kind: 'neighbours'; vrf: string; tenantId: string; cidr: string }
+  | { kind: 'addresses'; vrf: string; tenantId: string; host: string }
+  | { kind: 'ranges'; vrf: string; tenantId: string; first: string; last: string }
+  | { kind: 'sharedInside'; vrf: string; first: string; last: string }
+  | { kind: 'allAround'; vrf: string; cidr: string }
+  | { kind: 'assigned'; prefixId: string; cidr: string }
   | { kind: 'fact'; name: FactName; id: string; limit?: number };
 
 /**
  * What the database computes for a plan, without the planned changes.
  *
  * - `usage`: the number of addresses in a prefix that are in use; id of the prefix
- * - `contents`: addresses and ranges in a network and in none of some networks inside it; `[vrf,
- *   network, gaps, borders]` as JSON: the intervals between those networks, and the pairs of
- *   addresses where two of them touch
+ * - `contents`: addresses and ranges of a space in a network and in none of some networks inside it;
+ *   `[vrf, tenant, network, gaps, borders]` as JSON: the intervals between those networks, and the
+ *   pairs of addresses where two of them touch
  * - `inheritedAt`: a record of a tenant in a network that belongs to a site, or to no site, because of
  *   its prefix; `[vrf, network, tenant, site or null]` as JSON. Planned changes do not matter
  * - `sitesInside`: the sites of prefixes of a tenant that start in a span of addresses, up to
@@ -239,7 +246,8 @@ export class PlanSnapshot {
 
   private concernsNewRecord(need: DataNeed): boolean {
     if (this.createdIds.size === 0) return false;
-    if (need.kind === 'neighbours' || need.kind === 'ranges') return this.createdIds.has(need.vrf);
+    if ('vrf' in need) return this.createdIds.has(need.vrf);
+    if (need.kind === 'assigned') return this.createdIds.has(need.prefixId);
     return (
       need.kind === 'rows' &&
       need.values.some((value) => typeof value === 'string' && this.createdIds.has(value))
@@ -272,6 +280,14 @@ export class PlanSnapshot {
     this.require({ kind: 'rows', resource, fields, values, ...(limit !== undefined && { limit }) });
     const ids = this.indexOf(resource, fields).ids.get(JSON.stringify(values)) ?? new Set();
     return [...ids].flatMap((id) => this.rowsOf(resource).get(id) ?? []);
+  }
+
+  /** The addresses of a VRF with a host, as far as they are loaded. */
+  addressesAt(vrf: string, host: string): Row[] {
+    const { ids } = this.indexOf('ip-addresses', ['vrfKey', 'host']);
+    return [...(ids.get(JSON.stringify([vrf, host])) ?? [])].flatMap(
+      (id) => this.rowsOf('ip-addresses').get(id) ?? [],
+    );
   }
 
   /** The value of a fact as stored, without the planned changes. */

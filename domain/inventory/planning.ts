@@ -156,6 +156,11 @@ export type Draft = {
   error(field: string, code: string, message: string): void;
   /** Adds the error that the caller has no permission in a scope, which `field` names. */
   deny(field: string, scope: ResourceScope): void;
+  /**
+   * Requires `inventory:write` in a scope besides those of the records. Returns false, with the
+   * error that `field` needs it and why, when the caller may not even read there.
+   */
+  requirePermission(field: string, scope: ResourceScope, why: string): boolean;
   /** Adds a conflict. The other record is named only when the caller may read it. */
   conflict(code: string, message: string, other?: OtherRecord | null, field?: string): void;
   /** Adds a warning. A warning about another record is left out when the caller may not read it. */

@@ -32,7 +32,10 @@ export function requestedVrf(record: Readonly<Record<string, unknown>>): string 
  * The data that planning a mutation is likely to need, derived from the request, so that one round
  * trip loads it. Planning requests whatever is missing.
  */
-export function prefetchNeeds({ resource, operation, record }: Mutation): DataNeed[] {
+export function prefetchNeeds(
+  { resource, operation, record }: Mutation,
+  callerTenant: string,
+): DataNeed[] {
   const declared = Object.hasOwn(RESOURCES, resource)
     ? RESOURCES[resource as ResourceName]
     : undefined;
@@ -47,7 +50,7 @@ export function prefetchNeeds({ resource, operation, record }: Mutation): DataNe
     { kind: 'rows', resource: 'custom-fields', fields: ['resource'], values: [declared.name] },
     ...referenceNeeds(declared, fields),
     ...(operation === 'create'
-      ? [...duplicateLookups(declared, fields), ...neighbours(declared, fields)]
+      ? [...duplicateLookups(declared, fields), ...neighbours(declared, fields, callerTenant)]
       : []),
   ];
 }
@@ -99,12 +102,17 @@ function duplicateLookups(
   });
 }
 
-function neighbours({ name }: Resource, fields: Readonly<Record<string, unknown>>): DataNeed[] {
+function neighbours(
+  { name }: Resource,
+  fields: Readonly<Record<string, unknown>>,
+  callerTenant: string,
+): DataNeed[] {
   const vrf = requestedVrf(fields);
   if (vrf === undefined) return [];
+  const tenantId = asPlainId(fields.tenantId) ?? callerTenant;
   if (name === 'prefixes') {
     const block = parseBlock(stringOrEmpty(fields.cidr));
-    return isBlock(block) ? [{ kind: 'neighbours', vrf, cidr: formatBlock(block) }] : [];
+    return isBlock(block) ? [{ kind: 'neighbours', vrf, tenantId, cidr: formatBlock(block) }] : [];
   }
   const host = parseHost(
     stringOrEmpty(name === 'ip-ranges' ? fields.startAddress : fields.address).split('/')[0] ?? '',
@@ -114,12 +122,10 @@ function neighbours({ name }: Resource, fields: Readonly<Record<string, unknown>
   const containing: DataNeed = {
     kind: 'neighbours',
     vrf,
+    tenantId,
     cidr: `${text}/${addressBits(host.family)}`,
   };
   return name === 'ip-ranges'
     ? [containing]
-    : [
-        containing,
-        { kind: 'rows', resource: 'ip-addresses', fields: ['vrfKey', 'host'], values: [vrf, text] },
-      ];
+    : [containing, { kind: 'addresses', vrf, tenantId, host: text }];
 }

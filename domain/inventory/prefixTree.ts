@@ -9,8 +9,10 @@ import {
   type Block,
   type Span,
 } from './cidr.ts';
+import { PLATFORM } from '../access/scope.ts';
 import type { Row } from './resource.ts';
 import { vrfKeyOf, type PlannedChange, type PlanSnapshot } from './planSnapshot.ts';
+import { isIn, isOfPlatform, isParentIn, type Space } from './spaces.ts';
 
 /** A stored or planned prefix. */
 export type PrefixNode = { row: Row; block: Block };
@@ -22,8 +24,9 @@ export function blockOf(row: Row): Block {
   return block;
 }
 
-/** The span of an IP range or of a single address. */
+/** The addresses of a prefix, of an IP range or of a single address. */
 export function spanOf(row: Row): Span {
+  if (typeof row.cidr === 'string') return blockOf(row);
   const first = parseHost(String(row.startAddress ?? row.address).split('/')[0] ?? '');
   const last = parseHost(String(row.endAddress ?? row.address).split('/')[0] ?? '');
   if (!first || !last) throw new Error(`${row.id} has an invalid address`);
@@ -33,11 +36,22 @@ export function spanOf(row: Row): Span {
 const networkKey = (vrf: string, block: Block): string =>
   `${vrf}|${block.family}|${block.first.toString(36)}|${block.length}`;
 
-/** The prefixes of each VRF by containment, as far as loaded, with the planned changes. */
+/** Orders prefixes by their networks. */
+export const byPosition = (one: PrefixNode, other: PrefixNode): number => {
+  if (one.block.first !== other.block.first) return one.block.first < other.block.first ? -1 : 1;
+  return one.block.length - other.block.length || (one.row.id < other.row.id ? -1 : 1);
+};
+
+/** True when two blocks have an address in common: then one contains the other. */
+const overlap = (one: Block, other: Block): boolean => contains(one, other) || contains(other, one);
+
+/** The prefixes of each space by containment, as far as loaded, with the planned changes. */
 export class PrefixTree {
   private readonly byNetwork = new Map<string, PrefixNode[]>();
   private readonly byParent = new Map<string, Map<string, PrefixNode>>();
   private readonly nodes = new Map<string, PrefixNode>();
+  /** The prefixes of the platform by VRF and id. */
+  private readonly shared = new Map<string, Map<string, PrefixNode>>();
   /** The number of addresses that planned changes use, by the id of their prefix. */
   private readonly usage = new Map<string, bigint>();
   private readonly snapshot: PlanSnapshot;
@@ -47,57 +61,112 @@ export class PrefixTree {
     snapshot.subscribe((change) => this.applyChange(change));
   }
 
-  /** The prefixes whose network is `block`. */
-  equalTo(vrf: string, block: Block): PrefixNode[] {
-    this.snapshot.require({ kind: 'neighbours', vrf, cidr: formatBlock(block) });
-    return this.byNetwork.get(networkKey(vrf, block)) ?? [];
+  /** The prefixes of a space whose network is `block`. */
+  equalTo(space: Space, block: Block): PrefixNode[] {
+    this.requireNeighbours(space, block);
+    return (this.byNetwork.get(networkKey(space.vrf, block)) ?? []).filter(({ row }) =>
+      isIn(space, row),
+    );
   }
 
   /**
-   * The smallest prefixes that strictly contain `block`, or equal it with `orEqual`. There are
-   * several only when a VRF has the same network more than once.
+   * The smallest prefixes that strictly contain `block`, or equal it with `orEqual`: of the space,
+   * else of the platform. There are several only when a VRF has the same network more than once.
    */
   smallestContaining(
-    vrf: string,
+    space: Space,
     block: Block,
     { orEqual = false, exclude }: { orEqual?: boolean; exclude?: string } = {},
   ): PrefixNode[] {
-    this.snapshot.require({ kind: 'neighbours', vrf, cidr: formatBlock(block) });
+    this.requireNeighbours(space, block);
     for (let length = block.length - (orEqual ? 0 : 1); length > 0; length--) {
       const found = this.byNetwork
-        .get(networkKey(vrf, blockAt(block.family, block.first, length)))
-        ?.filter(({ row }) => row.id !== exclude);
-      if (found && found.length > 0) return found;
+        .get(networkKey(space.vrf, blockAt(block.family, block.first, length)))
+        ?.filter(({ row }) => row.id !== exclude && isParentIn(space, row));
+      if (!found || found.length === 0) continue;
+      const own = found.filter(({ row }) => isIn(space, row));
+      return own.length > 0 ? own : found;
     }
     return [];
   }
 
-  /** All prefixes that contain or equal `block`, the smallest first. */
-  containing(vrf: string, block: Block): PrefixNode[] {
-    this.snapshot.require({ kind: 'neighbours', vrf, cidr: formatBlock(block) });
-    return Array.from({ length: block.length }, (_, i) => block.length - i).flatMap(
-      (length) =>
-        this.byNetwork.get(networkKey(vrf, blockAt(block.family, block.first, length))) ?? [],
-    );
+  /** All prefixes that contain or equal `block` as a space sees it, the smallest first. */
+  containing(space: Space, block: Block): PrefixNode[] {
+    this.requireNeighbours(space, block);
+    return this.inVrfAround(space.vrf, block).filter(({ row }) => isParentIn(space, row));
+  }
+
+  /** All prefixes of a VRF, of any tenant, that contain or equal `block`, the smallest first. */
+  allContaining(vrf: string, block: Block): PrefixNode[] {
+    this.snapshot.require({ kind: 'allAround', vrf, cidr: formatBlock(block) });
+    return this.inVrfAround(vrf, block);
   }
 
   /** The smallest prefix that contains an address. */
-  parentOf(vrf: string, host: Span): PrefixNode | undefined {
+  parentOf(space: Space, host: Span): PrefixNode | undefined {
     return this.smallestContaining(
-      vrf,
+      space,
       { ...host, length: addressBits(host.family) },
       { orEqual: true },
     )[0];
   }
 
-  /** The outermost prefixes inside `block`: children of `parents`, its smallest containers. */
-  outermostInside(vrf: string, block: Block, parents: readonly PrefixNode[]): PrefixNode[] {
-    this.snapshot.require({ kind: 'neighbours', vrf, cidr: formatBlock(block) });
-    const siblings = (parents.length === 0 ? [''] : parents.map(({ row }) => row.id)).flatMap(
-      (id) => [...(this.byParent.get(`${vrf}|${id}`)?.values() ?? [])],
+  /**
+   * The outermost prefixes inside `block`: children of `parents`, its smallest containers. A prefix
+   * of the platform gets the children of all tenants, also those that have a larger parent of
+   * their tenant.
+   */
+  outermostInside(space: Space, block: Block, parents: readonly PrefixNode[]): PrefixNode[] {
+    this.requireNeighbours(space, block);
+    const tenantParents = isOfPlatform(space)
+      ? this.inVrfAround(space.vrf, block).filter(
+          (node) => node.block.length < block.length && node.row.tenantId !== PLATFORM,
+        )
+      : [];
+    const ids = [
+      ...(parents.length === 0 ? [''] : parents.map(({ row }) => row.id)),
+      ...tenantParents.map(({ row }) => row.id),
+    ];
+    const found = ids
+      .flatMap((id) => [...(this.byParent.get(`${space.vrf}|${id}`)?.values() ?? [])])
+      .filter(
+        (node) =>
+          node.block.length > block.length &&
+          contains(block, node.block) &&
+          (isOfPlatform(space) || isIn(space, node.row)),
+      );
+    // Plans list them, so that their order must not depend on what other tenants have.
+    return found.sort(byPosition);
+  }
+
+  /** The children of a prefix of the platform, of any tenant, that overlap `block`. */
+  assigned(prefix: Row, block: Block): PrefixNode[] {
+    this.snapshot.require({ kind: 'assigned', prefixId: prefix.id, cidr: formatBlock(block) });
+    return this.childrenOf(prefix).filter((node) => overlap(node.block, block));
+  }
+
+  /** The prefixes of the platform whose network is `block`, as parents in the space of a tenant. */
+  sharedEqualTo(space: Space, block: Block): PrefixNode[] {
+    this.requireNeighbours(space, block);
+    return (this.byNetwork.get(networkKey(space.vrf, block)) ?? []).filter(
+      ({ row }) => !isIn(space, row) && isParentIn(space, row),
     );
-    return siblings.filter(
-      (node) => node.block.length > block.length && contains(block, node.block),
+  }
+
+  /** The prefixes of tenants whose network is that of a prefix of the platform. */
+  tenantsEqualTo(space: Space, block: Block): PrefixNode[] {
+    this.requireNeighbours(space, block);
+    return (this.byNetwork.get(networkKey(space.vrf, block)) ?? []).filter(
+      ({ row }) => row.tenantId !== PLATFORM,
+    );
+  }
+
+  /** The prefixes of the platform that start in a span. */
+  sharedInside({ vrf }: Space, span: Span, first: string, last: string): PrefixNode[] {
+    this.snapshot.require({ kind: 'sharedInside', vrf, first, last });
+    return [...(this.shared.get(vrf)?.values() ?? [])].filter(
+      ({ block }) =>
+        block.family === span.family && span.first <= block.first && block.first <= span.last,
     );
   }
 
@@ -110,7 +179,7 @@ export class PrefixTree {
       values: [prefix.id],
       ...(limit !== undefined && { limit }),
     });
-    return [...(this.byParent.get(`${vrfKeyOf(prefix)}|${prefix.id}`)?.values() ?? [])];
+    return this.childrenOf(prefix).sort(byPosition);
   }
 
   /** The number of used addresses in a prefix: the fact `usage` plus planned changes. */
@@ -128,6 +197,23 @@ export class PrefixTree {
     this.snapshot.onUndo(() => this.usage.set(prefixId, before));
   }
 
+  private requireNeighbours({ vrf, tenantId }: Space, block: Block): void {
+    this.snapshot.require({ kind: 'neighbours', vrf, tenantId, cidr: formatBlock(block) });
+  }
+
+  private inVrfAround(vrf: string, block: Block): PrefixNode[] {
+    const found: PrefixNode[] = [];
+    for (let { length } = block; length > 0; length--) {
+      const nodes = this.byNetwork.get(networkKey(vrf, blockAt(block.family, block.first, length)));
+      if (nodes) found.push(...nodes);
+    }
+    return found;
+  }
+
+  private childrenOf(prefix: Row): PrefixNode[] {
+    return [...(this.byParent.get(`${vrfKeyOf(prefix)}|${prefix.id}`)?.values() ?? [])];
+  }
+
   private applyChange({ resource, id, after }: PlannedChange): void {
     if (resource !== 'prefixes') return;
     const previous = this.nodes.get(id);
@@ -143,6 +229,11 @@ export class PrefixTree {
     const { row, block } = node;
     const vrf = vrfKeyOf(row);
     this.nodes.set(row.id, node);
+    if (row.tenantId === PLATFORM)
+      this.shared.set(
+        vrf,
+        (this.shared.get(vrf) ?? new Map<string, PrefixNode>()).set(row.id, node),
+      );
     const key = networkKey(vrf, block);
     this.byNetwork.set(
       key,
@@ -156,6 +247,7 @@ export class PrefixTree {
   private remove({ row, block }: PrefixNode): void {
     const vrf = vrfKeyOf(row);
     this.nodes.delete(row.id);
+    this.shared.get(vrf)?.delete(row.id);
     const key = networkKey(vrf, block);
     this.byNetwork.set(
       key,

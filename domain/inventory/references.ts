@@ -1,6 +1,6 @@
 import { PLATFORM } from '../access/scope.ts';
 import type { OpenDraft } from './draft.ts';
-import { containersOf } from './inheritance.ts';
+import { allContainersOf } from './inheritance.ts';
 import { tenantOf } from './ownership.ts';
 import { isSharedWith } from './sharing.ts';
 import type { ResourceName } from './names.ts';
@@ -72,7 +72,7 @@ export function prefixesAround(draft: OpenDraft): Row[] {
   const isSpace = SPACE_FIELDS.some((field) => Object.hasOwn(resource.fields, field));
   const hasVrf = after.vrfId === null || typeof after.vrfId === 'string';
   return isSpace && resource.name !== 'sites' && hasVrf && draft.isValid(...SPACE_FIELDS)
-    ? containersOf(draft).map(({ row }) => row)
+    ? allContainersOf(draft).map(({ row }) => row)
     : [];
 }
 
@@ -83,6 +83,11 @@ export function prefixesAround(draft: OpenDraft): Row[] {
  */
 function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
   if (id === draft.before?.tenantId) return;
+  const tenantOfParent = namedParentTenant(draft, viewer);
+  if (tenantOfParent !== undefined) {
+    draft.after.tenantId = tenantOfParent;
+    return;
+  }
   const canUse = viewer.canUseTenant(id);
   const isKnown = () =>
     id === PLATFORM ||
@@ -100,6 +105,22 @@ function checkTenant(draft: OpenDraft, viewer: Viewer, id: string): void {
   }
   if (canUse) draft.error('tenantId', 'not_found', `there is no tenant with id ${id}`);
   else draft.deny('tenantId', { tenantId: id });
+}
+
+/**
+ * The tenant of a new prefix without one: that of the parent which the request names, where the
+ * caller may write there, or may only read at both.
+ */
+function namedParentTenant({ after, before, snapshot, ...draft }: OpenDraft, viewer: Viewer) {
+  const id = after.parentPrefixId;
+  if (before || draft.isProvided('tenantId') || typeof id !== 'string') return undefined;
+  if (draft.resource.name !== 'prefixes' || !draft.isValid('parentPrefixId')) return undefined;
+  const tenantId = snapshot.get('prefixes', id)?.tenantId;
+  if (typeof tenantId !== 'string') return undefined;
+  const mayWrite = (tenant: string) => viewer.canWrite({ tenantId: tenant });
+  return mayWrite(tenantId) || (!mayWrite(viewer.tenantId) && viewer.canUseTenant(tenantId))
+    ? tenantId
+    : undefined;
 }
 
 /** The fields by which a record belongs to another one, besides the prefixes around it. */

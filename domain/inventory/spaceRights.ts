@@ -1,9 +1,10 @@
 import { contains, formatHost, type Span } from './cidr.ts';
 import type { OpenDraft } from './draft.ts';
-import { containersOf, siteOfSpace, spaceOf } from './inheritance.ts';
+import { containersOf, siteOfSpace } from './inheritance.ts';
 import { tenantOf, withOwnSite } from './ownership.ts';
 import type { Viewer } from './planning.ts';
 import { MAX_NAMED_SITES, vrfKeyOf } from './planSnapshot.ts';
+import { spanOf } from './prefixTree.ts';
 import { RESOURCES } from './resources/index.ts';
 
 /**
@@ -39,7 +40,7 @@ function checkSurroundings(draft: OpenDraft): void {
 function checkSitesInside(draft: OpenDraft): void {
   const { after, snapshot } = draft;
   const tenantId = String(after.tenantId);
-  const span = spaceOf(after);
+  const span = spanOf(after);
   const text = (value: bigint) => formatHost(span.family, value);
   const key = JSON.stringify([vrfKeyOf(after), text(span.first), text(span.last), tenantId]);
   // Who has changed a prefix of a site may write there, so that changed ones may count as well.

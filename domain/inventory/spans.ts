@@ -1,4 +1,4 @@
-import { addressBits, blockAt, overlaps, type Block, type Span } from './cidr.ts';
+import { addressBits, blockAt, enclosingBlock, overlaps, type Block, type Span } from './cidr.ts';
 import { vrfKeyOf, type PlannedChange, type PlanSnapshot } from './planSnapshot.ts';
 import { blockOf, spanOf } from './prefixTree.ts';
 import type { ResourceName } from './names.ts';
@@ -54,12 +54,6 @@ const spaceKey = (vrf: string, { family }: Span): string => `${vrf}|${family}`;
 
 const blockKey = (vrf: string, { family, first, length }: Block): string =>
   `${vrf}|${family}|${first.toString(36)}|${length}`;
-
-/** The smallest network that contains a span. */
-function networkOf({ family, first, last }: Span): Block {
-  const differing = first === last ? 0 : (first ^ last).toString(2).length;
-  return blockAt(family, first, addressBits(family) - differing);
-}
 
 /** The changed records of each VRF by their addresses, and its ranges as far as loaded. */
 export class Spans {
@@ -124,7 +118,7 @@ export class Spans {
     if (isChanged) sortedIn(this.changedOf(resource), spaceKey(vrf, span)).insert(entry);
     if (resource !== 'ip-ranges') return;
     sortedIn(this.ranges, spaceKey(vrf, span)).insert(entry);
-    const network = blockKey(vrf, networkOf(span));
+    const network = blockKey(vrf, enclosingBlock(span));
     const inNetwork = this.rangesByNetwork.get(network) ?? new Map<string, SpanEntry>();
     this.rangesByNetwork.set(network, inNetwork.set(row.id, entry));
   }
@@ -136,7 +130,7 @@ export class Spans {
     this.changedOf(entry.resource).get(spaceKey(vrf, span))?.remove(entry);
     if (entry.resource !== 'ip-ranges') return;
     this.ranges.get(spaceKey(vrf, span))?.remove(entry);
-    this.rangesByNetwork.get(blockKey(vrf, networkOf(span)))?.delete(row.id);
+    this.rangesByNetwork.get(blockKey(vrf, enclosingBlock(span)))?.delete(row.id);
   }
 }
 

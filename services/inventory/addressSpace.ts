@@ -1,7 +1,7 @@
 import { findResourceScope } from '../../db/access/access.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { findFreeBlock, listOccupied, saveFreeHint } from '../../db/inventory/freeSpace.ts';
-import { prepareToWrite } from '../../db/inventory/locks.ts';
+import { prepareToWrite, spaceName } from '../../db/inventory/locks.ts';
 import { listRecords, readRecord } from '../../db/inventory/records.ts';
 import { readUsage, type Usage } from '../../db/inventory/usage.ts';
 import {
@@ -16,7 +16,7 @@ import {
   type Block,
   type Span,
 } from '../../domain/inventory/cidr.ts';
-import type { ResourceScope } from '../../domain/access/scope.ts';
+import { PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
 import { isReadable, resourceScopesOf } from '../../domain/inventory/ownership.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
@@ -71,7 +71,7 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
     const blocks = children.map(blockOf);
     const page = pageSpan(blockOf(prefix), blocks, after, isLast);
     if (!page) return { free: [], exact: true };
-    const { spans, exact } = await listOccupied(db, vrfKeyOf(prefix), page);
+    const { spans, exact } = await listOccupied(db, prefix.id, page);
     const gaps = gapsIn(page, mergeSpans([...blocks, ...spans]));
     return { free: gaps.flatMap(coveringBlocks).map(formatBlock), exact };
   }
@@ -100,12 +100,18 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
       for (const scope of resourceScopesOf(prefixes, known))
         await access.require(caller, 'inventory:write', await withOwnSite(scope));
       let found: { prefix: Row; block: Block } | undefined;
-      // The search runs in the writing transaction and under the lock of the VRF, so that the next
-      // allocation sees this one.
+      // The search runs in the writing transaction and under the lock of the space, so that the
+      // next allocation sees this one.
       const search = async (trx: Knex): Promise<Mutation[]> => {
-        await prepareToWrite(trx, { vrfs: new Set([vrfKeyOf(known)]), definitions: false });
+        await prepareToWrite(trx, {
+          spaces: new Set([spaceName(vrfKeyOf(known), String(known.tenantId))]),
+          forPlatform: access.holds(caller.rights, 'inventory:write', { tenantId: PLATFORM }),
+          definitions: false,
+        });
         const prefix = await readRecord(trx, 'prefixes', prefixId, true);
-        if (!prefix || vrfKeyOf(prefix) !== vrfKeyOf(known)) throw notFound('prefix', prefixId);
+        const isMoved =
+          prefix && (vrfKeyOf(prefix) !== vrfKeyOf(known) || prefix.tenantId !== known.tenantId);
+        if (!prefix || isMoved) throw notFound('prefix', prefixId);
         const whole = blockOf(prefix);
         const target = targetOf(prefix, whole, request);
         const block = await findFreeBlock(trx, prefix, whole, target.length);

@@ -105,7 +105,10 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
       let rounds = 0;
       let slowRounds = 0;
       try {
-        await load(mutations.flatMap(prefetchNeeds), locking);
+        await load(
+          mutations.flatMap((mutation) => prefetchNeeds(mutation, viewer.tenantId)),
+          locking,
+        );
         snapshot.takeOutdated();
         while (planned.length < mutations.length) {
           const from = planned.length;

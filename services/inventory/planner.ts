@@ -1,8 +1,13 @@
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { asSingleInsert, createStamper, writeSteps } from '../../db/inventory/apply.ts';
-import { lockVrfs, prepareToRead, prepareToWrite } from '../../db/inventory/locks.ts';
-import { covers } from '../../domain/access/scope.ts';
+import {
+  lockSpaces,
+  prepareToRead,
+  prepareToWrite,
+  type SpaceLocks,
+} from '../../db/inventory/locks.ts';
+import { covers, PLATFORM } from '../../domain/access/scope.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
 import { isVisible } from '../../domain/inventory/sharing.ts';
 import { withGivenFields } from '../../domain/inventory/plan.ts';
@@ -15,7 +20,7 @@ import type { IdKind, Ids } from '../../platform/ids.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 import { lockRevocations } from './revocations.ts';
-import { affectedVrfs, expectedVrfs } from './affectedVrfs.ts';
+import { affectedSpaces, expectedSpaces } from './affectedSpaces.ts';
 import { createPlanSession, type PlanCost, type PlanSession, type Segment } from './planSession.ts';
 import { createSchemaChecks } from './schemaChecks.ts';
 
@@ -94,7 +99,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   return {
     /**
      * Plans mutations in order, each on top of the valid ones before it, in the transaction that
-     * writes them. It locks the records that the plan reads, and the VRFs that it changes. Errors:
+     * writes them. It locks the records that the plan reads, and the address spaces that it changes. Errors:
      * `limit_reached`; invalid mutations are part of the outcome.
      */
     async planToWrite(
@@ -105,10 +110,10 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     ): Promise<UnwrittenOutcome> {
       const mutations = requested.map(withGivenFields);
       const viewer = createViewer(caller, perMutation);
-      const lockedVrfs = await lockForWrite(trx, mutations);
+      const locked = await lockForWrite(trx, mutations, viewer);
       const pause = createPause(signal);
       const options = { viewer, locks: true, pause, cost: noCost() };
-      const segment = await planLocked(trx, lockedVrfs, () =>
+      const segment = await planLocked(trx, locked, () =>
         createPlanSession(trx, options).plan(mutations),
       );
       const { steps, ...outcome } = outcomeOf(segment, mutations, now);
@@ -150,13 +155,21 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   };
 }
 
-/** Takes the locks of a writing transaction. Returns the locked VRFs. */
-async function lockForWrite(trx: Knex, mutations: readonly Mutation[]): Promise<Set<string>> {
+/** The locks that a transaction holds. */
+type HeldLocks = SpaceLocks & { spaces: Set<string> };
+
+/** Takes the locks of a writing transaction. */
+async function lockForWrite(
+  trx: Knex,
+  mutations: readonly Mutation[],
+  viewer: Viewer,
+): Promise<HeldLocks> {
   await lockRevocations(trx, mutations);
-  const vrfs = await expectedVrfs(trx, mutations);
+  const spaces = await expectedSpaces(trx, mutations, viewer.tenantId);
+  const locks = { spaces, forPlatform: viewer.canWrite({ tenantId: PLATFORM }) };
   const definitions = mutations.some(({ resource }) => resource === 'custom-fields');
-  await prepareToWrite(trx, { vrfs, definitions });
-  return vrfs;
+  await prepareToWrite(trx, { ...locks, definitions });
+  return locks;
 }
 
 /** Merges the changes of each record into one, and leaves out records that end as they began. */
@@ -170,17 +183,17 @@ function netChanges(steps: readonly PlannedChange[]): PlannedChange[] {
   return [...changes.values()].filter(({ before, after }) => before !== null || after !== null);
 }
 
-/** Plans; when the plan changes further VRFs, they are locked, and it is made again. */
+/** Plans; when the plan changes further spaces, they are locked, and it is made again. */
 async function planLocked(
   db: Knex,
-  lockedVrfs: Set<string>,
+  { spaces, forPlatform }: HeldLocks,
   plan: () => Promise<Segment>,
 ): Promise<Segment> {
   for (;;) {
     const segment = await plan();
-    const newVrfs = [...affectedVrfs(segment.planned)].filter((vrf) => !lockedVrfs.has(vrf));
-    if (newVrfs.length === 0) return segment;
-    await lockVrfs(db, new Set(newVrfs));
-    for (const vrf of newVrfs) lockedVrfs.add(vrf);
+    const added = [...affectedSpaces(segment.planned)].filter((space) => !spaces.has(space));
+    if (added.length === 0) return segment;
+    await lockSpaces(db, { spaces: new Set(added), forPlatform });
+    for (const space of added) spaces.add(space);
   }
 }

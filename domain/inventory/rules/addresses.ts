@@ -13,8 +13,10 @@ import type { Draft, Rules } from '../planning.ts';
 import { SHARED_ROLES } from '../resources/networks.ts';
 import type { Row } from '../resource.ts';
 import { spanOf, type PrefixNode } from '../prefixTree.ts';
-import { vrfKeyOf } from '../planSnapshot.ts';
+import { PLATFORM } from '../../access/scope.ts';
+import { isIn, spaceOf, type Space } from '../spaces.ts';
 import { enforcesUniqueness, warnWhenFull } from './prefixes.ts';
+import { checkAssignment, hasMoved } from './sharedSpace.ts';
 
 const isShared = ({ role }: Row): boolean =>
   typeof role === 'string' && SHARED_ROLES.includes(role);
@@ -25,26 +27,49 @@ function writeAddress(draft: Draft): void {
     draft.isValid('interfaceId') && typeof after.interfaceId === 'string'
       ? (snapshot.get('interfaces', after.interfaceId)?.deviceId ?? null)
       : null;
-  if (!draft.isValid('address', 'vrfId')) return;
+  if (!draft.isValid('address', 'vrfId', 'tenantId')) return;
   const host = spanOf(after);
-  if (draft.isValid('role')) checkDuplicate(draft, host);
-  if (draft.hasChanged('address', 'vrfId')) checkContainingPrefix(draft, host);
+  const space = spaceOf(snapshot, after);
+  const moved = hasMoved(draft, space, 'address');
+  if (moved && !checkAssignment(draft, space, host, 'address')) return;
+  if (draft.isValid('role') && (moved || draft.hasChanged('role')))
+    checkDuplicate(draft, space, host);
+  if (moved) checkContainingPrefix(draft, space, host);
   checkPrimary(draft, host);
 }
 
-/** Another record of an address in its VRF, unless both have a shared role. */
-export function findDuplicateAddress({ snapshot }: Draft, address: Row): Row | undefined {
+/** The other records of a space with the address of a record. */
+function otherAddresses({ snapshot }: Draft, space: Space, address: Row): Row[] {
+  const { vrf, tenantId } = space;
   const { family, first } = spanOf(address);
-  return snapshot
-    .where('ip-addresses', ['vrfKey', 'host'], [vrfKeyOf(address), formatHost(family, first)])
-    .find((row) => row.id !== address.id && (!isShared(row) || !isShared(address)));
+  const host = formatHost(family, first);
+  snapshot.require({ kind: 'addresses', vrf, tenantId, host });
+  return snapshot.addressesAt(vrf, host).filter((row) => row.id !== address.id && isIn(space, row));
 }
 
-function checkDuplicate(draft: Draft, host: Span): void {
+/** Another record of an address in its space, unless both have a shared role. */
+export const findDuplicateAddress = (draft: Draft, address: Row): Row | undefined =>
+  otherAddresses(draft, spaceOf(draft.snapshot, address), address).find(
+    (row) => !isShared(row) || !isShared(address),
+  );
+
+/** Another record, of any tenant, of an address that the platform assigns from its prefix. */
+function findAssigned(draft: Draft, space: Space, host: Span): Row | undefined {
+  const { snapshot, prefixTree, after } = draft;
+  const parent = prefixTree.parentOf(space, host);
+  if (!space.isShared || after.tenantId === PLATFORM || parent?.row.tenantId !== PLATFORM)
+    return undefined;
+  const values = [space.vrf, formatHost(host.family, host.first)];
+  return snapshot
+    .where('ip-addresses', ['vrfKey', 'host'], values)
+    .find((row) => row.id !== after.id && (!isShared(row) || !isShared(after)));
+}
+
+function checkDuplicate(draft: Draft, space: Space, host: Span): void {
   const { after } = draft;
-  if (!draft.hasChanged('address', 'vrfId', 'role') || !enforcesUniqueness(draft, after)) return;
+  if (!enforcesUniqueness(draft, after)) return;
   const text = formatHost(host.family, host.first);
-  const other = findDuplicateAddress(draft, after);
+  const other = findDuplicateAddress(draft, after) ?? findAssigned(draft, space, host);
   if (other)
     draft.conflict(
       'duplicate',
@@ -55,7 +80,7 @@ function checkDuplicate(draft: Draft, host: Span): void {
 }
 
 /** Checks an address against the smallest prefix that contains it. */
-function checkContainingPrefix(draft: Draft, host: Span): void {
+function checkContainingPrefix(draft: Draft, space: Space, host: Span): void {
   const { after, prefixTree } = draft;
   const text = formatHost(host.family, host.first);
   const own = parseInterfaceAddress(String(after.address));
@@ -66,7 +91,7 @@ function checkContainingPrefix(draft: Draft, host: Span): void {
       `is the network or broadcast address of its /${own.length}`,
     );
   }
-  const parent = prefixTree.parentOf(vrfKeyOf(after), host);
+  const parent = prefixTree.parentOf(space, host);
   if (!parent) {
     draft.warn('no_prefix', `no prefix contains ${text}`, 'address');
     return;
@@ -88,11 +113,7 @@ function checkContainingPrefix(draft: Draft, host: Span): void {
       row: parent.row,
     });
   warnOfGateway(draft, parent, host);
-  const isFirst =
-    draft.snapshot
-      .where('ip-addresses', ['vrfKey', 'host'], [vrfKeyOf(after), text])
-      .filter(({ id }) => id !== after.id).length === 0;
-  if (isFirst) {
+  if (otherAddresses(draft, space, after).length === 0) {
     warnWhenFull(draft, parent, 1n);
     draft.onAccept(() => prefixTree.addUsage(parent.row.id, 1n));
   }
@@ -132,14 +153,14 @@ function checkPrimary(draft: Draft, host: Span): void {
   );
 }
 
-/** An address is unique in its VRF, unless all its records have a shared role. */
+/** An address is unique in its space, unless all its records have a shared role. */
 export const addressRules: Rules = { write: writeAddress };
 
 function writeRange(draft: Draft): void {
   const { after, snapshot, prefixTree, spans } = draft;
   if (
-    !draft.isValid('startAddress', 'endAddress', 'vrfId') ||
-    !draft.hasChanged('startAddress', 'endAddress', 'vrfId')
+    !draft.isValid('startAddress', 'endAddress', 'vrfId', 'tenantId') ||
+    !hasMoved(draft, spaceOf(snapshot, after), 'startAddress', 'endAddress')
   )
     return;
   const span = spanOf(after);
@@ -152,15 +173,17 @@ function writeRange(draft: Draft): void {
     draft.error('endAddress', 'range_reversed', 'is before the start');
     return;
   }
-  const vrf = vrfKeyOf(after);
+  const space = spaceOf(snapshot, after);
+  if (!checkAssignment(draft, space, span, 'startAddress')) return;
   snapshot.require({
     kind: 'ranges',
-    vrf,
+    vrf: space.vrf,
+    tenantId: space.tenantId,
     first: String(after.startAddress),
     last: String(after.endAddress),
   });
-  for (const { row: other, span: otherSpan } of spans.overlappingRanges(vrf, span)) {
-    if (other.id === after.id) continue;
+  for (const { row: other, span: otherSpan } of spans.overlappingRanges(space.vrf, span)) {
+    if (other.id === after.id || !isIn(space, other)) continue;
     const name = `${String(other.startAddress)}–${String(other.endAddress)}`;
     if (sameSpan(span, otherSpan))
       draft.conflict(
@@ -177,7 +200,7 @@ function writeRange(draft: Draft): void {
         'startAddress',
       );
   }
-  const parent = prefixTree.parentOf(vrf, { ...span, last: span.first });
+  const parent = prefixTree.parentOf(space, { ...span, last: span.first });
   if (!parent)
     draft.warn('no_prefix', `no prefix contains ${String(after.startAddress)}`, 'startAddress');
   else if (!contains(parent.block, span))

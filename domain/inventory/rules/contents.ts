@@ -2,6 +2,7 @@ import { contains, formatBlock, formatHost, gapsIn, type Block, type Span } from
 import { asReferrer } from '../ownership.ts';
 import type { Draft } from '../planning.ts';
 import type { Referrer } from '../planSnapshot.ts';
+import { isIn, type Space } from '../spaces.ts';
 
 const byFirst = (one: Block, other: Block): number =>
   one.first < other.first ? -1 : one.first > other.first ? 1 : one.length - other.length;
@@ -29,7 +30,7 @@ function isCovered(span: Span, covers: readonly Block[]): boolean {
 }
 
 /** The id of the fact `contents`. A range in no cover is in a gap or crosses a border. */
-function factId(vrf: string, block: Block, covers: readonly Block[]): string {
+function factId({ vrf, tenantId }: Space, block: Block, covers: readonly Block[]): string {
   const text = (first: bigint, last: bigint) => [
     formatHost(block.family, first),
     formatHost(block.family, last),
@@ -38,24 +39,27 @@ function factId(vrf: string, block: Block, covers: readonly Block[]): string {
   const borders = covers.flatMap(({ last }, i) =>
     covers[i + 1]?.first === last + 1n ? [text(last, last + 1n)] : [],
   );
-  return JSON.stringify([vrf, formatBlock(block), gaps, borders]);
+  return JSON.stringify([vrf, tenantId, formatBlock(block), gaps, borders]);
 }
 
 /**
- * The first addresses and ranges in a network and in none of `inner`, with the planned changes.
+ * The first addresses and ranges of a space in a network and in none of `inner`, with the planned
+ * changes.
  * `inner` has the prefixes inside the network, as planned.
  */
 export function contentsOf(
   { snapshot, spans }: Draft,
-  vrf: string,
+  space: Space,
   block: Block,
   inner: readonly Block[],
 ): Referrer[] {
   const covers = outermost(inner);
   const planned = spans
-    .changedIn(vrf, block)
-    .filter(({ span }) => contains(block, span) && !isCovered(span, covers))
+    .changedIn(space.vrf, block)
+    .filter(
+      ({ row, span }) => isIn(space, row) && contains(block, span) && !isCovered(span, covers),
+    )
     .map(asReferrer);
-  if (snapshot.isNewRecord(vrf)) return planned;
-  return snapshot.referrersOf('contents', factId(vrf, block, covers), planned);
+  if (snapshot.isNewRecord(space.vrf)) return planned;
+  return snapshot.referrersOf('contents', factId(space, block, covers), planned);
 }

@@ -1,3 +1,4 @@
+import { PLATFORM } from '../../access/scope.ts';
 import { detach } from '../detach.ts';
 import { asReferrer } from '../ownership.ts';
 import type { Draft, Rules } from '../planning.ts';
@@ -10,12 +11,32 @@ import {
 } from '../planSnapshot.ts';
 import { blockOf } from '../prefixTree.ts';
 import type { Row } from '../resource.ts';
+import { spaceOf } from '../spaces.ts';
 import { findDuplicateAddress } from './addresses.ts';
 
-/** True when the VRF of a prefix or an address has it more than once, as planned. */
+/**
+ * A VRF of the platform has an address space for each tenant, one of a tenant is one space. A VRF
+ * in use keeps what it is.
+ */
+function checkSharing(draft: Draft): void {
+  const { before, after, snapshot } = draft;
+  if (!before || (before.tenantId === PLATFORM) === (after.tenantId === PLATFORM)) return;
+  for (const resource of ['prefixes', 'ip-ranges', 'ip-addresses'] as const) {
+    const [row] = snapshot.referrers(resource, 'vrfId', after.id, 1);
+    if (row)
+      draft.conflict(
+        'in_use',
+        'a VRF in use cannot change between the platform and a tenant',
+        { resource, row },
+        'tenantId',
+      );
+  }
+}
+
+/** True when the space of a prefix or an address has it more than once, as planned. */
 function isDuplicate(draft: Draft, resource: string, row: Row): boolean {
-  const vrf = vrfKeyOf(row);
-  if (resource === 'prefixes') return draft.prefixTree.equalTo(vrf, blockOf(row)).length > 1;
+  if (resource === 'prefixes')
+    return draft.prefixTree.equalTo(spaceOf(draft.snapshot, row), blockOf(row)).length > 1;
   return findDuplicateAddress(draft, row) !== undefined;
 }
 
@@ -39,6 +60,7 @@ function duplicatesIn(draft: Draft, vrf: string): Referrer[] {
 export const vrfRules: Rules = {
   write(draft) {
     const { before, after } = draft;
+    checkSharing(draft);
     if (!before || before.enforceUnique === true || after.enforceUnique !== true) return;
     for (const duplicate of duplicatesIn(draft, after.id)) {
       const message = `${duplicate.label} exists more than once`;

@@ -3,7 +3,9 @@ import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
 import { blockOf, type PrefixNode } from '../prefixTree.ts';
 import { vrfKeyOf } from '../planSnapshot.ts';
+import { isOfPlatform, isParentIn, spaceOf, type Space } from '../spaces.ts';
 import { contentsOf } from './contents.ts';
+import { checkAssignment, hasMoved, sharedInside, warnOfTenants } from './sharedSpace.ts';
 
 /** The usage above which a prefix counts as full, in percent. */
 const FULL_PERCENT = 80n;
@@ -29,10 +31,16 @@ export function warnWhenFull(draft: Draft, { row, block }: PrefixNode, added: bi
   }
 }
 
-/** The smallest prefix that contains the present network of a prefix, other than itself. */
-const interimParent = ({ prefixTree, before }: Draft): PrefixNode | undefined =>
-  before
-    ? prefixTree.smallestContaining(vrfKeyOf(before), blockOf(before), {
+/**
+ * The smallest prefix that contains the present network of a prefix, other than itself, as the
+ * tenant of `child` sees it.
+ */
+const interimParent = (
+  { prefixTree, before, snapshot }: Draft,
+  child: Row | null = before,
+): PrefixNode | undefined =>
+  before && child
+    ? prefixTree.smallestContaining(spaceOf(snapshot, child), blockOf(before), {
         orEqual: true,
         exclude: before.id,
       })[0]
@@ -40,34 +48,38 @@ const interimParent = ({ prefixTree, before }: Draft): PrefixNode | undefined =>
 
 function write(draft: Draft): void {
   const { before, after, prefixTree } = draft;
-  if (!draft.isValid('cidr', 'vrfId')) return;
-  const vrf = vrfKeyOf(after);
+  if (!draft.isValid('cidr', 'vrfId', 'tenantId')) return;
+  const space = spaceOf(draft.snapshot, after);
   const block = blockOf(after);
-  const moved = draft.hasChanged('cidr', 'vrfId');
-  const parents = prefixTree.smallestContaining(vrf, block, { exclude: after.id });
-  if (moved) checkUnique(draft, vrf, block);
-  const parent = checkParent(draft, parents, block);
+  const moved = hasMoved(draft, space, 'cidr');
+  const parents = prefixTree.smallestContaining(space, block, { exclude: after.id });
+  if (moved && !checkAssignment(draft, space, block, 'cidr')) return;
+  if (moved) checkUnique(draft, space, block);
+  const parent = checkParent(draft, space, parents, block);
   if (draft.isValid('parentPrefixId')) after.parentPrefixId = parent?.row.id ?? null;
   const absorbed = moved
-    ? [...adoptChildren(draft, vrf, block, parents), ...releaseChildren(draft, vrf, block)]
+    ? [...adoptChildren(draft, space, block, parents), ...releaseChildren(draft, block)]
     : [];
-  if (moved && before) checkOrphans(draft, vrfKeyOf(before) === vrf ? block : null);
-  warnOfContents(draft, vrf, block, moved ? absorbed : null);
+  if (moved && before) checkOrphans(draft, spaceOf(draft.snapshot, before), block);
+  warnOfContents(draft, space, block, moved ? absorbed : null);
   if (moved) updateUsage(draft, block, parent, absorbed);
 }
 
-function checkUnique(draft: Draft, vrf: string, block: Block): void {
-  const duplicate = draft.prefixTree
-    .equalTo(vrf, block)
-    .find(({ row }) => row.id !== draft.after.id);
-  if (duplicate && enforcesUniqueness(draft, draft.after)) {
+function checkUnique(draft: Draft, space: Space, block: Block): void {
+  const { after, prefixTree } = draft;
+  const equal = [
+    ...(enforcesUniqueness(draft, after) ? prefixTree.equalTo(space, block) : []),
+    // What the platform has is assigned as smaller prefixes, so that it remains the parent.
+    ...prefixTree.sharedEqualTo(space, block),
+  ];
+  const duplicate = equal.find(({ row }) => row.id !== after.id);
+  if (duplicate)
     draft.conflict(
       'duplicate',
       `${formatBlock(block)} exists`,
       { resource: 'prefixes', row: duplicate.row },
       'cidr',
     );
-  }
 }
 
 /**
@@ -76,6 +88,7 @@ function checkUnique(draft: Draft, vrf: string, block: Block): void {
  */
 function checkParent(
   draft: Draft,
+  space: Space,
   parents: readonly PrefixNode[],
   block: Block,
 ): PrefixNode | undefined {
@@ -91,7 +104,7 @@ function checkParent(
   const row = snapshot.get('prefixes', requestedId);
   if (!row) return current;
   const requested = { row, block: blockOf(row) };
-  const error = parentError(draft, requested, block);
+  const error = parentError(draft, space, requested, block);
   if (error) {
     draft.error('parentPrefixId', ...error);
     return current;
@@ -107,14 +120,19 @@ function checkParent(
 
 /** Why a requested prefix cannot contain a network, as code and message. */
 function parentError(
-  { before, after }: Draft,
+  { before }: Draft,
+  space: Space,
   requested: PrefixNode,
   block: Block,
 ): [code: string, message: string] | undefined {
   if (requested.block.family !== block.family)
     return ['parent_family', 'is a prefix of the other address family'];
-  if (vrfKeyOf(requested.row) !== vrfKeyOf(after))
-    return ['parent_vrf', 'is a prefix of another VRF'];
+  if (vrfKeyOf(requested.row) !== space.vrf) return ['parent_vrf', 'is a prefix of another VRF'];
+  if (!isParentIn(space, requested.row))
+    return [
+      'parent_tenant',
+      `is a prefix of another tenant than ${space.tenantId}: each has its own tree here`,
+    ];
   if (contains(requested.block, block) && requested.block.length < block.length) return undefined;
   if (before && contains(blockOf(before), requested.block))
     return ['cycle', 'is inside the prefix itself'];
@@ -125,16 +143,16 @@ function parentError(
 /** Makes the prefixes inside a network children of this prefix. Returns them. */
 function adoptChildren(
   draft: Draft,
-  vrf: string,
+  space: Space,
   block: Block,
   parents: readonly PrefixNode[],
 ): PrefixNode[] {
   const { after, prefixTree } = draft;
-  const hasDuplicate = prefixTree.equalTo(vrf, block).some(({ row }) => row.id !== after.id);
+  const hasDuplicate = prefixTree.equalTo(space, block).some(({ row }) => row.id !== after.id);
   // An existing prefix with the same network keeps its children.
   const inside = hasDuplicate
     ? []
-    : prefixTree.outermostInside(vrf, block, parents).filter(({ row }) => row.id !== after.id);
+    : prefixTree.outermostInside(space, block, parents).filter(({ row }) => row.id !== after.id);
   for (const { row } of inside)
     draft.cascadeUpdate('prefixes', row, { parentPrefixId: after.id }, 'reparented');
   if (inside.length > 0)
@@ -143,19 +161,30 @@ function adoptChildren(
       `${inside.length} prefixes inside it become its children`,
       'cidr',
     );
+  if (isOfPlatform(space)) warnOfTenants(draft, space, block, inside);
   return inside;
 }
 
-/** Moves children that are outside the new network to another parent. Returns the remaining. */
-function releaseChildren(draft: Draft, vrf: string, block: Block): PrefixNode[] {
-  const { before, after } = draft;
+/**
+ * Moves children to another parent that are outside the new network, or whose tenant no longer sees
+ * the prefix. Returns the remaining.
+ */
+function releaseChildren(draft: Draft, block: Block): PrefixNode[] {
+  const { before, after, snapshot } = draft;
   if (!before) return [];
-  const interim = interimParent(draft);
-  const sameVrf = vrfKeyOf(before) === vrf;
+  const interimOf = interimParents(draft);
   const kept: PrefixNode[] = [];
   for (const child of draft.prefixTree.children(before)) {
-    const inside = sameVrf && child.block.length > block.length && contains(block, child.block);
-    if (inside && (interim?.block.length ?? 0) <= block.length) kept.push(child);
+    const interim = interimOf(child.row);
+    const isCloser =
+      interim === undefined ||
+      interim.block.length < block.length ||
+      (interim.block.length === block.length && interim.row.tenantId === after.tenantId);
+    const inside =
+      isParentIn(spaceOf(snapshot, child.row), after) &&
+      child.block.length > block.length &&
+      contains(block, child.block);
+    if (inside && isCloser) kept.push(child);
     else
       draft.cascadeUpdate(
         'prefixes',
@@ -168,32 +197,59 @@ function releaseChildren(draft: Draft, vrf: string, block: Block): PrefixNode[] 
   return kept.filter(({ row }) => row.id !== after.parentPrefixId);
 }
 
-/** Adds a conflict for each address and range that would be in no prefix after the change. */
-function checkOrphans(draft: Draft, stillCovered: Block | null): void {
-  const { before } = draft;
+/** The interim parent of each child: the same one for all children of a tenant. */
+function interimParents(draft: Draft): (child: Row) => PrefixNode | undefined {
+  const known = new Map<unknown, PrefixNode | undefined>();
+  return (child) => {
+    if (!known.has(child.tenantId)) known.set(child.tenantId, interimParent(draft, child));
+    return known.get(child.tenantId);
+  };
+}
+
+/**
+ * Adds a conflict for each address and range of a space that would be in no prefix after the change,
+ * which moves the prefix to `block` or, without it, deletes the prefix. What tenants have in a prefix
+ * of the platform does not prevent its change.
+ */
+function checkOrphans(draft: Draft, space: Space, block: Block | null): void {
+  const { before, after, prefixTree } = draft;
   if (!before || interimParent(draft)) return;
-  const block = blockOf(before);
-  if (stillCovered && contains(stillCovered, block)) return;
-  const inner = draft.prefixTree.children(before).map((child) => child.block);
+  const was = blockOf(before);
+  const stillCovered = block && isParentIn(space, after) ? block : null;
+  if (stillCovered && contains(stillCovered, was)) return;
+  const inner = coversIn(draft, space, was, prefixTree.children(before));
   if (stillCovered) inner.push(stillCovered);
-  for (const each of contentsOf(draft, vrfKeyOf(before), block, inner)) {
+  for (const each of contentsOf(draft, space, was, inner)) {
     const message = `${each.label} would no longer be in a prefix`;
     draft.conflict('would_orphan_addresses', message, each);
   }
 }
+
+/** The networks in a block that contain records of a space: of its prefixes, and of the platform. */
+const coversIn = (
+  draft: Draft,
+  space: Space,
+  block: Block,
+  nodes: readonly PrefixNode[],
+): Block[] =>
+  [
+    ...nodes.filter(({ row }) => isParentIn(space, row)),
+    ...sharedInside(draft, space, block).filter((node) => node.block.length > block.length),
+  ].map((node) => node.block);
 
 /**
  * The prefixes inside a network: those that the prefix gets when it moves there (`absorbed`) or else
  * has, and those of equal prefixes, which keep theirs. Null when there are too many.
  */
 function prefixesInside(
-  { after, prefixTree }: Draft,
-  vrf: string,
+  draft: Draft,
+  space: Space,
   block: Block,
   absorbed: readonly PrefixNode[] | null,
 ): Block[] | null {
+  const { after, prefixTree } = draft;
   const holders = prefixTree
-    .equalTo(vrf, block)
+    .equalTo(space, block)
     .map(({ row }) => row)
     .filter(({ id }) => id !== after.id);
   const inside = [...(absorbed ?? [])];
@@ -202,7 +258,7 @@ function prefixesInside(
     if (children.length > MAX_SEARCHED_CHILDREN) return null;
     inside.push(...children);
   }
-  return inside.map((node) => node.block);
+  return coversIn(draft, space, block, inside);
 }
 
 /**
@@ -211,15 +267,15 @@ function prefixesInside(
  */
 function warnOfContents(
   draft: Draft,
-  vrf: string,
+  space: Space,
   block: Block,
   absorbed: readonly PrefixNode[] | null,
 ): void {
   const { after } = draft;
-  if (!draft.hasChanged('cidr', 'vrfId', 'status', 'allocationMode')) return;
+  if (!draft.hasChanged('tenantId', 'cidr', 'vrfId', 'status', 'allocationMode')) return;
   if (after.status !== 'container' && after.allocationMode !== 'dynamic') return;
-  const inside = prefixesInside(draft, vrf, block, absorbed);
-  if (!inside || contentsOf(draft, vrf, block, inside).length === 0) return;
+  const inside = prefixesInside(draft, space, block, absorbed);
+  if (!inside || contentsOf(draft, space, block, inside).length === 0) return;
   if (after.status === 'container')
     draft.warn(
       'container_with_addresses',
@@ -260,11 +316,16 @@ function updateUsage(
 function remove(draft: Draft): void {
   const { before, prefixTree } = draft;
   if (!before) return;
-  const interim = interimParent(draft);
+  const interimOf = interimParents(draft);
   for (const { row } of prefixTree.children(before))
-    draft.cascadeUpdate('prefixes', row, { parentPrefixId: interim?.row.id ?? null }, 'reparented');
-  checkOrphans(draft, null);
+    draft.cascadeUpdate(
+      'prefixes',
+      row,
+      { parentPrefixId: interimOf(row)?.row.id ?? null },
+      'reparented',
+    );
+  checkOrphans(draft, spaceOf(draft.snapshot, before), null);
 }
 
-/** Prefixes form one tree in each VRF: the parent is the smallest prefix that contains it. */
+/** Prefixes form one tree in each space: the parent is the smallest prefix that contains it. */
 export const prefixRules: Rules = { write, remove };

@@ -174,13 +174,14 @@ describe('restored records of a tenant', () => {
     const { db } = app.deps;
     const make = recordFactory(() => root);
     await make('prefixes', { cidr: '192.168.0.0/16' });
-    const mine = await recordFactory(() => acme)('prefixes', { cidr: '192.168.1.0/24' });
+    // The platform assigns the space of its prefixes.
+    const mine = await make('prefixes', { cidr: '192.168.1.0/24', tenantId: 'acme' });
     const outer = await db('prefixes').where({ cidr: '192.168.0.0/16' }).first();
     expect(mine.parentPrefixId).toBe(outer.id);
     const backup = await backupCreator(() => acme)(partial('inventory'));
     await acme.delete(`/api/inventory/prefixes/${mine.id}`);
     await root.delete(`/api/inventory/prefixes/${outer.id as string}`);
-    const inner = await make('prefixes', { cidr: '192.168.1.128/25' });
+    const inner = await make('prefixes', { cidr: '192.168.1.128/25', tenantId: 'acme' });
     await restorer(() => acme)({ backupId: backup.id });
     expect((await db('prefixes').where({ id: mine.id }).first()).parent_prefix_id).toBeNull();
     expect((await db('prefixes').where({ id: inner.id }).first()).parent_prefix_id).toBe(mine.id);

@@ -447,7 +447,15 @@ describe('permissions end at their scope', () => {
         operation: 'create',
         record: { address: '203.0.112.1' },
       })
-      .expect(200);
+      .expect(400);
+    expect(validation.errors).toEqual([
+      {
+        pointer: '/address',
+        code: 'permission_denied',
+        message:
+          'the platform assigns the space in its prefixes: permission inventory:write is missing at the platform',
+      },
+    ]);
     expect(JSON.stringify([validation, effects])).not.toContain('/23');
   });
 });

@@ -11,6 +11,7 @@ import {
   type ModelAddress,
   type ModelPrefix,
   type ModelRange,
+  type ModelVrf,
   type ExpectedFindings,
 } from '../../support/ipamModel.ts';
 import {
@@ -24,22 +25,29 @@ import { admin } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
-let vrfs: { id: string | null; allowsDuplicates: boolean }[];
+let vrfs: ({ id: string | null } & ModelVrf)[];
 let rounds = 0;
 
 beforeAll(async () => {
   app = await startApp({}, { idle: true });
   root = admin(app);
-  const vrf = async (name: string, enforceUnique: boolean) =>
-    (await recordFactory(() => root)('vrfs', { name, enforceUnique })).id;
+  const make = recordFactory(() => root);
+  for (const id of TENANTS.slice(1)) await make('tenants', { id, name: id });
+  const vrf = async (name: string, allowsDuplicates: boolean, tenantId = 'platform') => ({
+    id: (await make('vrfs', { name, enforceUnique: !allowsDuplicates, tenantId })).id,
+    allowsDuplicates,
+    isShared: tenantId === 'platform',
+  });
   vrfs = [
-    { id: null, allowsDuplicates: false },
-    { id: await vrf('strict', true), allowsDuplicates: false },
-    { id: await vrf('lax', false), allowsDuplicates: true },
+    { id: null, allowsDuplicates: false, isShared: true },
+    await vrf('strict', false),
+    await vrf('lax', true),
+    await vrf('own', false, 'red'),
   ];
 });
 afterAll(() => app.stop());
 
+const TENANTS = ['platform', 'red', 'blue'];
 const MODES = ['static', 'pool', 'dynamic'];
 
 /** What may happen; numbers choose among what is there. */
@@ -61,7 +69,9 @@ const step = fc.record({
     'dropRange',
   ),
   pick: fc.nat(1_000),
-  vrf: fc.constantFrom(0, 0, 0, 0, 0, 1, 2),
+  vrf: fc.constantFrom(0, 0, 0, 0, 0, 1, 2, 3),
+  tenant: fc.constantFrom(...TENANTS),
+  keepTenant: fc.constantFrom(true, true, true, false),
   other: fc.constantFrom(false, false, false, false, true),
   shorter: fc.integer({ min: 0, max: 8 }),
   at: fc.nat(255),
@@ -75,8 +85,11 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 /** The corner of the address space of one round: 256 addresses of each family. */
 class AddressSpaceRound {
-  readonly model = new IpamModel(
-    (vrf) => vrfs.find(({ id }) => (id ?? 'global') === vrf)?.allowsDuplicates ?? false,
+  readonly model = new IpamModel((vrf) =>
+    assertDefined(
+      vrfs.find(({ id }) => (id ?? 'global') === vrf),
+      'vrf',
+    ),
   );
   private readonly number: number;
 
@@ -122,12 +135,12 @@ class AddressSpaceRound {
     const kind = asked.what.replace(/^(move|drop)/, '').toLowerCase();
     const list = { prefix: model.prefixes, range: model.ranges, address: model.addresses }[
       kind
-    ] as { id: string; vrf: string; family: 4 | 6 }[];
+    ] as { id: string; vrf: string; tenant: string; family: 4 | 6 }[];
     // Half of the moves and deletes are of prefixes that have others in them: there most can go wrong.
     const parents =
       kind === 'prefix' && asked.shared
         ? model.prefixes.filter((p) =>
-            model.prefixes.some((child) => model.smallestContaining(child.vrf, child)?.id === p.id),
+            model.prefixes.some((child) => model.smallestContaining(child, child)?.id === p.id),
           )
         : [];
     const target =
@@ -148,7 +161,8 @@ class AddressSpaceRound {
     const operation = target ? 'update' : 'create';
     const into = target && asked.keepVrf ? target.vrf : key;
     const id = target?.id ?? '';
-    const position = { vrfId: into === 'global' ? null : into };
+    const tenant = target && asked.keepTenant ? target.tenant : asked.tenant;
+    const position = { vrfId: into === 'global' ? null : into, tenantId: tenant };
     const own = target ? { id } : {};
     const put =
       <T extends { id: string }>(of: T[], next: T) =>
@@ -166,7 +180,7 @@ class AddressSpaceRound {
       const mode = MODES[asked.mode] ?? 'static';
       const parent =
         asked.parent === null ? null : (this.pickOf(model.prefixes, asked.parent)?.id ?? null);
-      const next: ModelPrefix = { ...block, id, vrf: into, mode };
+      const next: ModelPrefix = { ...block, id, vrf: into, tenant, mode };
       const cidr = `${formatHost(block.family, block.first)}/${block.length}`;
       return {
         mutation: {
@@ -188,6 +202,7 @@ class AddressSpaceRound {
       const next: ModelRange = {
         id,
         vrf: into,
+        tenant,
         family,
         first: this.host(family, asked.at),
         last: this.host(family, asked.to),
@@ -202,6 +217,11 @@ class AddressSpaceRound {
         (r) =>
           r.id === id &&
           r.vrf === into &&
+          (r.tenant === tenant ||
+            !assertDefined(
+              vrfs.find((v) => (v.id ?? 'global') === into),
+              'vrf',
+            ).isShared) &&
           r.family === next.family &&
           r.first === next.first &&
           r.last === next.last,
@@ -213,7 +233,15 @@ class AddressSpaceRound {
       };
     }
     const first = this.host(family, asked.at);
-    const next: ModelAddress = { id, vrf: into, family, first, last: first, shared: asked.shared };
+    const next: ModelAddress = {
+      id,
+      vrf: into,
+      tenant,
+      family,
+      first,
+      last: first,
+      shared: asked.shared,
+    };
     const record = {
       ...own,
       ...position,
@@ -244,11 +272,9 @@ async function compareAll(round: AddressSpaceRound): Promise<void> {
       parent_prefix_id: string | null;
     };
     const parent = round.model.prefixes.find(({ id }) => id === parentId);
-    const closest = round.model.smallestContaining(prefix.vrf, prefix);
-    expect([prefix, parent && [parent.first, parent.length]]).toEqual([
-      prefix,
-      closest && [closest.first, closest.length],
-    ]);
+    const closest = round.model.smallestContaining(prefix, prefix);
+    const positionOf = (of: ModelPrefix | undefined) => of && [of.first, of.length, of.tenant];
+    expect([prefix, positionOf(parent)]).toEqual([prefix, positionOf(closest)]);
     if (!round.model.hasDuplicate(prefix))
       expect((await inventory.addressSpace.usage(caller, prefix.id)).used).toBe(
         round.model.used(prefix),

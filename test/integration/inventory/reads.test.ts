@@ -200,10 +200,11 @@ describe('scopes', () => {
     ).toBe(403);
   });
   test('a conflict with what the caller may not read does not name it', async () => {
-    await make('prefixes', { cidr: '203.0.113.0/24', description: 'secret' });
+    const vrfId = (await make('vrfs', { name: 'shared', tenantId: 'acme' })).id;
+    await make('prefixes', { cidr: '203.0.113.0/24', description: 'secret', vrfId });
     const acme = app.client.as({ actor: 'ann', roles: 'operator', tenant: 'acme' });
     const { conflicts } = await acme
-      .post<WriteProblem>('/api/inventory/prefixes', { cidr: '203.0.113.0/24' })
+      .post<WriteProblem>('/api/inventory/prefixes', { cidr: '203.0.113.0/24', vrfId })
       .expect(409);
     expect(conflicts).toEqual([
       {
@@ -218,7 +219,7 @@ describe('scopes', () => {
       .post<Validation>('/api/validation/inventory', {
         resource: 'prefixes',
         operation: 'create',
-        record: { cidr: '203.0.112.0/23' },
+        record: { cidr: '203.0.112.0/23', vrfId },
       })
       .expect(200);
     expect(above.effects).toHaveLength(1);
