@@ -90,42 +90,42 @@ const CONTAINMENT = `
     END LOOP;
   END $$;
 
-  -- The smallest prefix around a network as a space sees it: of the space, or of the platform in a shared table.
-  -- Prefixes that equal the network count with 'or_equal'.
-  CREATE FUNCTION closest_prefix(space text, network inet, or_equal boolean) RETURNS cidr LANGUAGE sql STABLE AS $$
-    SELECT c FROM (
-      (SELECT c FROM prefixes_around(space, network) AS c WHERE or_equal OR c <> network LIMIT 1)
-      UNION ALL (SELECT c FROM prefixes_around(shared_space(space), network) AS c WHERE shared_space(space) <> space AND (or_equal OR c <> network) LIMIT 1)
-    ) AS found ORDER BY masklen(c) DESC LIMIT 1
-  $$;
-
   -- The outermost prefixes of a space inside a network, which need not be a prefix itself: a range of the children
-  -- of the smallest prefixes that contain it. A prefix of the platform becomes the parent of what any tenant has
-  -- directly inside it, also where a larger prefix of that tenant is the parent until now.
+  -- of the smallest prefix that contains it, of the space or else of the platform. A prefix of the platform becomes
+  -- the parent of what any tenant has directly inside it, also where a larger prefix of that tenant is the parent.
   CREATE FUNCTION prefixes_inside(space text, network cidr) RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$
   DECLARE
-    container cidr := closest_prefix(space, network, false);
+    shared text := shared_space(space);
     highest inet := set_masklen(broadcast(network), CASE family(network) WHEN 4 THEN 32 ELSE 128 END);
-    is_shared boolean := coalesce(space = shared_space(space), false);
-    vrf text := split_part(space, '/', 1);
-    ancestor record;
+    own_container cidr;
+    shared_container cidr;
+    ancestors text[];
   BEGIN
-    IF container IS NULL AND is_shared THEN
-      RETURN QUERY SELECT p.id FROM prefixes AS p WHERE p.vrf_key = vrf AND p.parent_prefix_id IS NULL AND p.cidr > network AND p.cidr <= highest;
-    ELSIF container IS NULL THEN
-      RETURN QUERY SELECT p.id FROM prefixes AS p WHERE p.space_key = space AND p.parent_prefix_id IS NULL AND p.cidr > network AND p.cidr <= highest;
-    END IF;
-    FOR ancestor IN SELECT p.id FROM prefixes AS p
-      WHERE p.space_key IN (space, shared_space(space)) AND p.cidr = container
-      UNION SELECT p.id FROM prefixes AS p
-      WHERE is_shared AND p.cidr = ANY (supernets(network)) AND p.vrf_key = vrf AND p.cidr <> network
-    LOOP
-      IF is_shared THEN
-        RETURN QUERY SELECT p.id FROM prefixes AS p WHERE p.parent_prefix_id = ancestor.id AND p.cidr > network AND p.cidr <= highest;
-      ELSE
-        RETURN QUERY SELECT p.id FROM prefixes AS p WHERE p.space_key = space AND p.parent_prefix_id = ancestor.id AND p.cidr > network AND p.cidr <= highest;
+    SELECT c INTO own_container FROM prefixes_around(space, network) AS c WHERE c <> network LIMIT 1;
+    IF space = shared THEN
+      SELECT array_agg(p.id) INTO ancestors FROM prefixes AS p
+        WHERE p.cidr = ANY (supernets(network)) AND p.vrf_key = split_part(space, '/', 1) AND p.cidr <> network
+          AND (p.cidr = own_container OR p.tenant_id <> 'platform');
+      RETURN QUERY SELECT p.id FROM prefixes AS p WHERE p.parent_prefix_id = ANY (ancestors) AND p.cidr > network AND p.cidr <= highest;
+      IF own_container IS NULL THEN
+        RETURN QUERY SELECT p.id FROM prefixes AS p WHERE p.vrf_key = split_part(space, '/', 1) AND p.parent_prefix_id IS NULL
+          AND p.cidr > network AND p.cidr <= highest;
       END IF;
-    END LOOP;
+      RETURN;
+    END IF;
+    IF shared IS NOT NULL THEN
+      SELECT c INTO shared_container FROM prefixes_around(shared, network) AS c WHERE c <> network LIMIT 1;
+    END IF;
+    IF shared_container IS NOT NULL AND (own_container IS NULL OR masklen(shared_container) > masklen(own_container)) THEN
+      SELECT array_agg(p.id) INTO ancestors FROM prefixes AS p WHERE p.space_key = shared AND p.cidr = shared_container;
+    ELSIF own_container IS NOT NULL THEN
+      SELECT array_agg(p.id) INTO ancestors FROM prefixes AS p WHERE p.space_key = space AND p.cidr = own_container;
+    ELSE
+      RETURN QUERY SELECT p.id FROM prefixes AS p WHERE p.space_key = space AND p.parent_prefix_id IS NULL AND p.cidr > network AND p.cidr <= highest;
+      RETURN;
+    END IF;
+    RETURN QUERY SELECT p.id FROM prefixes AS p
+      WHERE p.space_key = space AND p.parent_prefix_id = ANY (ancestors) AND p.cidr > network AND p.cidr <= highest;
   END $$;
 `;
 
@@ -367,7 +367,7 @@ const DOWN = `
   DROP TRIGGER ip_addresses_free_hints ON ip_addresses;
   DROP TRIGGER ip_ranges_free_hints ON ip_ranges;
   DROP FUNCTION copy_vrf_sharing, update_vrf_sharing, reset_free_hints, recalculate_prefix_parents, parents_of_the_platform,
-    parents_in_own_space, prefixes_inside, closest_prefix, prefixes_around, supernets, shared_space, space_of CASCADE;
+    parents_in_own_space, prefixes_inside, prefixes_around, supernets, shared_space, space_of CASCADE;
   DELETE FROM free_hints;
   ALTER TABLE free_hints DROP space_key;
   ALTER TABLE prefixes DROP space_key, DROP in_shared_table;
