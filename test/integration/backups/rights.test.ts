@@ -17,7 +17,7 @@ import { seedEstate } from '../../support/estate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordFactory } from '../../support/inventory.ts';
 import { expectProblem } from '../../support/problem.ts';
-import { createUser } from '../../support/users.ts';
+import { createUser, seedTenant } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -175,16 +175,24 @@ describe('restored records of a tenant', () => {
     const make = recordFactory(() => root);
     await make('prefixes', { cidr: '192.168.0.0/16' });
     // The platform assigns the space of its prefixes.
+    await seedTenant(app, 'acme');
     const mine = await make('prefixes', { cidr: '192.168.1.0/24', tenantId: 'acme' });
+    const small = await recordFactory(() => acme)('prefixes', { cidr: '192.168.1.192/26' });
+    expect(small.parentPrefixId).toBe(mine.id);
     const outer = await db('prefixes').where({ cidr: '192.168.0.0/16' }).first();
     expect(mine.parentPrefixId).toBe(outer.id);
     const backup = await backupCreator(() => acme)(partial('inventory'));
-    await acme.delete(`/api/inventory/prefixes/${mine.id}`);
+    for (const { id } of [small, mine])
+      await acme.delete(`/api/inventory/prefixes/${id}`).expect(204);
     await root.delete(`/api/inventory/prefixes/${outer.id as string}`);
-    const inner = await make('prefixes', { cidr: '192.168.1.128/25', tenantId: 'acme' });
+    const inner = await make('prefixes', { cidr: '192.168.1.128/25' });
     await restorer(() => acme)({ backupId: backup.id });
-    expect((await db('prefixes').where({ id: mine.id }).first()).parent_prefix_id).toBeNull();
-    expect((await db('prefixes').where({ id: inner.id }).first()).parent_prefix_id).toBe(mine.id);
+    const parentOf = async (id: string) =>
+      (await db('prefixes').where({ id }).first('parent_prefix_id')).parent_prefix_id;
+    expect(await parentOf(mine.id)).toBeNull();
+    expect(await parentOf(small.id)).toBe(inner.id);
+    // A prefix of the platform is in no prefix of a tenant.
+    expect(await parentOf(inner.id)).toBeNull();
     // A site that moved to another tenant, and a grant at it.
     const site = await make('sites', { name: 'moving', tags: ['platform-core'] });
     const platformBackup = await backupCreator(() => root)(partial('inventory'));
