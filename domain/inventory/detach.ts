@@ -1,5 +1,7 @@
 import type { Draft } from './planning.ts';
 import type { ResourceName } from './names.ts';
+import { blockOf } from './prefixTree.ts';
+import { spaceOf } from './spaces.ts';
 import { collectMissing } from './planSnapshot.ts';
 import type { Row } from './resource.ts';
 import { REFERRERS, RESOURCES } from './resources/index.ts';
@@ -59,5 +61,25 @@ export function evictOthers(draft: Draft): void {
       .where(reference.resource, [reference.field], [draft.after.id])
       .filter((row) => draft.yields(reference.resource, row));
     collectMissing(referrers, (row) => detach(draft, reference, row));
+  });
+  if (draft.resource.name === 'vrfs') reparentRemaining(draft);
+}
+
+/** Moves the prefixes of a VRF whose parent is deleted to the next larger one that remains. */
+function reparentRemaining(draft: Draft): void {
+  const remaining = draft.snapshot
+    .where('prefixes', ['vrfId'], [draft.after.id])
+    .filter(({ id }) => !draft.isDeleted('prefixes', id));
+  collectMissing(remaining, (row) => {
+    const { parentPrefixId } = row;
+    if (typeof parentPrefixId !== 'string' || !draft.isDeleted('prefixes', parentPrefixId)) return;
+    const block = blockOf(row);
+    const parent = draft.prefixTree
+      .containing(spaceOf(draft.snapshot, row), block)
+      .find(
+        (node) => node.block.length < block.length && !draft.isDeleted('prefixes', node.row.id),
+      );
+    const change = { parentPrefixId: parent?.row.id ?? null };
+    draft.cascadeUpdate('prefixes', row, change, 'reparented');
   });
 }

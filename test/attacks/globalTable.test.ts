@@ -230,6 +230,21 @@ describe('prefixes of the platform', () => {
     expect([await parentOf(inner), await parentOf(theirs)]).toEqual([mine.id, null]);
   });
 
+  test('a tenant that is evicted from a VRF leaves its tree in order', async () => {
+    const vrf = await ofRed('vrfs', { name: 'rented', sharedWith: ['blue'] });
+    const inVrf = (cidr: string) => ({ cidr, vrfId: vrf.id });
+    const top = await ofRed('prefixes', inVrf('10.0.0.0/8'));
+    const theirs = await ofBlue('prefixes', inVrf('10.1.0.0/16'));
+    await ofBlue('prefixes', inVrf('10.1.2.0/23'));
+    const inner = await ofRed('prefixes', inVrf('10.1.2.0/24'));
+    await red.put(`/api/inventory/vrfs/${vrf.id}`, { sharedWith: [], evict: true }).expect(200);
+    expect((await blue.get(`${PREFIXES}/${theirs.id}`)).status).toBe(404);
+    const { parentPrefixId } = await red
+      .get<InventoryRecord>(`${PREFIXES}/${inner.id}`)
+      .expect(200);
+    expect(parentPrefixId).toBe(top.id);
+  });
+
   test('a VRF of a tenant is one space, and one in use does not become shared', async () => {
     const vrf = await ofRed('vrfs', { name: 'red' });
     const vrfId = vrf.id;
