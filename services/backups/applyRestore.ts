@@ -120,8 +120,7 @@ export function createApplyRestore({
     }
   }
 
-  return (tools: StepTools): Promise<void> =>
-    concurrencyLimit(tools.signal, () => applyWithRetry(tools));
+  return (tools: StepTools): Promise<void> => concurrencyLimit(tools, () => applyWithRetry(tools));
 }
 
 /**

@@ -127,7 +127,7 @@ export function createBackupRun({
   return {
     /** Writes the records of one instant to the store as an unfinished upload. */
     snapshot: (id: string, tools: StepTools): Promise<void> =>
-      concurrencyLimit(tools.signal, () => snapshot(id, tools)),
+      concurrencyLimit(tools, () => snapshot(id, tools)),
 
     /** Finalizes the upload: the store has an archive from now on. */
     async finalize(id: string, { progress, log }: StepTools): Promise<void> {
@@ -142,8 +142,9 @@ export function createBackupRun({
     },
 
     /** Reads the complete archive from the store and compares it with what was written. */
-    verify: (id: string, { signal, progress, log }: StepTools): Promise<void> =>
-      concurrencyLimit(signal, async () => {
+    verify: (id: string, tools: StepTools): Promise<void> =>
+      concurrencyLimit(tools, async () => {
+        const { signal, progress, log } = tools;
         const backup = await findInProgress(id);
         progress(93, 'reading the archive again');
         let manifest: ArchiveManifest | undefined;

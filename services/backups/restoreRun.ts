@@ -185,14 +185,13 @@ export function createRestoreRun({
 
   return {
     /** Loads the archive into a staging schema. */
-    load: (tools: StepTools): Promise<void> => concurrencyLimit(tools.signal, () => load(tools)),
+    load: (tools: StepTools): Promise<void> => concurrencyLimit(tools, () => load(tools)),
 
     /**
      * Compares the loaded archive with the database and stores the report. Errors of restores:
      * `restore_invalid`, `restore_stale`.
      */
-    compare: (tools: StepTools): Promise<void> =>
-      concurrencyLimit(tools.signal, () => compare(tools)),
+    compare: (tools: StepTools): Promise<void> => concurrencyLimit(tools, () => compare(tools)),
 
     loadPlan,
     evaluate,
