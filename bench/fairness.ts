@@ -10,7 +10,7 @@ const ROUNDS = Number(process.env.HOLDFAST_BENCH_ROUNDS ?? 60);
 const WARM_UP = Math.min(10, ROUNDS);
 
 /** No load is measured for longer than this. */
-const MAX_MEASURE_MS = 25_000;
+const MAX_MEASURE_MS = 18_000;
 const PAUSE_MS = 2_000;
 
 /** The p99 under load may be this many times the one without. */

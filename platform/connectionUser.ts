@@ -10,13 +10,16 @@ export type ConnectionUser = {
   held: number;
 };
 
-const users = new AsyncLocalStorage<ConnectionUser>();
+const users = new AsyncLocalStorage<ConnectionUser | undefined>();
 
 /** Runs `work`, and all that it awaits, for a user of connections. */
 export const useConnectionsFor = <T>(
   user: Pick<ConnectionUser, 'part' | 'key'>,
   work: () => T,
 ): T => users.run({ ...user, held: 0 }, work);
+
+/** Runs `work` for the process itself: work that users share must not wait for the turn of one. */
+export const useConnectionsForProcess = <T>(work: () => T): T => users.run(undefined, work);
 
 /** Says whose request this is, as soon as that is known. */
 export function connectionsAreFor(tenantId: string): void {

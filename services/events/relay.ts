@@ -2,6 +2,7 @@ import { isLockTimeout } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { hasUnpublished, publishEvents } from '../../db/events/publish.ts';
 import type { Ids } from '../../platform/ids.ts';
+import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
@@ -71,7 +72,7 @@ export function createEventRelay({ db, deliveryQueue, ids, log, metrics }: Deps)
    */
   function flush(): Promise<void> {
     if (!flushing) {
-      flushing = publishAll().finally(() => (flushing = undefined));
+      flushing = useConnectionsForProcess(publishAll).finally(() => (flushing = undefined));
       return flushing;
     }
     nextFlush ??= flushing

@@ -10,6 +10,7 @@ import {
   type WorkerSlots,
 } from '../../db/jobs/slots.ts';
 import { shareOut } from '../../domain/dispatch/shares.ts';
+import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -86,7 +87,7 @@ export function createJobSlots({
   /** Resolves after a round that began after the call. Calls during a round share the next one. */
   function round(): Promise<boolean> {
     if (!granting) {
-      granting = grantFree().finally(() => (granting = undefined));
+      granting = useConnectionsForProcess(grantFree).finally(() => (granting = undefined));
       return granting;
     }
     nextRound ??= granting

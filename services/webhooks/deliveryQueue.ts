@@ -25,6 +25,7 @@ import {
   jobRetryPolicy,
 } from '../../domain/webhooks/webhooks.ts';
 import { createBatches } from '../../platform/batches.ts';
+import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
@@ -93,14 +94,16 @@ export function createDeliveryQueue({
   }
 
   /** Attempts that start together take their slots together, on one connection. */
-  const takeSlot = createBatches<string, SlotContention | null>(MAX_BATCH, async (jobIds) => {
-    const needing = await withoutSlot(db, jobIds);
-    if (needing.length === 0) return () => null;
-    const refused = await db.transaction(async (trx) =>
-      takeSlots(trx, needing, await readLimits(trx)),
-    );
-    return (jobId) => refused.get(jobId) ?? null;
-  });
+  const takeSlot = createBatches<string, SlotContention | null>(MAX_BATCH, (jobIds) =>
+    useConnectionsForProcess(async () => {
+      const needing = await withoutSlot(db, jobIds);
+      if (needing.length === 0) return () => null;
+      const refused = await db.transaction(async (trx) =>
+        takeSlots(trx, needing, await readLimits(trx)),
+      );
+      return (jobId: string) => refused.get(jobId) ?? null;
+    }),
+  );
 
   /**
    * Creates a job for each delivery in the transaction of `work`. With `inFlight` the deliveries

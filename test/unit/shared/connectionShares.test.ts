@@ -1,6 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { createConnectionShares, divideConnections } from '../../../db/core/connectionShares.ts';
-import type { ConnectionUser } from '../../../platform/connectionUser.ts';
+import {
+  connectionsAreFor,
+  currentConnectionUser,
+  useConnectionsFor,
+  useConnectionsForProcess,
+  type ConnectionUser,
+} from '../../../platform/connectionUser.ts';
 
 const POOL = 10;
 const user = (key: string, part: ConnectionUser['part'] = 'requests'): ConnectionUser => ({
@@ -116,4 +122,20 @@ describe('the connections of a pool', () => {
     await turns();
     expect(granted(next)).toBe(1);
   });
+});
+
+test('work that users share is done for the process, not for the user who asks first', async () => {
+  const [inside, after] = await useConnectionsFor(
+    { part: 'requests', key: 'tenant:a' },
+    async () => {
+      const shared = await useConnectionsForProcess(async () => {
+        await Promise.resolve();
+        return currentConnectionUser();
+      });
+      connectionsAreFor('b');
+      return [shared, currentConnectionUser()];
+    },
+  );
+  expect(inside).toBeUndefined();
+  expect(after).toMatchObject({ part: 'requests', key: 'tenant:b', held: 0 });
 });
