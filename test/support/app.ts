@@ -35,7 +35,8 @@ export function testEnv(
     HOLDFAST_PORT: '0',
     // All tests come from one address.
     HOLDFAST_STRANGER_BUDGET: '1000000',
-    HOLDFAST_DATABASE_POOL: '6',
+    // Tests stop several statements together; each holds a connection of background work.
+    HOLDFAST_DATABASE_POOL: '16',
     HOLDFAST_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     HOLDFAST_STOP_GRACE_MS: '2000',
     HOLDFAST_HEARTBEAT_MS: '1000',
