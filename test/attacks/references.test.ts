@@ -116,8 +116,8 @@ function referencesOf(resource: string): Reference[] {
 const sentIn = (reference: unknown): string =>
   typeof reference === 'string' ? reference : String(Object.values(reference as object)[0]);
 
-/** A caller may have so many validations at once without waiting. */
-const VALIDATIONS_AT_ONCE = 2;
+/** The validations that a caller may have concurrently without waiting. */
+const CONCURRENT_VALIDATIONS = 2;
 
 type Door = (
   resource: string,
@@ -175,7 +175,7 @@ describe('a reference to a record of another tenant', () => {
         const finding = await judge(door, reference);
         if (finding) wrong.push(finding);
       },
-      VALIDATIONS_AT_ONCE,
+      CONCURRENT_VALIDATIONS,
     );
     expect(wrong).toEqual([]);
     expect([await dumpOutside(app.deps.db, 'beta'), await dumpOwn(app.deps.db, 'beta')]).toEqual(

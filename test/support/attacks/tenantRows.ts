@@ -1,3 +1,4 @@
+import { TABLES } from '../../../db/backups/tables.ts';
 import type { Knex } from '../../../db/core/knex.ts';
 
 /** Tables that requests of anybody change: counters, and the tasks of the dispatcher. */
@@ -15,15 +16,21 @@ async function findTables(db: Knex): Promise<{ name: string; hasTenant: boolean 
   return rows;
 }
 
+/** The SQL condition for the rows of `:tenant`; none for tables that tenants share. */
+const conditionOf = (name: string, hasTenant: boolean): string | undefined =>
+  hasTenant
+    ? 't.tenant_id = :tenant'
+    : (TABLES.find((table) => table.name === name)?.tenantFilter ?? undefined);
+
 /** Every row of every table that does not belong to `tenant`, as text. */
 export async function dumpOutside(db: Knex, tenant: string): Promise<Record<string, string[]>> {
   const dump: Record<string, string[]> = {};
   for (const { name, hasTenant } of await findTables(db)) {
     if (COUNTERS.has(name)) continue;
     const { rows } = await db.raw<{ rows: { line: string }[] }>(
-      `SELECT t::text AS line FROM ?? AS t
-       WHERE ${hasTenant ? 't.tenant_id IS DISTINCT FROM ?' : '?::text IS NOT NULL'} ORDER BY 1`,
-      [name, tenant],
+      `SELECT t::text AS line FROM :name: AS t
+       WHERE (${conditionOf(name, hasTenant) ?? ':tenant::text IS NULL'}) IS NOT TRUE ORDER BY 1`,
+      { name, tenant },
     );
     dump[name] = rows.map(({ line }) => line);
   }
@@ -37,10 +44,11 @@ const TRACES = new Set(['audit_entries', 'audit_heads', 'idempotency_keys', 'ses
 export async function dumpOwn(db: Knex, tenant: string): Promise<Record<string, string[]>> {
   const dump: Record<string, string[]> = {};
   for (const { name, hasTenant } of await findTables(db)) {
-    if (!hasTenant || COUNTERS.has(name) || TRACES.has(name)) continue;
+    const condition = conditionOf(name, hasTenant);
+    if (!condition || COUNTERS.has(name) || TRACES.has(name)) continue;
     const { rows } = await db.raw<{ rows: { line: string }[] }>(
-      `SELECT t::text AS line FROM ?? AS t WHERE t.tenant_id = ? ORDER BY 1`,
-      [name, tenant],
+      `SELECT t::text AS line FROM :name: AS t WHERE ${condition} ORDER BY 1`,
+      { name, tenant },
     );
     dump[name] = rows.map(({ line }) => line);
   }
