@@ -122,6 +122,33 @@ describe('fifty concurrent creates', () => {
   });
 });
 
+test('at the limit, a commit waits for another one that was checked and is not over', async () => {
+  const { id } = await newTenant({ inventoryRecords: 1 });
+  const { db } = app.deps;
+  const [first, second] = [await db.transaction(), await db.transaction()];
+  try {
+    for (const [n, trx] of [first, second].entries())
+      await trx('sites').insert({
+        id: `${id}-${n}`,
+        tenant_id: id,
+        name: `s ${n}`,
+        status: 'active',
+      });
+    await first.raw('SET CONSTRAINTS ALL IMMEDIATE');
+    const outcome = second.raw('SET CONSTRAINTS ALL IMMEDIATE').then(
+      () => 'accepted',
+      (error: unknown) => (error as { code: string }).code,
+    );
+    const waiting = () =>
+      db('pg_locks').where({ locktype: 'advisory', granted: false }).pluck('pid');
+    await Promise.race([outcome, eventually(waiting, ({ length }) => length > 0)]);
+    await first.commit();
+    expect(await outcome).toBe('HF002');
+  } finally {
+    await Promise.all([first.rollback(), second.rollback()]);
+  }
+});
+
 test('commits that come from far to near the limit neither fail nor block each other', async () => {
   const { rows } = await app.deps.db.raw<{ rows: { writers: number }[] }>(
     "SELECT current_setting('max_connections')::integer AS writers",
