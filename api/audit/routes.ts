@@ -62,7 +62,7 @@ const filters = {
   action: Type.Optional(
     Type.String({
       maxLength: 100,
-      pattern: '^[a-z][a-z0-9_-]*(?:\\.[a-z0-9_-]+)+$',
+      pattern: '^[a-z][a-z0-9_-]*(?:\\.[a-z0-9_-]+)*$',
       'x-rule': 'must be an action such as access.denied',
       examples: ['access.denied'],
     }),
