@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { TestApp } from '../../support/app.ts';
+import { systemCaller } from '../../../domain/shared/caller.ts';
 import type { BackupList, BackupRecord } from '../../../api/backups/schemas.ts';
 import {
   backupCreator,
@@ -132,7 +133,7 @@ test('an attempt that was considered dead neither records nor removes anything',
   const { db, backups } = app.deps;
   const tools = (jobId: string) => ({
     jobId,
-    caller: undefined as never,
+    caller: systemCaller('platform', jobId),
     source: { kind: 'api' as const, id: null },
     payload: {},
     signal: new AbortController().signal,
