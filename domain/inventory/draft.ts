@@ -31,6 +31,9 @@ type CascadedChange = {
   reason: EffectReason;
 };
 
+/** The number of changes that are applied before other work may get a turn. */
+const CHANGES_PER_TURN = 250;
+
 /** The number of errors, and of conflicts, that a plan lists. */
 const MAX_FINDINGS = 100;
 
@@ -41,8 +44,11 @@ export type OpenDraft = Draft & {
   requireAlso(...scopes: readonly ResourceScope[]): void;
   /** Lists in the plan where the caller needs permission. */
   listScopes(): void;
-  /** Applies all changes of the mutation to the snapshot and lists them as effects. */
-  applyToSnapshot(): void;
+  /**
+   * Applies all changes of the mutation to the snapshot and lists them as effects. The iteration
+   * pauses between them.
+   */
+  applyToSnapshot(): Iterable<void>;
 };
 
 type DraftInput = PlanContext & {
@@ -128,14 +134,15 @@ export function createDraft(input: DraftInput): OpenDraft {
       );
       planned.requiredScopes = [...planned.presentScopes, ...future, ...cascaded, ...furtherScopes];
     },
-    applyToSnapshot() {
+    *applyToSnapshot() {
       const cascaded = cascades.list();
       planned.unchanged = isUnchanged(input, cascaded);
       if (planned.unchanged) return;
       if (operation === 'delete') snapshot.remove(resource.name, after.id);
       else snapshot.put(resource.name, after);
       planned.effects = [requestedEffect(input)];
-      for (const each of cascaded) {
+      for (const [i, each] of cascaded.entries()) {
+        if (i % CHANGES_PER_TURN === 0) yield;
         if (each.after) snapshot.put(each.resource, each.after);
         else snapshot.remove(each.resource, each.id);
         if (viewer.isInside(RESOURCES[each.resource], each.before))

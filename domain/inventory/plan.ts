@@ -47,41 +47,46 @@ export function withGivenFields(mutation: Mutation): Mutation {
   return { ...mutation, record: Object.fromEntries(given) };
 }
 
+/** The plan of a mutation. Iterating over `apply` adds its changes to the snapshot if it is valid. */
+type Applicable = { planned: Planned; apply: Iterable<void> };
+
 /**
- * Plans one mutation on top of the planned changes in the snapshot and, when it is valid, adds its
- * changes. When the snapshot lacks data, it is unchanged, and the result is what to load before the
- * mutation is planned again.
+ * Plans one mutation on top of the planned changes in the snapshot. When the snapshot lacks data, the
+ * result is what to load before the mutation is planned again.
  */
 export function tryToPlan(
   context: PlanContext,
   mutation: Mutation,
-): { planned: Planned } | { missing: readonly DataNeed[] } {
+): Applicable | { missing: readonly DataNeed[] } {
   try {
-    return { planned: planMutation(context, mutation) };
+    return planMutation(context, mutation);
   } catch (error) {
     if (!(error instanceof MissingData)) throw error;
     return { missing: error.needs };
   }
 }
 
-function planMutation(context: PlanContext, mutation: Mutation): Planned {
+const unapplied = (planned: Planned): Applicable => ({ planned, apply: [] });
+
+function planMutation(context: PlanContext, mutation: Mutation): Applicable {
   const invalid = shapeErrors(mutation);
   const { record } = mutation;
-  if (invalid.length > 0 || !isRecord(record)) return rejectedPlan(mutation, invalid);
+  if (invalid.length > 0 || !isRecord(record)) return unapplied(rejectedPlan(mutation, invalid));
   const resource = RESOURCES[mutation.resource as ResourceName];
   const operation = mutation.operation as Operation;
   if (operation === 'create') {
     const given = givenFields(resource, operation, record, null);
     const id = newIdOf(context.viewer, resource, record);
-    return checkAndAccept(draftCreate(context, resource, id, given), context.viewer);
+    return checkDraft(draftCreate(context, resource, id, given), context.viewer);
   }
   const { id } = record;
   const before = isPlainId(id) ? context.snapshot.get(resource.name, id) : undefined;
   if (!before || !context.viewer.canRead(resource, before))
-    return rejectedPlan(mutation, [idError(resource, id)]);
-  if (!context.viewer.isInside(resource, before)) return readOnlyPlan(context, mutation, before);
+    return unapplied(rejectedPlan(mutation, [idError(resource, id)]));
+  if (!context.viewer.isInside(resource, before))
+    return unapplied(readOnlyPlan(context, mutation, before));
   const given = givenFields(resource, operation, record, before);
-  return checkAndAccept(draftChange(context, resource, operation, before, given), context.viewer);
+  return checkDraft(draftChange(context, resource, operation, before, given), context.viewer);
 }
 
 /**
@@ -274,8 +279,8 @@ function checkVersion(draft: OpenDraft, before: Row, version: unknown): void {
   }
 }
 
-/** Runs all checks on a draft, so that the plan lists all findings, then accepts it when valid. */
-function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
+/** Runs all checks on a draft, so that the plan lists all findings. */
+function checkDraft(draft: OpenDraft, viewer: Viewer): Applicable {
   if (draft.operation === 'delete') {
     RULES[draft.resource.name]?.remove?.(draft);
     applyCascades(draft, draft.resource, draft.after);
@@ -284,7 +289,7 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
     if (draft.evicts) evictOthers(draft);
     resolveReferences(draft, viewer);
     // Nothing is reported about a tenant where the caller has no permission.
-    if (draft.planned.denied.length > 0) return draft.planned;
+    if (draft.planned.denied.length > 0) return unapplied(draft.planned);
     RULES[draft.resource.name]?.write?.(draft);
     checkCustomFields(draft);
     checkTags(draft);
@@ -295,8 +300,8 @@ function checkAndAccept(draft: OpenDraft, viewer: Viewer): Planned {
   }
   draft.listScopes();
   checkWritePermission(draft, viewer);
-  if (isValid(draft.planned)) draft.applyToSnapshot();
-  return draft.planned;
+  const { planned } = draft;
+  return { planned, apply: isValid(planned) ? draft.applyToSnapshot() : [] };
 }
 
 function checkWritePermission({ planned, error }: OpenDraft, viewer: Viewer): void {

@@ -79,6 +79,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
     let mark: number | undefined;
     let tried = 0;
     for (const mutation of mutations) {
+      if (mark !== undefined && snapshot.cascadeCount - tried > MAX_TRIED_EFFECTS) break;
       await pause();
       cost.attempts++;
       const result = tryToPlan(context, mutation);
@@ -86,11 +87,13 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
         if (mark === undefined) tried = snapshot.cascadeCount;
         mark ??= snapshot.mark();
         missing.push(...result.missing);
-      } else if (mark === undefined) {
+        continue;
+      }
+      for (const _ of result.apply) await pause();
+      if (mark === undefined) {
         planned.push(result.planned);
         assertFewEffects(snapshot.changeCount - planned.length);
       }
-      if (mark !== undefined && snapshot.cascadeCount - tried > MAX_TRIED_EFFECTS) break;
     }
     if (mark !== undefined) snapshot.undoTo(mark);
     return missing;
