@@ -54,8 +54,8 @@ type Backend = { pid: number; backend_xid: string | null };
 const waitingBackends = async (): Promise<Backend[]> =>
   (
     await app.deps.db.raw<{ rows: Backend[] }>(
-      `SELECT pid, backend_xid::text FROM pg_stat_activity
-       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ip_ranges%'`,
+      `SELECT a.pid, a.backend_xid::text FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+       WHERE l.relation = 'ip_ranges'::regclass AND NOT l.granted AND a.datname = current_database()`,
     )
   ).rows;
 
