@@ -156,6 +156,8 @@ const newSchedule = () => created('/api/schedules', schedule());
 const newPrefixRecord = () => created('/api/inventory/prefixes', newPrefix());
 const longJob = () => newJob({ type: 'core.sleep', payload: { durationMs: 60_000 } });
 const endedJob = () => newJob(echo, WAIT);
+const tenant = () => Promise.resolve({ id: TENANT });
+const quotasOf = (id: string) => `/api/quotas/${id}`;
 
 /** Every operation on one record, by method and path. */
 const ACTING: Readonly<Record<string, Acting>> = {
@@ -348,6 +350,8 @@ const ACTING: Readonly<Record<string, Acting>> = {
     (id) => `/api/inventory/prefixes/${id}/allocate`,
     { kind: 'address' },
   ),
+  'PUT /api/quotas/{tenantId}': onPlatform(acting('rbac:write', 200, tenant, quotasOf, {})),
+  'DELETE /api/quotas/{tenantId}': onPlatform(acting('rbac:write', 204, tenant, quotasOf)),
 };
 
 describe('acting on a record', () => {

@@ -93,7 +93,10 @@ describe('what deciders of one tenant see of another tenant', () => {
   const seedTenants = async (suffix: string) => {
     const [mine, theirs] = [`m${suffix}`, `o${suffix}`];
     for (const id of [mine, theirs]) await createRecord('tenants', { id, name: id });
+    // In a VRF of a tenant, the records of all who may write there are one tree.
+    const { id: vrfId } = await createRecord('vrfs', { name: `shared ${suffix}`, tenantId: mine });
     return {
+      vrfId,
       mine,
       theirs,
       decider: fixture.app.client.as({ actor: 'decider', roles: 'approver', tenant: mine }),
@@ -102,19 +105,23 @@ describe('what deciders of one tenant see of another tenant', () => {
   };
 
   test('neither effects nor job results show records of the other tenant', async () => {
-    const { mine, theirs, decider, requester } = await seedTenants(`a${Date.now()}`);
-    await createRecord('prefixes', { cidr: '10.60.1.0/24', tenantId: mine });
+    const { vrfId, mine, theirs, decider, requester } = await seedTenants(`a${Date.now()}`);
+    await createRecord('prefixes', { cidr: '10.60.1.0/24', tenantId: mine, vrfId });
     await createRecord('prefixes', {
       cidr: '10.60.2.0/24',
       tenantId: theirs,
+      vrfId,
       description: 'secret of theirs',
     });
-    const own = await createRequest(requester, createPrefix('10.60.0.0/16', { tenantId: mine }));
+    const own = await createRequest(
+      requester,
+      createPrefix('10.60.0.0/16', { tenantId: mine, vrfId }),
+    );
     expect(labelsOf(own)).toEqual(['10.60.0.0/16', '10.60.1.0/24']);
     expect(own.hiddenEffects).toBe(1);
     const wide = await createRequest(root, {
       tenantId: mine,
-      ...createPrefix('10.60.0.0/16', { tenantId: mine }),
+      ...createPrefix('10.60.0.0/16', { tenantId: mine, vrfId }),
     });
     expect(wide.effects).toHaveLength(3);
     const seen = await readRequest(decider, wide.id);
@@ -137,12 +144,16 @@ describe('what deciders of one tenant see of another tenant', () => {
   });
 
   test('conflicts with records of the other tenant are redacted', async () => {
-    const { mine, theirs, decider } = await seedTenants(`b${Date.now()}`);
+    const { vrfId, mine, theirs, decider } = await seedTenants(`b${Date.now()}`);
     const created = await createRequest(root, {
       tenantId: mine,
-      ...createPrefix('10.61.0.0/16', { tenantId: mine }),
+      ...createPrefix('10.61.0.0/16', { tenantId: mine, vrfId }),
     });
-    const duplicate = await createRecord('prefixes', { cidr: '10.61.0.0/16', tenantId: theirs });
+    const duplicate = await createRecord('prefixes', {
+      cidr: '10.61.0.0/16',
+      tenantId: theirs,
+      vrfId,
+    });
     const conflictsSeenBy = async (client: TestClient) =>
       (await readRequest(client, created.id)).blocker?.difference?.conflicts;
     expect(await conflictsSeenBy(root)).toMatchObject([{ code: 'duplicate', id: duplicate.id }]);
@@ -162,13 +173,13 @@ describe('what deciders of one tenant see of another tenant', () => {
   });
 
   test('differences show only the effects that the reader may read', async () => {
-    const { mine, theirs, decider } = await seedTenants(`c${Date.now()}`);
+    const { vrfId, mine, theirs, decider } = await seedTenants(`c${Date.now()}`);
     const created = await createRequest(root, {
       tenantId: mine,
-      ...createPrefix('10.62.0.0/16', { tenantId: mine }),
+      ...createPrefix('10.62.0.0/16', { tenantId: mine, vrfId }),
     });
-    await createRecord('prefixes', { cidr: '10.62.1.0/24', tenantId: mine });
-    await createRecord('prefixes', { cidr: '10.62.2.0/24', tenantId: theirs });
+    await createRecord('prefixes', { cidr: '10.62.1.0/24', tenantId: mine, vrfId });
+    await createRecord('prefixes', { cidr: '10.62.2.0/24', tenantId: theirs, vrfId });
     const labelsSeenBy = async (client: TestClient) =>
       (await readRequest(client, created.id)).blocker?.difference?.effects
         .map(({ now }) => now?.label)

@@ -399,10 +399,15 @@ describe('signing in', () => {
             { username: name, password: 'wrong' },
             { 'x-forwarded-for': address },
           );
-      const first = await Promise.all(
-        Array.from({ length: 55 }, (_, i) => attempt(`name-${i}`, `198.51.100.66, 203.0.113.7`)),
-      );
-      expect(first.filter(({ status }) => status === 429)).toHaveLength(5);
+      const statuses: number[] = [];
+      // An address may make 20 requests at a time.
+      for (let sent = 0; sent < 55; sent += 11) {
+        const attempts = Array.from({ length: 11 }, (_, i) =>
+          attempt(`name-${sent + i}`, `198.51.100.66, 203.0.113.7`),
+        );
+        statuses.push(...(await Promise.all(attempts)).map(({ status }) => status));
+      }
+      expect(statuses.filter((status) => status === 429)).toHaveLength(5);
       await attempt('other', '198.51.100.66, 203.0.113.7').expect(429);
       await attempt('other', '203.0.113.7:4455').expect(429);
       await attempt('other', '203.0.113.8').expect(401);

@@ -233,7 +233,7 @@ describe('permissions', () => {
       const { detail } = await expectProblem(request, 403, 'permission_denied');
       expect(detail).toContain('backup:restore');
     }
-    // A schedule can be saved, but it cannot run.
+    // A schedule can be saved, but it can neither run nor be triggered.
     const schedule = await operator
       .post<ScheduleRecord>('/api/schedules', {
         name: 's',
@@ -243,11 +243,9 @@ describe('permissions', () => {
       })
       .expect(201);
     expect(schedule.warnings?.[0]?.message).toContain('need backup:restore at the platform');
-    await expectProblem(
-      operator.post(`/api/schedules/${schedule.id}/trigger`),
-      409,
-      'schedule_not_runnable',
-    );
+    const path = `/api/schedules/${schedule.id}/trigger`;
+    await expectProblem(operator.post(path), 403, 'permission_denied');
+    await expectProblem(root.post(path), 409, 'schedule_not_runnable');
     expect((await as('viewer', 'platform').get('/api/backup')).status).toBe(403);
     expect((await as('auditor', 'platform').post('/api/backup/create', {})).status).toBe(403);
     expect(

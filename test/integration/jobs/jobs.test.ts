@@ -3,12 +3,17 @@ import type { JobRecord, JobTypeRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { startSink, type Sink } from '../../support/sink.ts';
 
 let app: TestApp;
+let sink: Sink;
 beforeAll(async () => {
-  app = await startApp();
+  [app, sink] = await Promise.all([startApp(), startSink()]);
 });
-afterAll(() => app.stop());
+afterAll(async () => {
+  await app.stop();
+  await sink.stop();
+});
 
 type Items<T> = { items: T[] };
 
@@ -186,8 +191,9 @@ describe('http.request', () => {
   const requestJob = (payload: object) => runJob({ type: 'http.request', payload });
 
   test('stores the response, and masks credentials in every read', async () => {
+    sink.respond('/status', (_request, response) => response.end('{"status":"alive"}'));
     const job = await requestJob({
-      url: `${app.client.base}/livez?api_key=abcdef123&a=b`,
+      url: sink.url('/status?api_key=abcdef123&a=b'),
       headers: {
         'X-Auth': 'abcdef123',
         Authorization: 'Bearer abcdef123',
@@ -226,7 +232,8 @@ describe('http.request', () => {
   );
 
   test('fails on a status that is not expected', async () => {
-    const url = `${app.client.base}/nothing`;
+    sink.respond('/nothing', (_request, response) => response.writeHead(404).end());
+    const url = sink.url('/nothing');
     expect(await requestJob({ url })).toMatchObject({
       status: 'failed',
       attempts: 1,

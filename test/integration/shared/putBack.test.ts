@@ -59,6 +59,7 @@ const CREATE: Record<string, () => Promise<string>> = {
       })
     ).id,
   '/api/auth/session': () => Promise.resolve(''),
+  '/api/quotas/{tenantId}': () => Promise.resolve('acme'),
 };
 
 async function createCable(): Promise<string> {
@@ -95,7 +96,7 @@ beforeAll(async () => {
   session = (await createUser(app, 'operator')).client;
   await createInventory();
   for (const [path, make] of Object.entries(CREATE))
-    paths.set(path, path.replace('{id}', await make()));
+    paths.set(path, path.replace(/\{\w+\}/, await make()));
 });
 afterAll(() => app.stop());
 
