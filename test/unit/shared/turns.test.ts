@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { createPause } from '../../../platform/turns.ts';
 
@@ -10,7 +11,7 @@ function compute(): void {
 test('a long computation lets other work run between its parts', async () => {
   const pause = createPause();
   const order: string[] = [];
-  setImmediate(() => order.push('other work'));
+  void setImmediate().then(() => order.push('other work'));
   for (const part of ['first', 'second']) {
     compute();
     await pause();
@@ -26,4 +27,29 @@ test('it ends at a pause when its signal is aborted', async () => {
   compute();
   leaving.abort(new Error('left'));
   await expect(pause()).rejects.toThrow('left');
+});
+
+test('of several computations one continues at a time, with other work in between', async () => {
+  const order: string[] = [];
+  let finished = false;
+  const others = (async () => {
+    while (!finished) {
+      await setImmediate();
+      order.push('other work');
+    }
+  })();
+  const run = async (name: string) => {
+    const pause = createPause();
+    for (let part = 0; part < 3; part++) {
+      compute();
+      await pause();
+      order.push(name);
+    }
+  };
+  await Promise.all([run('one'), run('two'), run('three')]);
+  finished = true;
+  await others;
+  const computations = order.flatMap((entry, at) => (entry === 'other work' ? [] : [at]));
+  expect(computations).toHaveLength(9);
+  expect(computations.filter((at, n) => at - (computations[n - 1] ?? -2) < 2)).toEqual([]);
 });
