@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 
 /** How long a computation keeps other work of the process waiting, in milliseconds. */
-const TURN_MS = 5;
+const TURN_MS = 2;
 
 /** Lets other work of the process run when enough time has passed. Error: the reason of the signal. */
 export type Pause = () => Promise<void>;

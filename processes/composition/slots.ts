@@ -15,7 +15,7 @@ export const composeSlots = () => ({
   questions: createSlots({
     of: 'validations',
     retryAfterSeconds: 5,
-    ...{ total: 4, perTenant: 3, perCaller: 2 },
+    ...{ total: 4, perTenant: 2, perCaller: 1 },
     waiting: { total: 40, perTenant: 16, perCaller: 8, maxMs: 2_000 },
   }),
   /** Dry runs of imports. Each has up to 300,000 records in memory. */

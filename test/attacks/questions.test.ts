@@ -124,9 +124,9 @@ describe('a question that takes long', () => {
   });
 });
 
-test('one caller has two questions, some wait, and others are answered', async () => {
+test('one caller has one question, some wait, and others are answered', async () => {
   const mallory = { kind: 'gateway', tenantId: 'beta', actorId: 'mallory' } as const;
-  const held = [1, 2].map(() => app.deps.slots.questions.takeNow(mallory));
+  const held = [app.deps.slots.questions.takeNow(mallory)];
   const ask = (actor: string) =>
     as('beta', actor, 'viewer').post(VALIDATION, {
       resource: 'regions',
