@@ -45,11 +45,3 @@ export async function tryLockUntilCommit(trx: Knex, lock: keyof typeof LOCKS): P
   );
   return rows[0]?.acquired === true;
 }
-
-/** Takes the lock of a name until the transaction ends; waits while another transaction holds it. */
-export const lockNameUntilCommit = async (
-  trx: Knex,
-  lock: keyof typeof LOCK_PREFIXES,
-  name: string,
-): Promise<void> =>
-  void (await trx.raw(`SELECT pg_advisory_xact_lock(${lockKeySql(lock, '?')})`, [name]));

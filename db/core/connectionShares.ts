@@ -95,8 +95,6 @@ function createPart(part: Part, capacity: number, sharePercent: number) {
   };
 }
 
-export type ConnectionShares = ReturnType<typeof createConnectionShares>;
-
 /**
  * Shares the connections of a pool between requests and background work, and in each part between
  * tenants. A user waits for its first connection only: while it holds one, it must be able to go
