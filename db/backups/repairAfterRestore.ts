@@ -102,6 +102,11 @@ const SCOPE_TABLES = [
 async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
   if (isRestored(plan, 'sites', 'devices', 'grants'))
     for (const statement of ALIGN_GRANTS) await query(statement);
+  // The trigger that does this is disabled.
+  if (isRestored(plan, 'tenants', 'tenant_quotas'))
+    await query(
+      'DELETE FROM public.tenant_quotas AS q WHERE NOT EXISTS (SELECT FROM public.tenants AS t WHERE t.id = q.tenant_id)',
+    );
   if (isRestored(plan, 'roles', 'grants', 'users'))
     await query('UPDATE public.access_state SET version = version + 1');
 }
