@@ -161,6 +161,7 @@ export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Ro
           caller,
           { ...query, format },
           upload?.source ?? Readable.from([]),
+          request.signal,
         );
         await atEnd(request, job);
         return accepted(

@@ -134,16 +134,18 @@ export function createInventoryImports(deps: Deps) {
 
     /**
      * Receives a file and creates a job that imports it. Errors: `invalid_request` with the line
-     * that cannot be read, `body_too_large`, `limit_reached`, `too_many_requests`.
+     * that cannot be read, `body_too_large`, `limit_reached`, `too_many_requests`; the reason of
+     * `signal`.
      */
     async receive(
       caller: Caller,
       { format, resource, dryRun, mode }: ImportRequest,
       source: Readable,
+      signal: AbortSignal,
     ): Promise<{ state: ImportState; job: JobData }> {
       const id = ids.next('imp');
       const maxRows = maxRowsOf({ mode, dryRun });
-      const rows = await slots.uploads.run(caller, undefined, () =>
+      const rows = await slots.uploads.run(caller, signal, () =>
         storeRows(id, readRows(source, format, resource), maxRows),
       );
       if (rows === 0) throw invalidField('body', '', 'empty', 'has no rows');
