@@ -37,7 +37,7 @@ const CONCURRENCY_SQLSTATES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The error `quota_exceeded` for a failure of the trigger `check_quota` of the schema; any other
+ * The error `quota_exceeded` for a failure of `check_quota` of the schema; any other
  * error as it is.
  */
 export function asQuotaError(error: unknown): unknown {

@@ -43,6 +43,7 @@ const TABLES = `
     written_by xid8 NOT NULL DEFAULT pg_current_xact_id()
   );
   CREATE INDEX quota_usage_tenant ON quota_usage (tenant_id, quota);
+  CREATE INDEX quota_usage_written_by ON quota_usage (written_by) WHERE written_by <> '0';
 `;
 
 const FUNCTIONS = `
@@ -78,50 +79,67 @@ const FUNCTIONS = `
       SELECT tenant, name, sum(change), '0' FROM folded HAVING sum(change) <> 0;
   $$;
 
-  CREATE FUNCTION check_quota() RETURNS trigger LANGUAGE plpgsql AS $$
+  CREATE FUNCTION quota_used(tenant text, name text) RETURNS bigint LANGUAGE plpgsql AS $$
+  BEGIN
+    RETURN (SELECT coalesce(sum(change), 0) FROM quota_usage WHERE tenant_id = tenant AND quota = name);
+  END $$;
+
+  CREATE FUNCTION check_quota(tenant text, name text, own bigint) RETURNS void LANGUAGE plpgsql AS $$
   DECLARE
-    key text := NEW.tenant_id || '/' || NEW.quota;
-    lock_key bigint := hashtextextended('quota:' || key, 0);
+    lock_key bigint := hashtextextended('quota:' || tenant || '/' || name, 0);
     -- Transactions that commit concurrently, and how much each may add while sharing the lock.
     writers CONSTANT bigint := current_setting('max_connections')::bigint;
     small CONSTANT bigint := 10;
-    most bigint;
+    most CONSTANT bigint := coalesce(
+      (SELECT limits ->> name FROM tenant_quotas WHERE tenant_id = tenant),
+      nullif(current_setting('holdfast.quota_defaults', true), '')::json ->> name);
+    is_far boolean := false;
     total record;
-    is_alone boolean := false;
   BEGIN
-    IF current_setting('holdfast.quota_checked', true) = key OR current_setting('holdfast.quotas', true) = 'off' THEN
-      RETURN NULL;
-    END IF;
-    most := coalesce(
-      (SELECT limits ->> NEW.quota FROM tenant_quotas WHERE tenant_id = NEW.tenant_id),
-      nullif(current_setting('holdfast.quota_defaults', true), '')::json ->> NEW.quota);
-    IF most IS NULL THEN RETURN NULL; END IF;
-    FOR pass IN 1..3 LOOP
-      SELECT coalesce(sum(change), 0) AS used, count(*) AS entries,
-             coalesce(sum(change) FILTER (WHERE written_by = pg_current_xact_id()), 0) AS own
-        INTO total FROM quota_usage WHERE tenant_id = NEW.tenant_id AND quota = NEW.quota;
-      EXIT WHEN is_alone OR total.own <= 0;
-      IF pass = 1 AND total.own <= small AND total.used + 2 * writers * small <= most THEN
+    IF most IS NULL THEN RETURN; END IF;
+    IF own > 0 AND own <= small AND quota_used(tenant, name) + 2 * writers * small <= most THEN
+      -- Raising a shared lock to an exclusive one would deadlock. The block releases it first.
+      BEGIN
         PERFORM pg_advisory_xact_lock_shared(lock_key);
-      ELSIF pass = 2 AND total.own <= small AND total.used + writers * small <= most THEN
-        EXIT;
-      ELSE
-        PERFORM pg_advisory_xact_lock(lock_key);
-        is_alone := true;
-      END IF;
-    END LOOP;
-    IF total.own > 0 AND total.used > most THEN
+        IF quota_used(tenant, name) + writers * small > most THEN
+          RAISE EXCEPTION 'the limit is near' USING ERRCODE = 'HF003';
+        END IF;
+        is_far := true;
+      EXCEPTION WHEN SQLSTATE 'HF003' THEN NULL;
+      END;
+    END IF;
+    IF own > 0 AND NOT is_far THEN PERFORM pg_advisory_xact_lock(lock_key); END IF;
+    SELECT coalesce(sum(change), 0) AS used, count(*) AS entries INTO total
+      FROM quota_usage WHERE tenant_id = tenant AND quota = name;
+    IF own > 0 AND NOT is_far AND total.used > most THEN
       RAISE EXCEPTION 'a quota is exceeded' USING ERRCODE = 'HF002', DETAIL = json_build_object(
-        'tenantId', NEW.tenant_id, 'name', NEW.quota, 'limit', most, 'used', total.used - total.own)::text;
+        'tenantId', tenant, 'name', name, 'limit', most, 'used', total.used - own)::text;
     END IF;
     IF total.entries > 100 AND current_setting('transaction_isolation') = 'read committed' THEN
-      PERFORM fold_quota_usage(NEW.tenant_id, NEW.quota);
+      PERFORM fold_quota_usage(tenant, name);
     END IF;
-    PERFORM set_config('holdfast.quota_checked', key, true);
+  END $$;
+
+  CREATE FUNCTION check_quotas() RETURNS trigger LANGUAGE plpgsql AS $$
+  DECLARE
+    added record;
+  BEGIN
+    IF current_setting('holdfast.quota_checked', true) = 'on' OR current_setting('holdfast.quotas', true) = 'off' THEN
+      RETURN NULL;
+    END IF;
+    -- All transactions take the locks in one order: they cannot deadlock.
+    FOR added IN
+      SELECT tenant_id, quota, sum(change) AS own FROM quota_usage
+      WHERE written_by = pg_current_xact_id() AND written_by <> '0'
+      GROUP BY tenant_id, quota HAVING bool_or(change > 0) ORDER BY tenant_id, quota
+    LOOP
+      PERFORM check_quota(added.tenant_id, added.quota, added.own::bigint);
+    END LOOP;
+    PERFORM set_config('holdfast.quota_checked', 'on', true);
     RETURN NULL;
   END $$;
   CREATE CONSTRAINT TRIGGER quota_usage_checked AFTER INSERT ON quota_usage DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW WHEN (NEW.change > 0 AND NEW.written_by <> '0') EXECUTE FUNCTION check_quota();
+    FOR EACH ROW WHEN (NEW.change > 0 AND NEW.written_by <> '0') EXECUTE FUNCTION check_quotas();
 
   CREATE FUNCTION forget_quotas_of_tenant() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
@@ -201,8 +219,8 @@ export async function down(knex: Knex): Promise<void> {
   await knex.raw(`
     UPDATE sessions SET end_reason = 'revoked' WHERE end_reason = 'too_many_sessions';
     ${endReasons('')}
-    DROP FUNCTION count_quota_row, count_quota_rows, check_quota, forget_quotas_of_tenant CASCADE;
-    DROP FUNCTION fold_quota_usage;
+    DROP FUNCTION count_quota_row, count_quota_rows, check_quotas, forget_quotas_of_tenant CASCADE;
+    DROP FUNCTION check_quota, quota_used, fold_quota_usage;
     DROP TABLE quota_usage, tenant_quotas;
   `);
 }

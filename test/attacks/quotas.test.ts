@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
+import type { Knex } from '../../db/core/knex.ts';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import type { RunRecord } from '../../api/schedules/schemas.ts';
 import { QUOTA_NAMES, type QuotaName } from '../../domain/access/quotas.ts';
@@ -139,13 +140,75 @@ test('at the limit, a commit waits for another one that was checked and is not o
       () => 'accepted',
       (error: unknown) => (error as { code: string }).code,
     );
-    const waiting = () =>
-      db('pg_locks').where({ locktype: 'advisory', granted: false }).pluck('pid');
-    await Promise.race([outcome, eventually(waiting, ({ length }) => length > 0)]);
+    await Promise.race([outcome, untilWaiting(1)]);
     await first.commit();
     expect(await outcome).toBe('HF002');
   } finally {
     await Promise.all([first.rollback(), second.rollback()]);
+  }
+});
+
+/** Adds to what tenants own as a large commit does, and holds the locks until it ends. */
+async function addAndHold(trx: Knex.Transaction, tenants: string[], quota: QuotaName, change = 1) {
+  await trx('quota_usage').insert(tenants.map((id) => ({ tenant_id: id, quota, change })));
+  await trx.raw('SET CONSTRAINTS ALL IMMEDIATE');
+}
+
+const untilWaiting = (count: number) =>
+  eventually(
+    () => app.deps.db('pg_locks').where({ locktype: 'advisory', granted: false }).pluck('pid'),
+    ({ length }) => length >= count,
+  );
+
+test('commits that were far from the limit and meet at it are accepted or refused', async () => {
+  const { db } = app.deps;
+  const { rows } = await db.raw<{ rows: { writers: number }[] }>(
+    "SELECT current_setting('max_connections')::integer AS writers",
+  );
+  const limit = 30 * assertDefined(rows[0], 'max_connections').writers;
+  const { id, client } = await newTenant({ schedules: limit });
+  const large = await db.transaction();
+  try {
+    await addAndHold(large, [id], 'schedules', limit - 4);
+    const creates = Array.from({ length: 8 }, (_, n) =>
+      client.post('/api/schedules', schedule(`s ${n}`)),
+    );
+    await untilWaiting(2);
+    await large.commit();
+    const statuses = (await Promise.all(creates)).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([201, 201, 201, 201, 409, 409, 409, 409]);
+    expect((await usedBy(id)).schedules).toBe(limit);
+  } finally {
+    await large.rollback();
+  }
+});
+
+test('commits that add to several quotas in different orders do not block each other', async () => {
+  const pair = [(await newTenant({ inventoryRecords: 3 })).id];
+  pair.push((await newTenant({ inventoryRecords: 3 })).id);
+  const { db } = app.deps;
+  const held = await db.transaction();
+  const others = await Promise.all([db.transaction(), db.transaction()]);
+  try {
+    await addAndHold(held, pair, 'inventoryRecords');
+    const commits = [pair, pair.toReversed()].map(async (order, n) => {
+      const trx = assertDefined(others[n], 'transaction');
+      for (const id of order)
+        await trx('sites').insert({
+          id: `${id}-${n}`,
+          tenant_id: id,
+          name: `${n}`,
+          status: 'active',
+        });
+      await trx.raw('SET CONSTRAINTS ALL IMMEDIATE');
+      await trx.commit();
+    });
+    await untilWaiting(2);
+    await held.commit();
+    const outcomes = await Promise.allSettled(commits);
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+  } finally {
+    for (const trx of [held, ...others]) await trx.rollback();
   }
 });
 
@@ -343,8 +406,12 @@ test('a restore of a tenant obeys its quotas and changes nothing; one of the pla
 
   await client.delete(`/api/inventory/sites/${sites[0]?.id}`).expect(204);
   await setLimits(id, { inventoryRecords: 1 });
+  const later = await newTenant({ schedules: 1 });
   expect((await restore(root, ofPlatform)).body).toMatchObject({ status: 'succeeded' });
   expect(await usedBy(id)).toEqual(await recount(id));
+  // The restore deletes a tenant that the backup does not have, and its limits.
+  await root.get(`/api/quotas/${later.id}`).expect(404);
+  expect(await app.deps.db('tenant_quotas').where({ tenant_id: later.id })).toEqual([]);
   expect((await usedBy(id)).inventoryRecords).toBe(3);
 });
 
