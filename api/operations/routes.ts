@@ -66,7 +66,7 @@ export function operationRoutes({
   });
 
   router.get('/metrics', async (ctx: Context) => {
-    // Whether there are metrics is nobody else's business.
+    // 404 hides from other callers that metrics exist.
     if (!showsMetrics(ctx)) throw new AppError('not_found', 'No resource at /metrics.');
     ctx.body = await metrics.registry.metrics();
     ctx.type = metrics.registry.contentType;
