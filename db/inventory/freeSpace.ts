@@ -219,12 +219,15 @@ export async function listOccupied(
   if (!position) return { spans: [], exact: true };
   const [column, key] = contentsKey(position);
   const beside = position.space === position.shared ? null : position.shared;
-  const limits = [formatHost(family, first), formatHost(family, last), MAX_OCCUPIED + 1];
+  const start = formatHost(family, first);
+  const limits = [start, formatHost(family, last), MAX_OCCUPIED + 1];
   const { rows } = await db.raw<{ rows: { first: string; last: string }[] }>(
     `(SELECT host(host) AS first, host(host) AS last FROM ip_addresses WHERE ${column} = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
      UNION ALL (SELECT host(start_address), host(end_address) FROM ip_ranges WHERE ${column} = ? AND span && inet_range(?::inet, ?::inet, '[]') LIMIT ?)
-     UNION ALL (SELECT host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr >= ?::inet AND cidr <= ?::inet LIMIT ?)`,
-    [key, ...limits, key, ...limits, beside, ...limits],
+     UNION ALL (SELECT host(s.cidr), host(broadcast(s.cidr)) FROM prefixes AS s JOIN prefixes AS p ON p.id = ? AND s.cidr << p.cidr
+       WHERE s.space_key = ? AND s.cidr = ANY (supernets(?::inet)))
+     UNION ALL (SELECT host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr > ?::inet AND cidr <= ?::inet LIMIT ?)`,
+    [key, ...limits, key, ...limits, prefixId, beside, start, beside, ...limits],
   );
   return {
     spans: rows.map((row) => ({ family, first: valueOf(row.first), last: valueOf(row.last) })),

@@ -361,10 +361,16 @@ function rangeParts(
     parts.push({
       sql: select(
         'prefixes',
-        `WHERE id IN (SELECT p.id FROM unnest(?::text[], ?::inet[], ?::inet[]) AS asked (vrf, first, last)
-          JOIN prefixes AS p ON p.space_key = asked.vrf || '/platform' AND p.cidr >= asked.first AND p.cidr <= asked.last)`,
+        // A network sorts before its first address: those that start at the first one are found by name.
+        `WHERE id IN (SELECT p.id FROM unnest(?::text[], ?::inet[]) AS asked (vrf, first)
+            JOIN prefixes AS p ON p.space_key = asked.vrf || '/platform' AND p.cidr = ANY (supernets(asked.first)) AND host(p.cidr)::inet = asked.first
+          UNION SELECT p.id FROM unnest(?::text[], ?::inet[], ?::inet[]) AS asked (vrf, first, last)
+            JOIN prefixes AS p ON p.space_key = asked.vrf || '/platform' AND p.cidr > asked.first AND p.cidr <= asked.last)`,
       ),
-      bindings: [shared.map(({ vrf }) => vrf), ...intervals(shared)],
+      bindings: [
+        ...[shared.map(({ vrf }) => vrf), shared.map(({ first }) => first)],
+        ...[shared.map(({ vrf }) => vrf), ...intervals(shared)],
+      ],
     });
   return parts;
 }
@@ -475,9 +481,12 @@ function contentsParts(group: Group<FactNeed>): QueryPart[] {
   ];
 }
 
-/** SQL: whether a record starts in a network, is of a tenant and belongs to a site, see `FactName`. */
+/**
+ * SQL: whether a record starts in a network, is of a tenant and belongs to a site, see `FactName`.
+ * Networks inside another sort after it, those with its first address before that address.
+ */
 const isInheritedAt = (first: string) =>
-  `t.space_key = space_of(${keyPart(0)}, ${keyPart(2)}) AND t.${first} >= host(${keyCidr(1)})::inet AND t.${first} <= set_masklen(broadcast(${keyCidr(1)}), CASE family(${keyCidr(1)}) WHEN 4 THEN 32 ELSE 128 END)
+  `t.space_key = space_of(${keyPart(0)}, ${keyPart(2)}) AND t.${first} ${first === 'cidr' ? `> ${keyCidr(1)}` : `>= host(${keyCidr(1)})::inet`} AND t.${first} <= set_masklen(broadcast(${keyCidr(1)}), CASE family(${keyCidr(1)}) WHEN 4 THEN 32 ELSE 128 END)
   AND t.tenant_id = ${keyPart(2)} AND t.scope_site_id IS NOT DISTINCT FROM ${keyPart(3)}`;
 
 /** The query of each fact for several ids. */

@@ -39,8 +39,8 @@ export type DataNeed =
  *   pairs of addresses where two of them touch
  * - `inheritedAt`: a record of a tenant in a network that belongs to a site, or to no site, because of
  *   its prefix; `[vrf, network, tenant, site or null]` as JSON. Planned changes do not matter
- * - `sitesInside`: the sites of prefixes of a tenant that start in a span of addresses, up to
- *   `MAX_NAMED_SITES`; `[vrf, first address, last address, tenant]` as JSON
+ * - `sitesInside`: the sites of prefixes of a tenant that start in a span of addresses, perhaps without
+ *   those that contain its first address, up to `MAX_NAMED_SITES`; `[vrf, first address, last address, tenant]` as JSON
  * - `tagReferrers`: records with a tag; id of the tag
  * - `customFieldReferrers`: records with a value; `[tenant, resource, field name]` as JSON
  * - `externalReferrers`: grants, users, webhooks and schedules that belong to a tenant, site or

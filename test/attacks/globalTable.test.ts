@@ -49,6 +49,7 @@ type Tree = {
   usage: { used: string; children: number; addresses: number };
   children: { cidr: string; id: string | null }[];
   free: string[];
+  nextCursor: string | null;
 };
 
 describe('a supernet of another tenant', () => {
@@ -205,6 +206,42 @@ describe('prefixes of the platform', () => {
       .post<InventoryRecord>(`${path}/allocate`, { kind: 'prefix', prefixLength: 25 })
       .expect(201);
     expect(again.cidr).toBe(`${net}.0.0/25`);
+  });
+
+  test('count in the network around them when they start with it', async () => {
+    const net = network();
+    const own = await ofRed('prefixes', { cidr: `${net}.0.0/16` });
+    for (const at of [1, 3]) await ofRed('prefixes', { cidr: `${net}.${at}.0/24` });
+    for (const at of [0, 2]) {
+      await make('prefixes', { cidr: `${net}.${at}.0/24` });
+      await make('ip-addresses', { address: `${net}.${at}.9`, tenantId: 'red' });
+    }
+    // What the platform has assigned stays in its prefix, whatever becomes of the one around it.
+    const elsewhere = network();
+    for (const [change, operation] of [
+      [{}, 'delete'],
+      [{ cidr: `${net}.128.0/17` }, 'update'],
+      [{ cidr: `${elsewhere}.0.0/16` }, 'update'],
+      [{ status: 'container' }, 'update'],
+    ] as const) {
+      const record = { id: own.id, ...change };
+      const { validation } = await validate(red, 'prefixes', record, operation).expect(200);
+      expect([record, validation.conflicts, validation.warnings]).toEqual([record, [], []]);
+    }
+    const path = `${PREFIXES}/${own.id}`;
+    const free = ['4.0/22', '8.0/21', '16.0/20', '32.0/19', '64.0/18', '128.0/17'];
+    const tree = await red.get<Tree>(`${path}/tree`).expect(200);
+    expect(tree.free).toEqual(free.map((part) => `${net}.${part}`));
+    // The second page starts with a prefix of the platform.
+    const page = await red.get<Tree>(`${path}/tree?limit=1`).expect(200);
+    const next = await red
+      .get<Tree>(`${path}/tree?limit=1&cursor=${String(page.nextCursor)}`)
+      .expect(200);
+    expect([page.free, next.free]).toEqual([[], tree.free]);
+    const { cidr } = await red
+      .post<InventoryRecord>(`${path}/allocate`, { kind: 'prefix', prefixLength: 24 })
+      .expect(201);
+    expect(cidr).toBe(`${net}.4.0/24`);
   });
 
   test('become parents of what tenants have, who do not block them', async () => {

@@ -189,11 +189,15 @@ export class IpamModel {
     return { errors, conflicts };
   }
 
+  /** Counts the addresses of a prefix that are not free. */
+  used = (prefix: ModelPrefix): bigint =>
+    prefix.last - prefix.first + 1n - BigInt(this.free(prefix).length);
+
   /**
-   * Counts the addresses of a prefix that are in a smaller prefix, in a range or a record. What all
+   * The addresses of a prefix that are in no smaller prefix, no range and no record. What all
    * tenants have counts in a prefix of the platform, what the platform assigns in that of a tenant.
    */
-  used(prefix: ModelPrefix): bigint {
+  free(prefix: ModelPrefix): bigint[] {
     const counts = (x: Position) =>
       this.isTenants(prefix) ? this.isIn(x, prefix) : x.vrf === prefix.vrf;
     const inside = [
@@ -203,10 +207,10 @@ export class IpamModel {
       ...this.ranges.filter(counts),
       ...this.addresses.filter(counts),
     ].filter((x) => overlap(prefix, x));
-    let used = 0n;
+    const found: bigint[] = [];
     for (let at = prefix.first; at <= prefix.last; at++)
-      if (inside.some((x) => x.first <= at && at <= x.last)) used++;
-    return used;
+      if (!inside.some((x) => x.first <= at && at <= x.last)) found.push(at);
+    return found;
   }
 
   hasDuplicate = (prefix: ModelPrefix): boolean =>

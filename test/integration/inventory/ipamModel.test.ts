@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { formatHost } from '../../../domain/inventory/cidr.ts';
+import { formatHost, isBlock, parseBlock } from '../../../domain/inventory/cidr.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { propertyRuns } from '../../support/effort.ts';
@@ -82,6 +82,27 @@ const step = fc.record({
   keepVrf: fc.boolean(),
 });
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/**
+ * Networks of a tenant and of the platform that start at the same address, with an address of the
+ * tenant, one of which is then dropped or moved perhaps. Few other histories have that.
+ */
+const nest = fc
+  .record({
+    at: fc.constantFrom(0, 64, 128),
+    tenant: fc.constantFrom(...TENANTS),
+    steps: fc.tuple(step, step, step, step, step),
+  })
+  .map(({ at, tenant, steps: [outer, inner, address, next, last] }): Step[] => {
+    const here = { vrf: 0, other: false, at, parent: null } as const;
+    return [
+      { ...outer, ...here, what: 'prefix', tenant },
+      { ...inner, ...here, what: 'prefix', tenant: 'platform' },
+      { ...address, ...here, what: 'address', tenant, at: at + 1 },
+      { ...next, what: 'dropPrefix', shared: true },
+      last,
+    ];
+  });
 
 /** The corner of the address space of one round: 256 addresses of each family. */
 class AddressSpaceRound {
@@ -260,7 +281,16 @@ const codes = (list: readonly { code: string }[]) =>
   [...new Set(list.map(({ code }) => code))].sort();
 const distinct = (list: readonly string[]) => [...new Set(list)].sort();
 
-/** The tree and the usage that are stored, against the model. */
+/** The addresses of networks, in order. */
+function addressesOf(networks: readonly string[]): bigint[] {
+  const blocks = networks.map(parseBlock).filter(isBlock);
+  expect(blocks.length).toBe(networks.length);
+  return blocks.flatMap(({ first, last }) =>
+    Array.from({ length: Number(last - first) + 1 }, (_, i) => first + BigInt(i)),
+  );
+}
+
+/** The tree, the usage and the free space that are stored, against the model. */
 async function compareAll(round: AddressSpaceRound): Promise<void> {
   const { db, inventory } = app.deps;
   const ids = round.model.prefixes.map(({ id }) => id);
@@ -275,10 +305,11 @@ async function compareAll(round: AddressSpaceRound): Promise<void> {
     const closest = round.model.smallestContaining(prefix, prefix);
     const positionOf = (of: ModelPrefix | undefined) => of && [of.first, of.length, of.tenant];
     expect([prefix, positionOf(parent)]).toEqual([prefix, positionOf(closest)]);
-    if (!round.model.hasDuplicate(prefix))
-      expect((await inventory.addressSpace.usage(caller, prefix.id)).used).toBe(
-        round.model.used(prefix),
-      );
+    if (round.model.hasDuplicate(prefix)) continue;
+    const wholePage = { after: undefined, limit: 1_000 };
+    const { usage, free } = await inventory.addressSpace.tree(caller, prefix.id, wholePage);
+    expect(usage.used).toBe(round.model.used(prefix));
+    expect([prefix, addressesOf(free)]).toEqual([prefix, round.model.free(prefix)]);
   }
 }
 
@@ -343,19 +374,23 @@ async function checkBatch(round: AddressSpaceRound, steps: readonly Step[]): Pro
   }
 }
 
-test('random histories have the findings, tree and usage of a simple model', async () => {
+test('random histories have the findings, tree, usage and free space of a simple model', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(
         fc.oneof(
-          { weight: 4, arbitrary: step.map((each) => [each]) },
-          { weight: 1, arbitrary: fc.array(step, { minLength: 2, maxLength: 6 }) },
+          { weight: 8, arbitrary: step.map((each) => [[each]]) },
+          {
+            weight: 2,
+            arbitrary: fc.array(step, { minLength: 2, maxLength: 6 }).map((batch) => [batch]),
+          },
+          { weight: 1, arbitrary: nest.map((steps) => steps.map((each) => [each])) },
         ),
         { minLength: 20, maxLength: 50 },
       ),
       async (history) => {
         const round = new AddressSpaceRound(++rounds);
-        for (const steps of history)
+        for (const steps of history.flat())
           await (steps.length === 1 && steps[0]
             ? checkOne(round, steps[0])
             : checkBatch(round, steps));
