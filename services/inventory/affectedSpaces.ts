@@ -11,6 +11,18 @@ const SPACE_RESOURCES: ReadonlySet<string> = new Set(['prefixes', 'ip-ranges', '
 /** The number of address spaces that one transaction may lock. */
 const MAX_SPACES = 1_000;
 
+/** How often a plan is made, each time with more spaces, before concurrent changes are the reason. */
+const MAX_PLANS = 5;
+
+/** Error: `limit_reached`. */
+function assertFewSpaces({ size }: ReadonlySet<string>): void {
+  if (size > MAX_SPACES)
+    throw new AppError(
+      'limit_reached',
+      `The change affects more than ${MAX_SPACES} address spaces. Split it into smaller changes.`,
+    );
+}
+
 /**
  * The address spaces that mutations are likely to change, according to the requests and the present
  * records. The plan may find more, for example by a VRF's name. Error: `limit_reached`.
@@ -40,11 +52,7 @@ export async function expectedSpaces(
     const ids = records.map(({ id }) => id);
     for (const space of await findSpaces(trx, resource, ids)) spaces.add(space);
   }
-  if (spaces.size > MAX_SPACES)
-    throw new AppError(
-      'limit_reached',
-      `The change affects more than ${MAX_SPACES} address spaces. Split it into smaller changes.`,
-    );
+  assertFewSpaces(spaces);
   return spaces;
 }
 
@@ -52,7 +60,7 @@ export async function expectedSpaces(
  * The spaces that plans change, without those of VRFs that they create: nobody else can use these
  * yet. A record that is refused may have anything as its VRF.
  */
-export function affectedSpaces(planned: readonly Planned[]): Set<string> {
+function affectedSpaces(planned: readonly Planned[]): Set<string> {
   const spaces = new Set<string>();
   const created = new Set<string>();
   for (const { subject } of planned) {
@@ -69,4 +77,28 @@ export function affectedSpaces(planned: readonly Planned[]): Set<string> {
     }
   }
   return spaces;
+}
+
+/**
+ * Plans. While the plan changes spaces that are not locked, they are locked, and it is made again.
+ * Errors: `limit_reached`; `conflict` when this does not end.
+ */
+export async function planLocked<T extends { planned: readonly Planned[] }>(
+  locked: ReadonlySet<string>,
+  plan: () => Promise<T>,
+  lock: (spaces: ReadonlySet<string>) => Promise<void>,
+): Promise<T> {
+  const spaces = new Set(locked);
+  for (let plans = 1; plans <= MAX_PLANS; plans++) {
+    const result = await plan();
+    const added = [...affectedSpaces(result.planned)].filter((space) => !spaces.has(space));
+    if (added.length === 0) return result;
+    for (const space of added) spaces.add(space);
+    assertFewSpaces(spaces);
+    await lock(new Set(added));
+  }
+  throw new AppError(
+    'conflict',
+    'Concurrent changes of the same records prevented this change. Try again.',
+  );
 }

@@ -20,7 +20,7 @@ import type { IdKind, Ids } from '../../platform/ids.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 import { lockRevocations } from './revocations.ts';
-import { affectedSpaces, expectedSpaces } from './affectedSpaces.ts';
+import { expectedSpaces, planLocked } from './affectedSpaces.ts';
 import { createPlanSession, type PlanCost, type PlanSession, type Segment } from './planSession.ts';
 import { createSchemaChecks } from './schemaChecks.ts';
 
@@ -100,7 +100,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     /**
      * Plans mutations in order, each on top of the valid ones before it, in the transaction that
      * writes them. It locks the records that the plan reads, and the address spaces that it changes. Errors:
-     * `limit_reached`; invalid mutations are part of the outcome.
+     * `limit_reached`, `conflict`; invalid mutations are part of the outcome.
      */
     async planToWrite(
       trx: Knex,
@@ -112,9 +112,11 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       const viewer = createViewer(caller, perMutation);
       const locked = await lockForWrite(trx, mutations, viewer);
       const pause = createPause(signal);
-      const options = { viewer, locks: true, pause, cost: noCost() };
-      const segment = await planLocked(trx, locked, () =>
-        createPlanSession(trx, options).plan(mutations),
+      const segment = await planLocked(
+        locked.spaces,
+        () =>
+          createPlanSession(trx, { viewer, locks: true, pause, cost: noCost() }).plan(mutations),
+        (spaces) => lockSpaces(trx, { ...locked, spaces }),
       );
       const { steps, ...outcome } = outcomeOf(segment, mutations, now);
       return {
@@ -155,15 +157,12 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
   };
 }
 
-/** The locks that a transaction holds. */
-type HeldLocks = SpaceLocks & { spaces: Set<string> };
-
-/** Takes the locks of a writing transaction. */
+/** Takes the locks of a writing transaction. Returns those of spaces. */
 async function lockForWrite(
   trx: Knex,
   mutations: readonly Mutation[],
   viewer: Viewer,
-): Promise<HeldLocks> {
+): Promise<SpaceLocks> {
   await lockRevocations(trx, mutations);
   const spaces = await expectedSpaces(trx, mutations, viewer.tenantId);
   const locks = { spaces, forPlatform: viewer.canWrite({ tenantId: PLATFORM }) };
@@ -181,19 +180,4 @@ function netChanges(steps: readonly PlannedChange[]): PlannedChange[] {
     changes.set(key, known ? { ...step, before: known.before } : step);
   }
   return [...changes.values()].filter(({ before, after }) => before !== null || after !== null);
-}
-
-/** Plans; when the plan changes further spaces, they are locked, and it is made again. */
-async function planLocked(
-  db: Knex,
-  { spaces, forPlatform }: HeldLocks,
-  plan: () => Promise<Segment>,
-): Promise<Segment> {
-  for (;;) {
-    const segment = await plan();
-    const added = [...affectedSpaces(segment.planned)].filter((space) => !spaces.has(space));
-    if (added.length === 0) return segment;
-    await lockSpaces(db, { spaces: new Set(added), forPlatform });
-    for (const space of added) spaces.add(space);
-  }
 }
