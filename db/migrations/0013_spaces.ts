@@ -485,7 +485,40 @@ const DOWN = `
   END $$;
 `;
 
+/** The parent of every prefix in the one tree of its VRF, found as `parents_in_own_space` does. */
+const RECALCULATE_DOWN = `
+  DO $$
+  DECLARE
+    found record;
+    current_vrf text;
+    ids text[];
+    nets cidr[];
+    depth integer := 0;
+  BEGIN
+    FOR found IN
+      SELECT c.id, c.cidr, c.vrf_key, c.parent_prefix_id, p.cidr AS parent_cidr
+      FROM prefixes AS c LEFT JOIN prefixes AS p ON p.id = c.parent_prefix_id
+      ORDER BY c.vrf_key, c.cidr, c.id
+    LOOP
+      IF found.vrf_key IS DISTINCT FROM current_vrf THEN
+        current_vrf := found.vrf_key;
+        depth := 0;
+      END IF;
+      WHILE depth > 0 AND NOT nets[depth] >> found.cidr LOOP depth := depth - 1; END LOOP;
+      -- Of several prefixes with the same network, either may be the parent.
+      IF found.parent_cidr IS DISTINCT FROM (CASE WHEN depth > 0 THEN nets[depth] END) THEN
+        UPDATE prefixes SET parent_prefix_id = CASE WHEN depth > 0 THEN ids[depth] END WHERE id = found.id;
+      END IF;
+      depth := depth + 1;
+      ids[depth] := found.id;
+      nets[depth] := found.cidr;
+    END LOOP;
+  END $$;
+`;
+
 /** Fails when tenants have the same network or address in a shared table, which 0006 does not allow. */
 export async function down(knex: Knex): Promise<void> {
   await knex.raw(DOWN);
+  await knex.raw(RECALCULATE_DOWN);
+  await knex.raw('SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED;');
 }

@@ -106,6 +106,45 @@ test('records of the platform are shared with the tenants that refer to them, ot
   await db('vrfs').del();
 });
 
+test('prefixes have one tree for each tenant, and again one for all when that is reverted', async () => {
+  const db = first();
+  const parents = async () =>
+    Object.fromEntries(
+      (await db('prefixes').select('id', 'parent_prefix_id')).map(
+        (row: { id: string; parent_prefix_id: string | null }) => [row.id, row.parent_prefix_id],
+      ),
+    );
+  for (const [id, tenant, cidr, parent] of [
+    ['pfx_1', 'red', '10.0.0.0/8', null],
+    ['pfx_2', 'blue', '10.0.0.0/16', null],
+    ['pfx_3', 'red', '10.0.0.0/24', 'pfx_1'],
+    ['pfx_4', 'platform', '10.0.0.0/26', null],
+    ['pfx_5', 'red', '10.0.0.0/27', 'pfx_4'],
+    ['pfx_6', 'blue', '10.1.0.0/16', null],
+  ] as const)
+    await db('prefixes').insert({
+      id,
+      tenant_id: tenant,
+      parent_prefix_id: parent,
+      cidr,
+      status: 'active',
+      allocation_mode: 'static',
+    });
+  const before = await parents();
+  while (!(await pendingMigrations(db)).includes('0013_spaces')) await migrateDown(db);
+  expect(await parents()).toEqual({
+    pfx_1: null,
+    pfx_2: 'pfx_1',
+    pfx_3: 'pfx_2',
+    pfx_4: 'pfx_3',
+    pfx_5: 'pfx_4',
+    pfx_6: 'pfx_1',
+  });
+  await migrateUp(db);
+  expect(await parents()).toEqual(before);
+  await db('prefixes').del();
+});
+
 test('every migration can be reverted, one by one, and run again', async () => {
   const before = await tables();
   for (const name of Object.keys(MIGRATIONS).toReversed())
