@@ -66,11 +66,15 @@ export const writeScopesOf = (
 
 /** A scope without its site when that is of another tenant. */
 export function withOwnSite(snapshot: PlanSnapshot, scope: ResourceScope): ResourceScope {
-  const { tenantId, siteId } = scope;
+  const { siteId } = scope;
   if (typeof siteId !== 'string') return scope;
   const site = snapshot.peek('sites', siteId) ?? snapshot.get('sites', siteId);
-  return site?.tenantId === tenantId ? scope : { ...scope, siteId: null };
+  return withSiteOf(site?.tenantId, scope);
 }
+
+/** A scope without its site when the tenant of the site is another one. */
+export const withSiteOf = (tenantOfSite: unknown, scope: ResourceScope): ResourceScope =>
+  tenantOfSite === scope.tenantId ? scope : { ...scope, siteId: null };
 
 /**
  * The present and the future scopes of the record of a plan. Permission at a device or a site alone

@@ -16,8 +16,8 @@ import {
   type Block,
   type Span,
 } from '../../domain/inventory/cidr.ts';
-import { PLATFORM, type ResourceScope } from '../../domain/access/scope.ts';
-import { isReadable, resourceScopesOf } from '../../domain/inventory/ownership.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import { isReadable, resourceScopesOf, withSiteOf } from '../../domain/inventory/ownership.ts';
 import type { Mutation } from '../../domain/inventory/planning.ts';
 import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
 import { blockOf } from '../../domain/inventory/prefixTree.ts';
@@ -54,11 +54,17 @@ const ALLOCATED_FIELDS = ['address', 'cidr', 'vrfId', 'parentPrefixId'];
 
 /** The contents and the free space of prefixes. */
 export function createAddressSpace({ db, access, records, writes }: Deps) {
-  /** A scope without its site when that is of another tenant: it is no right there. */
-  async function withOwnSite({ tenantId, siteId }: ResourceScope): Promise<ResourceScope> {
-    if (typeof siteId !== 'string') return { tenantId };
-    const site = await findResourceScope(db, { siteId, deviceId: undefined });
-    return site?.tenantId === tenantId ? { tenantId, siteId } : { tenantId };
+  /** Checks that a caller may write to a prefix. A site of another tenant is no right there. */
+  async function requireWrite(caller: Caller, prefix: Row): Promise<void> {
+    for (const scope of resourceScopesOf(prefixes, prefix)) {
+      const { siteId = null } = scope;
+      const site = siteId && (await findResourceScope(db, { siteId, deviceId: undefined }));
+      await access.require(
+        caller,
+        'inventory:write',
+        site ? withSiteOf(site.tenantId, scope) : scope,
+      );
+    }
   }
 
   /** Lists the free networks of one page of a tree: outside its children, ranges and addresses. */
@@ -97,8 +103,7 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
             'is set by the allocation',
           );
       }
-      for (const scope of resourceScopesOf(prefixes, known))
-        await access.require(caller, 'inventory:write', await withOwnSite(scope));
+      await requireWrite(caller, known);
       let found: { prefix: Row; block: Block } | undefined;
       // The search runs in the writing transaction and under the lock of the space, so that the
       // next allocation sees this one.
