@@ -31,7 +31,8 @@ export async function readSnapshot<T>(
   } finally {
     signal.removeEventListener('abort', cancel);
     await cancelled;
-    await trx.rollback();
+    // It must not replace the error of `read`.
+    await trx.rollback().catch(() => undefined);
   }
 }
 
