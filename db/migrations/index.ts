@@ -16,7 +16,10 @@ import * as authorsAndNames from './0015_authors_and_names.ts';
 import * as shares from './0016_shares.ts';
 import * as quotas from './0017_quotas.ts';
 
-/** All migrations in the order in which they run. A released migration is never edited. */
+/**
+ * All migrations in the order in which they run. A released migration is never edited. There has
+ * never been a 0014.
+ */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0001_jobs': jobs,
   '0002_audit': audit,

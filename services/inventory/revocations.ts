@@ -8,7 +8,8 @@ import { grantRecordOf } from '../access/grantAudit.ts';
 
 /**
  * Takes the lock of rights before all others when mutations may remove role assignments: those of a
- * site or a device that moves to another tenant, or of devices that an eviction deletes.
+ * site or a device that moves to another tenant, or of devices that an eviction deletes. The later
+ * steps of an import take it after the locks of the earlier ones; a deadlock is then tried again.
  */
 export async function lockRevocations(trx: Knex, mutations: readonly Mutation[]): Promise<void> {
   const ids = mutations.flatMap(({ resource, operation, record }) => {
