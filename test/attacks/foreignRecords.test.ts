@@ -1,19 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { allRoutes } from '../../api/app.ts';
 import type { Route } from '../../api/http/route.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import { startApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { pathOf, targetOf } from '../support/attacks/routes.ts';
 import {
   seedAccount,
-  seedShared,
-  seedTenantEstate,
   type SharedEstate,
   type TenantEstate,
 } from '../support/attacks/tenantEstate.ts';
-import { idOfNone, leaksOf, learned } from '../support/attacks/answers.ts';
-import { dumpOutside, idsOf, inParallel } from '../support/attacks/tenantRows.ts';
-import { createArchiveFolder } from '../support/backups.ts';
+import { idOfNone, learned } from '../support/attacks/answers.ts';
+import { dumpOutside, inParallel } from '../support/attacks/tenantRows.ts';
+import { leaksOfAcme, withTwoTenants } from '../support/attacks/twoTenants.ts';
 import type { TestClient, TestResponse } from '../support/client.ts';
 
 /**
@@ -23,10 +21,7 @@ import type { TestClient, TestResponse } from '../support/client.ts';
  * `test/support/attacks/routes.ts`. Public routes are for strangers, who belong to no tenant.
  */
 const ROLES = ['platform-admin', 'operator', 'approver', 'auditor', 'viewer'];
-const NETWORK = 211;
-const leaks = leaksOf('acme', NETWORK);
 
-let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
 let routes: Route[];
 let acme: TenantEstate;
@@ -34,17 +29,11 @@ let shared: SharedEstate;
 let callers: { name: string; client: TestClient }[];
 let ofAcme: ReadonlySet<string>;
 
-beforeAll(async () => {
-  archives = await createArchiveFolder();
-  app = await startApp(archives.env, { idle: true });
+withTwoTenants(async (fixture) => {
+  ({ app, acme, shared, ofAcme } = fixture);
   routes = allRoutes(app.deps, 'test').filter(
     ({ path, public: isPublic }) => path.includes('{') && isPublic === undefined,
   );
-  shared = await seedShared(app);
-  [acme] = await Promise.all([
-    seedTenantEstate(app, { tenant: 'acme', label: 'acme', network: NETWORK }, shared),
-    seedTenantEstate(app, { tenant: 'beta', label: 'beta', network: 12 }, shared),
-  ]);
   const accounts = ROLES.map(async (roleId) => {
     const account = { username: `beta-${roleId}`, roleId, tenantId: 'beta' };
     return { name: `account ${roleId}`, client: (await seedAccount(app, account)).client };
@@ -56,11 +45,6 @@ beforeAll(async () => {
     })),
     ...(await Promise.all(accounts)),
   ];
-  ofAcme = await idsOf(app.deps.db, 'acme');
-});
-afterAll(async () => {
-  await app.stop();
-  await archives.remove();
 });
 
 type Attack = { route: Route; id: string; isShared: boolean };
@@ -83,7 +67,7 @@ const send = ({ route }: Attack, client: TestClient, id: string): Promise<TestRe
 async function judge(attack: Attack, client: TestClient): Promise<unknown> {
   const answer = await send(attack, client, attack.id);
   const text = learned(answer, attack.id);
-  const found = leaks(text, ofAcme);
+  const found = leaksOfAcme(text, ofAcme);
   if (found.length > 0) return { found, text };
   // Without a session there are no sessions.
   const isRefused = [403, 404, ...(attack.route.session ? [401] : [])].includes(answer.status);

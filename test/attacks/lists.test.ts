@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { allRoutes } from '../../api/app.ts';
 import type { Route } from '../../api/http/route.ts';
 import type { Schema } from '../support/hostile/document.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import { startApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { learned } from '../support/attacks/answers.ts';
 import { pathOf, targetOf } from '../support/attacks/routes.ts';
 import {
@@ -16,15 +16,14 @@ import {
   type TenantEstate,
 } from '../support/attacks/tenantEstate.ts';
 import { inParallel } from '../support/attacks/tenantRows.ts';
+import { withIdleApp } from '../support/attacks/twoTenants.ts';
 import { sampleOf } from '../support/hostile/values.ts';
-import { createArchiveFolder } from '../support/backups.ts';
 import type { TestClient } from '../support/client.ts';
 
 /**
  * Every GET route with every filter and every sort order, asked by beta before and after acme has records of every kind
  * with the same names and numbers: no answer differs. Routes and parameters come from the registry.
  */
-let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
 let routes: Route[];
 let beta: TenantEstate;
@@ -37,9 +36,8 @@ const OF_THE_PLATFORM = /^\/api\/auth\/providers\b/;
 
 const LABEL = 'double';
 
-beforeAll(async () => {
-  archives = await createArchiveFolder();
-  app = await startApp(archives.env, { idle: true });
+withIdleApp(async (started) => {
+  app = started;
   routes = allRoutes(app.deps, 'test').filter(
     ({ method, path, permission, signedIn }) =>
       method === 'GET' &&
@@ -56,10 +54,6 @@ beforeAll(async () => {
     },
     { name: 'account', client: (await seedAccount(app, account)).client },
   ];
-});
-afterAll(async () => {
-  await app.stop();
-  await archives.remove();
 });
 
 type Item = Record<string, unknown>;

@@ -1,20 +1,18 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { allRoutes } from '../../api/app.ts';
 import type { Route } from '../../api/http/route.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { startApp, type TestApp } from '../support/app.ts';
-import { comparable, idOfNone, leaksOf } from '../support/attacks/answers.ts';
+import type { TestApp } from '../support/app.ts';
+import { comparable, idOfNone } from '../support/attacks/answers.ts';
 import {
   seedAccount,
-  seedShared,
-  seedTenantEstate,
   type SharedEstate,
   type TenantEstate,
 } from '../support/attacks/tenantEstate.ts';
-import { dumpOutside, idsOf, inParallel } from '../support/attacks/tenantRows.ts';
+import { dumpOutside, inParallel } from '../support/attacks/tenantRows.ts';
+import { leaksOfAcme, withTwoTenants } from '../support/attacks/twoTenants.ts';
 import { assignedToApprovers } from '../support/approvals.ts';
-import { createArchiveFolder } from '../support/backups.ts';
 import type { TestClient, TestResponse } from '../support/client.ts';
 import type { Schema } from '../support/hostile/document.ts';
 import { PASSWORD } from '../support/users.ts';
@@ -24,7 +22,6 @@ import { PASSWORD } from '../support/users.ts';
  * administrator of beta learns from the id of a record of acme is what he learns from the id of none, and nothing
  * outside beta changes. The fields come from the registry: a new one needs a line here.
  */
-let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
 let routes: Route[];
 let mallory: TestClient;
@@ -34,26 +31,12 @@ let beta: TenantEstate;
 let shared: SharedEstate;
 let ofAcme: ReadonlySet<string>;
 
-const NETWORK = 211;
-const leaks = leaksOf('acme', NETWORK);
-
-beforeAll(async () => {
-  archives = await createArchiveFolder();
-  app = await startApp(archives.env, { idle: true });
+withTwoTenants(async (fixture) => {
+  ({ app, acme, beta, shared, ofAcme } = fixture);
   routes = allRoutes(app.deps, 'test');
-  shared = await seedShared(app);
-  [acme, beta] = await Promise.all([
-    seedTenantEstate(app, { tenant: 'acme', label: 'acme', network: NETWORK }, shared),
-    seedTenantEstate(app, { tenant: 'beta', label: 'beta', network: 12 }, shared),
-  ]);
   mallory = app.client.as({ actor: 'mallory', roles: 'platform-admin', tenant: 'beta' });
   const boss = { username: 'beta-boss', roleId: 'platform-admin', tenantId: 'beta' };
   account = (await seedAccount(app, boss)).client;
-  ofAcme = await idsOf(app.deps.db, 'acme');
-});
-afterAll(async () => {
-  await app.stop();
-  await archives.remove();
 });
 
 /** A body with a reference: what the reference is to, and who sends the rest of the body where. */
@@ -140,7 +123,7 @@ async function judge(name: string, { to, send }: Case): Promise<unknown> {
   const [id, none] = [acme[to], idOfNone(acme[to])];
   const given = comparable(await send(id), id);
   const other = comparable(await send(none), none);
-  const found = leaks(given, ofAcme);
+  const found = leaksOfAcme(given, ofAcme);
   return found.length > 0 || given.replaceAll(NEW, '') !== other.replaceAll(NEW, '')
     ? [name, found, given, other]
     : undefined;
@@ -179,7 +162,7 @@ test('a cursor of a list of another tenant shows nothing of it', async () => {
     if (!body.nextCursor) return;
     used += 1;
     const answer = await mallory.get(`${path}?cursor=${body.nextCursor}`);
-    const found = leaks(comparable(answer), ofAcme);
+    const found = leaksOfAcme(comparable(answer), ofAcme);
     if (answer.status >= 500 || found.length > 0) wrong.push([path, answer.status, found]);
   });
   expect(wrong).toEqual([]);

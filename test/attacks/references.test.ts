@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { writableFields } from '../../domain/inventory/resource.ts';
-import { startApp, type TestApp } from '../support/app.ts';
-import { comparable, idOfNone, leaksOf } from '../support/attacks/answers.ts';
-import {
-  seedShared,
-  seedTenantEstate,
-  type TenantEstate,
-} from '../support/attacks/tenantEstate.ts';
-import { dumpOutside, dumpOwn, idsOf, inParallel } from '../support/attacks/tenantRows.ts';
+import type { TestApp } from '../support/app.ts';
+import { comparable, idOfNone } from '../support/attacks/answers.ts';
+import type { TenantEstate } from '../support/attacks/tenantEstate.ts';
+import { dumpOutside, dumpOwn, inParallel } from '../support/attacks/tenantRows.ts';
+import { leaksOfAcme, withTwoTenants } from '../support/attacks/twoTenants.ts';
 import { assignedToApprovers } from '../support/approvals.ts';
-import { createArchiveFolder } from '../support/backups.ts';
 import type { TestClient, TestResponse } from '../support/client.ts';
 import { recordFactory, type InventoryRecord, type Validation } from '../support/inventory.ts';
 
@@ -18,7 +14,6 @@ import { recordFactory, type InventoryRecord, type Validation } from '../support
  * Every reference field of the inventory, by id and by each name, is filled with a record of acme in a body that belongs to
  * beta otherwise: through every door the answer is the one for a record that does not exist, and nothing is written.
  */
-let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
 let mallory: TestClient;
 let ofAcme: ReadonlySet<string>;
@@ -27,9 +22,6 @@ let beta: TenantEstate;
 /** The records of acme. */
 let targets: Map<string, InventoryRecord>;
 
-const NETWORK = 211;
-const leaks = leaksOf('acme', NETWORK);
-
 type Base = () => Record<string, unknown>;
 /** A record that beta can create, for each resource of tenants. */
 let bases: Record<string, Base>;
@@ -37,15 +29,10 @@ let bases: Record<string, Base>;
 const admin = (tenant: string): TestClient =>
   app.client.as({ actor: `${tenant}-admin`, roles: 'platform-admin', tenant });
 
-beforeAll(async () => {
-  archives = await createArchiveFolder();
-  app = await startApp(archives.env, { idle: true });
+withTwoTenants(async (fixture) => {
+  ({ app, acme, beta, ofAcme } = fixture);
+  const { shared } = fixture;
   mallory = admin('beta');
-  const shared = await seedShared(app);
-  [acme, beta] = await Promise.all([
-    seedTenantEstate(app, { tenant: 'acme', label: 'acme', network: NETWORK }, shared),
-    seedTenantEstate(app, { tenant: 'beta', label: 'beta', network: 12 }, shared),
-  ]);
   const make = recordFactory(() => mallory);
   const ports = ['free1', 'free2'].map((name) =>
     make('interfaces', { deviceId: beta.devices, name }),
@@ -68,17 +55,12 @@ beforeAll(async () => {
     'ip-addresses': () => ({ address: '10.12.79.1/24' }),
     'custom-fields': () => ({ resource: 'racks', name: 'new', type: 'text' }),
   };
-  ofAcme = await idsOf(app.deps.db, 'acme');
   const owner = admin('acme');
   targets = new Map();
   for (const name of [...Object.keys(bases), 'tenants']) {
     const id = acme[name as keyof TenantEstate];
     targets.set(name, await owner.get<InventoryRecord>(`/api/inventory/${name}/${id}`).expect(200));
   }
-});
-afterAll(async () => {
-  await app.stop();
-  await archives.remove();
 });
 
 /** Values of lookup fields that no record has. */
@@ -156,7 +138,7 @@ async function judge(name: string, { resource, field, foreign, none }: Reference
     return { answer, text: comparable(answer, sentIn(value)) };
   };
   const [given, other] = [await send(foreign), await send(none)];
-  const found = leaks(given.text, ofAcme);
+  const found = leaksOfAcme(given.text, ofAcme);
   const isWritten = given.answer.status < 300 && !['bulk', 'validation'].includes(name);
   return found.length > 0 || isWritten || given.text !== other.text
     ? [name, resource, field, foreign, given.text, other.text]
