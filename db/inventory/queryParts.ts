@@ -1,0 +1,25 @@
+import type { Knex } from '../core/knex.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import type { DataNeed } from '../../domain/inventory/planSnapshot.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { columnsOf, tableOf } from './tables.ts';
+
+/** One part of a union. Its columns are `part`, `key` and `row`, see `FoundRow` in `load.ts`. */
+export type QueryPart = { sql: string; bindings: Knex.RawBinding[] };
+
+export type NeedOf<K extends DataNeed['kind']> = Extract<DataNeed, { kind: K }>;
+export const ofKind = <K extends DataNeed['kind']>(
+  needs: readonly DataNeed[],
+  kind: K,
+): NeedOf<K>[] => needs.filter((need): need is NeedOf<K> => need.kind === kind);
+
+export type Group<T> = [T, ...T[]];
+
+export const grouped = <T>(items: readonly T[], keyOf: (item: T) => string): Group<T>[] =>
+  [...Map.groupBy(items, keyOf).values()] as Group<T>[];
+
+/** SQL: rows of a resource. */
+export const select = (name: ResourceName, where: string): string => {
+  const resource = RESOURCES[name];
+  return `SELECT '${name}' AS part, NULL AS key, to_json(x) AS row FROM (SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} ${where}) AS x`;
+};
