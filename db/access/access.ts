@@ -141,21 +141,33 @@ export const principalsOf = (
   groups: readonly string[],
 ): string[] => [`user:${userId}`, ...groups.map((group) => `group:${providerId}:${group}`)];
 
+/** A resource scope, and the site at which its record is: it may be another tenant's. */
+export type LocatedScope = { resourceScope: ResourceScope; atSiteId: string | null };
+
 /**
- * Resource scope of a device, or of a site if no device is given. Undefined if it does not exist.
+ * Resource scope of a device, or of a site if no device is given. Undefined if it does not exist. A
+ * device of one tenant at the site of another belongs to its tenant alone: a right at that site is
+ * none over it.
  */
 export async function findResourceScope(
   db: Knex,
   { siteId, deviceId }: { siteId: string | undefined; deviceId: string | undefined },
-): Promise<ResourceScope | undefined> {
-  if (deviceId !== undefined) {
-    const columns = { tenantId: 'tenant_id', siteId: 'site_id', deviceId: 'id' };
-    return db('devices').where({ id: deviceId }).first<ResourceScope | undefined>(columns);
-  }
-  if (siteId === undefined) return undefined;
-  return db('sites')
-    .where({ id: siteId })
-    .first<ResourceScope | undefined>({ tenantId: 'tenant_id', siteId: 'id' });
+): Promise<LocatedScope | undefined> {
+  const { rows }: { rows: { tenantId: string; siteId: string | null; atSiteId: string | null }[] } =
+    deviceId === undefined
+      ? await db.raw(
+          'SELECT tenant_id AS "tenantId", id AS "siteId", id AS "atSiteId" FROM sites WHERE id = ?',
+          [siteId ?? null],
+        )
+      : await db.raw(
+          `SELECT tenant_id AS "tenantId", own_site_of_device(id) AS "siteId", site_id AS "atSiteId"
+           FROM devices WHERE id = ?`,
+          [deviceId],
+        );
+  return rows.map(({ atSiteId, ...owner }) => ({
+    resourceScope: { ...owner, ...(deviceId !== undefined && { deviceId }) },
+    atSiteId,
+  }))[0];
 }
 
 /**
@@ -197,12 +209,14 @@ async function countAdministrators(trx: Knex): Promise<number> {
 export const lockAccess = async (trx: Knex): Promise<void> =>
   void (await trx.raw('SELECT FROM access_state FOR UPDATE'));
 
-/** `lockAccess`, if there are grants at one of these sites or devices. */
+/** `lockAccess`, if there are grants at one of these sites or devices, or at devices of the sites. */
 export const lockAccessForGrants = async (trx: Knex, ids: readonly string[]): Promise<void> =>
   void (await trx.raw(
     `SELECT FROM access_state
-     WHERE EXISTS (SELECT FROM grants WHERE site_id = ANY (?::text[]) OR device_id = ANY (?::text[])) FOR UPDATE`,
-    [[...ids], [...ids]],
+     WHERE EXISTS (SELECT FROM grants WHERE site_id = ANY (?::text[]) OR device_id = ANY (?::text[]))
+        OR EXISTS (SELECT FROM devices AS d JOIN grants AS g ON g.device_id = d.id
+             WHERE d.site_id = ANY (?::text[])) FOR UPDATE`,
+    [[...ids], [...ids], [...ids]],
   ));
 
 /**

@@ -22,7 +22,11 @@ export const approvalTopic = (id: string): string => `approval:${id}`;
 
 export type Assignees = { userIds: string[]; roleIds: string[] };
 
-const SCOPE_COLUMNS = { tenant: 'a.tenant_id', site: 'a.site_id', device: 'a.device_id' };
+const SCOPE_COLUMNS = {
+  tenant: 'a.tenant_id',
+  site: 'a.scope_site_id',
+  device: 'a.scope_device_id',
+};
 
 /** All columns but the content (`payload`, `mutations`, `plan`), which may be a megabyte. */
 export const APPROVAL_SUMMARY_COLUMNS = [
@@ -30,6 +34,8 @@ export const APPROVAL_SUMMARY_COLUMNS = [
   'tenant_id',
   'site_id',
   'device_id',
+  'scope_site_id',
+  'scope_device_id',
   'type',
   'title',
   'status',

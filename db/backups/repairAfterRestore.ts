@@ -85,6 +85,8 @@ async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void
     await query('SELECT public.recalculate_prefix_parents()');
   if (isRestored(plan, ...SCOPE_TABLES))
     await query('SELECT public.recalculate_inventory_scopes()');
+  if (isRestored(plan, 'sites', 'devices', 'approvals'))
+    await query('SELECT public.recalculate_approval_scopes()');
 }
 
 /** Tables whose rows decide, or store, which sites and devices inventory records belong to. */
@@ -113,15 +115,15 @@ async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
 
 /**
  * A grant at a site or a device of another tenant than at present does not follow it, as when it is
- * moved. One at a device that was at another site does.
+ * moved. One at a device that was at another site does, unless that is another tenant's.
  */
 const ALIGN_GRANTS: readonly string[] = [
   `DELETE FROM public.grants AS g USING public.sites AS s
    WHERE g.level = 'site' AND g.site_id = s.id AND g.tenant_id <> s.tenant_id`,
   `DELETE FROM public.grants AS g USING public.devices AS v
    WHERE g.level = 'device' AND g.device_id = v.id AND g.tenant_id <> v.tenant_id`,
-  `UPDATE public.grants AS g SET site_id = v.site_id FROM public.devices AS v
-   WHERE g.level = 'device' AND g.device_id = v.id AND g.site_id IS DISTINCT FROM v.site_id`,
+  `UPDATE public.grants SET site_id = public.own_site_of_device(device_id)
+   WHERE level = 'device' AND site_id IS DISTINCT FROM public.own_site_of_device(device_id)`,
 ];
 
 const ADVANCE_EVENT_SEQUENCE = `

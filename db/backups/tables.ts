@@ -135,6 +135,7 @@ export const TABLES: readonly BackedUpTable[] = [
   }),
   runs('schedule_runs'),
   workflows('approvals', {
+    derived: ['scope_site_id', 'scope_device_id'],
     hidden: ['payload', 'job_payload', 'mutations', 'plan', 'content_key', 'authority'],
   }),
   workflows('approval_assignees', {

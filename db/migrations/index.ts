@@ -15,6 +15,7 @@ import * as spaces from './0013_spaces.ts';
 import * as authorsAndNames from './0015_authors_and_names.ts';
 import * as shares from './0016_shares.ts';
 import * as quotas from './0017_quotas.ts';
+import * as ownScopes from './0018_own_scopes.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -37,4 +38,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0015_authors_and_names': authorsAndNames,
   '0016_shares': shares,
   '0017_quotas': quotas,
+  '0018_own_scopes': ownScopes,
 };

@@ -28,6 +28,9 @@ export class Approval extends Model {
   declare tenantId: string;
   declare siteId: string | null;
   declare deviceId: string | null;
+  /** The site and the device as long as they are of the request's tenant; the database sets them. */
+  declare scopeSiteId: string | null;
+  declare scopeDeviceId: string | null;
   declare type: string;
   declare title: string;
   declare payload: Record<string, unknown>;

@@ -10,6 +10,9 @@ export type ApprovalData = {
   tenantId: string;
   siteId: string | null;
   deviceId: string | null;
+  /** The site and the device as long as they are of the request's tenant; the database sets them. */
+  scopeSiteId: string | null;
+  scopeDeviceId: string | null;
   type: string;
   title: string;
   payload: Record<string, unknown>;

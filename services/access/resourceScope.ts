@@ -71,8 +71,8 @@ export async function resolveResourceScope(
     return { level: resourceScope.tenantId === PLATFORM ? 'platform' : 'tenant', resourceScope };
   }
   const level = deviceId === undefined ? 'site' : 'device';
-  const resourceScope = await findResourceScope(db, { siteId, deviceId });
-  if (!resourceScope || !covers(requester.visibleScope, resourceScope)) {
+  const found = await findResourceScope(db, { siteId, deviceId });
+  if (!found || !covers(requester.visibleScope, found.resourceScope)) {
     throw invalidField(
       location,
       `/${level}Id`,
@@ -80,11 +80,12 @@ export async function resolveResourceScope(
       `there is no ${level} with id ${deviceId ?? siteId}`,
     );
   }
-  const matches = (requested: string | undefined, actual: string | null | undefined) =>
+  const { resourceScope, atSiteId } = found;
+  const matches = (requested: string | undefined, actual: string | null) =>
     requested === undefined || requested === actual;
   if (!matches(tenantId, resourceScope.tenantId))
     throw invalidField(location, '/tenantId', 'mismatch', `is not the tenant of the ${level}`);
-  if (!matches(siteId, resourceScope.siteId))
+  if (!matches(siteId, atSiteId))
     throw invalidField(location, '/siteId', 'mismatch', 'is not the site of the device');
   return { level, resourceScope };
 }

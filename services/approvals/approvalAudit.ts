@@ -17,15 +17,18 @@ import { approvalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 /** A request as the subject of audit entries and events. */
 export const approvalSubject = ({ id }: { id: string }) => ({ type: 'workflow', id });
 
-/** The resource scope that a request belongs to. */
+/**
+ * The resource scope that a request belongs to. A site or a device that has moved to another tenant
+ * takes no part in it: rights there are none over the request.
+ */
 export const scopeOfApproval = ({
   tenantId,
-  siteId,
-  deviceId,
-}: Pick<ApprovalData, 'tenantId' | 'siteId' | 'deviceId'>): ResourceScope => ({
+  scopeSiteId,
+  scopeDeviceId,
+}: Pick<ApprovalData, 'tenantId' | 'scopeSiteId' | 'scopeDeviceId'>): ResourceScope => ({
   tenantId,
-  siteId,
-  deviceId,
+  siteId: scopeSiteId,
+  deviceId: scopeDeviceId,
 });
 
 /** A request as the audit log stores it: without its content, which may hold secrets. */

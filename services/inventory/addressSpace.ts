@@ -62,7 +62,7 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
       await access.require(
         caller,
         'inventory:write',
-        site ? withSiteOf(site.tenantId, scope) : scope,
+        site ? withSiteOf(site.resourceScope.tenantId, scope) : scope,
       );
     }
   }

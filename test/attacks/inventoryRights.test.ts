@@ -472,3 +472,120 @@ describe('rights do not travel', () => {
     );
   });
 });
+
+describe('a right at a site is none over devices that another tenant has there', () => {
+  type Grant = { id: string; siteId: string | null };
+  const providerId = (() => {
+    let made: Promise<{ id: string }> | undefined;
+    return async () =>
+      (
+        await (made ??= root
+          .post<{ id: string }>('/api/auth/providers', { ...LDAP_PROVIDER, name: 'sites' })
+          .expect(201)
+          .then((body) => body))
+      ).id;
+  })();
+  const assignmentOf = (userId: string, deviceId: string) => ({
+    ...{ userId, deviceId, roleId: 'viewer' },
+  });
+  const mappingOf = async (deviceId: string) => ({
+    ...{ providerId: await providerId(), externalGroup: name(), roleId: 'viewer', deviceId },
+  });
+  const requestAt = (scope: object) => ({ ...assignedToApprovers, title: 'x', ...scope });
+  const GRANTS = ['/api/rbac/assignments', '/api/rbac/provider-mappings'];
+
+  /** What the owner of the site, with every right there, finds of grants and requests. */
+  async function expectHidden(client: TestClient, ids: { grants: string[]; requests: string[] }) {
+    for (const [i, id] of ids.grants.entries()) {
+      const path = GRANTS[i] ?? '';
+      expect((await client.get(`${path}/${id}`)).status).toBe(404);
+      expect((await client.delete(`${path}/${id}`)).status).toBe(404);
+      const { items } = await client.get<Page<Grant>>(path).expect(200);
+      expect(items.map((item) => item.id)).not.toContain(id);
+    }
+    for (const id of ids.requests) {
+      expect((await client.get(`/api/workflows/${id}`)).status).toBe(404);
+      for (const verb of ['approve', 'reject', 'cancel'])
+        expect((await client.post(`/api/workflows/${id}/${verb}`, {})).status).toBe(404);
+    }
+    const { items } = await client.get<Page<Grant>>('/api/workflows').expect(200);
+    expect(items.map(({ id }) => id).filter((id) => ids.requests.includes(id))).toEqual([]);
+  }
+
+  test('neither to grant, map, explain, request and decide, nor over what its tenant granted', async () => {
+    const site = await red.own('sites', { name: name(), sharedWith: ['blue'] });
+    const device = await blue.own('devices', { name: name(), siteId: site.id, deviceTypeId });
+    const lord = await createUser(app, { roleId: 'platform-admin', siteId: site.id });
+    const owner = await createUser(app, { roleId: 'platform-admin', tenantId: 'blue' });
+    for (const scope of [{ deviceId: device.id }, { deviceId: device.id, siteId: site.id }]) {
+      for (const [path, body] of [
+        [GRANTS[0], assignmentOf(lord.id, device.id)],
+        [GRANTS[1], await mappingOf(device.id)],
+        ['/api/workflows', requestAt(scope)],
+      ] as const)
+        expect([path, (await lord.client.post(path ?? '', { ...body, ...scope })).status]).toEqual([
+          path,
+          400,
+        ]);
+    }
+    const explain = `/api/rbac/explain?userId=${owner.id}&permission=inventory:read&deviceId=${device.id}`;
+    expect((await lord.client.get(explain)).status).toBe(400);
+    expect((await owner.client.get<{ allowed: boolean }>(explain).expect(200)).allowed).toBe(true);
+    const of = `/api/rbac/explain?userId=${lord.id}&permission=inventory:write&deviceId=${device.id}`;
+    expect((await owner.client.get<{ allowed: boolean }>(of).expect(200)).allowed).toBe(false);
+
+    const made = async (path: string | undefined, body: object) =>
+      owner.client.post<Grant>(path ?? '', body).expect(201);
+    const both = { siteId: site.id, deviceId: device.id };
+    const grants = [
+      await made(GRANTS[0], { ...assignmentOf(owner.id, device.id), ...both }),
+      await made(GRANTS[1], { ...(await mappingOf(device.id)), ...both }),
+    ];
+    const requests = [await made('/api/workflows', requestAt(both))];
+    expect([...grants, ...requests].map(({ siteId }) => siteId)).toEqual([null, null, null]);
+    const ids = { grants: grants.map(({ id }) => id), requests: requests.map(({ id }) => id) };
+    await expectHidden(lord.client, ids);
+
+    // Moves of the device within its tenant keep to the rule.
+    const move = (siteId: string) =>
+      root.put(`${paths('devices')}/${device.id}`, { siteId }).expect(200);
+    await move(blue.site.id);
+    const grantedAt = async () =>
+      (await app.deps.db('grants').where({ device_id: device.id }).pluck('site_id')) as unknown;
+    expect(await grantedAt()).toEqual([blue.site.id, blue.site.id]);
+    await move(site.id);
+    expect(await grantedAt()).toEqual([null, null]);
+    await expectHidden(lord.client, ids);
+  });
+
+  test('nor when the site or the device comes to that tenant later', async () => {
+    const site = await blue.own('sites', { name: name() });
+    const device = await blue.own('devices', { name: name(), siteId: site.id, deviceTypeId });
+    const owner = await createUser(app, { roleId: 'platform-admin', tenantId: 'blue' });
+    const made = (path: string | undefined, body: object) =>
+      owner.client.post<Grant>(path ?? '', body).expect(201);
+    const grants = [
+      await made(GRANTS[0], assignmentOf(owner.id, device.id)),
+      await made(GRANTS[1], await mappingOf(device.id)),
+    ];
+    expect(grants.map(({ siteId }) => siteId)).toEqual([site.id, site.id]);
+    const requests = [
+      await made('/api/workflows', requestAt({ siteId: site.id })),
+      await made('/api/workflows', requestAt({ deviceId: device.id })),
+    ];
+    const ids = { grants: grants.map(({ id }) => id), requests: requests.map(({ id }) => id) };
+    await root.put(`${paths('sites')}/${site.id}`, { tenantId: 'red' }).expect(200);
+    const lord = await createUser(app, { roleId: 'platform-admin', siteId: site.id });
+    await expectHidden(lord.client, ids);
+    await root.put(`${paths('sites')}/${site.id}`, { tenantId: 'blue' }).expect(200);
+    const warden = await createUser(app, { roleId: 'platform-admin', siteId: site.id });
+    for (const id of ids.requests) await warden.client.get(`/api/workflows/${id}`).expect(200);
+    for (const [i, id] of ids.grants.entries())
+      await warden.client.get(`${GRANTS[i] ?? ''}/${id}`).expect(200);
+
+    await root.put(`${paths('devices')}/${device.id}`, { tenantId: 'red' }).expect(200);
+    const keeper = await createUser(app, { roleId: 'platform-admin', deviceId: device.id });
+    await expectHidden(keeper.client, { grants: [], requests: ids.requests });
+    for (const id of ids.requests) await owner.client.get(`/api/workflows/${id}`).expect(200);
+  });
+});

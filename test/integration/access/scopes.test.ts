@@ -5,6 +5,7 @@ import { scopeCondition } from '../../../db/core/scopeSql.ts';
 import { PERMISSIONS, type Permission } from '../../../domain/access/permissions.ts';
 import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
 import { covers, scopeOf } from '../../../domain/access/scope.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { propertyRuns } from '../../support/effort.ts';
 
@@ -121,11 +122,11 @@ test('the predicate and both forms of the SQL condition agree, also after record
             const scopeColumnsOf = {
               tenant: (id: string) => ({ tenant_id: id }),
               site: (id: string) => ({ tenant_id: sites[SITES.indexOf(id)], site_id: id }),
-              device: (id: string) => ({
-                tenant_id: devices[DEVICES.indexOf(id)]?.tenant,
-                site_id: devices[DEVICES.indexOf(id)]?.site ?? null,
-                device_id: id,
-              }),
+              device: (id: string) => {
+                const { tenant, site } = assertDefined(devices[DEVICES.indexOf(id)], id);
+                const isOwn = site !== null && sites[SITES.indexOf(site)] === tenant;
+                return { tenant_id: tenant, site_id: isOwn ? site : null, device_id: id };
+              },
             };
             for (const [i, given] of grants.entries()) {
               const { level, id } = given.target;
@@ -172,14 +173,16 @@ test('the predicate and both forms of the SQL condition agree, also after record
               );
               expect(rows.map((row: DeviceRow) => row.id)).toEqual(covered);
             }
-            // The scope columns of grants follow the records that they cover, also after a move.
+            // The scope columns of grants follow the records that they cover, also after a move. A
+            // site of another tenant than the device is not one of them.
             const astray = await trx.raw(
               `SELECT g.id FROM grants g JOIN sites s ON s.id = g.site_id WHERE g.level = 'site' AND g.tenant_id <> s.tenant_id`,
             );
             expect(astray.rows).toEqual([]);
             const lost =
               await trx.raw(`SELECT g.id FROM grants g JOIN devices d ON d.id = g.device_id
-        WHERE g.level = 'device' AND (g.tenant_id <> d.tenant_id OR g.site_id IS DISTINCT FROM d.site_id)`);
+                LEFT JOIN sites s ON s.id = d.site_id AND s.tenant_id = d.tenant_id
+        WHERE g.level = 'device' AND (g.tenant_id <> d.tenant_id OR g.site_id IS DISTINCT FROM s.id)`);
             expect(lost.rows).toEqual([]);
             seen[
               scope.kind === 'everywhere' ? 'everywhere' : covered.length > 0 ? 'some' : 'none'

@@ -145,6 +145,90 @@ test('prefixes have one tree for each tenant, and again one for all when that is
   await db('prefixes').del();
 });
 
+test('grants at devices and requests lose sites of other tenants', async () => {
+  const db = first();
+  while (!(await pendingMigrations(db)).includes('0018_own_scopes')) await migrateDown(db);
+  await seedForeignSites(db);
+  await migrateUp(db);
+  expect(await db('grants').orderBy('id').select('id', 'site_id')).toEqual([
+    { id: 'g_dev_blue', site_id: null },
+    { id: 'g_dev_red', site_id: 'sit_red' },
+    { id: 'g_sit_red', site_id: 'sit_red' },
+  ]);
+  expect(
+    await db('approvals').orderBy('id').select('site_id', 'scope_site_id', 'scope_device_id'),
+  ).toEqual([
+    { site_id: 'sit_red', scope_site_id: null, scope_device_id: 'dev_blue' },
+    { site_id: 'sit_red', scope_site_id: 'sit_red', scope_device_id: 'dev_red' },
+    { site_id: 'sit_red', scope_site_id: null, scope_device_id: null },
+  ]);
+  for (const table of ['grants', 'approvals', 'devices', 'sites', 'users']) await db(table).del();
+});
+
+/** A site of red with a device of red and one of blue, grants there, and requests. */
+async function seedForeignSites(db: Knex) {
+  await db('sites').insert({ id: 'sit_red', tenant_id: 'red', name: 's' });
+  for (const tenant of ['red', 'blue'])
+    await db('devices').insert({
+      id: `dev_${tenant}`,
+      tenant_id: tenant,
+      site_id: 'sit_red',
+      name: tenant,
+    });
+  const at = { created_at: new Date(), updated_at: new Date() };
+  await db('users').insert({
+    id: 'usr_1',
+    provider_id: 'local',
+    username: 'u',
+    display_name: 'u',
+    tenant_id: 'red',
+    enabled: true,
+    ...at,
+  });
+  for (const [tenant, device] of [
+    ['red', null],
+    ['red', 'dev_red'],
+    ['blue', 'dev_blue'],
+  ] as const)
+    await db('grants').insert({
+      id: `g_${device ?? 'sit_red'}`,
+      kind: 'assignment',
+      user_id: 'usr_1',
+      role_id: 'viewer',
+      level: device === null ? 'site' : 'device',
+      tenant_id: tenant,
+      site_id: 'sit_red',
+      device_id: device,
+      created_by: 'ann',
+      created_at: new Date(),
+    });
+  for (const [id, tenant, device] of [
+    ['apr_1', 'blue', 'dev_blue'],
+    ['apr_2', 'red', 'dev_red'],
+    ['apr_3', 'blue', 'dev_red'],
+  ] as const)
+    await db('approvals').insert({
+      id,
+      tenant_id: tenant,
+      site_id: 'sit_red',
+      device_id: device,
+      type: 'change',
+      title: 't',
+      payload: '{}',
+      status: 'pending',
+      execution: 'none',
+      required_approvals: 1,
+      content_key: 'k',
+      content_hash: 'h',
+      expires_at: new Date(),
+      created_by: 'ann',
+      requester_names: '[]',
+      authority: '{}',
+      check_at: new Date(),
+      ...at,
+    });
+}
+
 test('every migration can be reverted, one by one, and run again', async () => {
   const before = await tables();
   for (const name of Object.keys(MIGRATIONS).toReversed())
