@@ -18,6 +18,7 @@ import type { Log } from '../../platform/log.ts';
 import type { Access } from '../access/access.ts';
 import type { ApprovalChecks, Blocker } from './checks.ts';
 import { scopeOfApproval } from './approvalAudit.ts';
+import { createEvaluations } from './evaluations.ts';
 import type { ApprovalView } from './views.ts';
 
 export type ApprovalDetailsLoader = ReturnType<typeof createApprovalDetailsLoader>;
@@ -85,71 +86,14 @@ function refusalReason(
   return account.holds ? null : 'permission_denied';
 }
 
-/** Evaluations that run concurrently in one process. They must not slow down other work. */
-const MAX_CONCURRENT_EVALUATIONS = 4;
-
-export const NOT_EVALUATED = 'not_evaluated';
-const notEvaluated: Blocker = {
-  execution: 'failed',
-  error: {
-    code: NOT_EVALUATED,
-    message: 'The request was not checked, because too many checks are running; read it again',
-  },
-};
-
 const isResourceName = (name: string | null): name is ResourceName =>
   name !== null && (RESOURCE_NAMES as readonly string[]).includes(name);
-
-/** An evaluation that runs, and the requests that wait for it. */
-type Evaluation = {
-  blocker: Promise<Blocker | null>;
-  readers: Set<AbortSignal>;
-  ending: AbortController;
-};
 
 type Deps = { db: Knex; access: Access; checks: ApprovalChecks; log: Log };
 
 /** Loads the details of a request for its reader. */
 export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
-  const evaluations = new Map<string, Evaluation>();
-
-  /**
-   * Evaluates a request. Concurrent readers of one request share an evaluation. It ends when all of
-   * them have left.
-   */
-  async function findBlocker(
-    caller: Caller,
-    approval: ApprovalData,
-    signal: AbortSignal,
-  ): Promise<Blocker | null> {
-    const known = evaluations.get(approval.id);
-    if (!known && evaluations.size >= MAX_CONCURRENT_EVALUATIONS) return notEvaluated;
-    const { blocker, readers, ending } = known ?? startEvaluation(caller, approval);
-    const leave = () => {
-      readers.delete(signal);
-      if (readers.size === 0) ending.abort(signal.reason);
-    };
-    readers.add(signal);
-    signal.addEventListener('abort', leave, { once: true });
-    return blocker.finally(() => signal.removeEventListener('abort', leave));
-  }
-
-  function startEvaluation(caller: Caller, approval: ApprovalData): Evaluation {
-    const ending = new AbortController();
-    const blocker = checks
-      .findBlocker(approval, { holder: caller, signal: ending.signal })
-      .catch((error: unknown) => {
-        log.warn(
-          { err: error, approvalId: approval.id },
-          'an approval request could not be evaluated for its reader',
-        );
-        return notEvaluated;
-      })
-      .finally(() => evaluations.delete(approval.id));
-    const evaluation = { blocker, readers: new Set<AbortSignal>(), ending };
-    evaluations.set(approval.id, evaluation);
-    return evaluation;
-  }
+  const evaluations = createEvaluations({ checks, log });
 
   async function conflictRedaction(
     caller: Caller,
@@ -257,7 +201,7 @@ export function createApprovalDetailsLoader({ db, access, checks, log }: Deps) {
         decisionsOf(db, approval.id),
         commentsOf(db, approval.id),
         evaluation && isOpen && approval.jobType !== null
-          ? findBlocker(caller, approval, evaluation)
+          ? evaluations.findBlocker(caller, approval, evaluation)
           : null,
         loadLabels(scope, approval),
       ]);
