@@ -18,12 +18,15 @@ export const composeSlots = () => ({
     ...{ total: 4, perTenant: 2, perCaller: 1 },
     waiting: { total: 40, perTenant: 16, perCaller: 8, maxMs: 2_000 },
   }),
-  /** Dry runs of imports. Each has up to 300,000 records in memory. */
+  /**
+   * Dry runs of imports. Each has up to 300,000 records in memory. Few wait, and not for long: their
+   * jobs occupy slots meanwhile. The others are further attempts.
+   */
   dryRuns: createSlots({
     of: 'dry runs of imports',
     retryAfterSeconds: 60,
     ...{ total: 2, perTenant: 1, perCaller: 1 },
-    waiting: { total: 200, perTenant: 200, perCaller: 200, maxMs: 3_600_000 },
+    waiting: { total: 4, perTenant: 1, perCaller: 1, maxMs: 10_000 },
   }),
   webhookTests: createSlots({
     of: 'webhook tests',

@@ -98,7 +98,8 @@ export function createInventoryQuestions({ db, access, planner, slots, questionT
 
     /**
      * Plans in several steps, each on top of the previous ones. A missing permission is an error of
-     * its mutation. Few such questions are asked at a time; the others wait.
+     * its mutation. Few such questions are asked at a time; another one waits briefly. Errors: as
+     * `validate`, without `permission_denied`.
      */
     dryRunInSteps: <T>(
       caller: Caller,

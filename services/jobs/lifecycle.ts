@@ -16,6 +16,7 @@ import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { Access } from '../access/access.ts';
 import type { UserRights } from '../access/rights.ts';
+import { busyFailure } from './busy.ts';
 import type { JobCompletion } from './completion.ts';
 import { jobFinishedTopic, jobLogTopic, jobRecord, type JobView } from './jobAudit.ts';
 import { retryWrite } from './retryWrite.ts';
@@ -221,6 +222,8 @@ export function toJobFailure(error: unknown, log: Log, job: Job): JobFailure {
   if (error instanceof JobFailure) return error;
   if (isQuotaExceeded(error))
     return new JobFailure(error.code, error.message, { retryable: false });
+  const busy = busyFailure(error);
+  if (busy) return busy;
   log.error(
     { err: error, jobId: job.id, jobType: job.type, attempt: job.attempts, runId: job.runId },
     'a job type threw an unexpected error',

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Static } from 'typebox';
 import type { ImportRecord, ImportRow } from '../../../api/inventory/fileRoutes.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordFactory, type InventoryRecord, type RecordPage } from '../../support/inventory.ts';
 import { admin, type Page } from '../../support/users.ts';
 
@@ -34,6 +36,31 @@ const rowsOf = async (id: string, query = '', client = root) =>
       .get<Page<Static<typeof ImportRow>>>(`/api/inventory/imports/${id}/rows?limit=200${query}`)
       .expect(200)
   ).items;
+
+test('a dry run that finds others running and waiting is tried again later', async () => {
+  const client = app.client.as({ tenant: 'busy' });
+  const holder = { kind: 'gateway', tenantId: 'busy', actorId: 'another' } as const;
+  const { dryRuns } = app.deps.slots;
+  const running = dryRuns.takeNow(holder);
+  const waiting = dryRuns.take({ ...holder, actorId: 'third' });
+  try {
+    const { id } = await client
+      .post<Import>('/api/inventory/import?resource=regions&dryRun=true', 'name\nnorth', {
+        'content-type': 'text/csv',
+      })
+      .expect(202);
+    const jobs = async () =>
+      (await client.get<Page<JobRecord>>('/api/jobs?type=inventory.import').expect(200)).items;
+    const [job] = await eventually(jobs, ([found]) => found?.error != null);
+    expect(job).toMatchObject({ status: 'running', attempts: 1, error: { code: 'busy' } });
+    expect(await app.deps.db('jobs').where({ id: job?.id }).pluck('slot')).toEqual([null]);
+    expect(await rowsOf(id, '', client)).toMatchObject([{ outcome: null }]);
+    await client.post(`/api/jobs/${String(job?.id)}/cancel`).expect(202);
+  } finally {
+    running();
+    (await waiting)();
+  }
+});
 
 describe('import', () => {
   test('a CSV file with names, bad rows and conflicts: a report for every row', async () => {
