@@ -11,8 +11,11 @@ type Options = SlotBounds & {
   /** What needs a slot, in the plural, for the error: `log streams`. */
   of: string;
   retryAfterSeconds: number;
-  /** Callers that wait for a slot, each for `maxMs` at most. Without it, nobody waits. */
-  waiting?: SlotBounds & { maxMs: number };
+  /**
+   * Callers that wait for a slot, each for `maxMs` at most, without it until their signal aborts.
+   * Without `waiting`, nobody waits.
+   */
+  waiting?: SlotBounds & { maxMs?: number };
 };
 
 /** Frees a slot; later calls have no effect. */
@@ -77,17 +80,20 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
       if (released) return;
       released = true;
       held.add(holder, -1);
-      grantNext();
+      grantWaiting();
     };
   }
 
-  function grantNext(): void {
-    const [next] = queue
-      .filter(({ holder }) => held.hasFreeSlot(bounds, holder))
-      .sort((a, b) => held.ofTenant(a.holder.tenantId) - held.ofTenant(b.holder.tenantId));
-    if (!next) return;
-    queue.splice(queue.indexOf(next), 1);
-    next.grant(occupy(next.holder));
+  function grantWaiting(): void {
+    // One that becomes free may be what two wait for: one of the same tenant, one of the same user.
+    for (;;) {
+      const [next] = queue
+        .filter(({ holder }) => held.hasFreeSlot(bounds, holder))
+        .sort((a, b) => held.ofTenant(a.holder.tenantId) - held.ofTenant(b.holder.tenantId));
+      if (!next) return;
+      queue.splice(queue.indexOf(next), 1);
+      next.grant(occupy(next.holder));
+    }
   }
 
   const tryTake = (holder: SlotHolder): Release | undefined =>
@@ -95,7 +101,7 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
 
   async function waitForSlot(
     holder: SlotHolder,
-    maxMs: number,
+    maxMs: number | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Release> {
     const { promise, resolve, reject } = Promise.withResolvers<Release>();
@@ -107,7 +113,7 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
       reject(reason);
     };
     const onAbort = () => leave(signal?.reason);
-    const timer = setTimeout(() => leave(refusal()), maxMs);
+    const timer = maxMs === undefined ? undefined : setTimeout(() => leave(refusal()), maxMs);
     signal?.addEventListener('abort', onAbort, { once: true });
     queue.push(entry);
     queued.add(holder, 1);

@@ -60,7 +60,10 @@ function createPart(part: Part, capacity: number, sharePercent: number) {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const entry = { key, grant: () => resolve(undefined) };
     const timer = setTimeout(() => {
-      queue.splice(queue.indexOf(entry), 1);
+      const at = queue.indexOf(entry);
+      // It was granted in the same moment.
+      if (at === -1) return;
+      queue.splice(at, 1);
       reject(refusal(key));
     }, MAX_WAIT_MS[part]);
     queue.push(entry);

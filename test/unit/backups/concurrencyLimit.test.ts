@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { systemCaller } from '../../../domain/shared/caller.ts';
 import { createConcurrencyLimit } from '../../../services/backups/concurrencyLimit.ts';
 
 function steps() {
@@ -8,7 +9,7 @@ function steps() {
   return {
     started,
     run: (tenantId: string, name: string, signal = new AbortController().signal) =>
-      limit({ signal, caller: { tenantId } }, () => {
+      limit({ signal, caller: systemCaller(tenantId, 'test') }, () => {
         started.push(name);
         return new Promise<void>((resolve) => ends.set(name, resolve));
       }),

@@ -93,6 +93,18 @@ test('waiting is bounded by tenant, ends after its time and when the client leav
   await expect(hasty.take(who('beta'))).rejects.toMatchObject(tooMany);
 });
 
+test('a slot that becomes free lets in all whom it kept out', async () => {
+  const slots = createSlots({
+    ...{ of, retryAfterSeconds, total: 3, perTenant: 1, perCaller: 1 },
+    waiting: { total: 3, perTenant: 2, perCaller: 2 },
+  });
+  const release = slots.takeNow(who('acme', 'usr_1', 'session'));
+  // One waits for the tenant, the other one for the user.
+  const waiters = [slots.take(who('acme', 'b')), slots.take(who('beta', 'usr_1', 'session'))];
+  release();
+  expect(await Promise.all(waiters)).toHaveLength(2);
+});
+
 test('the slot of work that fails is free again', async () => {
   const slots = createSlots({ of, retryAfterSeconds, total: 1, perTenant: 1, perCaller: 1 });
   const failing = slots.run(who('acme'), undefined, async () => {
