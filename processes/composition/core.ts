@@ -63,6 +63,7 @@ export function composeCore(config: Config, log: Log) {
     temporal,
     dispatcher,
     ...writes,
+    isWorkerRunning: late.isWorkerRunning,
     onSlotFreed: late.wakeSlots,
     workerSlots: { activity: config.maxActivityRuns, delivery: config.maxDeliveryRuns },
     sharePercent: config.tenantSharePercent,

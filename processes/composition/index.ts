@@ -113,6 +113,11 @@ type Workers = ReturnType<typeof createWorkers>;
 function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined) {
   const { notifications, temporal, dispatcher, http, db } = core;
   const { auth, webhooks, jobs, schedules, backups } = areas;
+
+  /** From now on others get the slots that this worker offered, not only when its work has ended. */
+  const stopWorkers = async (): Promise<void> =>
+    void (await Promise.all([jobs.workerPresence.stop(), workers?.stop()]));
+
   return {
     /** Starts the background work of the role of this process. */
     start(): void {
@@ -130,13 +135,13 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
     },
 
     /** Accepts no new tasks. Resolves when running ones have finished or were given back. */
-    stopWorkers: async (): Promise<void> => workers?.stop(),
+    stopWorkers,
 
     /** Stops the background work, dispatches pending outbox tasks and closes all connections. */
     async stop(): Promise<void> {
-      await Promise.all([workers?.stop(), schedules.catchUp.stop()]);
+      await Promise.all([stopWorkers(), schedules.catchUp.stop()]);
       // These add outbox tasks, so they stop before the dispatcher.
-      await Promise.all([webhooks.relay.stop(), jobs.jobSlots.stop(), jobs.workerPresence.stop()]);
+      await Promise.all([webhooks.relay.stop(), jobs.jobSlots.stop()]);
       await Promise.all([dispatcher.stop(), auth.auditSealer.stop()]);
       await notifications.stop();
       await Promise.all([temporal.close(), http.close(), auth.closeProviders()]);

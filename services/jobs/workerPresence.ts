@@ -4,17 +4,27 @@ import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 
-type Deps = { db: Knex; ids: Ids; log: Log; workerSlots: WorkerSlots };
+type Deps = {
+  db: Knex;
+  ids: Ids;
+  log: Log;
+  workerSlots: WorkerSlots;
+  isWorkerRunning(): boolean;
+};
 
 const INTERVAL_MS = 10_000;
 
-/** Says in the database that this worker runs and what it offers, until it stops. */
-export function createWorkerPresence({ db, ids, log, workerSlots }: Deps) {
+/** A worker that does not poll yet is looked at again after this time. */
+const NOT_RUNNING_MS = 1_000;
+
+/** Says in the database that this worker runs and what it offers, while it polls for work. */
+export function createWorkerPresence({ db, ids, log, workerSlots, isWorkerRunning }: Deps) {
   const id = ids.next('wrk');
   let loop: Loop | undefined;
   return {
     start(): void {
       loop = startLoop({ name: 'worker presence', everyMs: INTERVAL_MS, log }, async () => {
+        if (!isWorkerRunning()) return NOT_RUNNING_MS;
         await announceWorker(db, id, workerSlots);
         return false;
       });
