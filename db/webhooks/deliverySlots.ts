@@ -8,8 +8,11 @@ export type SlotLimits = { maxInFlight: number; maxInFlightFailing: number };
 /** The slots of all deliveries, and how much of them one tenant gets. */
 export type SlotShares = { capacity: number; sharePercent: number };
 
-/** The state of a webhook that has no free slot: its slots, and the deliveries that share them. */
-export type SlotContention = { waiting: number; slots: number };
+/**
+ * What a delivery found no free slot in: the slots of its webhook, or those that its tenant has as
+ * its share, and the deliveries with jobs that share them. `failing`: every attempt fails.
+ */
+export type SlotContention = { waiting: number; slots: number; failing: boolean };
 
 /** SQL: the slots of the webhook `w`. Bindings: the two limits. */
 const SLOTS = 'CASE WHEN w.failing_since IS NULL THEN ?::bigint ELSE ? END';
@@ -83,10 +86,11 @@ async function readCandidates(
 ): Promise<Candidate[]> {
   const { rows } = await trx.raw<{ rows: Candidate[] }>(
     `SELECT d.job_id AS "jobId", w.id AS "webhookId", w.tenant_id AS "tenantId", w.slots, w.used,
-            (SELECT count(*) FROM deliveries
+            w.failing, (SELECT count(*) FROM deliveries
              WHERE webhook_id = w.id AND status = 'pending' AND job_id IS NOT NULL) AS waiting
      FROM deliveries AS d JOIN (
-       SELECT w.id, w.tenant_id, ${SLOTS} AS slots, ${IN_FLIGHT} AS used FROM webhooks AS w
+       SELECT w.id, w.tenant_id, w.failing_since IS NOT NULL AS failing, ${SLOTS} AS slots,
+              ${IN_FLIGHT} AS used FROM webhooks AS w
        WHERE w.id IN (SELECT webhook_id FROM deliveries WHERE job_id = ANY (?::text[]))
      ) AS w ON w.id = d.webhook_id
      WHERE d.job_id = ANY (?::text[]) AND d.status = 'pending' AND NOT d.in_flight
@@ -94,6 +98,29 @@ async function readCandidates(
     [maxInFlight, maxInFlightFailing, [...jobIds], [...jobIds]],
   );
   return rows;
+}
+
+/** Most deliveries of a tenant that are counted: the wait has a limit too. */
+const MAX_COUNTED = 10_000;
+
+/** The state of the share of a tenant that holds `slots`. Its deliveries are counted once. */
+function createTenantContention(trx: Knex) {
+  const counted = new Map<string, number>();
+  async function count(tenantId: string): Promise<number> {
+    const { rows } = await trx.raw<{ rows: { waiting: number }[] }>(
+      `SELECT count(*) AS waiting FROM (
+         SELECT FROM webhooks AS w JOIN deliveries AS d ON d.webhook_id = w.id
+         WHERE w.tenant_id = ? AND d.status = 'pending' AND d.job_id IS NOT NULL LIMIT ?
+       ) AS counted`,
+      [tenantId, MAX_COUNTED],
+    );
+    return rows[0]?.waiting ?? 0;
+  }
+  return async (tenantId: string, slots: number): Promise<SlotContention> => {
+    const waiting = counted.get(tenantId) ?? (await count(tenantId));
+    counted.set(tenantId, waiting);
+    return { waiting, slots: Math.max(slots, 1), failing: false };
+  };
 }
 
 /**
@@ -112,12 +139,17 @@ export async function takeSlots(
   const used = new Map<string, number>();
   const taken: string[] = [];
   const refused = new Map<string, SlotContention>();
+  const contentionOf = createTenantContention(trx);
   for (const candidate of await readCandidates(trx, jobIds, limits)) {
-    const { jobId, webhookId, tenantId, waiting, slots } = candidate;
+    const { jobId, webhookId, tenantId, waiting, slots, failing } = candidate;
     const ofWebhook = used.get(webhookId) ?? candidate.used;
     const ofTenant = held.get(tenantId) ?? 0;
-    if (ofWebhook >= slots || !mayTakeMore(ofTenant, free, sharePercent)) {
-      refused.set(jobId, { waiting, slots });
+    if (ofWebhook >= slots) {
+      refused.set(jobId, { waiting, slots, failing });
+      continue;
+    }
+    if (!mayTakeMore(ofTenant, free, sharePercent)) {
+      refused.set(jobId, await contentionOf(tenantId, ofTenant));
       continue;
     }
     used.set(webhookId, ofWebhook + 1);

@@ -171,8 +171,7 @@ export function createDeliveryQueue({
       const contention = await takeSlot(jobId);
       if (!contention) return null;
       const turnMs =
-        ((contention.slots === MAX_IN_FLIGHT ? TYPICAL_SEND_MS : EXCHANGE_TIMEOUT_MS) *
-          contention.waiting) /
+        ((contention.failing ? EXCHANGE_TIMEOUT_MS : TYPICAL_SEND_MS) * contention.waiting) /
         contention.slots /
         2;
       return Math.min(Math.max(turnMs, MIN_SLOT_WAIT_MS), MAX_SLOT_WAIT_MS) * (0.5 + Math.random());

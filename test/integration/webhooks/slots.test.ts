@@ -101,14 +101,14 @@ describe('a retry', () => {
     await assign(db, 2, false);
     expect(await take(1)).toBeNull();
     expect(await take(1)).toBeNull();
-    expect(await take(2)).toEqual({ waiting: 3, slots: 2 });
+    expect(await take(2)).toEqual({ waiting: 3, slots: 2, failing: false });
   });
 
   test('finds fewer slots while every attempt fails', async () => {
     await assign(db, 0, true);
     await assign(db, 1, false);
     await setFailing();
-    expect(await take(1)).toEqual({ waiting: 2, slots: 1 });
+    expect(await take(1)).toEqual({ waiting: 2, slots: 1, failing: true });
   });
 
   test('cannot take a slot that the queue is about to assign', async () => {
@@ -122,7 +122,7 @@ describe('a retry', () => {
       retry = take(1);
       await assign(trx, 2, true);
     });
-    expect(await retry).toEqual({ waiting: 3, slots: 2 });
+    expect(await retry).toEqual({ waiting: 3, slots: 2, failing: false });
   });
 
   test('that counts slots keeps the queue from assigning them', async () => {
@@ -158,7 +158,12 @@ describe('a tenant', () => {
     await assign(db, 1, false);
     await assign(db, 2, false);
     expect(await takeWith(few, 1)).toBeNull();
-    expect(await takeWith(few, 2)).toEqual({ waiting: 3, slots: 50 });
+    // The slots of the tenant, which all its webhooks share, and not the 50 of the webhook.
+    expect(await takeWith(few, 2)).toEqual({ waiting: 3, slots: 2, failing: false });
+    await assign(db, 3, false);
+    const refused = await db.transaction((trx) => takeSlots(trx, jobIds.slice(2), few));
+    const share = { waiting: 4, slots: 2, failing: false };
+    expect([...refused.values()]).toEqual([share, share]);
   });
 
   test('gets less while others hold slots', async () => {
