@@ -3,6 +3,7 @@ import helmet from 'koa-helmet';
 import type { AppError } from '../domain/shared/errors.ts';
 import type { Config } from '../platform/config.ts';
 import { useConnectionsFor } from '../platform/connectionUser.ts';
+import { networkOf } from '../platform/network.ts';
 import type { Slots } from '../platform/slots.ts';
 import type { HttpResponse } from './http/response.ts';
 import { mount, type MountDeps } from './http/mount.ts';
@@ -126,7 +127,7 @@ export function createApp(
   const authenticate = createAuthenticate({ ...deps, clientAddress, strangers });
   app.use((ctx, next) =>
     useConnectionsFor(
-      { part: 'requests', key: `address:${clientAddress.addressOf(ctx) ?? 'unknown'}` },
+      { part: 'requests', key: `address:${networkOf(clientAddress.addressOf(ctx))}` },
       next,
     ),
   );

@@ -9,9 +9,14 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tenantKey, useConnectionsFor } from '../platform/connectionUser.ts';
+import {
+  tenantKey,
+  useConnectionsFor,
+  useConnectionsForProcess,
+} from '../platform/connectionUser.ts';
 import type { Log } from '../platform/log.ts';
 import { workflowBundle } from './bundle.ts';
+import { SYSTEM_FAIRNESS_KEY } from '../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../domain/dispatch/workflowIds.ts';
 import type { TemporalConnection } from './connection.ts';
 import { TENANT_HEADER } from './workflows/shared/tenantHeader.ts';
@@ -39,13 +44,16 @@ function tenantOf(info: Info, headers: Headers): string {
   return sent ? defaultPayloadConverter.fromPayload<string>(sent) : '';
 }
 
-/** An activity uses the database for the tenant of its workflow. */
+/** An activity uses the database for the tenant of its workflow, those of the system for the process. */
 const connectionsForTenant: ActivityInterceptorsFactory = ({ info }) => ({
   inbound: {
-    execute: (input, next) =>
-      useConnectionsFor({ part: 'background', key: tenantKey(tenantOf(info, input.headers)) }, () =>
-        next(input),
-      ),
+    execute(input, next) {
+      const tenant = tenantOf(info, input.headers);
+      const work = () => next(input);
+      return tenant === SYSTEM_FAIRNESS_KEY
+        ? useConnectionsForProcess(work)
+        : useConnectionsFor({ part: 'background', key: tenantKey(tenant) }, work);
+    },
   },
 });
 

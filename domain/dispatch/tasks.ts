@@ -73,10 +73,13 @@ export const priorityOf = (tenantId: string): RunPriority => ({
   fairnessWeight: 1,
 });
 
+/** The fairness key of the system itself. It has a character that no tenant id has. */
+export const SYSTEM_FAIRNESS_KEY = 'holdfast:system';
+
 /** The few runs of the system itself, which repair what others wait for. */
 export const SYSTEM_PRIORITY: RunPriority = {
   priorityKey: 2,
-  fairnessKey: 'holdfast-system',
+  fairnessKey: SYSTEM_FAIRNESS_KEY,
   fairnessWeight: 1,
 };
 
