@@ -12,7 +12,7 @@ import { OUTBOX_TOPIC, type OutboxRow } from '../db/core/unitOfWork.ts';
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 import type { Metrics } from '../platform/metrics.ts';
-import { beneficiaryOf, type OutboxTask } from '../domain/dispatch/tasks.ts';
+import { tenantOfTask, type OutboxTask } from '../domain/dispatch/tasks.ts';
 import type { TemporalConnection } from './connection.ts';
 import { isTransient, executeTask } from './executeTask.ts';
 import { createScheduleSync } from './scheduleSync.ts';
@@ -241,8 +241,8 @@ export function createFairQueue() {
   const count = (key: string) => inFlight.get(key) ?? 0;
   const hasSpaceFor = (task: OutboxTask): boolean => {
     if (rows.length >= MAX_QUEUED) return false;
-    const key = beneficiaryOf(task);
-    return rows.filter((row) => beneficiaryOf(row.task) === key).length < MAX_QUEUED_PER_TENANT;
+    const key = tenantOfTask(task);
+    return rows.filter((row) => tenantOfTask(row.task) === key).length < MAX_QUEUED_PER_TENANT;
   };
   return {
     hasSpaceFor,
@@ -258,11 +258,11 @@ export function createFairQueue() {
       if (!first) return undefined;
       const row = rows.reduce(
         (best, each) =>
-          count(beneficiaryOf(each.task)) < count(beneficiaryOf(best.task)) ? each : best,
+          count(tenantOfTask(each.task)) < count(tenantOfTask(best.task)) ? each : best,
         first,
       );
       rows.splice(rows.indexOf(row), 1);
-      const key = beneficiaryOf(row.task);
+      const key = tenantOfTask(row.task);
       inFlight.set(key, count(key) + 1);
       return {
         row,

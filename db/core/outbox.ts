@@ -3,8 +3,14 @@ import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 
 export type ClaimedTask = { id: string; task: OutboxTask; attempts: number };
 
-/** Due tasks among which a claim chooses. */
+/**
+ * The oldest due tasks, among which a claim chooses: it must not read all those that have piled up.
+ * A tenant waits while others have so many older ones.
+ */
 const WINDOW = 2_000;
+
+/** SQL: the tenant that a task is for, as `tenantOfTask`. Tasks of version 0.2 have it only in starts. */
+const TENANT = `COALESCE(task ->> 'tenantId', task -> 'attributes' ->> 'tenant')`;
 
 /**
  * Claims due tasks for `leaseMs`, of each tenant in turn. If the process dies, another relay claims
@@ -18,7 +24,7 @@ export async function claimOutbox(
   const result = await db.raw<{ rows: ClaimedTask[] }>(
     `WITH due AS MATERIALIZED (
        SELECT id, available_at, row_number() OVER (
-         PARTITION BY task -> 'attributes' ->> 'tenant' ORDER BY available_at) AS nth
+         PARTITION BY ${TENANT} ORDER BY available_at) AS nth
        FROM (SELECT id, available_at, task FROM outbox WHERE available_at <= ?
              ORDER BY available_at LIMIT ?) AS oldest
      )

@@ -118,17 +118,23 @@ export type OutboxTask =
   | StartTask<'releaseBufferedRun', ScheduleWorkflowInput>
   | StartTask<'approval', ApprovalWorkflowInput>
   | StartTask<'removeBackup', RemoveBackupWorkflowInput>
-  | { kind: 'cancel'; workflowId: string }
-  | { kind: 'signal'; workflowId: string; signal: ApprovalSignal; args: [decisionId: string] }
+  | { kind: 'cancel'; tenantId: string; workflowId: string }
+  | {
+      kind: 'signal';
+      tenantId: string;
+      workflowId: string;
+      signal: ApprovalSignal;
+      args: [decisionId: string];
+    }
   /**
    * Makes the Temporal Schedule equal to the schedule record as it is when the call is made.
    * `workflowId` is the id of the Temporal Schedule; the reconcilers search the outbox by it.
    */
-  | { kind: 'schedule'; workflowId: string; scheduleId: string };
+  | { kind: 'schedule'; tenantId: string; workflowId: string; scheduleId: string };
 
-/** For whom a task is: a tenant, or the one workflow or schedule that the task is about. */
-export const beneficiaryOf = (task: OutboxTask): string =>
-  task.kind === 'start' ? task.attributes.tenant : task.workflowId;
+/** The tenant that a task is for. Tenants take turns. */
+export const tenantOfTask = (task: OutboxTask): string =>
+  task.kind === 'start' ? task.attributes.tenant : task.tenantId;
 
 export const startJobTask = (
   job: { id: string; type: string; tenantId: string },
@@ -143,9 +149,10 @@ export const startJobTask = (
 });
 
 /** Requests cancellation of a job's workflow. A workflow that does not exist counts as cancelled. */
-export const cancelJobTask = (jobId: string): OutboxTask => ({
+export const cancelJobTask = ({ id, tenantId }: { id: string; tenantId: string }): OutboxTask => ({
   kind: 'cancel',
-  workflowId: jobWorkflowId(jobId),
+  tenantId,
+  workflowId: jobWorkflowId(id),
 });
 
 /** Starts the workflow that deletes the archive of a deleted backup. */
@@ -182,21 +189,23 @@ export const startApprovalTask = (
  * one that starts later reads the decision from the record.
  */
 export const signalApprovalTask = (
-  approvalId: string,
+  { id, tenantId }: { id: string; tenantId: string },
   signal: ApprovalSignal,
   decisionId: string,
 ): OutboxTask => ({
   kind: 'signal',
-  workflowId: approvalWorkflowId(approvalId),
+  tenantId,
+  workflowId: approvalWorkflowId(id),
   signal,
   args: [decisionId],
 });
 
 /** Makes the Temporal Schedule of a schedule equal to its record. */
-export const syncSchedule = (scheduleId: string): OutboxTask => ({
+export const syncSchedule = ({ id, tenantId }: { id: string; tenantId: string }): OutboxTask => ({
   kind: 'schedule',
-  workflowId: temporalScheduleId(scheduleId),
-  scheduleId,
+  tenantId,
+  workflowId: temporalScheduleId(id),
+  scheduleId: id,
 });
 
 /** Starts the run that a schedule has buffered. `endedJobId` is the job that the run waited for. */

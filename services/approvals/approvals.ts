@@ -147,7 +147,7 @@ export function createApprovals({
       contentHash: approval.contentHash,
       decidedAt: work.now,
     });
-    work.dispatch(signalApprovalTask(approval.id, SIGNALS[outcome], id));
+    work.dispatch(signalApprovalTask(approval, SIGNALS[outcome], id));
   }
 
   /**

@@ -79,7 +79,7 @@ export function createApprovalReconcile({
       return true;
     }
     const decision = assertDefined(await latestApproval(db, approval.id), 'decision of approval');
-    const signal = signalApprovalTask(approval.id, 'approve', decision.id);
+    const signal = signalApprovalTask(approval, 'approve', decision.id);
     return commitTask(approval, 'workflow.resend_signal', signal);
   }
 

@@ -78,7 +78,8 @@ export function createApplyRestore({
     const { schedules, sessionsEnded, jobsEnded } = await applyDifferences(trx, plan);
     await resumeSchedules(trx, schedules, work.now);
     await assertCurrentAttempt(trx, job);
-    for (const { id } of schedules.slice(0, MAX_SCHEDULE_SYNCS)) work.dispatch(syncSchedule(id));
+    for (const { id } of schedules.slice(0, MAX_SCHEDULE_SYNCS))
+      work.dispatch(syncSchedule({ id, tenantId: job.tenantId }));
     const { created, changed, deleted } = report.preview.counts;
     const outcome = {
       backupId: backup.id,

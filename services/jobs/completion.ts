@@ -83,7 +83,7 @@ export function createJobCompletion({ jobTypes }: { jobTypes: JobTypes }) {
           [jobLogTopic(id), ...(isRunning ? [] : [jobFinishedTopic(id)])],
         ),
       );
-      work.dispatch(cancelJobTask(id));
+      work.dispatch(cancelJobTask(job));
       if (!isRunning)
         await onJobFinished(work, Object.assign(job, { status: 'cancelled' as const }));
     },

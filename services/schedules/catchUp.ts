@@ -76,7 +76,7 @@ export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, ev
       recordSkippedByReason(work, schedule, saved);
       if (!isEnding) return;
       work.audit('schedule.end', scheduleRecord.subject(schedule));
-      work.dispatch(syncSchedule(schedule.id));
+      work.dispatch(syncSchedule(schedule));
     }).catch(ignoreNoChange(undefined));
   }
 

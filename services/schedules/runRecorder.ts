@@ -55,7 +55,7 @@ export function createRunRecorder({ ids, runDecisions }: { ids: Ids; runDecision
       });
       if (run.outcome !== 'buffered')
         await runDecisions.skipBuffered(work, trx, schedule, 'ended', ['scheduled']);
-      work.dispatch(syncSchedule(schedule.id));
+      work.dispatch(syncSchedule(schedule));
     }
     const { lastRunId } = schedule;
     // Of runs with the same scheduled time, such as a missed one and its backfill, the last decided

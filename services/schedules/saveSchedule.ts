@@ -82,7 +82,7 @@ export function createSaveSchedule({
       extra: { payloadChanged: changed.payload !== undefined, ...details },
     });
     scheduleRecord.emit(work, 'schedule.updated', saved);
-    work.dispatch(syncSchedule(saved.id));
+    work.dispatch(syncSchedule(saved));
     return saved;
   };
 }

@@ -158,7 +158,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
       const schedule = work.insert(Schedule, row);
       work.result(schedule.id);
       scheduleRecord.created(work, schedule);
-      work.dispatch(syncSchedule(schedule.id));
+      work.dispatch(syncSchedule(schedule));
       return { schedule, lastRun: null, warnings };
     });
     return created.catch(rejectTakenName(fields.name));
@@ -306,7 +306,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
             version: before.version + 1,
           });
         scheduleRecord.deleted(work, before);
-        work.dispatch(syncSchedule(id));
+        work.dispatch(syncSchedule(before));
       });
     },
   };

@@ -48,9 +48,10 @@ export function createTemporalSync({
       'a Temporal Schedule differs from its record and is repaired',
     );
     const schedule = await Schedule.query(db).findById(id).select('tenant_id');
-    await commit(systemCaller(schedule?.tenantId ?? PLATFORM, 'reconcile'), (work) => {
+    const tenantId = schedule?.tenantId ?? PLATFORM;
+    await commit(systemCaller(tenantId, 'reconcile'), (work) => {
       work.audit('schedule.repair', scheduleRecord.subject({ id }), { before: { difference } });
-      work.dispatch(syncSchedule(id));
+      work.dispatch(syncSchedule({ id, tenantId }));
     });
     return true;
   }

@@ -26,7 +26,7 @@ describe('commit', () => {
         tenantId: 'platform',
         enabled: true,
       });
-      work.dispatch({ kind: 'cancel', workflowId: 'job:half' });
+      work.dispatch({ kind: 'cancel', tenantId: 'platform', workflowId: 'job:half' });
       throw new Error('at the very end');
     });
     await expect(failingCommit).rejects.toThrow('at the very end');

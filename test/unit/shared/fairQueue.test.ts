@@ -1,5 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { startJobTask } from '../../../domain/dispatch/tasks.ts';
+import {
+  cancelJobTask,
+  signalApprovalTask,
+  startJobTask,
+  syncSchedule,
+} from '../../../domain/dispatch/tasks.ts';
 import { createFairQueue } from '../../../temporal/dispatcher.ts';
 
 const limits = { lane: 'inline', timeoutMs: 1, heartbeatMs: 1 } as const;
@@ -31,4 +36,26 @@ test('tenants take turns in the queue of the dispatcher, and one fills at most h
   expect(queue.take()?.row.id).toBe('out_quiet2');
   queue.clear();
   expect(queue.take()).toBeUndefined();
+});
+
+test('tasks of all kinds count for their tenant, not each for itself', () => {
+  const queue = createFairQueue();
+  const taskOf = (n: number) => {
+    const record = { id: `r${n}`, tenantId: 'noisy' };
+    return [
+      cancelJobTask(record),
+      signalApprovalTask(record, 'approve', `dec_${n}`),
+      syncSchedule(record),
+    ][n % 3];
+  };
+  for (let n = 0; n < 150; n++) {
+    const task = taskOf(n);
+    if (task) queue.add({ ...row('noisy', n), task });
+  }
+  expect(queue.size()).toBe(100);
+  queue.add(row('quiet', 0));
+  expect([queue.take(), queue.take()].map((next) => next?.row.id)).toEqual([
+    'out_noisy0',
+    'out_quiet0',
+  ]);
 });

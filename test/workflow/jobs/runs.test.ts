@@ -108,7 +108,7 @@ test('concurrent relays never claim the same task', async () => {
   const rows = Array.from({ length: 40 }, (_, i) => ({
     id: `out_claim${String(i).padStart(2, '0')}`,
     workflow_id: `job:claim${i}`,
-    task: JSON.stringify({ kind: 'cancel', workflowId: `job:claim${i}` }),
+    task: JSON.stringify({ kind: 'cancel', tenantId: 'platform', workflowId: `job:claim${i}` }),
     available_at: new Date(Date.now() + 3_600_000),
     created_at: new Date(),
   }));
