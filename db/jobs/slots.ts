@@ -5,6 +5,9 @@ import type { Knex } from '../core/knex.ts';
 /** Jobs whose slot counts: those that have not ended. The index `jobs_slots` has only these. */
 const UNFINISHED = `status IN ('queued', 'running')`;
 
+/** A waiting job with a workflow: one that has run, or that an approval started. */
+const HAS_WORKFLOW = `(j.status = 'running' OR j.source_kind = 'approval')`;
+
 /** A worker announces itself more often than this, in seconds. */
 const WORKER_LIFETIME_SECONDS = 30;
 
@@ -105,20 +108,33 @@ export async function grantSlots(
 }
 
 /**
- * Lets a job that has no slot wait for one. Returns how many jobs of its tenant wait; null when
- * the job has a slot or has ended.
+ * The jobs of a tenant that wait for a slot: those that get one before this job, and the others
+ * with a workflow, which ask for theirs.
  */
-export async function waitForSlot(db: Knex, jobId: string): Promise<number | null> {
-  const { rows } = await db.raw<{ rows: { waiting: number }[] }>(
+export type SlotQueue = { ahead: number; asking: number };
+
+/**
+ * Lets a job that has no slot wait for one. Returns what waits with it, each counted up to `limit`;
+ * null when the job has a slot or has ended.
+ */
+export async function waitForSlot(
+  db: Knex,
+  jobId: string,
+  limit: number,
+): Promise<SlotQueue | null> {
+  const waiting = `FROM jobs AS j WHERE j.slot = 'waiting' AND j.${UNFINISHED}
+                   AND j.tenant_id = job.tenant_id`;
+  const { rows } = await db.raw<{ rows: SlotQueue[] }>(
     `WITH job AS (
        UPDATE jobs SET slot = 'waiting'
        WHERE id = ? AND slot IS DISTINCT FROM 'held' AND ${UNFINISHED}
-       RETURNING tenant_id
+       RETURNING id, tenant_id
      )
-     SELECT (SELECT count(*) FROM jobs AS j
-             WHERE j.slot = 'waiting' AND j.${UNFINISHED} AND j.tenant_id = job.tenant_id) AS waiting
+     SELECT (SELECT count(*) FROM (SELECT ${waiting} AND j.id < job.id LIMIT ?) AS a) AS ahead,
+            (SELECT count(*) FROM (
+               SELECT ${waiting} AND j.id <> job.id AND ${HAS_WORKFLOW} LIMIT ?) AS b) AS asking
      FROM job`,
-    [jobId],
+    [jobId, limit, limit],
   );
-  return rows[0]?.waiting ?? null;
+  return rows[0] ?? null;
 }

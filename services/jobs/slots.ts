@@ -7,6 +7,7 @@ import {
   readSlotDemands,
   totalSlots,
   waitForSlot,
+  type SlotQueue,
   type WorkerSlots,
 } from '../../db/jobs/slots.ts';
 import { shareOut } from '../../domain/dispatch/shares.ts';
@@ -37,12 +38,17 @@ const INTERVAL_MS = 1_000;
 const LOCKED_RETRY_MS = 50;
 
 /**
- * An attempt that finds no slot asks again after this long, for each job of its tenant that waits,
- * so that the jobs of a tenant ask at most ten times a second.
+ * An attempt that finds no slot asks again after this long for each job that gets a slot before it,
+ * or for each that asks too, if those are fewer. The next one asks every second, so that it finds
+ * its slot soon; many that ask do so some ten times a second together.
  */
 const ASK_AGAIN_MS_PER_JOB = 100;
 const MIN_ASK_AGAIN_MS = 1_000;
-const MAX_ASK_AGAIN_MS = 60_000;
+const MAX_COUNTED = 600;
+
+/** How long an attempt waits until it asks again, in milliseconds. `random` is from 0 to 1. */
+export const askAgainMs = ({ ahead, asking }: SlotQueue, random: number): number =>
+  Math.max(Math.min(ahead, asking) * ASK_AGAIN_MS_PER_JOB, MIN_ASK_AGAIN_MS) * (0.5 + random);
 
 /**
  * The slots of jobs that run long. A job waits for its slot as a row, without a workflow; tenants
@@ -110,16 +116,12 @@ export function createJobSlots({
     async claim<T>(jobId: string, claim: () => Promise<T | undefined>): Promise<T | undefined> {
       const claimed = await claim();
       if (claimed !== undefined) return claimed;
-      const waiting = await waitForSlot(db, jobId);
+      const waiting = await waitForSlot(db, jobId, MAX_COUNTED);
       if (waiting !== null) await round();
       // Without waiting, it may have got a slot just now; or there is nothing to do.
       const second = await claim();
       if (second !== undefined || waiting === null) return second;
-      const ms = Math.min(
-        Math.max(waiting * ASK_AGAIN_MS_PER_JOB, MIN_ASK_AGAIN_MS),
-        MAX_ASK_AGAIN_MS,
-      );
-      throw new AttemptFailed('no_slot', ms * (0.5 + Math.random()));
+      throw new AttemptFailed('no_slot', askAgainMs(waiting, Math.random()));
     },
 
     start(): void {

@@ -2,7 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Type } from 'typebox';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import { claimOutbox } from '../../db/core/outbox.ts';
-import { startJobTask } from '../../domain/dispatch/tasks.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { waitForSlot } from '../../db/jobs/slots.ts';
+import { cancelJobTask, startJobTask } from '../../domain/dispatch/tasks.ts';
 import { defineJobType } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { currentConnectionUser } from '../../platform/connectionUser.ts';
@@ -27,7 +29,7 @@ beforeAll(async () => {
     HOLDFAST_MAX_DELIVERY_RUNS: '8',
     HOLDFAST_DATABASE_POOL: '10',
   };
-  const extraJobTypes = [whoseConnections('inline'), whoseConnections('activity')];
+  const extraJobTypes = [whoseConnections('inline'), whoseConnections('activity'), heldJobs];
   app = await startAppOn(database.url, env, { extraJobTypes });
   noisy = app.client.as({ tenant: 'noisy' });
   quiet = app.client.as({ tenant: 'quiet' });
@@ -47,6 +49,23 @@ const whoseConnections = (lane: 'inline' | 'activity') =>
     timeoutMs: 5_000,
     run: () => Promise.resolve({ ...currentConnectionUser() }),
   });
+
+/** Returns what `work` finds in a transaction of which nothing stays. */
+async function rolledBack<T>(work: (trx: Knex) => Promise<T>): Promise<T> {
+  const trx = await db().transaction();
+  return work(trx).finally(() => trx.rollback());
+}
+
+/** A job that runs until the test ends it. */
+const held = Promise.withResolvers<object>();
+const heldJobs = defineJobType({
+  name: 'test.held',
+  summary: 'Runs until it is ended',
+  payload: Type.Object({}),
+  lane: 'activity',
+  timeoutMs: 60_000,
+  run: () => held.promise,
+});
 
 const WAIT = { prefer: 'wait=20' };
 const db = () => app.deps.db;
@@ -84,6 +103,21 @@ describe('jobs that run long', () => {
     expect(await db()('outbox').where('workflow_id', `job:${ids[4] ?? ''}`)).toEqual([]);
     const state = await app.deps.describeWorkflow(`job:${ids[4] ?? ''}`);
     expect(state).toEqual({ found: false });
+  });
+
+  test('have a next attempt ask for its slot soon, however many wait behind it', async () => {
+    const queueOf = (n: number, isApproved: boolean) =>
+      rolledBack(async (trx) => {
+        const id = ids[n] ?? '';
+        await trx('jobs').where({ id }).update({ slot: null });
+        if (isApproved)
+          await trx('jobs').whereIn('id', ids.slice(5, 8)).update({ source_kind: 'approval' });
+        return waitForSlot(trx, id, 600);
+      });
+    expect(await queueOf(0, false)).toEqual({ ahead: 0, asking: 0 });
+    // Those without a workflow do not ask. They get their slots before a newer job.
+    expect(await queueOf(19, false)).toEqual({ ahead: 15, asking: 0 });
+    expect(await queueOf(10, true)).toEqual({ ahead: 6, asking: 3 });
   });
 
   test('leave slots to another tenant, also while several of its jobs run', async () => {
@@ -219,26 +253,43 @@ test('calls to Temporal that have piled up are made for each tenant in turn', as
     id: `out_${tenantId}_${n}`,
     workflow_id: `job:${tenantId}_${n}`,
     task: JSON.stringify(
-      startJobTask(
-        { id: `${tenantId}_${n}`, type: 'core.echo', tenantId },
-        { lane: 'inline', timeoutMs: 1, heartbeatMs: 1 },
-      ),
+      n % 2 === 0
+        ? startJobTask(
+            { id: `${tenantId}_${n}`, type: 'core.echo', tenantId },
+            { lane: 'inline', timeoutMs: 1, heartbeatMs: 1 },
+          )
+        : cancelJobTask({ id: `${tenantId}_${n}`, tenantId }),
     ),
     available_at: new Date(later.getTime() + n),
     created_at: later,
   });
   const rows = Array.from({ length: 100 }, (_, n) => rowOf('noisy', n));
-  await db()('outbox').insert([...rows, rowOf('quiet', 500)]);
-  const claimed = await claimOutbox(db(), {
-    now: new Date(later.getTime() + 1_000),
-    leaseMs: 10,
-    limit: 4,
+  const claimed = await rolledBack(async (trx) => {
+    // The process has tasks of its own.
+    await trx.raw('LOCK TABLE outbox IN EXCLUSIVE MODE');
+    await trx('outbox').delete();
+    await trx('outbox').insert([...rows, rowOf('quiet', 500), rowOf('third', 501)]);
+    return claimOutbox(trx, { now: new Date(later.getTime() + 1_000), leaseMs: 10, limit: 4 });
   });
   expect(claimed.map(({ id }) => id)).toEqual([
     'out_noisy_0',
     'out_noisy_1',
-    'out_noisy_2',
     'out_quiet_500',
+    'out_third_501',
   ]);
-  await db()('outbox').where('available_at', '>', new Date()).delete();
+});
+
+test('a worker that stops offers no slots any more while its last jobs end', async () => {
+  const offers = async (): Promise<string[]> => db()('workers').pluck('id');
+  await eventually(offers, (all) => all.length === 1);
+  const { id } = await quiet
+    .post<JobRecord>('/api/jobs', { type: 'test.held', payload: {} })
+    .expect(201);
+  const status = () => db()('jobs').where({ id }).pluck('status');
+  await eventually(status, ([now]: string[]) => now === 'running');
+  const stopping = app.deps.stopWorkers();
+  await eventually(offers, (all) => all.length === 0);
+  expect(await status()).toEqual(['running']);
+  held.resolve({});
+  await stopping;
 });
