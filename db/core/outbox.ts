@@ -5,7 +5,7 @@ export type ClaimedTask = { id: string; task: OutboxTask; attempts: number };
 
 /**
  * The oldest due tasks, among which a claim chooses: it must not read all those that have piled up.
- * A tenant waits while others have so many older ones.
+ * A tenant waits while all of these are of others.
  */
 const WINDOW = 2_000;
 

@@ -20,7 +20,7 @@ export const composeSlots = () => ({
   }),
   /**
    * Dry runs of imports. Each has up to 300,000 records in memory. Few wait, and not for long: their
-   * jobs occupy slots meanwhile. The others are further attempts.
+   * jobs occupy slots. The others are further attempts.
    */
   dryRuns: createSlots({
     of: 'dry runs of imports',

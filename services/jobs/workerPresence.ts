@@ -14,7 +14,7 @@ type Deps = {
 
 const INTERVAL_MS = 10_000;
 
-/** A worker that does not poll yet is looked at again after this time. */
+/** A worker that does not poll yet is checked again after this time. */
 const NOT_RUNNING_MS = 1_000;
 
 /** Says in the database that this worker runs and what it offers, while it polls for work. */

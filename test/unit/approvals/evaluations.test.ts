@@ -53,7 +53,7 @@ test('an evaluation ends when all its readers have left, and who comes then star
     { error: { code: 'not_evaluated' } },
     { error: { code: 'not_evaluated' } },
   ]);
-  // The one that ended does not take the place of the one that runs.
+  // The end of the first one does not remove the one that runs.
   const third = read('a', new AbortController().signal);
   expect(running).toHaveLength(2);
   running[1]?.end();
