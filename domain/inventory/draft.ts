@@ -34,8 +34,11 @@ type CascadedChange = {
 /** The number of changes that are applied before other work may get a turn. */
 const CHANGES_PER_TURN = 250;
 
-/** The number of errors, and of conflicts, that a plan lists. */
+/** The number of errors, of conflicts and of warnings that a plan lists. */
 const MAX_FINDINGS = 100;
+
+/** The length of a message: it may name all choices of a custom field. */
+const MAX_MESSAGE_LENGTH = 500;
 
 /** A draft with its plan so far. */
 export type OpenDraft = Draft & {
@@ -228,6 +231,9 @@ export const missingPermission = (scope: ResourceScope, isKnown: boolean): strin
 export const missingRbac = (scope: ResourceScope): string =>
   `permission rbac:write is missing at ${describeResourceScope(scope)}`;
 
+const shortened = (message: string): string =>
+  message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : message;
+
 /** Adds errors, conflicts and warnings to a plan, without what the viewer may not read. */
 function createFindings(
   planned: Planned,
@@ -245,7 +251,11 @@ function createFindings(
     const [name = field] = field.split('/');
     invalidFields.add(name);
     if (planned.errors.length < MAX_FINDINGS)
-      planned.errors.push({ pointer: field === '' ? '' : `/${field}`, code, message });
+      planned.errors.push({
+        pointer: field === '' ? '' : `/${field}`,
+        code,
+        message: shortened(message),
+      });
   }
   return {
     isValid: (...fields) => fields.every((field) => !invalidFields.has(field)),
@@ -260,14 +270,16 @@ function createFindings(
       planned.conflicts.push({
         pointer: pointerTo(field),
         code,
-        message: other && !named ? 'conflicts with a record that you may not read' : message,
+        message: shortened(
+          other && !named ? 'conflicts with a record that you may not read' : message,
+        ),
         resource: named?.resource ?? null,
         id: named?.row?.id ?? named?.id ?? null,
       });
     },
     warn(code, message, field, about) {
-      if (about && !isReadable(about)) return;
-      planned.warnings.push({ pointer: pointerTo(field), code, message });
+      if (planned.warnings.length >= MAX_FINDINGS || (about && !isReadable(about))) return;
+      planned.warnings.push({ pointer: pointerTo(field), code, message: shortened(message) });
     },
   };
 }

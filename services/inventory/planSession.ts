@@ -1,5 +1,6 @@
 import type { Knex } from '../../db/core/knex.ts';
 import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
+import { createFindingsBound } from '../../domain/inventory/findings.ts';
 import { tryToPlan } from '../../domain/inventory/plan.ts';
 import {
   MAX_EFFECTS,
@@ -74,7 +75,11 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
   }
 
   /** Plans mutations up to the first that lacks data, and collects what this and later ones lack. */
-  async function planWindow(mutations: readonly Mutation[], planned: Planned[]) {
+  async function planWindow(
+    mutations: readonly Mutation[],
+    planned: Planned[],
+    bound: (planned: Planned) => void,
+  ) {
     const missing: DataNeed[] = [];
     let mark: number | undefined;
     let tried = 0;
@@ -91,6 +96,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
       }
       for (const _ of result.apply) await pause();
       if (mark === undefined) {
+        bound(result.planned);
         planned.push(result.planned);
         assertFewEffects(snapshot.changeCount - planned.length);
       }
@@ -104,6 +110,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
     async plan(mutations: readonly Mutation[]): Promise<Segment> {
       const locking: Locking = locks ? { targets: targetsOf(mutations) } : null;
       const planned: Planned[] = [];
+      let bound = createFindingsBound();
       let window = mutations.length;
       let rounds = 0;
       let slowRounds = 0;
@@ -115,7 +122,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
         snapshot.takeOutdated();
         while (planned.length < mutations.length) {
           const from = planned.length;
-          const missing = await planWindow(mutations.slice(from, from + window), planned);
+          const missing = await planWindow(mutations.slice(from, from + window), planned, bound);
           const advanced = planned.length - from;
           rounds = advanced > 0 ? 0 : rounds + 1;
           if (rounds > MAX_ROUNDS)
@@ -126,6 +133,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
           if (snapshot.takeOutdated()) {
             snapshot.undoTo(0);
             planned.length = 0;
+            bound = createFindingsBound();
           }
         }
       } catch (error) {

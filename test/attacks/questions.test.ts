@@ -2,7 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { startApp, startAppOn, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import type { InventoryRecord, Validation } from '../support/inventory.ts';
+import type { ProblemBody } from '../support/client.ts';
+import type {
+  BatchValidation,
+  BulkReport,
+  InventoryRecord,
+  Validation,
+} from '../support/inventory.ts';
 import { createUser, type TestUser } from '../support/users.ts';
 
 const CHILDREN = 2_600;
@@ -196,6 +202,44 @@ describe('a question that is too large', () => {
       status: 409,
       body: { code: 'limit_reached' },
     });
+  });
+});
+
+describe('findings of one request', () => {
+  const names = Array.from({ length: 50 }, (_, i) => [`unknown${i}`, 1] as const);
+  /** Each has more invalid fields than a request lists on average. */
+  const invalid = Array.from({ length: 1_000 }, (_, i) => ({
+    resource: 'regions',
+    operation: 'create',
+    record: { name: `found${i}`, customFields: Object.fromEntries(names) },
+  }));
+  /** All are listed up to the bound, and then one of each mutation. */
+  const LISTED = 1_000 + 980;
+
+  test('are bounded in a validation, and each invalid mutation is', async () => {
+    const { status, body } = await viewer.client.post<BatchValidation>(VALIDATION, {
+      mutations: invalid,
+    });
+    expect(status).toBe(400);
+    expect(body.validation.errors).toHaveLength(LISTED);
+    expect(body.validation.errors.at(-1)?.pointer).toBe(
+      '/mutations/999/record/customFields/unknown0',
+    );
+    const counts = body.results.map(({ validation }) => validation.errors.length);
+    expect(counts).toEqual([...Array<number>(20).fill(50), ...Array<number>(980).fill(1)]);
+    expect(body.results.some(({ validation }) => validation.valid)).toBe(false);
+  });
+
+  test('are bounded in bulk writes', async () => {
+    const each = await acme()
+      .post<BulkReport>('/api/inventory/bulk', { mode: 'each', mutations: invalid })
+      .expect(200);
+    expect(each.counts).toMatchObject({ invalid: 1_000 });
+    expect(each.results.flatMap(({ errors }) => errors)).toHaveLength(LISTED);
+    const all = await acme()
+      .post<ProblemBody>('/api/inventory/bulk', { mutations: invalid })
+      .expect(400);
+    expect(all.errors).toHaveLength(LISTED);
   });
 });
 
