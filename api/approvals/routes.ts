@@ -17,7 +17,7 @@ import { Problem } from '../http/problem.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { approvalPresenter } from './presenter.ts';
-import { validationView } from '../inventory/presenter.ts';
+import { validationAnswer } from '../inventory/validationAnswer.ts';
 import {
   ApprovalBody,
   ApprovalList,
@@ -173,7 +173,7 @@ export function approvalRoutes({
         const { isBatch, request } = toApprovalRequest(body);
         const result = await requests.create(caller, request, signal);
         if ('approval' in result) return createdAnswer(caller, result.approval.id);
-        return { headers: {}, ...validationView(caller.actorId, result.invalid, isBatch) };
+        return validationAnswer(caller.actorId, result.invalid, { isBatch, signal });
       },
     }),
     route({

@@ -342,11 +342,19 @@ async function sendStream(
   if (contentType === EVENT_STREAM && ctx.method !== 'HEAD') ctx.flushHeaders();
 }
 
-async function send(ctx: Context, { status, headers, body, stream }: HttpResponse): Promise<void> {
+async function send(
+  ctx: Context,
+  { status, headers, body, json, stream }: HttpResponse,
+): Promise<void> {
   ctx.status = status;
   ctx.set(headers);
   if (stream) {
     await sendStream(ctx, stream);
+    return;
+  }
+  if (json !== undefined) {
+    ctx.type = 'application/json; charset=utf-8';
+    ctx.body = json;
     return;
   }
   if (body === undefined) {

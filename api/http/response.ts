@@ -3,11 +3,12 @@ import type { SlotHolder, Slots } from '../../platform/slots.ts';
 
 export type ResponseHeaders = Record<string, string | string[]>;
 
-/** The response of a route: no body, a JSON body, or a stream. */
+/** The response of a route: no body, a JSON body, its text if that is already made, or a stream. */
 export type HttpResponse = {
   status: number;
   headers: ResponseHeaders;
   body?: unknown;
+  json?: string;
   stream?: { contentType: string; source: Readable; filename?: string };
   /** The body has a secret that is shown only once: it is not stored for an `Idempotency-Key`. */
   containsSecret?: boolean;

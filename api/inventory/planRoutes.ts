@@ -12,7 +12,8 @@ import { pageQuery } from '../http/pagination.ts';
 import { decodeRecordKey, encodeRecordKey } from './recordCursor.ts';
 import { readMutations } from './mutations.ts';
 import { route, type Route } from '../http/route.ts';
-import { usageView, validationView } from './presenter.ts';
+import { usageView } from './presenter.ts';
+import { validationAnswer } from './validationAnswer.ts';
 import { Nullable } from '../http/schemas.ts';
 import {
   AllocateRequest,
@@ -194,10 +195,6 @@ async function validate(
   signal: AbortSignal,
 ): Promise<HttpResponse> {
   const { mutations, isBatch } = readMutations(body, '');
-  const { status, body: answer } = validationView(
-    caller.actorId,
-    (await questions.validate(caller, mutations, signal)).planned,
-    isBatch,
-  );
-  return { status, headers: {}, body: answer };
+  const { planned } = await questions.validate(caller, mutations, signal);
+  return validationAnswer(caller.actorId, planned, { isBatch, signal });
 }

@@ -1,18 +1,14 @@
 import { isBusy } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { readSnapshot } from '../../db/core/readSnapshot.ts';
-import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
+import type { Mutation } from '../../domain/inventory/planning.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { SlotHolder, Slots } from '../../platform/slots.ts';
-import { createPause, type Pause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 import type { PlanOutcome, Planner, Questions } from './planner.ts';
 
 export type InventoryQuestions = ReturnType<typeof createInventoryQuestions>;
-
-/** The length of the answer to a validation as JSON. */
-const MAX_ANSWER_LENGTH = 8 * 1_048_576;
 
 const RETRY_AFTER_SECONDS = 5;
 
@@ -30,7 +26,7 @@ export type Asker = { holder: SlotHolder; signal: AbortSignal };
 
 /**
  * What changes would do. A question is planned in memory, in a read-only transaction with one
- * snapshot: it locks nothing and writes nothing. Its time, its effects and its answer are bounded.
+ * snapshot: it locks nothing and writes nothing. Its time and its effects are bounded.
  */
 export function createInventoryQuestions({ db, access, planner, slots, questionTimeoutMs }: Deps) {
   /** Plans in a snapshot. Errors: `unavailable` when it takes too long; the reason of `signal`. */
@@ -92,7 +88,6 @@ export function createInventoryQuestions({ db, access, planner, slots, questionT
         const outcome = await dryRun(caller, mutations, { holder: caller, signal });
         for (const scope of outcome.planned.flatMap(({ denied }) => denied))
           access.assertPermission(caller, 'inventory:read', scope);
-        await assertShort(outcome.planned, createPause(signal));
         return outcome;
       }),
 
@@ -118,18 +113,3 @@ const tookTooLong = (timeoutMs: number): AppError =>
     `The changes could not be planned within ${timeoutMs / 1_000} s. Try again, or split them.`,
     { retryAfterSeconds: RETRY_AFTER_SECONDS },
   );
-
-/** Error: `limit_reached`. */
-async function assertShort(planned: readonly Planned[], pause: Pause): Promise<void> {
-  let length = 0;
-  for (const { candidateRecord, errors, conflicts, warnings, effects } of planned) {
-    for (const part of [candidateRecord, errors, conflicts, warnings, ...effects])
-      length += JSON.stringify(part).length;
-    if (length > MAX_ANSWER_LENGTH)
-      throw new AppError(
-        'limit_reached',
-        `The answer would be larger than ${MAX_ANSWER_LENGTH / 1_048_576} MiB. Split the changes.`,
-      );
-    await pause();
-  }
-}

@@ -37,7 +37,7 @@ export function responseCheck(
     if (schema === null || response.stream) return;
     const check = checks.get(key) ?? compileCheck(schema);
     checks.set(key, check);
-    const errors = check(JSON.parse(JSON.stringify(response.body)));
+    const errors = check(JSON.parse(response.json ?? JSON.stringify(response.body)));
     if (errors.length > 0)
       throw new Error(`${key} answers against its schema: ${JSON.stringify(errors)}`);
   };
