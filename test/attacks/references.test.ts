@@ -1,14 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { writableFields } from '../../domain/inventory/resource.ts';
 import type { TestApp } from '../support/app.ts';
-import { comparable, idOfNone } from '../support/attacks/answers.ts';
+import { comparable } from '../support/attacks/answers.ts';
+import {
+  createBases,
+  readTargets,
+  referencesOf,
+  sentIn,
+  type Bases,
+  type Reference,
+} from '../support/attacks/referenceCases.ts';
 import type { TenantEstate } from '../support/attacks/tenantEstate.ts';
 import { dumpOutside, dumpOwn, inParallel } from '../support/attacks/tenantRows.ts';
 import { leaksOfAcme, withTwoTenants } from '../support/attacks/twoTenants.ts';
 import { assignedToApprovers } from '../support/approvals.ts';
 import type { TestClient, TestResponse } from '../support/client.ts';
-import { recordFactory, type InventoryRecord, type Validation } from '../support/inventory.ts';
+import type { InventoryRecord, Validation } from '../support/inventory.ts';
 
 /**
  * Every reference field of the inventory, by id and by each name, is filled with a record of acme in a body that belongs to
@@ -22,9 +29,8 @@ let beta: TenantEstate;
 /** The records of acme. */
 let targets: Map<string, InventoryRecord>;
 
-type Base = () => Record<string, unknown>;
-/** A record that beta can create, for each resource of tenants. */
-let bases: Record<string, Base>;
+/** Records that beta can create. */
+let bases: Bases;
 
 const admin = (tenant: string): TestClient =>
   app.client.as({ actor: `${tenant}-admin`, roles: 'platform-admin', tenant });
@@ -33,70 +39,9 @@ withTwoTenants(async (fixture) => {
   ({ app, acme, beta, ofAcme } = fixture);
   const { shared } = fixture;
   mallory = admin('beta');
-  const make = recordFactory(() => mallory);
-  const ports = ['free1', 'free2'].map((name) =>
-    make('interfaces', { deviceId: beta.devices, name }),
-  );
-  const [a, b] = await Promise.all(ports);
-  const atSite = { name: 'new', siteId: beta.sites };
-  bases = {
-    regions: () => ({ name: 'new' }),
-    sites: () => ({ name: 'new' }),
-    locations: () => atSite,
-    racks: () => atSite,
-    devices: () => ({ ...atSite, deviceTypeId: shared['device-types'] }),
-    interfaces: () => ({ name: 'new', deviceId: beta.devices }),
-    cables: () => ({ aInterfaceId: a?.id, bInterfaceId: b?.id }),
-    vrfs: () => ({ name: 'new' }),
-    'vlan-groups': () => ({ name: 'new' }),
-    vlans: () => ({ name: 'new', vid: 77 }),
-    prefixes: () => ({ cidr: '10.12.77.0/24' }),
-    'ip-ranges': () => ({ startAddress: '10.12.78.1', endAddress: '10.12.78.9' }),
-    'ip-addresses': () => ({ address: '10.12.79.1/24' }),
-    'custom-fields': () => ({ resource: 'racks', name: 'new', type: 'text' }),
-  };
-  const owner = admin('acme');
-  targets = new Map();
-  for (const name of [...Object.keys(bases), 'tenants']) {
-    const id = acme[name as keyof TenantEstate];
-    targets.set(name, await owner.get<InventoryRecord>(`/api/inventory/${name}/${id}`).expect(200));
-  }
+  bases = await createBases(mallory, beta, shared);
+  targets = await readTargets(admin('acme'), acme, [...Object.keys(bases), 'tenants']);
 });
-
-/** Values of lookup fields that no record has. */
-const NONE: Readonly<Record<string, string>> = {
-  address: '10.250.0.9/24',
-  cidr: '10.250.0.0/16',
-  startAddress: '10.250.0.9',
-};
-
-/** A reference to a record of acme, the same to a record that nobody has, and the texts in which they differ. */
-type Reference = { resource: string; field: string; foreign: unknown; none: unknown };
-
-function referencesOf(resource: string): Reference[] {
-  return writableFields(RESOURCES[resource as keyof typeof RESOURCES]).flatMap(
-    ([field, { reference }]) => {
-      if (reference === undefined || RESOURCES[reference].scopeKind === 'catalogue') return [];
-      const record = targets.get(reference);
-      if (!record) throw new Error(`acme has none of ${reference}`);
-      const byName = RESOURCES[reference].lookupFields.flatMap((name) => {
-        const value = record[name];
-        return typeof value === 'string'
-          ? [{ foreign: { [name]: value }, none: { [name]: NONE[name] ?? 'nobody-has-it' } }]
-          : [];
-      });
-      return [{ foreign: record.id, none: idOfNone(record.id) }, ...byName].map((pair) => ({
-        resource,
-        field,
-        ...pair,
-      }));
-    },
-  );
-}
-
-/** The text in a reference that the client has sent. */
-const sentIn = (reference: unknown): string =>
-  typeof reference === 'string' ? reference : String(Object.values(reference as object)[0]);
 
 /** The validations that a caller may have concurrently without waiting. */
 const CONCURRENT_VALIDATIONS = 2;
@@ -147,7 +92,7 @@ async function judge(name: string, { resource, field, foreign, none }: Reference
 
 describe('a reference to a record of another tenant', () => {
   test('is refused like one to nothing, by id and by name, through every door', async () => {
-    const references = Object.keys(bases).flatMap(referencesOf);
+    const references = Object.keys(bases).flatMap((resource) => referencesOf(resource, targets));
     expect(references.length).toBeGreaterThan(50);
     const before = [await dumpOutside(app.deps.db, 'beta'), await dumpOwn(app.deps.db, 'beta')];
     const wrong: unknown[] = [];

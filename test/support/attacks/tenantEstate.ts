@@ -72,7 +72,7 @@ export async function seedShared(app: TestApp): Promise<SharedEstate> {
 type Plan = { tenant: string; label: string; network: number };
 
 /** The inventory of a tenant. */
-async function seedInventory(
+export async function seedInventory(
   client: TestClient,
   { label, network }: Pick<Plan, 'label' | 'network'>,
   shared: SharedEstate,

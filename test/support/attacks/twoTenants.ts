@@ -25,7 +25,8 @@ export function withIdleApp(onReady: (app: TestApp) => Promise<void>): void {
   });
 }
 
-const NETWORK_OF_ACME = 211;
+/** The second number of the networks of acme. */
+export const NETWORK_OF_ACME = 211;
 
 /** Finds what is of acme in a text. */
 export const leaksOfAcme = leaksOf('acme', NETWORK_OF_ACME);
