@@ -1,5 +1,6 @@
 import { TABLES } from '../../../db/backups/tables.ts';
 import type { Knex } from '../../../db/core/knex.ts';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 
 /** Tables that requests of anybody change: counters, and the tasks of the dispatcher. */
 const COUNTERS = new Set(['rate_limits', 'event_head', 'access_state', 'outbox']);
@@ -81,4 +82,17 @@ export async function inParallel<T>(
       for (const item of queue) await work(item);
     }),
   );
+}
+
+/** Every row of the inventory as text, by its resource and id. */
+export async function inventoryRows(db: Knex): Promise<Record<string, string>> {
+  const rows: Record<string, string> = {};
+  for (const name of Object.keys(RESOURCES)) {
+    const found = await db.raw<{ rows: { id: string; line: string }[] }>(
+      'SELECT t.id, t::text AS line FROM ?? AS t',
+      [name.replaceAll('-', '_')],
+    );
+    for (const { id, line } of found.rows) rows[`${name}/${id}`] = line;
+  }
+  return rows;
 }
