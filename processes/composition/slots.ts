@@ -28,6 +28,13 @@ export const composeSlots = () => ({
     ...{ total: 2, perTenant: 1, perCaller: 1 },
     waiting: { total: 4, perTenant: 1, perCaller: 1, maxMs: 10_000 },
   }),
+  /** Transactions of imports, each with 500 rows. Imports take turns without a time limit. */
+  importWrites: createSlots({
+    of: 'imports',
+    retryAfterSeconds: 10,
+    ...{ total: 2, perTenant: 1, perCaller: 1 },
+    waiting: { total: 400, perTenant: 200, perCaller: 200 },
+  }),
   webhookTests: createSlots({
     of: 'webhook tests',
     retryAfterSeconds: 5,

@@ -20,6 +20,7 @@ import {
 import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { UserRights } from '../access/rights.ts';
 import type { Questions } from './planner.ts';
 import type { InventoryQuestions } from './questions.ts';
@@ -37,6 +38,7 @@ type Deps = {
   rights: UserRights;
   writes: InventoryWrites;
   questions: InventoryQuestions;
+  slots: { importWrites: Slots };
 };
 
 /** Rolls back an import of the mode `all`; `outcomes` are those of its rows. */
@@ -53,7 +55,7 @@ class RejectedImport extends Error {
 export type ImportProgress = { rows: number; done: number };
 
 /** The run of an import, as its job executes it. */
-export function createImportRun({ db, writeUnaudited, rights, writes, questions }: Deps) {
+export function createImportRun({ db, writeUnaudited, rights, writes, questions, slots }: Deps) {
   /** The caller that rows are written for: the sender of the file with its present rights. */
   const callerFor = async ({ authority, createdBy, tenantId, jobId }: Import): Promise<Caller> => ({
     ...systemCaller(tenantId, jobWorkflowId(jobId)),
@@ -161,11 +163,13 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions 
     /**
      * Plans and writes the next rows and stores their outcomes in the same transaction. A repeated
      * attempt continues after the last stored outcome, so that no row is written twice. Returns the
-     * progress.
+     * progress. The imports of a tenant take turns, batch by batch.
      */
-    async writeBatch(importId: string): Promise<ImportProgress> {
+    async writeBatch(importId: string, signal: AbortSignal): Promise<ImportProgress> {
       const caller = await callerFor(await readImport(db, importId));
-      await writeRows(importId, caller, WRITE_BATCH_SIZE);
+      await slots.importWrites.run(caller, signal, () =>
+        writeRows(importId, caller, WRITE_BATCH_SIZE),
+      );
       return readImport(db, importId);
     },
 

@@ -32,7 +32,7 @@ export const inventoryImport = ({ imports }: ImportDeps): JobType<Payload> =>
       while (done < rows) {
         signal.throwIfAborted();
         const previous = done;
-        ({ done } = await imports.writeBatch(importId));
+        ({ done } = await imports.writeBatch(importId, signal));
         if (done === previous)
           throw new JobFailure('import_rows_missing', 'Rows of the file are no longer stored', {
             retryable: false,

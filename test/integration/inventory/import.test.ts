@@ -62,6 +62,30 @@ test('a dry run that finds others running and waiting is tried again later', asy
   }
 });
 
+test('the imports of a tenant write one after another, and delay no other tenant', async () => {
+  const holder = { kind: 'system', tenantId: 'writing', actorId: 'another' } as const;
+  const release = app.deps.slots.importWrites.takeNow(holder);
+  const importAt = async (tenant: string, wait: boolean) =>
+    app.client
+      .as({ tenant })
+      .post<Import>('/api/inventory/import?resource=regions', 'name\nnorth', {
+        'content-type': 'text/csv',
+        ...(wait && WAIT),
+      })
+      .expect(202);
+  const waiting = await importAt('writing', false);
+  expect(await importAt('beside', true)).toMatchObject({ status: 'succeeded', done: 1 });
+  const read = () =>
+    app.client
+      .as({ tenant: 'writing' })
+      .get<Import>(`/api/inventory/imports/${waiting.id}`)
+      .expect(200);
+  await eventually(read, ({ status }) => status === 'running');
+  expect(await read()).toMatchObject({ status: 'running', done: 0 });
+  release();
+  await eventually(read, ({ status, done }) => status === 'succeeded' && done === 1);
+});
+
 describe('import', () => {
   test('a CSV file with names, bad rows and conflicts: a report for every row', async () => {
     await root.post('/api/inventory/vrfs', { name: 'blue' });
