@@ -98,6 +98,25 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions,
     }
   }
 
+  /** Plans rows in order without writing any. */
+  async function planAll(
+    caller: Caller,
+    all: readonly FileRow[],
+    signal: AbortSignal,
+    onProgress: (done: number) => void,
+  ): Promise<RowOutcome[]> {
+    const outcomes: RowOutcome[] = [];
+    await questions.dryRunInSteps(caller, signal, async (plan, trx) => {
+      for (const rows of batchesOf(all)) {
+        signal.throwIfAborted();
+        const found = await askAbout(plan, trx, rows);
+        outcomes.push(...found.map((row) => ({ ...row, recordId: null })));
+        onProgress(outcomes.length);
+      }
+    });
+    return outcomes;
+  }
+
   return {
     /** Reads the progress of an import. */
     progress: async (
@@ -124,7 +143,14 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions,
       onProgress: (done: number) => void,
     ): Promise<ImportProgress> {
       const caller = await callerFor(await readImport(db, importId));
-      let all: FileRow[] = [];
+      let all = await nextRows(db, importId, MAX_ATOMIC_ROWS);
+      if (all.length === 0) return readImport(db, importId);
+      // Planned without locks first: nobody waits for a file with errors.
+      const expected = await planAll(caller, all, signal, (done) => onProgress(done >> 1));
+      if (expected.some(isRejected)) {
+        await storeOutcomes(importId, skipValid(expected));
+        return readImport(db, importId);
+      }
       try {
         await writes.applyInSteps(caller, async (work, trx, apply) => {
           await lockImport(trx, importId);
@@ -137,7 +163,7 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions,
             outcomes.push(
               ...outcomesOf(rows, await apply(await resolveOperations(rows, existingIn(trx)))),
             );
-            onProgress(outcomes.length);
+            onProgress((all.length + outcomes.length) >> 1);
           }
           if (outcomes.some(isRejected)) throw new RejectedImport(skipValid(outcomes));
           await recordOutcomes(trx, importId, outcomes);
@@ -185,15 +211,7 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions,
       const record = await readImport(db, importId);
       const caller = await callerFor(record);
       const all = await nextRows(db, importId, MAX_DRY_RUN_ROWS);
-      const outcomes: RowOutcome[] = [];
-      await questions.dryRunInSteps(caller, signal, async (plan, trx) => {
-        for (const rows of batchesOf(all)) {
-          signal.throwIfAborted();
-          const found = await askAbout(plan, trx, rows);
-          outcomes.push(...found.map((row) => ({ ...row, recordId: null })));
-          onProgress(outcomes.length);
-        }
-      });
+      const outcomes = await planAll(caller, all, signal, onProgress);
       const isSkipped = record.mode === 'all' && outcomes.some(isRejected);
       await storeOutcomes(importId, isSkipped ? skipValid(outcomes) : outcomes);
       return readImport(db, importId);
