@@ -21,8 +21,8 @@ export const LOCKS = {
 export const LOCK_PREFIXES = {
   /** The address space of a VRF. */
   vrf: 'inventory:vrf:',
-  /** The definitions of custom fields; used without a name. */
-  customFields: 'inventory:custom-fields',
+  /** The definitions of custom fields of a tenant. */
+  customFields: 'inventory:custom-fields:',
   /** A quota of a tenant, `<tenant>/<quota>`, near its limit; taken by `check_quota` of the schema. */
   quota: 'quota:',
   /** The staging schema of a restore. */
@@ -30,7 +30,7 @@ export const LOCK_PREFIXES = {
 } as const;
 
 /** SQL for the number of a named lock; `name` is an SQL expression of type text. */
-export const lockKeySql = (lock: keyof typeof LOCK_PREFIXES, name = "''"): string =>
+export const lockKeySql = (lock: keyof typeof LOCK_PREFIXES, name: string): string =>
   `hashtextextended('${LOCK_PREFIXES[lock]}' || ${name}, 0)`;
 
 /** Takes a lock until the transaction ends; waits while another transaction holds it. */

@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import type { Scope } from '../../domain/access/scope.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { RESOURCE_NAMES, type ResourceName } from '../../domain/inventory/names.ts';
 import { labelOf } from '../../domain/inventory/ownership.ts';
@@ -9,17 +10,19 @@ import type {
   PlanSnapshot,
   Referrer,
 } from '../../domain/inventory/planSnapshot.ts';
+import type { Row } from '../../domain/inventory/resource.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { factParts } from './factQueries.ts';
 import { grouped, ofKind, select, type Group, type NeedOf, type QueryPart } from './queryParts.ts';
 import { addressParts, neighbourParts, rangeParts, tenantParts } from './spaceQueries.ts';
+import { writableCondition } from './writable.ts';
 import { columnOf, columnsOf, rowOf, siteColumnsOf, sqlTypeOf, tableOf } from './tables.ts';
 
 /** The number of rows that one round may load. */
 const MAX_ROWS = 50_000;
 /** Statements with more parts are rarely repeated, so they are not prepared. */
-const MAX_PREPARED_PARTS = 8;
+const MAX_PREPARED_PARTS = 12;
 /** Rows that are added to a snapshot before other work gets a turn. */
 const ROWS_PER_TURN = 500;
 
@@ -30,21 +33,30 @@ const ROWS_PER_TURN = 500;
 type FoundRow = { part: string; key: string | null; row: Record<string, unknown> };
 
 /**
- * Row locks for a plan that will be written: FOR UPDATE on `targets` (`<resource>/<id>`), FOR SHARE
- * on all other rows that are loaded by id. Null for a plan that is not written.
+ * Row locks for a plan that will be written. Of the rows that are loaded by id, those in the scope
+ * of the writer are locked: FOR UPDATE where a mutation deletes them, FOR NO KEY UPDATE where it
+ * updates them, FOR SHARE where it refers to them. Others are read without a lock, so that nobody
+ * waits for a transaction that only names their records. Null for a plan that is not written.
  */
-export type Locking = { targets: ReadonlySet<string> } | null;
+export type Locking = { targets: Targets; writable: Scope } | null;
+
+/** What mutations do to the records that they name, by `<resource>/<id>`. */
+export type Targets = ReadonlyMap<string, 'update' | 'delete'>;
+
+/** A row that a plan has read without a lock. */
+export type UnlockedRow = { resource: ResourceName; row: Row };
 
 /**
  * Loads the needs of a plan into its snapshot, in one statement. `pause` lets other work run. Returns
- * the number of rows. Error: `limit_reached`.
+ * the number of rows, and those that a plan to be written reads without a lock. Error:
+ * `limit_reached`.
  */
 export async function loadNeeds(
   db: Knex,
   snapshot: PlanSnapshot,
   needs: readonly DataNeed[],
   { locking, pause }: { locking: Locking; pause(): Promise<void> },
-): Promise<number> {
+): Promise<{ count: number; unlocked: UnlockedRow[] }> {
   const parts = [
     ...rowParts(ofKind(needs, 'row'), locking),
     ...lookupParts(ofKind(needs, 'rows')),
@@ -70,7 +82,19 @@ export async function loadNeeds(
       `The change affects more than ${MAX_ROWS} records. Split it into smaller changes.`,
     );
   await addToSnapshot(snapshot, needs, found, pause);
-  return found.length;
+  return { count: found.length, unlocked: unlockedIn(found) };
+}
+
+/** The rows by id that no part has locked. */
+function unlockedIn(found: readonly FoundRow[]): UnlockedRow[] {
+  const idOf = ({ part, row }: FoundRow) => `${part}/${String(row.id)}`;
+  const locked = new Set(found.filter(({ key }) => key === LOCKED).map(idOf));
+  return found
+    .filter((each) => each.key === UNLOCKED && !locked.has(idOf(each)))
+    .map(({ part, row }) => {
+      const resource = part as ResourceName;
+      return { resource, row: rowOf(RESOURCES[resource], row) };
+    });
 }
 
 async function addToSnapshot(
@@ -123,6 +147,10 @@ function factOf(name: FactName, found: readonly FoundRow[]): unknown {
   });
 }
 
+/** The keys of rows that a plan to be written loads by id. */
+const LOCKED = 'locked';
+const UNLOCKED = 'unlocked';
+
 /** Rows are locked in this order in every transaction, which prevents deadlocks. */
 const LOCK_ORDER: readonly ResourceName[] = RESOURCE_NAMES;
 
@@ -137,14 +165,49 @@ function rowParts(needs: readonly NeedOf<'row'>[], locking: Locking): QueryPart[
     const sites = sitesOfParts(name, ids);
     if (!locking)
       return [{ sql: select(name, 'WHERE id = ANY (?::text[])'), bindings: [ids] }, ...sites];
-    const rows = [false, true].flatMap((isTarget): QueryPart[] => {
-      const locked = ids.filter((id) => locking.targets.has(`${name}/${id}`) === isTarget);
-      const lock = isTarget ? 'UPDATE' : 'SHARE';
-      const where = `WHERE id = ANY (?::text[]) ORDER BY id FOR ${lock}`;
-      return locked.length === 0 ? [] : [{ sql: select(name, where), bindings: [locked] }];
-    });
-    return [...rows, ...sites];
+    return [...lockedParts(name, ids, locking), ...sites];
   });
+}
+
+/** Rows by id as `Locking` says. Those of others come without a lock, after the locked ones. */
+function lockedParts(
+  name: ResourceName,
+  ids: readonly string[],
+  { targets, writable }: NonNullable<Locking>,
+): QueryPart[] {
+  const { sql, bindings } = writableCondition(name, writable);
+  const locked = [...Map.groupBy(ids, (id) => targets.get(`${name}/${id}`)).entries()]
+    .sort(([a], [b]) => LOCKS.indexOf(a) - LOCKS.indexOf(b))
+    .map(([use, some]): QueryPart => {
+      const where = `WHERE id = ANY (?::text[]) AND ${sql} ORDER BY id FOR ${LOCK_OF[use ?? 'reference']}`;
+      return { sql: select(name, where, LOCKED), bindings: [some, ...bindings] };
+    });
+  const all = { sql: select(name, 'WHERE id = ANY (?::text[])', UNLOCKED), bindings: [[...ids]] };
+  return [...(sql === 'FALSE' ? [] : locked), ...(sql === 'TRUE' ? [] : [all])];
+}
+
+const LOCKS = [undefined, 'update', 'delete'] as const;
+const LOCK_OF = { reference: 'SHARE', update: 'NO KEY UPDATE', delete: 'UPDATE' } as const;
+
+/**
+ * True when rows are as a plan has read them. They are locked FOR SHARE, just before the end of the
+ * transaction, so that they stay so until it is committed.
+ */
+export async function areUnchanged(db: Knex, rows: readonly UnlockedRow[]): Promise<boolean> {
+  const groups = grouped(rows, ({ resource }) => resource).sort(
+    ([a], [b]) => LOCK_ORDER.indexOf(a.resource) - LOCK_ORDER.indexOf(b.resource),
+  );
+  for (const group of groups) {
+    const ids = group.map(({ row }) => row.id);
+    const found = await db(tableOf(RESOURCES[group[0].resource]))
+      .whereIn('id', ids)
+      .orderBy('id')
+      .forShare()
+      .select<{ id: string; version: number }[]>('id', 'version');
+    const versions = new Map(found.map(({ id, version }) => [id, version]));
+    if (group.some(({ row }) => versions.get(row.id) !== row.version)) return false;
+  }
+  return true;
 }
 
 /**

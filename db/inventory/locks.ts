@@ -3,6 +3,8 @@ import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
+import { writableCondition } from './writable.ts';
 import { tableOf } from './tables.ts';
 
 /**
@@ -41,37 +43,111 @@ const lockBindings = ({ spaces, forPlatform }: SpaceLocks): (string[] | boolean)
   return [vrfs, tenants, forPlatform, forPlatform];
 };
 
+/**
+ * Tenants whose definitions of custom fields are locked: shared by writes of values, so that these
+ * do not wait for each other, and exclusively when the definitions change.
+ */
+export type DefinitionLocks = { shared: ReadonlySet<string>; exclusive: ReadonlySet<string> };
+
+/** SQL: locks the definitions of tenants in one order, those of the platform first. */
+const LOCK_DEFINITIONS = `(SELECT count(CASE WHEN is_exclusive THEN pg_advisory_xact_lock(key) ELSE pg_advisory_xact_lock_shared(key) END) FROM (
+  SELECT ${lockKeySql('customFields', 'tenant')} AS key, bool_or(is_exclusive) AS is_exclusive
+  FROM (SELECT tenant, FALSE AS is_exclusive FROM unnest(?::text[]) AS shared (tenant)
+    UNION ALL SELECT tenant, TRUE FROM unnest(?::text[]) AS exclusive (tenant)) AS asked
+  GROUP BY tenant ORDER BY tenant <> 'platform', 1) AS keys)`;
+
+const definitionBindings = ({ shared, exclusive }: DefinitionLocks): string[][] => [
+  [...shared],
+  [...exclusive],
+];
+
 /** Prepares a transaction that plans without writing. */
 export const prepareToRead = async (trx: Knex): Promise<void> =>
   void (await prepared(trx, `SELECT ${FORCE_INDEX_SCANS}`, []));
 
-/**
- * Prepares a transaction that writes. It locks address spaces, and the definitions of custom fields: exclusively when it changes them (`definitions`), else shared.
- */
+/** Prepares a transaction that writes. It locks definitions of custom fields and address spaces. */
 export const prepareToWrite = async (
   trx: Knex,
-  { definitions, ...locks }: SpaceLocks & { definitions: boolean },
+  { definitions, ...locks }: SpaceLocks & { definitions: DefinitionLocks },
 ): Promise<void> =>
-  void (await prepared(
-    trx,
-    `SELECT ${FORCE_INDEX_SCANS}, pg_advisory_xact_lock${definitions ? '' : '_shared'}(${lockKeySql('customFields')}), ${LOCK_SPACES}`,
-    lockBindings(locks),
-  ));
+  void (await prepared(trx, `SELECT ${FORCE_INDEX_SCANS}, ${LOCK_DEFINITIONS}, ${LOCK_SPACES}`, [
+    ...definitionBindings(definitions),
+    ...lockBindings(locks),
+  ]));
+
+/** Locks definitions of custom fields until the end of the transaction. */
+export const lockDefinitions = async (trx: Knex, locks: DefinitionLocks): Promise<void> =>
+  void (await trx.raw(`SELECT ${LOCK_DEFINITIONS}`, definitionBindings(locks)));
 
 /** Locks address spaces until the end of the transaction. */
 export const lockSpaces = async (trx: Knex, locks: SpaceLocks): Promise<void> =>
   void (await trx.raw(`SELECT ${LOCK_SPACES}`, lockBindings(locks)));
 
-/** The spaces that records are in at present (`spaceName`). */
+/** The tenants that definitions of custom fields belong to. */
+export const findDefiners = async (trx: Knex, ids: readonly string[]): Promise<string[]> =>
+  trx(tableOf(RESOURCES['custom-fields'])).whereIn('id', ids).distinct().pluck('tenant_id');
+
+/** Those of some VRFs that are of the platform, and those in the scope of a writer. */
+export async function findVrfs(
+  trx: Knex,
+  ids: readonly string[],
+  scope: Scope,
+): Promise<{ shared: Set<string>; writable: Set<string> }> {
+  if (ids.length === 0) return { shared: new Set(), writable: new Set() };
+  const { sql, bindings } = writableCondition('vrfs', scope);
+  const found = await trx('vrfs')
+    .whereIn('id', ids)
+    .select<{ id: string; shared: boolean; writable: boolean }[]>(
+      'id',
+      trx.raw('tenant_id = ? AS shared', [PLATFORM]),
+      trx.raw(`(${sql}) AS writable`, bindings),
+    );
+  const those = (isOne: (row: (typeof found)[number]) => boolean) =>
+    new Set(found.filter(isOne).map(({ id }) => id));
+  return { shared: those(({ shared }) => shared), writable: those(({ writable }) => writable) };
+}
+
+/** The spaces that records of a writer are in at present (`spaceName`). */
 export async function findSpaces(
   trx: Knex,
   name: ResourceName,
   ids: readonly string[],
+  writable: Scope,
 ): Promise<string[]> {
+  const { sql, bindings } = writableCondition(name, writable);
   const found = await trx(tableOf(RESOURCES[name]))
     .whereIn('id', ids)
+    .whereRaw(sql, bindings)
     .distinct('vrf_key', 'tenant_id');
   return found.map(({ vrf_key: vrf, tenant_id: tenant }: { vrf_key: string; tenant_id: string }) =>
     spaceName(vrf, tenant),
   );
+}
+
+/** Sites and devices that a writer moves to another tenant, or whose guests they evict. */
+export async function findMoved(
+  trx: Knex,
+  asked: readonly {
+    resource: 'sites' | 'devices';
+    id: string;
+    to: string | null;
+    evicts: boolean;
+  }[],
+  scope: Scope,
+): Promise<string[]> {
+  const moved: string[] = [];
+  for (const [name, group] of Map.groupBy(asked, ({ resource }) => resource)) {
+    const { sql, bindings } = writableCondition(name, scope);
+    const found = await trx(tableOf(RESOURCES[name]))
+      .whereIn(
+        'id',
+        group.map(({ id }) => id),
+      )
+      .whereRaw(sql, bindings)
+      .select<{ id: string; tenant_id: string }[]>('id', 'tenant_id');
+    const tenants = new Map(found.map(({ id, tenant_id: tenant }) => [id, tenant]));
+    for (const { id, to, evicts } of group)
+      if (tenants.has(id) && (evicts || (to !== null && to !== tenants.get(id)))) moved.push(id);
+  }
+  return moved;
 }

@@ -18,8 +18,8 @@ export type Group<T> = [T, ...T[]];
 export const grouped = <T>(items: readonly T[], keyOf: (item: T) => string): Group<T>[] =>
   [...Map.groupBy(items, keyOf).values()] as Group<T>[];
 
-/** SQL: rows of a resource. */
-export const select = (name: ResourceName, where: string): string => {
+/** SQL: rows of a resource, with a key that says how they were loaded. */
+export const select = (name: ResourceName, where: string, key?: string): string => {
   const resource = RESOURCES[name];
-  return `SELECT '${name}' AS part, NULL AS key, to_json(x) AS row FROM (SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} ${where}) AS x`;
+  return `SELECT '${name}' AS part, ${key ? `'${key}'` : 'NULL'} AS key, to_json(x) AS row FROM (SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} ${where}) AS x`;
 };

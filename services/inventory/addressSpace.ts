@@ -111,7 +111,7 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
         await prepareToWrite(trx, {
           spaces: new Set([spaceName(vrfKeyOf(known), String(known.tenantId))]),
           forPlatform: access.holds(caller.rights, 'inventory:write', { tenantId: PLATFORM }),
-          definitions: false,
+          definitions: { shared: new Set(), exclusive: new Set() },
         });
         const prefix = await readRecord(trx, 'prefixes', prefixId, true);
         const isMoved =

@@ -1,9 +1,15 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { findSpaces, spaceName } from '../../db/inventory/locks.ts';
+import { findSpaces, findVrfs, spaceName } from '../../db/inventory/locks.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
-import type { Mutation, Planned } from '../../domain/inventory/planning.ts';
+import {
+  isValid,
+  type Mutation,
+  type Planned,
+  type Viewer,
+} from '../../domain/inventory/planning.ts';
 import { isPlainId, requestedVrf } from '../../domain/inventory/prefetch.ts';
-import { PLATFORM } from '../../domain/access/scope.ts';
+import { GLOBAL_VRF } from '../../domain/inventory/planSnapshot.ts';
+import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 
 const SPACE_RESOURCES: ReadonlySet<string> = new Set(['prefixes', 'ip-ranges', 'ip-addresses']);
@@ -25,40 +31,51 @@ function assertFewSpaces({ size }: ReadonlySet<string>): void {
 
 /**
  * The address spaces that mutations are likely to change, according to the requests and the present
- * records. The plan may find more, for example by a VRF's name. Error: `limit_reached`.
+ * records, where the caller may write: nobody waits for a change that is refused. The plan may find more, for example by a VRF's name. Error: `limit_reached`.
  */
 export async function expectedSpaces(
   trx: Knex,
   mutations: readonly Mutation[],
-  callerTenant: string,
+  viewer: Viewer,
+  scope: Scope,
 ): Promise<Set<string>> {
   const spaces = new Set<string>();
+  const vrfs = new Set<string>();
+  const requestedIn: { vrf: string; owner: string }[] = [];
   const existing: { resource: ResourceName; id: string }[] = [];
   for (const { resource, operation, record } of mutations) {
     if (typeof record !== 'object' || record === null) continue;
     const { id } = record as { id?: unknown };
-    if (resource === 'vrfs' && isPlainId(id)) spaces.add(spaceName(id, PLATFORM));
+    if (resource === 'vrfs' && isPlainId(id) && operation !== 'create') vrfs.add(id);
     if (!SPACE_RESOURCES.has(resource)) continue;
     if (operation === 'create') {
       const { tenantId } = record as { tenantId?: unknown };
       const requested = requestedVrf(record as Record<string, unknown>);
-      if (requested !== undefined)
-        spaces.add(spaceName(requested, isPlainId(tenantId) ? tenantId : callerTenant));
+      const owner = isPlainId(tenantId) ? tenantId : viewer.tenantId;
+      if (requested !== undefined && viewer.canWrite({ tenantId: owner }))
+        requestedIn.push({ vrf: requested, owner });
     }
     if (operation !== 'create' && typeof id === 'string')
       existing.push({ resource: resource as ResourceName, id });
   }
   for (const [resource, records] of Map.groupBy(existing, (record) => record.resource)) {
     const ids = records.map(({ id }) => id);
-    for (const space of await findSpaces(trx, resource, ids)) spaces.add(space);
+    for (const space of await findSpaces(trx, resource, ids, scope)) spaces.add(space);
   }
+  const asked = new Set([...vrfs, ...requestedIn.map(({ vrf }) => vrf)]);
+  asked.delete(GLOBAL_VRF);
+  const { writable, shared } = await findVrfs(trx, [...asked], scope);
+  for (const id of vrfs) if (writable.has(id)) spaces.add(spaceName(id, PLATFORM));
+  for (const { vrf, owner } of requestedIn)
+    if (vrf === GLOBAL_VRF || shared.has(vrf) || writable.has(vrf))
+      spaces.add(spaceName(vrf, owner));
   assertFewSpaces(spaces);
   return spaces;
 }
 
 /**
  * The spaces that plans change, without those of VRFs that they create: nobody else can use these
- * yet. A record that is refused may have anything as its VRF.
+ * yet.
  */
 function affectedSpaces(planned: readonly Planned[]): Set<string> {
   const spaces = new Set<string>();
@@ -80,18 +97,21 @@ function affectedSpaces(planned: readonly Planned[]): Set<string> {
 }
 
 /**
- * Plans. While the plan changes spaces that are not locked, they are locked, and it is made again.
+ * Plans. While plans that are written change spaces that are not locked, they are locked, and it is made again.
  * Errors: `limit_reached`; `conflict` when this does not end.
  */
 export async function planLocked<T extends { planned: readonly Planned[] }>(
   locked: ReadonlySet<string>,
   plan: () => Promise<T>,
   lock: (spaces: ReadonlySet<string>) => Promise<void>,
+  isWritten: (plan: Planned) => boolean = isValid,
 ): Promise<T> {
   const spaces = new Set(locked);
   for (let plans = 1; plans <= MAX_PLANS; plans++) {
     const result = await plan();
-    const added = [...affectedSpaces(result.planned)].filter((space) => !spaces.has(space));
+    const added = [...affectedSpaces(result.planned.filter(isWritten))].filter(
+      (space) => !spaces.has(space),
+    );
     if (added.length === 0) return result;
     for (const space of added) spaces.add(space);
     assertFewSpaces(spaces);

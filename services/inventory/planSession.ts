@@ -1,5 +1,10 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { loadNeeds, type Locking } from '../../db/inventory/load.ts';
+import {
+  loadNeeds,
+  type Locking,
+  type Targets,
+  type UnlockedRow,
+} from '../../db/inventory/load.ts';
 import { createFindingsBound } from '../../domain/inventory/findings.ts';
 import { tryToPlan } from '../../domain/inventory/plan.ts';
 import {
@@ -10,6 +15,7 @@ import {
 } from '../../domain/inventory/planning.ts';
 import {
   PlanSnapshot,
+  recordKey,
   type DataNeed,
   type PlannedChange,
 } from '../../domain/inventory/planSnapshot.ts';
@@ -18,18 +24,24 @@ import { PrefixTree } from '../../domain/inventory/prefixTree.ts';
 import { Spans } from '../../domain/inventory/spans.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { AppError } from '../../domain/shared/errors.ts';
+import type { Scope } from '../../domain/access/scope.ts';
 import type { Pause } from '../../platform/turns.ts';
 
 /** The plan of some mutations, and the changes of the valid ones in order. */
-export type Segment = { planned: Planned[]; steps: PlannedChange[] };
+export type Segment = {
+  planned: Planned[];
+  steps: PlannedChange[];
+  /** What it has read without a lock, as first read. */
+  unlocked: ReadonlyMap<string, UnlockedRow>;
+};
 
 /** What a plan has cost, for tests of its growth. */
 export type PlanCost = { statements: number; rows: number; attempts: number };
 
 type Options = {
   viewer: Viewer;
-  /** True when the plan is written, so that the records that it reads are locked. */
-  locks: boolean;
+  /** When the plan is written: where the records that it reads are locked. */
+  locks: Scope | null;
   pause: Pause;
   cost: PlanCost;
 };
@@ -57,16 +69,23 @@ const MAX_TRIED_EFFECTS = 5_000;
  * so that the work grows linearly with the mutations even if each depends on the one before it.
  */
 export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Options) {
-  const snapshot = new PlanSnapshot({ lockedOnly: locks });
+  const snapshot = new PlanSnapshot({ lockedOnly: locks !== null });
   const prefixTree = new PrefixTree(snapshot);
   const context = { snapshot, prefixTree, spans: new Spans(snapshot), viewer };
+
+  const unlocked = new Map<string, UnlockedRow>();
 
   async function load(needs: readonly DataNeed[], locking: Locking): Promise<void> {
     const missing = needs.filter((need) => !snapshot.isLoaded(need));
     const distinct = [...new Map(missing.map((need) => [JSON.stringify(need), need])).values()];
     if (distinct.length === 0) return;
     cost.statements++;
-    cost.rows += await loadNeeds(db, snapshot, distinct, { locking, pause });
+    const { count, unlocked: found } = await loadNeeds(db, snapshot, distinct, { locking, pause });
+    cost.rows += count;
+    for (const each of found) {
+      const key = recordKey(each.resource, each.row.id);
+      if (!unlocked.has(key)) unlocked.set(key, each);
+    }
     if (cost.rows > MAX_SESSION_ROWS)
       throw new AppError(
         'limit_reached',
@@ -108,7 +127,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
   return {
     /** Plans mutations. Error: `limit_reached`, with nothing planned. */
     async plan(mutations: readonly Mutation[]): Promise<Segment> {
-      const locking: Locking = locks ? { targets: targetsOf(mutations) } : null;
+      const locking: Locking = locks && { targets: targetsOf(mutations), writable: locks };
       const planned: Planned[] = [];
       let bound = createFindingsBound();
       let window = mutations.length;
@@ -140,7 +159,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
         snapshot.undoTo(0);
         throw error;
       }
-      return { planned, steps: snapshot.finalize() };
+      return { planned, steps: snapshot.finalize(), unlocked };
     },
 
     /** Whether a record exists as planned; undefined when no planned change says so. */
@@ -158,11 +177,14 @@ function assertFewEffects(count: number): void {
     );
 }
 
-/** The records that mutations name, as `<resource>/<id>`. */
-const targetsOf = (mutations: readonly Mutation[]): Set<string> =>
-  new Set(
-    mutations.flatMap(({ resource, record }) => {
-      const id = (record as { id?: unknown } | null)?.id;
-      return isPlainId(id) ? [`${resource}/${id}`] : [];
-    }),
-  );
+const targetsOf = (mutations: readonly Mutation[]): Targets => {
+  const targets = new Map<string, 'update' | 'delete'>();
+  for (const { resource, operation, record } of mutations) {
+    const id = (record as { id?: unknown } | null)?.id;
+    if (!isPlainId(id)) continue;
+    const key = recordKey(resource, id);
+    if (operation === 'delete' || !targets.has(key))
+      targets.set(key, operation === 'delete' ? 'delete' : 'update');
+  }
+  return targets;
+};

@@ -1,25 +1,33 @@
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { asSingleInsert, createStamper, writeSteps } from '../../db/inventory/apply.ts';
+import type { UnlockedRow } from '../../db/inventory/load.ts';
 import {
   lockSpaces,
   prepareToRead,
   prepareToWrite,
   type SpaceLocks,
 } from '../../db/inventory/locks.ts';
-import { covers, PLATFORM } from '../../domain/access/scope.ts';
+import { covers, PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
 import { isVisible } from '../../domain/inventory/sharing.ts';
 import { withGivenFields } from '../../domain/inventory/plan.ts';
 import type { Mutation, Planned, Viewer } from '../../domain/inventory/planning.ts';
 import type { PlannedChange } from '../../domain/inventory/planSnapshot.ts';
 import { attributeRequested } from '../../domain/inventory/requestedEffects.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 import { lockRevocations } from './revocations.ts';
+import {
+  expectedDefinitions,
+  isPermitted,
+  planWithDefinitions,
+  type HeldDefinitions,
+} from './definitionLocks.ts';
 import { expectedSpaces, planLocked } from './affectedSpaces.ts';
 import { createPlanSession, type PlanCost, type PlanSession, type Segment } from './planSession.ts';
 import { createSchemaChecks } from './schemaChecks.ts';
@@ -35,6 +43,8 @@ export type UnwrittenOutcome = PlanOutcome & {
    * Writes the changes. With the `work` of a commit they may become part of its final statement.
    */
   write(work?: Work): Promise<void>;
+  /** What the plan has read without a lock, by record. */
+  relied: ReadonlyMap<string, UnlockedRow>;
 };
 
 export type PlanOptions = {
@@ -110,17 +120,27 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     ): Promise<UnwrittenOutcome> {
       const mutations = requested.map(withGivenFields);
       const viewer = createViewer(caller, perMutation);
-      const locked = await lockForWrite(trx, mutations, viewer);
+      const scope = access.scope(caller, 'inventory:write');
+      const locked = await lockForWrite(trx, mutations, viewer, scope);
       const pause = createPause(signal);
       const segment = await planLocked(
         locked.spaces,
         () =>
-          createPlanSession(trx, { viewer, locks: true, pause, cost: noCost() }).plan(mutations),
+          planWithDefinitions(trx, locked.definitions, viewer, () =>
+            createPlanSession(trx, { viewer, locks: scope, pause, cost: noCost() }).plan(mutations),
+          ),
         (spaces) => lockSpaces(trx, { ...locked, spaces }),
+        (plan) => isPermitted(plan, viewer),
       );
       const { steps, ...outcome } = outcomeOf(segment, mutations, now);
+      const relied = new Map(
+        [...segment.unlocked].filter(([, { resource, row }]) =>
+          viewer.canRead(RESOURCES[resource], row),
+        ),
+      );
       return {
         ...outcome,
+        relied,
         async write(work?: Work) {
           const part = work && asSingleInsert(steps);
           if (part) work.change(part);
@@ -140,7 +160,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       const cost = noCost();
       const session: PlanSession = createPlanSession(trx, {
         viewer,
-        locks: false,
+        locks: null,
         pause: createPause(signal),
         cost,
       });
@@ -162,12 +182,13 @@ async function lockForWrite(
   trx: Knex,
   mutations: readonly Mutation[],
   viewer: Viewer,
-): Promise<SpaceLocks> {
-  await lockRevocations(trx, mutations);
-  const spaces = await expectedSpaces(trx, mutations, viewer.tenantId);
-  const locks = { spaces, forPlatform: viewer.canWrite({ tenantId: PLATFORM }) };
-  const definitions = mutations.some(({ resource }) => resource === 'custom-fields');
-  await prepareToWrite(trx, { ...locks, definitions });
+  scope: Scope,
+): Promise<SpaceLocks & { definitions: HeldDefinitions }> {
+  await lockRevocations(trx, mutations, viewer, scope);
+  const spaces = await expectedSpaces(trx, mutations, viewer, scope);
+  const definitions = await expectedDefinitions(trx, mutations, viewer);
+  const locks = { spaces, forPlatform: viewer.canWrite({ tenantId: PLATFORM }), definitions };
+  await prepareToWrite(trx, locks);
   return locks;
 }
 

@@ -2,7 +2,15 @@ import { lockAccessForGrants } from '../../db/access/access.ts';
 import type { Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { GrantRecord } from '../../db/models/GrantRecord.ts';
-import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
+import { findMoved } from '../../db/inventory/locks.ts';
+import type { Scope } from '../../domain/access/scope.ts';
+import { isPlainId } from '../../domain/inventory/prefetch.ts';
+import {
+  isValid,
+  type Mutation,
+  type Planned,
+  type Viewer,
+} from '../../domain/inventory/planning.ts';
 import { OTHER_TENANT } from '../../domain/shared/caller.ts';
 import { grantRecordOf } from '../access/grantAudit.ts';
 
@@ -11,13 +19,30 @@ import { grantRecordOf } from '../access/grantAudit.ts';
  * site or a device that moves to another tenant, or of devices that an eviction deletes. The later
  * steps of an import take it after the locks of the earlier ones; a deadlock is then tried again.
  */
-export async function lockRevocations(trx: Knex, mutations: readonly Mutation[]): Promise<void> {
-  const ids = mutations.flatMap(({ resource, operation, record }) => {
+export async function lockRevocations(
+  trx: Knex,
+  mutations: readonly Mutation[],
+  viewer: Viewer,
+  scope: Scope,
+): Promise<void> {
+  const asked = mutations.flatMap(({ resource, operation, record }) => {
     if (operation === 'create' || typeof record !== 'object' || record === null) return [];
     const { id, tenantId, evict } = record as Record<string, unknown>;
-    const moves = tenantId !== undefined && (resource === 'sites' || resource === 'devices');
-    return typeof id === 'string' && (moves || evict === true) ? [id] : [];
+    if (resource !== 'sites' && resource !== 'devices') return [];
+    const to = typeof tenantId === 'string' && viewer.canWrite({ tenantId }) ? tenantId : null;
+    return isPlainId(id) && (to !== null || evict === true)
+      ? [
+          {
+            resource: resource === 'sites' ? ('sites' as const) : ('devices' as const),
+            id,
+            to,
+            evicts: evict === true,
+          },
+        ]
+      : [];
   });
+  if (asked.length === 0) return;
+  const ids = await findMoved(trx, asked, scope);
   if (ids.length > 0) await lockAccessForGrants(trx, ids);
 }
 

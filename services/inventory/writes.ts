@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
-import { isConcurrencyError } from '../../db/core/constraints.ts';
+import { ConcurrencyError, isConcurrencyError } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { areUnchanged, type UnlockedRow } from '../../db/inventory/load.ts';
+import { recordKey } from '../../domain/inventory/planSnapshot.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -11,7 +13,7 @@ import type { Row } from '../../domain/inventory/resource.ts';
 import { isKnownScope } from '../../domain/inventory/ownership.ts';
 import { covers } from '../../domain/access/scope.ts';
 import type { Access } from '../access/access.ts';
-import type { PlanOutcome, Planner } from './planner.ts';
+import type { PlanOutcome, Planner, UnwrittenOutcome } from './planner.ts';
 import { allValid, conflictError, conflictErrorOfOne } from './conflictError.ts';
 import { recordChanges } from './inventoryAudit.ts';
 import { revokeGrants } from './revocations.ts';
@@ -52,6 +54,26 @@ async function retryOnConflict<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
+/** What a plan has read without a lock, and what it changes. */
+type Reliance = Pick<UnwrittenOutcome, 'relied' | 'changes'>;
+
+/**
+ * Checks at the end of a transaction that what its plans have read without a lock is still so, and
+ * keeps it so until the commit. Records that it changes have the version that it has read, else
+ * they could not be written. Error: `ConcurrencyError`.
+ */
+async function assertUnchanged(trx: Knex, plans: readonly Reliance[]): Promise<void> {
+  const changed = new Set(
+    plans.flatMap(({ changes }) => changes.map(({ resource, id }) => recordKey(resource, id))),
+  );
+  if (changed.size === 0) return;
+  const rows = new Map<string, UnlockedRow>();
+  for (const { relied } of plans)
+    for (const [key, each] of relied) if (!changed.has(key) && !rows.has(key)) rows.set(key, each);
+  if (!(await areUnchanged(trx, [...rows.values()])))
+    throw new ConcurrencyError('A record that the change relies on has changed');
+}
+
 /** All writes to the inventory: plan and write in one transaction. */
 export function createInventoryWrites({ commit, access, planner }: Deps) {
   function assertCanWrite(caller: Caller, planned: Planned): void {
@@ -87,7 +109,7 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
         await commit(caller, async (work) => {
           const trx = (await work.trx()) as Knex;
           const mutations = typeof source === 'function' ? await source(trx) : source;
-          const { write, ...planned } = await planner.planToWrite(trx, caller, mutations, {
+          const { write, relied, ...planned } = await planner.planToWrite(trx, caller, mutations, {
             perMutation: mode === 'each',
             now: work.now,
           });
@@ -96,6 +118,7 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
           if (mode === 'all' && !allValid(outcome.planned)) throw toError(outcome.planned);
           await revokeGrants(work, trx, outcome.planned);
           await write(work);
+          await assertUnchanged(trx, [{ relied, changes: planned.changes }]);
           recordChanges(work, outcome, access.scope(caller, 'inventory:write'));
           const [first] = outcome.changes;
           if (first) work.result(first.id);
@@ -186,16 +209,24 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
       retryOnConflict(() =>
         commit(caller, async (work) => {
           const trx = (await work.trx()) as Knex;
+          const all: Reliance[] = [];
           await steps(work, trx, async (mutations) => {
-            const { planned, changes, write } = await planner.planToWrite(trx, caller, mutations, {
-              perMutation: true,
-              now: work.now,
-            });
+            const { planned, changes, write, relied } = await planner.planToWrite(
+              trx,
+              caller,
+              mutations,
+              {
+                perMutation: true,
+                now: work.now,
+              },
+            );
             await revokeGrants(work, trx, planned);
             await write();
+            all.push({ relied, changes });
             recordChanges(work, { planned, changes }, access.scope(caller, 'inventory:write'));
             return planned;
           });
+          await assertUnchanged(trx, all);
         }),
       ),
 
