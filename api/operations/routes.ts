@@ -17,22 +17,31 @@ type OperationDeps = {
 const isLoopback = (address: string) =>
   ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
 
-/** Headers that a proxy adds. */
-const PROXY_HEADERS = /^(x-forwarded|forwarded|via$|x-real-ip$|x-client-ip$|true-client-ip$)/;
+/**
+ * Headers that monitoring and browsers send themselves. Any other may come from a proxy: each has
+ * its own to name its client.
+ */
+const OWN_HEADERS = new Set(
+  `host connection keep-alive user-agent accept accept-encoding accept-language accept-charset
+   authorization cookie cache-control pragma dnt priority te referer range if-none-match
+   if-modified-since upgrade-insecure-requests content-length content-type traceparent tracestate
+   x-prometheus-scrape-timeout-seconds x-request-id`.split(/\s+/),
+);
+const isOwnHeader = (name: string): boolean => OWN_HEADERS.has(name) || name.startsWith('sec-');
 
 /** The host of a `Host` header, without the port. */
 const hostOf = (header: string): string => header.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
 
 /**
  * True for a request of a program on this machine. A proxy on this machine has the same address: it
- * is recognised by the headers that it adds, or by the name under which its clients know it.
+ * is recognised by headers that are not the client's own, or by the name under which its clients know it.
  */
 function isFromThisMachine(ctx: Context): boolean {
   const host = hostOf(ctx.get('host'));
   return (
     isLoopback(ctx.req.socket.remoteAddress ?? '') &&
     (host === 'localhost' || isLoopback(host)) &&
-    !Object.keys(ctx.req.headers).some((name) => PROXY_HEADERS.test(name))
+    Object.keys(ctx.req.headers).every(isOwnHeader)
   );
 }
 

@@ -21,6 +21,13 @@ describe('/metrics', () => {
         status: 200,
         text: expect.stringContaining('holdfast_'),
       });
+    const scraper = {
+      'user-agent': 'Prometheus/3.0',
+      accept: 'text/plain',
+      'accept-encoding': 'gzip',
+      'x-prometheus-scrape-timeout-seconds': '10',
+    };
+    expect((await read(scraper)).status).toBe(200);
   });
 
   test.each([
@@ -30,6 +37,9 @@ describe('/metrics', () => {
     { Forwarded: 'for=8.8.8.8' },
     { Via: '1.1 proxy' },
     { 'X-Real-IP': '8.8.8.8' },
+    { 'CF-Connecting-IP': '8.8.8.8' },
+    { 'Fastly-Client-IP': '8.8.8.8' },
+    { 'X-Whatever-Comes': '8.8.8.8' },
     { host: 'holdfast.example' },
     { host: '127.0.0.1.example' },
   ])('is not served to a proxy on this machine: %j', async (headers) => {
