@@ -16,6 +16,7 @@ import * as authorsAndNames from './0015_authors_and_names.ts';
 import * as shares from './0016_shares.ts';
 import * as quotas from './0017_quotas.ts';
 import * as ownScopes from './0018_own_scopes.ts';
+import * as namesOfTenants from './0019_names_of_tenants.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -39,4 +40,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0016_shares': shares,
   '0017_quotas': quotas,
   '0018_own_scopes': ownScopes,
+  '0019_names_of_tenants': namesOfTenants,
 };

@@ -50,7 +50,10 @@ export function prefetchNeeds(
     { kind: 'rows', resource: 'custom-fields', fields: ['resource'], values: [declared.name] },
     ...referenceNeeds(declared, fields),
     ...(operation === 'create'
-      ? [...duplicateLookups(declared, fields), ...neighbours(declared, fields, callerTenant)]
+      ? [
+          ...duplicateLookups(declared, fields, callerTenant),
+          ...neighbours(declared, fields, callerTenant),
+        ]
       : []),
   ];
 }
@@ -90,9 +93,14 @@ function referenceNeeds(
 function duplicateLookups(
   { name, uniqueKeys, fields: declared }: Resource,
   fields: Readonly<Record<string, unknown>>,
+  callerTenant: string,
 ): DataNeed[] {
+  const known: Readonly<Record<string, unknown>> = {
+    ...fields,
+    tenantId: fields.tenantId ?? callerTenant,
+  };
   return uniqueKeys.flatMap((of): DataNeed[] => {
-    const values = of.map((field) => fields[field]);
+    const values = of.map((field) => known[field]);
     const fits = values.every(
       (value, i) =>
         isLookupValue(value) &&

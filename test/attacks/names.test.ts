@@ -13,7 +13,7 @@ import {
   readRequest,
 } from '../support/approvals.ts';
 import type { ProblemBody, TestClient } from '../support/client.ts';
-import type { InventoryRecord, Validation } from '../support/inventory.ts';
+import { recordFactory, type InventoryRecord, type Validation } from '../support/inventory.ts';
 import { admin, createUser, login, PASSWORD, type TestUser } from '../support/users.ts';
 
 let app: TestApp;
@@ -160,6 +160,60 @@ describe('a route distinguisher', () => {
       await actor('net', 'operator', tenant)
         .post('/api/inventory/vrfs', { name, rd })
         .expect(status);
+  });
+});
+
+describe('names at a shared record', () => {
+  test('are neither taken from its owner nor shown to others', async () => {
+    const root = admin(app);
+    const make = recordFactory(() => root);
+    const mine = (resource: string, record: object) =>
+      make(resource, { tenantId: ours, ...record, sharedWith: ['*'] });
+    const manufacturerId = (await make('manufacturers', { name: `m${count}` })).id;
+    const deviceTypeId = (await make('device-types', { manufacturerId, model: 't' })).id;
+    for (const id of [ours, theirs]) await make('tenants', { id, name: id });
+    const siteId = (await mine('sites', { name: 'site' })).id;
+    const groupId = (await mine('vlan-groups', { name: 'group' })).id;
+    const operator = (tenant: string) => actor('net', 'operator', tenant);
+    const [a, b] = [operator(ours), operator(theirs)];
+    for (const [resource, at] of [
+      ['locations', () => ({ siteId })],
+      ['racks', () => ({ siteId })],
+      ['devices', () => ({ siteId, deviceTypeId })],
+      ['vlans', (vid: number) => ({ groupId, vid })],
+    ] as const) {
+      const path = `/api/inventory/${resource}`;
+      const create = (client: TestClient, name: string, vid: number) =>
+        client.post<InventoryRecord>(path, { name, ...at(vid) });
+      const taken = await create(b, 'squatted', 1).expect(201);
+      const own = await create(a, 'squatted', 2).expect(201);
+      await create(a, 'secret', 3).expect(201);
+      const validate = (client: TestClient, name: string, vid: number) =>
+        client
+          .post<Validation>('/api/validation/inventory', {
+            ...{ resource, operation: 'create', record: { name, ...at(vid) } },
+          })
+          .expect(200);
+      expect([resource, (await validate(b, 'secret', 4)).validation.conflicts]).toEqual([
+        resource,
+        [],
+      ]);
+      await create(b, 'secret', 4).expect(201);
+      await b.put(`${path}/${taken.id}`, { name: 'renamed' }).expect(200);
+      await b.put(`${path}/${taken.id}`, { name: 'squatted' }).expect(200);
+      // Within a tenant they are unique, and a name means the record of one's own tenant.
+      expect((await create(b, 'secret', 5)).status).toBe(409);
+      expect((await b.put(`${path}/${taken.id}`, { name: 'secret' })).status).toBe(409);
+      expect((await root.put(`${path}/${taken.id}`, { tenantId: ours })).status).toBe(409);
+      expect(own.tenantId).toBe(ours);
+    }
+    const mounted = await a
+      .post<InventoryRecord>('/api/inventory/devices', {
+        ...{ name: 'mounted', siteId, deviceTypeId, rackId: { name: 'squatted' } },
+      })
+      .expect(201);
+    const rack = await a.get<InventoryRecord>(`/api/inventory/racks/${String(mounted.rackId)}`);
+    expect(rack.body.tenantId).toBe(ours);
   });
 });
 

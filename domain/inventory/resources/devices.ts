@@ -27,7 +27,7 @@ export const devices = defineResource({
     primaryIp6Id: reference('ip-addresses'),
   },
   uniqueKeys: [
-    ['siteId', 'name'],
+    ['tenantId', 'siteId', 'name'],
     ['tenantId', 'assetTag'],
   ],
   searchFields: ['name', 'serial', 'assetTag', 'description'],

@@ -51,7 +51,7 @@ export const locations = defineResource({
     siteId: reference('sites', { required: true }),
     parentId: reference('locations'),
   },
-  uniqueKeys: [['siteId', 'name']],
+  uniqueKeys: [['tenantId', 'siteId', 'name']],
 });
 
 export const racks = defineResource({
@@ -68,6 +68,6 @@ export const racks = defineResource({
     uHeight: integer(1, 100, { default: 42, description: 'Rack units.' }),
     serial: text(),
   },
-  uniqueKeys: [['siteId', 'name']],
+  uniqueKeys: [['tenantId', 'siteId', 'name']],
   searchFields: ['name', 'serial', 'description'],
 });

@@ -52,7 +52,7 @@ export const vlans = defineResource({
   },
   uniqueKeys: [
     ['groupId', 'vid'],
-    ['groupId', 'name'],
+    ['tenantId', 'groupId', 'name'],
   ],
   sortFields: ['name', 'vid'],
 });

@@ -229,6 +229,29 @@ async function seedForeignSites(db: Knex) {
     });
 }
 
+test('names of tenants at one site stay apart, until that is reverted', async () => {
+  const db = first();
+  await db('sites').insert({ id: 'sit_1', tenant_id: 'red', name: 's' });
+  const insert = (id: string, tenant: string) =>
+    db('racks').insert({
+      id,
+      tenant_id: tenant,
+      site_id: 'sit_1',
+      name: 'r1',
+      status: 'active',
+      u_height: 42,
+    });
+  await insert('rck_1', 'red');
+  await insert('rck_2', 'blue');
+  await expect(insert('rck_3', 'blue')).rejects.toThrow('racks_name_of_tenant');
+  while (!(await pendingMigrations(db)).includes('0019_names_of_tenants')) await migrateDown(db);
+  expect(await db('racks').orderBy('id').pluck('name')).toEqual(['r1', 'r1 (rck_2)']);
+  await expect(insert('rck_3', 'green')).rejects.toThrow('racks_site_id_name_key');
+  await migrateUp(db);
+  await insert('rck_3', 'green');
+  for (const table of ['racks', 'sites']) await db(table).del();
+});
+
 test('every migration can be reverted, one by one, and run again', async () => {
   const before = await tables();
   for (const name of Object.keys(MIGRATIONS).toReversed())
