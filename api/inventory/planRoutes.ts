@@ -106,8 +106,8 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       example: { mode: 'all', mutations: [VALIDATION_EXAMPLE] },
       responses: { 200: BulkResult },
       replayResponse: async (caller, id) => ok(batchView(await batches.recover(caller, id))),
-      handle: async ({ caller, body }) =>
-        ok(batchView(await batches.apply(caller, body.mutations, body.mode))),
+      handle: async ({ caller, body, signal }) =>
+        ok(batchView(await batches.apply(caller, body.mutations, body.mode, signal))),
     }),
     route({
       method: 'POST',
@@ -125,8 +125,8 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
           resource: kindOf(id),
           row: await records.read(caller, kindOf(id), id, 'inventory:write'),
         }),
-      handle: async ({ caller, params, body }) =>
-        createdResponse(await addressSpace.allocate(caller, params.id, body)),
+      handle: async ({ caller, params, body, signal }) =>
+        createdResponse(await addressSpace.allocate(caller, params.id, body, signal)),
     }),
     route({
       method: 'GET',

@@ -18,6 +18,13 @@ export const composeSlots = () => ({
     ...{ total: 4, perTenant: 2, perCaller: 1 },
     waiting: { total: 40, perTenant: 16, perCaller: 8, maxMs: 2_000 },
   }),
+  /** Writes of many records, and searches for free networks. */
+  largeWrites: createSlots({
+    of: 'bulk writes or allocations of prefixes',
+    retryAfterSeconds: 5,
+    ...{ total: 6, perTenant: 3, perCaller: 2 },
+    waiting: { total: 100, perTenant: 40, perCaller: 20, maxMs: 10_000 },
+  }),
   /**
    * Dry runs of imports. Each has up to 300,000 records in memory. Few wait, and not for long: their
    * jobs occupy slots. The others are further attempts.

@@ -26,6 +26,7 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import { conflictError } from './conflictError.ts';
 import type { InventoryRecords } from './records.ts';
@@ -41,7 +42,13 @@ export type Allocation = { kind: 'address' | 'prefix'; prefixLength?: number; re
 /** A child in a tree. Its id and row are null when the caller may not read it. */
 export type TreeChild = { cidr: string; id: string | null; row: Row | null; usage: Usage };
 
-type Deps = { db: Knex; access: Access; records: InventoryRecords; writes: InventoryWrites };
+type Deps = {
+  db: Knex;
+  access: Access;
+  records: InventoryRecords;
+  writes: InventoryWrites;
+  slots: { largeWrites: Slots };
+};
 
 /** What an allocation creates: the resource, and the prefix length of the block. */
 type Target = { resource: 'prefixes' | 'ip-addresses'; length: number };
@@ -53,7 +60,7 @@ const { prefixes } = RESOURCES;
 const ALLOCATED_FIELDS = ['address', 'cidr', 'vrfId', 'parentPrefixId'];
 
 /** The contents and the free space of prefixes. */
-export function createAddressSpace({ db, access, records, writes }: Deps) {
+export function createAddressSpace({ db, access, records, writes, slots }: Deps) {
   /** Checks that a caller may write to a prefix. A site of another tenant is no right there. */
   async function requireWrite(caller: Caller, prefix: Row): Promise<void> {
     for (const scope of resourceScopesOf(prefixes, prefix)) {
@@ -86,12 +93,14 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
     /**
      * Creates the lowest free address, or the lowest free child prefix of a length. Concurrent
      * requests get different results. Errors: those of a write, `not_found`, `prefix_exhausted`,
-     * `allocation_refused`.
+     * `allocation_refused`; for a prefix `too_many_requests` and, before anything is written, the
+     * reason of `signal`.
      */
     async allocate(
       caller: Caller,
       prefixId: string,
       request: Allocation,
+      signal: AbortSignal,
     ): Promise<{ resource: 'prefixes' | 'ip-addresses'; row: Row }> {
       const known = await records.read(caller, 'prefixes', prefixId, 'inventory:write');
       for (const field of ALLOCATED_FIELDS) {
@@ -124,11 +133,16 @@ export function createAddressSpace({ db, access, records, writes }: Deps) {
         found = { prefix, block };
         return [allocationMutation(prefix, target, block, request)];
       };
-      const { planned, changes } = await writes.apply(caller, search, 'all', {
-        toError: (plans) => conflictError(plans, false),
-        beforeCommit: async (_, trx) =>
-          void (found && (await saveFreeHint(trx, found.prefix, found.block))),
-      });
+      const write = () =>
+        writes.apply(caller, search, 'all', {
+          toError: (plans) => conflictError(plans, false),
+          beforeCommit: async (_, trx) =>
+            void (found && (await saveFreeHint(trx, found.prefix, found.block))),
+        });
+      const { planned, changes } =
+        request.kind === 'prefix'
+          ? await slots.largeWrites.run(caller, signal, write)
+          : await write();
       const created = changes.find(({ id }) => id === planned[0]?.subject?.id);
       return {
         resource: request.kind === 'address' ? 'ip-addresses' : 'prefixes',

@@ -10,6 +10,7 @@ import type {
   PlanWarning,
 } from '../../domain/inventory/planning.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
+import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import { outcomeOf, type InventoryWrites, type WriteMode } from './writes.ts';
 
@@ -34,18 +35,26 @@ export const createInventoryBatches = ({
   db,
   access,
   writes,
+  slots,
 }: {
   db: Knex;
   access: Access;
   writes: InventoryWrites;
+  slots: { largeWrites: Slots };
 }) => ({
-  /** Applies mutations. Errors: those of a write; in mode `each`, the report has invalid ones. */
+  /**
+   * Applies mutations. Errors: those of a write; in mode `each`, the report has invalid ones;
+   * `too_many_requests`; the reason of `signal`, before anything is written.
+   */
   async apply(
     caller: Caller,
     mutations: readonly Mutation[],
     mode: WriteMode,
+    signal: AbortSignal,
   ): Promise<BatchReport> {
-    const { planned, changes } = await writes.apply(caller, mutations, mode);
+    const { planned, changes } = await slots.largeWrites.run(caller, signal, () =>
+      writes.apply(caller, mutations, mode),
+    );
     const versions = new Map(
       changes.map(({ resource, id, after }) => [`${resource}/${id}`, after?.version ?? null]),
     );

@@ -160,6 +160,61 @@ test('one caller has one question, some wait, and others are answered', async ()
   expect(statuses).toEqual([...Array<number>(8).fill(200), 429]);
 });
 
+describe('large writes', () => {
+  const write = (tenant: string, actor: string) =>
+    as(tenant, actor).post('/api/inventory/bulk', {
+      mode: 'each',
+      mutations: [{ resource: 'regions', operation: 'create', record: {} }],
+    });
+  const statusesOf = async (requests: Promise<{ status: number }>[]) =>
+    (await Promise.all(requests)).map(({ status }) => status).sort();
+
+  test('a few of one caller wait for each other, and others are answered', async () => {
+    const mallory = { kind: 'gateway', tenantId: 'beta', actorId: 'mallory' } as const;
+    const { largeWrites } = app.deps.slots;
+    const held = [largeWrites.takeNow(mallory), largeWrites.takeNow(mallory)];
+    const waiting = Array.from({ length: 21 }, () => Promise.resolve(write('beta', 'mallory')));
+    expect(await Promise.race(waiting)).toMatchObject({
+      status: 429,
+      body: { code: 'too_many_requests' },
+    });
+    await write('beta', 'oscar').expect(200);
+    held.push(largeWrites.takeNow({ ...mallory, actorId: 'oscar' }));
+    // The share of the tenant is used up, others have theirs.
+    await write('acme', 'alice').expect(200);
+    for (const release of held) release();
+    expect(await statusesOf(waiting)).toEqual([...Array<number>(20).fill(200), 429]);
+    const released = Array.from({ length: 3 }, (_, i) =>
+      largeWrites.takeNow({ ...mallory, actorId: `free${i}` }),
+    );
+    for (const release of released) release();
+  });
+
+  test('an allocation of a prefix is one, that of an address is not', async () => {
+    const pool = await acme()
+      .post<InventoryRecord>('/api/inventory/prefixes', {
+        cidr: '10.77.0.0/24',
+        allocationMode: 'pool',
+      })
+      .expect(201);
+    const bob = { kind: 'gateway', tenantId: 'acme', actorId: 'bob' } as const;
+    const { largeWrites } = app.deps.slots;
+    const held = [largeWrites.takeNow(bob), largeWrites.takeNow(bob)];
+    const allocate = (body: object) =>
+      as('acme', 'bob').post(`/api/inventory/prefixes/${pool.id}/allocate`, body);
+    const order: string[] = [];
+    const network = allocate({ kind: 'prefix', prefixLength: 28 }).then(({ status }) => {
+      order.push('prefix');
+      return status;
+    });
+    await allocate({ kind: 'address' }).expect(201);
+    order.push('address');
+    for (const release of held) release();
+    expect(await network).toBe(201);
+    expect(order).toEqual(['address', 'prefix']);
+  });
+});
+
 describe('a question that is too large', () => {
   test('effects on other records are counted over all mutations', async () => {
     const prefix = await acme()
