@@ -237,8 +237,9 @@ const shortened = (message: string): string =>
 /** Adds errors, conflicts and warnings to a plan, without what the viewer may not read. */
 function createFindings(
   planned: Planned,
-  { viewer, resource: own, before, after }: DraftInput,
+  input: DraftInput,
 ): Pick<Draft, 'isValid' | 'error' | 'deny' | 'conflict' | 'warn'> {
+  const { viewer, resource: own, before, after } = input;
   const invalidFields = new Set<string>();
   const pointerTo = (field: string | undefined) => (field === undefined ? null : `/${field}`);
   const isReadable = ({ resource, row }: OtherRecord): boolean =>
@@ -267,12 +268,12 @@ function createFindings(
     conflict(code, message, other = null, field) {
       if (planned.conflicts.length >= MAX_FINDINGS) return;
       const named = other !== null && isReadable(other) ? other : null;
+      const text = other && !named ? 'conflicts with a record that you may not read' : message;
+      const holder = other?.row && evictableFrom(input, other.resource, other.row);
       planned.conflicts.push({
         pointer: pointerTo(field),
         code,
-        message: shortened(
-          other && !named ? 'conflicts with a record that you may not read' : message,
-        ),
+        message: shortened(holder ? `${text}; evict on ${holder} removes it` : text),
         resource: named?.resource ?? null,
         id: named?.row?.id ?? named?.id ?? null,
       });
@@ -282,6 +283,32 @@ function createFindings(
       planned.warnings.push({ pointer: pointerTo(field), code, message: shortened(message) });
     },
   };
+}
+
+/**
+ * The record of the caller from which `evict` removes a record of another tenant that is in the way
+ * of the draft: both refer to it. Undefined when there is none.
+ */
+function evictableFrom(
+  { snapshot, viewer, after }: DraftInput,
+  of: string,
+  row: Row,
+): string | undefined {
+  if (!Object.hasOwn(RESOURCES, of)) return undefined;
+  const other = RESOURCES[of as ResourceName];
+  const mayWrite = (resource: Resource, each: Row) =>
+    writeScopesOf(snapshot, resource, each).every((scope) => viewer.canWrite(scope));
+  if (!hasOwner(other) || mayWrite(other, row)) return undefined;
+  for (const [name, { reference, derived }] of Object.entries(other.fields)) {
+    const id = row[name];
+    if (reference === undefined || derived || typeof id !== 'string') continue;
+    const target = RESOURCES[reference];
+    if (!target.sharable || !Object.values(after).includes(id)) continue;
+    const held = snapshot.peek(reference, id);
+    const isForeign = held && tenantOf(target, held) !== tenantOf(other, row);
+    if (isForeign && mayWrite(target, held)) return `${target.kind} ${labelOf(target, held)}`;
+  }
+  return undefined;
 }
 
 /** Collects the changes of other records, one for each record. */

@@ -1,3 +1,4 @@
+import { PLATFORM, type ResourceScope } from '../access/scope.ts';
 import { applyCascades } from './cascades.ts';
 import { evictOthers } from './detach.ts';
 import { createDraft, missingPermission, missingRbac, type OpenDraft } from './draft.ts';
@@ -75,6 +76,8 @@ function planMutation(context: PlanContext, mutation: Mutation): Applicable {
   const resource = RESOURCES[mutation.resource as ResourceName];
   const operation = mutation.operation as Operation;
   if (operation === 'create') {
+    if (resource.scopeKind === 'isTenant' && !seesPlatform(context))
+      return unapplied(deniedPlan(mutation, [{ tenantId: PLATFORM }], true));
     const given = givenFields(resource, operation, record, null);
     const id = newIdOf(context.viewer, resource, record);
     return checkDraft(draftCreate(context, resource, id, given), context.viewer);
@@ -83,8 +86,11 @@ function planMutation(context: PlanContext, mutation: Mutation): Applicable {
   const before = isPlainId(id) ? context.snapshot.get(resource.name, id) : undefined;
   if (!before || !context.viewer.canRead(resource, before))
     return unapplied(rejectedPlan(mutation, [idError(resource, id)]));
-  if (!context.viewer.isInside(resource, before))
-    return unapplied(readOnlyPlan(context, mutation, before));
+  const showsOthers = resource.scopeKind === 'catalogue' && !seesPlatform(context);
+  if (showsOthers || !context.viewer.isInside(resource, before))
+    return unapplied(
+      deniedPlan(mutation, writeScopesOf(context.snapshot, resource, before), showsOthers),
+    );
   const given = givenFields(resource, operation, record, before);
   return checkDraft(draftChange(context, resource, operation, before, given), context.viewer);
 }
@@ -145,14 +151,18 @@ const rejectedPlan = ({ resource, operation, record }: Mutation, errors: PlanErr
   errors,
 });
 
-/** The plan for a record that is only shared with the caller. It shows nothing of the record. */
-function readOnlyPlan({ snapshot }: PlanContext, mutation: Mutation, before: Row): Planned {
-  const resource = RESOURCES[mutation.resource as ResourceName];
-  const presentScopes = writeScopesOf(snapshot, resource, before);
+/**
+ * True when the caller may know all tenants, and what they have. For others, the plan of a catalogue
+ * record would show how they use it, and that of a new tenant which ones there are.
+ */
+const seesPlatform = ({ viewer }: PlanContext): boolean => viewer.canSee({ tenantId: PLATFORM });
+
+/** The plan for a record that the caller may only know of. It shows nothing of other records. */
+function deniedPlan(mutation: Mutation, presentScopes: ResourceScope[], isKnown: boolean): Planned {
   const errors = presentScopes.slice(0, 1).map((scope) => ({
     pointer: '',
     code: 'permission_denied',
-    message: missingPermission(scope, false),
+    message: missingPermission(scope, isKnown),
   }));
   return { ...rejectedPlan(mutation, errors), presentScopes };
 }
