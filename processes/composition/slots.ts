@@ -18,9 +18,16 @@ export const composeSlots = () => ({
     ...{ total: 4, perTenant: 2, perCaller: 1 },
     waiting: { total: 40, perTenant: 16, perCaller: 8, maxMs: 2_000 },
   }),
-  /** Writes of many records, and searches for free networks. */
+  /** Searches for free networks. Each is short, and many may wait. */
+  allocations: createSlots({
+    of: 'allocations of prefixes',
+    retryAfterSeconds: 5,
+    ...{ total: 12, perTenant: 6, perCaller: 4 },
+    waiting: { total: 400, perTenant: 200, perCaller: 100, maxMs: 10_000 },
+  }),
+  /** Writes of many records. */
   largeWrites: createSlots({
-    of: 'bulk writes or allocations of prefixes',
+    of: 'bulk writes',
     retryAfterSeconds: 5,
     ...{ total: 6, perTenant: 3, perCaller: 2 },
     waiting: { total: 100, perTenant: 40, perCaller: 20, maxMs: 10_000 },

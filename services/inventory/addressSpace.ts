@@ -47,7 +47,7 @@ type Deps = {
   access: Access;
   records: InventoryRecords;
   writes: InventoryWrites;
-  slots: { largeWrites: Slots };
+  slots: { allocations: Slots };
 };
 
 /** What an allocation creates: the resource, and the prefix length of the block. */
@@ -141,7 +141,7 @@ export function createAddressSpace({ db, access, records, writes, slots }: Deps)
         });
       const { planned, changes } =
         request.kind === 'prefix'
-          ? await slots.largeWrites.run(caller, signal, write)
+          ? await slots.allocations.run(caller, signal, write)
           : await write();
       const created = changes.find(({ id }) => id === planned[0]?.subject?.id);
       return {

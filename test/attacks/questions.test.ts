@@ -190,7 +190,7 @@ describe('large writes', () => {
     for (const release of released) release();
   });
 
-  test('an allocation of a prefix is one, that of an address is not', async () => {
+  test('allocations of prefixes wait for each other, those of addresses do not', async () => {
     const pool = await acme()
       .post<InventoryRecord>('/api/inventory/prefixes', {
         cidr: '10.77.0.0/24',
@@ -198,8 +198,7 @@ describe('large writes', () => {
       })
       .expect(201);
     const bob = { kind: 'gateway', tenantId: 'acme', actorId: 'bob' } as const;
-    const { largeWrites } = app.deps.slots;
-    const held = [largeWrites.takeNow(bob), largeWrites.takeNow(bob)];
+    const held = Array.from({ length: 4 }, () => app.deps.slots.allocations.takeNow(bob));
     const allocate = (body: object) =>
       as('acme', 'bob').post(`/api/inventory/prefixes/${pool.id}/allocate`, body);
     const order: string[] = [];
