@@ -344,7 +344,7 @@ describe('what all tenants use', () => {
     expect(used?.body.validation).toEqual(free?.body.validation);
   });
 
-  test('does not tell which tenants there are', async () => {
+  test('does not show which tenants there are', async () => {
     await make(actor('root', 'platform-admin'), 'tenants', { id: ours, name: ours });
     const create = (id: string) => ({
       ...{ resource: 'tenants', operation: 'create', record: { id, name: 'x' } },
