@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { startApp, type TestApp } from '../support/app.ts';
+import type { ProblemBody, TestClient } from '../support/client.ts';
+import type { BulkReport, InventoryRecord, Validation } from '../support/inventory.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
+});
+afterAll(() => app.stop());
+
+let count = 0;
+/** The tenants of the attacked and of the attacker. */
+let [ours, theirs] = ['', ''];
+beforeEach(() => {
+  count++;
+  [ours, theirs] = [`ours-${count}`, `theirs-${count}`];
+});
+
+/** A caller whom a gateway names at a tenant. */
+const actor = (id: string, roles: string, tenant?: string): TestClient =>
+  app.client.as({ actor: id, roles, ...(tenant !== undefined && { tenant }) });
+
+describe('what all tenants use', () => {
+  const make = (by: TestClient, resource: string, record: object) =>
+    by.post<InventoryRecord>(`/api/inventory/${resource}`, record).expect(201);
+  const ourAdmin = () => actor('root', 'platform-admin', ours);
+
+  /** A device type with two devices of ours, which have an interface each. */
+  async function estate() {
+    const platform = actor('root', 'platform-admin');
+    for (const id of [ours, theirs]) await make(platform, 'tenants', { id, name: id });
+    const name = `n${count}`;
+    const manufacturerId = (await make(platform, 'manufacturers', { name })).id;
+    const type = await make(platform, 'device-types', { manufacturerId, model: name });
+    const role = await make(platform, 'device-roles', { name });
+    const tag = await make(platform, 'tags', { id: name, name });
+    const deviceIn = async (tenant: string, device: string) => {
+      const by = actor('root', 'platform-admin', tenant);
+      const site = await make(by, 'sites', { name: `${tenant}-${device}`, tags: [tag.id] });
+      const { id } = await make(by, 'devices', {
+        ...{ name: device, siteId: site.id, deviceTypeId: type.id, roleId: role.id },
+      });
+      return make(by, 'interfaces', { deviceId: id, name: 'et-0' });
+    };
+    return { platform, type, role, tag, deviceIn };
+  }
+
+  const denied = [expect.objectContaining({ code: 'permission_denied' })];
+
+  test('shows nobody else how much others use it', async () => {
+    const { platform, type, role, tag, deviceIn } = await estate();
+    await deviceIn(ours, 'core');
+    const unused = await make(platform, 'tags', { id: `unused${count}`, name: 'unused' });
+    const viewer = actor('v', 'viewer', theirs);
+    const their = actor('o', 'operator', theirs);
+    for (const [resource, { id }] of Object.entries({
+      'device-types': type,
+      'device-roles': role,
+      tags: tag,
+    })) {
+      const mutation = { resource, operation: 'delete', record: { id } };
+      const { validation } = await viewer
+        .post<Validation>('/api/validation/inventory', mutation)
+        .expect(400);
+      expect(validation).toMatchObject({ errors: denied, conflicts: [], warnings: [] });
+      const bulk = { mode: 'each', mutations: [mutation] };
+      const { results } = await their.post<BulkReport>('/api/inventory/bulk', bulk).expect(200);
+      expect(results).toMatchObject([{ errors: denied, conflicts: [], outcome: 'invalid' }]);
+      expect((await their.delete<ProblemBody>(`/api/inventory/${resource}/${id}`)).status).toBe(
+        403,
+      );
+      // The platform may know.
+      await actor('p', 'viewer').post('/api/validation/inventory', mutation).expect(409);
+    }
+    const deletes = [tag, unused].map(({ id }) => ({
+      ...{ resource: 'tags', operation: 'delete', record: { id } },
+    }));
+    const [used, free] = await Promise.all(
+      deletes.map(async (each) => viewer.post<Validation>('/api/validation/inventory', each)),
+    );
+    expect(used?.body.validation).toEqual(free?.body.validation);
+  });
+
+  test('does not show which tenants there are', async () => {
+    await make(actor('root', 'platform-admin'), 'tenants', { id: ours, name: ours });
+    const create = (id: string) => ({
+      ...{ resource: 'tenants', operation: 'create', record: { id, name: 'x' } },
+    });
+    for (const mutation of [create(ours), create(`${ours}-none`)]) {
+      const { validation } = await actor('v', 'viewer', theirs)
+        .post<Validation>('/api/validation/inventory', mutation)
+        .expect(400);
+      expect(validation).toMatchObject({ errors: denied, conflicts: [] });
+      const bulk = { mode: 'each', mutations: [mutation] };
+      const their = actor('o', 'operator', theirs);
+      const { results } = await their.post<BulkReport>('/api/inventory/bulk', bulk).expect(200);
+      expect(results).toMatchObject([{ errors: denied, conflicts: [] }]);
+      await their.post('/api/inventory/tenants', mutation.record).expect(403);
+    }
+  });
+
+  test('names evict where a record of another tenant is in the way', async () => {
+    const { deviceIn } = await estate();
+    const [one, two] = [await deviceIn(ours, 'one'), await deviceIn(ours, 'two')];
+    const foreign = await deviceIn(theirs, 'three');
+    const at = `/api/inventory/interfaces/${one.id}`;
+    await ourAdmin()
+      .put(at, { sharedWith: [theirs] })
+      .expect(200);
+    const attacker = actor('root', 'platform-admin', theirs);
+    await make(attacker, 'cables', { aInterfaceId: one.id, bInterfaceId: foreign.id });
+    const cable = { aInterfaceId: one.id, bInterfaceId: two.id };
+    const refused = await ourAdmin().post<ProblemBody>('/api/inventory/cables', cable).expect(409);
+    expect(refused.detail).toBe(
+      'conflicts with a record that you may not read; evict on interface et-0 removes it',
+    );
+    await ourAdmin().put(at, { evict: true }).expect(200);
+    await make(ourAdmin(), 'cables', cable);
+  });
+});
