@@ -142,7 +142,7 @@ describe('jobs that run long', () => {
   });
 
   test('release their slot when their workflow is lost, and when they wait for a retry', async () => {
-    await app.deps.temporal.call(10_000, (client) =>
+    await app.deps.temporal.call(20_000, (client) =>
       client.workflow.getHandle(`job:${ids[2] ?? ''}`).terminate(),
     );
     await db()('jobs')

@@ -157,7 +157,7 @@ export async function playApproval(
     other: as('other', 'approver'),
   };
   const { id } = await createRequest(participants.requester, requestBody());
-  const handle = await app.deps.temporal.call(5_000, (temporal) =>
+  const handle = await app.deps.temporal.call(20_000, (temporal) =>
     Promise.resolve(temporal.workflow.getHandle(`approval:${id}`)),
   );
   // The workflow has read the record once and waits.

@@ -92,7 +92,7 @@ export async function runBranch(
       await act(app, id, String(jobId));
     }
     await eventually(readDelivery, (row) => row?.status !== 'pending');
-    const handle = await app.deps.temporal.call(10_000, (temporal) =>
+    const handle = await app.deps.temporal.call(20_000, (temporal) =>
       Promise.resolve(temporal.workflow.getHandle(`job:${jobId}`)),
     );
     await handle.result().catch(() => undefined);

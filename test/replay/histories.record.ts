@@ -44,7 +44,7 @@ test.each(APPROVALS.map((branch) => [branch.name, branch] as const))('%s', async
 
 test.each(BACKUPS.map((branch) => [branch.name, branch] as const))('%s', async (name, branch) => {
   const workflowId = await branch.play(app);
-  const handle = await app.deps.temporal.call(10_000, (client) =>
+  const handle = await app.deps.temporal.call(20_000, (client) =>
     Promise.resolve(client.workflow.getHandle(workflowId)),
   );
   await handle.result().catch(() => undefined);
@@ -53,7 +53,7 @@ test.each(BACKUPS.map((branch) => [branch.name, branch] as const))('%s', async (
 
 test.each(['reconcile', 'reconcileSchedules'])('%s', async (workflow) => {
   const { taskQueue } = app.deps.config;
-  const handle = await app.deps.temporal.call(10_000, (client) =>
+  const handle = await app.deps.temporal.call(20_000, (client) =>
     client.workflow.start(workflow, { workflowId: `${workflow}:${taskQueue}`, taskQueue }),
   );
   await handle.result();

@@ -81,7 +81,7 @@ export async function runScenario(
   const id = app.deps.ids.next('job');
   await insertJob(app, id, scenario);
   const { taskQueue } = app.deps.config;
-  const handle = await app.deps.temporal.call(10_000, (client) =>
+  const handle = await app.deps.temporal.call(20_000, (client) =>
     client.workflow.start('job', {
       workflowId: `job:${id}`,
       taskQueue,

@@ -26,7 +26,7 @@ async function startDueRun(
     catchupWindowSeconds: 600,
     ...fields,
   });
-  const handle = await app.deps.temporal.call(5_000, (temporal) =>
+  const handle = await app.deps.temporal.call(20_000, (temporal) =>
     Promise.resolve(temporal.schedule.getHandle(`schedule:${id}`)),
   );
   await eventually(() => handle.describe().catch(() => null), Boolean);
@@ -88,7 +88,7 @@ export const SCHEDULES: readonly ScheduleScenario[] = [
     run: async (app) => {
       const workflowId = `not-scheduled:${app.deps.ids.next('sch')}`;
       const { taskQueue } = app.deps.config;
-      await app.deps.temporal.call(5_000, (temporal) =>
+      await app.deps.temporal.call(20_000, (temporal) =>
         temporal.workflow.start('fireSchedule', {
           workflowId,
           taskQueue,
@@ -118,7 +118,7 @@ export async function runScheduleScenario(
   { run }: ScheduleScenario,
 ): Promise<WorkflowHandle> {
   const workflowId = await run(app);
-  const handle = await app.deps.temporal.call(5_000, (temporal) =>
+  const handle = await app.deps.temporal.call(20_000, (temporal) =>
     Promise.resolve(temporal.workflow.getHandle(workflowId)),
   );
   await handle.result().catch(() => undefined);

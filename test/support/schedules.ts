@@ -141,7 +141,7 @@ export function useScheduleFixture() {
     callback: (handle: ScheduleHandle) => Promise<T>,
     testApp: TestApp = fixture.app,
   ): Promise<T> =>
-    testApp.deps.temporal.call(5_000, (client) =>
+    testApp.deps.temporal.call(20_000, (client) =>
       callback(client.schedule.getHandle(`schedule:${id}`)),
     );
   const describeTemporalSchedule = (id: string, testApp: TestApp = fixture.app) =>

@@ -51,7 +51,7 @@ describe('the statuses of a request', () => {
       source: { kind: 'approval', id: created.id },
       result: { hello: 'world' },
     });
-    const parent = await fixture.app.deps.temporal.call(5_000, async (client) => {
+    const parent = await fixture.app.deps.temporal.call(20_000, async (client) => {
       const { raw } = await client.workflow.getHandle(job.workflowId).describe();
       return raw.workflowExecutionInfo?.parentExecution?.workflowId;
     });

@@ -335,7 +335,7 @@ describe('after a restore', () => {
     );
     const hasTemporalSchedule = (id: string) =>
       app.deps.temporal
-        .call(5_000, (client) => client.schedule.getHandle(`schedule:${id}`).describe())
+        .call(20_000, (client) => client.schedule.getHandle(`schedule:${id}`).describe())
         .then(
           () => true,
           () => false,

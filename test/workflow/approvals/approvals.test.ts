@@ -30,7 +30,7 @@ const withHandle = <T>(
   workflowId: string,
   use: (handle: ApprovalHandle) => Promise<T>,
 ): Promise<T> =>
-  fixture.app.deps.temporal.call(5_000, (client) => use(client.workflow.getHandle(workflowId)));
+  fixture.app.deps.temporal.call(20_000, (client) => use(client.workflow.getHandle(workflowId)));
 const withApproval = <T>(id: string, use: (handle: ApprovalHandle) => Promise<T>) =>
   withHandle(`approval:${id}`, use);
 
@@ -312,7 +312,7 @@ describe('a long history', () => {
     // The same process under another workflow id, with a low limit.
     const workflowId = `approval-limit:${created.id}`;
     const { temporal, config } = fixture.app.deps;
-    const first = await temporal.call(5_000, (client) =>
+    const first = await temporal.call(20_000, (client) =>
       client.workflow.start('approval', {
         workflowId,
         taskQueue: config.taskQueue,

@@ -221,7 +221,7 @@ describe('when a worker returns', () => {
   test('a job whose run the reconciler started is followed with few checks', async () => {
     await expectExecutedOnce(reconciled);
     const describeApproval = () =>
-      api.deps.temporal.call(5_000, (client) =>
+      api.deps.temporal.call(20_000, (client) =>
         client.workflow.getHandle(`approval:${reconciled}`).describe(),
       );
     const closed = await eventually(describeApproval, ({ status }) => status.name === 'COMPLETED', {

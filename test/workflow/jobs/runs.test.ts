@@ -29,7 +29,7 @@ const sleepJob = async (durationMs = 60_000) => {
   );
 };
 const temporal = <T>(work: Parameters<typeof app.deps.temporal.call<T>>[1]) =>
-  app.deps.temporal.call(10_000, work);
+  app.deps.temporal.call(20_000, work);
 const queue = () => app.deps.config.taskQueue;
 
 test('a workflow has a summary and search attributes, and no data of the job', async () => {

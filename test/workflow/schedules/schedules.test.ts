@@ -33,7 +33,7 @@ const {
 } = useScheduleFixture();
 
 const listWorkflows = (scheduleId: string) =>
-  fixture.app.deps.temporal.call(5_000, async (client) => {
+  fixture.app.deps.temporal.call(20_000, async (client) => {
     const found = [];
     const query = `HoldfastRecord = '${scheduleId}'`;
     for await (const { type, status } of client.workflow.list({ query }))

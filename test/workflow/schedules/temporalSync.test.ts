@@ -131,7 +131,7 @@ describe('a Temporal Schedule', () => {
   it('without a record is deleted, and one of another installation is kept', async () => {
     const { id } = await createMinutelySchedule(clientOfNewTenant());
     const foreignId = 'schedule:sch_00000000000000000000000000';
-    await fixture.app.deps.temporal.call(5_000, (client) =>
+    await fixture.app.deps.temporal.call(20_000, (client) =>
       client.schedule.create({
         scheduleId: foreignId,
         spec: {},
@@ -157,7 +157,7 @@ describe('a Temporal Schedule', () => {
       (found) => found === null,
     );
     // Deleting fails if the reconciler has deleted it.
-    await fixture.app.deps.temporal.call(5_000, (client) =>
+    await fixture.app.deps.temporal.call(20_000, (client) =>
       client.schedule.getHandle(foreignId).delete(),
     );
   });
