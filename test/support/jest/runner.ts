@@ -67,5 +67,6 @@ const startPool = (maxWorkers: number) =>
     runtime: 'child_process',
     minThreads: maxWorkers,
     maxThreads: maxWorkers,
+    execArgv: ['--max-semi-space-size=64'],
     env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: COMPILE_CACHE },
   });
