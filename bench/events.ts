@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { startBenchEnvironment, startProgram } from './fixture.ts';
+import { startBenchEnvironment, startProduct } from './fixture.ts';
 import { load } from './load.ts';
 import { ms, perSecond, quantile, type BenchResult } from './report.ts';
 
@@ -20,19 +20,7 @@ type Arrival = { id: string; afterMs: number };
 export async function bench(): Promise<BenchResult[]> {
   const environment = await startBenchEnvironment();
   const endpoint = await startEndpoint();
-  const product = await startProgram(
-    ['processes/main.ts'],
-    {
-      HOLDFAST_PORT: '0',
-      HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
-      HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
-      HOLDFAST_LOG_LEVEL: 'info',
-      HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
-      TEMPORAL_ADDRESS: environment.temporalAddress,
-      DATABASE_URL: environment.databaseUrl,
-    },
-    /"port":(\d+)[^]*the worker is polling/,
-  );
+  const product = await startProduct(environment);
   const agent = new Agent({ connections: 20 });
   const api: BenchApi = async (method, path, body) => {
     const answer = await request(`http://127.0.0.1:${product.ready}${path}`, {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startBenchEnvironment, startProgram } from './fixture.ts';
+import { startBenchEnvironment, startProduct } from './fixture.ts';
 import { createTenantApi, startEndpoint } from './fairness/api.ts';
 import { prepareLoads, type Load } from './fairness/loads.ts';
 import { MEASURES, prepareQuietTenant, type Measure, type Samples } from './fairness/quiet.ts';
@@ -23,19 +23,7 @@ const MAX_RATIO = 3;
 export async function bench(): Promise<BenchResult[]> {
   const environment = await startBenchEnvironment();
   const endpoint = await startEndpoint();
-  const product = await startProgram(
-    ['processes/main.ts'],
-    {
-      HOLDFAST_PORT: '0',
-      HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
-      HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
-      HOLDFAST_LOG_LEVEL: 'info',
-      HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
-      TEMPORAL_ADDRESS: environment.temporalAddress,
-      DATABASE_URL: environment.databaseUrl,
-    },
-    /"port":(\d+)[^]*the worker is polling/,
-  );
+  const product = await startProduct(environment);
   const base = `http://127.0.0.1:${product.ready}`;
   const quietApi = createTenantApi(base, 'quiet');
   const noisyApi = createTenantApi(base, 'noisy');

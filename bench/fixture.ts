@@ -79,3 +79,22 @@ export async function startProgram(
     },
   };
 }
+
+/** Starts the whole product on the servers of a bench environment, with the defaults. */
+export const startProduct = ({
+  temporalAddress,
+  databaseUrl,
+}: Pick<Stack, 'temporalAddress' | 'databaseUrl'>): Promise<BenchProcess> =>
+  startProgram(
+    ['processes/main.ts'],
+    {
+      HOLDFAST_PORT: '0',
+      HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
+      HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',
+      HOLDFAST_LOG_LEVEL: 'info',
+      HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
+      TEMPORAL_ADDRESS: temporalAddress,
+      DATABASE_URL: databaseUrl,
+    },
+    /"port":(\d+)[^]*the worker is polling/,
+  );
