@@ -42,17 +42,6 @@ const inTens = async <T>(count: number, action: (n: number) => Promise<T>): Prom
   return results;
 };
 
-export async function prepareLoads(api: TenantApi, endpoint: BenchEndpoint): Promise<Load[]> {
-  return [
-    sleepingJobs(api),
-    hangingWebhooks(api, endpoint),
-    minutelySchedules(api),
-    logStreams(api),
-    await validationLoops(api),
-    imports(api),
-  ];
-}
-
 const sleepJob = (api: TenantApi) =>
   api.send('POST', '/api/jobs', { type: 'core.sleep', payload: { durationMs: 600_000 } });
 
@@ -165,3 +154,31 @@ const imports = (api: TenantApi): Load => ({
     );
   },
 });
+
+/** The loads by the names that `HOLDFAST_BENCH_LOADS` has, in the order in which they run. */
+const LOADS = {
+  jobs: sleepingJobs,
+  webhooks: hangingWebhooks,
+  schedules: minutelySchedules,
+  streams: logStreams,
+  validations: validationLoops,
+  imports,
+};
+export type LoadName = keyof typeof LOADS;
+
+const isLoadName = (name: string): name is LoadName => Object.hasOwn(LOADS, name);
+
+/** The loads named in `text`, separated by commas; all of them without a text. */
+export function chosenLoads(text = Object.keys(LOADS).join()): LoadName[] {
+  const names = text.split(',');
+  const unknown = names.filter((name) => !isLoadName(name));
+  if (unknown.length > 0)
+    throw new Error(`Unknown: ${unknown.join(', ')}. Loads: ${Object.keys(LOADS).join(', ')}`);
+  return names.filter(isLoadName);
+}
+
+export const prepareLoad = async (
+  name: LoadName,
+  api: TenantApi,
+  endpoint: BenchEndpoint,
+): Promise<Load> => LOADS[name](api, endpoint);
