@@ -108,8 +108,18 @@ const strictObject = (
 export const titleOf = ({ kind }: Resource): string =>
   kind.replaceAll(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase());
 
+/** Makes a schema once for each resource: whoever compiles it compiles it once. */
+function oncePerResource(make: (resource: Resource) => TObject): (resource: Resource) => TObject {
+  const made = new WeakMap<Resource, TObject>();
+  return (resource) => {
+    const schema = made.get(resource) ?? make(resource);
+    made.set(resource, schema);
+    return schema;
+  };
+}
+
 /** The schema of a create request. Missing fields get their defaults. */
-export function createSchema(declared: Resource): TObject {
+export const createSchema = oncePerResource((declared) => {
   const fields = writableFields(declared).map(([name, field]) => {
     const schema = orNull(field.schema, field);
     return [name, field.required ? schema : Type.Optional(schema)];
@@ -119,7 +129,7 @@ export function createSchema(declared: Resource): TObject {
     { ...id, ...Object.fromEntries(fields) } as Record<string, TSchema>,
     `${titleOf(declared)}Request`,
   );
-}
+});
 
 /** What an update does with the fields of a request. */
 const UPDATE_RULE =
@@ -135,7 +145,7 @@ export const EVICT = Type.Boolean({
 });
 
 /** The schema of an update request: any subset of the fields. Missing fields keep their values. */
-export function updateSchema(declared: Resource): TObject {
+export const updateSchema = oncePerResource((declared) => {
   const fields = writableFields(declared).map(([name, field]) => [
     name,
     Type.Optional(orNull(field.schema, field)),
@@ -146,7 +156,7 @@ export function updateSchema(declared: Resource): TObject {
     `${titleOf(declared)}Change`,
     { description: UPDATE_RULE },
   );
-}
+});
 
 const responseSchema = ({ type, schema, reference: to }: Field): TSchema => {
   if (to !== undefined) return Type.String({ description: `The id of one of ${to}.` });
@@ -154,7 +164,7 @@ const responseSchema = ({ type, schema, reference: to }: Field): TSchema => {
 };
 
 /** The schema of a record in a response. */
-export function recordSchema(declared: Resource): TObject {
+export const recordSchema = oncePerResource((declared) => {
   const fields = Object.entries(declared.fields).map(([name, field]) => [
     name,
     orNull(responseSchema(field), field),
@@ -170,4 +180,4 @@ export function recordSchema(declared: Resource): TObject {
     } as Record<string, TSchema>,
     titleOf(declared),
   );
-}
+});

@@ -30,7 +30,7 @@ import {
 } from './definitionLocks.ts';
 import { expectedSpaces, planLocked } from './affectedSpaces.ts';
 import { createPlanSession, type PlanCost, type PlanSession, type Segment } from './planSession.ts';
-import { createSchemaChecks } from './schemaChecks.ts';
+import { checkRecord } from './checkRecord.ts';
 
 export type Planner = ReturnType<typeof createPlanner>;
 
@@ -70,15 +70,13 @@ const noCost = (): PlanCost => ({ statements: 0, rows: 0, attempts: 0 });
  * planner loads the data that they need. Nothing is written before the whole plan is made.
  */
 export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
-  const checkSchema = createSchemaChecks();
-
   function createViewer(caller: Caller, perMutation: boolean): Viewer {
     const visibleScope = access.scope(caller, 'inventory:read', 'inventory:write');
     const writeScope = access.scope(caller, 'inventory:write');
     const idByRequest = new WeakMap<object, string>();
     return {
       tenantId: caller.tenantId,
-      checkSchema,
+      checkSchema: checkRecord,
       canWrite: (scope) => covers(writeScope, scope),
       canSee: (scope) => covers(visibleScope, scope),
       reportsPermissions: perMutation,

@@ -1,3 +1,4 @@
+import type { TSchema } from 'typebox';
 import { problemStatuses } from '../../api/http/openapi.ts';
 import { PROBLEMS } from '../../api/http/problem.ts';
 import type { HttpResponse } from '../../api/http/response.ts';
@@ -14,6 +15,20 @@ export function errorCheck(route: Route, { code }: AppError): void {
   throw new Error(message);
 }
 
+/** Each app of a process makes some schemas again: checks are found by the text of the schema. */
+const checksByText = new Map<string, SchemaCheck>();
+const checks = new WeakMap<TSchema, SchemaCheck>();
+
+function checkOf(schema: TSchema): SchemaCheck {
+  const known = checks.get(schema);
+  if (known) return known;
+  const text = JSON.stringify(schema);
+  const check = checksByText.get(text) ?? compileCheck(schema);
+  checksByText.set(text, check);
+  checks.set(schema, check);
+  return check;
+}
+
 /** Fails a request whose answer is not what its route declares: the test sees a 500. */
 export function responseCheck(
   routes: readonly Route[],
@@ -26,8 +41,6 @@ export function responseCheck(
       ),
     ),
   );
-  // Made when first needed: most files see few of the answers.
-  const checks = new Map<string, SchemaCheck>();
   return (route, response) => {
     const key = keyOf(route, response.status);
     const schema = declared.get(key);
@@ -35,9 +48,7 @@ export function responseCheck(
     if (response.stream && !route.produces?.includes(response.stream.contentType))
       throw new Error(`${key} does not declare ${response.stream.contentType}`);
     if (schema === null || response.stream) return;
-    const check = checks.get(key) ?? compileCheck(schema);
-    checks.set(key, check);
-    const errors = check(JSON.parse(response.json ?? JSON.stringify(response.body)));
+    const errors = checkOf(schema)(JSON.parse(response.json ?? JSON.stringify(response.body)));
     if (errors.length > 0)
       throw new Error(`${key} answers against its schema: ${JSON.stringify(errors)}`);
   };
