@@ -2,7 +2,6 @@ import path from 'node:path';
 import { readRunningStack } from '../../dev/runningStack.ts';
 import { ConfigError, readConfig } from '../../platform/config.ts';
 import { createLog } from '../../platform/log.ts';
-import { compose } from '../composition/index.ts';
 import { admin } from './admin.ts';
 import { EXIT_USAGE, type Command } from './command.ts';
 import { demoData } from './demoData.ts';
@@ -26,6 +25,8 @@ function printUsage(): number {
 async function main([name = '', ...args]: readonly string[]): Promise<number> {
   const command = COMMANDS[name];
   if (!command) return printUsage();
+  // Loaded late: a wrong name is answered immediately.
+  const { compose } = await import('../composition/index.ts');
   const stackEnv = process.env.DATABASE_URL
     ? {}
     : await readRunningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
