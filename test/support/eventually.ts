@@ -1,5 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** The pauses grow with the time that has passed: many tests wait at the same time, and each read is work. */
+const PAUSE_SHARE = 0.1;
+const MIN_PAUSE_MS = 20;
+const MAX_PAUSE_MS = 250;
+
 /**
  * Calls `read` until `isEnough` accepts its value. Fails after `withinMs` and shows the last value.
  */
@@ -18,12 +23,13 @@ export async function eventually<T>(
   isEnough: (value: T) => boolean,
   { withinMs = 20_000 } = {},
 ): Promise<T> {
-  const deadline = Date.now() + withinMs;
+  const startedAt = Date.now();
   for (;;) {
     const value = await read();
     if (isEnough(value)) return value;
-    if (Date.now() > deadline)
+    const waitedMs = Date.now() - startedAt;
+    if (waitedMs > withinMs)
       throw new Error(`Not within ${withinMs} ms; last: ${JSON.stringify(value)?.slice(0, 2_000)}`);
-    await sleep(20);
+    await sleep(Math.min(Math.max(waitedMs * PAUSE_SHARE, MIN_PAUSE_MS), MAX_PAUSE_MS));
   }
 }
