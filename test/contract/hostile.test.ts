@@ -80,7 +80,7 @@ async function attackAll(attacker: Attacker, amount: Amount): Promise<string> {
 test(
   'whatever an administrator sends, the answer is documented',
   async () => {
-    expect(await attackAll('administrator', amountFor(0.15))).toBe('');
+    expect(await attackAll('administrator', amountFor(0.08))).toBe('');
   },
   ALL_RUNS_MS,
 );
@@ -88,7 +88,7 @@ test(
 test(
   'whatever an operator of one site sends, the answer is documented',
   async () => {
-    expect(await attackAll(await siteOperator(), amountFor(0.05))).toBe('');
+    expect(await attackAll(await siteOperator(), amountFor(0.04))).toBe('');
   },
   ALL_RUNS_MS,
 );

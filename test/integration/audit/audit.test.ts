@@ -87,12 +87,15 @@ describe('the audit log', () => {
 
   test('contains an attack on an account in spite of a flood of other attempts', async () => {
     const someone = await createUser(app);
-    const noise = await Promise.all(
-      Array.from({ length: 70 }, () =>
-        app.client.as({ token: null }).get('/api/auth/oidc/callback?state=x&code=y'),
-      ),
-    );
-    expect(new Set(noise.map(({ status }) => status))).toEqual(new Set([401]));
+    for (let n = 0; n < 7; n++) {
+      // Few at a time: callers without an identity share few places.
+      const noise = await Promise.all(
+        Array.from({ length: 10 }, () =>
+          app.client.as({ token: null }).get('/api/auth/oidc/callback?state=x&code=y'),
+        ),
+      );
+      expect(new Set(noise.map(({ status }) => status))).toEqual(new Set([401]));
+    }
     await login(app, someone.username, 'wrong password');
     const { body } = await admin(app).get<Page<AuditEntryRecord>>(
       '/api/audit?action=login.failed&limit=1',

@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { freePort } from '../../../dev/freePort.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
-import { startApp, testEnv, type TestApp } from '../../support/app.ts';
-import { createClient } from '../../support/client.ts';
-import { createDatabase } from '../../support/database.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startProcess } from '../../support/processes.ts';
 import { replaceableWorker } from '../../support/replaceableWorker.ts';
 import { startSink, type Sink } from '../../support/sink.ts';
 
@@ -35,28 +31,6 @@ const untilStatus = (id: string, status: string) =>
     (job) => job.status === status,
     { withinMs: 45_000 },
   );
-
-test('after a kill between commit and start, the next process starts the job once', async () => {
-  const database = await createDatabase();
-  const env = testEnv(database.url);
-  const cut = await startProcess({
-    ...env,
-    HOLDFAST_ROLE: 'api',
-    TEMPORAL_ADDRESS: `127.0.0.1:${await freePort(0)}`,
-  });
-  const client = createClient(cut.base);
-  const body = { type: 'core.echo', payload: { kept: true } };
-  const job = await client.post<JobRecord>('/api/jobs', body).expect(201);
-  await cut.kill();
-
-  const next = await startProcess(env);
-  const done = await createClient(next.base)
-    .get<JobRecord>(`/api/jobs/${job.id}`, { prefer: 'wait=40' })
-    .expect(200);
-  expect(done).toMatchObject({ status: 'succeeded', attempts: 1, result: { kept: true } });
-  expect(await next.terminate()).toBe(0);
-  await database.drop();
-});
 
 /** A job that posts to an endpoint which does not answer; the endpoint has the request. */
 async function createHangingPost(sink: Sink, endpoint: string): Promise<JobRecord> {
