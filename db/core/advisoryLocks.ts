@@ -23,6 +23,8 @@ export const LOCK_PREFIXES = {
   vrf: 'inventory:vrf:',
   /** The definitions of custom fields of a tenant. */
   customFields: 'inventory:custom-fields:',
+  /** Writers for the platform take turns before they lock what tenants share; no tenant takes it. */
+  platformTurn: 'inventory:turn:',
   /** A quota of a tenant, `<tenant>/<quota>`, near its limit; taken by `check_quota` of the schema. */
   quota: 'quota:',
   /** The staging schema of a restore. */

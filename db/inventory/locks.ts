@@ -26,22 +26,45 @@ export const spaceName = (vrf: string, tenantId: string): string => `${vrf} ${te
 export type SpaceLocks = { spaces: ReadonlySet<string>; forPlatform: boolean };
 
 /**
- * SQL: locks spaces in one order, which prevents deadlocks, and before them the space of the
+ * How long a transaction waits for each lock while others, that do not wait for the same, would wait
+ * for it: it fails with SQLSTATE 55P03, and is tried again later.
+ */
+const BRIEF_WAIT = '100ms';
+
+/**
+ * SQL: limits how long the rest of the transaction waits for a lock, if it is about to lock
+ * exclusively what tenants share: tenants queue behind such a writer, also while it waits. Such
+ * writers first take turns, which no tenant waits for, so that one of them waits for tenants at a time.
+ */
+const TAKE_TURN = `(SELECT CASE WHEN count(pg_advisory_xact_lock(key)) > 0 OR ?::boolean THEN set_config('lock_timeout', '${BRIEF_WAIT}', true) END FROM (
+  SELECT DISTINCT ${lockKeySql('platformTurn', 'turn')} AS key FROM (
+    SELECT shared_space(space_of(vrf, tenant)) AS turn FROM unnest(?::text[], ?::text[]) AS asked (vrf, tenant) WHERE ?::boolean
+    UNION ALL SELECT 'definitions' WHERE 'platform' = ANY (?::text[])) AS turns
+  WHERE turn IS NOT NULL ORDER BY 1) AS keys)`;
+
+/**
+ * SQL: locks spaces in one order, which prevents deadlocks, and after them the space of the
  * platform in shared tables: exclusively for callers who may write there, else shared, so that
  * tenants do not wait for each other.
  */
 const LOCK_SPACES = `(SELECT count(CASE WHEN is_exclusive THEN pg_advisory_xact_lock(key) ELSE pg_advisory_xact_lock_shared(key) END) FROM (
-  SELECT ${lockKeySql('vrf', 'space')} AS key, space = shared_space(space) IS TRUE AS is_first, bool_and(is_exclusive) AS is_exclusive
+  SELECT ${lockKeySql('vrf', 'space')} AS key, space = shared_space(space) IS TRUE AS is_last, bool_and(is_exclusive) AS is_exclusive
   FROM (SELECT space_of(vrf, tenant) AS own FROM unnest(?::text[], ?::text[]) AS asked (vrf, tenant)) AS asked
     CROSS JOIN LATERAL (VALUES (own, shared_space(own) IS DISTINCT FROM own OR ?::boolean), (shared_space(own), ?::boolean)) AS locked (space, is_exclusive)
-  WHERE space IS NOT NULL GROUP BY space ORDER BY 2 DESC, 1) AS keys)`;
+  WHERE space IS NOT NULL GROUP BY space ORDER BY 2, 1) AS keys)`;
 
-const lockBindings = ({ spaces, forPlatform }: SpaceLocks): (string[] | boolean)[] => {
+function requestedSpaces(spaces: ReadonlySet<string>): [vrfs: string[], tenants: string[]] {
   const names = [...spaces].map((name) => ({ name, end: name.indexOf(' ') }));
   const vrfs = names.map(({ name, end }) => name.slice(0, end));
   const tenants = names.map(({ name, end }) => name.slice(end + 1));
-  return [vrfs, tenants, forPlatform, forPlatform];
-};
+  return [vrfs, tenants];
+}
+
+const lockBindings = ({ spaces, forPlatform }: SpaceLocks): (string[] | boolean)[] => [
+  ...requestedSpaces(spaces),
+  forPlatform,
+  forPlatform,
+];
 
 /**
  * Tenants whose definitions of custom fields are locked: shared by writes of values, so that these
@@ -65,23 +88,53 @@ const definitionBindings = ({ shared, exclusive }: DefinitionLocks): string[][] 
 export const prepareToRead = async (trx: Knex): Promise<void> =>
   void (await prepared(trx, `SELECT ${FORCE_INDEX_SCANS}`, []));
 
-/** Prepares a transaction that writes. It locks definitions of custom fields and address spaces. */
-export const prepareToWrite = async (
-  trx: Knex,
-  { definitions, ...locks }: SpaceLocks & { definitions: DefinitionLocks },
-): Promise<void> =>
-  void (await prepared(trx, `SELECT ${FORCE_INDEX_SCANS}, ${LOCK_DEFINITIONS}, ${LOCK_SPACES}`, [
-    ...definitionBindings(definitions),
-    ...lockBindings(locks),
-  ]));
+/** What a writing transaction locks, in one statement. */
+type WriteLocks = SpaceLocks & {
+  definitions: DefinitionLocks;
+  /** Locks of some tenants' records must not be held while waiting for those of others. */
+  isBrief: boolean;
+};
 
-/** Locks definitions of custom fields until the end of the transaction. */
-export const lockDefinitions = async (trx: Knex, locks: DefinitionLocks): Promise<void> =>
-  void (await trx.raw(`SELECT ${LOCK_DEFINITIONS}`, definitionBindings(locks)));
+/** SQL and bindings that take locks. Only few writers have to take turns, so most do not ask. */
+function lockParts({ definitions, isBrief, ...locks }: WriteLocks) {
+  const takesTurn =
+    isBrief || definitions.exclusive.has(PLATFORM) || (locks.forPlatform && locks.spaces.size > 0);
+  return {
+    sql: [...(takesTurn ? [TAKE_TURN] : []), LOCK_DEFINITIONS, LOCK_SPACES].join(', '),
+    bindings: [
+      ...(takesTurn
+        ? [isBrief, ...requestedSpaces(locks.spaces), locks.forPlatform, [...definitions.exclusive]]
+        : []),
+      ...definitionBindings(definitions),
+      ...lockBindings(locks),
+    ],
+  };
+}
 
-/** Locks address spaces until the end of the transaction. */
-export const lockSpaces = async (trx: Knex, locks: SpaceLocks): Promise<void> =>
-  void (await trx.raw(`SELECT ${LOCK_SPACES}`, lockBindings(locks)));
+/**
+ * Prepares a transaction that writes. It locks definitions of custom fields and address spaces.
+ * Error: SQLSTATE 55P03, also of later statements, when others hold what it may not wait for.
+ */
+export async function prepareToWrite(trx: Knex, locks: WriteLocks): Promise<void> {
+  const { sql, bindings } = lockParts(locks);
+  await prepared(trx, `SELECT ${FORCE_INDEX_SCANS}, ${sql}`, bindings);
+}
+
+/** Locks further definitions of custom fields until the end of the transaction. Error: SQLSTATE 55P03. */
+export const lockDefinitions = (trx: Knex, definitions: DefinitionLocks): Promise<void> =>
+  lockFurther(trx, { definitions, spaces: new Set(), forPlatform: false });
+
+/** Locks further address spaces until the end of the transaction. Error: SQLSTATE 55P03. */
+export const lockSpaces = (trx: Knex, locks: SpaceLocks): Promise<void> =>
+  lockFurther(trx, { ...locks, definitions: { shared: new Set(), exclusive: new Set() } });
+
+async function lockFurther(trx: Knex, locks: Omit<WriteLocks, 'isBrief'>): Promise<void> {
+  const isBrief = locks.forPlatform || locks.definitions.exclusive.has(PLATFORM);
+  const { sql, bindings } = lockParts({ ...locks, isBrief });
+  // Others may wait for what it holds already: it does not wait long for its turn either.
+  const limit = isBrief ? `set_config('lock_timeout', '${BRIEF_WAIT}', true), ` : '';
+  await trx.raw(`SELECT ${limit}${sql}`, bindings);
+}
 
 /** The tenants that definitions of custom fields belong to. */
 export const findDefiners = async (trx: Knex, ids: readonly string[]): Promise<string[]> =>

@@ -121,6 +121,7 @@ export function createAddressSpace({ db, access, records, writes, slots }: Deps)
           spaces: new Set([spaceName(vrfKeyOf(known), String(known.tenantId))]),
           forPlatform: access.holds(caller.rights, 'inventory:write', { tenantId: PLATFORM }),
           definitions: { shared: new Set(), exclusive: new Set() },
+          isBrief: false,
         });
         const prefix = await readRecord(trx, 'prefixes', prefixId, true);
         const isMoved =

@@ -127,7 +127,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
           planWithDefinitions(trx, locked.definitions, viewer, () =>
             createPlanSession(trx, { viewer, locks: scope, pause, cost: noCost() }).plan(mutations),
           ),
-        (spaces) => lockSpaces(trx, { ...locked, spaces }),
+        (spaces) => lockSpaces(trx, { spaces, forPlatform: locked.forPlatform }),
         (plan) => isPermitted(plan, viewer),
       );
       const { steps, ...outcome } = outcomeOf(segment, mutations, now);
@@ -185,10 +185,20 @@ async function lockForWrite(
   await lockRevocations(trx, mutations, viewer, scope);
   const spaces = await expectedSpaces(trx, mutations, viewer, scope);
   const definitions = await expectedDefinitions(trx, mutations, viewer);
-  const locks = { spaces, forPlatform: viewer.canWrite({ tenantId: PLATFORM }), definitions };
+  const locks = {
+    spaces,
+    forPlatform: viewer.canWrite({ tenantId: PLATFORM }),
+    definitions,
+    isBrief: mutations.length > 1 && isOfSeveralTenants(scope),
+  };
   await prepareToWrite(trx, locks);
   return locks;
 }
+
+/** True when a writer can hold records of one tenant while waiting for those of another. */
+const isOfSeveralTenants = (scope: Scope): boolean =>
+  scope.kind === 'everywhere' ||
+  scope.tenantIds.size + scope.siteIds.size + scope.deviceIds.size > 1;
 
 /** Merges the changes of each record into one, and leaves out records that end as they began. */
 function netChanges(steps: readonly PlannedChange[]): PlannedChange[] {

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
-import { ConcurrencyError, isConcurrencyError } from '../../db/core/constraints.ts';
+import { ConcurrencyError } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { areUnchanged, type UnlockedRow } from '../../db/inventory/load.ts';
 import { recordKey } from '../../domain/inventory/planSnapshot.ts';
@@ -16,6 +15,7 @@ import type { Access } from '../access/access.ts';
 import type { PlanOutcome, Planner, UnwrittenOutcome } from './planner.ts';
 import { allValid, conflictError, conflictErrorOfOne } from './conflictError.ts';
 import { recordChanges } from './inventoryAudit.ts';
+import { retryOnConflict } from './retryOnConflict.ts';
 import { revokeGrants } from './revocations.ts';
 
 export type InventoryWrites = ReturnType<typeof createInventoryWrites>;
@@ -26,9 +26,6 @@ type Deps = {
   planner: Planner;
 };
 
-/** How often a change is attempted when concurrent changes of the same records interfere. */
-const MAX_ATTEMPTS = 6;
-
 /** `all`: all mutations or none. `each`: those that are valid. */
 export type WriteMode = 'all' | 'each';
 
@@ -37,22 +34,6 @@ export type BeforeCommit = (work: Work, trx: Knex, outcome: PlanOutcome) => Prom
 
 /** Mutations, or a function that returns them in the transaction that writes them. */
 type MutationSource = readonly Mutation[] | ((trx: Knex) => Promise<readonly Mutation[]>);
-
-async function retryOnConflict<T>(attempt: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!isConcurrencyError(error)) throw error;
-      if (tries === MAX_ATTEMPTS)
-        throw new AppError(
-          'conflict',
-          'Concurrent changes of the same records prevented this change. Try again.',
-        );
-      await sleep(5 * tries * Math.random());
-    }
-  }
-}
 
 /** What a plan has read without a lock, and what it changes. */
 type Reliance = Pick<UnwrittenOutcome, 'relied' | 'changes'>;
@@ -91,7 +72,7 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
   /**
    * Plans and writes mutations, records their audit entries and events, and runs `beforeCommit`. In
    * mode `each`, invalid mutations are part of the outcome. `toError` converts invalid plans.
-   * Errors: `permission_denied`, `limit_reached`, `conflict`; in mode `all` also `invalid_request`
+   * Errors: `permission_denied`, `limit_reached`, `conflict`, `unavailable`; in mode `all` also `invalid_request`
    * and `in_use`.
    */
   const apply = (

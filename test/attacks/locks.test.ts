@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { lockDefinitions, lockSpaces, spaceName } from '../../db/inventory/locks.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import type { TestClient } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -187,6 +189,113 @@ describe('a batch that waits', () => {
       },
     );
     expect(outcomes).toEqual(['created', 'invalid', 'invalid']);
+  });
+});
+
+describe('a write for the platform that waits for a tenant', () => {
+  const inTable = (cidr: string) => ({ cidr, allocationMode: 'pool' });
+  const ofTenant = (id: string, forPlatform = false) => ({
+    spaces: new Set([spaceName('global', id)]),
+    forPlatform,
+  });
+
+  /** Runs `others`, who must be answered, while a write for the platform is kept waiting. */
+  async function whileKept(
+    hold: (holder: Knex) => Promise<unknown>,
+    write: () => Promise<unknown>,
+    others: () => Promise<unknown>,
+  ) {
+    const holder = await app.deps.db.transaction();
+    let isAnswered = false;
+    let answer: Promise<unknown> | undefined;
+    try {
+      await hold(holder);
+      answer = write().finally(() => (isAnswered = true));
+      answer.catch(() => undefined);
+      await eventually(waiting, (count) => count === 1);
+      await others();
+      expect(isAnswered).toBe(false);
+    } finally {
+      await holder.rollback();
+    }
+    await answer;
+  }
+
+  const bulk = (mutations: Mutation[]) => async () =>
+    root.post('/api/inventory/bulk', { mode: 'all', mutations }).expect(200);
+
+  test('in a shared table does not keep the others', async () => {
+    await whileKept(
+      (holder) => lockSpaces(holder, ofTenant('red')),
+      () => make('prefixes', inTable('10.200.0.0/16')),
+      () => ofBlue('prefixes', inTable('10.201.0.0/16')),
+    );
+  });
+
+  test('nor the tenant whose space it has locked already', async () => {
+    await whileKept(
+      (holder) => lockSpaces(holder, ofTenant('red')),
+      () => make('prefixes', { ...inTable('10.202.0.0/16'), tenantId: 'blue' }),
+      () => ofBlue('prefixes', inTable('10.203.0.0/16')),
+    );
+  });
+
+  test('with definitions of custom fields does not keep those who store values', async () => {
+    const field = { resource: 'sites', type: 'text', tenantId: 'platform' };
+    await whileKept(
+      (holder) => lockDefinitions(holder, { shared: new Set(['platform']), exclusive: new Set() }),
+      () => make('custom-fields', { ...field, name: 'everywhere' }),
+      () => ofBlue('sites', { name: 'beside a definition' }),
+    );
+  });
+
+  test('for a record of that tenant does not keep others in a shared table', async () => {
+    const top = await make('prefixes', inTable('10.204.0.0/16'));
+    await whileKept(
+      (holder) => holder.raw('SELECT FROM sites WHERE id = ? FOR UPDATE', [hidden.id]),
+      bulk([update('prefixes', top.id), update('sites', hidden.id)]),
+      () => ofBlue('prefixes', inTable('10.205.0.0/16')),
+    );
+  });
+
+  test('for a record of that tenant does not keep others at their records', async () => {
+    await whileKept(
+      (holder) => holder.raw('SELECT FROM sites WHERE id = ? FOR UPDATE', [hidden.id]),
+      bulk([
+        update('sites', blueSite.id),
+        update('ip-addresses', held.id),
+        update('sites', hidden.id),
+      ]),
+      async () => {
+        await touch(blue, 'sites', blueSite.id).expect(200);
+        await touch(blue, 'ip-addresses', held.id).expect(200);
+      },
+    );
+  });
+
+  test('for its turn does not keep anybody', async () => {
+    await whileKept(
+      (holder) => lockSpaces(holder, ofTenant('platform', true)).then(() => undefined),
+      () => make('prefixes', inTable('10.206.0.0/16')),
+      () => ofBlue('sites', { name: 'beside a turn' }),
+    );
+  });
+
+  test('is done when two of them, and tenants, want the same concurrently', async () => {
+    const forBoth = (i: number) => {
+      const tenants = i % 2 === 0 ? ['red', 'blue'] : ['blue', 'red'];
+      return bulk(
+        tenants.map((tenantId) =>
+          create('prefixes', { ...inTable(`172.${16 + i}.0.0/16`), tenantId }),
+        ),
+      )();
+    };
+    const writes = Array.from({ length: 6 }, (_, i) => [
+      make('prefixes', inTable(`10.${210 + i}.0.0/16`)),
+      ofBlue('prefixes', inTable(`10.${220 + i}.0.0/16`)),
+      forBoth(i),
+    ]);
+    await Promise.all(writes.flat());
   });
 });
 

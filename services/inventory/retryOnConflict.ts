@@ -1,0 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isConcurrencyError, isLockTimeout } from '../../db/core/constraints.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+
+/** How often a change is attempted when concurrent changes of the same records interfere. */
+const MAX_ATTEMPTS = 6;
+
+/** How long a change is attempted when others hold what it may wait for only briefly. */
+const MAX_BUSY_MS = 10_000;
+/** The pauses between such attempts, in which nobody waits for the change. */
+const MAX_BUSY_PAUSE_MS = 250;
+
+/** Attempts a change until it succeeds. Errors: `conflict`, `unavailable`; others of `attempt`. */
+export async function retryOnConflict<T>(
+  attempt: () => Promise<T>,
+  maxBusyMs = MAX_BUSY_MS,
+): Promise<T> {
+  let conflicts = 0;
+  let timeouts = 0;
+  let busySince: number | undefined;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (isLockTimeout(error)) {
+        busySince ??= performance.now();
+        if (performance.now() - busySince > maxBusyMs) throw busyError();
+        const pauseMs = Math.min(MAX_BUSY_PAUSE_MS, 20 * ++timeouts);
+        await sleep(pauseMs * (0.5 + Math.random() / 2));
+        continue;
+      }
+      if (!isConcurrencyError(error)) throw error;
+      if (++conflicts === MAX_ATTEMPTS)
+        throw new AppError(
+          'conflict',
+          'Concurrent changes of the same records prevented this change. Try again.',
+        );
+      await sleep(5 * conflicts * Math.random());
+    }
+  }
+}
+
+const busyError = () =>
+  new AppError('unavailable', 'Other changes occupy what this change needs. Try again.', {
+    retryAfterSeconds: 2,
+  });
