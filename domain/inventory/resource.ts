@@ -108,7 +108,7 @@ const strictObject = (
 export const titleOf = ({ kind }: Resource): string =>
   kind.replaceAll(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-/** Makes a schema once for each resource: whoever compiles it compiles it once. */
+/** Makes a schema once for each resource: each of its users compiles it once. */
 function oncePerResource(make: (resource: Resource) => TObject): (resource: Resource) => TObject {
   const made = new WeakMap<Resource, TObject>();
   return (resource) => {

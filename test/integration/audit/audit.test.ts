@@ -88,7 +88,7 @@ describe('the audit log', () => {
   test('contains an attack on an account in spite of a flood of other attempts', async () => {
     const someone = await createUser(app);
     for (let n = 0; n < 7; n++) {
-      // Few at a time: callers without an identity share few places.
+      // Few at a time: callers without an identity share few slots.
       const noise = await Promise.all(
         Array.from({ length: 10 }, () =>
           app.client.as({ token: null }).get('/api/auth/oidc/callback?state=x&code=y'),
