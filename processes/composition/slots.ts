@@ -49,6 +49,13 @@ export const composeSlots = () => ({
     ...{ total: 2, perTenant: 1, perCaller: 1 },
     waiting: { total: 400, perTenant: 200, perCaller: 200 },
   }),
+  /** Transactions of imports of the mode `all`: each writes a whole file. */
+  wholeImports: createSlots({
+    of: 'imports of the mode all',
+    retryAfterSeconds: 10,
+    ...{ total: 2, perTenant: 1, perCaller: 1 },
+    waiting: { total: 40, perTenant: 8, perCaller: 8, maxMs: 10_000 },
+  }),
   webhookTests: createSlots({
     of: 'webhook tests',
     retryAfterSeconds: 5,

@@ -29,6 +29,12 @@ import { outcomeOf, type InventoryWrites } from './writes.ts';
 /** The number of rows that one transaction writes. */
 const WRITE_BATCH_SIZE = 500;
 
+/** How long the transaction of an import of the mode `all` may last: others may wait for it. */
+const MAX_WRITE_ALL_MS = 30_000;
+
+/** When an import that took too long is tried again. */
+const RETRY_AFTER_SECONDS = 60;
+
 /** Errors of a write that are outcomes of its rows. All other errors fail the attempt. */
 const REJECTION_CODES: ReadonlySet<string> = new Set(['conflict', 'in_use', 'limit_reached']);
 
@@ -38,7 +44,8 @@ type Deps = {
   rights: UserRights;
   writes: InventoryWrites;
   questions: InventoryQuestions;
-  slots: { importWrites: Slots };
+  slots: { importWrites: Slots; wholeImports: Slots };
+  maxWriteAllMs?: number;
 };
 
 /** Rolls back an import of the mode `all`; `outcomes` are those of its rows. */
@@ -55,7 +62,15 @@ class RejectedImport extends Error {
 export type ImportProgress = { rows: number; done: number };
 
 /** The run of an import, as its job executes it. */
-export function createImportRun({ db, writeUnaudited, rights, writes, questions, slots }: Deps) {
+export function createImportRun({
+  db,
+  writeUnaudited,
+  rights,
+  writes,
+  questions,
+  slots,
+  maxWriteAllMs = MAX_WRITE_ALL_MS,
+}: Deps) {
   /** The caller that rows are written for: the sender of the file with its present rights. */
   const callerFor = async ({ authority, createdBy, tenantId, jobId }: Import): Promise<Caller> => ({
     ...systemCaller(tenantId, jobWorkflowId(jobId)),
@@ -117,6 +132,53 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions,
     return outcomes;
   }
 
+  /**
+   * Writes all rows in one transaction. Returns their outcomes if one of them is invalid: then none
+   * is written. Errors: `unavailable` when it takes too long; the reason of `signal`.
+   */
+  async function writeTogether(
+    importId: string,
+    caller: Caller,
+    signal: AbortSignal,
+    onProgress: (part: number) => void,
+  ): Promise<RowOutcome[] | null> {
+    const late = AbortSignal.timeout(maxWriteAllMs);
+    const either = AbortSignal.any([signal, late]);
+    let all: FileRow[] = [];
+    const write = () =>
+      writes.applyInSteps(caller, either, async (work, trx, apply) => {
+        await lockImport(trx, importId);
+        all = await nextRows(trx, importId, MAX_ATOMIC_ROWS);
+        if (all.length === 0) return;
+        const outcomes: RowOutcome[] = [];
+        // Rows after an invalid one are planned too, so that all errors are found.
+        for (const rows of batchesOf(all)) {
+          either.throwIfAborted();
+          outcomes.push(
+            ...outcomesOf(rows, await apply(await resolveOperations(rows, existingIn(trx)))),
+          );
+          onProgress((all.length + outcomes.length) >> 1);
+        }
+        if (outcomes.some(isRejected)) throw new RejectedImport(skipValid(outcomes));
+        await recordOutcomes(trx, importId, outcomes);
+        work.audit(
+          'inventory.import.step',
+          { type: 'import', id: importId },
+          { after: { rows: all.length, from: all[0]?.line ?? null } },
+        );
+      });
+    try {
+      await write();
+      return null;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (late.aborted) throw tookTooLong(maxWriteAllMs);
+      if (error instanceof RejectedImport) return [...error.outcomes];
+      if (isRejection(error)) return all.map((row) => rejectedOutcome(row, error));
+      throw error;
+    }
+  }
+
   return {
     /** Reads the progress of an import. */
     progress: async (
@@ -135,7 +197,8 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions,
 
     /**
      * Writes all rows in one transaction, or none when one of them is invalid, and stores their
-     * outcomes. A repeated attempt starts from the first row. Returns the progress.
+     * outcomes. A repeated attempt starts from the first row. Few such imports write at a time.
+     * Returns the progress. Errors: `too_many_requests` and `unavailable`, to be tried again.
      */
     async writeAll(
       importId: string,
@@ -143,46 +206,16 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions,
       onProgress: (done: number) => void,
     ): Promise<ImportProgress> {
       const caller = await callerFor(await readImport(db, importId));
-      let all = await nextRows(db, importId, MAX_ATOMIC_ROWS);
+      const all = await nextRows(db, importId, MAX_ATOMIC_ROWS);
       if (all.length === 0) return readImport(db, importId);
       // Planned without locks first: nobody waits for a file with errors.
       const expected = await planAll(caller, all, signal, (done) => onProgress(done >> 1));
-      if (expected.some(isRejected)) {
-        await storeOutcomes(importId, skipValid(expected));
-        return readImport(db, importId);
-      }
-      try {
-        await writes.applyInSteps(caller, async (work, trx, apply) => {
-          await lockImport(trx, importId);
-          all = await nextRows(trx, importId, MAX_ATOMIC_ROWS);
-          if (all.length === 0) return;
-          const outcomes: RowOutcome[] = [];
-          // Rows after an invalid one are planned too, so that all errors are found.
-          for (const rows of batchesOf(all)) {
-            signal.throwIfAborted();
-            outcomes.push(
-              ...outcomesOf(rows, await apply(await resolveOperations(rows, existingIn(trx)))),
-            );
-            onProgress((all.length + outcomes.length) >> 1);
-          }
-          if (outcomes.some(isRejected)) throw new RejectedImport(skipValid(outcomes));
-          await recordOutcomes(trx, importId, outcomes);
-          work.audit(
-            'inventory.import.step',
-            { type: 'import', id: importId },
-            { after: { rows: all.length, from: all[0]?.line ?? null } },
+      const rejected = expected.some(isRejected)
+        ? skipValid(expected)
+        : await slots.wholeImports.run(caller, signal, () =>
+            writeTogether(importId, caller, signal, onProgress),
           );
-        });
-      } catch (error) {
-        if (signal.aborted) throw error;
-        if (error instanceof RejectedImport) await storeOutcomes(importId, error.outcomes);
-        else if (isRejection(error))
-          await storeOutcomes(
-            importId,
-            all.map((row) => rejectedOutcome(row, error)),
-          );
-        else throw error;
-      }
+      if (rejected) await storeOutcomes(importId, rejected);
       return readImport(db, importId);
     },
 
@@ -218,6 +251,13 @@ export function createImportRun({ db, writeUnaudited, rights, writes, questions,
     },
   };
 }
+
+const tookTooLong = (timeoutMs: number): AppError =>
+  new AppError(
+    'unavailable',
+    `The rows could not be written together within ${timeoutMs / 1_000} s. Try again, or split the file.`,
+    { retryAfterSeconds: RETRY_AFTER_SECONDS },
+  );
 
 const batchesOf = (rows: readonly FileRow[]): FileRow[][] =>
   Array.from({ length: Math.ceil(rows.length / WRITE_BATCH_SIZE) }, (_, i) =>

@@ -74,7 +74,7 @@ type Deps = {
   questions: InventoryQuestions;
   jobFactory: JobFactory;
   jobTypes: JobTypes;
-  slots: { uploads: Slots; importWrites: Slots };
+  slots: { uploads: Slots; importWrites: Slots; wholeImports: Slots };
 };
 
 /** Imports of files. A job writes their rows, see `importRun.ts`. */

@@ -176,11 +176,12 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
 
     /**
      * Plans and writes mutations in several steps of one transaction, each on top of the previous
-     * ones. A missing permission is an error of its mutation. An error of `steps` rolls back
-     * everything.
+     * ones. A missing permission is an error of its mutation. An error of `steps`, and the reason of
+     * `signal`, roll back everything.
      */
     applyInSteps: (
       caller: Caller,
+      signal: AbortSignal,
       steps: (
         work: Work,
         trx: Knex,
@@ -196,10 +197,7 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
               trx,
               caller,
               mutations,
-              {
-                perMutation: true,
-                now: work.now,
-              },
+              { perMutation: true, now: work.now, signal },
             );
             await revokeGrants(work, trx, planned);
             await write();

@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import type { ImportRecord, ImportRow } from '../../../api/inventory/fileRoutes.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
+import { createImportRun } from '../../../services/inventory/importRun.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -62,28 +63,55 @@ test('a dry run that finds others running and waiting is tried again later', asy
   }
 });
 
-test('the imports of a tenant write one after another, and delay no other tenant', async () => {
-  const holder = { kind: 'system', tenantId: 'writing', actorId: 'another' } as const;
-  const release = app.deps.slots.importWrites.takeNow(holder);
+test.each([
+  ['each', 'importWrites'],
+  ['all', 'wholeImports'],
+] as const)('the imports (%s) of a tenant write one after another only', async (mode, slots) => {
+  const holder = { kind: 'system', tenantId: `writing-${mode}`, actorId: 'another' } as const;
+  const release = app.deps.slots[slots].takeNow(holder);
   const importAt = async (tenant: string, wait: boolean) =>
     app.client
       .as({ tenant })
-      .post<Import>('/api/inventory/import?resource=regions', 'name\nnorth', {
+      .post<Import>(`/api/inventory/import?resource=regions&mode=${mode}`, 'name\nnorth', {
         'content-type': 'text/csv',
         ...(wait && WAIT),
       })
       .expect(202);
-  const waiting = await importAt('writing', false);
-  expect(await importAt('beside', true)).toMatchObject({ status: 'succeeded', done: 1 });
+  const waiting = await importAt(holder.tenantId, false);
+  expect(await importAt(`beside-${mode}`, true)).toMatchObject({ status: 'succeeded', done: 1 });
   const read = () =>
     app.client
-      .as({ tenant: 'writing' })
+      .as({ tenant: holder.tenantId })
       .get<Import>(`/api/inventory/imports/${waiting.id}`)
       .expect(200);
   await eventually(read, ({ status }) => status === 'running');
   expect(await read()).toMatchObject({ status: 'running', done: 0 });
   release();
   await eventually(read, ({ status, done }) => status === 'succeeded' && done === 1);
+});
+
+test('an import that writes all rows together for too long writes none, and may be tried again', async () => {
+  const client = app.client.as({ tenant: 'slow' });
+  const holder = { kind: 'system', tenantId: 'slow', actorId: 'another' } as const;
+  const release = app.deps.slots.wholeImports.takeNow(holder);
+  try {
+    const { id } = await client
+      .post<Import>('/api/inventory/import?resource=regions&mode=all', 'name\nslow', {
+        'content-type': 'text/csv',
+      })
+      .expect(202);
+    const { signal } = new AbortController();
+    const slots = { ...app.deps.slots, wholeImports: app.deps.slots.logStreams };
+    const run = createImportRun({ ...app.deps, ...app.deps.inventory, slots, maxWriteAllMs: 0 });
+    await expect(run.writeAll(id, signal, () => undefined)).rejects.toMatchObject({
+      code: 'unavailable',
+    });
+    expect(await rowsOf(id, '', client)).toMatchObject([{ outcome: null }]);
+    const { items } = await client.get<RecordPage>('/api/inventory/regions').expect(200);
+    expect(items).toEqual([]);
+  } finally {
+    release();
+  }
 });
 
 describe('import', () => {
