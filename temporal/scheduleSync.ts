@@ -9,7 +9,7 @@ import { findForTemporal } from '../db/schedules/schedules.ts';
 import type { Knex } from '../db/core/knex.ts';
 import type { Schedule } from '../db/models/Schedule.ts';
 import type { Cron } from '../domain/schedules/cron.ts';
-import { timingOf } from '../domain/schedules/schedules.ts';
+import { maxDelaySeconds, timingOf } from '../domain/schedules/schedules.ts';
 import {
   MAX_TEMPORAL_SCHEDULES,
   priorityOf,
@@ -89,25 +89,15 @@ type TemporalScheduleOptions = ScheduleOptions &
  * since Temporal does not report which occurrences it skips.
  */
 function optionsOf(record: Schedule, taskQueue: string): TemporalScheduleOptions {
-  const {
-    id,
-    tenantId,
-    name,
-    jobType,
-    timezone,
-    startAt,
-    endAt,
-    jitterSeconds,
-    catchupWindowSeconds,
-    enabled,
-  } = record;
+  const { id, tenantId, name, jobType, timezone, startAt, endAt, catchupWindowSeconds, enabled } =
+    record;
   const attributes = toSearchAttributes({ tenant: tenantId, jobType, record: id });
   return {
     scheduleId: temporalScheduleId(id),
     spec: {
       calendars: calendarsOf(timingOf(record).cron),
       timezone,
-      jitter: jitterSeconds * 1_000,
+      jitter: maxDelaySeconds(record) * 1_000,
       ...(startAt && { startAt }),
       ...(endAt && { endAt }),
     },
@@ -125,7 +115,8 @@ function optionsOf(record: Schedule, taskQueue: string): TemporalScheduleOptions
       typedSearchAttributes: attributes,
       staticSummary: `scheduled run of ${jobType}`,
       priority: priorityOf(tenantId),
-      workflowExecutionTimeout: (catchupWindowSeconds + jitterSeconds) * 1_000 + RUN_MARGIN_MS,
+      workflowExecutionTimeout:
+        (catchupWindowSeconds + maxDelaySeconds(record)) * 1_000 + RUN_MARGIN_MS,
     },
     state: {
       paused: !enabled,

@@ -87,6 +87,7 @@ const summary = ({
   overlapPolicy: schedule.overlapPolicy,
   catchupWindowSeconds: schedule.catchupWindowSeconds,
   jitterSeconds: schedule.jitterSeconds,
+  spreadSeconds: schedule.spreadSeconds,
   startAt: isoOrNull(schedule.startAt),
   endAt: isoOrNull(schedule.endAt),
   maxRuns: schedule.maxRuns,

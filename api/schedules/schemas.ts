@@ -39,7 +39,7 @@ export const RunRecord = Type.Object(
       Type.Enum([...RUN_REASONS], { description: 'Why no job was created; null if one was.' }),
     ),
     caughtUp: Type.Boolean({
-      description: 'True if the job was created more than 10 s after scheduled time and jitter.',
+      description: 'True if the job was created more than 10 s after scheduled time and delay.',
     }),
     jobId: Nullable(Id('job')),
     jobStatus: Nullable(
@@ -93,7 +93,7 @@ const policies = {
     minimum: MIN_CATCHUP_SECONDS,
     maximum: MAX_CATCHUP_SECONDS,
     description:
-      'How late an occurrence may still run, in seconds, in addition to its jitter; ' +
+      'How late an occurrence may still run, in seconds, in addition to its delay; ' +
       `${DEFAULT_CATCHUP_SECONDS} by default.`,
   }),
   jitterSeconds: Type.Integer({
@@ -130,6 +130,11 @@ const summary = {
   retryPolicy: PartialRetryPolicy,
   enabled: Type.Boolean({ description: 'False while the schedule is paused.' }),
   ...policies,
+  spreadSeconds: Type.Integer({
+    description:
+      'Each run is delayed by at least a random number of seconds up to this, since the tenant has ' +
+      'many schedules; 0 for the first ones of a tenant.',
+  }),
   ...bounds,
   maxRuns: MaxRuns,
   runCount: Type.Integer({
@@ -143,7 +148,7 @@ const summary = {
   pauseReason: Nullable(Type.String()),
   owner: Type.String({ description: 'The actor whose permissions its jobs have.' }),
   nextRuns: Type.Array(UpcomingRecord, {
-    description: 'The next five occurrences, without jitter, and skipped local times between them.',
+    description: 'The next five occurrences, without delay, and skipped local times between them.',
   }),
   lastRun: Nullable(RunRecord),
   temporalScheduleId: Type.String({ description: 'Id of the Temporal Schedule.' }),

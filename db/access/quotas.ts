@@ -1,5 +1,5 @@
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
-import type { QuotaOverrides } from '../../domain/access/quotas.ts';
+import type { QuotaName, QuotaOverrides } from '../../domain/access/quotas.ts';
 import { cutPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
@@ -46,6 +46,15 @@ export async function findQuotas(
     [PLATFORM, tenantId, ...inScope.bindings],
   );
   return rows[0];
+}
+
+/** How many records of a kind a tenant owns; 0 for the platform, whose records are not counted. */
+export async function ownedBy(db: Knex, tenantId: string, name: QuotaName): Promise<number> {
+  const { rows } = await db.raw<{ rows: { used: number }[] }>('SELECT quota_used(?, ?) AS used', [
+    tenantId,
+    name,
+  ]);
+  return rows[0]?.used ?? 0;
 }
 
 /** Locks a tenant until the transaction ends, so that changes of its quotas wait for each other. */

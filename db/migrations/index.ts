@@ -17,6 +17,7 @@ import * as shares from './0016_shares.ts';
 import * as quotas from './0017_quotas.ts';
 import * as ownScopes from './0018_own_scopes.ts';
 import * as namesOfTenants from './0019_names_of_tenants.ts';
+import * as spreadSchedules from './0020_spread_schedules.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -41,4 +42,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0017_quotas': quotas,
   '0018_own_scopes': ownScopes,
   '0019_names_of_tenants': namesOfTenants,
+  '0020_spread_schedules': spreadSchedules,
 };

@@ -25,6 +25,8 @@ export class Schedule extends Model implements ScheduleData {
   declare overlapPolicy: OverlapPolicy;
   declare catchupWindowSeconds: number;
   declare jitterSeconds: number;
+  /** Over how long its runs are spread: see `spreadSecondsOf`. */
+  declare spreadSeconds: number;
   declare startAt: Date | null;
   declare endAt: Date | null;
   declare maxRuns: number | null;

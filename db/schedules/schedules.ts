@@ -40,6 +40,7 @@ export const SCHEDULE_SUMMARY_COLUMNS = [
   'overlap_policy',
   'catchup_window_seconds',
   'jitter_seconds',
+  'spread_seconds',
   'start_at',
   'end_at',
   'max_runs',
@@ -184,14 +185,14 @@ export async function saveSkippedRuns(
 
 /**
  * Ids of schedules with an occurrence that should have a run by now: at its scheduled time if the
- * schedule is paused, otherwise after its jitter and `CATCH_UP_DELAY_SECONDS`.
+ * schedule is paused, otherwise after its delay and `CATCH_UP_DELAY_SECONDS`.
  */
 export const findOverdue = (db: Knex, now: Date, limit: number): Promise<string[]> =>
   db('schedules')
     .where('next_due_at', '<=', now)
     .whereRaw(
       `next_due_at <= ?::timestamptz - CASE
-         WHEN enabled THEN make_interval(secs => jitter_seconds + ?) ELSE interval '0' END`,
+         WHEN enabled THEN make_interval(secs => greatest(jitter_seconds, spread_seconds) + ?) ELSE interval '0' END`,
       [now, CATCH_UP_DELAY_SECONDS],
     )
     // Several processes read concurrently. In the same order they would compete for the same rows.

@@ -18,6 +18,8 @@ export type ScheduleData = TimingFields & {
   overlapPolicy: OverlapPolicy;
   catchupWindowSeconds: number;
   jitterSeconds: number;
+  /** Over how long its runs are spread: see `spreadSecondsOf`. */
+  spreadSeconds: number;
   maxRuns: number | null;
   /** The number of jobs created for occurrences; triggers and backfills do not count. */
   runCount: number;

@@ -100,16 +100,36 @@ export function upcomingOf(
   return remaining > 0 ? upcomingOccurrences(timingOf(schedule), now, remaining) : [];
 }
 
-type CatchUpWindow = { catchupWindowSeconds: number; jitterSeconds: number };
+/** A tenant with more schedules than this has later ones spread. */
+const SCHEDULES_AT_ONE_TIME = 10;
+
+/** With the delay of catch-up, spread occurrences run before the next minute. */
+const MAX_SPREAD_SECONDS = 50;
 
 /**
- * True when `dueAt` is older than catch-up window and jitter together: it must not run any more.
+ * Over how many seconds the runs of a new schedule are spread, for a tenant that owns `owned`
+ * already. So few schedules run exactly on time, and many do not all start in the same second,
+ * which would delay the work of other tenants. Every further schedule adds a second.
+ */
+export const spreadSecondsOf = (owned: number): number =>
+  Math.min(Math.max(owned + 1 - SCHEDULES_AT_ONE_TIME, 0), MAX_SPREAD_SECONDS);
+
+type Delays = { jitterSeconds: number; spreadSeconds: number };
+
+/** How long Temporal may delay a run. Jitter that is longer than the spread spreads enough. */
+export const maxDelaySeconds = ({ jitterSeconds, spreadSeconds }: Delays): number =>
+  Math.max(jitterSeconds, spreadSeconds);
+
+/**
+ * True when `dueAt` is older than catch-up window and delay together: it must not run any more.
  */
 export const isMissed = (
-  { catchupWindowSeconds, jitterSeconds }: CatchUpWindow,
+  schedule: Delays & { catchupWindowSeconds: number },
   dueAt: Date,
   now: Date,
-): boolean => now.getTime() - dueAt.getTime() > (catchupWindowSeconds + jitterSeconds) * 1_000;
+): boolean =>
+  now.getTime() - dueAt.getTime() >
+  (schedule.catchupWindowSeconds + maxDelaySeconds(schedule)) * 1_000;
 
 /** How much the clocks of Temporal and of a worker may differ. */
 const CLOCK_SKEW_MS = 5_000;
@@ -118,12 +138,12 @@ const CLOCK_SKEW_MS = 5_000;
 export const isInFuture = (dueAt: Date, now: Date): boolean =>
   dueAt.getTime() > now.getTime() + CLOCK_SKEW_MS;
 
-/** A run decided later than this after its scheduled time and jitter counts as caught up. */
+/** A run decided later than this after its scheduled time and delay counts as caught up. */
 const CAUGHT_UP_AFTER_MS = 10_000;
 
 /** True when no process, or no Temporal, was available at the scheduled time of a run. */
-export const isCaughtUp = (jitterSeconds: number, dueAt: Date, decidedAt: Date): boolean =>
-  decidedAt.getTime() - dueAt.getTime() > jitterSeconds * 1_000 + CAUGHT_UP_AFTER_MS;
+export const isCaughtUp = (schedule: Delays, dueAt: Date, decidedAt: Date): boolean =>
+  decidedAt.getTime() - dueAt.getTime() > maxDelaySeconds(schedule) * 1_000 + CAUGHT_UP_AFTER_MS;
 
 /** Seconds that Temporal has to start a run, after which catch-up runs it from the record. */
 export const CATCH_UP_DELAY_SECONDS = 5;

@@ -16,6 +16,7 @@ import {
 import { systemCaller } from '../../domain/shared/caller.ts';
 import {
   isMissed,
+  maxDelaySeconds,
   nextOccurrenceOf,
   CATCH_UP_DELAY_SECONDS,
 } from '../../domain/schedules/schedules.ts';
@@ -85,7 +86,7 @@ export function createCatchUp({ db, commit, writeUnaudited, runner, ids, log, ev
     const schedule = await Schedule.query(db).findById(scheduleId).select(SCHEDULE_SUMMARY_COLUMNS);
     if (!schedule?.nextDueAt) return false;
     const now = new Date();
-    const delaySeconds = schedule.enabled ? schedule.jitterSeconds + CATCH_UP_DELAY_SECONDS : 0;
+    const delaySeconds = schedule.enabled ? maxDelaySeconds(schedule) + CATCH_UP_DELAY_SECONDS : 0;
     const until = new Date(now.getTime() - delaySeconds * 1_000);
     const pending = pendingOccurrences(schedule, until, OCCURRENCES_PER_BATCH);
     const last = pending.at(-1);

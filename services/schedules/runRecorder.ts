@@ -20,7 +20,7 @@ export function createRunRecorder({ ids, runDecisions }: { ids: Ids; runDecision
   ): ScheduleRun {
     const { now } = work;
     const jobId = decision.outcome === 'fired' ? decision.job.id : null;
-    const isLate = isCaughtUp(schedule.jitterSeconds, dueAt, now);
+    const isLate = isCaughtUp(schedule, dueAt, now);
     const run = work.insert(ScheduleRun, {
       id: ids.at('run', dueAt),
       scheduleId: schedule.id,

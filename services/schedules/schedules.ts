@@ -1,3 +1,4 @@
+import { ownedBy } from '../../db/access/quotas.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -11,7 +12,11 @@ import { BACKUP_CATCHUP_SECONDS, BACKUP_JOB, VERIFY_JOB } from '../../domain/bac
 import { syncSchedule } from '../../domain/dispatch/tasks.ts';
 import type { Timing } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
-import { DEFAULT_CATCHUP_SECONDS, nextOccurrenceOf } from '../../domain/schedules/schedules.ts';
+import {
+  DEFAULT_CATCHUP_SECONDS,
+  nextOccurrenceOf,
+  spreadSecondsOf,
+} from '../../domain/schedules/schedules.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { invalidFields } from '../../domain/shared/errors.ts';
@@ -107,7 +112,12 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     assertDefined((await withLastRuns([schedule]))[0], 'schedule with last run');
 
   /** The row of a new schedule at the caller's tenant, with defaults for missing fields. */
-  function newSchedule(caller: Caller, fields: ScheduleFields, timing: Timing, now: Date) {
+  function newSchedule(
+    caller: Caller,
+    fields: ScheduleFields & { spreadSeconds: number },
+    timing: Timing,
+    now: Date,
+  ) {
     const { startAt, endAt, timezone } = timing;
     const timingFields = {
       cronExpression: fields.cronExpression.trim(),
@@ -130,6 +140,7 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
       overlapPolicy: fields.overlapPolicy ?? ('skip' as const),
       catchupWindowSeconds: fields.catchupWindowSeconds ?? DEFAULT_CATCHUP_SECONDS,
       jitterSeconds: fields.jitterSeconds ?? 0,
+      spreadSeconds: fields.spreadSeconds,
       ...enabledChange(fields.enabled ?? true, caller.actorId, null, now),
       owner: authorityOf(caller),
       nextDueAt: nextOccurrenceOf(timingFields, now),
@@ -152,9 +163,10 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     const warnings = permissions.checkJob(caller, fields.jobType, payload);
     const { overlapPolicy } = fields;
     await permissions.requireCancel(caller, { overlapPolicy, tenantId: caller.tenantId });
+    const spreadSeconds = spreadSecondsOf(await ownedBy(db, caller.tenantId, 'schedules'));
     const created = commit(caller, (work) => {
       assertOccurs(timing, work.now);
-      const row = newSchedule(caller, { ...fields, payload }, timing, work.now);
+      const row = newSchedule(caller, { ...fields, payload, spreadSeconds }, timing, work.now);
       const schedule = work.insert(Schedule, row);
       work.result(schedule.id);
       scheduleRecord.created(work, schedule);

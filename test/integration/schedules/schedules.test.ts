@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { PreviewRecord, RunRecord, ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { findOverdue } from '../../../db/schedules/schedules.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -45,6 +46,33 @@ const updateSchedule = (client: TestClient, id: string, change: object) =>
   client.put<ScheduleRecord>(`/api/schedules/${id}`, change).expect(200);
 const rejectedUpdate = (client: TestClient, id: string, change: object, status = 400) =>
   client.put<ProblemBody>(`/api/schedules/${id}`, change).expect(status);
+
+describe('the spread of schedules', () => {
+  it('grows with what the tenant owns, and is read-only', async () => {
+    const client = clientOfNewTenant();
+    const spreads: number[] = [];
+    for (let n = 0; n < 12; n++) spreads.push((await createSchedule(client)).spreadSeconds);
+    expect(spreads).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+    const { items } = await listSchedules(client);
+    expect(items[0]).toMatchObject({ spreadSeconds: 2 });
+    const last = items[0] as ScheduleRecord;
+    const { spreadSeconds } = await updateSchedule(client, last.id, last);
+    expect(spreadSeconds).toBe(2);
+    const refused = await rejectedUpdate(client, last.id, { spreadSeconds: 0 });
+    expect(fieldErrors(refused)).toEqual([['/spreadSeconds', 'read_only']]);
+    expect((await createSchedule(clientOfNewTenant())).spreadSeconds).toBe(0);
+  });
+
+  it('delays what counts as overdue', async () => {
+    const { db } = app.deps;
+    const { id } = await createSchedule(clientOfNewTenant());
+    const dueAt = new Date();
+    await db('schedules').where({ id }).update({ next_due_at: dueAt, spread_seconds: 30 });
+    const isOverdue = async (seconds: number) =>
+      (await findOverdue(db, new Date(dueAt.getTime() + seconds * 1_000), 1_000)).includes(id);
+    expect([await isOverdue(34), await isOverdue(35)]).toEqual([false, true]);
+  });
+});
 
 describe('a schedule', () => {
   it('is created, read, listed, updated and deleted', async () => {

@@ -72,6 +72,25 @@ test('of schedules with the same name, the oldest keeps it', async () => {
   await expect(insert('sch_7', 'a', 'weekly')).rejects.toThrow('schedules_name');
 });
 
+test('of many schedules of a tenant, later ones are spread', async () => {
+  const db = first();
+  while (!(await pendingMigrations(db)).includes('0020_spread_schedules')) await migrateDown(db);
+  await db.raw(
+    `INSERT INTO schedules (id, tenant_id, name, description, cron_expression, timezone, job_type,
+       payload, retry_policy, overlap_policy, catchup_window_seconds, jitter_seconds, enabled,
+       owner, checked_at, created_by, created_at, updated_at)
+     SELECT 'sch_' || tenant || lpad(n::text, 2, '0'), tenant, n::text, '', '@daily', 'UTC',
+       'core.echo', '{}', '{}', 'skip', 60, 0, true, '{}', now(), 'ann', now(), now()
+     FROM unnest(ARRAY['many', 'platform']) AS tenant, generate_series(1, 70) AS n`,
+  );
+  await migrateUp(db);
+  const rows = await db('schedules')
+    .whereIn('id', ['sch_many10', 'sch_many11', 'sch_many70', 'sch_platform70'])
+    .orderBy('id')
+    .pluck('spread_seconds');
+  expect(rows).toEqual([0, 1, 50, 0]);
+});
+
 test('records of the platform are shared with the tenants that refer to them, others with nobody', async () => {
   const db = first();
   while (!(await pendingMigrations(db)).includes('0012_shared_records')) await migrateDown(db);

@@ -3,7 +3,9 @@ import {
   isInFuture,
   isCaughtUp,
   isMissed,
+  maxDelaySeconds,
   nextOccurrenceOf,
+  spreadSecondsOf,
   stateOf,
 } from '../../../domain/schedules/schedules.ts';
 
@@ -26,7 +28,9 @@ test.each([
 ])(
   'with a window of %i s and %i s of jitter, an occurrence is missed %i s later: %s',
   (catchupWindowSeconds, jitterSeconds, late, missed) => {
-    expect(isMissed({ catchupWindowSeconds, jitterSeconds }, due, after(late))).toBe(missed);
+    expect(
+      isMissed({ catchupWindowSeconds, jitterSeconds, spreadSeconds: 0 }, due, after(late)),
+    ).toBe(missed);
   },
 );
 
@@ -37,10 +41,31 @@ test.each([
   [60, 71, true],
 ])(
   'with %i s of jitter, a run decided %i s later counts as caught up: %s',
-  (jitter, late, caughtUp) => {
-    expect(isCaughtUp(jitter, due, after(late))).toBe(caughtUp);
+  (jitterSeconds, late, caughtUp) => {
+    expect(isCaughtUp({ jitterSeconds, spreadSeconds: 0 }, due, after(late))).toBe(caughtUp);
   },
 );
+
+test.each([
+  [0, 0],
+  [9, 0],
+  [10, 1],
+  [11, 2],
+  [59, 50],
+  [499, 50],
+])('a new schedule of a tenant that owns %i is spread over %i s', (owned, seconds) =>
+  expect(spreadSecondsOf(owned)).toBe(seconds),
+);
+
+test('a run is not late while its spread may delay it', () => {
+  const spread = { catchupWindowSeconds: 60, jitterSeconds: 5, spreadSeconds: 50 };
+  expect(
+    [60, 61]
+      .map((late) => isCaughtUp(spread, due, after(late)))
+      .concat([110, 111].map((late) => isMissed(spread, due, after(late)))),
+  ).toEqual([false, true, false, true]);
+  expect(maxDelaySeconds({ jitterSeconds: 70, spreadSeconds: 50 })).toBe(70);
+});
 
 test('a scheduled time may be 5 s ahead of the clock', () =>
   expect([

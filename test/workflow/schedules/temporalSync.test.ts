@@ -71,6 +71,18 @@ describe('a Temporal Schedule', () => {
     await waitUntilNoTemporalSchedule(id);
   });
 
+  it('of a tenant with many is spread', async () => {
+    const client = clientOfNewTenant();
+    const { tenantId } = await createMinutelySchedule(client);
+    await fixture.app.deps
+      .db('quota_usage')
+      .insert({ tenant_id: tenantId, quota: 'schedules', change: 29 });
+    const { id } = await createMinutelySchedule(client, { jitterSeconds: 5 });
+    const created = await waitForTemporalSchedule(id);
+    expect(created.spec.jitter).toBe(21_000);
+    expect(created.action).toMatchObject({ workflowExecutionTimeout: 3_921_000 });
+  });
+
   it('that equals its record is not repaired', async () => {
     const { id } = await createMinutelySchedule(clientOfNewTenant(), {
       cronExpression: '*/7 3,5 1-15/3 jan-mar sun',
