@@ -2,7 +2,13 @@ import { shareOut } from '../../domain/dispatch/shares.ts';
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import type { DeliveryRetryPolicy } from '../../domain/webhooks/webhooks.ts';
-import { FREE_SLOTS, readSlotDemands, type SlotLimits, type SlotShares } from './deliverySlots.ts';
+import {
+  FREE_SLOTS,
+  readSlotDemands,
+  STATE,
+  type SlotLimits,
+  type SlotShares,
+} from './deliverySlots.ts';
 
 /** A delivery that gets a job, with the retry policy of its webhook. */
 export type PendingDelivery = {
@@ -23,8 +29,9 @@ export const lockQueue = (trx: Knex): Promise<boolean> => tryLockUntilCommit(trx
 
 /**
  * Locks up to `limit` pending deliveries that may get a job: of each webhook as many as it has free
- * slots, and of each tenant as many as its share allows, webhook by webhook in turn. The caller
- * holds the lock of the queue and assigns the jobs in the same transaction.
+ * slots, and of each tenant as many as its share allows and, for webhooks that are not working, as
+ * it may try, webhook by webhook in turn. The caller holds the lock of the queue and assigns the
+ * jobs in the same transaction.
  */
 export async function claimPendingDeliveries(
   trx: Knex,
@@ -32,19 +39,23 @@ export async function claimPendingDeliveries(
 ): Promise<PendingDelivery[]> {
   const webhookIds = await findWebhooksWithFreeSlots(trx, limits, limit);
   if (webhookIds.length === 0) return [];
-  const demands = await readSlotDemands(trx, webhookIds, limits);
+  const { demands, trialsLeft } = await readSlotDemands(trx, webhookIds, limits);
   const grants = shareOut(demands, { capacity, sharePercent });
   if (grants.size === 0) return [];
+  const trials = [...grants.keys()].map(trialsLeft);
   const { rows } = await trx.raw<{ rows: PendingDelivery[] }>(
     `WITH candidates AS (
-       SELECT w.id, w.retry_policy, w.cancel_before, random() AS position, g.count AS granted,
-              ${FREE_SLOTS} AS free
+       SELECT w.id, w.retry_policy, w.cancel_before, random() AS position, g.granted,
+              g.new_left, g.failing_left, ${STATE} AS state, ${FREE_SLOTS} AS free
        FROM webhooks AS w
-       JOIN unnest(?::text[], ?::integer[]) AS g (tenant_id, count) USING (tenant_id)
+       JOIN unnest(?::text[], ?::integer[], ?::integer[], ?::integer[])
+         AS g (tenant_id, granted, new_left, failing_left) USING (tenant_id)
        WHERE w.id = ANY (?::text[]) AND w.enabled
      ), ranked AS (
-       SELECT d.*, c.retry_policy, c.granted, row_number() OVER (
-         PARTITION BY d.tenant_id ORDER BY d.nth, c.position) AS nth_of_tenant
+       SELECT d.*, c.retry_policy, c.granted, c.position, row_number() OVER (
+                PARTITION BY d.tenant_id, c.state ORDER BY d.nth, c.position) AS nth_of_state,
+              CASE c.state WHEN 'new' THEN new_left WHEN 'failing' THEN failing_left
+                ELSE granted END AS left_in_state
        FROM candidates AS c CROSS JOIN LATERAL (
          SELECT locked.*, row_number() OVER (ORDER BY id) AS nth FROM (
            SELECT id, webhook_id, tenant_id FROM deliveries
@@ -53,15 +64,21 @@ export async function claimPendingDeliveries(
            ORDER BY id LIMIT least(greatest(c.free, 0), c.granted) FOR UPDATE SKIP LOCKED
          ) AS locked
        ) AS d
+     ), allowed AS (
+       SELECT *, row_number() OVER (
+         PARTITION BY tenant_id ORDER BY nth, position) AS nth_of_tenant
+       FROM ranked WHERE nth_of_state <= left_in_state
      )
      SELECT id, webhook_id AS "webhookId", tenant_id AS "tenantId", retry_policy AS "retryPolicy"
-     FROM ranked WHERE nth_of_tenant <= granted
+     FROM allowed WHERE nth_of_tenant <= granted
      ORDER BY nth_of_tenant, id LIMIT ?`,
     [
       limits.maxInFlight,
       limits.maxInFlightFailing,
       [...grants.keys()],
       [...grants.values()],
+      trials.map((left) => left.new),
+      trials.map((left) => left.failing),
       webhookIds,
       limit,
     ],

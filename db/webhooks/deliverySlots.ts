@@ -2,20 +2,40 @@ import { mayTakeMore, type Demand } from '../../domain/dispatch/shares.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 
-/** How many deliveries of one webhook may be in flight, normally and while every attempt fails. */
-export type SlotLimits = { maxInFlight: number; maxInFlightFailing: number };
+/**
+ * How many deliveries of one webhook may be in flight, normally and while it is not working, and
+ * how many of one tenant for all webhooks that are not: in each of the two states, and how many of
+ * these the queue leaves to retries.
+ */
+export type SlotLimits = {
+  maxInFlight: number;
+  maxInFlightFailing: number;
+  maxFailingOfTenant: number;
+  keptForRetries: number;
+};
 
 /** The slots of all deliveries, and how much of them one tenant gets. */
 export type SlotShares = { capacity: number; sharePercent: number };
 
 /**
+ * `working`: its endpoint has accepted a delivery, and not failed since. `new`: no attempt has ended.
+ * A webhook that is not working may hang, so few of its deliveries try.
+ */
+export type WebhookState = 'working' | 'failing' | 'new';
+
+/**
  * What a delivery found no free slot in: the slots of its webhook, or those that its tenant has as
- * its share, and the deliveries with jobs that share them. `failing`: every attempt fails.
+ * its share, and the deliveries with jobs that share them. `failing`: the endpoint may hang.
  */
 export type SlotContention = { waiting: number; slots: number; failing: boolean };
 
+/** SQL: the state of the webhook `w`. */
+export const STATE = `CASE WHEN w.failing_since IS NOT NULL THEN 'failing'
+  WHEN EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'succeeded')
+  THEN 'working' ELSE 'new' END`;
+
 /** SQL: the slots of the webhook `w`. Bindings: the two limits. */
-const SLOTS = 'CASE WHEN w.failing_since IS NULL THEN ?::bigint ELSE ? END';
+const SLOTS = `CASE WHEN ${STATE} = 'working' THEN ?::bigint ELSE ? END`;
 
 /** SQL: the number of deliveries in flight of the webhook `w`. */
 const IN_FLIGHT = `(
@@ -25,14 +45,34 @@ const IN_FLIGHT = `(
 /** SQL: the free slots of the webhook `w`. Bindings: the two limits. */
 export const FREE_SLOTS = `${SLOTS} - ${IN_FLIGHT}`;
 
-/** The slots that each tenant holds. */
-async function heldByTenant(db: Knex): Promise<Map<string, number>> {
-  const { rows } = await db.raw<{ rows: { tenantId: string; held: number }[] }>(
-    `SELECT tenant_id AS "tenantId", count(*) AS held FROM deliveries
-     WHERE status = 'pending' AND in_flight GROUP BY tenant_id`,
+/** The slots that each tenant holds: all, and those for webhooks in one state. */
+async function readHeld(db: Knex) {
+  type Row = { tenantId: string; state: WebhookState; held: number };
+  const { rows } = await db.raw<{ rows: Row[] }>(
+    `SELECT f.tenant_id AS "tenantId", ${STATE} AS state, sum(f.held)::bigint AS held
+     FROM (
+       SELECT tenant_id, webhook_id, count(*) AS held FROM deliveries
+       WHERE status = 'pending' AND in_flight GROUP BY tenant_id, webhook_id
+     ) AS f JOIN webhooks AS w ON w.id = f.webhook_id GROUP BY 1, 2`,
   );
-  return new Map(rows.map(({ tenantId, held }) => [tenantId, held]));
+  const byTenant = new Map<string, number>();
+  const byState = new Map<string, number>();
+  const key = (tenantId: string, state: WebhookState) => `${state} ${tenantId}`;
+  const add = (tenantId: string, state: WebhookState, count: number): void => {
+    byTenant.set(tenantId, (byTenant.get(tenantId) ?? 0) + count);
+    const inState = key(tenantId, state);
+    byState.set(inState, (byState.get(inState) ?? 0) + count);
+  };
+  for (const { tenantId, state, held } of rows) add(tenantId, state, held);
+  return {
+    byTenant,
+    add,
+    inState: (tenantId: string, state: WebhookState) => byState.get(key(tenantId, state)) ?? 0,
+  };
 }
+
+/** How many deliveries of a tenant the queue may start now for webhooks that are not working. */
+export type TrialsLeft = { new: number; failing: number };
 
 /**
  * The slots that each tenant holds, and how many pending deliveries of these webhooks could use
@@ -41,11 +81,16 @@ async function heldByTenant(db: Knex): Promise<Map<string, number>> {
 export async function readSlotDemands(
   trx: Knex,
   webhookIds: readonly string[],
-  { maxInFlight, maxInFlightFailing }: SlotLimits,
-): Promise<Demand[]> {
-  const held = await heldByTenant(trx);
-  const { rows } = await trx.raw<{ rows: { tenantId: string; waiting: number }[] }>(
-    `SELECT w.tenant_id AS "tenantId", sum(p.waiting)::bigint AS waiting
+  { maxInFlight, maxInFlightFailing, maxFailingOfTenant, keptForRetries }: SlotLimits,
+): Promise<{ demands: Demand[]; trialsLeft: (tenantId: string) => TrialsLeft }> {
+  const held = await readHeld(trx);
+  const trialsLeft = (tenantId: string): TrialsLeft => ({
+    new: Math.max(maxFailingOfTenant - held.inState(tenantId, 'new'), 0),
+    failing: Math.max(maxFailingOfTenant - keptForRetries - held.inState(tenantId, 'failing'), 0),
+  });
+  type Row = { tenantId: string; state: WebhookState; waiting: number };
+  const { rows } = await trx.raw<{ rows: Row[] }>(
+    `SELECT w.tenant_id AS "tenantId", ${STATE} AS state, sum(p.waiting)::bigint AS waiting
      FROM webhooks AS w CROSS JOIN LATERAL (
        SELECT count(*) AS waiting FROM (
          SELECT FROM deliveries
@@ -53,15 +98,22 @@ export async function readSlotDemands(
          LIMIT greatest(${FREE_SLOTS}, 0)
        ) AS counted
      ) AS p
-     WHERE w.id = ANY (?::text[]) AND w.enabled GROUP BY w.tenant_id ORDER BY random()`,
+     WHERE w.id = ANY (?::text[]) AND w.enabled GROUP BY 1, 2 ORDER BY random()`,
     [maxInFlight, maxInFlightFailing, [...webhookIds]],
   );
-  const waiting = new Map(rows.map((row) => [row.tenantId, row.waiting]));
-  return [...new Set([...waiting.keys(), ...held.keys()])].map((tenantId) => ({
+  const waiting = new Map<string, number>();
+  for (const row of rows) {
+    const most = row.state === 'working' ? row.waiting : trialsLeft(row.tenantId)[row.state];
+    const more = Math.min(row.waiting, most);
+    waiting.set(row.tenantId, (waiting.get(row.tenantId) ?? 0) + more);
+  }
+  const tenantIds = new Set([...waiting.keys(), ...held.byTenant.keys()]);
+  const demands = [...tenantIds].map((tenantId) => ({
     tenantId,
-    held: held.get(tenantId) ?? 0,
+    held: held.byTenant.get(tenantId) ?? 0,
     waiting: waiting.get(tenantId) ?? 0,
   }));
+  return { demands, trialsLeft };
 }
 
 /** The jobs among these whose delivery has no slot. */
@@ -75,8 +127,11 @@ type Candidate = {
   jobId: string;
   webhookId: string;
   tenantId: string;
+  state: WebhookState;
   used: number;
-} & SlotContention;
+  waiting: number;
+  slots: number;
+};
 
 /** The deliveries of these jobs that need a slot, with the state of their webhooks. */
 async function readCandidates(
@@ -86,11 +141,11 @@ async function readCandidates(
 ): Promise<Candidate[]> {
   const { rows } = await trx.raw<{ rows: Candidate[] }>(
     `SELECT d.job_id AS "jobId", w.id AS "webhookId", w.tenant_id AS "tenantId", w.slots, w.used,
-            w.failing, (SELECT count(*) FROM deliveries
+            w.state, (SELECT count(*) FROM deliveries
              WHERE webhook_id = w.id AND status = 'pending' AND job_id IS NOT NULL) AS waiting
      FROM deliveries AS d JOIN (
-       SELECT w.id, w.tenant_id, w.failing_since IS NOT NULL AS failing, ${SLOTS} AS slots,
-              ${IN_FLIGHT} AS used FROM webhooks AS w
+       SELECT w.id, w.tenant_id, ${STATE} AS state, ${SLOTS} AS slots, ${IN_FLIGHT} AS used
+       FROM webhooks AS w
        WHERE w.id IN (SELECT webhook_id FROM deliveries WHERE job_id = ANY (?::text[]))
      ) AS w ON w.id = d.webhook_id
      WHERE d.job_id = ANY (?::text[]) AND d.status = 'pending' AND NOT d.in_flight
@@ -103,23 +158,33 @@ async function readCandidates(
 /** Most deliveries of a tenant that are counted: the wait has a limit too. */
 const MAX_COUNTED = 10_000;
 
-/** The state of the share of a tenant that holds `slots`. Its deliveries are counted once. */
+/**
+ * Counts what waits for the slots of a tenant, all or in one state, once each. Deliveries of
+ * webhooks that are not working wait as if they shared the tenant's slots only: one that works again
+ * is found soon, and together they ask as often as these slots become free.
+ */
 function createTenantContention(trx: Knex) {
   const counted = new Map<string, number>();
-  async function count(tenantId: string): Promise<number> {
+  async function count(tenantId: string, state: WebhookState | null): Promise<number> {
     const { rows } = await trx.raw<{ rows: { waiting: number }[] }>(
       `SELECT count(*) AS waiting FROM (
          SELECT FROM webhooks AS w JOIN deliveries AS d ON d.webhook_id = w.id
-         WHERE w.tenant_id = ? AND d.status = 'pending' AND d.job_id IS NOT NULL LIMIT ?
+         WHERE w.tenant_id = ? AND d.status = 'pending' AND d.job_id IS NOT NULL
+           AND (?::text IS NULL OR ${STATE} = ?) LIMIT ?
        ) AS counted`,
-      [tenantId, MAX_COUNTED],
+      [tenantId, state, state, MAX_COUNTED],
     );
     return rows[0]?.waiting ?? 0;
   }
-  return async (tenantId: string, slots: number): Promise<SlotContention> => {
-    const waiting = counted.get(tenantId) ?? (await count(tenantId));
-    counted.set(tenantId, waiting);
-    return { waiting, slots: Math.max(slots, 1), failing: false };
+  return async (
+    tenantId: string,
+    state: WebhookState | null,
+    slots: number,
+  ): Promise<SlotContention> => {
+    const key = `${state} ${tenantId}`;
+    const waiting = counted.get(key) ?? (await count(tenantId, state));
+    counted.set(key, waiting);
+    return { waiting, slots: Math.max(slots, 1), failing: state !== null };
   };
 }
 
@@ -134,26 +199,34 @@ export async function takeSlots(
   { capacity, sharePercent, ...limits }: SlotLimits & SlotShares,
 ): Promise<Map<string, SlotContention>> {
   await lockUntilCommit(trx, 'deliveryQueue');
-  const held = await heldByTenant(trx);
-  let free = capacity - [...held.values()].reduce((sum, count) => sum + count, 0);
+  const held = await readHeld(trx);
+  let free = capacity - [...held.byTenant.values()].reduce((sum, count) => sum + count, 0);
   const used = new Map<string, number>();
   const taken: string[] = [];
   const refused = new Map<string, SlotContention>();
   const contentionOf = createTenantContention(trx);
   for (const candidate of await readCandidates(trx, jobIds, limits)) {
-    const { jobId, webhookId, tenantId, waiting, slots, failing } = candidate;
+    const { jobId, webhookId, tenantId, state, waiting, slots } = candidate;
     const ofWebhook = used.get(webhookId) ?? candidate.used;
-    const ofTenant = held.get(tenantId) ?? 0;
-    if (ofWebhook >= slots) {
-      refused.set(jobId, { waiting, slots, failing });
+    const ofTenant = held.byTenant.get(tenantId) ?? 0;
+    const isWorking = state === 'working';
+    const trials = limits.maxFailingOfTenant;
+    const isTrialFree = isWorking || held.inState(tenantId, state) < trials;
+    if (ofWebhook >= slots || !isTrialFree) {
+      refused.set(
+        jobId,
+        isWorking
+          ? { waiting, slots, failing: false }
+          : await contentionOf(tenantId, state, trials),
+      );
       continue;
     }
     if (!mayTakeMore(ofTenant, free, sharePercent)) {
-      refused.set(jobId, await contentionOf(tenantId, ofTenant));
+      refused.set(jobId, await contentionOf(tenantId, null, ofTenant));
       continue;
     }
     used.set(webhookId, ofWebhook + 1);
-    held.set(tenantId, ofTenant + 1);
+    held.add(tenantId, state, 1);
     free -= 1;
     taken.push(jobId);
   }

@@ -27,8 +27,9 @@ const INTERVAL_MS = 1_000;
 /** Rounds are at least this far apart, so that events are published in batches under load. */
 const MIN_INTERVAL_MS = 50;
 
-/** How often pending deliveries are checked for free slots. */
-const SLOT_POLL_MS = 100;
+/** How often pending deliveries are checked for free slots: less often while none becomes free. */
+const MIN_SLOT_POLL_MS = 100;
+const MAX_SLOT_POLL_MS = 400;
 
 /** How long a reader waits, at most, for events that were committed before. */
 const FLUSH_TIMEOUT_MS = 1_000;
@@ -84,10 +85,13 @@ export function createEventRelay({ db, deliveryQueue, ids, log, metrics }: Deps)
     return nextFlush;
   }
 
+  let slotPollMs = MIN_SLOT_POLL_MS;
   async function queueDeliveries(): Promise<boolean | number> {
-    const { waiting, more } = await deliveryQueue.createPendingJobs();
+    const { waiting, created, more } = await deliveryQueue.createPendingJobs();
     const cancelling = await deliveryQueue.cancelForDisabledWebhooks();
-    return more || (waiting || cancelling ? SLOT_POLL_MS : false);
+    slotPollMs =
+      created || cancelling ? MIN_SLOT_POLL_MS : Math.min(2 * slotPollMs, MAX_SLOT_POLL_MS);
+    return more || (waiting || cancelling ? slotPollMs : false);
   }
 
   return {

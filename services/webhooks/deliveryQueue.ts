@@ -34,9 +34,17 @@ import { webhookAudit } from './webhookAudit.ts';
 
 export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;
 
-/** Slots: how many deliveries of one webhook may be in flight; fewer while every attempt fails. */
-const MAX_IN_FLIGHT = 50;
-const MAX_IN_FLIGHT_FAILING = 5;
+/**
+ * How many deliveries of one webhook may be in flight: few until its endpoint has accepted one, and
+ * again while every attempt fails. An attempt that times out costs as much as one that succeeds, so
+ * a tenant has few of these, however many webhooks it has.
+ */
+const SLOT_LIMITS = {
+  maxInFlight: 50,
+  maxInFlightFailing: 2,
+  maxFailingOfTenant: 8,
+  keptForRetries: 2,
+};
 
 /**
  * A retry that finds no free slot waits until about half of the deliveries that share the slots may
@@ -85,12 +93,7 @@ export function createDeliveryQueue({
   /** The limits as they are now. */
   async function readLimits(on: Knex) {
     const { delivery: capacity } = await totalSlots(on, workerSlots);
-    return {
-      capacity,
-      sharePercent,
-      maxInFlight: MAX_IN_FLIGHT,
-      maxInFlightFailing: MAX_IN_FLIGHT_FAILING,
-    };
+    return { ...SLOT_LIMITS, capacity, sharePercent };
   }
 
   /** Attempts that start together take their slots together, on one connection. */
@@ -191,8 +194,8 @@ export function createDeliveryQueue({
      * Creates jobs for pending deliveries, one batch. `waiting`: some may be left, because no slot
      * is free or another process is creating jobs. `more`: the next batch can follow immediately.
      */
-    async createPendingJobs(): Promise<{ waiting: boolean; more: boolean }> {
-      if (!(await hasPendingDeliveries(db))) return { waiting: false, more: false };
+    async createPendingJobs(): Promise<{ waiting: boolean; created: boolean; more: boolean }> {
+      if (!(await hasPendingDeliveries(db))) return { waiting: false, created: false, more: false };
       return commit(systemCaller(PLATFORM, CAUSE), async (work) => {
         const trx = await work.trx();
         if (!(await lockQueue(trx))) throw new NoChange();
@@ -208,8 +211,8 @@ export function createDeliveryQueue({
             tenantId: assertDefined(some[0], 'batch[0]').tenantId,
           });
         }
-        return { waiting: true, more: pending.length === BATCH };
-      }).catch(ignoreNoChange({ waiting: true, more: false }));
+        return { waiting: true, created: true, more: pending.length === BATCH };
+      }).catch(ignoreNoChange({ waiting: true, created: false, more: false }));
     },
 
     /**

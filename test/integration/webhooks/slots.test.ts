@@ -16,14 +16,22 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const LIMITS = { maxInFlight: 2, maxInFlightFailing: 1, capacity: 100, sharePercent: 50 };
+const LIMITS = {
+  maxInFlight: 2,
+  maxInFlightFailing: 1,
+  maxFailingOfTenant: 50,
+  keptForRetries: 0,
+  capacity: 100,
+  sharePercent: 50,
+};
 
 let tenants = 0;
 let webhookId: string;
 let deliveryIds: string[];
+let deliveredId: string;
 let jobIds: string[];
 
-/** A webhook with four pending deliveries, and four jobs that can be assigned to them. */
+/** A working webhook with four pending deliveries, and four jobs that can be assigned to them. */
 beforeEach(async () => {
   await db('deliveries').update({ status: 'cancelled' });
   const client = app.client.as({ tenant: `slots${tenants++}` });
@@ -34,7 +42,7 @@ beforeEach(async () => {
     })
     .expect(201);
   const jobs = [];
-  for (let n = 0; n < 4; n++)
+  for (let n = 0; n < 5; n++)
     jobs.push(
       await client
         .post<{ id: string }>('/api/jobs', { type: 'core.echo', payload: {} })
@@ -44,7 +52,10 @@ beforeEach(async () => {
   await client.get('/api/events').expect(200);
   webhookId = webhook.id;
   jobIds = jobs.map(({ id }) => id);
-  deliveryIds = await db('deliveries').where({ webhook_id: webhookId }).orderBy('id').pluck('id');
+  const all = await db('deliveries').where({ webhook_id: webhookId }).orderBy('id').pluck('id');
+  deliveryIds = all.slice(0, 4);
+  deliveredId = all[4] ?? '';
+  await db('deliveries').where({ id: deliveredId }).update({ status: 'succeeded' });
   expect(deliveryIds).toHaveLength(4);
 });
 
@@ -64,6 +75,7 @@ const take = (n: number) => takeWith(LIMITS, n);
 const claim = (trx: Knex) => claimPendingDeliveries(trx, { ...LIMITS, limit: 10 });
 const setFailing = () =>
   db('webhooks').where({ id: webhookId }).update({ failing_since: new Date() });
+const setNew = () => db('deliveries').where({ id: deliveredId }).update({ status: 'failed' });
 
 describe('the queue', () => {
   test('claims as many deliveries as there are free slots, oldest first', async () => {
@@ -76,6 +88,11 @@ describe('the queue', () => {
 
   test('claims fewer while every attempt fails', async () => {
     await setFailing();
+    expect(await db.transaction(claim)).toHaveLength(1);
+  });
+
+  test('claims fewer until an attempt succeeds', async () => {
+    await setNew();
     expect(await db.transaction(claim)).toHaveLength(1);
   });
 
@@ -108,7 +125,7 @@ describe('a retry', () => {
     await assign(db, 0, true);
     await assign(db, 1, false);
     await setFailing();
-    expect(await take(1)).toEqual({ waiting: 2, slots: 1, failing: true });
+    expect(await take(1)).toEqual({ waiting: 2, slots: 50, failing: true });
   });
 
   test('cannot take a slot that the queue is about to assign', async () => {
@@ -164,6 +181,54 @@ describe('a tenant', () => {
     const refused = await db.transaction((trx) => takeSlots(trx, jobIds.slice(2), few));
     const share = { waiting: 4, slots: 2, failing: false };
     expect([...refused.values()]).toEqual([share, share]);
+  });
+
+  describe('with webhooks that are not working', () => {
+    const trial = { ...LIMITS, maxInFlightFailing: 50, maxFailingOfTenant: 3, keptForRetries: 1 };
+    const claimTrials = (trx: Knex) => claimPendingDeliveries(trx, { ...trial, limit: 10 });
+
+    test('tries a few deliveries of new ones', async () => {
+      await setNew();
+      expect(await db.transaction(claimTrials)).toHaveLength(3);
+      await assign(db, 0, true);
+      expect(await db.transaction(claimTrials)).toHaveLength(2);
+      await assign(db, 1, true);
+      await assign(db, 2, true);
+      expect(await db.transaction(claimTrials)).toEqual([]);
+      await assign(db, 3, false);
+      expect(await takeWith(trial, 3)).toEqual({ waiting: 4, slots: 3, failing: true });
+    });
+
+    test('tries fewer of failing ones, so that retries find slots', async () => {
+      await setFailing();
+      expect(await db.transaction(claimTrials)).toHaveLength(2);
+      await assign(db, 0, true);
+      await assign(db, 1, true);
+      expect(await db.transaction(claimTrials)).toEqual([]);
+      await assign(db, 2, false);
+      expect(await takeWith(trial, 2)).toBeNull();
+      await assign(db, 3, false);
+      expect(await takeWith(trial, 3)).toEqual({ waiting: 4, slots: 3, failing: true });
+    });
+
+    test('has the deliveries of working ones sent', async () => {
+      await setFailing();
+      for (const n of [0, 1, 2, 3]) await assign(db, n, true);
+      const client = app.client.as({ tenant: `slots${tenants - 1}` });
+      const working = await client
+        .post<{ id: string }>('/api/webhooks', {
+          endpointUrl: 'https://example.net/',
+          eventTypes: ['job.created'],
+        })
+        .expect(201);
+      await db('deliveries')
+        .where({ id: deliveredId })
+        .update({ webhook_id: working.id, tenant_id: `slots${tenants - 1}` });
+      await client.post('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
+      await client.get('/api/events').expect(200);
+      const claimed = await db.transaction(claimTrials);
+      expect(claimed.map((delivery) => delivery.webhookId)).toEqual([working.id]);
+    });
   });
 
   test('gets less while others hold slots', async () => {
