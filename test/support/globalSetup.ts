@@ -17,6 +17,15 @@ import { servers } from './servers.ts';
 const MEMORY_FOLDER = '/dev/shm';
 const MEMORY_NEEDED_BYTES = 6 * 2 ** 30;
 
+/** Nothing has to survive the machine, and each copy of a database makes a checkpoint, after which whole pages are logged. */
+const SETTINGS = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  max_connections: '300',
+};
+
 /** Where the servers' files go: into memory if enough is free, otherwise to the folder for temporary files. */
 async function parentFolder(): Promise<string> {
   try {
@@ -36,8 +45,7 @@ export default async function globalSetup(): Promise<void> {
     dataDir: path.join(folder, 'postgres'),
     port: await freePort(0),
     logFile: path.join(folder, 'postgres.log'),
-    // Nothing here has to survive the machine.
-    settings: { fsync: 'off', max_connections: '300' },
+    settings: SETTINGS,
   });
   servers.add(folder, () => postgres.stop());
   await ensureDatabase(postgres, 'template');

@@ -115,9 +115,10 @@ describe('the statuses of a request', () => {
     await untilStatus(requester, created.id, 'expired');
     const problem = await approve<ProblemBody>(decider, created.id).expect(409);
     expect(problem.code).toBe('approval_closed');
-    expect([...new Set(await eventTypesOf(fixture.app, created.id))]).toEqual([
+    const types = await eventTypesOf(fixture.app, created.id);
+    // A busy worker may have no time left to remind anybody.
+    expect(types.filter((type) => type !== 'workflow.reminder')).toEqual([
       'workflow.created',
-      'workflow.reminder',
       'workflow.expired',
     ]);
   });

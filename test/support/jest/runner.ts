@@ -37,12 +37,7 @@ export default class ChildProcessRunner {
   ): Promise<void> {
     const globalConfig = this.#globalConfig;
     const { maxWorkers } = globalConfig;
-    const pools = new Map<string, Tinypool>();
-    const poolOf = ({ id }: Config.ProjectConfig) => {
-      const pool = pools.get(id) ?? startPool(maxWorkers);
-      pools.set(id, pool);
-      return pool;
-    };
+    const pool = startPool(maxWorkers);
     const limit = pLimit(maxWorkers);
     const runFile = async (test: Test) => {
       const projectConfig = test.context.config;
@@ -50,13 +45,13 @@ export default class ChildProcessRunner {
       await onStart(test);
       try {
         const signal = AbortSignal.timeout(FILE_LIMIT_MS);
-        await onResult(test, (await poolOf(projectConfig).run(task, { signal })) as TestResult);
+        await onResult(test, (await pool.run(task, { signal })) as TestResult);
       } catch (error) {
         await onFailure(test, error);
       }
     };
     await Promise.all(tests.map((test) => limit(() => runFile(test))));
-    await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+    await pool.destroy();
   }
 }
 
