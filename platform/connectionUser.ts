@@ -27,8 +27,11 @@ export function connectionsAreFor(tenantId: string): void {
   if (user) user.key = tenantKey(tenantId);
 }
 
+const TENANT = 'tenant:';
+
 /** No address of a client is the key of a tenant. */
-export const tenantKey = (tenantId: string): string => `tenant:${tenantId}`;
+export const tenantKey = (tenantId: string): string => `${TENANT}${tenantId}`;
+export const isTenantKey = (key: string): boolean => key.startsWith(TENANT);
 
 /** Undefined for the process itself: its loops, its start. */
 export const currentConnectionUser = (): ConnectionUser | undefined => users.getStore();

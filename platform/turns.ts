@@ -1,25 +1,66 @@
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { currentConnectionUser } from './connectionUser.ts';
+import { tenantActivity } from './tenantActivity.ts';
 
 /** How long a computation keeps other work of the process waiting, in milliseconds. */
 const TURN_MS = 2;
 
+/**
+ * While other tenants are active, a patient computation rests for this multiple of the time that it
+ * has run, within a limit: the system may have interrupted the turn.
+ */
+const REST_FACTOR = 3;
+const MAX_REST_MS = 50;
+
 /** Lets other work of the process run when enough time has passed. Error: the reason of the signal. */
 export type Pause = () => Promise<void>;
 
-/**
- * The turn that was given last. Computations of a process take turns one after another, and
- * between two turns everything else that is ready runs, however many computations there are.
- */
-let lastTurn: Promise<void> = Promise.resolve();
+type Options = {
+  signal?: AbortSignal | undefined;
+  /**
+   * Whether it leaves most of the time to other tenants while they are active. Not for work that
+   * holds locks.
+   */
+  isPatient?: boolean;
+};
 
-/** For a long computation: to be called often between its parts. */
-export function createPause(signal?: AbortSignal): Pause {
-  let turnStartedAt = performance.now();
-  return async () => {
-    if (performance.now() - turnStartedAt < TURN_MS) return;
-    lastTurn = lastTurn.then(() => setImmediate());
-    await lastTurn;
-    signal?.throwIfAborted();
-    turnStartedAt = performance.now();
+/** What a pause depends on; tests have their own. */
+export type Turns = {
+  now(): number;
+  rest(ms: number): Promise<unknown>;
+  activity: Pick<typeof tenantActivity, 'othersAreActive'>;
+};
+
+export function createTurns({ now, rest, activity }: Turns) {
+  /**
+   * The turn that was given last. Computations of a process take turns one after another, and
+   * between two turns everything else that is ready runs, however many computations there are.
+   */
+  let lastTurn: Promise<unknown> = Promise.resolve();
+  /** The rest that ends last. Patient computations rest one after another, so all share one part. */
+  let lastRest: Promise<unknown> = Promise.resolve();
+
+  /** For a long computation of the current tenant: to be called often between its parts. */
+  return ({ signal, isPatient = false }: Options = {}): Pause => {
+    const tenant = currentConnectionUser()?.key;
+    let turnStartedAt = now();
+    return async () => {
+      const usedMs = now() - turnStartedAt;
+      if (usedMs < TURN_MS) return;
+      if (isPatient && tenant !== undefined && activity.othersAreActive(tenant)) {
+        lastRest = lastRest.then(() => rest(Math.min(REST_FACTOR * usedMs, MAX_REST_MS)));
+        await lastRest;
+      }
+      lastTurn = lastTurn.then(() => setImmediate());
+      await lastTurn;
+      signal?.throwIfAborted();
+      turnStartedAt = now();
+    };
   };
 }
+
+export const createPause = createTurns({
+  now: () => performance.now(),
+  rest: sleep,
+  activity: tenantActivity,
+});

@@ -22,7 +22,7 @@ export async function validationAnswer(
 ): Promise<HttpResponse> {
   const hasErrors = planned.some(({ errors }) => errors.length > 0);
   const status = hasErrors ? 400 : planned.every(isValid) ? 200 : 409;
-  const pause = createPause(signal);
+  const pause = createPause({ signal, isPatient: true });
   const parts: string[] = [];
   let bytes = 0;
   for (const part of answerParts(actorId, planned, isBatch)) {

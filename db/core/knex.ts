@@ -2,6 +2,7 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { currentConnectionUser } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
+import { tenantActivity } from '../../platform/tenantActivity.ts';
 import { createConnectionShares } from './connectionShares.ts';
 
 export type { Knex } from 'knex';
@@ -88,6 +89,7 @@ export function openSharedDatabase(settings: Settings & { sharePercent: number }
   client.acquireConnection = async () => {
     const user = currentConnectionUser();
     if (!user) return acquire();
+    tenantActivity.note(user.key);
     const taken = await shares.take(user, acquire);
     releases.set(taken.connection, taken.release);
     return taken.connection;

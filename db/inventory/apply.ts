@@ -14,19 +14,18 @@ export function createStamper(now: Date) {
   const latest = new Map<string, Row>();
   const at = now.toISOString();
   return {
-    stamp: (steps: readonly PlannedChange[]): PlannedChange[] =>
-      steps.map(({ resource, id, before, after }) => {
-        const key = `${resource}/${id}`;
-        const previous = before && (latest.get(key) ?? before);
-        const next = after && {
-          ...after,
-          version: previous ? previous.version + 1 : 1,
-          createdAt: previous?.createdAt ?? at,
-          updatedAt: at,
-        };
-        if (next) latest.set(key, next);
-        return { resource, id, before: previous, after: next };
-      }),
+    stamp({ resource, id, before, after }: PlannedChange): PlannedChange {
+      const key = `${resource}/${id}`;
+      const previous = before && (latest.get(key) ?? before);
+      const next = after && {
+        ...after,
+        version: previous ? previous.version + 1 : 1,
+        createdAt: previous?.createdAt ?? at,
+        updatedAt: at,
+      };
+      if (next) latest.set(key, next);
+      return { resource, id, before: previous, after: next };
+    },
   };
 }
 

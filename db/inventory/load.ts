@@ -118,12 +118,13 @@ async function addToSnapshot(
   }
   const rows = found.filter((each) => !isFact(each));
   for (let start = 0; start < rows.length; start += ROWS_PER_TURN) {
-    snapshot.addLoadedRows(
+    const added = snapshot.addLoadedRows(
       rows.slice(start, start + ROWS_PER_TURN).map(({ part, row }) => {
         const resource = part as ResourceName;
         return { resource, row: rowOf(RESOURCES[resource], row) };
       }),
     );
+    for (const _ of added) await pause();
     await pause();
   }
 }

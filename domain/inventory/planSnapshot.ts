@@ -84,6 +84,9 @@ export type Facts = {
   locationAncestors: true;
 };
 
+/** Changes that are undone before `undoTo` yields. */
+const UNDONE_PER_TURN = 20;
+
 /** Facts that are lists of records. */
 export type ReferrerFact = {
   [N in FactName]: Facts[N] extends Referrer[] ? N : never;
@@ -190,9 +193,9 @@ export class PlanSnapshot {
 
   /**
    * Adds loaded rows. When another transaction has changed a row since it was first loaded, all
-   * planned changes are undone, and `takeOutdated` is true once.
+   * planned changes are undone, and `takeOutdated` is true once. Yields as `undoTo` does.
    */
-  addLoadedRows(rows: readonly { resource: ResourceName; row: Row }[]): void {
+  *addLoadedRows(rows: readonly { resource: ResourceName; row: Row }[]): Generator<void> {
     for (const { resource, row } of rows) {
       const change = this.netChanges.get(recordKey(resource, row.id));
       const known = change ? change.before : this.rowsOf(resource).get(row.id);
@@ -200,7 +203,7 @@ export class PlanSnapshot {
       if (known && known.version >= row.version) continue;
       if (known || change) {
         this.outdated = true;
-        this.undoTo(0);
+        yield* this.undoTo(0);
       }
       this.setRow(resource, row.id, row);
     }
@@ -220,9 +223,15 @@ export class PlanSnapshot {
     return this.journal.length;
   }
 
-  /** Undoes everything that was planned after a mark. Loaded data is kept. */
-  undoTo(mark: number): void {
-    while (this.journal.length > mark) this.journal.pop()?.();
+  /**
+   * Undoes everything that was planned after a mark. Loaded data is kept. Yields often, so that
+   * the caller can pause.
+   */
+  *undoTo(mark: number): Generator<void> {
+    for (let undone = 1; this.journal.length > mark; undone++) {
+      this.journal.pop()?.();
+      if (undone % UNDONE_PER_TURN === 0) yield;
+    }
   }
 
   /** Registers how to undo something that belongs to the plan. */

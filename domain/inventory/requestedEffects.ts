@@ -1,21 +1,27 @@
 import { isSame } from './difference.ts';
 import { isValid, type Effect, type Mutation, type Planned } from './planning.ts';
 
+/** Effects that are read before other work may get a turn. */
+const EFFECTS_PER_TURN = 100;
+
 const keyOf = ({ resource, id }: { resource: string; id: string }): string => `${resource}/${id}`;
 
 /**
  * Shows a change as requested that a mutation requests, also when an earlier mutation of the same
  * request already causes it: a prefix that is moved below a parent which is created before it is
- * reparented by both. The effect moves to the mutation that requests it.
+ * reparented by both. The effect moves to the mutation that requests it. Yields often, so that the
+ * caller can pause.
  */
-export function attributeRequested(
+export function* attributeRequested(
   planned: readonly Planned[],
   mutations: readonly Mutation[],
-): void {
+): Generator<void> {
   const causedBy = new Map<string, Planned[]>();
   for (const [i, plan] of planned.entries()) {
     claimEffects(plan, mutations[i]?.record, causedBy);
-    for (const effect of plan.effects) {
+    yield;
+    for (const [n, effect] of plan.effects.entries()) {
+      if (n % EFFECTS_PER_TURN === 0) yield;
       if (effect.action !== 'update' || effect.reason === 'requested') continue;
       const key = keyOf(effect);
       causedBy.set(key, [...(causedBy.get(key) ?? []), plan]);

@@ -93,6 +93,10 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
       );
   }
 
+  async function undoTo(mark: number): Promise<void> {
+    for (const _ of snapshot.undoTo(mark)) await pause();
+  }
+
   /** Plans mutations up to the first that lacks data, and collects what this and later ones lack. */
   async function planWindow(
     mutations: readonly Mutation[],
@@ -120,7 +124,7 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
         assertFewEffects(snapshot.changeCount - planned.length);
       }
     }
-    if (mark !== undefined) snapshot.undoTo(mark);
+    if (mark !== undefined) await undoTo(mark);
     return missing;
   }
 
@@ -150,13 +154,13 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
           else if (++slowRounds > FULL_ROUNDS) window = Math.max(MIN_WINDOW, window >> 1);
           await load(missing, locking);
           if (snapshot.takeOutdated()) {
-            snapshot.undoTo(0);
+            await undoTo(0);
             planned.length = 0;
             bound = createFindingsBound();
           }
         }
       } catch (error) {
-        snapshot.undoTo(0);
+        await undoTo(0);
         throw error;
       }
       return { planned, steps: snapshot.finalize(), unlocked };

@@ -19,7 +19,7 @@ import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { IdKind, Ids } from '../../platform/ids.ts';
-import { createPause } from '../../platform/turns.ts';
+import { createPause, type Pause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 import { lockRevocations } from './revocations.ts';
 import {
@@ -93,15 +93,23 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     };
   }
 
-  /** Stamps the changes of a segment. */
-  function outcomeOf(
+  /** Stamps the changes of a segment, in turns. */
+  async function outcomeOf(
     { planned, steps }: Segment,
     mutations: readonly Mutation[],
-    now: Date,
-  ): PlanOutcome & { steps: PlannedChange[] } {
-    attributeRequested(planned, mutations);
-    const stamped = createStamper(now).stamp(steps);
-    return { planned, changes: netChanges(stamped), steps: stamped };
+    { now, pause }: { now: Date; pause: Pause },
+  ): Promise<PlanOutcome & { steps: PlannedChange[] }> {
+    for (const _ of attributeRequested(planned, mutations)) await pause();
+    const stamper = createStamper(now);
+    const changes = createNetChanges();
+    const stamped: PlannedChange[] = [];
+    for (const step of steps) {
+      const each = stamper.stamp(step);
+      stamped.push(each);
+      changes.add(each);
+      await pause();
+    }
+    return { planned, changes: changes.list(), steps: stamped };
   }
 
   return {
@@ -120,7 +128,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       const viewer = createViewer(caller, perMutation);
       const scope = access.scope(caller, 'inventory:write');
       const locked = await lockForWrite(trx, mutations, viewer, scope);
-      const pause = createPause(signal);
+      const pause = createPause({ signal });
       const segment = await planLocked(
         locked.spaces,
         () =>
@@ -130,7 +138,10 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
         (spaces) => lockSpaces(trx, { spaces, forPlatform: locked.forPlatform }),
         (plan) => isPermitted(plan, viewer),
       );
-      const { steps, ...outcome } = outcomeOf(segment, mutations, now);
+      const { steps, ...outcome } = await outcomeOf(segment, mutations, {
+        now,
+        pause,
+      });
       const relied = new Map(
         [...segment.unlocked].filter(([, { resource, row }]) =>
           viewer.canRead(RESOURCES[resource], row),
@@ -156,10 +167,11 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       await prepareToRead(trx);
       const viewer = createViewer(caller, perMutation);
       const cost = noCost();
+      const pause = createPause({ signal, isPatient: true });
       const session: PlanSession = createPlanSession(trx, {
         viewer,
         locks: null,
-        pause: createPause(signal),
+        pause,
         cost,
       });
       return {
@@ -167,7 +179,8 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
         existsAsPlanned: session.existsAsPlanned,
         async plan(requested) {
           const mutations = requested.map(withGivenFields);
-          const { planned, changes } = outcomeOf(await session.plan(mutations), mutations, now);
+          const segment = await session.plan(mutations);
+          const { planned, changes } = await outcomeOf(segment, mutations, { now, pause });
           return { planned, changes };
         },
       };
@@ -201,12 +214,15 @@ const isOfSeveralTenants = (scope: Scope): boolean =>
   scope.tenantIds.size + scope.siteIds.size + scope.deviceIds.size > 1;
 
 /** Merges the changes of each record into one, and leaves out records that end as they began. */
-function netChanges(steps: readonly PlannedChange[]): PlannedChange[] {
+function createNetChanges() {
   const changes = new Map<string, PlannedChange>();
-  for (const step of steps) {
-    const key = `${step.resource}/${step.id}`;
-    const known = changes.get(key);
-    changes.set(key, known ? { ...step, before: known.before } : step);
-  }
-  return [...changes.values()].filter(({ before, after }) => before !== null || after !== null);
+  return {
+    add(step: PlannedChange): void {
+      const key = `${step.resource}/${step.id}`;
+      const known = changes.get(key);
+      changes.set(key, known ? { ...step, before: known.before } : step);
+    },
+    list: () =>
+      [...changes.values()].filter(({ before, after }) => before !== null || after !== null),
+  };
 }

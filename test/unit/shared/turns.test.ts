@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
-import { expect, test } from '@jest/globals';
-import { createPause } from '../../../platform/turns.ts';
+import { describe, expect, test } from '@jest/globals';
+import { tenantKey, useConnectionsFor } from '../../../platform/connectionUser.ts';
+import { createPause, createTurns } from '../../../platform/turns.ts';
 
 /** Occupies the process for longer than a turn. */
 function compute(): void {
@@ -22,7 +23,7 @@ test('a long computation lets other work run between its parts', async () => {
 
 test('it ends at a pause when its signal is aborted', async () => {
   const leaving = new AbortController();
-  const pause = createPause(leaving.signal);
+  const pause = createPause({ signal: leaving.signal });
   await pause();
   compute();
   leaving.abort(new Error('left'));
@@ -52,4 +53,86 @@ test('of several computations one continues at a time, with other work in betwee
   const computations = order.flatMap((entry, at) => (entry === 'other work' ? [] : [at]));
   expect(computations).toHaveLength(9);
   expect(computations.filter((at, n) => at - (computations[n - 1] ?? -2) < 2)).toEqual([]);
+});
+
+describe('while time passes only in turns and rests', () => {
+  const TENANT = { part: 'requests', key: tenantKey('noisy') } as const;
+
+  /** Runs computations of a tenant, of ten turns each. Returns how much of the time they had. */
+  async function shareOf(computations: number, isPatient: boolean, others: boolean) {
+    let now = 0;
+    let used = 0;
+    const createPause = createTurns({
+      now: () => now,
+      rest: (ms) => {
+        now += ms;
+        return Promise.resolve();
+      },
+      activity: { othersAreActive: (key) => others && key === TENANT.key },
+    });
+    const run = async () => {
+      const pause = createPause({ isPatient });
+      for (let turn = 0; turn < 10; turn++) {
+        now += 2;
+        used += 2;
+        await pause();
+      }
+    };
+    await useConnectionsFor(TENANT, () =>
+      Promise.all(Array.from({ length: computations }, () => run())),
+    );
+    return used / now;
+  }
+
+  test('a patient computation uses a quarter of it while other tenants are active', async () => {
+    expect(await shareOf(1, true, true)).toBe(0.25);
+  });
+
+  test('it uses all of it when no other tenant is active', async () => {
+    expect(await shareOf(1, true, false)).toBe(1);
+  });
+
+  test('one that may hold locks does not rest', async () => {
+    expect(await shareOf(1, false, true)).toBe(1);
+  });
+
+  test('several patient computations rest one after another', async () => {
+    let resting = 0;
+    let most = 0;
+    let now = 0;
+    const createPause = createTurns({
+      now: () => now,
+      rest: async () => {
+        most = Math.max(most, ++resting);
+        await setImmediate();
+        resting--;
+      },
+      activity: { othersAreActive: () => true },
+    });
+    const run = async () => {
+      const pause = createPause({ isPatient: true });
+      for (let turn = 0; turn < 3; turn++) {
+        now += 2;
+        await pause();
+      }
+    };
+    await useConnectionsFor(TENANT, () => Promise.all([run(), run(), run()]));
+    expect(most).toBe(1);
+  });
+
+  test('a rest is bounded', async () => {
+    const rests: number[] = [];
+    let now = 0;
+    const createPause = createTurns({
+      now: () => now,
+      rest: (ms) => Promise.resolve(rests.push(ms)),
+      activity: { othersAreActive: () => true },
+    });
+    await useConnectionsFor(TENANT, async () => {
+      const pause = createPause({ isPatient: true });
+      now = 60_000;
+      await pause();
+    });
+    expect(rests).toEqual([50]);
+  });
 });

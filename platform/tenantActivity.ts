@@ -1,0 +1,31 @@
+import { isTenantKey } from './connectionUser.ts';
+
+/** A tenant counts as active for so long after it has last used the database, in milliseconds. */
+const ACTIVE_MS = 250;
+
+type Use = { key: string; at: number };
+
+/**
+ * Which tenants use this process now. Long work of one tenant leaves time to the others while they
+ * are active, and to nobody else. Keys are those of users of connections.
+ */
+export function createTenantActivity(now: () => number = () => performance.now()) {
+  // The last use, and the last one of another key: enough to answer for any key.
+  let latest: Use | undefined;
+  let other: Use | undefined;
+  return {
+    note(key: string): void {
+      // The caller of a request is not known yet.
+      if (!isTenantKey(key)) return;
+      if (latest && latest.key !== key) other = latest;
+      latest = { key, at: now() };
+    },
+    othersAreActive(key: string): boolean {
+      const use = latest?.key === key ? other : latest;
+      return use !== undefined && now() - use.at < ACTIVE_MS;
+    },
+  };
+}
+
+/** The activity of all tenants in this process. */
+export const tenantActivity = createTenantActivity();
