@@ -22,12 +22,13 @@ import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { UserRights } from '../access/rights.ts';
+import { createImportPace } from './importPace.ts';
 import type { Questions } from './planner.ts';
 import type { InventoryQuestions } from './questions.ts';
 import { outcomeOf, type InventoryWrites } from './writes.ts';
 
-/** The number of rows that one transaction writes. */
-const WRITE_BATCH_SIZE = 500;
+/** The number of rows that one step of a transaction plans. */
+const STEP_SIZE = 500;
 
 /** How long the transaction of an import of the mode `all` may last: others may wait for it. */
 const MAX_WRITE_ALL_MS = 30_000;
@@ -71,6 +72,7 @@ export function createImportRun({
   slots,
   maxWriteAllMs = MAX_WRITE_ALL_MS,
 }: Deps) {
+  const pace = createImportPace();
   /** The caller that rows are written for: the sender of the file with its present rights. */
   const callerFor = async ({ authority, createdBy, tenantId, jobId }: Import): Promise<Caller> => ({
     ...systemCaller(tenantId, jobWorkflowId(jobId)),
@@ -222,12 +224,12 @@ export function createImportRun({
     /**
      * Plans and writes the next rows and stores their outcomes in the same transaction. A repeated
      * attempt continues after the last stored outcome, so that no row is written twice. Returns the
-     * progress. The imports of a tenant take turns, batch by batch.
+     * progress. The imports of a tenant take turns, batch by batch, and leave time to other tenants.
      */
     async writeBatch(importId: string, signal: AbortSignal): Promise<ImportProgress> {
       const caller = await callerFor(await readImport(db, importId));
       await slots.importWrites.run(caller, signal, () =>
-        writeRows(importId, caller, WRITE_BATCH_SIZE),
+        pace.step(caller.tenantId, signal, (maxRows) => writeRows(importId, caller, maxRows)),
       );
       return readImport(db, importId);
     },
@@ -260,8 +262,8 @@ const tookTooLong = (timeoutMs: number): AppError =>
   );
 
 const batchesOf = (rows: readonly FileRow[]): FileRow[][] =>
-  Array.from({ length: Math.ceil(rows.length / WRITE_BATCH_SIZE) }, (_, i) =>
-    rows.slice(i * WRITE_BATCH_SIZE, (i + 1) * WRITE_BATCH_SIZE),
+  Array.from({ length: Math.ceil(rows.length / STEP_SIZE) }, (_, i) =>
+    rows.slice(i * STEP_SIZE, (i + 1) * STEP_SIZE),
   );
 
 const isRejected = ({ outcome }: RowOutcome): boolean =>
