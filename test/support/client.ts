@@ -1,3 +1,5 @@
+import { request } from 'undici';
+
 /** A response of the API as a test sees it. `T` is the type of the body, from the schema of the route. */
 export type TestResponse<T = unknown> = { status: number; headers: Headers; body: T };
 
@@ -39,9 +41,9 @@ export function createClient(base: string, caller: Identity = {}) {
     body: unknown,
     headers: Record<string, string>,
   ): Promise<TestResponse<T>> {
-    const response = await fetch(base + path, {
-      method,
-      redirect: 'manual',
+    // A third of the processor time of `fetch`, and redirects are not followed.
+    const response = await request(base + path, {
+      method: method as 'GET',
       headers: {
         ...identity,
         ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -49,11 +51,14 @@ export function createClient(base: string, caller: Identity = {}) {
       },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
-    const text = await response.text();
-    const isJson = /[/+]json/.test(response.headers.get('content-type') ?? '');
+    const text = await response.body.text();
+    const received = new Headers();
+    for (const [name, values] of Object.entries(response.headers))
+      for (const value of [values ?? []].flat()) received.append(name, value);
+    const isJson = /[/+]json/.test(received.get('content-type') ?? '');
     return {
-      status: response.status,
-      headers: response.headers,
+      status: response.statusCode,
+      headers: received,
       body: (isJson ? JSON.parse(text) : text) as T,
     };
   }
