@@ -262,10 +262,12 @@ export function filterQuery(resource: Resource): Record<string, TSchema> {
       }),
     ),
     tag: Type.Optional(idFilter(RESOURCES.tags, [], 'The id of a tag.')),
-    ...(resource.sharable && {
+    ...((resource.sharable || resource.isPlatformPublic) && {
       shared: Type.Optional(
         Type.Boolean({
-          description: 'true: records that other tenants share with yours, instead of your own.',
+          description: resource.sharable
+            ? 'true: records that other tenants share with yours, instead of your own.'
+            : 'true: records of the platform, which hold for all tenants, instead of your own.',
         }),
       ),
     }),

@@ -6,7 +6,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { sharesReadIn } from '../../domain/inventory/sharing.ts';
-import type { Scope } from '../../domain/access/scope.ts';
+import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import { columnOf, columnsOf, scopeColumnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
 
 /** The filter of a list: values of fields, search text, tag and address space. */
@@ -56,12 +56,14 @@ function visible(db: Knex, resource: Resource, scope: Scope): Query {
   return query;
 }
 
-/** A query for the records outside `scope` that are shared with one of its tenants. */
+/** A query for the records outside `scope` that are shared with one of its tenants, or hold for all. */
 function shared(db: Knex, resource: Resource, scope: Scope): Query {
   const query = modelOf(resource)
     .query(db)
-    .select(raw(columnsOf(resource)))
-    .whereRaw("shared_with <> '{}' AND shared_with && ?::text[]", [sharesReadIn(scope)]);
+    .select(raw(columnsOf(resource)));
+  if (resource.isPlatformPublic) void query.where('tenant_id', PLATFORM);
+  else
+    void query.whereRaw("shared_with <> '{}' AND shared_with && ?::text[]", [sharesReadIn(scope)]);
   const inside = scopeCondition(scope, scopeColumnsOf(resource) ?? undefined);
   return query.whereRaw(`(${inside.sql}) IS NOT TRUE`, [...inside.bindings]);
 }
@@ -83,7 +85,7 @@ export async function findShared(
   scope: Scope,
   id: string,
 ): Promise<Row | undefined> {
-  if (!resource.sharable) return undefined;
+  if (!resource.sharable && !resource.isPlatformPublic) return undefined;
   return rowsFrom(resource, await shared(db, resource, scope).where('id', id))[0];
 }
 

@@ -39,6 +39,8 @@ export type Resource = {
   scopeKind: ScopeKind;
   /** True when records can be shared with tenants, for references from their records. */
   sharable: boolean;
+  /** True when every reader of the inventory may read the platform's records: they hold for all tenants. */
+  isPlatformPublic: boolean;
   fields: Readonly<Record<string, Field>>;
   uniqueKeys: readonly UniqueKey[];
   /** The field with the display name of a record. */
@@ -79,6 +81,7 @@ export function defineResource(spec: ResourceSpec): Resource {
     setNullOn: [],
     reparents: [],
     sharable: false,
+    isPlatformPublic: false,
     ...spec,
     scopeKind,
     fields: {

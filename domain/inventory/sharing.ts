@@ -1,4 +1,4 @@
-import type { Scope } from '../access/scope.ts';
+import { isEmpty, PLATFORM, type Scope } from '../access/scope.ts';
 import { isReadable } from './ownership.ts';
 import type { Resource, Row } from './resource.ts';
 
@@ -22,9 +22,15 @@ const knownShares = (scope: Scope, row: Row): string[] =>
 export const sharesReadIn = (scope: Scope): string[] =>
   scope.kind === 'within' ? [...scope.tenantIds, EVERY_TENANT] : [];
 
+/** True when a record is of the platform and holds for all tenants, so that all may read it. */
+const isPublic = ({ isPlatformPublic }: Resource, { tenantId }: Row): boolean =>
+  isPlatformPublic && tenantId === PLATFORM;
+
 /** True when a record is inside a scope, or is shared with one of its tenants. */
 export const isVisible = (scope: Scope, resource: Resource, row: Row): boolean =>
-  isReadable(scope, resource, row) || (resource.sharable && knownShares(scope, row).length > 0);
+  isReadable(scope, resource, row) ||
+  (resource.sharable && knownShares(scope, row).length > 0) ||
+  (isPublic(resource, row) && !isEmpty(scope));
 
 /** A record as its reader may see it: whom else it is shared with is for readers of its tenant. */
 export const sharedView = (scope: Scope, resource: Resource, row: Row): Row =>

@@ -526,3 +526,42 @@ describe('credentials', () => {
     ]);
   });
 });
+
+test('a tenant does not reserve names of custom fields against the platform', async () => {
+  const root = actor('root', 'platform-admin');
+  const make = recordFactory(() => root);
+  for (const id of [ours, theirs]) await make('tenants', { id, name: id });
+  const [alice, mallory] = [actor('alice', 'operator', ours), actor('mallory', 'operator', theirs)];
+  const field = { resource: 'regions', name: `field_${count}` };
+  const path = '/api/inventory/custom-fields';
+  const valued = (value: unknown) => ({
+    name: `r-${Math.random()}`,
+    customFields: { [field.name]: value },
+  });
+  const reserved = await mallory
+    .post<InventoryRecord>(path, { ...field, type: 'text' })
+    .expect(201);
+  const stored = await mallory.post<InventoryRecord>('/api/inventory/regions', valued('text'));
+  const { id } = await make('custom-fields', { ...field, type: 'integer' });
+
+  // It holds for all, whatever a tenant has defined and stored.
+  for (const tenant of [alice, mallory]) {
+    await tenant.post('/api/inventory/regions', valued(1)).expect(201);
+    await tenant.post('/api/inventory/regions', valued('text')).expect(400);
+  }
+  await mallory
+    .put(`/api/inventory/regions/${stored.body.id}`, { description: 'kept' })
+    .expect(200);
+  // Its readers know which definitions hold, and why they cannot define theirs.
+  const { items } = await alice
+    .get<{ items: InventoryRecord[] }>(`${path}?shared=true&name=${field.name}`)
+    .expect(200);
+  expect(items.map((each) => each.id)).toEqual([id]);
+  await alice.get(`${path}/${id}`).expect(200);
+  await alice.get(`${path}/${reserved.id}`).expect(404);
+  expect((await alice.put(`${path}/${id}`, { required: true })).status).toBe(403);
+  const { conflicts } = await alice.post<ProblemBody>(path, { ...field, type: 'text' }).expect(409);
+  expect(conflicts).toMatchObject([{ code: 'duplicate', id }]);
+  // What has no effect can be deleted, whatever has values.
+  await mallory.delete(`${path}/${reserved.id}`).expect(204);
+});

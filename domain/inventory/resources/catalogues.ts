@@ -79,11 +79,15 @@ export const CUSTOM_TYPES = [
   'choices',
 ] as const;
 
-/** Definitions of the platform hold for all tenants, those of a tenant for its own records. */
+/**
+ * Definitions of the platform hold for all tenants, those of a tenant for its own records unless the
+ * platform has one of the same name.
+ */
 export const customFields = defineResource({
   name: 'custom-fields',
   kind: 'custom-field',
   idPrefix: 'cfd',
+  isPlatformPublic: true,
   fields: {
     resource: choice(RESOURCE_NAMES, { required: true, immutable: true }),
     name: matching(

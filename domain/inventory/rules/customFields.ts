@@ -4,7 +4,7 @@ import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
 import type { ResourceName } from '../names.ts';
 import { asReferrer } from '../ownership.ts';
-import { collectMissing, customFieldGroup, tagGroup } from '../planSnapshot.ts';
+import { collectMissing, customFieldGroup, tagGroup, type PlanSnapshot } from '../planSnapshot.ts';
 import { RESOURCES } from '../resources/index.ts';
 import type { CUSTOM_TYPES } from '../resources/catalogues.ts';
 
@@ -88,10 +88,15 @@ export function checkCustomFields(draft: Draft): void {
   const changesTenant = draft.hasChanged('tenantId');
   if (!draft.isValid('customFields') || (!draft.isProvided('customFields') && !changesTenant))
     return;
-  const tenants = [PLATFORM, tenantOf(draft)];
-  const definitions = snapshot
-    .where('custom-fields', ['resource'], [resource.name])
-    .filter(({ tenantId }) => tenants.includes(String(tenantId)));
+  const stored = snapshot.where('custom-fields', ['resource'], [resource.name]);
+  // The platform's definition of a name replaces that of the tenant.
+  const definitions = new Map(
+    [tenantOf(draft), PLATFORM].flatMap((tenant) =>
+      stored
+        .filter(({ tenantId }) => tenantId === tenant)
+        .map((each) => [String(each.name), each] as const),
+    ),
+  );
   const values = Object.fromEntries(
     Object.entries(after.customFields as Record<string, unknown>).filter(
       ([, value]) => value !== null,
@@ -103,7 +108,7 @@ export function checkCustomFields(draft: Draft): void {
     // A value that the request does not change may have been stored under another definition.
     const isPresent = Object.hasOwn(present, name) && isSame(value, present[name]);
     if (!changesTenant && isPresent) continue;
-    const definition = definitions.find((each) => each.name === name);
+    const definition = definitions.get(name);
     const pointer = `customFields/${name}`;
     if (definition) {
       const message = typeError(value, definition);
@@ -112,9 +117,9 @@ export function checkCustomFields(draft: Draft): void {
       draft.error(pointer, 'unknown_field', `no custom field of ${resource.name} has this name`);
     }
   }
-  for (const { name, required } of definitions) {
-    if (required === true && !Object.hasOwn(values, String(name)))
-      draft.error(`customFields/${String(name)}`, 'required', 'is required');
+  for (const [name, { required }] of definitions) {
+    if (required === true && !Object.hasOwn(values, name))
+      draft.error(`customFields/${name}`, 'required', 'is required');
   }
 }
 
@@ -142,16 +147,23 @@ function checkOptions(draft: Draft): void {
     draft.error('minimum', 'bounds', 'is for numbers');
 }
 
-/** A definition of the platform and one of a tenant must not have the same name. */
+/** The definition by the platform of the name that a tenant's definition has. */
+const platformDefinition = (snapshot: PlanSnapshot, { id, resource, name }: Row): Row | undefined =>
+  snapshot
+    .where('custom-fields', ['resource', 'name'], [resource, name])
+    .find((each) => each.id !== id && each.tenantId === PLATFORM);
+
+/**
+ * A tenant cannot define a name that the platform has. The platform can define one that tenants
+ * have, else a tenant could reserve names against it.
+ */
 function checkName(draft: Draft): void {
   const { after, snapshot } = draft;
-  const duplicate = snapshot
-    .where('custom-fields', ['resource', 'name'], [after.resource, after.name])
-    .filter(({ id }) => id !== after.id)
-    .find(({ tenantId }) => (tenantId === PLATFORM) !== (after.tenantId === PLATFORM));
+  if (after.tenantId === PLATFORM) return;
+  const duplicate = platformDefinition(snapshot, after);
   if (!duplicate) return;
   const other = { resource: 'custom-fields', row: duplicate };
-  draft.conflict('duplicate', 'the platform or a tenant uses this name', other, 'name');
+  draft.conflict('duplicate', 'the platform uses this name', other, 'name');
 }
 
 export const customFieldRules: Rules = {
@@ -163,6 +175,7 @@ export const customFieldRules: Rules = {
   },
   remove({ after, snapshot, conflict }) {
     const { tenantId, resource, name } = after as Row & { resource: ResourceName; name: string };
+    if (tenantId !== PLATFORM && platformDefinition(snapshot, after)) return;
     const planned = snapshot
       .changedIn(customFieldGroup(resource, name))
       .filter(
