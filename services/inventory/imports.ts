@@ -21,6 +21,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Slots } from '../../platform/slots.ts';
+import { createPause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 import { authorityOf, type UserRights } from '../access/rights.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
@@ -119,7 +120,9 @@ export function createInventoryImports(deps: Deps) {
       if (batch.length > 0) await writeUnaudited((trx) => addRows(trx, importId, batch));
       batch = [];
     };
+    const pause = createPause({ isPatient: true });
     for await (const row of rows) {
+      await pause();
       if (++count > maxRows)
         throw new AppError('limit_reached', `A file may have ${maxRows} rows.`);
       batch.push(row);
