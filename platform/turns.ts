@@ -22,6 +22,8 @@ type Options = {
    * holds locks.
    */
   isPatient?: boolean;
+  /** It waits for rests no longer than this altogether: its client may have a time limit. */
+  maxRestMs?: number;
 };
 
 /** What a pause depends on; tests have their own. */
@@ -41,15 +43,19 @@ export function createTurns({ now, rest, activity }: Turns) {
   let lastRest: Promise<unknown> = Promise.resolve();
 
   /** For a long computation of the current tenant: to be called often between its parts. */
-  return ({ signal, isPatient = false }: Options = {}): Pause => {
+  return ({ signal, isPatient = false, maxRestMs = Infinity }: Options = {}): Pause => {
     const tenant = currentConnectionUser()?.key;
     let turnStartedAt = now();
+    let restedMs = 0;
     return async () => {
       const usedMs = now() - turnStartedAt;
       if (usedMs < TURN_MS) return;
-      if (isPatient && tenant !== undefined && activity.othersAreActive(tenant)) {
+      const mayRest = isPatient && restedMs < maxRestMs;
+      if (mayRest && tenant !== undefined && activity.othersAreActive(tenant)) {
+        const restStartedAt = now();
         lastRest = lastRest.then(() => rest(Math.min(REST_FACTOR * usedMs, MAX_REST_MS)));
         await lastRest;
+        restedMs += now() - restStartedAt;
       }
       lastTurn = lastTurn.then(() => setImmediate());
       await lastTurn;

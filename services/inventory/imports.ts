@@ -63,6 +63,8 @@ export type ImportState = {
 
 /** The number of received rows that one statement stores. */
 const RECEIVE_BATCH_SIZE = 1_000;
+/** How long a file waits for other tenants while it is received. A request may last 60 s. */
+const MAX_RECEIVE_REST_MS = 15_000;
 
 type Deps = {
   db: Knex;
@@ -120,7 +122,7 @@ export function createInventoryImports(deps: Deps) {
       if (batch.length > 0) await writeUnaudited((trx) => addRows(trx, importId, batch));
       batch = [];
     };
-    const pause = createPause({ isPatient: true });
+    const pause = createPause({ isPatient: true, maxRestMs: MAX_RECEIVE_REST_MS });
     for await (const row of rows) {
       await pause();
       if (++count > maxRows)

@@ -59,7 +59,12 @@ describe('while time passes only in turns and rests', () => {
   const TENANT = { part: 'requests', key: tenantKey('noisy') } as const;
 
   /** Runs computations of a tenant, of ten turns each. Returns how much of the time they had. */
-  async function shareOf(computations: number, isPatient: boolean, others: boolean) {
+  async function shareOf(
+    computations: number,
+    isPatient: boolean,
+    others: boolean,
+    maxRestMs = Infinity,
+  ) {
     let now = 0;
     let used = 0;
     const createPause = createTurns({
@@ -71,7 +76,7 @@ describe('while time passes only in turns and rests', () => {
       activity: { othersAreActive: (key) => others && key === TENANT.key },
     });
     const run = async () => {
-      const pause = createPause({ isPatient });
+      const pause = createPause({ isPatient, maxRestMs });
       for (let turn = 0; turn < 10; turn++) {
         now += 2;
         used += 2;
@@ -86,6 +91,10 @@ describe('while time passes only in turns and rests', () => {
 
   test('a patient computation uses a quarter of it while other tenants are active', async () => {
     expect(await shareOf(1, true, true)).toBe(0.25);
+  });
+
+  test('it rests no longer than it may altogether', async () => {
+    expect(await shareOf(1, true, true, 6)).toBe(20 / 26);
   });
 
   test('it uses all of it when no other tenant is active', async () => {
