@@ -1,3 +1,4 @@
+import { PLATFORM } from '../access/scope.ts';
 import { addressBits, formatBlock, formatHost, isBlock, parseBlock, parseHost } from './cidr.ts';
 import type { Mutation } from './planning.ts';
 import type { ResourceName } from './names.ts';
@@ -47,7 +48,7 @@ export function prefetchNeeds(
   if (operation === 'delete') return ownRecord;
   return [
     ...ownRecord,
-    { kind: 'rows', resource: 'custom-fields', fields: ['resource'], values: [declared.name] },
+    ...definitionNeeds(declared, fields, callerTenant),
     ...referenceNeeds(declared, fields),
     ...(operation === 'create'
       ? [
@@ -56,6 +57,21 @@ export function prefetchNeeds(
         ]
       : []),
   ];
+}
+
+/** Definitions of custom fields of the platform, and of the tenant that the record is likely to have. */
+function definitionNeeds(
+  { name, scopeKind }: Resource,
+  { id, tenantId }: Readonly<Record<string, unknown>>,
+  callerTenant: string,
+): DataNeed[] {
+  const named = asPlainId(scopeKind === 'isTenant' ? id : tenantId);
+  return [...new Set([PLATFORM, named ?? callerTenant])].map((tenant) => ({
+    kind: 'rows',
+    resource: 'custom-fields',
+    fields: ['tenantId', 'resource'],
+    values: [tenant, name],
+  }));
 }
 
 function referenceNeeds(

@@ -364,4 +364,16 @@ describe('the cost grows linearly', () => {
     expect(many.statements).toBeLessThanOrEqual(12 * few.statements);
     expect(many.attempts).toBeLessThanOrEqual(12 * few.attempts);
   });
+
+  test('not at all with the definitions of custom fields of other tenants', async () => {
+    const valued = [create('tags', { id: 'valued', name: 'valued' })];
+    const region = [create('regions', { name: 'valued', customFields: {} })];
+    const before = [await costOf(valued), await costOf(region)];
+    await app.deps.db.raw(
+      `INSERT INTO custom_fields (id, tenant_id, resource, name, type, required, choices, tags, custom_fields, version, created_at, updated_at, description)
+       SELECT 'cfd_' || resource || n, 'beta', resource, 'field' || n, 'text', false, '{}', '{}', '{}', 1, now(), now(), ''
+       FROM unnest(ARRAY['tags', 'regions']) AS resource, generate_series(1, 50) AS n`,
+    );
+    expect([await costOf(valued), await costOf(region)]).toEqual(before);
+  });
 });

@@ -4,6 +4,7 @@ import type { Draft, Rules } from '../planning.ts';
 import type { Row } from '../resource.ts';
 import type { ResourceName } from '../names.ts';
 import { asReferrer } from '../ownership.ts';
+import { isPlainId } from '../prefetch.ts';
 import { collectMissing, customFieldGroup, tagGroup, type PlanSnapshot } from '../planSnapshot.ts';
 import { RESOURCES } from '../resources/index.ts';
 import type { CUSTOM_TYPES } from '../resources/catalogues.ts';
@@ -88,14 +89,15 @@ export function checkCustomFields(draft: Draft): void {
   const changesTenant = draft.hasChanged('tenantId');
   if (!draft.isValid('customFields') || (!draft.isProvided('customFields') && !changesTenant))
     return;
-  const stored = snapshot.where('custom-fields', ['resource'], [resource.name]);
   // The platform's definition of a name replaces that of the tenant.
   const definitions = new Map(
-    [tenantOf(draft), PLATFORM].flatMap((tenant) =>
-      stored
-        .filter(({ tenantId }) => tenantId === tenant)
-        .map((each) => [String(each.name), each] as const),
-    ),
+    [tenantOf(draft), PLATFORM]
+      .filter(isPlainId)
+      .flatMap((tenant) =>
+        snapshot
+          .where('custom-fields', ['tenantId', 'resource'], [tenant, resource.name])
+          .map((each) => [String(each.name), each] as const),
+      ),
   );
   const values = Object.fromEntries(
     Object.entries(after.customFields as Record<string, unknown>).filter(
@@ -150,8 +152,8 @@ function checkOptions(draft: Draft): void {
 /** The definition by the platform of the name that a tenant's definition has. */
 const platformDefinition = (snapshot: PlanSnapshot, { id, resource, name }: Row): Row | undefined =>
   snapshot
-    .where('custom-fields', ['resource', 'name'], [resource, name])
-    .find((each) => each.id !== id && each.tenantId === PLATFORM);
+    .where('custom-fields', ['tenantId', 'resource', 'name'], [PLATFORM, resource, name])
+    .find((each) => each.id !== id);
 
 /**
  * A tenant cannot define a name that the platform has. The platform can define one that tenants
