@@ -164,7 +164,7 @@ const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryP
             : 't.tenant_id';
       return referrersOf(
         name,
-        `jsonb_exists(t.custom_fields, ${keyPart(2)}) AND t.custom_fields <> '{}' AND ${keyPart(0)} IN ('platform', ${tenant})`,
+        `jsonb_exists(t.custom_fields, ${keyPart(2)}) AND t.custom_fields <> '{}' AND ${keyPart(0)} IN ('platform', ${tenant}) AND NOT jsonb_exists(asked.id::jsonb->3, ${tenant})`,
         group,
       );
     }),

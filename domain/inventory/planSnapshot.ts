@@ -42,7 +42,8 @@ export type DataNeed =
  * - `sitesInside`: the sites of prefixes of a tenant that start in a span of addresses, perhaps without
  *   those that contain its first address, up to `MAX_NAMED_SITES`; `[vrf, first address, last address, tenant]` as JSON
  * - `tagReferrers`: records with a tag; id of the tag
- * - `customFieldReferrers`: records with a value; `[tenant, resource, field name]` as JSON
+ * - `customFieldReferrers`: records with a value; `[tenant, resource, field name, tenants whose records
+ *   do not count]` as JSON
  * - `externalReferrers`: grants, users, webhooks and schedules that belong to a tenant, site or
  *   device; `<resource>/<id>`
  * - `grantsAt`: role assignments and provider mappings of exactly a site or a device;

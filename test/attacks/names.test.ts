@@ -565,3 +565,35 @@ test('a tenant does not reserve names of custom fields against the platform', as
   // What has no effect can be deleted, whatever has values.
   await mallory.delete(`${path}/${reserved.id}`).expect(204);
 });
+
+test('values under definitions of tenants do not keep a definition of the platform', async () => {
+  const root = actor('root', 'platform-admin');
+  const make = recordFactory(() => root);
+  for (const id of [ours, theirs]) await make('tenants', { id, name: id });
+  const [alice, mallory] = [actor('alice', 'operator', ours), actor('mallory', 'operator', theirs)];
+  const field = { resource: 'regions', name: `kept_${count}` };
+  const path = '/api/inventory/custom-fields';
+  const region = (value: unknown) => ({
+    name: `k-${Math.random()}`,
+    customFields: { [field.name]: value },
+  });
+  const regions = '/api/inventory/regions';
+  await mallory.post(path, { ...field, type: 'text' }).expect(201);
+  await mallory.post(regions, region('text')).expect(201);
+  const { id } = await make('custom-fields', { ...field, type: 'integer' });
+  await mallory.post(regions, region(1)).expect(201);
+  const valued = await alice.post<InventoryRecord>(regions, region(1)).expect(201);
+
+  // Only a value that no other definition holds for.
+  const { conflicts } = await root.delete<ProblemBody>(`${path}/${id}`).expect(409);
+  expect(conflicts).toMatchObject([{ code: 'in_use', id: valued.id }]);
+  const removal = { resource: 'custom-fields', operation: 'delete', record: { id } };
+  const cleared = { id: valued.id, customFields: { [field.name]: null } };
+  await root
+    .post('/api/inventory/bulk', {
+      mutations: [{ resource: 'regions', operation: 'update', record: cleared }, removal],
+    })
+    .expect(200);
+  await mallory.post(regions, region('text')).expect(201);
+  await mallory.post(regions, region(1)).expect(400);
+});

@@ -156,6 +156,23 @@ const platformDefinition = (snapshot: PlanSnapshot, { id, resource, name }: Row)
     .find((each) => each.id !== id);
 
 /**
+ * The tenants whose own definition of a name holds again without that of the platform, so that their
+ * values do not keep it.
+ */
+const replacedDefiners = (
+  snapshot: PlanSnapshot,
+  { tenantId, resource, name }: Row,
+): Set<unknown> =>
+  new Set(
+    tenantId === PLATFORM
+      ? snapshot
+          .where('custom-fields', ['resource', 'name'], [resource, name])
+          .map((each) => each.tenantId)
+          .filter((definer) => definer !== PLATFORM)
+      : [],
+  );
+
+/**
  * A tenant cannot define a name that the platform has. The platform can define one that tenants
  * have, else a tenant could reserve names against it.
  */
@@ -178,14 +195,14 @@ export const customFieldRules: Rules = {
   remove({ after, snapshot, conflict }) {
     const { tenantId, resource, name } = after as Row & { resource: ResourceName; name: string };
     if (tenantId !== PLATFORM && platformDefinition(snapshot, after)) return;
+    const others = replacedDefiners(snapshot, after);
+    const isDefined = (tenant: unknown) =>
+      [PLATFORM, tenant].includes(tenantId) && !others.has(tenant);
     const planned = snapshot
       .changedIn(customFieldGroup(resource, name))
-      .filter(
-        ({ row }) =>
-          hasValue(row, name) && [PLATFORM, tenantOfRow(resource, row)].includes(tenantId),
-      )
+      .filter(({ row }) => hasValue(row, name) && isDefined(tenantOfRow(resource, row)))
       .map(asReferrer);
-    const field = JSON.stringify([tenantId, resource, name]);
+    const field = JSON.stringify([tenantId, resource, name, [...others].sort()]);
     for (const referrer of snapshot.referrersOf('customFieldReferrers', field, planned))
       conflict('in_use', `${referrer.resource} ${referrer.label} has a value`, referrer);
   },
