@@ -1,25 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { startApp, type TestApp } from '../support/app.ts';
+import { describe, expect, test } from '@jest/globals';
+import { withNewTenants, type NewTenants } from '../support/attacks/twoTenants.ts';
 import type { ProblemBody, TestClient } from '../support/client.ts';
 import type { BulkReport, InventoryRecord, Validation } from '../support/inventory.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
-});
-afterAll(() => app.stop());
-
-let count = 0;
-/** The tenants of the attacked and of the attacker. */
-let [ours, theirs] = ['', ''];
-beforeEach(() => {
-  count++;
-  [ours, theirs] = [`ours-${count}`, `theirs-${count}`];
-});
-
-/** A caller whom a gateway names at a tenant. */
-const actor = (id: string, roles: string, tenant?: string): TestClient =>
-  app.client.as({ actor: id, roles, ...(tenant !== undefined && { tenant }) });
+let count: NewTenants['count'];
+let ours: NewTenants['ours'];
+let theirs: NewTenants['theirs'];
+let actor: NewTenants['actor'];
+withNewTenants((fixture) => ({ count, ours, theirs, actor } = fixture));
 
 describe('what all tenants use', () => {
   const make = (by: TestClient, resource: string, record: object) =>

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { ApprovalList, ApprovalRecord } from '../../api/approvals/schemas.ts';
 import type { UserWithPassword } from '../../api/access/schemas.ts';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
 import type { WebhookRecord } from '../../api/webhooks/schemas.ts';
-import { startApp, type TestApp } from '../support/app.ts';
+import { withNewTenants, type NewTenants } from '../support/attacks/twoTenants.ts';
 import {
   approve,
   assignedToApprovers,
@@ -16,23 +16,12 @@ import type { ProblemBody, TestClient } from '../support/client.ts';
 import { recordFactory, type InventoryRecord, type Validation } from '../support/inventory.ts';
 import { admin, createUser, login, PASSWORD, type TestUser } from '../support/users.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
-});
-afterAll(() => app.stop());
-
-let count = 0;
-/** The tenants of the attacked and of the attacker. */
-let [ours, theirs] = ['', ''];
-beforeEach(() => {
-  count++;
-  [ours, theirs] = [`ours-${count}`, `theirs-${count}`];
-});
-
-/** A caller whom a gateway names at a tenant. */
-const actor = (id: string, roles: string, tenant?: string): TestClient =>
-  app.client.as({ actor: id, roles, ...(tenant !== undefined && { tenant }) });
+let app: NewTenants['app'];
+let count: NewTenants['count'];
+let ours: NewTenants['ours'];
+let theirs: NewTenants['theirs'];
+let actor: NewTenants['actor'];
+withNewTenants((fixture) => ({ app, count, ours, theirs, actor } = fixture));
 
 const roleWith = async (...permissions: string[]): Promise<string> =>
   (

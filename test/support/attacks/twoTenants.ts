@@ -1,6 +1,7 @@
-import { afterAll, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { startApp, type TestApp } from '../app.ts';
 import { createArchiveFolder } from '../backups.ts';
+import type { TestClient } from '../client.ts';
 import { leaksOf } from './answers.ts';
 import {
   seedShared,
@@ -49,5 +50,32 @@ export function withTwoTenants(onReady: (fixture: TwoTenants) => Promise<void>):
       seedTenantEstate(app, { tenant: 'beta', label: 'beta', network: 12 }, shared),
     ]);
     await onReady({ app, shared, acme, beta, ofAcme: await idsOf(app.deps.db, 'acme') });
+  });
+}
+
+export type NewTenants = {
+  app: TestApp;
+  /** The number of the test in its file. */
+  count: number;
+  /** The tenants of the attacked and of the attacker. */
+  ours: string;
+  theirs: string;
+  /** A caller whom a gateway names at a tenant. */
+  actor(id: string, roles: string, tenant?: string): TestClient;
+};
+
+/** Starts an API without background work for a test file. Each test has two tenants of its own. */
+export function withNewTenants(onTest: (fixture: NewTenants) => void): void {
+  let app: TestApp;
+  let count = 0;
+  beforeAll(async () => {
+    app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
+  });
+  afterAll(() => app.stop());
+  const actor = (id: string, roles: string, tenant?: string) =>
+    app.client.as({ actor: id, roles, ...(tenant !== undefined && { tenant }) });
+  beforeEach(() => {
+    count++;
+    onTest({ app, count, ours: `ours-${count}`, theirs: `theirs-${count}`, actor });
   });
 }
