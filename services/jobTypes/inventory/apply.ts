@@ -9,6 +9,7 @@ import { Mutations } from '../../../domain/inventory/mutations.ts';
 import type { Mutation } from '../../../domain/inventory/planning.ts';
 import type { JobSource } from '../../../domain/jobs/jobs.ts';
 import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import { busyFailure } from '../../jobs/busy.ts';
 import {
   AttemptSuperseded,
   StalePlan,
@@ -62,7 +63,7 @@ export function inventoryApply({
   });
 }
 
-/** A rejected write is rejected again; only a concurrent change is worth another attempt. */
+/** A rejected write is rejected again; a concurrent change and busy locks are worth another attempt. */
 function toJobFailure(error: unknown): unknown {
   if (error instanceof AttemptSuperseded)
     return new JobFailure(
@@ -73,6 +74,8 @@ function toJobFailure(error: unknown): unknown {
       },
     );
   if (!(error instanceof AppError)) return error;
+  const busy = busyFailure(error);
+  if (busy) return busy;
   if (error.code === 'permission_denied')
     return new JobFailure('permission_lost', error.message, { retryable: false });
   const isConcurrentChange = error.code === 'conflict' && error.extra.conflicts === undefined;
