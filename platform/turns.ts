@@ -23,7 +23,7 @@ type Options = {
    */
   isPatient?: boolean;
   /** It waits for rests no longer than this altogether: its client may have a time limit. */
-  maxRestMs?: number;
+  maxRestMs?: number | undefined;
 };
 
 /** What a pause depends on; tests have their own. */
@@ -39,8 +39,18 @@ export function createTurns({ now, rest, activity }: Turns) {
    * between two turns everything else that is ready runs, however many computations there are.
    */
   let lastTurn: Promise<unknown> = Promise.resolve();
-  /** The rest that ends last. Patient computations rest one after another, so all share one part. */
-  let lastRest: Promise<unknown> = Promise.resolve();
+  /**
+   * The rest of each tenant that ends last. Its patient computations rest one after another, so all
+   * share one part, and wait for no rest of another tenant.
+   */
+  const lastRests = new Map<string, Promise<unknown>>();
+
+  async function restAfterOthersOf(tenant: string, ms: number): Promise<void> {
+    const last = (lastRests.get(tenant) ?? Promise.resolve()).then(() => rest(ms));
+    lastRests.set(tenant, last);
+    await last;
+    if (lastRests.get(tenant) === last) lastRests.delete(tenant);
+  }
 
   /** For a long computation of the current tenant: to be called often between its parts. */
   return ({ signal, isPatient = false, maxRestMs = Infinity }: Options = {}): Pause => {
@@ -53,8 +63,7 @@ export function createTurns({ now, rest, activity }: Turns) {
       const mayRest = isPatient && restedMs < maxRestMs;
       if (mayRest && tenant !== undefined && activity.othersAreActive(tenant)) {
         const restStartedAt = now();
-        lastRest = lastRest.then(() => rest(Math.min(REST_FACTOR * usedMs, MAX_REST_MS)));
-        await lastRest;
+        await restAfterOthersOf(tenant, Math.min(REST_FACTOR * usedMs, MAX_REST_MS));
         restedMs += now() - restStartedAt;
       }
       lastTurn = lastTurn.then(() => setImmediate());

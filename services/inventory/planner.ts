@@ -53,6 +53,8 @@ export type PlanOptions = {
   /** The time of the changes. */
   now: Date;
   signal?: AbortSignal;
+  /** A question rests no longer than this altogether. */
+  maxRestMs?: number | undefined;
 };
 
 /** Plans mutations without writing them, those of later calls on top of those of earlier ones. */
@@ -162,12 +164,12 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     async ask(
       trx: Knex,
       caller: Caller,
-      { perMutation, now, signal }: PlanOptions,
+      { perMutation, now, signal, maxRestMs }: PlanOptions,
     ): Promise<Questions> {
       await prepareToRead(trx);
       const viewer = createViewer(caller, perMutation);
       const cost = noCost();
-      const pause = createPause({ signal, isPatient: true });
+      const pause = createPause({ signal, isPatient: true, maxRestMs });
       const session: PlanSession = createPlanSession(trx, {
         viewer,
         locks: null,

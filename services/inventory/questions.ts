@@ -12,6 +12,9 @@ export type InventoryQuestions = ReturnType<typeof createInventoryQuestions>;
 
 const RETRY_AFTER_SECONDS = 5;
 
+/** How much of its time a question with a time limit may rest. */
+const MAX_RESTING_PART = 1 / 2;
+
 type Deps = {
   db: Knex;
   access: Access;
@@ -36,12 +39,16 @@ export function createInventoryQuestions({ db, access, planner, slots, questionT
       perMutation,
       signal,
       timeoutMs,
-    }: { perMutation: boolean; signal: AbortSignal; timeoutMs: number },
+      maxRestMs,
+    }: { perMutation: boolean; signal: AbortSignal; timeoutMs: number; maxRestMs?: number },
     ask: (questions: Questions, trx: Knex) => Promise<T>,
   ): Promise<T> {
     try {
       return await readSnapshot(db, { signal, timeoutMs }, async (trx) =>
-        ask(await planner.ask(trx, caller, { perMutation, now: new Date(), signal }), trx),
+        ask(
+          await planner.ask(trx, caller, { perMutation, now: new Date(), signal, maxRestMs }),
+          trx,
+        ),
       );
     } catch (error) {
       signal.throwIfAborted();
@@ -63,7 +70,8 @@ export function createInventoryQuestions({ db, access, planner, slots, questionT
     const answer = () => {
       const late = AbortSignal.timeout(timeoutMs);
       const signal = AbortSignal.any([late, ...(asker ? [asker.signal] : [])]);
-      return inSnapshot(caller, { perMutation: false, signal, timeoutMs }, (questions) =>
+      const maxRestMs = MAX_RESTING_PART * timeoutMs;
+      return inSnapshot(caller, { perMutation: false, signal, timeoutMs, maxRestMs }, (questions) =>
         questions.plan(mutations),
       ).catch((error: unknown) => {
         throw late.aborted ? tookTooLong(timeoutMs) : error;

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { createPlanner, type PlanOptions } from '../../services/inventory/planner.ts';
+import { createInventoryQuestions } from '../../services/inventory/questions.ts';
 import { startApp, startAppOn, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import type { ProblemBody } from '../support/client.ts';
@@ -110,6 +112,24 @@ describe('a question that takes long', () => {
     await eventually(waitingBackends, (found) => found.length === 0);
     await unblock();
     await acme().post(VALIDATION, { mutations: mutations() }).expect(409);
+  });
+
+  test('rests for half of its time at most, so that rests alone never end it', async () => {
+    const planner = createPlanner(app.deps);
+    let given: PlanOptions | undefined;
+    const { dryRun } = createInventoryQuestions({
+      ...app.deps,
+      planner: {
+        ...planner,
+        ask(trx, caller, options) {
+          given = options;
+          return planner.ask(trx, caller, options);
+        },
+      },
+      questionTimeoutMs: 8_000,
+    });
+    await dryRun(systemCaller('acme', 'question'), []);
+    expect(given?.maxRestMs).toBe(4_000);
   });
 
   test('ends after its time with 503', async () => {

@@ -105,7 +105,8 @@ describe('while time passes only in turns and rests', () => {
     expect(await shareOf(1, false, true)).toBe(1);
   });
 
-  test('several patient computations rest one after another', async () => {
+  /** How many rests there are at the same time when three computations, of these tenants, rest. */
+  async function concurrentRests(tenants: readonly [string, string, string]) {
     let resting = 0;
     let most = 0;
     let now = 0;
@@ -125,8 +126,18 @@ describe('while time passes only in turns and rests', () => {
         await pause();
       }
     };
-    await useConnectionsFor(TENANT, () => Promise.all([run(), run(), run()]));
-    expect(most).toBe(1);
+    await Promise.all(
+      tenants.map((id) => useConnectionsFor({ part: 'requests', key: tenantKey(id) }, run)),
+    );
+    return most;
+  }
+
+  test('several patient computations of a tenant rest one after another', async () => {
+    expect(await concurrentRests(['noisy', 'noisy', 'noisy'])).toBe(1);
+  });
+
+  test('and do not make those of other tenants rest longer', async () => {
+    expect(await concurrentRests(['noisy', 'noisy', 'quiet'])).toBe(2);
   });
 
   test('a rest is bounded', async () => {
