@@ -30,13 +30,22 @@ export type SpaceLocks = { spaces: ReadonlySet<string>; forPlatform: boolean };
  * for it: it fails with SQLSTATE 55P03, and is tried again later.
  */
 const BRIEF_WAIT = '100ms';
+/** The same after `waitLonger`. */
+const LONG_WAIT = '2s';
+
+/** SQL: how long that is in this transaction. */
+const LOCK_WAIT = `coalesce(nullif(current_setting('holdfast.lock_wait', true), ''), '${BRIEF_WAIT}')`;
+
+/** Says that a transaction may wait longer for locks than others, because it has been tried often. */
+export const waitLonger = async (trx: Knex): Promise<void> =>
+  void (await trx.raw(`SELECT set_config('holdfast.lock_wait', '${LONG_WAIT}', true)`));
 
 /**
  * SQL: limits how long the rest of the transaction waits for a lock, if it is about to lock
  * exclusively what tenants share: tenants queue behind such a writer, also while it waits. Such
  * writers first take turns, which no tenant waits for, so that one of them waits for tenants at a time.
  */
-const TAKE_TURN = `(SELECT CASE WHEN count(pg_advisory_xact_lock(key)) > 0 OR ?::boolean THEN set_config('lock_timeout', '${BRIEF_WAIT}', true) END FROM (
+const TAKE_TURN = `(SELECT CASE WHEN count(pg_advisory_xact_lock(key)) > 0 OR ?::boolean THEN set_config('lock_timeout', ${LOCK_WAIT}, true) END FROM (
   SELECT DISTINCT ${lockKeySql('platformTurn', 'turn')} AS key FROM (
     SELECT shared_space(space_of(vrf, tenant)) AS turn FROM unnest(?::text[], ?::text[]) AS asked (vrf, tenant) WHERE ?::boolean
     UNION ALL SELECT 'definitions' WHERE 'platform' = ANY (?::text[])) AS turns
@@ -132,7 +141,7 @@ async function lockFurther(trx: Knex, locks: Omit<WriteLocks, 'isBrief'>): Promi
   const isBrief = locks.forPlatform || locks.definitions.exclusive.has(PLATFORM);
   const { sql, bindings } = lockParts({ ...locks, isBrief });
   // Others may wait for what it holds already: it does not wait long for its turn either.
-  const limit = isBrief ? `set_config('lock_timeout', '${BRIEF_WAIT}', true), ` : '';
+  const limit = isBrief ? `set_config('lock_timeout', ${LOCK_WAIT}, true), ` : '';
   await trx.raw(`SELECT ${limit}${sql}`, bindings);
 }
 

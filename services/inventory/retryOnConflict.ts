@@ -10,21 +10,27 @@ const MAX_BUSY_MS = 10_000;
 /** The pauses between such attempts, in which nobody waits for the change. */
 const MAX_BUSY_PAUSE_MS = 250;
 
-/** Attempts a change until it succeeds. Errors: `conflict`, `unavailable`; others of `attempt`. */
+/**
+ * Attempts a change until it succeeds. The last attempt may wait longer for locks: else a change
+ * would never be made where others always wait in a queue. Errors: `conflict`, `unavailable`; others
+ * of `attempt`.
+ */
 export async function retryOnConflict<T>(
-  attempt: () => Promise<T>,
+  attempt: (isLast: boolean) => Promise<T>,
   maxBusyMs = MAX_BUSY_MS,
 ): Promise<T> {
   let conflicts = 0;
   let timeouts = 0;
   let busySince: number | undefined;
+  let isLast = false;
   for (;;) {
     try {
-      return await attempt();
+      return await attempt(isLast);
     } catch (error) {
       if (isLockTimeout(error)) {
+        if (isLast) throw busyError();
         busySince ??= performance.now();
-        if (performance.now() - busySince > maxBusyMs) throw busyError();
+        isLast = performance.now() - busySince >= maxBusyMs;
         const pauseMs = Math.min(MAX_BUSY_PAUSE_MS, 20 * ++timeouts);
         await sleep(pauseMs * (0.5 + Math.random() / 2));
         continue;

@@ -2,6 +2,7 @@ import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/
 import { ConcurrencyError } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { areUnchanged, type UnlockedRow } from '../../db/inventory/load.ts';
+import { waitLonger } from '../../db/inventory/locks.ts';
 import { recordKey } from '../../domain/inventory/planSnapshot.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -24,6 +25,7 @@ type Deps = {
   commit: Commit;
   access: Access;
   planner: Planner;
+  maxBusyMs?: number;
 };
 
 /** `all`: all mutations or none. `each`: those that are valid. */
@@ -56,7 +58,10 @@ async function assertUnchanged(trx: Knex, plans: readonly Reliance[]): Promise<v
 }
 
 /** All writes to the inventory: plan and write in one transaction. */
-export function createInventoryWrites({ commit, access, planner }: Deps) {
+export function createInventoryWrites({ commit, access, planner, maxBusyMs }: Deps) {
+  const retry = <T>(attempt: (isLast: boolean) => Promise<T>): Promise<T> =>
+    retryOnConflict(attempt, maxBusyMs);
+
   function assertCanWrite(caller: Caller, planned: Planned): void {
     const visible = access.scope(caller, 'inventory:read', 'inventory:write');
     const { denied, errors, presentScopes, requiredScopes } = planned;
@@ -84,11 +89,12 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
       beforeCommit,
     }: { toError?: (planned: readonly Planned[]) => AppError; beforeCommit?: BeforeCommit } = {},
   ): Promise<PlanOutcome> =>
-    retryOnConflict(() =>
+    retry((isLast) =>
       access.auditDenials(caller, async () => {
         let outcome: PlanOutcome = { planned: [], changes: [] };
         await commit(caller, async (work) => {
           const trx = (await work.trx()) as Knex;
+          if (isLast) await waitLonger(trx);
           const mutations = typeof source === 'function' ? await source(trx) : source;
           const { write, relied, ...planned } = await planner.planToWrite(trx, caller, mutations, {
             perMutation: mode === 'each',
@@ -188,9 +194,10 @@ export function createInventoryWrites({ commit, access, planner }: Deps) {
         apply: (mutations: readonly Mutation[]) => Promise<Planned[]>,
       ) => Promise<void>,
     ): Promise<void> =>
-      retryOnConflict(() =>
+      retry((isLast) =>
         commit(caller, async (work) => {
           const trx = (await work.trx()) as Knex;
+          if (isLast) await waitLonger(trx);
           const all: Reliance[] = [];
           await steps(work, trx, async (mutations) => {
             const { planned, changes, write, relied } = await planner.planToWrite(

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { lockDefinitions, lockSpaces, spaceName } from '../../db/inventory/locks.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import { createPlanner } from '../../services/inventory/planner.ts';
+import { createInventoryWrites } from '../../services/inventory/writes.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import type { TestClient } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -65,10 +69,13 @@ const create = (resource: string, record: object): Mutation => ({
 const touch = (client: TestClient, resource: string, id: string) =>
   client.put(`/api/inventory/${resource}/${id}`, { description: `at ${Math.random()}` });
 
-const waiting = async (): Promise<number> => {
+/** How many transactions have waited for a lock for so long. */
+const waiting = async (since = '0 ms'): Promise<number> => {
   const { rows } = await app.deps.db.raw<{ rows: { count: number }[] }>(
     `SELECT count(*)::integer FROM pg_stat_activity
-     WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+     WHERE datname = current_database() AND wait_event_type = 'Lock'
+       AND clock_timestamp() - query_start >= ?::interval`,
+    [since],
   );
   return rows[0]?.count ?? 0;
 };
@@ -81,7 +88,10 @@ async function whileHeld<T>(start: () => Promise<T>, others: () => Promise<unkno
     await holder.raw('SELECT FROM ip_addresses WHERE id = ? FOR UPDATE', [held.id]);
     answer = start();
     answer.catch(() => undefined);
-    await eventually(waiting, (count) => count === 1);
+    await eventually(
+      () => waiting(),
+      (count) => count === 1,
+    );
     await others();
     expect(await waiting()).toBe(1);
   } finally {
@@ -212,7 +222,10 @@ describe('a write for the platform that waits for a tenant', () => {
       await hold(holder);
       answer = write().finally(() => (isAnswered = true));
       answer.catch(() => undefined);
-      await eventually(waiting, (count) => count === 1);
+      await eventually(
+        () => waiting(),
+        (count) => count === 1,
+      );
       await others();
       expect(isAnswered).toBe(false);
     } finally {
@@ -278,6 +291,33 @@ describe('a write for the platform that waits for a tenant', () => {
       (holder) => lockSpaces(holder, ofTenant('platform', true)).then(() => undefined),
       () => make('prefixes', inTable('10.206.0.0/16')),
       () => ofBlue('sites', { name: 'beside a turn' }),
+    );
+  });
+
+  test('waits longer in its last attempt, so that it is made where others always queue', async () => {
+    const planner = createPlanner(app.deps);
+    const writes = createInventoryWrites({ ...app.deps, planner, maxBusyMs: 0 });
+    const caller = systemCaller(PLATFORM, 'last-attempt');
+    const create = () => writes.create(caller, 'prefixes', inTable('10.207.0.0/16'));
+    const holder = await app.deps.db.transaction();
+    let answer: Promise<unknown> | undefined;
+    try {
+      await lockSpaces(holder, ofTenant('red'));
+      answer = create();
+      answer.catch(() => undefined);
+      await eventually(
+        () => waiting('200 ms'),
+        (count) => count === 1,
+      );
+    } finally {
+      await holder.rollback();
+    }
+    expect(await answer).toMatchObject({ cidr: '10.207.0.0/16' });
+    // The limit is that of one transaction.
+    await whileKept(
+      (other) => lockSpaces(other, ofTenant('red')),
+      () => make('prefixes', inTable('10.208.0.0/16')),
+      () => ofBlue('prefixes', inTable('10.209.0.0/16')),
     );
   });
 

@@ -31,6 +31,18 @@ test('a change whose locks stay busy says when to try again', async () => {
   expect(attempts).toBeGreaterThan(1);
 });
 
+test('only the last attempt, after which no other follows, may wait longer', async () => {
+  const attempts: boolean[] = [];
+  const always = (isLast: boolean) => {
+    attempts.push(isLast);
+    return Promise.reject(failure('55P03'));
+  };
+  await expect(retryOnConflict(always, 50)).rejects.toMatchObject({ code: 'unavailable' });
+  expect(attempts.slice(0, 2)).toEqual([false, false]);
+  expect(attempts.filter(Boolean)).toHaveLength(1);
+  expect(attempts.at(-1)).toBe(true);
+});
+
 test('other errors are not tried again', async () => {
   await expect(retryOnConflict(failing(['57014']))).rejects.toMatchObject({ code: '57014' });
 });
