@@ -17,7 +17,9 @@ export const createScheduleActivities = ({
   log: Log;
 }) => ({
   fireOccurrence: (scheduleId: string, dueAt: string): Promise<ScheduleRunResult> =>
-    sanitizeErrors(log, () => runner.fireOccurrence(scheduleId, new Date(dueAt))),
+    sanitizeErrors(log, () =>
+      runner.fireOccurrence(scheduleId, new Date(dueAt), { isDelayed: true }),
+    ),
 
   releaseBuffered: (scheduleId: string): Promise<ScheduleRunResult> =>
     sanitizeErrors(log, () => runner.releaseBuffered(scheduleId)),

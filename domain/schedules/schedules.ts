@@ -120,6 +120,13 @@ type Delays = { jitterSeconds: number; spreadSeconds: number };
 export const maxDelaySeconds = ({ jitterSeconds, spreadSeconds }: Delays): number =>
   Math.max(jitterSeconds, spreadSeconds);
 
+/** Temporal delays runs by whole seconds; what it starts in the same second is spread over most of that second. */
+const WITHIN_SECOND_MS = 900;
+
+/** How long a run that Temporal may delay waits further, in milliseconds. `random` is from 0 to 1. */
+export const delayWithinSecondMs = (delays: Delays, random: number): number =>
+  maxDelaySeconds(delays) === 0 ? 0 : random * WITHIN_SECOND_MS;
+
 /**
  * True when `dueAt` is older than catch-up window and delay together: it must not run any more.
  */

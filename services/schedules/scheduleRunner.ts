@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { NoChange, type Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
@@ -12,6 +13,7 @@ import type { ScheduleRunResult } from '../../domain/dispatch/tasks.ts';
 import { isDue } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleRunData } from '../../domain/schedules/records.ts';
 import {
+  delayWithinSecondMs,
   isInFuture,
   isMissed,
   timingOf,
@@ -74,13 +76,18 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
     /**
      * Decides an occurrence. Result `not_due` for a time that is not an occurrence of the record,
      * which Temporal may deliver nevertheless; `already_handled` for an occurrence that has a run.
-     * Error: `unavailable`.
+     * Runs that Temporal delays wait for a part of a second first if `isDelayed`. Error: `unavailable`.
      */
-    async fireOccurrence(scheduleId: string, dueAt: Date): Promise<ScheduleRunResult> {
+    async fireOccurrence(
+      scheduleId: string,
+      dueAt: Date,
+      { isDelayed = false } = {},
+    ): Promise<ScheduleRunResult> {
       const known = await Schedule.query(db).findById(scheduleId).whereNull('deleted_at');
       if (!known || isInFuture(dueAt, new Date()) || !isDue(timingOf(known), dueAt))
         return { outcome: 'not_due' };
       if (isDecided(known, dueAt)) return { outcome: 'already_handled' };
+      if (isDelayed) await sleep(delayWithinSecondMs(known, Math.random()));
       const run = await decideLocked(scheduleId, callerForOwner, async (context) => {
         const { work, trx, schedule } = context;
         if (

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import {
+  delayWithinSecondMs,
   isInFuture,
   isCaughtUp,
   isMissed,
@@ -88,4 +89,15 @@ test('a schedule is active, paused or ended', () => {
     stateOf({ enabled: false, nextDueAt: due }),
     stateOf({ enabled: true, nextDueAt: null }),
   ]).toEqual(['active', 'paused', 'ended']);
+});
+
+test('runs that may be delayed are spread within a second, and no others', () => {
+  expect(delayWithinSecondMs({ jitterSeconds: 0, spreadSeconds: 0 }, 0.5)).toBe(0);
+  for (const delays of [
+    { jitterSeconds: 0, spreadSeconds: 1 },
+    { jitterSeconds: 30, spreadSeconds: 0 },
+  ]) {
+    expect(delayWithinSecondMs(delays, 0.5)).toBeGreaterThan(0);
+    expect(delayWithinSecondMs(delays, 1)).toBeLessThan(1_000);
+  }
 });
