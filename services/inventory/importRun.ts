@@ -126,7 +126,7 @@ export function createImportRun({
     await questions.dryRunInSteps(caller, signal, async (plan, trx) => {
       for (const rows of batchesOf(all)) {
         signal.throwIfAborted();
-        const found = await askAbout(plan, trx, rows);
+        const found = await askAbout(plan, trx, rows, signal);
         outcomes.push(...found.map((row) => ({ ...row, recordId: null })));
         onProgress(outcomes.length);
       }
@@ -302,22 +302,27 @@ function storableIdOf(record: unknown): string | undefined {
   return typeof id === 'string' && !id.includes('\0') ? id : undefined;
 }
 
-/** Plans rows on top of the earlier ones. Rows that are rejected together are planned by halves. */
+/**
+ * Plans rows on top of the earlier ones. Rows that are rejected together are planned by halves.
+ * Error: the reason of `signal`, which says nothing about the rows.
+ */
 async function askAbout(
   questions: Questions,
   trx: Knex,
   rows: readonly FileRow[],
+  signal: AbortSignal,
 ): Promise<RowOutcome[]> {
   try {
     const mutations = await resolveOperations(rows, existingIn(trx, questions));
     return outcomesOf(rows, (await questions.plan(mutations)).planned);
   } catch (error) {
+    signal.throwIfAborted();
     if (!isRejection(error)) throw error;
     if (rows.length === 1) return rows.map((row) => rejectedOutcome(row, error));
     const half = Math.ceil(rows.length / 2);
     return [
-      ...(await askAbout(questions, trx, rows.slice(0, half))),
-      ...(await askAbout(questions, trx, rows.slice(half))),
+      ...(await askAbout(questions, trx, rows.slice(0, half), signal)),
+      ...(await askAbout(questions, trx, rows.slice(half), signal)),
     ];
   }
 }

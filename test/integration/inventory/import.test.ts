@@ -90,6 +90,41 @@ test.each([
   await eventually(read, ({ status, done }) => status === 'succeeded' && done === 1);
 });
 
+test('an attempt that ends while rows are planned says nothing about them', async () => {
+  const client = app.client.as({ tenant: 'stopped' });
+  const holder = { kind: 'system', tenantId: 'stopped', actorId: 'another' } as const;
+  const release = app.deps.slots.wholeImports.takeNow(holder);
+  try {
+    const { id } = await client
+      .post<Import>('/api/inventory/import?resource=regions&mode=all', 'name\none\ntwo', {
+        'content-type': 'text/csv',
+      })
+      .expect(202);
+    const { questions } = app.deps.inventory;
+    for (const name of ['writeAll', 'dryRun'] as const) {
+      const stopping = new AbortController();
+      // A worker that stops interrupts the plan at its next pause.
+      const plan = () => {
+        stopping.abort(new Error('WORKER_SHUTDOWN'));
+        return Promise.reject(stopping.signal.reason as Error);
+      };
+      const dryRunInSteps: typeof questions.dryRunInSteps = (caller, signal, steps) =>
+        questions.dryRunInSteps(caller, signal, (asked, trx) => steps({ ...asked, plan }, trx));
+      const run = createImportRun({
+        ...app.deps,
+        ...app.deps.inventory,
+        questions: { ...questions, dryRunInSteps },
+      });
+      await expect(run[name](id, stopping.signal, () => undefined)).rejects.toThrow(
+        'WORKER_SHUTDOWN',
+      );
+    }
+    expect(await rowsOf(id, '', client)).toMatchObject([{ outcome: null }, { outcome: null }]);
+  } finally {
+    release();
+  }
+});
+
 test('an import that writes all rows together for too long writes none, and may be tried again', async () => {
   const client = app.client.as({ tenant: 'slow' });
   const holder = { kind: 'system', tenantId: 'slow', actorId: 'another' } as const;
