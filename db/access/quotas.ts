@@ -1,5 +1,6 @@
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import type { QuotaName, QuotaOverrides } from '../../domain/access/quotas.ts';
+import { lockKeySql } from '../core/advisoryLocks.ts';
 import { cutPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
@@ -48,9 +49,15 @@ export async function findQuotas(
   return rows[0];
 }
 
-/** How many records of a kind a tenant owns; 0 for the platform, whose records are not counted. */
-export async function ownedBy(db: Knex, tenantId: string, name: QuotaName): Promise<number> {
-  const { rows } = await db.raw<{ rows: { used: number }[] }>('SELECT quota_used(?, ?) AS used', [
+/**
+ * How many records of a kind a tenant owns; 0 for the platform, whose records are not counted. Others
+ * that ask wait until the transaction ends, so that each sees what the one before it has added.
+ */
+export async function lockOwned(trx: Knex, tenantId: string, name: QuotaName): Promise<number> {
+  await trx.raw(`SELECT pg_advisory_xact_lock(${lockKeySql('quota', '?')})`, [
+    `${tenantId}/${name}`,
+  ]);
+  const { rows } = await trx.raw<{ rows: { used: number }[] }>('SELECT quota_used(?, ?) AS used', [
     tenantId,
     name,
   ]);

@@ -25,7 +25,10 @@ export const LOCK_PREFIXES = {
   customFields: 'inventory:custom-fields:',
   /** Writers for the platform take turns before they lock what tenants share; no tenant takes it. */
   platformTurn: 'inventory:turn:',
-  /** A quota of a tenant, `<tenant>/<quota>`, near its limit; taken by `check_quota` of the schema. */
+  /**
+   * A quota of a tenant, `<tenant>/<quota>`: near its limit, taken by `check_quota` of the schema, and
+   * by those who need to know how much of it is used.
+   */
   quota: 'quota:',
   /** The staging schema of a restore. */
   staging: 'staging:',

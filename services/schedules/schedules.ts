@@ -1,4 +1,4 @@
-import { ownedBy } from '../../db/access/quotas.ts';
+import { lockOwned } from '../../db/access/quotas.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -163,9 +163,10 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     const warnings = permissions.checkJob(caller, fields.jobType, payload);
     const { overlapPolicy } = fields;
     await permissions.requireCancel(caller, { overlapPolicy, tenantId: caller.tenantId });
-    const spreadSeconds = spreadSecondsOf(await ownedBy(db, caller.tenantId, 'schedules'));
-    const created = commit(caller, (work) => {
+    const created = commit(caller, async (work) => {
       assertOccurs(timing, work.now);
+      const owned = await lockOwned(await work.trx(), caller.tenantId, 'schedules');
+      const spreadSeconds = spreadSecondsOf(owned);
       const row = newSchedule(caller, { ...fields, payload, spreadSeconds }, timing, work.now);
       const schedule = work.insert(Schedule, row);
       work.result(schedule.id);

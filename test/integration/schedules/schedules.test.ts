@@ -63,6 +63,13 @@ describe('the spread of schedules', () => {
     expect((await createSchedule(clientOfNewTenant())).spreadSeconds).toBe(0);
   });
 
+  it('grows with schedules that are created at the same time', async () => {
+    const client = clientOfNewTenant();
+    const created = await Promise.all(Array.from({ length: 15 }, () => createSchedule(client)));
+    const spreads = created.map(({ spreadSeconds }) => spreadSeconds).sort((a, b) => a - b);
+    expect(spreads).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5]);
+  });
+
   it('delays what counts as overdue', async () => {
     const { db } = app.deps;
     const { id } = await createSchedule(clientOfNewTenant());
