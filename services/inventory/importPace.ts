@@ -17,8 +17,6 @@ type Deps = {
   activity: Pick<typeof tenantActivity, 'othersAreActive'>;
 };
 
-export type ImportPace = ReturnType<typeof createImportPace>;
-
 /** How fast imports write: as fast as they can, or half of the time while other tenants are active. */
 export const createImportPace = ({
   now = () => performance.now(),
