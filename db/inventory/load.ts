@@ -134,7 +134,7 @@ function factOf(name: FactName, found: readonly FoundRow[]): unknown {
   if (name === 'usage')
     return BigInt((found[0]?.row.used as string | undefined)?.split('.')[0] ?? 0);
   if (name.endsWith('Ancestors')) return true;
-  return found.map(({ row }): Referrer => {
+  const referrers = found.map(({ row }): Referrer => {
     const { resource, record, id, label } = row as {
       resource: string;
       record?: Record<string, unknown>;
@@ -146,6 +146,9 @@ function factOf(name: FactName, found: readonly FoundRow[]): unknown {
     const full = rowOf(declared, record);
     return { resource, id: full.id, label: labelOf(declared, full), row: full };
   });
+  // In the order of creation: what the database finds first depends on the records of others.
+  const byResource = Map.groupBy(referrers, ({ resource }) => resource);
+  return [...byResource.values()].flatMap((of) => of.sort((a, b) => (a.id < b.id ? -1 : 1)));
 }
 
 /** The keys of rows that a plan to be written loads by id. */

@@ -7,6 +7,13 @@ import type { Row } from './resource.ts';
 /** An address, a range or a prefix, and the addresses that it has. */
 export type SpanEntry = { resource: ResourceName; row: Row; span: Span };
 
+/** Compares entries by first address, last address and id. */
+function byAddress(a: SpanEntry, b: SpanEntry): number {
+  if (a.span.first !== b.span.first) return a.span.first < b.span.first ? -1 : 1;
+  if (a.span.last !== b.span.last) return a.span.last < b.span.last ? -1 : 1;
+  return a.row.id < b.row.id ? -1 : 1;
+}
+
 /** Entries in the order of their first addresses. */
 class SortedEntries {
   private readonly entries: SpanEntry[] = [];
@@ -81,7 +88,7 @@ export class Spans {
     return this.changedPrefixes.get(spaceKey(vrf, span))?.startingIn(span) ?? [];
   }
 
-  /** The ranges that overlap a span. */
+  /** The ranges that overlap a span, in the order of their addresses: what is loaded first depends on the database. */
   overlappingRanges(vrf: string, span: Span): SpanEntry[] {
     const found = new Map<string, SpanEntry>();
     for (let length = addressBits(span.family); length >= 0; length--) {
@@ -91,7 +98,7 @@ export class Spans {
     }
     for (const entry of this.ranges.get(spaceKey(vrf, span))?.startingIn(span) ?? [])
       found.set(entry.row.id, entry);
-    return [...found.values()];
+    return [...found.values()].sort(byAddress);
   }
 
   private applyChange({ resource, id, after }: PlannedChange): void {
