@@ -1,29 +1,18 @@
 import { expect, test } from '@jest/globals';
 import type { Planned } from '../../../domain/inventory/planning.ts';
 import { planLocked } from '../../../services/inventory/affectedSpaces.ts';
+import { plannedChange } from '../../support/planned.ts';
 
 /** A plan of new prefixes, one in each VRF. */
 const planIn = (vrfs: readonly string[]): { planned: Planned[] } => ({
-  planned: vrfs.map((vrfId, i) => ({
-    resource: 'prefixes',
-    operation: 'create',
-    candidateRecord: {},
-    errors: [],
-    conflicts: [],
-    warnings: [],
-    presentScopes: [],
-    requiredScopes: [],
-    revoked: [],
-    denied: [],
-    unchanged: false,
-    effects: [],
-    subject: {
+  planned: vrfs.map((vrfId, i) =>
+    plannedChange({
       resource: 'prefixes',
       id: `pfx_${i}`,
       before: null,
       after: { id: `pfx_${i}`, version: 1, vrfId, tenantId: 'red', createdAt: '', updatedAt: '' },
-    },
-  })),
+    }),
+  ),
 });
 
 /** Runs the plans one after the other; the last is repeated. Returns what was locked each time. */

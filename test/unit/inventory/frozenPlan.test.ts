@@ -3,6 +3,7 @@ import { freezePlan, planDifference } from '../../../domain/inventory/frozenPlan
 import type { Planned } from '../../../domain/inventory/planning.ts';
 import type { Row } from '../../../domain/inventory/resource.ts';
 import type { PlannedChange } from '../../../domain/inventory/planSnapshot.ts';
+import { plannedChange } from '../../support/planned.ts';
 
 const row = (id: string, overrides: object = {}): Row => ({
   id,
@@ -14,21 +15,12 @@ const row = (id: string, overrides: object = {}): Row => ({
   ...overrides,
 });
 const planned = (changes: PlannedChange[]): Planned[] =>
-  changes.map(({ resource, id, before, after }) => ({
-    resource,
-    operation: after ? (before ? 'update' : 'create') : 'delete',
-    candidateRecord: {},
-    errors: [],
-    conflicts: [],
-    warnings: [],
-    presentScopes: [],
-    requiredScopes: [],
-    revoked: [],
-    denied: [],
-    unchanged: false,
-    effects: [{ action: 'create', resource, id, label: id, reason: 'requested', changes: [] }],
-    subject: { resource, id, before, after },
-  }));
+  changes.map((change) => {
+    const { resource, id } = change;
+    return plannedChange(change, [
+      { action: 'create', resource, id, label: id, reason: 'requested', changes: [] },
+    ]);
+  });
 const outcome = (...changes: PlannedChange[]) => ({ planned: planned(changes), changes });
 const created = (id: string, overrides: object = {}): PlannedChange => ({
   resource: 'regions',
