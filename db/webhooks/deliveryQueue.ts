@@ -5,7 +5,7 @@ import type { DeliveryRetryPolicy } from '../../domain/webhooks/webhooks.ts';
 import {
   FREE_SLOTS,
   readSlotDemands,
-  STATE,
+  WEBHOOK_STATE,
   type SlotLimits,
   type SlotShares,
 } from './deliverySlots.ts';
@@ -46,7 +46,7 @@ export async function claimPendingDeliveries(
   const { rows } = await trx.raw<{ rows: PendingDelivery[] }>(
     `WITH candidates AS (
        SELECT w.id, w.retry_policy, w.cancel_before, random() AS position, g.granted,
-              g.new_left, g.failing_left, ${STATE} AS state, ${FREE_SLOTS} AS free
+              g.new_left, g.failing_left, ${WEBHOOK_STATE} AS state, ${FREE_SLOTS} AS free
        FROM webhooks AS w
        JOIN unnest(?::text[], ?::integer[], ?::integer[], ?::integer[])
          AS g (tenant_id, granted, new_left, failing_left) USING (tenant_id)

@@ -30,12 +30,12 @@ export type WebhookState = 'working' | 'failing' | 'new';
 export type SlotContention = { waiting: number; slots: number; failing: boolean };
 
 /** SQL: the state of the webhook `w`. */
-export const STATE = `CASE WHEN w.failing_since IS NOT NULL THEN 'failing'
+export const WEBHOOK_STATE = `CASE WHEN w.failing_since IS NOT NULL THEN 'failing'
   WHEN EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'succeeded')
   THEN 'working' ELSE 'new' END`;
 
 /** SQL: the slots of the webhook `w`. Bindings: the two limits. */
-const SLOTS = `CASE WHEN ${STATE} = 'working' THEN ?::bigint ELSE ? END`;
+const SLOTS = `CASE WHEN ${WEBHOOK_STATE} = 'working' THEN ?::bigint ELSE ? END`;
 
 /** SQL: the number of deliveries in flight of the webhook `w`. */
 const IN_FLIGHT = `(
@@ -49,7 +49,7 @@ export const FREE_SLOTS = `${SLOTS} - ${IN_FLIGHT}`;
 async function readHeld(db: Knex) {
   type Row = { tenantId: string; state: WebhookState; held: number };
   const { rows } = await db.raw<{ rows: Row[] }>(
-    `SELECT f.tenant_id AS "tenantId", ${STATE} AS state, sum(f.held)::bigint AS held
+    `SELECT f.tenant_id AS "tenantId", ${WEBHOOK_STATE} AS state, sum(f.held)::bigint AS held
      FROM (
        SELECT tenant_id, webhook_id, count(*) AS held FROM deliveries
        WHERE status = 'pending' AND in_flight GROUP BY tenant_id, webhook_id
@@ -90,7 +90,7 @@ export async function readSlotDemands(
   });
   type Row = { tenantId: string; state: WebhookState; waiting: number };
   const { rows } = await trx.raw<{ rows: Row[] }>(
-    `SELECT w.tenant_id AS "tenantId", ${STATE} AS state, sum(p.waiting)::bigint AS waiting
+    `SELECT w.tenant_id AS "tenantId", ${WEBHOOK_STATE} AS state, sum(p.waiting)::bigint AS waiting
      FROM webhooks AS w CROSS JOIN LATERAL (
        SELECT count(*) AS waiting FROM (
          SELECT FROM deliveries
@@ -144,7 +144,7 @@ async function readCandidates(
             w.state, (SELECT count(*) FROM deliveries
              WHERE webhook_id = w.id AND status = 'pending' AND job_id IS NOT NULL) AS waiting
      FROM deliveries AS d JOIN (
-       SELECT w.id, w.tenant_id, ${STATE} AS state, ${SLOTS} AS slots, ${IN_FLIGHT} AS used
+       SELECT w.id, w.tenant_id, ${WEBHOOK_STATE} AS state, ${SLOTS} AS slots, ${IN_FLIGHT} AS used
        FROM webhooks AS w
        WHERE w.id IN (SELECT webhook_id FROM deliveries WHERE job_id = ANY (?::text[]))
      ) AS w ON w.id = d.webhook_id
@@ -170,7 +170,7 @@ function createTenantContention(trx: Knex) {
       `SELECT count(*) AS waiting FROM (
          SELECT FROM webhooks AS w JOIN deliveries AS d ON d.webhook_id = w.id
          WHERE w.tenant_id = ? AND d.status = 'pending' AND d.job_id IS NOT NULL
-           AND (?::text IS NULL OR ${STATE} = ?) LIMIT ?
+           AND (?::text IS NULL OR ${WEBHOOK_STATE} = ?) LIMIT ?
        ) AS counted`,
       [tenantId, state, state, MAX_COUNTED],
     );

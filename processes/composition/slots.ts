@@ -42,7 +42,7 @@ export const composeSlots = () => ({
     ...{ total: 2, perTenant: 1, perCaller: 1 },
     waiting: { total: 4, perTenant: 1, perCaller: 1, maxMs: 10_000 },
   }),
-  /** Transactions of imports, each with 500 rows. Imports take turns without a time limit. */
+  /** Transactions of imports, each with up to 500 rows. Imports take turns without a time limit. */
   importWrites: createSlots({
     of: 'imports',
     retryAfterSeconds: 10,
