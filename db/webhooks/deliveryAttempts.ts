@@ -31,18 +31,19 @@ export const finishDelivery = (
   bindings: [jobId, now, status, status, reason, reason, jobId],
 });
 
-/** What an attempt sends and where, read when the attempt starts. */
-export type StartedDeliveryAttempt = {
-  /** Counts from 1; null when nothing is to be sent. */
-  number: number | null;
+/** Where an attempt sends, with the secrets that sign. */
+export type DeliveryEndpoint = {
   webhookId: string;
   tenantId: string;
-  enabled: boolean;
   endpointUrl: string;
   failingSince: Date | null;
   secret: string;
   previousSecret: string | null;
   previousSecretUntil: Date | null;
+};
+
+/** The event that an attempt sends. */
+export type DeliveryMessage = {
   eventId: string;
   eventType: string;
   sequence: number;
@@ -50,6 +51,14 @@ export type StartedDeliveryAttempt = {
   data: object;
   eventCreatedAt: Date;
 };
+
+/** What an attempt sends and where, read when the attempt starts. */
+export type StartedDeliveryAttempt = DeliveryEndpoint &
+  DeliveryMessage & {
+    /** Counts from 1; null when nothing is to be sent. */
+    number: number | null;
+    enabled: boolean;
+  };
 
 /**
  * Starts the next attempt of a delivery, and ends an earlier one that was interrupted. Returns

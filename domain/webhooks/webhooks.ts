@@ -87,6 +87,9 @@ export const RETRY_AFTER_STATUSES = new Set([429, 502, 503, 504]);
 /** RFC 9110: the endpoint was removed permanently. It disables the webhook. */
 export const ENDPOINT_REMOVED_STATUS = 410;
 
+/** Error of a delivery whose endpoint answered so. The commit that ends it disables the webhook. */
+export const ENDPOINT_REMOVED = 'endpoint_removed';
+
 export const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 
 /** The part of an endpoint's URL that may be shown: path and query may contain secrets. */

@@ -83,8 +83,7 @@ function composeAreas(core: Core) {
 const composeJobTypes = (core: Core, { inventory, backups, webhooks, schedules }: Areas) =>
   allJobTypes({
     ...core,
-    secrets: webhooks.secrets,
-    sendWebhook: webhooks.sendWebhook,
+    sendEvent: webhooks.sendEvent,
     disable: webhooks.disable,
     backfillOccurrence: schedules.runner.backfillOccurrence,
     mayRunSchedule: schedules.schedules.mayRun,

@@ -6,6 +6,7 @@ import { createDeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
 import { createWebhookReplays } from '../../services/webhooks/replays.ts';
 import { createWebhookSecrets } from '../../services/webhooks/secrets.ts';
 import { createWebhookSender } from '../../services/webhooks/sender.ts';
+import { createSendEvent } from '../../services/webhooks/sendEvent.ts';
 import { createTestDelivery } from '../../services/webhooks/testDelivery.ts';
 import { createWebhooks } from '../../services/webhooks/webhooks.ts';
 import type { Core } from './core.ts';
@@ -14,12 +15,12 @@ import type { Core } from './core.ts';
 export function composeWebhooks(core: Core) {
   const secrets = createWebhookSecrets(core.vault);
   const sendWebhook = createWebhookSender(core);
+  const sendEvent = createSendEvent({ ...core, secrets, sendWebhook });
   const deliveryQueue = createDeliveryQueue(core);
   const relay = createEventRelay({ ...core, deliveryQueue });
   const webhooks = createWebhooks({ ...core, secrets });
   return {
-    secrets,
-    sendWebhook,
+    sendEvent,
     disable: createAutoDisable(core),
     deliveryQueue,
     relay,

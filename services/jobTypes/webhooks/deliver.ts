@@ -16,7 +16,7 @@ import {
   DEFAULT_DELIVERY_RETRY,
   DELIVER_JOB_TYPE,
   EXCHANGE_TIMEOUT_MS,
-  ENDPOINT_REMOVED_STATUS,
+  ENDPOINT_REMOVED,
   jobRetryPolicy,
 } from '../../../domain/webhooks/webhooks.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
@@ -26,8 +26,8 @@ import type { Metrics } from '../../../platform/metrics.ts';
 import { retryWrite } from '../../jobs/retryWrite.ts';
 import type { CompletionHook } from '../../jobs/completion.ts';
 import { disableIn, hasFailedTooLong, type AutoDisable } from '../../webhooks/autoDisable.ts';
-import { noResponse, type SendResult, type WebhookSender } from '../../webhooks/sender.ts';
-import type { WebhookSecrets } from '../../webhooks/secrets.ts';
+import { failureOf, type SendEvent } from '../../webhooks/sendEvent.ts';
+import type { SendResult } from '../../webhooks/sender.ts';
 
 const Payload = Type.Object({ deliveryId: Type.String() }, { additionalProperties: false });
 type Payload = Static<typeof Payload>;
@@ -36,13 +36,9 @@ export type DeliverDeps = {
   writeUnaudited: WriteUnaudited;
   log: Log;
   metrics: Metrics;
-  secrets: WebhookSecrets;
-  sendWebhook: WebhookSender;
+  sendEvent: SendEvent;
   disable: AutoDisable;
 };
-
-/** Error of a delivery whose endpoint answered 410. The commit that records it disables the webhook. */
-const ENDPOINT_REMOVED = 'endpoint_removed';
 
 /** Time beyond the request itself, to read the message and to record the outcome. */
 const OVERHEAD_MS = 60_000;
@@ -58,80 +54,22 @@ export function createDeliverJobType({
   writeUnaudited,
   log,
   metrics,
-  secrets,
-  sendWebhook,
+  sendEvent,
   disable,
 }: DeliverDeps): JobType<Payload> {
-  /** Sends the message. `notEndpointFault` is true when a failure is not the endpoint's. */
-  async function sendEvent(
-    attempt: StartedDeliveryAttempt,
-    signal: AbortSignal,
-  ): Promise<{ outcome: SendResult; notEndpointFault: boolean }> {
-    const {
-      webhookId,
-      endpointUrl,
-      eventId,
-      eventType,
-      eventCreatedAt,
-      sequence,
-      eventTenantId,
-      data,
-    } = attempt;
-    let signingSecrets: string[];
-    try {
-      signingSecrets = secrets.signingSecrets(webhookId, attempt, new Date());
-    } catch (error) {
-      log.error({ err: error, webhookId }, 'a delivery cannot be signed');
-      return {
-        outcome: noResponse({
-          code: 'secret_unreadable',
-          message: 'The secret of the webhook cannot be decrypted',
-        }),
-        notEndpointFault: true,
-      };
-    }
-    try {
-      const message = {
-        id: eventId,
-        type: eventType,
-        timestamp: eventCreatedAt,
-        sequence,
-        tenantId: eventTenantId,
-        data,
-      };
-      return {
-        outcome: await sendWebhook(endpointUrl, signingSecrets, message, signal),
-        notEndpointFault: false,
-      };
-    } catch (error) {
-      if (!signal.aborted) throw error;
-      return {
-        outcome: noResponse({ code: 'interrupted', message: 'The attempt was interrupted' }),
-        notEndpointFault: true,
-      };
-    }
-  }
-
-  /**
-   * Disables a webhook that has failed for too long. Error: `JobFailure` unless it succeeded.
-   */
+  /** Disables a webhook that has failed for too long. Error: `JobFailure` unless it succeeded. */
   async function throwIfFailed(
     { webhookId, tenantId, failingSince }: StartedDeliveryAttempt,
-    { httpStatus, error, retryAfterMs }: SendResult,
+    outcome: SendResult,
     jobId: string,
   ) {
-    if (!error) return;
-    if (httpStatus === ENDPOINT_REMOVED_STATUS) {
+    const failure = failureOf(outcome);
+    if (!failure) return;
+    if (failure.code === ENDPOINT_REMOVED)
       log.warn({ webhookId, jobId }, 'an endpoint was removed; its webhook will be disabled');
-      throw new JobFailure(ENDPOINT_REMOVED, 'The endpoint answered 410: it was removed', {
-        retryable: false,
-      });
-    }
-    if (hasFailedTooLong(failingSince, new Date()))
+    else if (hasFailedTooLong(failingSince, new Date()))
       await disable({ id: webhookId, tenantId }, jobWorkflowId(jobId));
-    throw new JobFailure(error.code, error.message, {
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-    });
+    throw failure;
   }
 
   async function deliver(
