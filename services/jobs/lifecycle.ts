@@ -9,7 +9,7 @@ import {
   type Lane,
 } from '../../domain/jobs/jobType.ts';
 import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
-import { mayRetry, retryDelayMs } from '../../domain/jobs/retry.ts';
+import { mayRetry, retryDelayMs, type RetryPolicy } from '../../domain/jobs/retry.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { Log } from '../../platform/log.ts';
@@ -48,6 +48,33 @@ export type LifecycleDeps = {
   metrics: Metrics;
 };
 
+/** Longest wait that `Retry-After` of another server can cause. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
+
+/** The reconciler checks a job that waits for its next attempt at the latest after this time. */
+const MAX_UNCHECKED_MS = 3_600_000;
+
+/**
+ * What follows after attempt number `attempt` has failed: in how many milliseconds the next one is due,
+ * or null if there is none, and the line that the log of the job gets.
+ */
+export function planRetry(
+  policy: RetryPolicy,
+  attempt: number,
+  { code, message, retryable, retryAfterMs = 0 }: JobFailure,
+): { retryInMs: number | null; line: string } {
+  const retryInMs =
+    retryable && mayRetry(policy, attempt, code)
+      ? Math.max(retryDelayMs(policy, attempt), Math.min(retryAfterMs, MAX_RETRY_AFTER_MS))
+      : null;
+  const next = retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
+  return { retryInMs, line: `Attempt ${attempt} failed: ${code}: ${message}; ${next}` };
+}
+
+/** The time of the last check of a job whose next attempt is due in `retryInMs`. */
+export const checkedBefore = (retryInMs: number, now: Date): Date =>
+  new Date(now.getTime() + Math.min(retryInMs, MAX_UNCHECKED_MS));
+
 /** How a job ends. `guard` is the state that the job must be in. */
 type JobOutcome = {
   status: FinalJobStatus;
@@ -56,12 +83,6 @@ type JobOutcome = {
   error?: JobError;
   guard: JobGuard;
 };
-
-/** Longest wait that `Retry-After` of another server can cause. */
-const MAX_RETRY_AFTER_MS = 3_600_000;
-
-/** The reconciler checks a job that waits for its next attempt at the latest after this time. */
-const MAX_UNCHECKED_MS = 3_600_000;
 
 const AUDIT_VERBS: Readonly<Record<FinalJobStatus, string>> = {
   succeeded: 'succeed',
@@ -130,7 +151,7 @@ export function createJobLifecycle({
         const values = {
           error: JSON.stringify(error),
           updated_at: now,
-          checked_at: new Date(now.getTime() + Math.min(retryInMs, MAX_UNCHECKED_MS)),
+          checked_at: checkedBefore(retryInMs, now),
           ...(freesSlot && { slot: null }),
           ...progress,
         };
@@ -158,12 +179,7 @@ export function createJobLifecycle({
     attempt = job.attempts,
   ): Promise<never> {
     const { code, message, response } = failure;
-    const retry = failure.retryable && mayRetry(job.retryPolicy, attempt, code);
-    const requestedMs = Math.min(failure.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
-    const retryInMs = retry ? Math.max(retryDelayMs(job.retryPolicy, attempt), requestedMs) : null;
-    const next =
-      retryInMs === null ? 'no further attempt' : `next attempt in ${retryInMs / 1_000} s`;
-    const line = `Attempt ${attempt} failed: ${code}: ${message}; ${next}`;
+    const { retryInMs, line } = planRetry(job.retryPolicy, attempt, failure);
     runLog.logSystem('error', line, response && { response });
     const error = { code, message, ...(response && { response }) };
     await recordFailedAttempt(job, lane, runLog.drain(), error, retryInMs ?? 0);
