@@ -18,6 +18,7 @@ import * as quotas from './0017_quotas.ts';
 import * as ownScopes from './0018_own_scopes.ts';
 import * as namesOfTenants from './0019_names_of_tenants.ts';
 import * as spreadSchedules from './0020_spread_schedules.ts';
+import * as firstAttempts from './0021_first_attempts.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -43,4 +44,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0018_own_scopes': ownScopes,
   '0019_names_of_tenants': namesOfTenants,
   '0020_spread_schedules': spreadSchedules,
+  '0021_first_attempts': firstAttempts,
 };

@@ -1,7 +1,6 @@
 import { isLockTimeout } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { hasUnpublished, publishEvents } from '../../db/events/publish.ts';
-import type { Ids } from '../../platform/ids.ts';
+import { publishEvents } from '../../db/events/publish.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
@@ -13,7 +12,6 @@ export type EventRelay = ReturnType<typeof createEventRelay>;
 type Deps = {
   db: Knex;
   deliveryQueue: DeliveryQueue;
-  ids: Ids;
   log: Log;
   metrics: Metrics;
 };
@@ -38,17 +36,15 @@ const FLUSH_TIMEOUT_MS = 1_000;
  * The relay publishes committed events in order, creates jobs for their deliveries, and cancels
  * deliveries of disabled webhooks. Every process runs one; each continues the work of the others.
  */
-export function createEventRelay({ db, deliveryQueue, ids, log, metrics }: Deps) {
+export function createEventRelay({ db, deliveryQueue, log, metrics }: Deps) {
   let loops: Loop[] = [];
   let flushing: Promise<void> | undefined;
   let nextFlush: Promise<void> | undefined;
 
   async function publish(lockTimeoutMs?: number): Promise<boolean> {
-    if (!(await hasUnpublished(db))) return false;
     const { types, deliveries } = await publishEvents(db, {
       limit: BATCH,
       now: new Date(),
-      ids,
       ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
     });
     metrics.eventsPublished.inc(types.length);

@@ -196,7 +196,7 @@ export async function seedTenantEstate(
   const imported = await client
     .post<Created>('/api/inventory/import?resource=sites', `name\n${label}-new\n`, csv)
     .expect(202);
-  const { db, ids } = app.deps;
+  const { db } = app.deps;
   const newest = async (table: string): Promise<string> =>
     assertDefined(
       (await db(table).where({ tenant_id: tenant }).orderBy('id', 'desc').first<Created>('id'))?.id,
@@ -226,7 +226,7 @@ export async function seedTenantEstate(
     webhook,
   };
   // Nothing publishes events in the background.
-  await publishEvents(db, { limit: 10_000, now: new Date(), ids });
+  await publishEvents(db, { limit: 10_000, now: new Date() });
   return {
     tenants,
     ...inventory,
