@@ -105,7 +105,7 @@ type JobClaim = { jobId: string; runId: string; needsSlot: boolean; now: Date };
 
 /**
  * Claims and logs the next attempt: the first one of a queued job, or another one for the run that
- * has the job. Returns the changed job, or undefined when this run has nothing to do.
+ * has the job. A running job without a run has made its first attempt without one. Returns the changed job, or undefined when this run has nothing to do.
  */
 export async function claimAttempt(
   db: Knex,
@@ -117,7 +117,7 @@ export async function claimAttempt(
        UPDATE jobs SET status = 'running', run_id = ?, attempts = attempts + 1, version = version + 1,
                        started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
        WHERE id = ? AND attempts < (retry_policy ->> 'maxAttempts')::integer
-         AND (status = 'queued' OR (status = 'running' AND run_id = ?))
+         AND (status = 'queued' OR (status = 'running' AND (run_id = ? OR run_id IS NULL)))
          AND (slot = 'held' OR NOT ?::boolean)
        RETURNING ${JOB_COLUMNS}
      ), logged AS (

@@ -12,7 +12,12 @@ export type JobWorkflowInput = {
   lane: Lane;
   timeoutMs: number;
   heartbeatMs: number;
+  /** The first attempt was made without a workflow, and failed. */
+  firstAttempt?: FailedFirstAttempt;
 };
+
+/** Why an attempt failed, and after how long the next one follows; null if there is none. */
+export type FailedFirstAttempt = { code: string; retryInMs: number | null };
 
 /** Input of the workflow that a Temporal Schedule starts. Temporal adds the scheduled time. */
 export type ScheduleWorkflowInput = { scheduleId: string };

@@ -116,7 +116,8 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     const job = needsSlot(lane) ? await jobSlots.claim(jobId, claim) : await claim();
     if (job) return job;
     const current = await Job.query(db).findById(jobId);
-    const isOwnRun = current?.status === 'running' && current.runId === runId;
+    const isOwnRun =
+      current?.status === 'running' && (current.runId === runId || current.runId === null);
     if (isOwnRun) throw new AttemptFailed('worker_lost', null);
     return undefined;
   }

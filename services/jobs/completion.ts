@@ -57,12 +57,13 @@ export function createJobCompletion({ jobTypes }: { jobTypes: JobTypes }) {
 
     /**
      * Requests the cancellation of a job that has not finished. A queued job is cancelled in this
-     * commit; a running job when its attempt has stopped.
+     * commit, and one that no workflow run has claimed yet; its first attempt is then given up. Any
+     * other running job is cancelled when its attempt has stopped.
      */
     async requestCancel(work: Work, job: Job): Promise<void> {
       const { id, status, attempts, cancelRequestedAt } = job;
       const at = work.now;
-      const isRunning = status === 'running';
+      const isRunning = status === 'running' && job.runId !== null;
       const line = {
         attempt: attempts,
         level: 'warn',

@@ -3,7 +3,11 @@ import { Job } from '../../db/models/Job.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { needsSlot, type JobType } from '../../domain/jobs/jobType.ts';
 import type { Ids } from '../../platform/ids.ts';
-import { startJobTask, type StartJobTask } from '../../domain/dispatch/tasks.ts';
+import {
+  startJobTask,
+  type FailedFirstAttempt,
+  type StartJobTask,
+} from '../../domain/dispatch/tasks.ts';
 import { jobRecord } from './jobAudit.ts';
 import { newJobRow, type JobOrigin, type CreateJobInput } from './newJob.ts';
 
@@ -11,11 +15,13 @@ export type JobFactory = ReturnType<typeof createJobFactory>;
 
 /** Creates jobs, for callers and for schedules, approvals, deliveries and imports alike. */
 export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: number }) {
-  /** The outbox task that starts the workflow of a job. */
+  /** The outbox task that starts the workflow of a job, at the beginning or after a first attempt. */
   const startTask = (
     job: { id: string; type: string; tenantId: string },
     { lane, timeoutMs }: JobType,
-  ): StartJobTask => startJobTask(job, { lane, timeoutMs, heartbeatMs });
+    firstAttempt?: FailedFirstAttempt,
+  ): StartJobTask =>
+    startJobTask(job, { lane, timeoutMs, heartbeatMs, ...(firstAttempt && { firstAttempt }) });
 
   /** The row of a new job, for callers that insert many in one statement. */
   const build = (

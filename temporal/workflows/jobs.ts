@@ -10,10 +10,12 @@ import {
   isCancellation,
   proxyActivities,
   proxyLocalActivities,
+  sleep,
   workflowInfo,
 } from '@temporalio/workflow';
+import { ApplicationFailureCategory } from '@temporalio/common';
 import type { JobActivities } from '../../activities/jobs.ts';
-import type { JobWorkflowInput } from '../../domain/dispatch/tasks.ts';
+import type { FailedFirstAttempt, JobWorkflowInput } from '../../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../../domain/dispatch/workflowIds.ts';
 import { inheritedAttributes } from './shared/inheritedAttributes.ts';
 import { toSearchAttributes } from './shared/searchAttributes.ts';
@@ -68,9 +70,21 @@ export async function job(input: JobWorkflowInput): Promise<void> {
 
 /** Makes attempts until one succeeds or none is left. Each attempt records its own outcome. */
 async function makeAttempts(input: JobWorkflowInput): Promise<void> {
+  if (input.firstAttempt) await continueAfter(input.firstAttempt);
   const { runJobAttempt } =
     input.lane === 'inline' ? inlineActivities(input) : queuedActivities(input);
   await runJobAttempt(input.jobId, input.lane);
+}
+
+/** Waits until the next attempt is due. Throws the failure of the first one if it was the last. */
+async function continueAfter({ code, retryInMs }: FailedFirstAttempt): Promise<void> {
+  if (retryInMs !== null) return sleep(retryInMs, { summary: 'wait for the next attempt' });
+  throw ApplicationFailure.create({
+    type: code,
+    message: `The attempt failed with ${code}`,
+    nonRetryable: true,
+    category: ApplicationFailureCategory.BENIGN,
+  });
 }
 
 /** Attempts of the lane `inline` run inside the workflow task. */
