@@ -1,6 +1,7 @@
 import type { Demand } from '../../domain/dispatch/shares.ts';
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
 
 /** Jobs whose slot counts: those that have not ended. The index `jobs_slots` has only these. */
 const UNFINISHED = `status IN ('queued', 'running')`;
@@ -31,7 +32,8 @@ export const removeWorker = async (db: Knex, id: string): Promise<void> =>
 
 /** What all running workers offer together; `fallback` while none has announced itself. */
 export async function totalSlots(db: Knex, fallback: WorkerSlots): Promise<WorkerSlots> {
-  const { rows } = await db.raw<{ rows: WorkerSlots[] }>(
+  const { rows }: { rows: WorkerSlots[] } = await prepared(
+    db,
     `SELECT COALESCE(sum(activity_slots), ?)::integer AS activity,
             COALESCE(sum(delivery_slots), ?)::integer AS delivery
      FROM workers WHERE seen_at > now() - make_interval(secs => ?)`,

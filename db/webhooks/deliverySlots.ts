@@ -1,6 +1,7 @@
 import { mayTakeMore, type Demand } from '../../domain/dispatch/shares.ts';
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
 
 /**
  * How many deliveries of one webhook may be in flight, normally and while it is not working, and
@@ -48,12 +49,14 @@ export const FREE_SLOTS = `${SLOTS} - ${IN_FLIGHT}`;
 /** The slots that each tenant holds: all, and those for webhooks in one state. */
 async function readHeld(db: Knex) {
   type Row = { tenantId: string; state: WebhookState; held: number };
-  const { rows } = await db.raw<{ rows: Row[] }>(
+  const { rows }: { rows: Row[] } = await prepared(
+    db,
     `SELECT f.tenant_id AS "tenantId", ${WEBHOOK_STATE} AS state, sum(f.held)::bigint AS held
      FROM (
        SELECT tenant_id, webhook_id, count(*) AS held FROM deliveries
        WHERE status = 'pending' AND in_flight GROUP BY tenant_id, webhook_id
      ) AS f JOIN webhooks AS w ON w.id = f.webhook_id GROUP BY 1, 2`,
+    [],
   );
   const byTenant = new Map<string, number>();
   const byState = new Map<string, number>();
@@ -89,7 +92,8 @@ export async function readSlotDemands(
     failing: Math.max(maxFailingOfTenant - keptForRetries - held.inState(tenantId, 'failing'), 0),
   });
   type Row = { tenantId: string; state: WebhookState; waiting: number };
-  const { rows } = await trx.raw<{ rows: Row[] }>(
+  const { rows }: { rows: Row[] } = await prepared(
+    trx,
     `SELECT w.tenant_id AS "tenantId", ${WEBHOOK_STATE} AS state, sum(p.waiting)::bigint AS waiting
      FROM webhooks AS w CROSS JOIN LATERAL (
        SELECT count(*) AS waiting FROM (
