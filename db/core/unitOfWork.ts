@@ -101,6 +101,12 @@ export const notifySql = (
   bindings: [CHANGES_CHANNEL, [...topics]],
 });
 
+/** Notifies about topics without a change. */
+export async function notifyTopics(db: Knex, topics: readonly string[]): Promise<void> {
+  const { sql, bindings } = notifySql(topics);
+  await prepared(db, `SELECT ${sql}`, bindings);
+}
+
 /** Collects the common table expressions and bindings of one statement. */
 function createStatement() {
   const ctes: string[] = [];

@@ -49,7 +49,7 @@ export async function replayEvents(
      SELECT n.id, ?, ?, n.event_id, 'pending', ?, ?, ?, ?
      FROM unnest(?::text[], ?::text[]) AS n (id, event_id)
      ON CONFLICT (event_id, webhook_id) DO UPDATE
-       SET status = 'pending', job_id = NULL, in_flight = false, reason = NULL,
+       SET status = 'pending', job_id = NULL, in_flight = false, leased_until = NULL, reason = NULL,
            replay_job_id = excluded.replay_job_id,
            queued_at = excluded.queued_at, updated_at = excluded.updated_at
        WHERE NOT (d.status = 'pending' AND d.in_flight AND d.reason IS NULL)

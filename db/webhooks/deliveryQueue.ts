@@ -1,6 +1,7 @@
 import { shareOut } from '../../domain/dispatch/shares.ts';
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
 import type { DeliveryRetryPolicy } from '../../domain/webhooks/webhooks.ts';
 import {
   FREE_SLOTS,
@@ -20,8 +21,12 @@ export type PendingDelivery = {
 
 /** True when deliveries wait for a job. */
 export async function hasPendingDeliveries(db: Knex): Promise<boolean> {
-  const first = await db('deliveries').where({ status: 'pending', job_id: null }).first('id');
-  return first !== undefined;
+  const { rows }: { rows: object[] } = await prepared(
+    db,
+    `SELECT 1 FROM deliveries WHERE status = 'pending' AND job_id IS NULL LIMIT 1`,
+    [],
+  );
+  return rows.length > 0;
 }
 
 /** Takes the lock of the queue until the transaction ends; false when another process has it. */
@@ -43,7 +48,8 @@ export async function claimPendingDeliveries(
   const grants = shareOut(demands, { capacity, sharePercent });
   if (grants.size === 0) return [];
   const trials = [...grants.keys()].map(trialsLeft);
-  const { rows } = await trx.raw<{ rows: PendingDelivery[] }>(
+  const { rows }: { rows: PendingDelivery[] } = await prepared(
+    trx,
     `WITH candidates AS (
        SELECT w.id, w.retry_policy, w.cancel_before, random() AS position, g.granted,
               g.new_left, g.failing_left, ${WEBHOOK_STATE} AS state, ${FREE_SLOTS} AS free
@@ -97,7 +103,8 @@ async function findWebhooksWithFreeSlots(
   { maxInFlight, maxInFlightFailing }: SlotLimits,
   limit: number,
 ): Promise<string[]> {
-  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+  const { rows }: { rows: { id: string }[] } = await prepared(
+    trx,
     `WITH RECURSIVE pending (id) AS (
        (SELECT webhook_id FROM deliveries WHERE status = 'pending' AND job_id IS NULL
         ORDER BY webhook_id LIMIT 1)
@@ -115,21 +122,15 @@ async function findWebhooksWithFreeSlots(
   return rows.map(({ id }) => id);
 }
 
-/**
- * Assigns jobs to deliveries. A delivery that is `inFlight` occupies a slot from now on; any other
- * one takes a slot when its attempt starts.
- */
-export const assignJobs = async (
+/** Assigns a job to a delivery, which takes a slot when its attempt starts. */
+export const assignJob = async (
   trx: Knex,
-  assignments: readonly { deliveryId: string; jobId: string }[],
-  inFlight: boolean,
+  { deliveryId, jobId }: { deliveryId: string; jobId: string },
   now: Date,
 ): Promise<void> =>
-  void (await trx.raw(
-    `UPDATE deliveries AS d SET job_id = p.job_id, in_flight = ?, updated_at = ?
-     FROM unnest(?::text[], ?::text[]) AS p (id, job_id) WHERE d.id = p.id`,
-    [inFlight, now, assignments.map((p) => p.deliveryId), assignments.map((p) => p.jobId)],
-  ));
+  void (await trx('deliveries')
+    .where({ id: deliveryId })
+    .update({ job_id: jobId, in_flight: false, leased_until: null, updated_at: now }));
 
 /**
  * SQL: the pending deliveries `d` to cancel of the webhook `w`, because it is disabled, or was

@@ -1,0 +1,290 @@
+import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
+import type { RecordChange } from '../core/unitOfWork.ts';
+import type { LogLine } from '../jobs/jobs.ts';
+import { Job } from '../models/Job.ts';
+import type { JobError } from '../../domain/jobs/jobs.ts';
+import type { AttemptOutcome, DeliveryEndpoint, DeliveryMessage } from './deliveryAttempts.ts';
+
+/**
+ * The webhooks among these that are enabled. They are locked until the transaction ends: one that
+ * disables a webhook waits, and then finds all its deliveries.
+ */
+export async function lockEnabledWebhooks(
+  trx: Knex,
+  webhookIds: readonly string[],
+): Promise<Map<string, DeliveryEndpoint>> {
+  const { rows }: { rows: DeliveryEndpoint[] } = await prepared(
+    trx,
+    `SELECT id AS "webhookId", tenant_id AS "tenantId", endpoint_url AS "endpointUrl",
+            failing_since AS "failingSince", secret, previous_secret AS "previousSecret",
+            previous_secret_until AS "previousSecretUntil"
+     FROM webhooks WHERE id = ANY (?::text[]) AND enabled ORDER BY id FOR SHARE`,
+    [[...webhookIds]],
+  );
+  return new Map(rows.map((row) => [row.webhookId, row]));
+}
+
+/** The first attempt of a job: what it sends, and its number among the attempts of the delivery. */
+export type StartedFirstAttempt = DeliveryMessage & {
+  deliveryId: string;
+  jobId: string;
+  number: number;
+};
+
+/**
+ * Inserts jobs that are running, assigns each to its delivery and starts its first attempt. No
+ * workflow runs them yet (`run_id` is null): until `leasedUntil`, or the time to which the caller
+ * moves that, the attempts are the caller's.
+ */
+export async function startFirstAttempts(
+  trx: Knex,
+  assignments: readonly { deliveryId: string; job: Partial<Job> & { id: string } }[],
+  { leasedUntil, now }: { leasedUntil: Date; now: Date },
+): Promise<StartedFirstAttempt[]> {
+  const jobs = assignments.map(({ job }) => Job.columnNameMappers.format({ ...job }));
+  const columns = Object.keys(jobs[0] ?? {}).join(', ');
+  const { rows }: { rows: StartedFirstAttempt[] } = await prepared(
+    trx,
+    `WITH job AS (
+       INSERT INTO jobs (${columns})
+       SELECT ${columns} FROM json_populate_recordset(NULL::jobs, ?::json)
+       RETURNING id, log_count, attempts, created_at
+     ), logged AS (
+       INSERT INTO job_logs (job_id, line, attempt, level, message, at)
+       SELECT id, log_count, attempts, 'info', 'Attempt 1 started', created_at FROM job
+     ), a AS (
+       SELECT * FROM unnest(?::text[], ?::text[]) AS a (delivery_id, job_id)
+     ), assigned AS (
+       UPDATE deliveries AS d
+       SET job_id = a.job_id, in_flight = true, leased_until = ?, updated_at = ?
+       FROM a WHERE d.id = a.delivery_id
+       RETURNING d.id, d.job_id, d.event_id
+     ), interrupted AS (
+       UPDATE delivery_attempts SET finished_at = ?,
+         error = '{"code":"interrupted","message":"The attempt was interrupted"}'
+       WHERE delivery_id IN (SELECT delivery_id FROM a) AND finished_at IS NULL
+     ), started AS (
+       INSERT INTO delivery_attempts (delivery_id, number, job_id, started_at)
+       SELECT delivery_id, COALESCE(
+                (SELECT max(number) FROM delivery_attempts AS t
+                 WHERE t.delivery_id = a.delivery_id), 0) + 1, job_id, ?
+       FROM a RETURNING delivery_id, number
+     )
+     SELECT d.id AS "deliveryId", d.job_id AS "jobId", s.number, e.id AS "eventId",
+            e.type AS "eventType", e.sequence, e.tenant_id AS "eventTenantId", e.data,
+            e.created_at AS "eventCreatedAt"
+     FROM assigned AS d JOIN started AS s ON s.delivery_id = d.id JOIN events AS e ON e.id = d.event_id`,
+    [
+      JSON.stringify(jobs),
+      assignments.map(({ deliveryId }) => deliveryId),
+      assignments.map(({ job }) => job.id),
+      leasedUntil,
+      now,
+      now,
+      now,
+    ],
+  );
+  return rows;
+}
+
+/** The outcome of a first attempt. A failed one has the error of its job. */
+export type FirstAttemptOutcome = {
+  deliveryId: string;
+  jobId: string;
+  number: number;
+  outcome: AttemptOutcome;
+  finishedAt: Date;
+  lines: readonly LogLine[];
+} & (
+  | { succeeded: true; result: object }
+  | { succeeded: false; error: JobError; /** As of `jobs.checked_at`. */ checkedAt: Date }
+);
+
+/** What a batch of attempts says about a webhook; `failingSince` is null if the last one succeeded. */
+export type WebhookHealth = {
+  webhookId: string;
+  anySucceeded: boolean;
+  failingSince: Date | null;
+};
+
+const toRow = (attempt: FirstAttemptOutcome) => {
+  const { outcome, finishedAt } = attempt;
+  return {
+    delivery_id: attempt.deliveryId,
+    job_id: attempt.jobId,
+    number: attempt.number,
+    succeeded: attempt.succeeded,
+    finished_at: finishedAt,
+    duration_ms: outcome.durationMs,
+    http_status: outcome.httpStatus,
+    error: outcome.error,
+    request_headers: outcome.requestHeaders,
+    // PostgreSQL refuses half of a surrogate pair in JSON.
+    response_body: outcome.responseBody?.toWellFormed() ?? null,
+    response_truncated: outcome.responseTruncated,
+    result: attempt.succeeded ? attempt.result : null,
+    job_error: attempt.succeeded ? null : attempt.error,
+    checked_at: attempt.succeeded ? finishedAt : attempt.checkedAt,
+    lines: attempt.lines.map((line) => ({ ...line, message: line.message.toWellFormed() })),
+  };
+};
+
+/** SQL: how the failing times of webhooks change. Bindings: ids, whether one succeeded, times. */
+const healthSql = (name: string) => `${name}_webhooks AS (
+    UPDATE webhooks AS w SET failing_since = h.failing_since
+    FROM (
+      SELECT w.id, CASE WHEN h.succeeded THEN h.since ELSE COALESCE(w.failing_since, h.since) END
+             AS failing_since
+      FROM unnest(?::text[], ?::boolean[], ?::timestamptz[]) AS h (id, succeeded, since)
+      JOIN webhooks AS w USING (id)
+    ) AS h
+    WHERE w.id = h.id AND w.failing_since IS DISTINCT FROM h.failing_since
+    RETURNING w.id
+  )`;
+
+/** SQL: ends the jobs of successes, notes the errors of failures, and appends to the logs. */
+const jobsSql = (name: string) => `${name}_jobs AS (
+    SELECT id FROM jobs
+    WHERE id IN (SELECT job_id FROM ${name}_outcomes) AND status = 'running' AND run_id IS NULL
+      AND (SELECT count(*) FROM ${name}_webhooks) >= 0
+    ORDER BY id FOR UPDATE
+  ), ${name} AS (
+    UPDATE jobs AS j SET
+      status = CASE WHEN o.succeeded THEN 'succeeded' ELSE j.status END,
+      finished_at = CASE WHEN o.succeeded THEN o.finished_at END,
+      updated_at = o.finished_at, checked_at = o.checked_at, result = o.result,
+      error = o.job_error, version = j.version + 1,
+      log_count = j.log_count + json_array_length(o.lines)
+    FROM ${name}_outcomes AS o
+    WHERE j.id = o.job_id AND j.id IN (SELECT id FROM ${name}_jobs)
+    RETURNING j.id, j.log_count
+  ), ${name}_logged AS (
+    INSERT INTO job_logs (job_id, line, attempt, level, message, data, at)
+    SELECT j.id, j.log_count - json_array_length(o.lines) + l.n, l.attempt, l.level, l.message,
+           l.data, l.at
+    FROM ${name} AS j JOIN ${name}_outcomes AS o ON o.job_id = j.id
+    CROSS JOIN LATERAL ROWS FROM (
+      json_to_recordset(o.lines)
+        AS (attempt integer, level text, message text, data json, at timestamptz)
+    ) WITH ORDINALITY AS l (attempt, level, message, data, at, n)
+  )`;
+
+/** SQL: ends the attempts, and the deliveries of successes; frees the slots. */
+const deliveriesSql = (name: string) => `${name}_attempts AS (
+    UPDATE delivery_attempts AS a SET finished_at = o.finished_at, duration_ms = o.duration_ms,
+      http_status = o.http_status, error = o.error, request_headers = o.request_headers,
+      response_body = o.response_body, response_truncated = o.response_truncated
+    FROM ${name}_outcomes AS o WHERE a.delivery_id = o.delivery_id AND a.number = o.number
+  ), ${name}_deliveries AS (
+    UPDATE deliveries AS d SET in_flight = false, leased_until = NULL, updated_at = o.finished_at,
+      status = CASE WHEN o.succeeded THEN 'succeeded' ELSE d.status END,
+      reason = CASE WHEN o.succeeded THEN NULL ELSE d.reason END
+    FROM ${name}_outcomes AS o
+    WHERE d.id = o.delivery_id AND d.job_id = o.job_id
+      AND (o.succeeded AND d.status IN ('pending', 'cancelled')
+           OR d.status = 'pending' AND d.leased_until IS NOT NULL)
+      AND (SELECT count(*) FROM ${name}) >= 0
+  )`;
+
+/**
+ * Records the outcomes of first attempts. A success ends job and delivery, also a delivery that was
+ * cancelled while it was sent. A failure frees the slot of the delivery; its job goes on with a
+ * workflow, which the caller starts for each job that the statement returns. A job that has a workflow
+ * by now does not change.
+ *
+ * Rows are locked as everywhere: webhooks before jobs before deliveries.
+ */
+export const recordFirstAttempts = (
+  attempts: readonly FirstAttemptOutcome[],
+  health: readonly WebhookHealth[],
+  topics: readonly string[],
+): RecordChange => ({
+  topics,
+  optional: true,
+  sql: (name) => `${name}_outcomes AS (
+    SELECT * FROM json_to_recordset(?::json) AS o (
+      delivery_id text, job_id text, number integer, succeeded boolean, finished_at timestamptz,
+      duration_ms integer, http_status integer, error json, request_headers json,
+      response_body text, response_truncated boolean, result json, job_error json,
+      checked_at timestamptz, lines json)
+  ), ${healthSql(name)}, ${jobsSql(name)}, ${deliveriesSql(name)}`,
+  bindings: [
+    JSON.stringify(attempts.map(toRow)),
+    health.map(({ webhookId }) => webhookId),
+    health.map(({ anySucceeded }) => anySucceeded),
+    health.map(({ failingSince }) => failingSince) as unknown as string[],
+  ],
+});
+
+/** Makes such a change in a statement of its own. Returns the jobs that changed. */
+export async function writeFirstAttempts(
+  db: Knex,
+  { sql, bindings }: RecordChange,
+): Promise<Set<string>> {
+  const { rows }: { rows: { id: string }[] } = await prepared(
+    db,
+    `WITH ${sql('recorded')} SELECT id FROM recorded`,
+    bindings,
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * Extends the leases of first attempts. Returns the deliveries that are still the caller's: the others
+ * were cancelled, or their lease has expired and a workflow has them.
+ */
+export async function extendLeases(
+  db: Knex,
+  attempts: readonly { deliveryId: string; jobId: string }[],
+  leasedUntil: Date,
+): Promise<Set<string>> {
+  const { rows }: { rows: { id: string }[] } = await prepared(
+    db,
+    `UPDATE deliveries AS d SET leased_until = ?
+     FROM unnest(?::text[], ?::text[]) AS a (delivery_id, job_id)
+     WHERE d.id = a.delivery_id AND d.job_id = a.job_id AND d.status = 'pending'
+       AND d.leased_until IS NOT NULL
+     RETURNING d.id`,
+    [leasedUntil, attempts.map(({ deliveryId }) => deliveryId), attempts.map(({ jobId }) => jobId)],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** SQL: a first attempt is made, or was made by a process that has died. */
+const LEASED = `status = 'pending' AND in_flight AND leased_until IS NOT NULL`;
+
+/** True when the process that made a first attempt has not extended its lease in time. */
+export async function hasExpiredLeases(db: Knex, now: Date): Promise<boolean> {
+  const { rows }: { rows: object[] } = await prepared(
+    db,
+    `SELECT 1 FROM deliveries WHERE ${LEASED} AND leased_until < ? LIMIT 1`,
+    [now],
+  );
+  return rows.length > 0;
+}
+
+/** Ends up to `limit` expired leases. The caller starts workflows for the jobs that it returns. */
+export async function endExpiredLeases(
+  trx: Knex,
+  { now, limit }: { now: Date; limit: number },
+): Promise<{ jobId: string; tenantId: string }[]> {
+  const { rows }: { rows: { jobId: string; tenantId: string }[] } = await trx.raw(
+    `UPDATE deliveries SET leased_until = NULL
+     WHERE id IN (
+       SELECT id FROM deliveries WHERE ${LEASED} AND leased_until < ?
+       ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)
+     RETURNING job_id AS "jobId", tenant_id AS "tenantId"`,
+    [now, limit],
+  );
+  return rows;
+}
+
+/** True while the first attempt of a job has a lease: the queue of deliveries goes on with it. */
+export async function hasLease(db: Knex, jobId: string): Promise<boolean> {
+  const { rows }: { rows: object[] } = await db.raw(
+    `SELECT 1 FROM deliveries WHERE job_id = ? AND ${LEASED}`,
+    [jobId],
+  );
+  return rows.length > 0;
+}

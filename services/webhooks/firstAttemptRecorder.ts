@@ -1,0 +1,208 @@
+import type { Commit, DispatchUnaudited } from '../../db/core/commit.ts';
+import type { LogLine } from '../../db/jobs/jobs.ts';
+import {
+  recordFirstAttempts,
+  writeFirstAttempts,
+  type FirstAttemptOutcome,
+  type WebhookHealth,
+} from '../../db/webhooks/firstAttempts.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import type { FailedFirstAttempt } from '../../domain/dispatch/tasks.ts';
+import type { JobFailure } from '../../domain/jobs/jobType.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import { DELIVER_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
+import { createBatches } from '../../platform/batches.ts';
+import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import type { JobFactory } from '../jobs/createJob.ts';
+import { jobFinishedTopic, jobLogTopic } from '../jobs/jobAudit.ts';
+import { checkedBefore, planRetry } from '../jobs/lifecycle.ts';
+import { retryWrite } from '../jobs/retryWrite.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+import type { FirstAttempt } from './firstAttempts.ts';
+import type { SendResult } from './sender.ts';
+import { webhookAudit } from './webhookAudit.ts';
+
+/** A first attempt that has ended. */
+export type EndedAttempt = {
+  attempt: FirstAttempt;
+  outcome: SendResult;
+  /** Undefined when the endpoint has accepted the delivery. */
+  failure: JobFailure | undefined;
+  notEndpointFault: boolean;
+  finishedAt: Date;
+};
+
+/** Records how an attempt ended. Attempts that end together are recorded together. */
+export type FirstAttemptRecorder = (ended: EndedAttempt) => Promise<void>;
+
+type Deps = {
+  commit: Commit;
+  dispatchUnaudited: DispatchUnaudited;
+  jobTypes: JobTypes;
+  jobFactory: JobFactory;
+  metrics: Metrics;
+};
+
+/** How many outcomes one commit records. Each has at most some kilobytes. */
+const MAX_BATCH = 100;
+
+const CAUSE = 'first-attempts';
+
+/** The code of an attempt that was given up, because its process stops. */
+const INTERRUPTED = 'interrupted';
+
+type FailedAttempt = EndedAttempt & { failure: JobFailure };
+
+/** What the attempts say about each webhook, in the order in which they ended. */
+export function healthOf(ended: readonly EndedAttempt[]): WebhookHealth[] {
+  const byWebhook = new Map<string, WebhookHealth>();
+  for (const { attempt, failure, notEndpointFault, finishedAt } of ended) {
+    const { webhookId } = attempt;
+    const before = byWebhook.get(webhookId);
+    if (!failure) byWebhook.set(webhookId, { webhookId, anySucceeded: true, failingSince: null });
+    else if (!notEndpointFault)
+      byWebhook.set(webhookId, {
+        webhookId,
+        anySucceeded: before?.anySucceeded ?? false,
+        failingSince: before?.failingSince ?? finishedAt,
+      });
+  }
+  return [...byWebhook.values()].sort((a, b) => (a.webhookId < b.webhookId ? -1 : 1));
+}
+
+const line = (
+  level: LogLine['level'],
+  message: string,
+  at: Date,
+  data: object | null = null,
+): LogLine => ({ attempt: 1, level, message, data, at });
+
+/** The line about the response; none if there was none. */
+const responseLines = ({ outcome, finishedAt }: EndedAttempt): LogLine[] =>
+  outcome.httpStatus === null
+    ? []
+    : [
+        line('info', `The endpoint answered ${outcome.httpStatus}`, finishedAt, {
+          durationMs: outcome.durationMs,
+        }),
+      ];
+
+const baseOf = ({ attempt, outcome, finishedAt }: EndedAttempt) => ({
+  deliveryId: attempt.deliveryId,
+  jobId: attempt.jobId,
+  number: attempt.number,
+  outcome,
+  finishedAt,
+});
+
+function toSuccess(ended: EndedAttempt): FirstAttemptOutcome {
+  const { httpStatus, durationMs } = ended.outcome;
+  return {
+    ...baseOf(ended),
+    succeeded: true,
+    result: { delivered: true, httpStatus, durationMs },
+    lines: [...responseLines(ended), line('info', 'Succeeded in attempt 1', ended.finishedAt)],
+  };
+}
+
+/** A failure, and how the workflow of the job goes on after it. */
+function toFailure(ended: FailedAttempt): {
+  recorded: FirstAttemptOutcome;
+  next: FailedFirstAttempt | undefined;
+} {
+  const { attempt, failure, finishedAt } = ended;
+  const { code, message } = failure;
+  const error = { code, message };
+  if (code === INTERRUPTED) {
+    const lines = [line('warn', 'Attempt 1 was interrupted', finishedAt)];
+    const recorded = { ...baseOf(ended), error, lines, checkedAt: finishedAt };
+    return { recorded: { ...recorded, succeeded: false }, next: undefined };
+  }
+  const plan = planRetry(attempt.retryPolicy, 1, failure);
+  return {
+    recorded: {
+      ...baseOf(ended),
+      succeeded: false,
+      error,
+      checkedAt: checkedBefore(plan.retryInMs ?? 0, finishedAt),
+      lines: [...responseLines(ended), line('error', plan.line, finishedAt)],
+    },
+    next: { code, retryInMs: plan.retryInMs },
+  };
+}
+
+/** Records the outcomes of first attempts, and starts the workflows of those that failed. */
+export function createFirstAttemptRecorder({
+  commit,
+  dispatchUnaudited,
+  jobTypes,
+  jobFactory,
+  metrics,
+}: Deps): FirstAttemptRecorder {
+  async function recordSuccesses(ended: readonly EndedAttempt[], health: readonly WebhookHealth[]) {
+    if (ended.length === 0) return;
+    await commit(systemCaller(PLATFORM, CAUSE), (work) => {
+      const topics = ended.flatMap(({ attempt: { jobId } }) => [
+        jobFinishedTopic(jobId),
+        jobLogTopic(jobId),
+      ]);
+      work.change(recordFirstAttempts(ended.map(toSuccess), health, topics));
+      for (const [id, some] of Map.groupBy(ended, ({ attempt }) => attempt.webhookId))
+        work.audit('webhook.complete_deliveries', webhookAudit.subject({ id }), {
+          after: { deliveries: some.length },
+          tenantId: some[0]?.attempt.tenantId ?? PLATFORM,
+        });
+    });
+    metrics.jobsFinished.inc({ type: DELIVER_JOB_TYPE, status: 'succeeded' }, ended.length);
+  }
+
+  async function recordFailures(ended: readonly FailedAttempt[], health: readonly WebhookHealth[]) {
+    if (ended.length === 0) return;
+    const failures = ended.map((each) => ({ ...toFailure(each), attempt: each.attempt }));
+    await dispatchUnaudited(async (trx) => {
+      const change = recordFirstAttempts(
+        failures.map(({ recorded }) => recorded),
+        health,
+        [],
+      );
+      const changed = await writeFirstAttempts(trx, change);
+      return failures
+        .filter(({ attempt }) => changed.has(attempt.jobId))
+        .map(({ attempt: { jobId, tenantId }, next }) =>
+          jobFactory.startTask(
+            { id: jobId, type: DELIVER_JOB_TYPE, tenantId },
+            jobTypes.get(DELIVER_JOB_TYPE),
+            next,
+          ),
+        );
+    });
+  }
+
+  async function recordAll(ended: readonly EndedAttempt[]): Promise<void> {
+    const isFailed = (each: EndedAttempt): each is FailedAttempt => each.failure !== undefined;
+    const successes = ended.filter((each) => !isFailed(each));
+    // The health of a webhook is that after all of these: only the last of the two writes states it.
+    const failures = ended.filter(isFailed);
+    const health = healthOf(ended);
+    await recordSuccesses(successes, failures.length === 0 ? health : []);
+    await recordFailures(failures, health);
+  }
+
+  /** One outcome that cannot be written must not keep the others from it. */
+  async function recordEach(ended: readonly EndedAttempt[]): Promise<void> {
+    const results = await Promise.allSettled(
+      ended.map((each) => retryWrite(() => recordAll([each]), 'delivery')),
+    );
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+
+  return createBatches(MAX_BATCH, (ended) =>
+    useConnectionsForProcess(async () => {
+      if (ended.length === 1) await recordEach(ended);
+      else await recordAll(ended).catch(() => recordEach(ended));
+      return () => undefined;
+    }),
+  );
+}

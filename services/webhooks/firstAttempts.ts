@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Knex } from '../../db/core/knex.ts';
+import { extendLeases, type StartedFirstAttempt } from '../../db/webhooks/firstAttempts.ts';
+import type { DeliveryEndpoint } from '../../db/webhooks/deliveryAttempts.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import type { RetryPolicy } from '../../domain/jobs/retry.ts';
+import { ENDPOINT_REMOVED } from '../../domain/webhooks/webhooks.ts';
+import type { Log } from '../../platform/log.ts';
+import { startLoop, type Loop } from '../../platform/loop.ts';
+import type { Metrics } from '../../platform/metrics.ts';
+import { hasFailedTooLong, type AutoDisable } from './autoDisable.ts';
+import type { FirstAttemptRecorder } from './firstAttemptRecorder.ts';
+import { failureOf, type SendEvent } from './sendEvent.ts';
+
+export type FirstAttempts = ReturnType<typeof createFirstAttempts>;
+
+/** A first attempt that this process makes, with the endpoint and the policy of its webhook. */
+export type FirstAttempt = StartedFirstAttempt & DeliveryEndpoint & { retryPolicy: RetryPolicy };
+
+type Deps = {
+  db: Knex;
+  log: Log;
+  metrics: Metrics;
+  sendEvent: SendEvent;
+  recorder: FirstAttemptRecorder;
+  disable: AutoDisable;
+  /** A process that has not extended its leases for this long is taken for dead, in milliseconds. */
+  heartbeatMs: number;
+  stopGraceMs: number;
+  maxDeliveryRuns: number;
+};
+
+/** Shorter leases would take a busy process for a dead one. */
+const MIN_LEASE_MS = 5_000;
+
+/** How long the outcomes of attempts that were given up may take to be written. */
+const STOP_RECORD_MS = 5_000;
+
+/**
+ * Makes the first attempts of deliveries, concurrently and without workflows: most deliveries need no
+ * other. Each attempt ends by itself, so an endpoint that hangs holds up none of the others. A failed
+ * one goes on with the workflow of its job, and so does one whose process has died: its lease
+ * expires.
+ */
+export function createFirstAttempts({
+  db,
+  log,
+  metrics,
+  sendEvent,
+  recorder,
+  disable,
+  heartbeatMs,
+  stopGraceMs,
+  maxDeliveryRuns,
+}: Deps) {
+  const leaseMs = Math.max(heartbeatMs, MIN_LEASE_MS);
+  const inProgress = new Map<string, { attempt: FirstAttempt; controller: AbortController }>();
+  let accepts = false;
+  let onEnded: () => void = () => undefined;
+  let loop: Loop | undefined;
+
+  async function disableIfFailing({ webhookId, tenantId, failingSince, jobId }: FirstAttempt) {
+    if (hasFailedTooLong(failingSince, new Date()))
+      await disable({ id: webhookId, tenantId }, jobWorkflowId(jobId));
+  }
+
+  async function make(attempt: FirstAttempt, signal: AbortSignal): Promise<void> {
+    const { outcome, notEndpointFault } = await sendEvent(attempt, signal);
+    metrics.deliveryAttempts.inc({ outcome: outcome.error ? 'failed' : 'succeeded' });
+    const failure = failureOf(outcome);
+    await recorder({ attempt, outcome, failure, notEndpointFault, finishedAt: new Date() });
+    if (failure && failure.code !== ENDPOINT_REMOVED && !notEndpointFault)
+      await disableIfFailing(attempt);
+  }
+
+  async function run(attempt: FirstAttempt): Promise<void> {
+    const { deliveryId, jobId } = attempt;
+    const controller = new AbortController();
+    inProgress.set(deliveryId, { attempt, controller });
+    try {
+      await make(attempt, controller.signal);
+    } catch (error) {
+      log.error({ err: error, deliveryId, jobId }, 'an attempt could not be recorded');
+    } finally {
+      inProgress.delete(deliveryId);
+      onEnded();
+    }
+  }
+
+  /** Extends the leases. Aborts attempts that are not ours any more. */
+  async function extend(): Promise<false> {
+    const entries = [...inProgress.values()];
+    if (entries.length === 0) return false;
+    const held = await extendLeases(
+      db,
+      entries.map(({ attempt }) => attempt),
+      new Date(Date.now() + leaseMs),
+    );
+    for (const { attempt, controller } of entries)
+      if (!held.has(attempt.deliveryId)) controller.abort();
+    return false;
+  }
+
+  async function waitUntilIdle(withinMs: number): Promise<void> {
+    const deadline = Date.now() + withinMs;
+    while (inProgress.size > 0 && Date.now() < deadline) await sleep(20);
+  }
+
+  return {
+    /** How many attempts this process can start now. */
+    freeSlots: (): number => (accepts ? Math.max(maxDeliveryRuns - inProgress.size, 0) : 0),
+
+    /** False in a process without workers, and in one that stops. */
+    accepts: (): boolean => accepts,
+
+    /** Until when attempts that start at `now` belong to this process. */
+    leasedUntil: (now: Date): Date => new Date(now.getTime() + leaseMs),
+
+    /**
+     * Makes attempts that were committed as started. A process that has stopped in the meantime leaves them:
+     * their leases expire.
+     */
+    make(attempts: readonly FirstAttempt[]): void {
+      if (accepts) for (const attempt of attempts) void run(attempt);
+    },
+
+    /** Accepts attempts from now on. `ended` is called after each. */
+    start(ended: () => void): void {
+      accepts = true;
+      onEnded = ended;
+      loop = startLoop(
+        { name: 'extend leases', everyMs: Math.min(leaseMs / 3, 1_000), log },
+        extend,
+      );
+    },
+
+    /**
+     * Accepts no more attempts. Resolves when those in progress have ended; after the grace time they
+     * are interrupted, and workflows go on with them.
+     */
+    async stop(): Promise<void> {
+      accepts = false;
+      await waitUntilIdle(stopGraceMs);
+      for (const { controller } of inProgress.values()) controller.abort();
+      await waitUntilIdle(STOP_RECORD_MS);
+      await loop?.stop();
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { expect, test } from '@jest/globals';
+import { JobFailure } from '../../../domain/jobs/jobType.ts';
+import { healthOf, type EndedAttempt } from '../../../services/webhooks/firstAttemptRecorder.ts';
+
+const at = (seconds: number) => new Date(seconds * 1_000);
+
+/** Attempts of webhooks in the order in which they ended: `+` succeeded, `-` failed, `?` not at the endpoint. */
+const ended = (attempts: readonly (readonly [webhookId: string, how: '+' | '-' | '?'])[]) =>
+  attempts.map(
+    ([webhookId, how], n) =>
+      ({
+        attempt: { webhookId },
+        failure: how === '+' ? undefined : new JobFailure('http_status', 'x'),
+        notEndpointFault: how === '?',
+        finishedAt: at(n),
+      }) as EndedAttempt,
+  );
+
+test('a webhook fails since its first failure after its last success', () => {
+  expect(
+    healthOf(
+      ended([
+        ['a', '-'],
+        ['a', '+'],
+        ['a', '-'],
+        ['a', '-'],
+      ]),
+    ),
+  ).toEqual([{ webhookId: 'a', anySucceeded: true, failingSince: at(2) }]);
+  expect(
+    healthOf(
+      ended([
+        ['a', '-'],
+        ['a', '-'],
+        ['a', '+'],
+      ]),
+    ),
+  ).toEqual([{ webhookId: 'a', anySucceeded: true, failingSince: null }]);
+  expect(
+    healthOf(
+      ended([
+        ['b', '-'],
+        ['a', '-'],
+        ['b', '-'],
+      ]),
+    ),
+  ).toEqual([
+    { webhookId: 'a', anySucceeded: false, failingSince: at(1) },
+    { webhookId: 'b', anySucceeded: false, failingSince: at(0) },
+  ]);
+});
+
+test('failures that are not the fault of the endpoint say nothing about it', () => {
+  expect(
+    healthOf(
+      ended([
+        ['a', '?'],
+        ['b', '+'],
+        ['b', '?'],
+      ]),
+    ),
+  ).toEqual([{ webhookId: 'b', anySucceeded: true, failingSince: null }]);
+});
