@@ -115,7 +115,11 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
 
   /** From now on others get the slots that this worker offered, not only when its work has ended. */
   const stopWorkers = async (): Promise<void> =>
-    void (await Promise.all([jobs.workerPresence.stop(), workers?.stop()]));
+    void (await Promise.all([
+      jobs.workerPresence.stop(),
+      workers?.stop(),
+      webhooks.firstAttempts.stop(),
+    ]));
 
   return {
     /** Starts the background work of the role of this process. */
@@ -130,6 +134,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       workers?.start();
       if (!workers) return;
       jobs.workerPresence.start();
+      webhooks.firstAttempts.start(webhooks.relay.wakeQueue);
       schedules.catchUp.start();
     },
 

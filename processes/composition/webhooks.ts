@@ -7,6 +7,8 @@ import { createWebhookReplays } from '../../services/webhooks/replays.ts';
 import { createWebhookSecrets } from '../../services/webhooks/secrets.ts';
 import { createWebhookSender } from '../../services/webhooks/sender.ts';
 import { createSendEvent } from '../../services/webhooks/sendEvent.ts';
+import { createFirstAttemptRecorder } from '../../services/webhooks/firstAttemptRecorder.ts';
+import { createFirstAttempts } from '../../services/webhooks/firstAttempts.ts';
 import { createTestDelivery } from '../../services/webhooks/testDelivery.ts';
 import { createWebhooks } from '../../services/webhooks/webhooks.ts';
 import type { Core } from './core.ts';
@@ -16,13 +18,22 @@ export function composeWebhooks(core: Core) {
   const secrets = createWebhookSecrets(core.vault);
   const sendWebhook = createWebhookSender(core);
   const sendEvent = createSendEvent({ ...core, secrets, sendWebhook });
+  const disable = createAutoDisable(core);
   const deliveryQueue = createDeliveryQueue(core);
-  const relay = createEventRelay({ ...core, deliveryQueue });
+  const firstAttempts = createFirstAttempts({
+    ...core,
+    ...core.config,
+    sendEvent,
+    disable,
+    recorder: createFirstAttemptRecorder(core),
+  });
+  const relay = createEventRelay({ ...core, deliveryQueue, firstAttempts });
   const webhooks = createWebhooks({ ...core, secrets });
   return {
     sendEvent,
-    disable: createAutoDisable(core),
+    disable,
     deliveryQueue,
+    firstAttempts,
     relay,
     events: createEvents({ ...core, relay }),
     webhooks,

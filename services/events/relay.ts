@@ -1,20 +1,28 @@
 import { isLockTimeout } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import type { Notifications } from '../../db/core/notifications.ts';
+import { notifyTopics } from '../../db/core/unitOfWork.ts';
 import { publishEvents } from '../../db/events/publish.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { DeliveryQueue } from '../webhooks/deliveryQueue.ts';
+import type { FirstAttempts } from '../webhooks/firstAttempts.ts';
 
 export type EventRelay = ReturnType<typeof createEventRelay>;
 
 type Deps = {
   db: Knex;
   deliveryQueue: DeliveryQueue;
+  firstAttempts: FirstAttempts;
+  notifications: Notifications;
   log: Log;
   metrics: Metrics;
 };
+
+/** Notification topic: a process that makes no first attempts has published deliveries. */
+const DELIVERIES_TOPIC = 'deliveries';
 
 /** How many events one transaction publishes. */
 const BATCH = 200;
@@ -33,11 +41,20 @@ const MAX_SLOT_POLL_MS = 400;
 const FLUSH_TIMEOUT_MS = 1_000;
 
 /**
- * The relay publishes committed events in order, creates jobs for their deliveries, and cancels
- * deliveries of disabled webhooks. Every process runs one; each continues the work of the others.
+ * The relay publishes committed events in order, starts their deliveries, and cancels those of disabled
+ * webhooks. Every process runs one; each continues the work of the others.
  */
-export function createEventRelay({ db, deliveryQueue, log, metrics }: Deps) {
+export function createEventRelay({
+  db,
+  deliveryQueue,
+  firstAttempts,
+  notifications,
+  log,
+  metrics,
+}: Deps) {
   let loops: Loop[] = [];
+  let unsubscribe: () => void = () => undefined;
+  let repairsDueAt = 0;
   let flushing: Promise<void> | undefined;
   let nextFlush: Promise<void> | undefined;
 
@@ -48,8 +65,11 @@ export function createEventRelay({ db, deliveryQueue, log, metrics }: Deps) {
       ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
     });
     metrics.eventsPublished.inc(types.length);
+    const mayCancel = types.some((type) => type.startsWith('webhook.'));
     // The webhook may have been disabled, which leaves deliveries to cancel.
-    if (deliveries > 0 || types.some((type) => type.startsWith('webhook.'))) loops[1]?.wake();
+    if (mayCancel) repairsDueAt = 0;
+    if (deliveries > 0 || mayCancel) loops[1]?.wake();
+    if (deliveries > 0 && !firstAttempts.accepts()) await notifyTopics(db, [DELIVERIES_TOPIC]);
     return types.length === BATCH;
   }
 
@@ -81,12 +101,33 @@ export function createEventRelay({ db, deliveryQueue, log, metrics }: Deps) {
     return nextFlush;
   }
 
+  /** Starts deliveries that this process has slots for, and makes their first attempts. */
+  async function startDeliveries(): Promise<{ waiting: boolean; more: boolean; started: boolean }> {
+    if (!firstAttempts.accepts()) return { waiting: false, more: false, started: false };
+    const { waiting, more, attempts } = await deliveryQueue.startPending({
+      limit: firstAttempts.freeSlots(),
+      leasedUntil: firstAttempts.leasedUntil(new Date()),
+    });
+    firstAttempts.make(attempts);
+    return { waiting, more, started: attempts.length > 0 };
+  }
+
+  /** Every second, and when a webhook has changed. True while deliveries are being cancelled. */
+  async function repairDeliveries(): Promise<boolean> {
+    if (Date.now() < repairsDueAt) return false;
+    repairsDueAt = Date.now() + INTERVAL_MS;
+    await deliveryQueue.continueAbandoned();
+    const cancelling = await deliveryQueue.cancelForDisabledWebhooks();
+    if (cancelling) repairsDueAt = 0;
+    return cancelling;
+  }
+
   let slotPollMs = MIN_SLOT_POLL_MS;
   async function queueDeliveries(): Promise<boolean | number> {
-    const { waiting, created, more } = await deliveryQueue.createPendingJobs();
-    const cancelling = await deliveryQueue.cancelForDisabledWebhooks();
+    const { waiting, more, started } = await startDeliveries();
+    const cancelling = await repairDeliveries();
     slotPollMs =
-      created || cancelling ? MIN_SLOT_POLL_MS : Math.min(2 * slotPollMs, MAX_SLOT_POLL_MS);
+      started || cancelling ? MIN_SLOT_POLL_MS : Math.min(2 * slotPollMs, MAX_SLOT_POLL_MS);
     return more || (waiting || cancelling ? slotPollMs : false);
   }
 
@@ -97,7 +138,7 @@ export function createEventRelay({ db, deliveryQueue, log, metrics }: Deps) {
     /** Publishes the events that were committed before the call; see above. */
     flush,
 
-    /** Starts the loops that publish events and create jobs for deliveries. */
+    /** Starts the loops that publish events and start deliveries. */
     start(): void {
       loops = [
         startLoop(
@@ -109,8 +150,15 @@ export function createEventRelay({ db, deliveryQueue, log, metrics }: Deps) {
           queueDeliveries,
         ),
       ];
+      unsubscribe = notifications.on(DELIVERIES_TOPIC, () => loops[1]?.wake());
     },
 
-    stop: async (): Promise<void> => void (await Promise.all(loops.map((loop) => loop.stop()))),
+    /** A slot may be free. */
+    wakeQueue: (): void => loops[1]?.wake(),
+
+    async stop(): Promise<void> {
+      unsubscribe();
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
   };
 }

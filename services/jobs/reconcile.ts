@@ -5,6 +5,7 @@ import { purgeKeys } from '../../db/core/idempotency.ts';
 import { purgeImportRows } from '../../db/inventory/importRows.ts';
 import { purgeExpired } from '../../db/core/purge.ts';
 import { claimUnfinished } from '../../db/jobs/jobs.ts';
+import { hasLease } from '../../db/webhooks/firstAttempts.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { KEY_RETENTION_MS } from '../../domain/shared/idempotency.ts';
@@ -64,6 +65,9 @@ export function createReconcile({
     if (hasPendingTask) return false;
     // It gets a workflow when it gets a slot.
     if (job.slot === 'waiting' && job.runId === null) return false;
+    // Its first attempt is made without a workflow.
+    if (job.status === 'running' && job.runId === null && (await hasLease(db, job.id)))
+      return false;
     const state = await describeWorkflow(jobWorkflowId(job.id));
     if (state.found && state.status === 'running') return false;
     log.warn(

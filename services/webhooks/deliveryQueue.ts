@@ -1,6 +1,12 @@
-import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import {
-  assignJobs,
+  NoChange,
+  ignoreNoChange,
+  type Commit,
+  type DispatchUnaudited,
+  type Work,
+} from '../../db/core/commit.ts';
+import {
+  assignJob,
   findCancellingWebhooks,
   findCancellableDeliveries,
   clearFinishedCancellations,
@@ -11,6 +17,12 @@ import {
   claimPendingDeliveries,
   type PendingDelivery,
 } from '../../db/webhooks/deliveryQueue.ts';
+import {
+  endExpiredLeases,
+  hasExpiredLeases,
+  lockEnabledWebhooks,
+  startFirstAttempts,
+} from '../../db/webhooks/firstAttempts.ts';
 import { takeSlots, withoutSlot, type SlotContention } from '../../db/webhooks/deliverySlots.ts';
 import { totalSlots, type WorkerSlots } from '../../db/jobs/slots.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -30,6 +42,7 @@ import type { Log } from '../../platform/log.ts';
 import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import type { FirstAttempt } from './firstAttempts.ts';
 import { webhookAudit } from './webhookAudit.ts';
 
 export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;
@@ -54,7 +67,7 @@ const TYPICAL_SEND_MS = 1_000;
 const MIN_SLOT_WAIT_MS = 2_000;
 const MAX_SLOT_WAIT_MS = 600_000;
 
-/** How many jobs one commit creates, or cancels. */
+/** How many deliveries one commit starts, or cancels. */
 const BATCH = 200;
 const CANCEL_BATCH = 100;
 
@@ -66,6 +79,7 @@ const CAUSE = 'delivery-queue';
 type Deps = {
   db: Knex;
   commit: Commit;
+  dispatchUnaudited: DispatchUnaudited;
   jobTypes: JobTypes;
   jobFactory: JobFactory;
   jobCompletion: JobCompletion;
@@ -76,13 +90,14 @@ type Deps = {
 };
 
 /**
- * Creates jobs for deliveries while their webhook has free slots and their tenant has not its share
- * of all slots. The other deliveries wait as rows, so an endpoint that hangs delays its own
+ * Starts deliveries while their webhook has free slots and their tenant has not its share of all
+ * slots: each gets a job, whose first attempt this process makes. The other deliveries wait as rows, so an endpoint that hangs delays its own
  * deliveries only, and a tenant whose endpoints all hang only its own.
  */
 export function createDeliveryQueue({
   db,
   commit,
+  dispatchUnaudited,
   jobTypes,
   jobFactory,
   jobCompletion,
@@ -108,42 +123,48 @@ export function createDeliveryQueue({
     }),
   );
 
-  /**
-   * Creates a job for each delivery in the transaction of `work`. With `inFlight` the deliveries
-   * occupy slots immediately, otherwise when their attempts start.
-   */
-  async function createJobs(
-    work: Work,
-    deliveries: readonly PendingDelivery[],
-    { inFlight }: { inFlight: boolean },
-  ): Promise<Job[]> {
-    const type = jobTypes.get(DELIVER_JOB_TYPE);
-    const trx = await work.trx();
-    const assignments = deliveries.map(({ id, webhookId, tenantId, retryPolicy }) => ({
-      deliveryId: id,
-      job: jobFactory.build(
-        type,
-        {
-          type: DELIVER_JOB_TYPE,
-          payload: { deliveryId: id },
-          retryPolicy: jobRetryPolicy(retryPolicy),
-        },
-        systemCaller(tenantId, CAUSE),
-        { source: { kind: 'webhook', id: webhookId } },
-        work.now,
-      ),
-    }));
-    const jobs = await Job.query(trx).insert(assignments.map(({ job }) => job));
-    await assignJobs(
-      trx,
-      assignments.map(({ deliveryId, job }) => ({ deliveryId, jobId: job.id })),
-      inFlight,
-      work.now,
+  /** The row of a new job that sends a delivery. */
+  const buildJob = ({ id, webhookId, tenantId, retryPolicy }: PendingDelivery, now: Date) =>
+    jobFactory.build(
+      jobTypes.get(DELIVER_JOB_TYPE),
+      {
+        type: DELIVER_JOB_TYPE,
+        payload: { deliveryId: id },
+        retryPolicy: jobRetryPolicy(retryPolicy),
+      },
+      systemCaller(tenantId, CAUSE),
+      { source: { kind: 'webhook', id: webhookId } },
+      now,
     );
-    for (const job of jobs) work.dispatch(jobFactory.startTask(job, type));
-    return jobs;
-  }
 
+  /** Starts the first attempts of deliveries of enabled webhooks in the transaction of `work`. */
+  async function startAttempts(
+    work: Work,
+    pending: readonly PendingDelivery[],
+    leasedUntil: Date,
+  ): Promise<FirstAttempt[]> {
+    const trx = await work.trx();
+    const { now } = work;
+    const webhooks = await lockEnabledWebhooks(trx, [
+      ...new Set(pending.map(({ webhookId }) => webhookId)),
+    ]);
+    const starting = new Map(
+      pending
+        .filter(({ webhookId }) => webhooks.has(webhookId))
+        .map((delivery) => [delivery.id, { ...delivery, job: buildJob(delivery, now) }]),
+    );
+    if (starting.size === 0) throw new NoChange();
+    const assignments = [...starting.values()].map(({ id, job }) => ({
+      deliveryId: id,
+      job: { ...job, status: 'running' as const, attempts: 1, logCount: 1, startedAt: now },
+    }));
+    const started = await startFirstAttempts(trx, assignments, { leasedUntil, now });
+    return started.map((attempt) => {
+      const { webhookId, job } = assertDefined(starting.get(attempt.deliveryId), 'delivery');
+      const endpoint = assertDefined(webhooks.get(webhookId), 'webhook');
+      return { ...attempt, ...endpoint, retryPolicy: job.retryPolicy };
+    });
+  }
   const cancelBatch = (webhookId: string, tenantId: string, reason: string): Promise<void> =>
     commit(systemCaller(tenantId, CAUSE), async (work) => {
       const trx = await work.trx();
@@ -185,34 +206,65 @@ export function createDeliveryQueue({
      * the attempt takes one when it starts.
      */
     async createJob(work: Work, delivery: PendingDelivery): Promise<Job> {
-      const [job] = await createJobs(work, [delivery], { inFlight: false });
-      if (!job) throw new Error('A delivery got no job');
+      const trx = await work.trx();
+      const job = await Job.query(trx).insert(buildJob(delivery, work.now));
+      await assignJob(trx, { deliveryId: delivery.id, jobId: job.id }, work.now);
+      work.dispatch(jobFactory.startTask(job, jobTypes.get(DELIVER_JOB_TYPE)));
       return job;
     },
 
     /**
-     * Creates jobs for pending deliveries, one batch. `waiting`: some may be left, because no slot
-     * is free or another process is creating jobs. `more`: the next batch can follow immediately.
+     * Starts up to `limit` pending deliveries, one batch: the caller makes their first attempts, which
+     * are its own until `leasedUntil`. `waiting`: some may be left, because no slot is free or
+     * another process starts deliveries. `more`: the next batch can follow immediately.
      */
-    async createPendingJobs(): Promise<{ waiting: boolean; created: boolean; more: boolean }> {
-      if (!(await hasPendingDeliveries(db))) return { waiting: false, created: false, more: false };
+    async startPending({
+      limit,
+      leasedUntil,
+    }: {
+      limit: number;
+      leasedUntil: Date;
+    }): Promise<{ waiting: boolean; more: boolean; attempts: readonly FirstAttempt[] }> {
+      if (!(await hasPendingDeliveries(db))) return { waiting: false, more: false, attempts: [] };
+      if (limit === 0) return { waiting: true, more: false, attempts: [] };
+      const size = Math.min(limit, BATCH);
       return commit(systemCaller(PLATFORM, CAUSE), async (work) => {
         const trx = await work.trx();
         if (!(await lockQueue(trx))) throw new NoChange();
         const pending = await claimPendingDeliveries(trx, {
           ...(await readLimits(trx)),
-          limit: BATCH,
+          limit: size,
         });
         if (pending.length === 0) throw new NoChange();
-        await createJobs(work, pending, { inFlight: true });
-        for (const [webhookId, some] of Map.groupBy(pending, (delivery) => delivery.webhookId)) {
+        const attempts = await startAttempts(work, pending, leasedUntil);
+        for (const [webhookId, some] of Map.groupBy(attempts, (attempt) => attempt.webhookId)) {
           work.audit('webhook.deliver', webhookAudit.subject({ id: webhookId }), {
             after: { deliveries: some.length },
             tenantId: assertDefined(some[0], 'batch[0]').tenantId,
           });
         }
-        return { waiting: true, created: true, more: pending.length === BATCH };
-      }).catch(ignoreNoChange({ waiting: true, created: false, more: false }));
+        return { waiting: true, more: pending.length === size && size < limit, attempts };
+      }).catch(ignoreNoChange({ waiting: true, more: false, attempts: [] }));
+    },
+
+    /**
+     * Starts workflows for deliveries whose process has died during their first attempt, one batch.
+     * They keep their slots.
+     */
+    async continueAbandoned(): Promise<void> {
+      const now = new Date();
+      if (!(await hasExpiredLeases(db, now))) return;
+      await dispatchUnaudited(async (trx) => {
+        const abandoned = await endExpiredLeases(trx, { now, limit: BATCH });
+        if (abandoned.length > 0)
+          log.warn({ deliveries: abandoned.length }, 'first attempts of deliveries were abandoned');
+        return abandoned.map(({ jobId, tenantId }) =>
+          jobFactory.startTask(
+            { id: jobId, type: DELIVER_JOB_TYPE, tenantId },
+            jobTypes.get(DELIVER_JOB_TYPE),
+          ),
+        );
+      });
     },
 
     /**

@@ -1,5 +1,5 @@
 import type { WorkflowHandle } from '@temporalio/client';
-import type { WebhookRecord } from '../../api/webhooks/schemas.ts';
+import type { DeliveryRecord, WebhookRecord } from '../../api/webhooks/schemas.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
@@ -10,6 +10,8 @@ type Branch = {
   name: string;
   answers: Parameters<Sink['respond']>[1];
   retryPolicy?: object;
+  /** Follows the job of a redelivery: a delivery that succeeds in its first attempt has no workflow. */
+  redelivered?: true;
   /** Runs after the first attempt. */
   act?(app: TestApp, webhookId: string, jobId: string): Promise<unknown>;
 };
@@ -18,7 +20,7 @@ const hour = { maxIntervalSeconds: 3_600 };
 const failing = { answers: respondWith(500), retryPolicy: hour };
 
 export const DELIVERIES: readonly Branch[] = [
-  { name: 'deliver.success', answers: respondWith(204) },
+  { name: 'deliver.success', answers: respondWith(204), redelivered: true },
   {
     name: 'deliver.retry',
     answers: (_request, response, nth) => response.writeHead(nth < 3 ? 500 : 204).end(),
@@ -53,14 +55,14 @@ export const DELIVERIES: readonly Branch[] = [
   },
 ];
 
-type DeliveryRow = { job_id: string | null; status: string };
+type DeliveryRow = { id: string; job_id: string | null; status: string };
 
 const client = (app: TestApp) => app.client.as({ tenant: 'recorder' });
 
 /** Runs a branch to its end and returns the handle of its workflow. */
 export async function runBranch(
   app: TestApp,
-  { answers, retryPolicy, act }: Branch,
+  { answers, retryPolicy, redelivered, act }: Branch,
 ): Promise<WorkflowHandle> {
   const sink = await startSink();
   sink.respond('/', answers);
@@ -75,10 +77,17 @@ export async function runBranch(
     await client(app).post('/api/jobs', { type: 'core.echo', payload: {} }).expect(201);
     const readDelivery = async (): Promise<DeliveryRow | undefined> =>
       app.deps.db('deliveries').where({ webhook_id: id }).first();
-    const { job_id: jobId } = assertDefined(
-      await eventually(readDelivery, (row) => row?.job_id != null),
+    const delivery = assertDefined(
+      await eventually(readDelivery, (row) =>
+        redelivered ? row?.status === 'succeeded' : row?.job_id != null,
+      ),
       'the delivery',
     );
+    const { jobId } = redelivered
+      ? await client(app)
+          .post<DeliveryRecord>(`/api/deliveries/${delivery.id}/redeliver`)
+          .expect(202)
+      : { jobId: delivery.job_id };
     if (act) {
       await eventually(
         () =>

@@ -1,10 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Knex } from '../../../db/core/knex.ts';
-import {
-  assignJobs,
-  claimPendingDeliveries,
-  lockQueue,
-} from '../../../db/webhooks/deliveryQueue.ts';
+import { claimPendingDeliveries, lockQueue } from '../../../db/webhooks/deliveryQueue.ts';
 import { takeSlots } from '../../../db/webhooks/deliverySlots.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 
@@ -60,12 +56,9 @@ beforeEach(async () => {
 });
 
 const assign = (on: Knex, n: number, inFlight: boolean) =>
-  assignJobs(
-    on,
-    [{ deliveryId: deliveryIds[n] ?? '', jobId: jobIds[n] ?? '' }],
-    inFlight,
-    new Date(),
-  );
+  on('deliveries')
+    .where({ id: deliveryIds[n] ?? '' })
+    .update({ job_id: jobIds[n] ?? '', in_flight: inFlight });
 const takeWith = (limits: typeof LIMITS, n: number) =>
   db.transaction(async (trx) => {
     const jobId = jobIds[n] ?? '';
