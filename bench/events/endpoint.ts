@@ -1,0 +1,57 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Calls the API as an operator of a tenant, or as the staff of the platform. */
+export type BenchApi = (
+  method: 'POST' | 'PUT',
+  path: string,
+  body: object,
+  tenant?: 'bench' | 'platform',
+) => Promise<{ id: string }>;
+
+/** A message at the endpoint: how long after its event, and when, by `performance.now`. */
+type Arrival = { id: string; recordId: string | undefined; afterMs: number; atMs: number };
+
+/** An endpoint that records the latency of each event. Requests to `/hanging` get no response. */
+export async function startEndpoint() {
+  const arrivals: Arrival[] = [];
+  let hanging = 0;
+  const server = createServer((incoming, response) => {
+    const atMs = performance.now();
+    if (incoming.url === '/hanging') {
+      hanging += 1;
+      return;
+    }
+    let body = '';
+    incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+    incoming.on('end', () => {
+      const { timestamp, data } = JSON.parse(body) as {
+        timestamp: string;
+        data: { recordId?: string };
+      };
+      arrivals.push({
+        id: String(incoming.headers['webhook-id']),
+        recordId: data.recordId,
+        afterMs: performance.timeOrigin + atMs - Date.parse(timestamp),
+        atMs,
+      });
+      response.writeHead(204).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    arrivals,
+    hanging: () => hanging,
+    url: (path: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+export type BenchEndpoint = Awaited<ReturnType<typeof startEndpoint>>;
+
+export const waitForArrivals = async ({ arrivals }: BenchEndpoint, count: number) => {
+  while (arrivals.length < count) await sleep(1);
+};
