@@ -77,8 +77,8 @@ export function operationRoutes({
   router.get('/metrics', async (ctx: Context) => {
     // 404 hides from other callers that metrics exist.
     if (!showsMetrics(ctx)) throw new AppError('not_found', 'No resource at /metrics.');
-    ctx.body = await metrics.registry.metrics();
-    ctx.type = metrics.registry.contentType;
+    ctx.body = await metrics.text();
+    ctx.type = metrics.contentType;
   });
 
   return router.routes() as unknown as Middleware;
