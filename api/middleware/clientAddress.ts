@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Context } from 'koa';
 
@@ -51,7 +52,7 @@ export function createClientAddress({
         .slice(-MAX_FORWARDED_HOPS)
         .reverse();
       for (const entry of forwarded) {
-        if (!ipaddr.isValid(entry)) break;
+        if (isIP(entry) === 0) break;
         if (!isTrusted(entry)) return entry;
       }
       return direct;
