@@ -59,6 +59,8 @@ export default async function globalSetup(): Promise<void> {
   await db.destroy();
 
   const binary = await temporalBinary(createConsole());
+  // Temporal runs for minutes only: fewer collections, more memory.
+  process.env.GOGC ??= '400';
   const temporal = await startTemporal({
     binary,
     dbFile: path.join(folder, 'temporal.db'),

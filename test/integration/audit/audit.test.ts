@@ -1,4 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { admin as adminCommand } from '../../../processes/cli/admin.ts';
+import type { Command } from '../../../processes/cli/command.ts';
+import { reencryptSecrets } from '../../../processes/cli/reencryptSecrets.ts';
+import { verifyAudit } from '../../../processes/cli/verifyAudit.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { runCommand } from '../../support/processes.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -182,20 +186,31 @@ describe('the audit log', () => {
   });
 });
 
+/** Runs a command in this process, which has loaded it already; the text is what it prints. */
+async function runHere(command: Command, ...args: string[]) {
+  let text = '';
+  const write = jest.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
+    text += String(chunk);
+    return true;
+  });
+  try {
+    return { status: await command.run(app.deps, args), text };
+  } finally {
+    write.mockRestore();
+  }
+}
+
 describe('commands', () => {
-  const run = (...args: string[]) => runCommand(app.env, ...args);
   const oneTimePassword = (output: string) => /One-time password +(\S+)/.exec(output)?.[1] ?? '';
 
   test('admin creates or recovers an administrator; an unknown command prints the usage', async () => {
     const someone = await createUser(app, 'viewer');
-    const [made, refused, usage, noEntries, reencrypted, unknown] = await Promise.all([
-      run('admin', 'rescue'),
-      run('admin', someone.username),
-      run('admin', '--help'),
-      run('verify-audit', 'no-such-tenant'),
-      run('reencrypt-secrets'),
-      run('nothing'),
+    const [made, unknown] = await Promise.all([
+      runCommand(app.env, 'admin', 'rescue'),
+      runCommand(app.env, 'nothing'),
     ]);
+    const refused = await runHere(adminCommand, someone.username);
+    const usage = await runHere(adminCommand, '--help');
     expect((await login(app, 'rescue', oneTimePassword(made.stdout))).body.user).toMatchObject({
       username: 'rescue',
       mustChangePassword: true,
@@ -206,16 +221,16 @@ describe('commands', () => {
     ).toEqual([]);
     for (let i = 0; i < 11; i++) await login(app, someone.username, 'wrong');
     await login(app, someone.username).expect(429);
-    const promoted = await run('admin', someone.username, '--promote');
-    await login(app, someone.username, oneTimePassword(promoted.stdout)).expect(200);
-    expect([noEntries.status, noEntries.stdout]).toEqual([
-      1,
-      expect.stringContaining('there are no entries'),
-    ]);
-    expect([reencrypted.status, reencrypted.stdout]).toEqual([
-      0,
-      expect.stringMatching(/^0 secrets/),
-    ]);
+    const promoted = await runHere(adminCommand, someone.username, '--promote');
+    await login(app, someone.username, oneTimePassword(promoted.text)).expect(200);
+    expect(await runHere(verifyAudit, 'no-such-tenant')).toEqual({
+      status: 1,
+      text: expect.stringContaining('there are no entries'),
+    });
+    expect(await runHere(reencryptSecrets)).toEqual({
+      status: 0,
+      text: expect.stringMatching(/^0 secrets/),
+    });
     expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('verify-audit')]);
   });
 
@@ -228,11 +243,10 @@ describe('commands', () => {
       },
       ({ unsealed }) => unsealed === 0,
     );
-    const whole = await run('verify-audit');
-    expect([whole.status, whole.stdout]).toEqual([
-      0,
-      expect.stringContaining('forged: 5 entries, intact'),
-    ]);
+    expect(await runHere(verifyAudit)).toEqual({
+      status: 0,
+      text: expect.stringContaining('forged: 5 entries, intact'),
+    });
     await app.deps.db.transaction(async (trx) => {
       await trx.raw('ALTER TABLE audit_entries DISABLE TRIGGER USER');
       await trx('audit_entries')
@@ -244,12 +258,11 @@ describe('commands', () => {
       .db('audit_entries')
       .where({ tenant_id: 'forged', position: 3 })
       .first();
-    const broken = await run('verify-audit', 'forged');
-    expect([broken.status, broken.stdout]).toEqual([
-      1,
-      expect.stringContaining(
+    expect(await runHere(verifyAudit, 'forged')).toEqual({
+      status: 1,
+      text: expect.stringContaining(
         `forged: BROKEN at position 3, entry ${id}; the 2 entries before it are intact`,
       ),
-    ]);
+    });
   });
 });
