@@ -42,7 +42,7 @@ import type { Log } from '../../platform/log.ts';
 import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import type { FirstAttempt } from './firstAttempts.ts';
+import type { FirstAttempt } from './sendEvent.ts';
 import { webhookAudit } from './webhookAudit.ts';
 
 export type DeliveryQueue = ReturnType<typeof createDeliveryQueue>;

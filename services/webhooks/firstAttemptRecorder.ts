@@ -19,7 +19,7 @@ import { jobFinishedTopic, jobLogTopic } from '../jobs/jobAudit.ts';
 import { checkedBefore, planRetry } from '../jobs/lifecycle.ts';
 import { retryWrite } from '../jobs/retryWrite.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import type { FirstAttempt } from './firstAttempts.ts';
+import type { FirstAttempt } from './sendEvent.ts';
 import type { SendResult } from './sender.ts';
 import { webhookAudit } from './webhookAudit.ts';
 

@@ -1,21 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from '../../db/core/knex.ts';
-import { extendLeases, type StartedFirstAttempt } from '../../db/webhooks/firstAttempts.ts';
-import type { DeliveryEndpoint } from '../../db/webhooks/deliveryAttempts.ts';
+import { extendLeases } from '../../db/webhooks/firstAttempts.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { ENDPOINT_REMOVED } from '../../domain/webhooks/webhooks.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { hasFailedTooLong, type AutoDisable } from './autoDisable.ts';
 import type { FirstAttemptRecorder } from './firstAttemptRecorder.ts';
-import { failureOf, type SendEvent } from './sendEvent.ts';
+import { failureOf, type FirstAttempt, type SendEvent } from './sendEvent.ts';
 
 export type FirstAttempts = ReturnType<typeof createFirstAttempts>;
-
-/** A first attempt that this process makes, with the endpoint and the policy of its webhook. */
-export type FirstAttempt = StartedFirstAttempt & DeliveryEndpoint & { retryPolicy: RetryPolicy };
 
 type Deps = {
   db: Knex;

@@ -1,11 +1,16 @@
 import type { DeliveryEndpoint, DeliveryMessage } from '../../db/webhooks/deliveryAttempts.ts';
+import type { StartedFirstAttempt } from '../../db/webhooks/firstAttempts.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
+import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { ENDPOINT_REMOVED, ENDPOINT_REMOVED_STATUS } from '../../domain/webhooks/webhooks.ts';
 import type { Log } from '../../platform/log.ts';
 import type { WebhookSecrets } from './secrets.ts';
 import { noResponse, type SendResult, type WebhookSender } from './sender.ts';
 
 export type SendEvent = ReturnType<typeof createSendEvent>;
+
+/** A first attempt that this process makes, with the endpoint and the policy of its webhook. */
+export type FirstAttempt = StartedFirstAttempt & DeliveryEndpoint & { retryPolicy: RetryPolicy };
 
 type Deps = { secrets: WebhookSecrets; sendWebhook: WebhookSender; log: Log };
 
