@@ -1,7 +1,6 @@
 import { transaction, type Model, type Transaction } from 'objection';
 import type { Knex } from './knex.ts';
 import type { Actor, Caller, IdempotencyClaim } from '../../domain/shared/caller.ts';
-import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventData, EventType } from '../../domain/events/events.ts';
@@ -48,6 +47,11 @@ export type Work = {
     tenantId?: string,
     actor?: Actor,
   ): void;
+  /**
+   * The same work for another caller, whose request it carries out too: audit entries, events and
+   * the result are theirs.
+   */
+  as(caller: Caller): Work;
   /**
    * Names the record that the use case creates. A request that is repeated with the same
    * `Idempotency-Key` is answered from this record. Required for callers with such a key.
@@ -154,7 +158,9 @@ export const createCommit =
     try {
       const result = await useCase(createWork(deps, caller, unitOfWork, trx));
       if (unitOfWork.audit.length === 0) throw new Error('A commit must leave an audit entry');
-      if (caller.idempotency) await completeClaim(await trx(), caller.idempotency, unitOfWork);
+      assertResult(caller, unitOfWork);
+      for (const [claim, recordId] of unitOfWork.results)
+        await completeClaim(await trx(), claim, recordId);
       const openTrx = await startedTrx;
       await writeUnitOfWork((openTrx as Knex.Transaction | undefined) ?? deps.db, unitOfWork);
       await openTrx?.commit();
@@ -215,18 +221,22 @@ function createWork(
         at: now,
       });
     },
-    result: (recordId) => void (unitOfWork.resultId = recordId),
+    as: (other) => createWork(deps, other, unitOfWork, trx),
+    result: (recordId) =>
+      void (caller.idempotency && unitOfWork.results.set(caller.idempotency, recordId)),
     dispatch: (task) => addTask(deps, unitOfWork, task, now),
     awaitSlot: () => void (unitOfWork.awaitsSlot = true),
   };
 }
 
-async function completeClaim(trx: Transaction, claim: IdempotencyClaim, unitOfWork: UnitOfWork) {
-  const resultId = assertDefined(
-    unitOfWork.resultId,
-    'result of a request with an Idempotency-Key',
-  );
-  if (await completeKey(trx as Knex.Transaction, claim, resultId)) return;
+/** A request with an `Idempotency-Key` must name its result. */
+function assertResult({ idempotency }: Caller, { results }: UnitOfWork): void {
+  if (idempotency && !results.has(idempotency))
+    throw new Error('The result of a request with an Idempotency-Key is missing');
+}
+
+async function completeClaim(trx: Transaction, claim: IdempotencyClaim, recordId: string) {
+  if (await completeKey(trx as Knex.Transaction, claim, recordId)) return;
   throw new AppError(
     'idempotency_in_progress',
     'Another request with this Idempotency-Key took over.',

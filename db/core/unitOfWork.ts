@@ -3,6 +3,7 @@ import type { Knex } from './knex.ts';
 import { prepared } from './prepared.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventType } from '../../domain/events/events.ts';
+import type { IdempotencyClaim } from '../../domain/shared/caller.ts';
 
 export type Subject = { type: string; id: string };
 
@@ -54,8 +55,8 @@ export type UnitOfWork = {
   outbox: OutboxRow[];
   /** True: jobs wait for a slot since this commit. */
   awaitsSlot?: boolean;
-  /** The record that the commit creates, for requests with an `Idempotency-Key`. */
-  resultId?: string;
+  /** The record that the commit creates for each request with an `Idempotency-Key`. */
+  results: Map<IdempotencyClaim, string>;
   /** Topics to notify on `CHANGES_CHANNEL` when the transaction commits. */
   topics: Set<string>;
 };
@@ -76,14 +77,18 @@ export const emptyUnitOfWork = (): UnitOfWork => ({
   audit: [],
   events: [],
   outbox: [],
+  results: new Map(),
   topics: new Set(),
 });
 
 /** Larger statements are not prepared: the same one rarely occurs twice. */
 const MAX_PREPARED_BINDINGS = 200;
 
-/** From this number of rows, an insert sends one JSON text: bindings cost more than the rows. */
-const MANY_ROWS = 20;
+/**
+ * From this number of rows, an insert sends one JSON text: the statement is then the same for any
+ * number, so that it is prepared, and bindings cost more than the rows.
+ */
+const MANY_ROWS = 4;
 
 /** The value of a column. Objects are values of `json` columns. */
 type ColumnValue = string | number | boolean | Date | object | null;
