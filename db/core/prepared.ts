@@ -2,23 +2,57 @@ import { createHash } from 'node:crypto';
 import type { Knex } from './knex.ts';
 
 /** Most statements that get a name. Each uses memory in every connection of the server. */
-const MAX_NAMES = 200;
-const names = new Map<string, string>();
+const MAX_NAMES = 300;
 
-function nameOf(sql: string): string | undefined {
-  const known = names.get(sql);
-  if (known !== undefined || names.size >= MAX_NAMES) return known;
+/** A statement as the driver sends it. Without a name, the server does not keep it. */
+type Statement = { text: string; name?: string };
+
+const statements = new Map<string, Statement>();
+
+function statementOf(sql: string): Statement {
+  const known = statements.get(sql);
+  if (known) return known;
+  let bindings = 0;
+  const text = sql.replaceAll('?', () => `$${++bindings}`);
+  if (statements.size >= MAX_NAMES) return { text };
   const name = createHash('sha256').update(sql).digest('base64url').slice(0, 20);
-  names.set(sql, name);
-  return name;
+  statements.set(sql, { text, name });
+  return { text, name };
 }
 
+/** Knex's client, as far as it is used here: that of a pool, or of a transaction. */
+type QueryClient = {
+  acquireConnection(): Promise<Connection>;
+  releaseConnection(connection: Connection): Promise<void>;
+  emit(event: 'query', query: { sql: string; bindings: readonly unknown[] }): boolean;
+};
+type Connection = {
+  query(statement: Statement & { values: readonly unknown[] }): Promise<unknown>;
+};
+type Result<R> = { rows: R[]; rowCount: number };
+
 /**
- * Runs a frequent statement as a prepared one, which PostgreSQL parses once per connection. The
- * statement must name its columns: `*` fails in running processes when a migration adds a column.
+ * Runs a frequent statement as a prepared one, which PostgreSQL parses once per connection. Every `?`
+ * is a binding. The statement must name its columns: `*` fails in running processes when a migration
+ * adds a column.
+ *
+ * It uses the connection of Knex, but not its query builder, which converts the text of a statement
+ * several times; for large statements that costs more than sending them.
  */
-export function prepared(db: Knex, sql: string, bindings: readonly Knex.RawBinding[]): Knex.Raw {
-  const name = nameOf(sql);
-  const raw = db.raw(sql, bindings);
-  return name === undefined ? raw : raw.options({ name });
+export async function prepared<R extends object>(
+  db: Knex,
+  sql: string,
+  bindings: readonly Knex.RawBinding[],
+): Promise<Result<R>> {
+  if ('isCompleted' in db && (db as Knex.Transaction).isCompleted())
+    throw new Error('The transaction of a statement is over');
+  const statement = statementOf(sql);
+  const client = db.client as QueryClient;
+  const connection = await client.acquireConnection();
+  try {
+    client.emit('query', { sql: statement.text, bindings });
+    return (await connection.query({ ...statement, values: bindings })) as Result<R>;
+  } finally {
+    await client.releaseConnection(connection);
+  }
 }

@@ -155,15 +155,15 @@ export async function findVrfs(
   ids: readonly string[],
   scope: Scope,
 ): Promise<{ shared: Set<string>; writable: Set<string> }> {
-  if (ids.length === 0) return { shared: new Set(), writable: new Set() };
+  // A VRF that does not exist may be locked: nobody waits for it.
+  if (ids.length === 0 || scope.kind === 'everywhere')
+    return { shared: new Set(), writable: new Set(ids) };
   const { sql, bindings } = writableCondition('vrfs', scope);
-  const found = await trx('vrfs')
-    .whereIn('id', ids)
-    .select<{ id: string; shared: boolean; writable: boolean }[]>(
-      'id',
-      trx.raw('tenant_id = ? AS shared', [PLATFORM]),
-      trx.raw(`(${sql}) AS writable`, bindings),
-    );
+  const { rows: found } = await prepared<{ id: string; shared: boolean; writable: boolean }>(
+    trx,
+    `SELECT id, tenant_id = ? AS shared, ${sql} AS writable FROM vrfs WHERE id = ANY (?::text[])`,
+    [PLATFORM, ...bindings, [...ids]],
+  );
   const those = (isOne: (row: (typeof found)[number]) => boolean) =>
     new Set(found.filter(isOne).map(({ id }) => id));
   return { shared: those(({ shared }) => shared), writable: those(({ writable }) => writable) };

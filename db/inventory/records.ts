@@ -1,6 +1,7 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
 import { cutPage, type KeysetPage } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
+import { prepared } from '../core/prepared.ts';
 import { scopeCondition, whereInScope } from '../core/scopeSql.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
@@ -75,7 +76,14 @@ export async function findRecord(
   scope: Scope,
   id: string,
 ): Promise<Row | undefined> {
-  return rowsFrom(resource, await visible(db, resource, scope).where('id', id))[0];
+  const columns = scopeColumnsOf(resource);
+  const inside = columns ? scopeCondition(scope, columns) : { sql: 'TRUE', bindings: [] };
+  const { rows } = await prepared<Record<string, unknown>>(
+    db,
+    `SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} WHERE id = ? AND ${inside.sql}`,
+    [id, ...inside.bindings],
+  );
+  return rows[0] && rowOf(resource, rows[0]);
 }
 
 /** Finds a record of another tenant by id that is shared with a tenant of `scope`. */
@@ -193,10 +201,11 @@ export async function readRecord(
   id: string,
   lock = false,
 ): Promise<Row | undefined> {
-  const query = modelOf(RESOURCES[name])
-    .query(db)
-    .select(raw(columnsOf(RESOURCES[name])))
-    .where('id', id);
-  if (lock) void query.forUpdate();
-  return rowsFrom(RESOURCES[name], await query)[0];
+  const resource = RESOURCES[name];
+  const { rows } = await prepared<Record<string, unknown>>(
+    db,
+    `SELECT ${columnsOf(resource)} FROM ${tableOf(resource)} WHERE id = ?${lock ? ' FOR UPDATE' : ''}`,
+    [id],
+  );
+  return rows[0] && rowOf(resource, rows[0]);
 }
