@@ -20,6 +20,23 @@ const MAX_SPACES = 1_000;
 /** How often a plan is made, each time with more spaces, before concurrent changes are the reason. */
 const MAX_PLANS = 5;
 
+/**
+ * The VRF and the tenant of the space that a create names; undefined for other mutations, and while
+ * only a search finds the VRF.
+ */
+export function requestedSpace(
+  { resource, operation, record }: Mutation,
+  callerTenant: string,
+): { vrf: string; owner: string } | undefined {
+  if (operation !== 'create' || !SPACE_RESOURCES.has(resource)) return undefined;
+  if (typeof record !== 'object' || record === null) return undefined;
+  const vrf = requestedVrf(record as Record<string, unknown>);
+  const { tenantId } = record as { tenantId?: unknown };
+  return vrf === undefined
+    ? undefined
+    : { vrf, owner: isPlainId(tenantId) ? tenantId : callerTenant };
+}
+
 /** Error: `limit_reached`. */
 function assertFewSpaces({ size }: ReadonlySet<string>): void {
   if (size > MAX_SPACES)
@@ -43,18 +60,14 @@ export async function expectedSpaces(
   const vrfs = new Set<string>();
   const requestedIn: { vrf: string; owner: string }[] = [];
   const existing: { resource: ResourceName; id: string }[] = [];
-  for (const { resource, operation, record } of mutations) {
+  for (const mutation of mutations) {
+    const { resource, operation, record } = mutation;
     if (typeof record !== 'object' || record === null) continue;
     const { id } = record as { id?: unknown };
     if (resource === 'vrfs' && isPlainId(id) && operation !== 'create') vrfs.add(id);
     if (!SPACE_RESOURCES.has(resource)) continue;
-    if (operation === 'create') {
-      const { tenantId } = record as { tenantId?: unknown };
-      const requested = requestedVrf(record as Record<string, unknown>);
-      const owner = isPlainId(tenantId) ? tenantId : viewer.tenantId;
-      if (requested !== undefined && viewer.canWrite({ tenantId: owner }))
-        requestedIn.push({ vrf: requested, owner });
-    }
+    const requested = requestedSpace(mutation, viewer.tenantId);
+    if (requested && viewer.canWrite({ tenantId: requested.owner })) requestedIn.push(requested);
     if (operation !== 'create' && typeof id === 'string')
       existing.push({ resource: resource as ResourceName, id });
   }

@@ -1,9 +1,6 @@
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
-import { ConcurrencyError } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { areUnchanged, type UnlockedRow } from '../../db/inventory/load.ts';
 import { waitLonger } from '../../db/inventory/locks.ts';
-import { recordKey } from '../../domain/inventory/planSnapshot.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
@@ -12,8 +9,12 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { isKnownScope } from '../../domain/inventory/ownership.ts';
 import { covers } from '../../domain/access/scope.ts';
+import { createCombiner } from '../../platform/combiner.ts';
 import type { Access } from '../access/access.ts';
-import type { PlanOutcome, Planner, UnwrittenOutcome } from './planner.ts';
+import { requestedSpace } from './affectedSpaces.ts';
+import { COMBINED_CREATES, createCombinedCreates } from './combinedCreates.ts';
+import type { PlanOutcome, Planner } from './planner.ts';
+import { assertUnchanged, type Reliance } from './reliance.ts';
 import { allValid, conflictError, conflictErrorOfOne } from './conflictError.ts';
 import { recordChanges } from './inventoryAudit.ts';
 import { retryOnConflict } from './retryOnConflict.ts';
@@ -36,26 +37,6 @@ export type BeforeCommit = (work: Work, trx: Knex, outcome: PlanOutcome) => Prom
 
 /** Mutations, or a function that returns them in the transaction that writes them. */
 type MutationSource = readonly Mutation[] | ((trx: Knex) => Promise<readonly Mutation[]>);
-
-/** What a plan has read without a lock, and what it changes. */
-type Reliance = Pick<UnwrittenOutcome, 'relied' | 'changes'>;
-
-/**
- * Checks at the end of a transaction that what its plans have read without a lock is still so, and
- * keeps it so until the commit. Records that it changes have the version that it has read, else
- * they could not be written. Error: `ConcurrencyError`.
- */
-async function assertUnchanged(trx: Knex, plans: readonly Reliance[]): Promise<void> {
-  const changed = new Set(
-    plans.flatMap(({ changes }) => changes.map(({ resource, id }) => recordKey(resource, id))),
-  );
-  if (changed.size === 0) return;
-  const rows = new Map<string, UnlockedRow>();
-  for (const { relied } of plans)
-    for (const [key, each] of relied) if (!changed.has(key) && !rows.has(key)) rows.set(key, each);
-  if (!(await areUnchanged(trx, [...rows.values()])))
-    throw new ConcurrencyError('A record that the change relies on has changed');
-}
 
 /** All writes to the inventory: plan and write in one transaction. */
 export function createInventoryWrites({ commit, access, planner, maxBusyMs }: Deps) {
@@ -132,15 +113,33 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
     return change ? change.after : (subject?.before ?? null);
   }
 
+  const createTogether = createCombinedCreates({ commit, access, planner });
+  const combine = createCombiner<{ caller: Caller; mutation: Mutation }, Row>({
+    ...COMBINED_CREATES,
+    together: (creates) =>
+      createTogether(
+        creates.map(({ caller }) => caller),
+        () => Promise.resolve(creates.map(({ mutation }) => mutation)),
+      ),
+  });
+
   return {
     apply,
+    createTogether,
 
-    /** Creates a record. Errors: those of `apply`. */
-    create: async (caller: Caller, resource: ResourceName, record: object): Promise<Row> =>
-      assertDefined(
-        await applyOne(caller, { resource, operation: 'create', record }, null),
-        'created record',
-      ),
+    /**
+     * Creates a record. Creates in one space wait for each other's commits: those that callers with
+     * the same rights request concurrently share one. Errors: those of `apply`.
+     */
+    async create(caller: Caller, resource: ResourceName, record: object): Promise<Row> {
+      const mutation: Mutation = { resource, operation: 'create', record };
+      const alone = async () =>
+        assertDefined(await applyOne(caller, mutation, null), 'created record');
+      const space = requestedSpace(mutation, caller.tenantId);
+      if (!space) return alone();
+      const key = [resource, caller.tenantId, space.owner, space.vrf].join(' ');
+      return combine(caller.rights, key, { caller, mutation }, alone);
+    },
 
     /**
      * Updates the fields that are present in `fields`. With `version`, only that version of the
