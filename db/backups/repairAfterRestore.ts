@@ -81,6 +81,7 @@ async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void
   }
   if (isRestored(plan, 'prefixes', 'ip_addresses', 'ip_ranges'))
     await query('DELETE FROM public.free_hints');
+  if (isRestored(plan, 'ip_addresses')) await query('SELECT public.recount_used_blocks()');
   if (isRestored(plan, 'prefixes') && plan.scope.tenantId !== null)
     await query('SELECT public.recalculate_prefix_parents()');
   if (isRestored(plan, ...SCOPE_TABLES))

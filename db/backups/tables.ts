@@ -166,6 +166,7 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   event_head: 'derived from events',
   cable_ends: 'derived from cables',
   free_hints: 'derived from prefixes and addresses',
+  used_blocks: 'derived from addresses',
   backups: 'a restore does not change which archives exist',
   restore_runs: 'see backups',
   workers: 'processes that run now',

@@ -1,9 +1,9 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import type { RecordChange } from '../core/unitOfWork.ts';
 import {
   addressBits,
   blockAt,
-  formatBlock,
   formatHost,
   isReserved,
   parseHost,
@@ -15,8 +15,15 @@ import { vrfKeyOf } from '../../domain/inventory/planSnapshot.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 
-/** Occupied spans in order. Spans that start after `knownUntil` may be missing. */
-type Occupied = { spans: { first: bigint; last: bigint }[]; knownUntil: bigint };
+/**
+ * Occupied spans in order. All addresses from the one that was asked for to `start` are occupied too;
+ * it is null when all are. Spans that start after `knownUntil` may be missing.
+ */
+type Occupied = {
+  start: bigint | null;
+  spans: { first: bigint; last: bigint }[];
+  knownUntil: bigint;
+};
 
 /** The number of rows of each kind in the first query; later queries read more, up to a maximum. */
 const INITIAL_BATCH = 100;
@@ -35,7 +42,10 @@ type Position = { vrf: string; space: string; shared: string | null };
 const contentsKey = ({ vrf, space, shared }: Position): [column: string, value: string] =>
   space === shared ? ['vrf_key', vrf] : ['space_key', space];
 
-/** Loads the children, ranges and addresses from address `from`, up to `limit` of each kind. */
+/**
+ * Loads the children, ranges and addresses from address `from`, up to `limit` of each kind. Blocks
+ * whose addresses are all used are skipped without reading these.
+ */
 async function loadOccupied(
   trx: Knex,
   position: Position,
@@ -47,31 +57,35 @@ async function loadOccupied(
   const [column, key] = contentsKey(position);
   // In the prefix of a tenant, what the platform has is occupied as well.
   const beside = position.space === position.shared ? null : position.shared;
-  const start = formatHost(whole.family, from);
   const end = formatHost(whole.family, whole.last);
-  // A child that contains `from` sorts before it, so it is found by all networks that it can be.
-  const containing = Array.from({ length: addressBits(whole.family) - whole.length }, (_, i) =>
-    formatBlock(blockAt(whole.family, from, whole.length + 1 + i)),
-  );
+  const ids = [...equalPrefixIds];
+  // A child that contains the start sorts before it, so it is found by all networks that it can be.
+  const containing = `cidr = ANY (supernets((SELECT address FROM search))) AND masklen(cidr) > ?`;
   const { rows } = (await prepared(
     trx,
-    `(SELECT 'c' AS kind, host(cidr) AS first, host(broadcast(cidr)) AS last FROM prefixes WHERE parent_prefix_id = ANY (?::text[]) AND cidr = ANY (?::cidr[]))
-      UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE parent_prefix_id = ANY (?::text[]) AND cidr > ?::inet ORDER BY cidr LIMIT ?)
-      UNION ALL (SELECT 'c', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr = ANY (?::cidr[]))
-      UNION ALL (SELECT 'q', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr > ?::inet AND cidr <= ?::inet ORDER BY cidr LIMIT ?)
-      UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE ${column} = ? AND host BETWEEN ?::inet AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
+    `WITH search AS MATERIALIZED (SELECT skip_used_blocks(?, ?, ?::inet, ?::inet) AS address)
+      SELECT 's' AS kind, host(address) AS first, host(address) AS last FROM search
+      UNION ALL (SELECT 'c', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE parent_prefix_id = ANY (?::text[]) AND ${containing})
+      UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE parent_prefix_id = ANY (?::text[]) AND cidr > (SELECT address FROM search) ORDER BY cidr LIMIT ?)
+      UNION ALL (SELECT 'c', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND ${containing})
+      UNION ALL (SELECT 'q', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr > (SELECT address FROM search) AND cidr <= ?::inet ORDER BY cidr LIMIT ?)
+      UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE ${column} = ? AND host BETWEEN (SELECT address FROM search) AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
       UNION ALL (SELECT 'r', host(start_address), host(end_address) FROM ip_ranges
-        WHERE ${column} = ? AND span && inet_range(?::inet, ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
+        WHERE ${column} = ? AND span && inet_range((SELECT address FROM search), ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
     [
-      ...[[...equalPrefixIds], containing],
-      ...[[...equalPrefixIds], start, limit],
-      ...[beside, containing],
-      ...[beside, start, end, limit],
-      ...[key, start, end, limit],
-      ...[key, start, end, limit],
+      ...[position.vrf, beside === null && position.shared !== null ? null : position.space],
+      ...[formatHost(whole.family, from), end],
+      ...[ids, whole.length],
+      ...[ids, limit],
+      ...[beside, whole.length],
+      ...[beside, end, limit],
+      ...[key, end, limit],
+      ...[key, end, limit],
     ],
-  )) as { rows: { kind: string; first: string; last: string }[] };
-  const spans = rows.map(({ kind, first, last }) => ({
+  )) as { rows: { kind: string; first: string | null; last: string }[] };
+  const start = rows.find(({ kind }) => kind === 's')?.first ?? null;
+  if (start === null) return { start, spans: [], knownUntil: whole.last };
+  const spans = rows.filter(isSpan).map(({ kind, first, last }) => ({
     kind,
     first: valueOf(first),
     last: valueOf(last),
@@ -83,10 +97,15 @@ async function loadOccupied(
   });
   const knownUntil = limits.reduce((lowest, each) => (each < lowest ? each : lowest), whole.last);
   return {
+    start: valueOf(start),
     spans: spans.sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0)),
     knownUntil,
   };
 }
+
+type FoundSpan = { kind: string; first: string; last: string };
+const isSpan = (row: Omit<FoundSpan, 'first'> & { first: string | null }): row is FoundSpan =>
+  row.kind !== 's' && row.first !== null;
 
 /**
  * Where a prefix is, the ids of all prefixes with its network, itself included, and the address
@@ -119,26 +138,28 @@ async function findEqualPrefixes(
 }
 
 /**
- * Finds the lowest block of `length` in a prefix that overlaps no child, range or address. A single
- * address is never the network or broadcast address. Null when there is no such block.
+ * Finds the lowest blocks of `length` in a prefix, up to `count`, that overlap no child, range or
+ * address. A single address is never the network or broadcast address.
  *
  * The transaction must hold the lock of the space. `whole` is the network of the prefix.
  */
-export async function findFreeBlock(
+export async function findFreeBlocks(
   trx: Knex,
   prefix: Row,
   whole: Block,
   length: number,
-): Promise<Block | null> {
+  count: number,
+): Promise<Block[]> {
   // The children of all prefixes with this network are occupied.
   const { position, equalPrefixIds, hint } = await findEqualPrefixes(trx, prefix, length);
   const search = (from: bigint | undefined) =>
-    findFrom(trx, { position, equalPrefixIds, whole, length, from });
+    findFrom(trx, { position, equalPrefixIds, whole, length, from, count });
+  const found = await search(hint);
   // A hint can be out of date when a tenant's change has skipped it.
-  return (await search(hint)) ?? (hint === undefined ? null : await search(undefined));
+  return found.length < count && hint !== undefined ? search(undefined) : found;
 }
 
-/** Finds the lowest free block at or above an address. */
+/** Finds the lowest free blocks at or above an address. */
 async function findFrom(
   trx: Knex,
   {
@@ -147,28 +168,36 @@ async function findFrom(
     whole,
     length,
     from,
+    count,
   }: {
     position: Position;
     equalPrefixIds: readonly string[];
     whole: Block;
     length: number;
     from: bigint | undefined;
+    count: number;
   },
-): Promise<Block | null> {
+): Promise<Block[]> {
   const size = sizeOfLength(whole.family, length);
   const single = length === addressBits(whole.family);
   const lastUsable = single && isReserved(whole, whole.last) ? whole.last - 1n : whole.last;
   const aligned = (value: bigint): bigint => ((value + size - 1n) / size) * size;
+  const found: Block[] = [];
   let candidate = aligned(
     from ??
       (single && whole.length < addressBits(whole.family) - 1 ? whole.first + 1n : whole.first),
   );
+  /** Takes what is free from the candidate to an address. */
+  const takeUntil = (last: bigint) => {
+    for (; found.length < count && candidate + size - 1n <= last; candidate += size)
+      found.push(blockAt(whole.family, candidate, length));
+  };
   for (
     let limit = INITIAL_BATCH;
-    candidate + size - 1n <= lastUsable;
+    found.length < count && candidate + size - 1n <= lastUsable;
     limit = Math.min(limit * 4, MAX_BATCH)
   ) {
-    const { spans, knownUntil } = await loadOccupied(
+    const { start, spans, knownUntil } = await loadOccupied(
       trx,
       position,
       equalPrefixIds,
@@ -176,27 +205,40 @@ async function findFrom(
       candidate,
       limit,
     );
+    if (start === null) break;
+    if (start > candidate) candidate = aligned(start);
     for (const { first, last } of spans) {
-      if (first > knownUntil || first > candidate + size - 1n) break;
+      if (first > knownUntil) break;
+      takeUntil(first - 1n < lastUsable ? first - 1n : lastUsable);
       if (last >= candidate) candidate = aligned(last + 1n);
     }
-    if (candidate + size - 1n <= knownUntil && candidate + size - 1n <= lastUsable)
-      return blockAt(whole.family, candidate, length);
-    if (knownUntil === whole.last) return null;
+    takeUntil(knownUntil < lastUsable ? knownUntil : lastUsable);
+    if (knownUntil === whole.last) break;
   }
-  return null;
+  return found;
 }
 
-/** Stores that a prefix has no free block of this length below the end of `block`. */
-export async function saveFreeHint(trx: Knex, prefix: Row, block: Block): Promise<void> {
-  if (block.last + 1n >= 1n << BigInt(addressBits(block.family))) return;
-  await prepared(
-    trx,
-    `INSERT INTO free_hints (prefix_id, length, vrf_key, space_key, cidr, next_free)
-       SELECT id, ?, vrf_key, space_key, cidr, ?::inet FROM prefixes WHERE id = ?
-     ON CONFLICT (prefix_id, length) DO UPDATE SET next_free = excluded.next_free`,
-    [block.length, formatHost(block.family, block.last + 1n), prefix.id],
-  );
+/**
+ * Stores, with the final statement of a commit, that a prefix has no free block of this length below
+ * the end of `block`.
+ */
+export function freeHintChange(prefix: Row, block: Block): RecordChange {
+  const next = block.last + 1n;
+  const isPastEnd = next >= 1n << BigInt(addressBits(block.family));
+  return {
+    sql: (name) => `${name} AS (
+      INSERT INTO free_hints (prefix_id, length, vrf_key, space_key, cidr, next_free)
+        SELECT id, ?, vrf_key, space_key, cidr, ?::inet FROM prefixes WHERE id = ? AND ?
+      ON CONFLICT (prefix_id, length) DO UPDATE SET next_free = excluded.next_free RETURNING 1)`,
+    bindings: [
+      block.length,
+      formatHost(block.family, isPastEnd ? block.last : next),
+      prefix.id,
+      !isPastEnd,
+    ],
+    topics: [],
+    optional: true,
+  };
 }
 
 /** The number of ranges, and of addresses, that are read to find the free space. */

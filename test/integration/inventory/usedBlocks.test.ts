@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { openDatabase, type Knex } from '../../../db/core/knex.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
+import { createLog } from '../../../platform/log.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let db: Knex;
+beforeAll(async () => {
+  database = await createDatabase();
+  db = openDatabase({
+    url: database.url,
+    poolSize: 1,
+    statementTimeoutMs: 0,
+    log: createLog('silent', false),
+  });
+});
+afterAll(async () => {
+  await db.destroy();
+  await database.drop();
+});
+
+const blocks = async (): Promise<string[]> => {
+  const { rows } = await db.raw<{ rows: { line: string }[] }>(
+    "SELECT space_key || ' ' || block || ' ' || used AS line FROM used_blocks ORDER BY space_key, block",
+  );
+  return rows.map(({ line }) => line);
+};
+
+/** Inserts addresses `first` to `last` of 10.0.0.0/8. */
+const insert = (first: number, last: number, { vrf = 'vrf_a', tenant = 't1', role = '' } = {}) =>
+  db.raw(
+    `INSERT INTO ip_addresses (id, tenant_id, address, vrf_id, status, role)
+       SELECT 'ipa_' || ? || ? || ? || n, ?, '10.0.0.0'::inet + n, nullif(?, ''), 'active', nullif(?, '')
+       FROM generate_series(?::integer, ?::integer) AS n`,
+    [vrf, tenant, role, tenant, vrf, role, first, last],
+  );
+const change = (set: string, where: string) =>
+  db.raw(`UPDATE ip_addresses SET ${set} WHERE ${where}`);
+
+test('the counts of blocks follow every change of addresses', async () => {
+  await db.raw(
+    `INSERT INTO vrfs (id, tenant_id, name, enforce_unique) VALUES
+       ('vrf_a', 't1', 'a', true), ('vrf_b', 't1', 'b', false), ('vrf_s', 'platform', 's', true)`,
+  );
+  await insert(1, 600);
+  await insert(1, 5, { vrf: 'vrf_b' });
+  await insert(1, 5, { vrf: 'vrf_s' });
+  await insert(1, 4, { vrf: 'vrf_s', tenant: 't2' });
+  await insert(1, 3, { vrf: '' });
+  await insert(700, 702, { role: 'vip' });
+  await insert(700, 701, { role: 'anycast' });
+  await db.raw(
+    `INSERT INTO ip_addresses (id, tenant_id, address, status) SELECT 'ipa_6' || n, 't1', '2001:db8::'::inet + n, 'active' FROM generate_series(0, 256) AS n`,
+  );
+  const initial = [
+    ...['global/t1 10.0.0.0/24 3', 'global/t1 2001:db8::/112 1'],
+    ...['global/t1 2001:db8::/120 256', 'global/t1 2001:db8::100/120 1'],
+    ...['vrf_a 10.0.0.0/16 1', 'vrf_a 10.0.0.0/24 255', 'vrf_a 10.0.1.0/24 256'],
+    ...['vrf_a 10.0.2.0/24 89', 'vrf_s/t1 10.0.0.0/24 5', 'vrf_s/t2 10.0.0.0/24 4'],
+  ];
+  expect(await blocks()).toEqual(initial);
+
+  /** The counts are those of a recount, too. */
+  const expectBlocks = async (changed: Record<string, number | null>) => {
+    const expected = new Map(
+      initial.map((line) => [line.replace(/ \d+$/, ''), Number(/\d+$/.exec(line)?.[0])]),
+    );
+    for (const [block, used] of Object.entries(changed))
+      if (used === null) expected.delete(block);
+      else expected.set(block, used);
+    const lines = [...expected].map(([block, used]) => `${block} ${used}`).sort();
+    expect((await blocks()).sort()).toEqual(lines);
+    await db.raw('SELECT recount_used_blocks()');
+    expect((await blocks()).sort()).toEqual(lines);
+    initial.splice(0, initial.length, ...lines);
+  };
+  // A full block that loses one, by each way.
+  await db.raw(`DELETE FROM ip_addresses WHERE vrf_id = 'vrf_a' AND host = '10.0.1.7'`);
+  await expectBlocks({ 'vrf_a 10.0.1.0/24': 255, 'vrf_a 10.0.0.0/16': null });
+  await change(`address = '10.0.1.7/24'`, `vrf_id = 'vrf_a' AND host = '10.0.2.1'`);
+  await expectBlocks({
+    ...{ 'vrf_a 10.0.1.0/24': 256, 'vrf_a 10.0.2.0/24': 88, 'vrf_a 10.0.0.0/16': 1 },
+  });
+  await change(`role = 'vip'`, `vrf_id = 'vrf_a' AND host = '10.0.1.7'`);
+  await expectBlocks({ 'vrf_a 10.0.1.0/24': 255, 'vrf_a 10.0.0.0/16': null });
+  await change(`role = NULL`, `vrf_id = 'vrf_a' AND host = '10.0.1.7'`);
+  await change(`description = 'other'`, `vrf_id = 'vrf_a'`);
+  await expectBlocks({ 'vrf_a 10.0.1.0/24': 256, 'vrf_a 10.0.0.0/16': 1 });
+  await change(`vrf_id = NULL`, `vrf_id = 'vrf_a' AND host = '10.0.1.8'`);
+  await expectBlocks({
+    ...{ 'vrf_a 10.0.1.0/24': 255, 'vrf_a 10.0.0.0/16': null, 'global/t1 10.0.1.0/24': 1 },
+  });
+  // VRFs change what counts in them.
+  await change(`tenant_id = 't2'`, `vrf_id = 'vrf_s' AND tenant_id = 't1' AND host = '10.0.0.5'`);
+  await expectBlocks({ 'vrf_s/t1 10.0.0.0/24': 4, 'vrf_s/t2 10.0.0.0/24': 5 });
+  await db.raw(`UPDATE vrfs SET enforce_unique = true WHERE id = 'vrf_b'`);
+  await expectBlocks({ 'vrf_b 10.0.0.0/24': 5 });
+  await db.raw(`UPDATE vrfs SET enforce_unique = false WHERE id = 'vrf_b'`);
+  await expectBlocks({ 'vrf_b 10.0.0.0/24': null });
+  await db.raw('DELETE FROM ip_addresses');
+  expect(await blocks()).toEqual([]);
+});
+
+test('the search skips full blocks of every size, and only these', async () => {
+  /** Uses addresses of each of `count` blocks of 256. */
+  const fill = (first: string, count: number, used = 256) =>
+    db.raw(
+      `SELECT count_used_block('v', 'v/t', set_masklen(?::inet + n * 256, 24)::cidr, ?)
+         FROM generate_series(0, ?::integer) AS n`,
+      [first, used, count - 1],
+    );
+  // 10.1.0.0/16 is full, then three blocks of 256, then one that has an address left.
+  await fill('10.1.0.0', 256 + 3);
+  await fill('10.2.3.0', 1, 255);
+  await fill('10.4.0.0', 256);
+  const search = async (first: string, last: string, space: string | null = 'v/t') => {
+    const { rows } = await db.raw<{ rows: { at: string | null }[] }>(
+      `SELECT host(skip_used_blocks('v', ?, ?::inet, ?::inet)) AS at`,
+      [space, first, last],
+    );
+    return assertDefined(rows[0], 'row').at;
+  };
+  const end = '10.255.255.255';
+  expect(await db('used_blocks').where({ block: '10.1.0.0/16' }).pluck('used')).toEqual([256]);
+  expect(await search('10.0.0.1', end)).toBe('10.0.0.1');
+  expect(await search('10.1.0.0', end)).toBe('10.2.3.0');
+  expect(await search('10.1.77.13', end)).toBe('10.2.3.0');
+  expect(await search('10.2.1.1', end)).toBe('10.2.3.0');
+  expect(await search('10.2.3.9', end)).toBe('10.2.3.9');
+  expect(await search('10.4.3.9', end)).toBe('10.5.0.0');
+  expect(await search('10.1.0.0', end, null)).toBe('10.2.3.0');
+  expect(await search('10.1.0.0', end, 'v/other')).toBe('10.1.0.0');
+  // Nothing is left up to the end of the prefix.
+  expect(await search('10.1.0.1', '10.1.0.254')).toBeNull();
+  expect(await search('10.1.0.0', '10.1.255.255')).toBeNull();
+  expect(await search('10.1.0.0', '10.2.2.255')).toBeNull();
+  // One address that becomes free is found again.
+  await db.raw(`SELECT count_used_block('v', 'v/t', '10.1.9.0/24', -1)`);
+  expect(await search('10.1.0.0', end)).toBe('10.1.9.0');
+});
