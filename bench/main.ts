@@ -13,8 +13,12 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   inventory: () => import('./inventory.ts'),
   jobs: () => import('./jobs.ts'),
   schedules: () => import('./schedules.ts'),
+  sizes: () => import('./sizes.ts'),
   start: () => import('./start.ts'),
 };
+
+/** Areas that take long and run only when they are named. */
+const ON_REQUEST: ReadonlySet<string> = new Set(['sizes']);
 
 const requestedAreas = process.argv.slice(2);
 const unknownAreas = requestedAreas.filter((area) => !(area in AREAS));
@@ -27,7 +31,9 @@ if (unknownAreas.length > 0) {
 const folder = path.join(import.meta.dirname, 'results');
 await mkdir(folder, { recursive: true });
 for (const [area, load] of Object.entries(AREAS)) {
-  if (requestedAreas.length > 0 && !requestedAreas.includes(area)) continue;
+  const isWanted =
+    requestedAreas.length > 0 ? requestedAreas.includes(area) : !ON_REQUEST.has(area);
+  if (!isWanted) continue;
   const results = await (await load()).bench();
   await writeFile(path.join(folder, `${area}.json`), `${JSON.stringify(results, null, 2)}\n`);
   process.stdout.write(`\n${table(results)}\n`);
