@@ -53,7 +53,7 @@ export function createCombiner<T, R>({
       },
       fail(error) {
         clearTimeout(timer);
-        reject(error as Error);
+        reject(error);
       },
     };
     queue.push(waiting);

@@ -27,7 +27,9 @@ const callerOf = (actorId: string): Caller => ({
  * Returns the row or the code of the error of each.
  */
 const inOneTurn = async (calls: readonly (() => Promise<Row>)[]): Promise<(Row | string)[]> =>
-  Promise.all(calls.map((call) => call().catch((error: { code: string }) => error.code)));
+  Promise.all(
+    calls.map((call) => call().catch((error: unknown) => (error as { code: string }).code)),
+  );
 
 const createPrefix =
   (actor: string, record: object, more: Partial<Caller> = {}) =>
