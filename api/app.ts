@@ -27,6 +27,7 @@ import { quotaRoutes } from './access/quotaRoutes.ts';
 import { providerRoutes } from './auth/providerRoutes.ts';
 import { rbacRoutes } from './access/routes.ts';
 import { referenceRoutes } from './reference/routes.ts';
+import { legalHoldRoutes } from './retention/holdRoutes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
 import { userRoutes } from './auth/userRoutes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
@@ -47,6 +48,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     sso: DepsOf<typeof ssoRoutes>;
     auditLog: DepsOf<typeof auditRoutes>;
     events: DepsOf<typeof eventRoutes>;
+    legalHolds: DepsOf<typeof legalHoldRoutes>;
     backups: Omit<DepsOf<typeof backupRoutes>, 'access'>;
     inventory: Omit<DepsOf<typeof inventoryRoutes>, 'requireIfMatch'> &
       DepsOf<typeof inventoryPlanRoutes> &
@@ -101,6 +103,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...providerRoutes(deps),
     ...auditRoutes(deps.auditLog, deps.slots.exports),
     ...eventRoutes(deps.events),
+    ...legalHoldRoutes(deps.legalHolds),
     ...webhookRoutes(deps),
     ...scheduleRoutes(deps),
     ...approvalRoutes(deps),

@@ -41,7 +41,8 @@ export type IdKind =
   | 'idp'
   | 'rol'
   | 'asg'
-  | 'map';
+  | 'map'
+  | 'hld';
 
 /** Creates ids: a prefix and a UUIDv7 in base 32, which sort by time of creation. */
 export type Ids = {

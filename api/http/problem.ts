@@ -18,6 +18,8 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   allocation_refused: { status: 409, title: 'Prefix does not allow allocation' },
   limit_reached: { status: 409, title: 'Limit reached' },
   quota_exceeded: { status: 409, title: 'Quota exceeded' },
+  legal_hold: { status: 409, title: 'A legal hold is in force' },
+  hold_released: { status: 409, title: 'Legal hold is already released' },
   webhook_disabled: { status: 409, title: 'Webhook is disabled' },
   delivery_pending: { status: 409, title: 'Delivery in progress' },
   in_use: { status: 409, title: 'Record is in use' },

@@ -88,7 +88,7 @@ const isFullReplacement = ({ scope }: RestorePlan, { role }: PlannedTable): bool
  * Disables the triggers of a table that must not run during the restore. Returns the statements
  * that enable them. Rows of a fully replaced table are correct as they are, so that no trigger
  * runs. Otherwise triggers that compute a row from other rows (BEFORE) and those that check it
- * (deferrable) do run. Triggers that protect the audit log and those that count for quotas always run.
+ * (deferrable) do run. Triggers that protect the audit log and what is held, and those that count for quotas, always run.
  */
 async function disableTriggers(
   query: RunQuery,
@@ -104,6 +104,7 @@ async function disableTriggers(
     `SELECT tgname::text AS name FROM pg_trigger
      WHERE tgrelid = '${table}'::regclass AND NOT tgisinternal
        AND tgname NOT LIKE 'audit\\_%' AND tgname NOT LIKE 'quota\\_%'
+       AND tgname NOT LIKE 'hold\\_%'
        AND ${condition}`,
   );
   const undo: string[] = [];

@@ -1,4 +1,5 @@
 import { MAX_FINDINGS } from '../../domain/backups/backups.ts';
+import { heldRecord, HELD_TABLES } from '../retention/holds.ts';
 import { quoteIdentifier, type Reference, type RunQuery } from './catalog.ts';
 import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
 import { columnList, columnsEqual, diffTable, liveTable, refersTo, stagedTable } from './sql.ts';
@@ -6,7 +7,7 @@ import { TABLES, type BackedUpTable } from './tables.ts';
 
 /** A record that prevents a restore. `other` is the key of the record that it refers to. */
 export type RestoreConflict = {
-  code: 'still_referenced' | 'missing_reference' | 'owned_by_other_tenant';
+  code: 'still_referenced' | 'missing_reference' | 'owned_by_other_tenant' | 'legal_hold';
   table: string;
   key: string;
   other: string;
@@ -32,7 +33,10 @@ export async function findConflicts(
   const byName = new Map(plan.tables.map((planned) => [planned.table.name, planned]));
   const found: RestoreConflict[] = [];
   for (const planned of plan.tables)
-    if (planned.role === 'state') found.push(...(await findOwnedByOtherTenant(query, planned)));
+    if (planned.role === 'state') {
+      found.push(...(await findOwnedByOtherTenant(query, planned)));
+      found.push(...(await findHeld(query, planned)));
+    }
   for (const reference of plan.references) {
     const child = byName.get(reference.child);
     const parent = byName.get(reference.parent);
@@ -112,6 +116,19 @@ const findOwnedByOtherTenant = (
        JOIN ${liveTable(table)} AS l ON ${columnsEqual(table.key, 'l', 'd')}
      WHERE d.change = 'created' LIMIT ${MAX_FINDINGS}`,
   );
+
+/** Records that the restore would delete or change, and that a legal hold keeps as they are. */
+async function findHeld(query: RunQuery, { table }: PlannedTable): Promise<RestoreConflict[]> {
+  const held = HELD_TABLES.find((each) => each.table === table.name);
+  if (!held) return [];
+  return query<RestoreConflict>(
+    `SELECT 'legal_hold' AS code, '${table.name}' AS table,
+       concat_ws('/', ${columnList(table.key, 'd')}) AS key, '' AS other
+     FROM ${diffTable(table)} AS d
+       JOIN ${liveTable(table)} AS l ON ${columnsEqual(table.key, 'l', 'd')}
+     WHERE d.change <> 'created' AND ${heldRecord(held, 'l')} LIMIT ${MAX_FINDINGS}`,
+  );
+}
 
 /** True when the restore neither deletes nor replaces the current row `alias`. */
 const isNotReplaced = (table: BackedUpTable, alias: string): string =>

@@ -73,6 +73,7 @@ const PLATFORM_ONLY = 'false';
 export const TABLES: readonly BackedUpTable[] = [
   settings('custom_fields'),
   settings('tags', SHARED),
+  table('settings', 'history')('legal_holds'),
   inventory('tenants', { tenantFilter: 't.id = :tenant' }),
   inventory('regions'),
   inventory('sites'),

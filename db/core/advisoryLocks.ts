@@ -30,6 +30,11 @@ export const LOCK_PREFIXES = {
    * by those who need to know how much of it is used.
    */
   quota: 'quota:',
+  /**
+   * The records of a tenant: shared by transactions that delete some (`share_hold_lock` of the schema),
+   * taken alone to create a legal hold.
+   */
+  legalHold: 'legal-hold:',
   /** The staging schema of a restore. */
   staging: 'staging:',
 } as const;

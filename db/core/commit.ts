@@ -5,7 +5,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventData, EventType } from '../../domain/events/events.ts';
 import type { Ids } from '../../platform/ids.ts';
-import { asQuotaError } from './constraints.ts';
+import { asRefusal } from './constraints.ts';
 import { completeKey } from './idempotency.ts';
 import {
   NO_CHANGE,
@@ -173,7 +173,7 @@ export const createCommit =
     } catch (error) {
       // When the connection failed, the server has rolled back already.
       await (await startedTrx?.catch(() => undefined))?.rollback().catch(() => undefined);
-      throw (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : asQuotaError(error);
+      throw (error as { code?: unknown }).code === NO_CHANGE ? new NoChange() : asRefusal(error);
     }
   };
 

@@ -1,5 +1,5 @@
 import type { ExceededQuota } from '../../domain/access/quotas.ts';
-import { AppError } from '../../domain/shared/errors.ts';
+import { AppError, legalHoldError } from '../../domain/shared/errors.ts';
 
 /** True when a row violates a unique constraint (SQLSTATE 23505). */
 export const isUniqueViolation = (error: unknown): boolean => sqlState(error) === '23505';
@@ -17,6 +17,9 @@ export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '5
 /** True when another transaction held a lock for too long (SQLSTATE 55P03, 40P01, 57014). */
 export const isBusy = (error: unknown): boolean =>
   isLockTimeout(error) || sqlState(error) === '40P01' || sqlState(error) === '57014';
+
+/** True when a legal hold keeps what a change would delete (SQLSTATE HF004). */
+export const isHeld = (error: unknown): boolean => sqlState(error) === 'HF004';
 
 /** Another transaction has changed a record since it was read. */
 export class ConcurrencyError extends Error {}
@@ -37,10 +40,11 @@ const CONCURRENCY_SQLSTATES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The error `quota_exceeded` for a failure of `check_quota` of the schema; any other
- * error as it is.
+ * The error for a change that the schema refuses: `quota_exceeded` by `check_quota`, `legal_hold` by
+ * `refuse_if_held`; any other error as it is.
  */
-export function asQuotaError(error: unknown): unknown {
+export function asRefusal(error: unknown): unknown {
+  if (isHeld(error)) return legalHoldError();
   if (sqlState(error) !== 'HF002') return error;
   const { tenantId, ...quota } = JSON.parse(detailOf(error)) as ExceededQuota & {
     tenantId: string;

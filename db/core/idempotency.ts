@@ -1,4 +1,4 @@
-import { asQuotaError } from './constraints.ts';
+import { asRefusal } from './constraints.ts';
 import type { Knex } from './knex.ts';
 import type { IdempotencyClaim } from '../../domain/shared/caller.ts';
 
@@ -52,7 +52,7 @@ export async function claimKey(
       [claim.actorId, claim.tenantId, claim.key, fingerprint, claim.leaseUntil, now, outdated, now],
     )
     .catch((error: unknown) => {
-      throw asQuotaError(error);
+      throw asRefusal(error);
     });
   if (rowCount === 1) return undefined;
   const row = await db('idempotency_keys').where(keyOf(claim)).first();

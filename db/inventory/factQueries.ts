@@ -5,6 +5,7 @@ import {
   type FactName,
 } from '../../domain/inventory/planSnapshot.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { heldTableOf, holdOver } from '../retention/holds.ts';
 import { grouped, type Group, type NeedOf, type QueryPart } from './queryParts.ts';
 import { USED_ADDRESSES } from './spaceQueries.ts';
 import { columnsOf, tableOf } from './tables.ts';
@@ -198,6 +199,17 @@ const FACT_QUERIES: Readonly<Record<FactName, (group: Group<FactNeed>) => QueryP
       bindings: [tokensOf(group), idsOf(group)],
     },
   ],
+
+  legalHolds: (needs) =>
+    grouped(needs, ({ id }) => id.slice(0, id.indexOf('/'))).map((group) => {
+      const [name = ''] = group[0].id.split('/');
+      const { type, table, tenantOf } = heldTableOf(name as ResourceName);
+      return {
+        sql: `SELECT 'fact' AS part, asked.token AS key, json_build_object('resource', 'legal-holds', 'id', h.id, 'label', h.tenant_id) AS row FROM unnest(?::text[], ?::text[]) AS asked (token, id)
+          JOIN ${table} AS t ON t.id = ${RECORD_ID} CROSS JOIN LATERAL (${holdOver('t', type, tenantOf('t'))}) AS h`,
+        bindings: [tokensOf(group), idsOf(group)],
+      };
+    }),
 
   duplicates: (group) => [
     referrersOf(

@@ -20,6 +20,7 @@ import * as namesOfTenants from './0019_names_of_tenants.ts';
 import * as spreadSchedules from './0020_spread_schedules.ts';
 import * as firstAttempts from './0021_first_attempts.ts';
 import * as usedBlocks from './0023_used_blocks.ts';
+import * as legalHolds from './0028_legal_holds.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -47,4 +48,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0020_spread_schedules': spreadSchedules,
   '0021_first_attempts': firstAttempts,
   '0023_used_blocks': usedBlocks,
+  '0028_legal_holds': legalHolds,
 };

@@ -25,6 +25,9 @@ export const PERMISSIONS = [
   'inventory:read',
   'inventory:write',
   'audit:read',
+  'hold:read',
+  'hold:write',
+  'hold:release',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];

@@ -7,7 +7,9 @@ const areaOf = (permission: Permission) => permission.slice(0, permission.indexO
 const isRead = (permission: Permission) => permission.endsWith(':read');
 
 /** All permissions except the named ones and those of the named areas. */
-const allExcept = (...denied: readonly (Permission | 'rbac' | 'auth' | 'user' | 'audit')[]) => {
+const allExcept = (
+  ...denied: readonly (Permission | 'rbac' | 'auth' | 'user' | 'audit' | 'hold')[]
+) => {
   const names = new Set<string>(denied);
   return PERMISSIONS.filter(
     (permission) => !names.has(permission) && !names.has(areaOf(permission)),
@@ -21,7 +23,7 @@ const role = (id: string, name: string, permissions: readonly Permission[]): Rol
 });
 
 /** Areas whose records viewers cannot read. */
-const NOT_FOR_VIEWERS = new Set(['rbac', 'auth', 'user', 'audit', 'backup']);
+const NOT_FOR_VIEWERS = new Set(['rbac', 'auth', 'user', 'audit', 'hold', 'backup']);
 
 /** Roles of every installation, by id. Custom roles are rows of the table `roles`. */
 export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
@@ -35,6 +37,7 @@ export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
         'auth',
         'user',
         'audit',
+        'hold',
         'backup:restore',
         'workflow:approve',
         'job:impersonate',

@@ -7,6 +7,7 @@ import { PROVIDER_KINDS } from '../auth/providers.ts';
 import { RUN_KINDS, RUN_REASONS } from '../schedules/schedules.ts';
 import { QUOTA_NAMES, type QuotaName } from '../access/quotas.ts';
 import { LEVELS } from '../access/scope.ts';
+import { HOLD_STATUSES } from '../retention/holds.ts';
 import { DISABLED_REASONS } from '../webhooks/webhooks.ts';
 
 const closed = { additionalProperties: false };
@@ -166,6 +167,12 @@ const Restore = data({
   error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
 
+const LegalHold = data({
+  holdId: Type.String(),
+  level: Type.Enum(['platform', 'tenant']),
+  status: Type.Enum([...HOLD_STATUSES]),
+});
+
 /** The inventory resources in the singular, as event types name them. */
 const INVENTORY = [
   'tenant',
@@ -254,6 +261,8 @@ export const EVENT_DATA = {
   'backup.deleted': Backup,
   'restore.completed': Restore,
   'restore.failed': Restore,
+  'legal-hold.created': LegalHold,
+  'legal-hold.released': LegalHold,
   ...INVENTORY_DATA,
 } as const satisfies Record<string, TObject>;
 

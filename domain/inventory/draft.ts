@@ -47,6 +47,8 @@ export type OpenDraft = Draft & {
   requireAlso(...scopes: readonly ResourceScope[]): void;
   /** Lists in the plan where the caller needs permission. */
   listScopes(): void;
+  /** The records that the mutation deletes. */
+  deleted(): { resource: ResourceName; id: string }[];
   /**
    * Applies all changes of the mutation to the snapshot and lists them as effects. The iteration
    * pauses between them.
@@ -96,6 +98,10 @@ export function createDraft(input: DraftInput): OpenDraft {
       before === null || fields.some((field) => !isSame(before[field], after[field])),
     cascadeUpdate: cascades.add,
     cascadeDelete: (of, row, reason) => cascades.add(of, row, null, reason),
+    deleted: () => [
+      ...(operation === 'delete' ? [{ resource: resource.name, id: after.id }] : []),
+      ...cascades.list().filter((each) => each.after === null),
+    ],
     isDeleted: (of, id) =>
       (of === resource.name && id === after.id && operation === 'delete') ||
       cascades.deletes(of, id),

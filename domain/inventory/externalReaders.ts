@@ -12,6 +12,7 @@ const EXTERNAL_READERS: ReadonlyMap<string, readonly Permission[]> = new Map<
   ['users', ['user:read']],
   ['webhooks', ['webhook:read']],
   ['schedules', ['schedule:read']],
+  ['legal-holds', ['hold:read']],
 ]);
 
 /** The permissions that list records of this kind; none for an unknown kind, which nobody may see. */

@@ -1,6 +1,7 @@
 import { PLATFORM, type ResourceScope } from '../access/scope.ts';
 import { applyCascades } from './cascades.ts';
 import { evictOthers } from './detach.ts';
+import { checkHolds } from './holds.ts';
 import { createDraft, missingPermission, missingRbac, type OpenDraft } from './draft.ts';
 import { isSame } from './difference.ts';
 import { inheritScopes } from './inheritance.ts';
@@ -308,6 +309,7 @@ function checkDraft(draft: OpenDraft, viewer: Viewer): Applicable {
     checkSpace(draft, viewer);
     checkTies(draft, viewer);
   }
+  checkHolds(draft, viewer);
   draft.listScopes();
   checkWritePermission(draft, viewer);
   const { planned } = draft;

@@ -50,6 +50,8 @@ export type DataNeed =
  *   `<resource>/<id>`
  * - `duplicates`: prefixes and addresses that a VRF has more than once, of equal prefixes all but
  *   one; key of the VRF
+ * - `legalHolds`: the hold in force that keeps a record from being deleted; its label is its tenant;
+ *   `<resource>/<id>`
  * - `regionAncestors`, `locationAncestors`: no value, but the rows above a record are loaded; id
  */
 export type FactName =
@@ -62,6 +64,7 @@ export type FactName =
   | 'externalReferrers'
   | 'grantsAt'
   | 'duplicates'
+  | 'legalHolds'
   | 'regionAncestors'
   | 'locationAncestors';
 
@@ -81,6 +84,7 @@ export type Facts = {
   externalReferrers: Referrer[];
   grantsAt: Referrer[];
   duplicates: Referrer[];
+  legalHolds: Referrer[];
   regionAncestors: true;
   locationAncestors: true;
 };

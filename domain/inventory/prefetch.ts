@@ -45,7 +45,10 @@ export function prefetchNeeds(
   const id = asPlainId(fields.id);
   const ownRecord: DataNeed[] =
     id === undefined ? [] : [{ kind: 'row', resource: declared.name, id }];
-  if (operation === 'delete') return ownRecord;
+  if (operation === 'delete')
+    return id === undefined
+      ? ownRecord
+      : [...ownRecord, { kind: 'fact', name: 'legalHolds', id: `${declared.name}/${id}` }];
   return [
     ...ownRecord,
     ...definitionNeeds(declared, fields, callerTenant),

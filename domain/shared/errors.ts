@@ -17,6 +17,8 @@ export type ErrorCode =
   | 'allocation_refused'
   | 'limit_reached'
   | 'quota_exceeded'
+  | 'legal_hold'
+  | 'hold_released'
   | 'webhook_disabled'
   | 'delivery_pending'
   | 'built_in'
@@ -116,6 +118,26 @@ export const invalidFields = (errors: readonly FieldError[]): AppError =>
 /** `not_found`, worded the same for an unknown id and for one outside the caller's scope. */
 export const notFound = (what: string, id: string): AppError =>
   new AppError('not_found', `No ${what} with id ${id}.`);
+
+/**
+ * `legal_hold`: what a change would delete is held. The hold is named only for callers who may read it.
+ */
+export const legalHoldError = (hold?: { id: string }): AppError => {
+  const message = hold
+    ? `The legal hold ${hold.id} keeps what this would delete.`
+    : 'A legal hold keeps what this would delete.';
+  return new AppError('legal_hold', message, {
+    conflicts: [
+      {
+        pointer: null,
+        code: 'legal_hold',
+        message,
+        resource: hold ? 'legal-holds' : null,
+        id: hold?.id ?? null,
+      },
+    ],
+  });
+};
 
 /** `version_conflict`: `If-Match` named another version than the record has. */
 export const versionConflict = (version: number): AppError =>

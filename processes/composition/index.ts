@@ -19,6 +19,7 @@ import { composeBackups } from './backups.ts';
 import { composeCore, type Core } from './core.ts';
 import { composeInventory } from './inventory.ts';
 import { composeJobs } from './jobs.ts';
+import { composeRetention } from './retention.ts';
 import { composeSchedules } from './schedules.ts';
 import { composeWebhooks } from './webhooks.ts';
 
@@ -47,13 +48,14 @@ export function compose(
   core.bind({ workers, relay: areas.webhooks.relay, jobSlots: areas.jobs.jobSlots });
 
   const runsWorker = config.role !== 'api';
-  const { auth, webhooks, jobs, schedules, ...rest } = areas;
+  const { auth, webhooks, jobs, schedules, retention, ...rest } = areas;
   return {
     ...core,
     ...auth,
     ...webhooks,
     ...jobs,
     ...schedules,
+    ...retention,
     ...rest,
     activities,
     idempotency: createIdempotency(core),
@@ -77,6 +79,7 @@ function composeAreas(core: Core) {
     jobs: composeJobs(core, webhooks.deliveryQueue),
     schedules: composeSchedules(core),
     approvals: composeApprovals(core, inventory),
+    retention: composeRetention(core),
   };
 }
 

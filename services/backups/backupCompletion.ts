@@ -8,6 +8,7 @@ import {
 } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Backup } from '../../db/models/Backup.ts';
+import { findHoldOnBackups } from '../../db/retention/holds.ts';
 import { isInProgress } from '../../domain/backups/backups.ts';
 import { selectRetained } from '../../domain/backups/retention.ts';
 import { backupWorkflowId, removalWorkflowId } from '../../domain/dispatch/workflowIds.ts';
@@ -117,6 +118,10 @@ export function createBackupCompletion({ db, commit, writeUnaudited, archives, l
       const series = await findSeries(db, { tenantId, label, mode, sections });
       const retained = selectRetained(retention, series);
       const expired = series.filter((each) => !retained.has(each.id)).slice(0, MAX_PRUNED);
+      if (expired.length > 0 && (await findHoldOnBackups(db, tenantId))) {
+        tools.log('info', `${expired.length} older backups are kept: a legal hold is in force`);
+        return;
+      }
       for (const each of expired) {
         await commit(systemCaller(tenantId, backupWorkflowId(id)), async (work) => {
           const trx = await work.trx();

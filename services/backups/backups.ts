@@ -34,6 +34,7 @@ import type { Access } from '../access/access.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import { jobFinishedTopic } from '../jobs/jobAudit.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import { assertBackupNotHeld } from '../retention/assertNotHeld.ts';
 import { createWaitForEnd, type WaitLimits } from '../shared/waitForEnd.ts';
 import type { Archives } from './archives.ts';
 import { archiveRemovedTopic, backupRecord } from './backupAudit.ts';
@@ -297,7 +298,7 @@ export function createBackups({
 
     /**
      * Deletes a backup; a workflow removes its archive. Errors: `not_found`, `permission_denied`,
-     * `backup_busy` while a job makes or loads it, `version_conflict`.
+     * `backup_busy` while a job makes or loads it, `version_conflict`, `legal_hold`.
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       const known = await findToAct(caller, id, 'backup:write');
@@ -307,6 +308,8 @@ export function createBackups({
           throw new AppError('backup_busy', 'The backup is in progress; cancel its job first.');
         const usedBy = await findJobUsingArchive(trx, id);
         if (usedBy) throw new AppError('backup_busy', `The job ${usedBy} needs the archive.`);
+        if (backup.status === 'completed')
+          await assertBackupNotHeld({ access, caller }, trx, backup.tenantId);
         await markDeleting(work, backup);
       });
     },

@@ -3,10 +3,10 @@ import { findDifferences } from '../../db/backups/differences.ts';
 import type { RestorePlan } from '../../db/backups/restorePlan.ts';
 import { limitStatements } from '../../db/backups/restoreRuns.ts';
 import { queryIn } from '../../db/backups/sql.ts';
-import { asQuotaError, isBusy } from '../../db/core/constraints.ts';
+import { asRefusal, isBusy } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { RestoreReport } from '../../domain/backups/backups.ts';
-import { isQuotaExceeded } from '../../domain/shared/errors.ts';
+import { AppError } from '../../domain/shared/errors.ts';
 import { describeViolation, Rollback } from './restoreFailures.ts';
 
 /** A dry run stops early, since the restore itself finds the same conflicts. */
@@ -48,11 +48,11 @@ export async function dryRun(db: Knex, plan: RestorePlan, report: RestoreReport)
   }
 }
 
-/** Why the database refuses the restore: a constraint or a quota; null for other errors. */
+/** Why the database refuses the restore: a constraint, a quota or a legal hold; null for other errors. */
 function describeRefusal(error: unknown) {
-  const quotaError = asQuotaError(error);
-  if (isQuotaExceeded(quotaError))
-    return { code: quotaError.code, table: null, message: quotaError.message };
+  const refusal = asRefusal(error);
+  if (refusal instanceof AppError)
+    return { code: refusal.code, table: null, message: refusal.message };
   const violation = describeViolation(error);
   return violation && { code: 'conflict', ...violation };
 }

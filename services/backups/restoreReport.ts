@@ -31,6 +31,8 @@ const CONFLICT_MESSAGES: Readonly<
     'restore its section too, or change it',
   missing_reference: ({ table, key, other }) =>
     `${table} ${key} refers to ${other}, which is neither in the database nor in the archive`,
+  legal_hold: ({ table, key }) =>
+    `a legal hold keeps ${table} ${key}, which the restore would change or delete`,
   owned_by_other_tenant: ({ table, key }) => `${table} ${key} belongs to another tenant now`,
 };
 

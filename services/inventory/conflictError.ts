@@ -29,15 +29,19 @@ export function conflictError(planned: readonly Planned[], isBatch: boolean): Ap
       pointer: isBatch ? pointerInBatch(i, conflict.pointer) : conflict.pointer,
     })),
   );
-  const code = conflicts.every((conflict) => conflict.code === 'in_use') ? 'in_use' : 'conflict';
   return new AppError(
-    code,
+    codeOf(conflicts),
     conflicts
       .map(({ message }) => message)
       .join('; ')
       .slice(0, 1_000),
     { conflicts },
   );
+}
+
+function codeOf(conflicts: readonly { code: string }[]): 'legal_hold' | 'in_use' | 'conflict' {
+  if (conflicts.some(({ code }) => code === 'legal_hold')) return 'legal_hold';
+  return conflicts.every(({ code }) => code === 'in_use') ? 'in_use' : 'conflict';
 }
 
 /** The error for the record with this id in the path, or for a create when `id` is null. */

@@ -27,6 +27,7 @@ import { authorityOf } from '../access/rights.ts';
 import type { BackupOptions } from '../backups/backups.ts';
 import { ignoreSectionsOfFull } from '../backups/selectSections.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import { assertNotHeld } from '../retention/assertNotHeld.ts';
 import { assertOccurs, checkTiming, type ScheduleFields } from './fields.ts';
 import { skipPending } from './missedRuns.ts';
 import { rejectTakenName } from './names.ts';
@@ -303,11 +304,17 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
 
     /**
      * Stops future runs; jobs and runs remain. Errors: `not_found`, `permission_denied`,
-     * `version_conflict`.
+     * `version_conflict`, `legal_hold`.
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       const known = await repository.findToAct(caller, id, 'schedule:write');
       await repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+        await assertNotHeld(
+          { access, caller },
+          trx,
+          before.tenantId,
+          scheduleRecord.subject(before),
+        );
         await skipPending(work, trx, ids, before, { reason: 'deleted', nextDueAt: null });
         await runDecisions.skipBuffered(work, trx, before, 'deleted');
         await Schedule.query(trx)

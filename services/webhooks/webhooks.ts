@@ -21,6 +21,7 @@ import { OutboundError } from '../../platform/addressGuard.ts';
 import type { GuardedHttp } from '../../platform/guardedHttp.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
+import { assertNotHeld } from '../retention/assertNotHeld.ts';
 import { cancellationFields, disabledFields } from './autoDisable.ts';
 import type { WebhookSecrets } from './secrets.ts';
 import { webhookAudit, webhookEventData } from './webhookAudit.ts';
@@ -233,11 +234,13 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
 
     /**
      * Deletes a webhook and its secrets, and cancels its pending deliveries. The others remain
-     * readable. Errors: `not_found`, `permission_denied` (`webhook:delete`), `version_conflict`.
+     * readable. Errors: `not_found`, `permission_denied` (`webhook:delete`), `version_conflict`,
+     * `legal_hold`.
      */
     async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
       const known = await repository.findToAct(caller, id, 'webhook:delete');
       await repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+        await assertNotHeld({ access, caller }, trx, before.tenantId, webhookAudit.subject(before));
         await Webhook.query(trx)
           .findById(id)
           .patch({

@@ -76,6 +76,7 @@ async function recount(tenantId: string): Promise<Counts> {
     users: [['users', 'true']],
     grants: [['grants', 'true']],
     customFields: [['custom_fields', 'true']],
+    legalHolds: [['legal_holds', 'released_at IS NULL']],
     idempotencyKeys: [['idempotency_keys', 'true']],
     inventoryRecords: inventory.split(' ').map((table) => [table, 'true']),
   };

@@ -19,6 +19,7 @@ const TARGETS: Readonly<Record<string, keyof Estate>> = {
   '/api/events': 'event',
   '/api/inventory/imports': 'import',
   '/api/jobs': 'job',
+  '/api/legal-holds': 'hold',
   '/api/quotas': 'tenants',
   '/api/rbac/assignments': 'assignment',
   '/api/rbac/provider-mappings': 'mapping',

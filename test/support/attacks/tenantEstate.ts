@@ -20,6 +20,7 @@ type OtherKind =
   | 'backup'
   | 'delivery'
   | 'event'
+  | 'hold'
   | 'import'
   | 'job'
   | 'mapping'
@@ -211,6 +212,12 @@ export async function seedTenantEstate(
     }),
     assignment: account.assignment,
     backup: await create('/api/backup/create', { label: `${label}-backup` }),
+    // In force much later: it keeps nothing that other attacks delete.
+    hold: await create('/api/legal-holds', {
+      reason: `case of ${label}`,
+      subject: { type: 'webhook', id: webhook },
+      startsAt: '2999-01-01T00:00:00.000Z',
+    }),
     import: imported.id,
     job: await create('/api/jobs', { type: 'core.echo', payload: message }),
     mapping: await root('/api/rbac/provider-mappings', {

@@ -1,0 +1,197 @@
+import { Type, type Static } from 'typebox';
+import {
+  HELD_TYPES,
+  HOLD_STATUSES,
+  holdStatusAt,
+  type LegalHoldData,
+} from '../../domain/retention/holds.ts';
+import type { LegalHolds } from '../../services/retention/legalHolds.ts';
+import { TenantId } from '../access/schemas.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { parseTime } from '../http/queryTime.ts';
+import { created, ok } from '../http/response.ts';
+import { route, type Route } from '../http/route.ts';
+import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+
+const tag = 'Legal holds';
+const closed = { additionalProperties: false };
+
+const Subject = Type.Object(
+  {
+    type: Type.Enum([...HELD_TYPES], {
+      description: 'Kind of the record, as audit entries name it.',
+    }),
+    id: Name({ description: 'Id of the record; for `user` the `actorId` of what the user did.' }),
+  },
+  { title: 'HeldSubject', ...closed },
+);
+
+const Reason = (description: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 1_000,
+    pattern: '\\S',
+    'x-rule': 'must have text',
+    description,
+  });
+
+const HoldRecord = Type.Object(
+  {
+    id: Id('hld'),
+    tenantId: TenantId('The tenant whose records are held; `platform`: the installation.'),
+    level: Type.Enum(['platform', 'tenant'], {
+      description:
+        'Where the permission to release it is needed: where its creator had the permission.',
+    }),
+    subject: Nullable(Subject),
+    reason: Type.String(),
+    startsAt: Timestamp,
+    endsAt: Nullable(Timestamp),
+    status: Type.Enum([...HOLD_STATUSES]),
+    createdBy: Type.String(),
+    createdAt: Timestamp,
+    releasedBy: Nullable(Type.String()),
+    releasedAt: Nullable(Timestamp),
+    releaseReason: Nullable(Type.String()),
+    version: Type.Integer(),
+  },
+  { title: 'LegalHold', ...closed },
+);
+type HoldRecord = Static<typeof HoldRecord>;
+
+const HoldRequest = Type.Object(
+  {
+    tenantId: Type.Optional(TenantId('Default: the tenant of the request.')),
+    subject: Type.Optional(Subject),
+    reason: Reason('Why, for example the name of the case.'),
+    startsAt: Type.Optional(Timestamp),
+    endsAt: Type.Optional(Timestamp),
+  },
+  { title: 'LegalHoldRequest', ...closed },
+);
+
+const ReleaseRequest = Type.Object(
+  { reason: Reason('Why it is released.') },
+  { title: 'LegalHoldRelease', ...closed },
+);
+
+const HoldQuery = Type.Object(
+  {
+    tenantId: Type.Optional(TenantId()),
+    subjectType: Type.Optional(Type.Enum([...HELD_TYPES])),
+    subjectId: Type.Optional(Name()),
+    status: Type.Optional(Type.Enum([...HOLD_STATUSES])),
+    ...pageQuery,
+  },
+  closed,
+);
+
+const OneHold = Type.Object({ id: Id('hld') }, closed);
+
+const view = (hold: LegalHoldData): HoldRecord => ({
+  id: hold.id,
+  tenantId: hold.tenantId,
+  level: hold.level,
+  subject:
+    hold.subjectType === null || hold.subjectId === null
+      ? null
+      : { type: hold.subjectType, id: hold.subjectId },
+  reason: hold.reason,
+  startsAt: (hold.startsAt ?? hold.createdAt).toISOString(),
+  endsAt: hold.endsAt?.toISOString() ?? null,
+  status: holdStatusAt(hold, new Date()),
+  createdBy: hold.createdBy,
+  createdAt: hold.createdAt.toISOString(),
+  releasedBy: hold.releasedBy,
+  releasedAt: hold.releasedAt?.toISOString() ?? null,
+  releaseReason: hold.releaseReason,
+  version: hold.version,
+});
+
+const response = (hold: LegalHoldData) => ok(view(hold), { etag: etagOf(hold.version) });
+const createdResponse = (hold: LegalHoldData) =>
+  created(`/api/legal-holds/${hold.id}`, view(hold), { etag: etagOf(hold.version) });
+
+/** Legal holds. */
+export function legalHoldRoutes(legalHolds: LegalHolds): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/api/legal-holds',
+      operationId: 'listLegalHolds',
+      tag,
+      permission: 'hold:read',
+      summary: 'List legal holds, newest first',
+      query: HoldQuery,
+      responses: { 200: listSchema(HoldRecord, 'LegalHoldList') },
+      handle: ({ caller, query: { limit, cursor, ...filter } }) =>
+        listResponse(
+          'legal-holds',
+          'hld',
+          { limit, cursor },
+          (page) => legalHolds.list(caller, filter, page),
+          view,
+        ),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/legal-holds',
+      operationId: 'createLegalHold',
+      tag,
+      permission: 'hold:write',
+      summary: 'Create a legal hold',
+      description:
+        'While it is in force, what is held is neither deleted nor purged, and backups with it are ' +
+        'kept. Without a subject, everything of the tenant is held.',
+      body: HoldRequest,
+      example: {
+        reason: 'Case 2026-114',
+        subject: { type: 'device', id: 'dev_01k8qzj3m5x7c9v1b3n5m7q9w1' },
+        endsAt: '2030-12-31T00:00:00.000Z',
+      },
+      responses: { 201: HoldRecord },
+      replayResponse: async (caller, id) =>
+        createdResponse(await legalHolds.read(caller, id, 'hold:write')),
+      handle: async ({ caller, body: { startsAt, endsAt, ...rest } }) =>
+        createdResponse(
+          await legalHolds.create(caller, {
+            ...rest,
+            ...(startsAt !== undefined && { startsAt: parseTime('startsAt', startsAt, 'body') }),
+            ...(endsAt !== undefined && { endsAt: parseTime('endsAt', endsAt, 'body') }),
+          }),
+        ),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/legal-holds/{id}',
+      operationId: 'getLegalHold',
+      tag,
+      permission: 'hold:read',
+      summary: 'Get a legal hold',
+      params: OneHold,
+      responses: { 200: HoldRecord },
+      handle: async ({ caller, params }) => response(await legalHolds.read(caller, params.id)),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/legal-holds/{id}/release',
+      operationId: 'releaseLegalHold',
+      tag,
+      permission: 'hold:release',
+      summary: 'Release a legal hold',
+      description:
+        'The record of the hold remains. A hold whose creator had the permission at the platform ' +
+        'needs `hold:release` there.',
+      params: OneHold,
+      body: ReleaseRequest,
+      example: { reason: 'The case is closed' },
+      responses: { 200: HoldRecord },
+      headers: ['If-Match'],
+      handle: async ({ caller, params, body, ifMatch }) =>
+        response(
+          await legalHolds.release(caller, params.id, body.reason, expectedVersion(ifMatch)),
+        ),
+    }),
+  ];
+}
