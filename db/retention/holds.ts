@@ -169,3 +169,11 @@ export async function findHoldOnBackups(db: Knex, tenantId: string): Promise<Hol
   );
   return rows[0];
 }
+
+/** True while any legal hold is in force: whole months of log lines are dropped only without one. */
+export async function hasHolds(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { found: boolean }[] }>(
+    'SELECT EXISTS (SELECT FROM legal_holds AS h WHERE h.released_at IS NULL AND is_in_force(h)) AS found',
+  );
+  return rows[0]?.found === true;
+}
