@@ -49,7 +49,9 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     auditLog: DepsOf<typeof auditRoutes>;
     events: DepsOf<typeof eventRoutes>;
     legalHolds: DepsOf<typeof legalHoldRoutes>;
-    backups: Omit<DepsOf<typeof backupRoutes>, 'access'>;
+    backups: Omit<DepsOf<typeof backupRoutes>, 'access'> & {
+      auditArchives: Parameters<typeof auditRoutes>[1];
+    };
     inventory: Omit<DepsOf<typeof inventoryRoutes>, 'requireIfMatch'> &
       DepsOf<typeof inventoryPlanRoutes> &
       Omit<DepsOf<typeof inventoryFileRoutes>, 'jobs' | 'slots'>;
@@ -101,7 +103,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...authRoutes(deps),
     ...ssoRoutes(deps.sso),
     ...providerRoutes(deps),
-    ...auditRoutes(deps.auditLog, deps.slots.exports),
+    ...auditRoutes(deps.auditLog, deps.backups.auditArchives, deps.slots.exports),
     ...eventRoutes(deps.events),
     ...legalHoldRoutes(deps.legalHolds),
     ...webhookRoutes(deps),

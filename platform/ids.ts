@@ -42,7 +42,8 @@ export type IdKind =
   | 'rol'
   | 'asg'
   | 'map'
-  | 'hld';
+  | 'hld'
+  | 'aar';
 
 /** Creates ids: a prefix and a UUIDv7 in base 32, which sort by time of creation. */
 export type Ids = {

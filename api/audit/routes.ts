@@ -1,9 +1,11 @@
 import { Type, type Static } from 'typebox';
+import type { AuditArchiveData } from '../../domain/audit/archives.ts';
 import type { AuditEntryDetails } from '../../domain/audit/auditEntry.ts';
 import type { Slots } from '../../platform/slots.ts';
+import type { AuditArchives } from '../../services/audit/auditArchives.ts';
 import type { AuditFilter, AuditLog } from '../../services/audit/auditLog.ts';
 import { exportResponse, ok } from '../http/response.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { listResponse, listSchema, pageQuery, paginate } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
@@ -55,6 +57,60 @@ const AuditEntryRecord = Type.Object(
   { title: 'AuditEntry', ...closed },
 );
 export type AuditEntryRecord = Static<typeof AuditEntryRecord>;
+
+const AuditArchiveRecord = Type.Object(
+  {
+    id: Id('aar'),
+    tenantId: Type.String(),
+    archive: Type.String({ description: 'Name of the archive in the backup store.' }),
+    store: Type.Enum(['folder', 's3']),
+    firstPosition: Type.Integer({ description: 'Position of its first entry in the chain.' }),
+    position: Type.Integer({ description: 'Position of its last entry: the checkpoint.' }),
+    hash: Type.String({ description: 'Hash of its last entry.' }),
+    since: Timestamp,
+    until: Type.String({
+      format: 'date-time',
+      description: 'When its newest entry was written.',
+    }),
+    sizeBytes: Nullable(Type.Integer()),
+    jobId: Type.String(),
+    status: Type.Enum(['checkpointed', 'completed'], {
+      description: 'checkpointed: the entries are being deleted from the database.',
+    }),
+    checkpointAt: Timestamp,
+  },
+  { title: 'AuditArchive', ...closed },
+);
+type AuditArchiveRecord = Static<typeof AuditArchiveRecord>;
+
+const presentArchive = (archive: AuditArchiveData): AuditArchiveRecord => ({
+  id: archive.id,
+  tenantId: archive.tenantId,
+  archive: archive.archive,
+  store: archive.store,
+  firstPosition: archive.firstPosition,
+  position: archive.position,
+  hash: archive.hash.toString('hex'),
+  since: archive.firstAt.toISOString(),
+  until: archive.lastAt.toISOString(),
+  sizeBytes: archive.sizeBytes,
+  jobId: archive.jobId,
+  status: archive.status === 'completed' ? 'completed' : 'checkpointed',
+  checkpointAt: (archive.checkpointAt ?? archive.createdAt).toISOString(),
+});
+
+const AuditList = Type.Object(
+  {
+    ...listSchema(AuditEntryRecord, 'AuditList').properties,
+    archived: Nullable(AuditArchiveRecord),
+  },
+  {
+    title: 'AuditList',
+    description:
+      '`archived` is the archive with the newest of the earlier entries that are not in the ' +
+      'database any more; GET /api/audit/archives lists all archives.',
+  },
+);
 
 const filters = {
   tenantId: Type.Optional(TenantId()),
@@ -126,7 +182,11 @@ async function* ndjsonLines(
 }
 
 /** Routes of the audit log. */
-export const auditRoutes = (auditLog: AuditLog, exportSlots: Slots): Route[] => [
+export const auditRoutes = (
+  auditLog: AuditLog,
+  auditArchives: Pick<AuditArchives, 'list' | 'newest'>,
+  exportSlots: Slots,
+): Route[] => [
   route({
     method: 'GET',
     path: '/api/audit',
@@ -135,14 +195,35 @@ export const auditRoutes = (auditLog: AuditLog, exportSlots: Slots): Route[] => 
     permission: 'audit:read',
     summary: 'List audit entries, newest first',
     query: AuditQuery,
-    responses: { 200: listSchema(AuditEntryRecord, 'AuditList') },
-    handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-      listResponse(
+    responses: { 200: AuditList },
+    handle: async ({ caller, query: { limit, cursor, ...filter } }) => {
+      const page = await paginate(
         'audit',
         'aud',
         { limit, cursor },
-        (page) => auditLog.list(caller, filterOf(filter), page),
+        (request) => auditLog.list(caller, filterOf(filter), request),
         presentTo(caller),
+      );
+      const archived = await auditArchives.newest(caller, filter.tenantId);
+      return ok({ ...page, archived: archived ? presentArchive(archived) : null });
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/audit/archives',
+    operationId: 'listAuditArchives',
+    tag,
+    permission: 'audit:read',
+    summary: 'List archives of the audit log, newest first',
+    query: Type.Object({ tenantId: Type.Optional(TenantId()), ...pageQuery }, closed),
+    responses: { 200: listSchema(AuditArchiveRecord, 'AuditArchiveList') },
+    handle: ({ caller, query: { limit, cursor, ...filter } }) =>
+      listResponse(
+        'audit-archives',
+        'aar',
+        { limit, cursor },
+        (page) => auditArchives.list(caller, filter, page),
+        presentArchive,
       ),
   }),
   route({

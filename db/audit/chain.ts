@@ -1,15 +1,9 @@
-import { createHash } from 'node:crypto';
 import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
+import { chainHash, GENESIS } from '../../domain/audit/chainHash.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-
-/** Hash that the first entry of each tenant's chain links to. */
-const GENESIS: Buffer = Buffer.alloc(32);
-
-/** The hashed content: every column except the seal; `before` and `after` as the stored text. */
-const CONTENT_SQL = `json_build_array(id, tenant_id, actor_id, via, action, outcome, subject_type,
-  subject_id, before::text, after::text, request_id, address, extract(epoch FROM at)::text
-)::text AS content`;
+import { findCheckpoint } from './archives.ts';
+import { CONTENT_SQL } from './content.ts';
 
 type ChainLink = { position: number; hash: Buffer };
 type ChainEntry = {
@@ -19,10 +13,6 @@ type ChainEntry = {
   position: number;
   hash: Buffer;
 };
-
-/** SHA-256 of the previous entry's hash, the position and the content. */
-const chainHash = (previous: Buffer, position: number, content: string): Buffer =>
-  createHash('sha256').update(previous).update(`\n${position}\n`).update(content).digest();
 
 /**
  * Seals up to `limit` unsealed entries, oldest first: each gets the next position in its tenant's
@@ -76,10 +66,12 @@ async function readHeads(trx: Knex.Transaction, rows: readonly ChainEntry[]) {
 }
 
 /**
- * Result of verifying a chain. `checked`: valid entries; `unsealed`: entries not in the chain yet;
+ * Result of verifying a chain. `from`: the position of the checkpoint at which it begins, 0 without
+ * one; entries up to there are archived. `checked`: valid entries after it; `unsealed`: entries not in the chain yet;
  * `broken`: the first invalid position, with the entry's id unless the entry is missing.
  */
 export type ChainCheck = {
+  from: number;
   checked: number;
   unsealed: number;
   broken: { position: number; id: string | null } | null;
@@ -98,7 +90,7 @@ export async function findAuditTenants(db: Knex): Promise<string[]> {
 /** Entries read per query during verification. */
 const CHECK_BATCH = 1_000;
 
-/** Verifies the whole chain of a tenant in one snapshot. */
+/** Verifies the chain of a tenant from its checkpoint on, in one snapshot. */
 export const verifyChain = (db: Knex, tenantId: string): Promise<ChainCheck> =>
   db.transaction((trx) => checkChain(trx, tenantId), {
     isolationLevel: 'repeatable read',
@@ -117,7 +109,17 @@ async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<Chai
     .where({ tenant_id: tenantId })
     .first<{ position: number } | undefined>();
   const unsealed = await countUnsealed(trx, tenantId);
-  let last: ChainLink = { position: 0, hash: GENESIS };
+  const checkpoint = await findCheckpoint(trx, tenantId);
+  const from = checkpoint?.position ?? 0;
+  const result = (last: number, broken: ChainCheck['broken']): ChainCheck => ({
+    from,
+    checked: last - from,
+    unsealed,
+    broken,
+  });
+  // The chain says itself that its beginning was archived.
+  if (checkpoint && !checkpoint.isInChain) return result(from, { position: from, id: null });
+  let last: ChainLink = { position: from, hash: checkpoint?.hash ?? GENESIS };
   for (;;) {
     const { rows } = await trx.raw<{ rows: ChainEntry[] }>(
       `SELECT id, position, hash, ${CONTENT_SQL} FROM audit_entries
@@ -127,19 +129,13 @@ async function checkChain(trx: Knex.Transaction, tenantId: string): Promise<Chai
     for (const entry of rows) {
       const position = last.position + 1;
       const hash = chainHash(last.hash, position, entry.content);
-      if (entry.position !== position)
-        return { checked: last.position, unsealed, broken: { position, id: null } };
-      if (!hash.equals(entry.hash))
-        return { checked: last.position, unsealed, broken: { position, id: entry.id } };
+      if (entry.position !== position) return result(last.position, { position, id: null });
+      if (!hash.equals(entry.hash)) return result(last.position, { position, id: entry.id });
       last = { position, hash };
     }
     if (rows.length < CHECK_BATCH) break;
   }
   // Deleting the last entries leaves valid links, but the head has the position of the last one.
   const isIntact = (head?.position ?? 0) === last.position;
-  return {
-    checked: last.position,
-    unsealed,
-    broken: isIntact ? null : { position: last.position + 1, id: null },
-  };
+  return result(last.position, isIntact ? null : { position: last.position + 1, id: null });
 }

@@ -63,7 +63,8 @@ function stateDiffSql(plan: RestorePlan, planned: PlannedTable): string {
 const missingRowsSql = ({ schema }: RestorePlan, { table }: PlannedTable): string =>
   `SELECT ${columnList(table.key, 's')}, 'created' AS change FROM ${stagedTable(schema, table)} AS s
    WHERE NOT EXISTS (
-     SELECT FROM ${liveTable(table)} AS l WHERE ${columnsEqual(table.key, 's', 'l')})`;
+     SELECT FROM ${liveTable(table)} AS l WHERE ${columnsEqual(table.key, 's', 'l')})
+     ${table.removedSince === null ? '' : `AND NOT (${table.removedSince})`}`;
 
 /**
  * Adds missing rows that restored rows refer to, and missing rows that those refer to, and so on.

@@ -117,6 +117,8 @@ async function assertColumnsExist(
  */
 export async function createStaging(staging: Staging, header: ArchiveHeader): Promise<string[]> {
   const { db, connection, schema, migrations } = staging;
+  if (header.auditSegment)
+    throw new ArchiveError('not_an_archive', 'This is a part of the audit log, not a backup.');
   const { applied, pending } = migrationsFor(header.schemaVersion, migrations);
   const quoted = quoteIdentifier(schema);
   await connection.query(`DROP SCHEMA IF EXISTS ${quoted} CASCADE; CREATE SCHEMA ${quoted}`);

@@ -25,6 +25,11 @@ export type BackedUpTable = {
   /** Columns whose values no preview shows, such as secrets. */
   hidden: readonly string[];
   /**
+   * SQL condition on the alias `s` that selects rows of a backup which were moved out of the database
+   * since: a restore does not add them. Null for tables without such rows.
+   */
+  removedSince: string | null;
+  /**
    * For tables whose deleted rows remain because others refer to them: the assignments of the
    * UPDATE that marks a row as deleted. Null for tables whose rows are deleted.
    */
@@ -32,7 +37,10 @@ export type BackedUpTable = {
 };
 
 type Options = Partial<
-  Pick<BackedUpTable, 'key' | 'tenantFilter' | 'preserved' | 'derived' | 'hidden' | 'tombstone'>
+  Pick<
+    BackedUpTable,
+    'key' | 'tenantFilter' | 'preserved' | 'derived' | 'hidden' | 'removedSince' | 'tombstone'
+  >
 >;
 
 const BY_TENANT_ID = 't.tenant_id = :tenant';
@@ -48,6 +56,7 @@ const table =
     preserved: [],
     derived: [],
     hidden: [],
+    removedSince: null,
     tombstone: null,
     ...options,
   });
@@ -68,6 +77,11 @@ const audit = table('audit', 'history');
 const SHARED = { tenantFilter: null };
 /** Only backups of the platform contain the rows. */
 const PLATFORM_ONLY = 'false';
+
+/** An entry that was not sealed when the backup was made is known by its id. */
+const IS_ARCHIVED = `EXISTS (SELECT FROM public.audit_archives AS a
+  WHERE a.tenant_id = s.tenant_id AND a.checkpoint_at IS NOT NULL
+    AND (s.position <= a.position OR s.position IS NULL AND s.id <= a.last_id))`;
 
 /** All tables that backups contain, in an order in which rows can be inserted. */
 export const TABLES: readonly BackedUpTable[] = [
@@ -148,8 +162,9 @@ export const TABLES: readonly BackedUpTable[] = [
     key: ['approval_id', 'number'],
     tenantFilter: viaParent('approval_id', 'approvals'),
   }),
-  audit('audit_entries', { hidden: ['before', 'after'] }),
+  audit('audit_entries', { hidden: ['before', 'after'], removedSince: IS_ARCHIVED }),
   audit('audit_heads', { key: ['tenant_id'] }),
+  audit('audit_archives'),
 ];
 
 /** Tables that no backup contains, and the reason. */

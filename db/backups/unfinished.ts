@@ -43,15 +43,20 @@ export async function findJobEnd(
   return { code: rows[0]?.code ?? (rows[0]?.status === 'cancelled' ? 'cancelled' : null) };
 }
 
-/** Those of the archive names whose backups are in progress. */
+/** Those of the archive names whose backups, or audit archives, are in progress. */
 export const findArchivesInProgress = async (
   db: Knex,
   names: readonly string[],
-): Promise<string[]> =>
-  db('backups')
+): Promise<string[]> => [
+  ...(await db('backups')
     .whereIn('archive', [...names])
     .whereIn('status', ['queued', 'running'])
-    .pluck('archive');
+    .pluck<string[]>('archive')),
+  ...(await db('audit_archives')
+    .whereIn('archive', [...names])
+    .where({ status: 'writing' })
+    .pluck<string[]>('archive')),
+];
 
 const BATCH_SIZE = 200;
 

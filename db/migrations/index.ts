@@ -21,6 +21,7 @@ import * as spreadSchedules from './0020_spread_schedules.ts';
 import * as firstAttempts from './0021_first_attempts.ts';
 import * as usedBlocks from './0023_used_blocks.ts';
 import * as legalHolds from './0028_legal_holds.ts';
+import * as auditArchives from './0029_audit_archives.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -49,4 +50,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0021_first_attempts': firstAttempts,
   '0023_used_blocks': usedBlocks,
   '0028_legal_holds': legalHolds,
+  '0029_audit_archives': auditArchives,
 };

@@ -32,6 +32,12 @@ const inForceOver = (tenant: string, subject: string): string =>
 
 /** SQL: a hold is in force over a row, by the kind of history; `t` is its alias. */
 const HELD: Readonly<Record<HistoryKind, (t: string) => string>> = {
+  audit_entries: (t) =>
+    inForceOver(
+      `${t}.tenant_id`,
+      `((h.subject_type = ${t}.subject_type AND h.subject_id = ${t}.subject_id)
+        OR ${namesActor(`${t}.actor_id`, `${t}.tenant_id`)})`,
+    ),
   jobs: (t) => inForceOver(`${t}.tenant_id`, namesJob(t)),
   job_logs: (t) =>
     `EXISTS (SELECT FROM jobs AS held_job WHERE held_job.id = ${t}.job_id AND ${HELD.jobs('held_job')})`,
@@ -49,7 +55,14 @@ const HELD: Readonly<Record<HistoryKind, (t: string) => string>> = {
 
 /** The kinds of history that expire, by table. */
 export type HistoryKind =
-  'jobs' | 'job_logs' | 'schedule_runs' | 'events' | 'deliveries' | 'imports' | 'import_rows';
+  | 'audit_entries'
+  | 'jobs'
+  | 'job_logs'
+  | 'schedule_runs'
+  | 'events'
+  | 'deliveries'
+  | 'imports'
+  | 'import_rows';
 
 /**
  * SQL condition for rows that no legal hold keeps; `alias` is the alias of the table. It is evaluated

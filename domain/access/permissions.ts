@@ -25,6 +25,7 @@ export const PERMISSIONS = [
   'inventory:read',
   'inventory:write',
   'audit:read',
+  'audit:archive',
   'hold:read',
   'hold:write',
   'hold:release',

@@ -46,6 +46,8 @@ export type ArchiveHeader = {
   /** Sections that are included because the requested ones refer to them. */
   includes: string[];
   tables: ArchivedTable[];
+  /** Only of a part of an audit chain: its first and last position, and the hashes that it links. */
+  auditSegment?: { first: number; last: number; previousHash: string; hash: string };
   /** The key of the frames, encrypted with the master key `id`. */
   key: { id: string; sealed: string };
 };

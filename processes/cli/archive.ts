@@ -16,6 +16,7 @@ import { createFolderStore } from '../../platform/stores/folder.ts';
 import { createS3Store } from '../../platform/stores/s3.ts';
 import type { ArchiveStore } from '../../platform/stores/store.ts';
 import { createVault } from '../../platform/vault.ts';
+import { entryOf, readSegment } from '../../services/audit/segmentFile.ts';
 import { unsealWith } from '../../services/backups/archives.ts';
 import { registerArchives, importArchive } from '../../services/backups/importArchive.ts';
 
@@ -100,6 +101,14 @@ async function rows(name: string, table: string): Promise<number> {
   return 0;
 }
 
+/** Verifies a part of the audit log and prints its entries, one JSON object a line. */
+async function audit(name: string): Promise<number> {
+  for await (const entry of readSegment(readArchive(bytesOf(name), unseal)))
+    if (!process.stdout.write(`${JSON.stringify(entryOf(entry))}\n`))
+      await once(process.stdout, 'drain');
+  return 0;
+}
+
 /**
  * The database at DATABASE_URL, or that of the embedded stack, which is started for the restore.
  */
@@ -175,6 +184,11 @@ const COMMANDS: Readonly<
     usage: 'rows <archive> <table>: prints the rows of a table, and its columns on standard error',
     args: 2,
     run: rows,
+  },
+  audit: {
+    usage: 'audit <archive>: verifies an archive of the audit log and prints its entries as NDJSON',
+    args: 1,
+    run: audit,
   },
   restore: {
     usage:

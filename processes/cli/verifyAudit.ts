@@ -3,9 +3,13 @@ import { EXIT_USAGE, print, type Command } from './command.ts';
 
 type Verification = Awaited<ReturnType<Composition['auditSealer']['verify']>>;
 
+const ARCHIVES = '--archives';
+
 export const verifyAudit: Command = {
-  usage: 'verify-audit [tenant]: verifies the hash chains of the audit log',
-  async run({ auditSealer }, [tenant, ...more]) {
+  usage:
+    'verify-audit [tenant] [--archives]: verifies the hash chains of the audit log, and the archives of their beginnings',
+  async run({ auditSealer, backups }, args) {
+    const [tenant, ...more] = args.filter((arg) => arg !== ARCHIVES);
     if (more.length > 0 || tenant?.startsWith('-')) return EXIT_USAGE;
     const tenants = tenant === undefined ? await auditSealer.tenants() : [tenant];
     if (tenants.length === 0) print('There are no audit entries.');
@@ -14,6 +18,14 @@ export const verifyAudit: Command = {
       const verification = await auditSealer.verify(each);
       print(`${each}: ${describe(verification)}`);
       allIntact &&= isIntact(verification);
+      if (!args.includes(ARCHIVES)) continue;
+      for await (const { archive, problem } of backups.auditArchives.verify(each)) {
+        const { archive: name, firstPosition, position } = archive;
+        print(
+          `${each}: ${name}, positions ${firstPosition} to ${position}: ${problem ?? 'intact'}`,
+        );
+        allIntact &&= problem === null;
+      }
     }
     return allIntact ? 0 : 1;
   },
@@ -25,12 +37,15 @@ const hasEntries = ({ checked, unsealed }: Verification) => checked + unsealed >
 const isIntact = (verification: Verification) => !verification.broken && hasEntries(verification);
 
 function describe(verification: Verification): string {
-  const { checked, unsealed, broken } = verification;
+  const { from, checked, unsealed, broken } = verification;
   const unsealedNote = unsealed > 0 ? `, ${unsealed} not yet sealed` : '';
+  const archived = from > 0 ? `; ${from} earlier ones are archived` : '';
+  if (broken && broken.position === from)
+    return `BROKEN: the chain does not say that its first ${from} entries are archived${unsealedNote}`;
   if (broken) {
     const entry = broken.id === null ? ' (missing)' : `, entry ${broken.id}`;
     return `BROKEN at position ${broken.position}${entry}; the ${checked} entries before it are intact${unsealedNote}`;
   }
   if (!hasEntries(verification)) return 'there are no entries';
-  return `${checked} entries, intact${unsealedNote}`;
+  return `${checked} entries, intact${unsealedNote}${archived}`;
 }

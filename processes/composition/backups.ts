@@ -2,6 +2,8 @@ import type { Config } from '../../platform/config.ts';
 import { createFolderStore } from '../../platform/stores/folder.ts';
 import { createLazyS3Store } from '../../platform/stores/lazyS3.ts';
 import { APP_VERSION } from '../../platform/version.ts';
+import { createAuditArchives } from '../../services/audit/auditArchives.ts';
+import { createAuditArchiver } from '../../services/audit/archiver.ts';
 import { createApplyRestore } from '../../services/backups/applyRestore.ts';
 import { createArchives } from '../../services/backups/archives.ts';
 import { createBackupCompletion } from '../../services/backups/backupCompletion.ts';
@@ -32,6 +34,13 @@ export function composeBackups(core: Core) {
   const restoreRun = createRestoreRun({ ...core, archives, concurrencyLimit });
   return {
     archives,
+    auditArchives: createAuditArchives({ ...core, archives }),
+    auditArchiver: createAuditArchiver({
+      ...core,
+      archives,
+      concurrencyLimit,
+      appVersion: APP_VERSION,
+    }),
     backups,
     restores: createRestores({ ...core, backups }),
     backupCompletion,

@@ -94,6 +94,7 @@ const composeJobTypes = (core: Core, { inventory, backups, webhooks, schedules }
     approvedChanges: inventory.approvedChanges,
     backups: backups.backups,
     restores: backups.restores,
+    auditArchiver: backups.auditArchiver,
   });
 
 const composeActivities = ({ log }: Core, { jobs, schedules, approvals, backups }: Areas) => ({

@@ -101,7 +101,7 @@ export async function registerArchives(
   for await (const archive of store.list()) {
     const header = await headerOf(archive);
     // A copy under another name is not the archive of its backup.
-    if (!header || archive.name !== archiveName(header.backupId)) continue;
+    if (!header || header.auditSegment || archive.name !== archiveName(header.backupId)) continue;
     if (await Backup.query(db).findById(header.backupId)) continue;
     await commit(systemCaller(header.tenantId, 'register'), (work) => {
       const at = new Date(header.createdAt);

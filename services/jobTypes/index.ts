@@ -1,5 +1,6 @@
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { GuardedHttp } from '../../platform/guardedHttp.ts';
+import { auditArchive, type AuditArchiveDeps } from './audit/archive.ts';
 import { backupCreate, type BackupTypeDeps } from './backups/create.ts';
 import { restoreJobTypes, type RestoreTypeDeps } from './backups/restore.ts';
 import { coreEcho } from './core/echo.ts';
@@ -17,7 +18,8 @@ type Deps = DeliverDeps &
   ImportDeps &
   InventoryApplyDeps &
   BackupTypeDeps &
-  RestoreTypeDeps & { http: GuardedHttp };
+  RestoreTypeDeps &
+  AuditArchiveDeps & { http: GuardedHttp };
 
 /** All job types. To add one, add a file beside these and a line here. */
 export const allJobTypes = (deps: Deps): JobType[] => [
@@ -31,4 +33,5 @@ export const allJobTypes = (deps: Deps): JobType[] => [
   inventoryApply(deps),
   backupCreate(deps),
   ...restoreJobTypes(deps),
+  auditArchive(deps),
 ];

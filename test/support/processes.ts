@@ -71,13 +71,20 @@ export async function killAll(): Promise<void> {
 
 export type CommandResult = { status: number | null; stdout: string; stderr: string };
 
-/** Runs a command of an operator, such as `admin`, in a process of its own. */
-export const runCommand = (env: Record<string, string>, ...args: string[]) =>
+const runScript = (script: string, env: Record<string, string>, args: readonly string[]) =>
   new Promise<CommandResult>((resolve) => {
     const child = execFile(
       process.execPath,
-      ['processes/cli/main.ts', ...args],
+      [script, ...args],
       { cwd: ROOT, env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env } },
       (_error, stdout, stderr) => resolve({ status: child.exitCode, stdout, stderr }),
     );
   });
+
+/** Runs a command of an operator, such as `admin`, in a process of its own. */
+export const runCommand = (env: Record<string, string>, ...args: string[]) =>
+  runScript('processes/cli/main.ts', env, args);
+
+/** Runs a command that reads archives. */
+export const runArchiveCommand = (env: Record<string, string>, ...args: string[]) =>
+  runScript('processes/cli/archive.ts', env, args);

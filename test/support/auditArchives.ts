@@ -1,0 +1,55 @@
+import type { AuditArchive } from '../../db/models/AuditArchive.ts';
+import type { TestApp } from './app.ts';
+
+/** Adds entries of one month to the audit log of a tenant, as if they had been written then, and seals them. */
+export async function addOldEntries(
+  { deps: { db, ids, auditSealer } }: TestApp,
+  tenantId: string,
+  month: string,
+  count: number,
+  subject = { type: 'job', id: 'job_old' },
+): Promise<void> {
+  const rows = Array.from({ length: count }, (_, i) => {
+    const at = new Date(Date.parse(`${month}-01T12:00:00.000Z`) + i * 1_000);
+    return {
+      id: ids.at('aud', at),
+      tenant_id: tenantId,
+      actor_id: 'ann',
+      via: 'gateway',
+      action: 'job.create',
+      outcome: 'done',
+      subject_type: subject.type,
+      subject_id: subject.id,
+      before: null,
+      // The stored text of JSON is hashed: it keeps its spaces and line ends.
+      after: `{"n":  ${i},\n "text": "ü\\u0001 ' \\\\"}`,
+      request_id: 'req',
+      address: null,
+      at,
+    };
+  });
+  await db('audit_entries').insert(rows);
+  const unsealed = () => db('audit_entries').where({ tenant_id: tenantId, position: null }).first();
+  while (await unsealed()) await auditSealer.seal();
+}
+
+export const archivesOf = async ({ deps }: TestApp, tenantId: string): Promise<Row[]> =>
+  deps.db('audit_archives').where({ tenant_id: tenantId }).orderBy('first_position');
+
+type Row = Pick<AuditArchive, 'id' | 'status' | 'archive' | 'position' | 'hash' | 'attempts'> & {
+  first_position: number;
+};
+
+/** How many entries of a tenant are in the database up to a position. */
+export const countUpTo = async (
+  { deps }: TestApp,
+  tenantId: string,
+  position: number,
+): Promise<number> =>
+  (
+    await deps
+      .db('audit_entries')
+      .where({ tenant_id: tenantId })
+      .where('position', '<=', position)
+      .pluck('id')
+  ).length;
