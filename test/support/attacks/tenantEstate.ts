@@ -232,6 +232,27 @@ export async function seedTenantEstate(
     user: account.user,
     webhook,
   };
+  const archivedAt = new Date('2020-02-01T00:00:00.000Z');
+  await db('audit_archives').insert({
+    id: ids.next('aar'),
+    tenant_id: tenant,
+    job_id: others.job,
+    status: 'completed',
+    first_position: 1,
+    position: 2,
+    previous_hash: Buffer.alloc(32),
+    hash: Buffer.alloc(32, network),
+    first_at: archivedAt,
+    last_at: archivedAt,
+    last_id: 'aud_0',
+    store: 'folder',
+    archive: `${label}.hfb`,
+    attempts: 1,
+    size_bytes: 1,
+    checkpoint_at: archivedAt,
+    created_at: archivedAt,
+    updated_at: archivedAt,
+  });
   // Nothing publishes events in the background.
   await publishEvents(db, { limit: 10_000, now: new Date() });
   return {
