@@ -40,7 +40,7 @@ function describe(verification: Verification): string {
   const { from, checked, unsealed, broken } = verification;
   const unsealedNote = unsealed > 0 ? `, ${unsealed} not yet sealed` : '';
   const archived = from > 0 ? `; ${from} earlier ones are archived` : '';
-  if (broken && broken.position === from)
+  if (broken?.position === from)
     return `BROKEN: the chain does not say that its first ${from} entries are archived${unsealedNote}`;
   if (broken) {
     const entry = broken.id === null ? ' (missing)' : `, entry ${broken.id}`;

@@ -170,7 +170,7 @@ describe('nothing is deleted', () => {
     expect(row?.status).toBe('writing');
     // The next attempt starts again, and leaves one file.
     expect((await archive(tenant)).result).toMatchObject({ entries: 3 });
-    const files = await app.deps.backups.archives.listStores()[0]?.list();
+    const files = app.deps.backups.archives.listStores()[0]?.list();
     const names: string[] = [];
     for await (const { name } of files ?? []) if (name.startsWith(row?.id ?? '?')) names.push(name);
     expect(names).toEqual([`${row?.id}-2.hfb`]);

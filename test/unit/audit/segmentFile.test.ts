@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import type { SealedEntry } from '../../../db/audit/archives.ts';
 import { archiveCutoff } from '../../../domain/audit/archives.ts';
@@ -37,10 +38,10 @@ const hex = (bytes: Buffer | undefined) => bytes?.toString('hex') ?? '';
 const SEGMENT = { first: 1, last: 3, previousHash: hex(GENESIS), hash: hex(ENTRIES[2]?.hash) };
 
 /** The parts of an archive with these lines, cut into pieces that do not end with lines. */
-async function* partsOf(
+function* partsOf(
   text: string,
   auditSegment: ArchiveHeader['auditSegment'] | null = SEGMENT,
-): AsyncGenerator<ArchivePart> {
+): Generator<ArchivePart> {
   const header = { tenantId: 'red', ...(auditSegment && { auditSegment }) } as ArchiveHeader;
   yield { kind: 'header', header };
   const bytes = Buffer.from(text);
@@ -55,7 +56,7 @@ async function read(
   expected?: typeof SEGMENT & { tenantId: string },
 ): Promise<SealedEntry[]> {
   const found = [];
-  for await (const entry of readSegment(partsOf(text, segment), expected)) found.push(entry);
+  for await (const entry of readSegment(Readable.from(partsOf(text, segment)), expected)) found.push(entry);
   return found;
 }
 
