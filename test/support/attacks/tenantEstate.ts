@@ -234,7 +234,7 @@ export async function seedTenantEstate(
   };
   const archivedAt = new Date('2020-02-01T00:00:00.000Z');
   await db('audit_archives').insert({
-    id: ids.next('aar'),
+    id: app.deps.ids.next('aar'),
     tenant_id: tenant,
     job_id: others.job,
     status: 'completed',

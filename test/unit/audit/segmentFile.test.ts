@@ -56,7 +56,8 @@ async function read(
   expected?: typeof SEGMENT & { tenantId: string },
 ): Promise<SealedEntry[]> {
   const found = [];
-  for await (const entry of readSegment(Readable.from(partsOf(text, segment)), expected)) found.push(entry);
+  for await (const entry of readSegment(Readable.from(partsOf(text, segment)), expected))
+    found.push(entry);
   return found;
 }
 
