@@ -27,11 +27,15 @@ function isLocal(address: string): boolean {
 
 const normalizedName = (host: string) => host.toLowerCase().replace(/^\[|\]$|\.$/g, '');
 
-/** The endpoint of a URL, or of `host:port`; undefined if it has no port, as a socket file. */
+/**
+ * The endpoint of a URL, or of `host:port`; undefined if it has no port. A server that is reached
+ * through a socket file runs on this machine, and may also listen on its port.
+ */
 export function endpointOf(text: string): Endpoint | undefined {
   const url = URL.parse(text.includes('://') ? text : `tcp://${text}`);
   const port = url && (url.port === '' ? DEFAULT_PORTS[url.protocol] : Number(url.port));
-  return url && port ? { host: url.hostname, port } : undefined;
+  if (!url || !port) return undefined;
+  return { host: /^(%2f|$)/i.test(url.hostname) ? 'localhost' : url.hostname, port };
 }
 
 /**

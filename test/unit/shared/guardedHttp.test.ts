@@ -389,6 +389,14 @@ describe("Holdfast's own ports", () => {
     expect(own.includes('127.0.0.1', 7_233)).toBe(false);
   });
 
+  test.each(['postgres://me:pw@%2Frun%2Fpg:5999/db', 'postgres:///db?host=/run/pg'])(
+    'include a database that is reached through a socket file: %s',
+    (url) => {
+      const { port = 0 } = endpointOf(url) ?? {};
+      expect(createOwnEndpoints([endpointOf(url)]).includes('127.0.0.1', port)).toBe(true);
+    },
+  );
+
   test('include those that are known later', async () => {
     own.add({ host: '127.0.0.1', port: 1 });
     await expect(get('http://[::1]:1/', client)).rejects.toMatchObject({
