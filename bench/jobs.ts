@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { startBenchEnvironment, startProgram } from './fixture.ts';
-import { load, type LoadResult } from './load.ts';
+import { load, offer, type LoadResult } from './load.ts';
 import { ms, perSecond, quantile, type BenchResult } from './report.ts';
 
 const ROUNDS = 5;
@@ -10,10 +10,14 @@ const SEQUENTIAL = { concurrency: 1, total: 200 };
 const WARM_UP = { concurrency: 50, total: 300 };
 const BURST = { concurrency: 50, total: 50 };
 const BURSTS = 10;
+const OFFERED = { perSecond: 40, total: 400 };
 
 const median = (values: number[]) => quantile(values, 0.5);
 
-type Samples = { rates: number[]; singles: number[]; answers: number[] };
+type Samples = { rates: number[]; singles: number[] };
+
+/** Milliseconds until the response to POST: at a fixed rate, and in bursts. */
+type Answers = { offered: number[]; bursts: number[] };
 
 /** Jobs over HTTP compared with the bare SDK, and responses to POST compared with a commit. */
 export async function bench(): Promise<BenchResult[]> {
@@ -22,14 +26,15 @@ export async function bench(): Promise<BenchResult[]> {
     TEMPORAL_ADDRESS: environment.temporalAddress,
     DATABASE_URL: environment.databaseUrl,
   };
-  const ours: Samples = { rates: [], singles: [], answers: [] };
-  const theirs: Samples = { rates: [], singles: [], answers: [] };
+  const ours: Samples = { rates: [], singles: [] };
+  const theirs: Samples = { rates: [], singles: [] };
+  const answers: Answers = { offered: [], bursts: [] };
   const commits: number[] = [];
   const alone: number[] = [];
   try {
     // Alternating on the same servers, so that other load on the machine affects both equally.
     for (let round = 0; round < ROUNDS; round++) {
-      await measureProduct(env, ours);
+      await measureProduct(env, ours, answers);
       await measureBare(env, theirs);
       commits.push(...(await commitTimes(environment.databaseUrl)));
     }
@@ -41,7 +46,7 @@ export async function bench(): Promise<BenchResult[]> {
   } finally {
     await environment.stop();
   }
-  return results(ours, theirs, commits, alone);
+  return [...comparisons(ours, theirs), ...responseTimes(answers, commits, alone)];
 }
 
 const startProduct = (env: Record<string, string>, ready: RegExp) =>
@@ -76,7 +81,11 @@ const poster =
       throw new Error(`${answer.statusCode} ${JSON.stringify(body)}`);
   };
 
-async function measureProduct(env: Record<string, string>, seen: Samples): Promise<void> {
+async function measureProduct(
+  env: Record<string, string>,
+  seen: Samples,
+  answers: Answers,
+): Promise<void> {
   const product = await startProduct(env, /"port":(\d+)[^]*the worker is polling/);
   const agent = new Agent({ connections: CONCURRENT.concurrency });
   const post = poster(agent, product.ready);
@@ -85,9 +94,11 @@ async function measureProduct(env: Record<string, string>, seen: Samples): Promi
   seen.rates.push((await load(CONCURRENT, toDone)).perSecond);
   await waitUntilDrained(env.DATABASE_URL ?? '');
   seen.singles.push(...(await load(SEQUENTIAL, toDone)).durationsMs);
+  answers.offered.push(...(await offer(OFFERED, post('queued'))).durationsMs);
+  await waitUntilDrained(env.DATABASE_URL ?? '');
   // In bursts: the first jobs run while later requests are handled.
   for (let burst = 0; burst < BURSTS; burst++) {
-    seen.answers.push(...(await load(BURST, post('queued'))).durationsMs);
+    answers.bursts.push(...(await load(BURST, post('queued'))).durationsMs);
     await waitUntilDrained(env.DATABASE_URL ?? '');
   }
   await agent.close();
@@ -122,48 +133,51 @@ async function measureBare(env: Record<string, string>, seen: Samples): Promise<
   await bare.stop();
 }
 
-function results(
-  ours: Samples,
-  theirs: Samples,
-  commits: number[],
-  alone: number[],
-): BenchResult[] {
+function comparisons(ours: Samples, theirs: Samples): BenchResult[] {
   const [rate, bareRate] = [median(ours.rates), median(theirs.rates)];
   const [single, bareSingle] = [median(ours.singles), median(theirs.singles)];
-  const [answer, commit] = [quantile(ours.answers, 0.99), quantile(commits, 0.99)];
   return [
     {
       measure: 'jobs, POST to completion, 50 concurrently',
       value: perSecond(rate),
       reference: `${perSecond(bareRate)} bare SDK`,
       ratio: (rate / bareRate).toFixed(2),
-      target: '≥ 0.8',
-      met: rate / bareRate >= 0.8,
+      target: '≥ 0.9',
+      met: rate / bareRate >= 0.9,
     },
     {
       measure: 'jobs, POST to completion, one at a time, p50',
       value: ms(single),
       reference: `${ms(bareSingle)} bare SDK`,
       ratio: (single / bareSingle).toFixed(2),
-      target: '≤ 1.5',
-      met: single / bareSingle <= 1.5,
+      target: '≤ 1.3',
+      met: single / bareSingle <= 1.3,
     },
+  ];
+}
+
+function responseTimes(answers: Answers, commits: number[], alone: number[]): BenchResult[] {
+  const p99 = (values: number[]) => quantile(values, 0.99);
+  const burst = (measure: string, values: number[]): BenchResult => ({
+    measure,
+    value: ms(p99(values)),
+    reference: `${ms(p99(commits))} PostgreSQL commit`,
+    ratio: `+${ms(p99(values) - p99(commits))}`,
+    target: '',
+    met: true,
+  });
+  const { perSecond: rate } = OFFERED;
+  return [
     {
-      measure: 'response to POST /api/jobs, 50 concurrently, p99',
-      value: ms(answer),
-      reference: `${ms(commit)} PostgreSQL commit`,
-      ratio: `+${ms(answer - commit)}`,
-      target: '≤ +50 ms',
-      met: answer - commit <= 50,
+      measure: `response to POST /api/jobs at an offered load of ${rate} jobs/s, p99`,
+      value: ms(p99(answers.offered)),
+      reference: `p50 ${ms(median(answers.offered))}`,
+      ratio: '',
+      target: '≤ 40 ms',
+      met: p99(answers.offered) <= 40,
     },
-    {
-      measure: 'the same without workers and Temporal',
-      value: ms(quantile(alone, 0.99)),
-      reference: `${ms(commit)} PostgreSQL commit`,
-      ratio: `+${ms(quantile(alone, 0.99) - commit)}`,
-      target: '',
-      met: true,
-    },
+    burst('response to POST /api/jobs, 50 concurrently, p99', answers.bursts),
+    burst('the same without workers and Temporal', alone),
   ];
 }
 
