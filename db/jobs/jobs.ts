@@ -100,8 +100,12 @@ export async function writeJobChange(
   ]);
 }
 
-/** `needsSlot`: only a job that holds a slot is claimed. */
-type JobClaim = { jobId: string; runId: string; needsSlot: boolean; now: Date };
+/**
+ * `needsSlot`: only a job that holds a slot is claimed. `isShort`: the claim of a job that may be
+ * repeated need not survive a crash of PostgreSQL. It does not wait for the disk; the commit that
+ * ends the job, a moment later, makes it durable too.
+ */
+type JobClaim = { jobId: string; runId: string; needsSlot: boolean; isShort?: boolean; now: Date };
 
 /**
  * Claims and logs the next attempt: the first one of a queued job, or another one for the run that
@@ -109,7 +113,7 @@ type JobClaim = { jobId: string; runId: string; needsSlot: boolean; now: Date };
  */
 export async function claimAttempt(
   db: Knex,
-  { jobId, runId, needsSlot, now }: JobClaim,
+  { jobId, runId, needsSlot, isShort = false, now }: JobClaim,
 ): Promise<Job | undefined> {
   const { rows }: { rows: object[] } = await prepared(
     db,
@@ -123,9 +127,12 @@ export async function claimAttempt(
      ), logged AS (
        INSERT INTO job_logs (job_id, line, attempt, level, message, at)
        SELECT id, log_count, attempts, 'info', 'Attempt ' || attempts || ' started', updated_at FROM job
+     ), unsynced AS (
+       SELECT set_config('synchronous_commit', 'off', true) FROM job
+       WHERE ?::boolean AND (retry_policy ->> 'maxAttempts')::integer > 1
      )
-     SELECT ${JOB_COLUMNS} FROM job`,
-    [runId, now, now, now, jobId, runId, needsSlot],
+     SELECT ${JOB_COLUMNS} FROM job CROSS JOIN (SELECT count(*) FROM unsynced) AS settings`,
+    [runId, now, now, now, jobId, runId, needsSlot, isShort],
   );
   return rows[0] && Job.fromDatabaseJson(rows[0]);
 }
@@ -136,7 +143,7 @@ export async function claimAttempt(
  */
 export async function claimMultiStep(
   db: Knex,
-  { jobId, runId, now }: Omit<JobClaim, 'needsSlot'>,
+  { jobId, runId, now }: Omit<JobClaim, 'needsSlot' | 'isShort'>,
 ): Promise<Job | undefined> {
   const { rows }: { rows: object[] } = await db.raw(
     `UPDATE jobs SET status = 'running', run_id = ?, attempts = 1, version = version + 1, started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?

@@ -111,7 +111,13 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
   ): Promise<Job | undefined> {
     const claim = () =>
       writeUnaudited((executor, now) =>
-        claimAttempt(executor, { jobId, runId, needsSlot: needsSlot(lane), now }),
+        claimAttempt(executor, {
+          jobId,
+          runId,
+          needsSlot: needsSlot(lane),
+          isShort: lane === 'inline',
+          now,
+        }),
       );
     const job = needsSlot(lane) ? await jobSlots.claim(jobId, claim) : await claim();
     if (job) return job;
@@ -120,6 +126,12 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
       current?.status === 'running' && (current.runId === runId || current.runId === null);
     if (isOwnRun) throw new AttemptFailed('worker_lost', null);
     return undefined;
+  }
+
+  /** Error: `AttemptFailed('claim_lost')` when PostgreSQL has crashed and forgotten the claim. */
+  async function requireClaim({ jobId }: JobRunRef): Promise<void> {
+    const current = await Job.query(db).findById(jobId).select('status');
+    if (current?.status === 'queued') throw new AttemptFailed('claim_lost', 0);
   }
 
   /** Records an attempt that failed, or that its worker or a cancellation interrupted. */
@@ -167,7 +179,8 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
       const pendingLog = runLog.drain();
       const outcome = { status: 'succeeded', result, guard: attemptGuard(job) } as const;
       // The work is done: a short outage of the database must not make another attempt do it again.
-      await retryWrite(() => lifecycle.finish(job, pendingLog, outcome), type.lane);
+      if (await retryWrite(() => lifecycle.finish(job, pendingLog, outcome), type.lane)) return;
+      if (lane === 'inline') await requireClaim(ref);
     },
 
     /**
