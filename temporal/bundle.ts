@@ -31,9 +31,11 @@ async function fingerprint(): Promise<string> {
  * stack of every promise and maps each frame, which took most of the time of a short run (ADR 38).
  */
 export function withoutStackTraces(code: string): string {
-  const withoutMap = code.slice(0, code.lastIndexOf(SOURCE_MAP));
+  const mapAt = code.lastIndexOf(SOURCE_MAP);
+  if (mapAt === -1) throw new Error('The bundle of the workflows has no source map');
   const map = JSON.stringify({ version: 3, sources: [], names: [], mappings: '' });
-  return `Error.stackTraceLimit = undefined;\n${withoutMap}${SOURCE_MAP}${Buffer.from(map).toString('base64')}\n`;
+  const emptyMap = SOURCE_MAP + Buffer.from(map).toString('base64');
+  return `Error.stackTraceLimit = undefined;\n${code.slice(0, mapAt)}${emptyMap}\n`;
 }
 
 /**

@@ -111,6 +111,8 @@ type Deps = DispatchDeps & {
   onEventsCommitted(): void;
   /** Called after a commit that leaves jobs waiting for a slot. Must not throw. */
   onSlotAwaited(): void;
+  /** Called after a commit with the topics of its changes. Must not throw. */
+  onChanged(topics: readonly string[]): void;
 };
 
 /** Adds a task to the outbox of a unit of work. */
@@ -169,6 +171,7 @@ export const createCommit =
       if (unitOfWork.outbox.length > 0) deps.dispatcher.onCommitted(unitOfWork.outbox);
       if (unitOfWork.events.length > 0) deps.onEventsCommitted();
       if (unitOfWork.awaitsSlot) deps.onSlotAwaited();
+      deps.onChanged(unitOfWork.changes.flatMap(({ topics }) => topics));
       return result;
     } catch (error) {
       // When the connection failed, the server has rolled back already.

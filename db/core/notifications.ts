@@ -10,6 +10,11 @@ export type Notifications = {
    * Notifications can be lost, so callers must poll as well.
    */
   on(topic: string, listener: () => void): () => void;
+  /**
+   * Calls the listeners of this process now. PostgreSQL notifies those of all processes, and these
+   * once more, a moment later.
+   */
+  announce(topics: readonly string[]): void;
   stop(): Promise<void>;
 };
 
@@ -22,6 +27,7 @@ export function createNotifications(url: string, log: Log): Notifications {
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
+  const notify = (topic: string) => listeners.get(topic)?.forEach((listener) => listener());
   const notifyAll = () => listeners.forEach((set) => set.forEach((listener) => listener()));
 
   function reconnectLater() {
@@ -40,9 +46,7 @@ export function createNotifications(url: string, log: Log): Notifications {
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     });
-    next.on('notification', ({ payload }) =>
-      listeners.get(payload ?? '')?.forEach((listener) => listener()),
-    );
+    next.on('notification', ({ payload }) => notify(payload ?? ''));
     next.on('error', () => undefined);
     next.on('end', reconnectLater);
     try {
@@ -68,6 +72,7 @@ export function createNotifications(url: string, log: Log): Notifications {
         if (set.size === 0 && listeners.get(topic) === set) listeners.delete(topic);
       };
     },
+    announce: (topics) => topics.forEach(notify),
     async stop() {
       stopped = true;
       clearTimeout(timer);

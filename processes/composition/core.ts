@@ -4,7 +4,7 @@ import {
   createWriteUnaudited,
 } from '../../db/core/commit.ts';
 import { openSharedDatabase } from '../../db/core/knex.ts';
-import { createNotifications } from '../../db/core/notifications.ts';
+import { createNotifications, type Notifications } from '../../db/core/notifications.ts';
 import type { Config } from '../../platform/config.ts';
 import { createGuardedHttp } from '../../platform/guardedHttp.ts';
 import { createIds } from '../../platform/ids.ts';
@@ -47,7 +47,7 @@ export function composeCore(config: Config, log: Log) {
     heartbeatMs,
     eager: late.isWorkerRunning,
   });
-  const writes = composeWrites({ db, ids, dispatcher, dispatchGraceMs }, late);
+  const writes = composeWrites({ db, ids, dispatcher, dispatchGraceMs }, notifications, late);
   const { commit } = writes;
   const deniedAttempts = createDeniedAttempts({ commit, metrics });
   const rights = createRights({ db });
@@ -90,12 +90,14 @@ export function composeCore(config: Config, log: Log) {
 /** The ways in which records and technical state are written. */
 const composeWrites = (
   dispatching: Parameters<typeof createDispatchUnaudited>[0],
+  notifications: Notifications,
   late: ReturnType<typeof createLateBindings>,
 ) => ({
   commit: createCommit({
     ...dispatching,
     onEventsCommitted: late.eventsCommitted,
     onSlotAwaited: late.wakeSlots,
+    onChanged: notifications.announce,
   }),
   writeUnaudited: createWriteUnaudited(dispatching),
   dispatchUnaudited: createDispatchUnaudited(dispatching),

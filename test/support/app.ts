@@ -46,6 +46,8 @@ export function testEnv(
   };
 }
 
+type AppOptions = { idle?: boolean; extraJobTypes?: readonly JobType[] };
+
 /** The SDK's runtime is one for all apps of a file; it ends with the last and is made again for the next. */
 function ensureRuntime(log: Log): void {
   try {
@@ -74,7 +76,7 @@ async function deleteTemporalSchedules({ db, temporal, config }: Composition): P
  */
 export async function startApp(
   env: Record<string, string> = {},
-  options: { idle?: boolean } = {},
+  options: AppOptions = {},
 ): Promise<TestApp> {
   const database = await createDatabase();
   const app = await startAppOn(database.url, env, options);
@@ -97,7 +99,7 @@ export async function startApp(
 export async function startAppOn(
   databaseUrl: string,
   env: Record<string, string> = {},
-  { idle = false, extraJobTypes = [] }: { idle?: boolean; extraJobTypes?: readonly JobType[] } = {},
+  { idle = false, extraJobTypes = [] }: AppOptions = {},
 ): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);

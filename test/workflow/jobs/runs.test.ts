@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { TypedSearchAttributes, defineSearchAttributeKey } from '@temporalio/common';
+import { Type } from 'typebox';
 import { claimOutbox } from '../../../db/core/outbox.ts';
 import { startJobTask } from '../../../domain/dispatch/tasks.ts';
+import { defineJobType } from '../../../domain/jobs/jobType.ts';
 import { SEARCH_ATTRIBUTES, systemScheduleId } from '../../../domain/dispatch/workflowIds.ts';
 import { createTemporalConnection } from '../../../temporal/connection.ts';
 import { isTransient, executeTask } from '../../../temporal/executeTask.ts';
@@ -11,9 +13,25 @@ import { eventually } from '../../support/eventually.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_RECONCILE_SECONDS: '1' });
+  app = await startApp({ HOLDFAST_RECONCILE_SECONDS: '1' }, { extraJobTypes: [forgotten] });
 });
 afterAll(() => app.stop());
+
+/** A job type whose first claim is lost while it runs, as in a crash of PostgreSQL. */
+let runs = 0;
+const forgotten = defineJobType({
+  name: 'test.forgotten',
+  summary: 'Loses its first claim',
+  payload: Type.Object({}),
+  lane: 'inline',
+  timeoutMs: 5_000,
+  async run(_payload, { jobId }) {
+    runs += 1;
+    const unclaimed = { status: 'queued', run_id: null, attempts: 0, started_at: null };
+    if (runs === 1) await app.deps.db('jobs').where({ id: jobId }).update(unclaimed);
+    return {};
+  },
+});
 
 const WAIT = { prefer: 'wait=20' };
 const read = (id: string) => app.client.get<JobRecord>(`/api/jobs/${id}`).expect(200);
@@ -71,6 +89,14 @@ test('workflows can be found in Temporal by tenant and job type', async () => {
     ({ count }) => count === 1,
   );
   expect(job.status).toBe('succeeded');
+});
+
+test('a short job whose claim PostgreSQL has lost is run again', async () => {
+  const done = await app.client
+    .post<JobRecord>('/api/jobs', { type: 'test.forgotten', payload: {} }, WAIT)
+    .expect(201);
+  expect(done).toMatchObject({ status: 'succeeded', attempts: 1 });
+  expect(runs).toBe(2);
 });
 
 test('repeating a start task starts no second workflow', async () => {
