@@ -3,7 +3,13 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import { assertDefined } from '../domain/shared/assert.ts';
 import type { ChildWorkflowSpec, Lane } from '../domain/jobs/jobType.ts';
 import type { Log } from '../platform/log.ts';
-import { AttemptFailed, type JobAttempts, type JobRunRef } from '../services/jobs/attempts.ts';
+import {
+  AttemptFailed,
+  type JobAttempts,
+  type JobRunRef,
+  type SharedRunRef,
+} from '../services/jobs/attempts.ts';
+import type { SharedRuns } from '../services/jobs/sharedRuns.ts';
 import type { MultiStepJobs } from '../services/jobs/multiStep.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { sanitizedFailure, sanitizeErrors } from './sanitizeErrors.ts';
@@ -16,10 +22,12 @@ const RESUME_DELAY_MS = 200;
 /** The activities of the job workflow. Each may run more than once. */
 export function createJobActivities({
   jobAttempts,
+  sharedRuns,
   multiStepJobs,
   log,
 }: {
   jobAttempts: JobAttempts;
+  sharedRuns: SharedRuns;
   multiStepJobs: MultiStepJobs;
   log: Log;
 }) {
@@ -54,6 +62,20 @@ export function createJobActivities({
       }
     },
 
+    /** Makes the first attempts of several short jobs. */
+    async runFirstAttempts(jobIds: string[], timeoutMs: number): Promise<void> {
+      const { cancellationSignal } = Context.current();
+      try {
+        await sharedRuns.makeAttempts(sharedRunRef(), { jobIds, timeoutMs }, cancellationSignal);
+      } catch (error) {
+        throw toTemporalFailure(error, log);
+      }
+    },
+
+    /** Records the end of jobs whose shared run has failed. */
+    finalizeJobs: (jobIds: string[], status: 'failed' | 'cancelled', code: string): Promise<void> =>
+      sanitizeErrors(log, () => sharedRuns.finalize(sharedRunRef(), jobIds, status, code)),
+
     /** Records the end of a job that no attempt has recorded. */
     finalizeJob: (jobId: string, status: 'failed' | 'cancelled', code: string): Promise<void> =>
       sanitizeErrors(log.child({ jobId }), async () => {
@@ -62,9 +84,14 @@ export function createJobActivities({
   };
 }
 
-function runRef(jobId: string): JobRunRef {
-  const { workflowExecution } = Context.current().info;
-  return { jobId, runId: assertDefined(workflowExecution, 'workflow of the activity').runId };
+const currentRun = () =>
+  assertDefined(Context.current().info.workflowExecution, 'workflow of the activity');
+
+const runRef = (jobId: string): JobRunRef => ({ jobId, runId: currentRun().runId });
+
+function sharedRunRef(): SharedRunRef {
+  const { runId, workflowId } = currentRun();
+  return { runId, workflowId };
 }
 
 /**

@@ -40,7 +40,7 @@ const summary = (job: JobSummaryData): JobSummary => ({
   createdBy: job.createdBy,
   source: { kind: job.sourceKind, id: job.sourceId },
   retryOf: job.retryOf,
-  workflowId: jobWorkflowId(job.id),
+  workflowId: job.workflowId ?? jobWorkflowId(job.id),
   cancelRequestedAt: isoOrNull(job.cancelRequestedAt),
   createdAt: job.createdAt.toISOString(),
   updatedAt: job.updatedAt.toISOString(),

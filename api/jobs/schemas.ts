@@ -45,7 +45,10 @@ const summary = {
   createdBy: Type.String(),
   source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) }),
   retryOf: Nullable(Type.String({ description: 'The job of which this one is a retry.' })),
-  workflowId: Type.String({ description: 'The id of its workflow in Temporal.' }),
+  workflowId: Type.String({
+    description:
+      'The id of its workflow in Temporal. Short jobs that start at the same time may share one.',
+  }),
   cancelRequestedAt: Nullable(Timestamp),
   createdAt: Timestamp,
   updatedAt: Timestamp,

@@ -10,7 +10,7 @@ import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 
 const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress, attempts, log_count, run_id,
   created_by, authority, source_kind, source_id, retry_of, cancel_requested_at, created_at, updated_at, started_at,
-  finished_at, checked_at, version, slot`;
+  finished_at, checked_at, version, slot, workflow_id`;
 
 /** All columns but payload and result, which may have a megabyte each. */
 export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter(
@@ -105,23 +105,34 @@ export async function writeJobChange(
  * repeated need not survive a crash of PostgreSQL. It does not wait for the disk; the commit that
  * ends the job, a moment later, makes it durable too.
  */
-type JobClaim = { jobId: string; runId: string; needsSlot: boolean; isShort?: boolean; now: Date };
+type JobsClaim = {
+  jobIds: readonly string[];
+  runId: string;
+  /** The workflow of the run, if it is not the job's own. It takes no job over. */
+  workflowId?: string | null;
+  needsSlot: boolean;
+  isShort?: boolean;
+  now: Date;
+};
+
+type JobClaim = Omit<JobsClaim, 'jobIds'> & { jobId: string };
 
 /**
- * Claims and logs the next attempt: the first one of a queued job, or another one for the run that
- * has the job. A running job without a run has made its first attempt without one. Returns the changed job, or undefined when this run has nothing to do.
+ * Claims and logs the next attempt of each job: the first one of a queued job, or another one for
+ * the run that has the job. A running job without a run has made its first attempt in a shared run,
+ * or without a workflow. Returns the changed jobs, without those of which this run has nothing to do.
  */
-export async function claimAttempt(
+export async function claimAttempts(
   db: Knex,
-  { jobId, runId, needsSlot, isShort = false, now }: JobClaim,
-): Promise<Job | undefined> {
+  { jobIds, runId, workflowId = null, needsSlot, isShort = false, now }: JobsClaim,
+): Promise<Job[]> {
   const { rows }: { rows: object[] } = await prepared(
     db,
     `WITH job AS (
-       UPDATE jobs SET status = 'running', run_id = ?, attempts = attempts + 1, version = version + 1,
+       UPDATE jobs SET status = 'running', run_id = ?, workflow_id = ?, attempts = attempts + 1, version = version + 1,
                        started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
-       WHERE id = ? AND attempts < (retry_policy ->> 'maxAttempts')::integer
-         AND (status = 'queued' OR (status = 'running' AND (run_id = ? OR run_id IS NULL)))
+       WHERE id = ANY (?::text[]) AND attempts < (retry_policy ->> 'maxAttempts')::integer
+         AND (status = 'queued' OR (status = 'running' AND (run_id = ? OR (run_id IS NULL AND ?::boolean))))
          AND (slot = 'held' OR NOT ?::boolean)
        RETURNING ${JOB_COLUMNS}
      ), logged AS (
@@ -132,7 +143,30 @@ export async function claimAttempt(
        WHERE ?::boolean AND (retry_policy ->> 'maxAttempts')::integer > 1
      )
      SELECT ${JOB_COLUMNS} FROM job CROSS JOIN (SELECT count(*) FROM unsynced) AS settings`,
-    [runId, now, now, now, jobId, runId, needsSlot, isShort],
+    [runId, workflowId, now, now, now, [...jobIds], runId, workflowId === null, needsSlot, isShort],
+  );
+  return rows.map((row) => Job.fromDatabaseJson(row));
+}
+
+/** Claims the next attempt of one job; undefined when the run has nothing to do. */
+export const claimAttempt = async (
+  db: Knex,
+  { jobId, ...claim }: JobClaim,
+): Promise<Job | undefined> => (await claimAttempts(db, { jobIds: [jobId], ...claim }))[0];
+
+/**
+ * Takes a job that has not ended from a shared run, so that its own run can claim it. Returns the
+ * changed job; undefined if the run does not have it any more, or its cancellation was requested.
+ */
+export async function takeFromRun(
+  trx: Knex,
+  { jobId, runId }: { jobId: string; runId: string },
+): Promise<Job | undefined> {
+  const { rows }: { rows: object[] } = await trx.raw(
+    `UPDATE jobs SET run_id = NULL, workflow_id = NULL
+     WHERE id = ? AND cancel_requested_at IS NULL
+       AND (status = 'queued' OR (status = 'running' AND run_id = ?)) RETURNING ${JOB_COLUMNS}`,
+    [jobId, runId],
   );
   return rows[0] && Job.fromDatabaseJson(rows[0]);
 }
@@ -143,7 +177,7 @@ export async function claimAttempt(
  */
 export async function claimMultiStep(
   db: Knex,
-  { jobId, runId, now }: Omit<JobClaim, 'needsSlot' | 'isShort'>,
+  { jobId, runId, now }: Pick<JobClaim, 'jobId' | 'runId' | 'now'>,
 ): Promise<Job | undefined> {
   const { rows }: { rows: object[] } = await db.raw(
     `UPDATE jobs SET status = 'running', run_id = ?, attempts = 1, version = version + 1, started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?

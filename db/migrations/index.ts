@@ -19,6 +19,7 @@ import * as ownScopes from './0018_own_scopes.ts';
 import * as namesOfTenants from './0019_names_of_tenants.ts';
 import * as spreadSchedules from './0020_spread_schedules.ts';
 import * as firstAttempts from './0021_first_attempts.ts';
+import * as sharedRuns from './0022_shared_runs.ts';
 import * as usedBlocks from './0023_used_blocks.ts';
 import * as legalHolds from './0028_legal_holds.ts';
 import * as auditArchives from './0029_audit_archives.ts';
@@ -48,6 +49,7 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0019_names_of_tenants': namesOfTenants,
   '0020_spread_schedules': spreadSchedules,
   '0021_first_attempts': firstAttempts,
+  '0022_shared_runs': sharedRuns,
   '0023_used_blocks': usedBlocks,
   '0028_legal_holds': legalHolds,
   '0029_audit_archives': auditArchives,

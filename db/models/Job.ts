@@ -29,6 +29,8 @@ export class Job extends Model {
   declare logCount: number;
   /** Workflow run that has claimed this job. Other runs of the job do nothing. */
   declare runId: string | null;
+  /** The workflow of that run, if several jobs share it; null for the workflow of the job. */
+  declare workflowId: string | null;
   declare createdBy: string;
   /** The principal that the job acts for. Its rights are evaluated when the job runs. */
   declare authority: Authority;

@@ -3,6 +3,7 @@ import {
   approvalWorkflowId,
   jobWorkflowId,
   removalWorkflowId,
+  shortJobsWorkflowId,
   temporalScheduleId,
 } from './workflowIds.ts';
 
@@ -18,6 +19,9 @@ export type JobWorkflowInput = {
 
 /** Why an attempt failed, and after how long the next one follows; null if there is none. */
 export type FailedFirstAttempt = { code: string; retryInMs: number | null };
+
+/** Input of the workflow that makes the first attempts of short jobs of one tenant and type. */
+export type ShortJobsInput = { jobIds: string[]; timeoutMs: number };
 
 /** Input of the workflow that a Temporal Schedule starts. Temporal adds the scheduled time. */
 export type ScheduleWorkflowInput = { scheduleId: string };
@@ -152,6 +156,41 @@ export const startJobTask = (
   summary: job.type,
   attributes: { tenant: job.tenantId, jobType: job.type, record: job.id },
 });
+
+/** Starts one workflow for several short jobs. It is not kept in the outbox: each job has its own task there. */
+export type StartShortJobsTask = StartTask<'shortJobs', ShortJobsInput>;
+
+/**
+ * What jobs must have in common to be started together; undefined for tasks that are not starts of
+ * short jobs.
+ */
+export const shortJobsKey = (task: OutboxTask): string | undefined =>
+  task.kind === 'start' &&
+  task.workflow === 'job' &&
+  task.input.lane === 'inline' &&
+  task.input.firstAttempt === undefined
+    ? JSON.stringify([task.attributes.tenant, task.attributes.jobType])
+    : undefined;
+
+/** One start for the jobs of `tasks`, which have the same `shortJobsKey`. */
+export const startShortJobsTask = (
+  first: StartJobTask,
+  others: readonly StartJobTask[],
+): StartShortJobsTask => {
+  const inputs = [first, ...others].map(({ input }) => input);
+  return {
+    kind: 'start',
+    workflow: 'shortJobs',
+    workflowId: shortJobsWorkflowId(first.input.jobId),
+    input: {
+      jobIds: inputs.map(({ jobId }) => jobId),
+      timeoutMs: Math.max(...inputs.map(({ timeoutMs }) => timeoutMs)),
+    },
+    summary: `${inputs.length} × ${first.summary}`,
+    // The jobs name this workflow; it cannot name all of them in an attribute for one.
+    attributes: { ...first.attributes, record: 'several' },
+  };
+};
 
 /** Requests cancellation of a job's workflow. A workflow that does not exist counts as cancelled. */
 export const cancelJobTask = ({ id, tenantId }: { id: string; tenantId: string }): OutboxTask => ({

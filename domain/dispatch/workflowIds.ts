@@ -25,6 +25,9 @@ export const systemScheduleId = (
 
 export const jobWorkflowId = (jobId: string): string => `job:${jobId}`;
 
+/** The workflow that makes the first attempts of several short jobs. It is named after the first one. */
+export const shortJobsWorkflowId = (firstJobId: string): string => `jobs:${firstJobId}`;
+
 export const approvalWorkflowId = (approvalId: string): string => `approval:${approvalId}`;
 
 export const backupWorkflowId = (backupId: string): string => `backup:${backupId}`;

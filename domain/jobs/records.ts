@@ -12,6 +12,8 @@ export type JobSummaryData = {
   error: JobError | null;
   progress: JobProgress | null;
   attempts: number;
+  /** The workflow that it shares with other jobs; null if it has its own. */
+  workflowId: string | null;
   createdBy: string;
   /** The principal that the job acts for. */
   authority: Authority;

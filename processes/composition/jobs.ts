@@ -3,6 +3,8 @@ import { createJobs } from '../../services/jobs/jobs.ts';
 import { createMultiStepJobs } from '../../services/jobs/multiStep.ts';
 import { createJobSlots } from '../../services/jobs/slots.ts';
 import { createReconcile } from '../../services/jobs/reconcile.ts';
+import { createRecordTogether } from '../../services/jobs/recordTogether.ts';
+import { createSharedRuns } from '../../services/jobs/sharedRuns.ts';
 import { createWorkerPresence } from '../../services/jobs/workerPresence.ts';
 import type { DeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
 import type { Core } from './core.ts';
@@ -15,9 +17,11 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
     jobSlots,
     admissionChecks: { delivery: deliveryQueue.acquireSlot },
   });
+  const recordTogether = createRecordTogether({ ...core, jobAttempts });
   return {
     jobs: createJobs(core),
     jobAttempts,
+    sharedRuns: createSharedRuns({ ...core, jobAttempts, recordTogether }),
     jobSlots,
     workerPresence: createWorkerPresence(core),
     multiStepJobs: createMultiStepJobs({ ...core, jobAttempts, jobSlots }),

@@ -1,5 +1,5 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { attemptGuard, claimAttempt } from '../../db/jobs/jobs.ts';
+import { attemptGuard, claimAttempt, claimAttempts } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
@@ -14,7 +14,7 @@ import {
 } from './lifecycle.ts';
 import type { JobSlots } from './slots.ts';
 import { retryWrite } from './retryWrite.ts';
-import { createRunLog, type RunLog } from './runLog.ts';
+import { createRunLog, type PendingLog, type RunLog } from './runLog.ts';
 
 export { AttemptFailed } from './lifecycle.ts';
 
@@ -22,6 +22,12 @@ export type JobAttempts = ReturnType<typeof createJobAttempts>;
 
 /** A workflow run of a job. */
 export type JobRunRef = { jobId: string; runId: string };
+
+/** A run of several jobs, and its workflow. */
+export type SharedRunRef = { runId: string; workflowId: string };
+
+/** Records that an attempt has succeeded; false if it was not the current one any more. */
+type RecordSuccess = (job: Job, pendingLog: PendingLog, result: string) => Promise<boolean>;
 
 /** Asked before an attempt is counted: null admits it, a number is the milliseconds to wait. */
 export type AdmissionCheck = (jobId: string) => Promise<number | null>;
@@ -129,7 +135,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
   }
 
   /** Error: `AttemptFailed('claim_lost')` when PostgreSQL has crashed and forgotten the claim. */
-  async function requireClaim({ jobId }: JobRunRef): Promise<void> {
+  async function requireClaim(jobId: string): Promise<void> {
     const current = await Job.query(db).findById(jobId).select('status');
     if (current?.status === 'queued') throw new AttemptFailed('claim_lost', 0);
   }
@@ -150,6 +156,36 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     throw signal.reason;
   }
 
+  const recordSuccess: RecordSuccess = (job, pendingLog, result) =>
+    lifecycle.finish(job, pendingLog, { status: 'succeeded', result, guard: attemptGuard(job) });
+
+  /** Makes a claimed attempt. Errors: those of `runAttempt`. */
+  async function makeAttempt(
+    job: Job,
+    lane: Lane,
+    signal: AbortSignal,
+    record = recordSuccess,
+  ): Promise<void> {
+    await using runLog = createRunLog({ writeUnaudited, log, job });
+    const type = jobTypes.find(job.type);
+    if (!type) {
+      const failure = new JobFailure('unknown_job_type', 'This worker does not know the type');
+      return await lifecycle.failAttempt(job, 'inline', runLog, failure);
+    }
+    let result: string;
+    try {
+      result = await runJobType(job, type, runLog, signal);
+    } catch (error) {
+      return await recordError(job, type, runLog, error, signal);
+    }
+    await runLog.stopFlushing();
+    runLog.logSystem('info', `Succeeded in attempt ${job.attempts}`);
+    const pendingLog = runLog.drain();
+    // The work is done: a short outage of the database must not make another attempt do it again.
+    if (await retryWrite(() => record(job, pendingLog, result), type.lane)) return;
+    if (lane === 'inline') await requireClaim(job.id);
+  }
+
   return {
     lifecycle,
 
@@ -161,27 +197,16 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
       const waitMs = (await admissionChecks[lane]?.(ref.jobId)) ?? null;
       if (waitMs !== null) throw new AttemptFailed('no_slot', waitMs);
       const job = await claimNextAttempt(ref, lane);
-      if (!job) return;
-      await using runLog = createRunLog({ writeUnaudited, log, job });
-      const type = jobTypes.find(job.type);
-      if (!type) {
-        const failure = new JobFailure('unknown_job_type', 'This worker does not know the type');
-        return await lifecycle.failAttempt(job, 'inline', runLog, failure);
-      }
-      let result: string;
-      try {
-        result = await runJobType(job, type, runLog, signal);
-      } catch (error) {
-        return await recordError(job, type, runLog, error, signal);
-      }
-      await runLog.stopFlushing();
-      runLog.logSystem('info', `Succeeded in attempt ${job.attempts}`);
-      const pendingLog = runLog.drain();
-      const outcome = { status: 'succeeded', result, guard: attemptGuard(job) } as const;
-      // The work is done: a short outage of the database must not make another attempt do it again.
-      if (await retryWrite(() => lifecycle.finish(job, pendingLog, outcome), type.lane)) return;
-      if (lane === 'inline') await requireClaim(ref);
+      if (job) await makeAttempt(job, lane, signal);
     },
+
+    /** Claims attempts of short jobs for a run that they share, which then makes them. */
+    claimShared: (run: SharedRunRef, jobIds: readonly string[]): Promise<Job[]> =>
+      writeUnaudited((executor, now) =>
+        claimAttempts(executor, { ...run, jobIds, needsSlot: false, isShort: true, now }),
+      ),
+
+    makeAttempt,
 
     /**
      * Ends a job whose workflow has ended without recording an outcome. Returns false, and changes

@@ -49,6 +49,9 @@ export function createJobCompletion({ jobTypes }: { jobTypes: JobTypes }) {
 
     onJobFinished,
 
+    /** True if an area adds something to the commit that ends the job. */
+    hasHooks: (job: JobWithSource & { type: string }): boolean => hooksFor(job).length > 0,
+
     /** Locks the record that a job comes from. Call it before the job itself is locked. */
     async lockSource(work: Work, job: JobWithSource): Promise<void> {
       if (job.sourceId === null) return;
@@ -61,9 +64,9 @@ export function createJobCompletion({ jobTypes }: { jobTypes: JobTypes }) {
      * other running job is cancelled when its attempt has stopped.
      */
     async requestCancel(work: Work, job: Job): Promise<void> {
-      const { id, status, attempts, cancelRequestedAt } = job;
+      const { id, status, runId, attempts, cancelRequestedAt } = job;
       const at = work.now;
-      const isRunning = status === 'running' && job.runId !== null;
+      const isRunning = status === 'running' && runId !== null;
       const line = {
         attempt: attempts,
         level: 'warn',

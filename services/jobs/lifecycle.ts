@@ -210,7 +210,8 @@ export function createJobLifecycle({
   return { finish, recordFailedAttempt, failAttempt, callerForJob };
 }
 
-const toJobView = (job: Job): Omit<JobView, 'status' | 'error'> => ({
+/** The fields of a job that audit entries and events need, before it ends. */
+export const toJobView = (job: Job): Omit<JobView, 'status' | 'error'> => ({
   id: job.id,
   type: job.type,
   tenantId: job.tenantId,

@@ -43,6 +43,7 @@ export function newJobRow(
     attempts: 0,
     logCount: 0,
     runId: null,
+    workflowId: null,
     createdBy: request.createdBy ?? caller.actorId,
     authority: origin.authority ?? authorityOf(caller),
     sourceKind: source.kind,

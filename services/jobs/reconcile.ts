@@ -68,7 +68,7 @@ export function createReconcile({
     // Its first attempt is made without a workflow.
     if (job.status === 'running' && job.runId === null && (await hasLease(db, job.id)))
       return false;
-    const state = await describeWorkflow(jobWorkflowId(job.id));
+    const state = await describeWorkflow(job.workflowId ?? jobWorkflowId(job.id));
     if (state.found && state.status === 'running') return false;
     log.warn(
       { jobId: job.id, status: job.status, workflow: state },

@@ -1,5 +1,5 @@
 export { approval } from './approvals.ts';
 export { backup, removeBackup, restore } from './backups.ts';
-export { job } from './jobs.ts';
+export { job, shortJobs } from './jobs.ts';
 export { reconcile } from './reconcile.ts';
 export { fireSchedule, reconcileSchedules, releaseBufferedRun } from './schedules.ts';

@@ -15,7 +15,11 @@ import {
 } from '@temporalio/workflow';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import type { JobActivities } from '../../activities/jobs.ts';
-import type { FailedFirstAttempt, JobWorkflowInput } from '../../domain/dispatch/tasks.ts';
+import type {
+  FailedFirstAttempt,
+  JobWorkflowInput,
+  ShortJobsInput,
+} from '../../domain/dispatch/tasks.ts';
 import { activityTaskQueue } from '../../domain/dispatch/workflowIds.ts';
 import { inheritedAttributes } from './shared/inheritedAttributes.ts';
 import { toSearchAttributes } from './shared/searchAttributes.ts';
@@ -49,7 +53,7 @@ const { completeMultiStepJob } = proxyLocalActivities<JobActivities>({
   ...recordOptions,
   summary: 'record the success',
 });
-const { finalizeJob } = proxyLocalActivities<JobActivities>({
+const { finalizeJob, finalizeJobs } = proxyLocalActivities<JobActivities>({
   ...recordOptions,
   summary: 'record the end',
 });
@@ -68,11 +72,26 @@ export async function job(input: JobWorkflowInput): Promise<void> {
   }
 }
 
+/**
+ * Makes the first attempts of short jobs that were created at the same time. A job that is not done
+ * then goes on in its own workflow.
+ */
+export async function shortJobs({ jobIds, timeoutMs }: ShortJobsInput): Promise<void> {
+  const { runFirstAttempts } = inlineActivities(timeoutMs);
+  try {
+    await runFirstAttempts(jobIds, timeoutMs);
+  } catch (failure) {
+    const { status, code } = outcomeOf(failure);
+    await CancellationScope.nonCancellable(() => finalizeJobs(jobIds, status, code));
+    throw failure;
+  }
+}
+
 /** Makes attempts until one succeeds or none is left. Each attempt records its own outcome. */
 async function makeAttempts(input: JobWorkflowInput): Promise<void> {
   if (input.firstAttempt) await continueAfter(input.firstAttempt);
   const { runJobAttempt } =
-    input.lane === 'inline' ? inlineActivities(input) : queuedActivities(input);
+    input.lane === 'inline' ? inlineActivities(input.timeoutMs) : queuedActivities(input);
   await runJobAttempt(input.jobId, input.lane);
 }
 
@@ -88,7 +107,7 @@ async function continueAfter({ code, retryInMs }: FailedFirstAttempt): Promise<v
 }
 
 /** Attempts of the lane `inline` run inside the workflow task. */
-const inlineActivities = ({ timeoutMs }: JobWorkflowInput) =>
+const inlineActivities = (timeoutMs: number) =>
   proxyLocalActivities<JobActivities>({
     startToCloseTimeout: timeoutMs + INLINE_MARGIN_MS,
     localRetryThreshold,

@@ -1,0 +1,104 @@
+import type { DispatchUnaudited } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { takeFromRun } from '../../db/jobs/jobs.ts';
+import { Job } from '../../db/models/Job.ts';
+import { startJobTask, type FailedFirstAttempt } from '../../domain/dispatch/tasks.ts';
+import type { JobAttempts, SharedRunRef } from './attempts.ts';
+import { AttemptFailed } from './lifecycle.ts';
+import type { RecordTogether } from './recordTogether.ts';
+
+export type SharedRuns = ReturnType<typeof createSharedRuns>;
+
+type Deps = {
+  db: Knex;
+  dispatchUnaudited: DispatchUnaudited;
+  jobAttempts: Pick<JobAttempts, 'claimShared' | 'makeAttempt' | 'finalizeAbandoned'>;
+  recordTogether: RecordTogether;
+  heartbeatMs: number;
+};
+
+type Attempts = { jobIds: readonly string[]; timeoutMs: number };
+
+/**
+ * Runs that several short jobs share, for their first attempts. A job that has not succeeded then
+ * goes on in its own run, so nothing that one job does concerns the others.
+ */
+export function createSharedRuns({
+  db,
+  dispatchUnaudited,
+  jobAttempts,
+  recordTogether,
+  heartbeatMs,
+}: Deps) {
+  /** Starts the own run of a job, or ends the job if that was requested. */
+  async function goOnAlone(
+    { runId }: SharedRunRef,
+    jobId: string,
+    timeoutMs: number,
+    firstAttempt: FailedFirstAttempt,
+  ): Promise<void> {
+    let isTaken = false;
+    await dispatchUnaudited(async (trx) => {
+      const job = await takeFromRun(trx, { jobId, runId });
+      if (!job) return [];
+      isTaken = true;
+      // A queued job has lost its claim, and so its attempt.
+      const settings = { lane: 'inline' as const, timeoutMs, heartbeatMs };
+      return [
+        startJobTask(job, job.status === 'queued' ? settings : { ...settings, firstAttempt }),
+      ];
+    });
+    if (!isTaken) await jobAttempts.finalizeAbandoned({ jobId, runId }, 'cancelled', 'cancelled');
+  }
+
+  return {
+    /**
+     * Makes the first attempts of jobs, all at the same time. Repeating it makes further attempts of
+     * those that were interrupted. Errors: the reason of `signal`; database errors.
+     */
+    async makeAttempts(
+      run: SharedRunRef,
+      { jobIds, timeoutMs }: Attempts,
+      signal: AbortSignal,
+    ): Promise<void> {
+      const record = recordTogether(run);
+      const goOn = (jobId: string, { code, retryInMs }: AttemptFailed) =>
+        goOnAlone(run, jobId, timeoutMs, { code, retryInMs });
+      const attempt = async (job: Job) => {
+        try {
+          await jobAttempts.makeAttempt(job, 'inline', signal, record);
+        } catch (error) {
+          if (!(error instanceof AttemptFailed)) throw error;
+          await goOn(job.id, error);
+        }
+      };
+      const claimed = await jobAttempts.claimShared(run, jobIds);
+      const results = await Promise.allSettled(claimed.map(attempt));
+      const failed = results.find(({ status }) => status === 'rejected');
+      if (failed?.status === 'rejected') throw failed.reason;
+      if (claimed.length === jobIds.length) return;
+      // Interrupted in the last attempt that they have.
+      const others = jobIds.filter((jobId) => !claimed.some(({ id }) => id === jobId));
+      const lost = await Job.query(db)
+        .findByIds(others)
+        .where({ run_id: run.runId, status: 'running' })
+        .select('id');
+      for (const { id } of lost) await goOn(id, new AttemptFailed('worker_lost', null));
+    },
+
+    /** Ends the jobs that the run still has, and those that it has not started. */
+    async finalize(
+      { runId }: SharedRunRef,
+      jobIds: readonly string[],
+      status: 'failed' | 'cancelled',
+      code: string,
+    ): Promise<void> {
+      const jobs = await Job.query(db)
+        .findByIds([...jobIds])
+        .select('id', 'status', 'run_id');
+      const own = jobs.filter((job) => job.status === 'queued' || job.runId === runId);
+      for (const { id } of own)
+        await jobAttempts.finalizeAbandoned({ jobId: id, runId }, status, code);
+    },
+  };
+}
