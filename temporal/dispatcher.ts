@@ -12,8 +12,14 @@ import { OUTBOX_TOPIC, type OutboxRow } from '../db/core/unitOfWork.ts';
 import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 import type { Metrics } from '../platform/metrics.ts';
-import { tenantOfTask, type OutboxTask } from '../domain/dispatch/tasks.ts';
+import {
+  startShortJobsTask,
+  type OutboxTask,
+  type StartJobTask,
+  type StartShortJobsTask,
+} from '../domain/dispatch/tasks.ts';
 import type { TemporalConnection } from './connection.ts';
+import { createDispatchQueue } from './dispatchQueue.ts';
 import { isTransient, executeTask } from './executeTask.ts';
 import { createScheduleSync } from './scheduleSync.ts';
 
@@ -42,13 +48,10 @@ const CHECK_DEADLINE_MS = 1_000;
 const STOP_WAIT_MS = 2_000;
 
 /**
- * Inline calls in flight, and tasks that wait for one. The workflows that a burst of requests
- * starts must not take the processor from the responses. Tenants take turns, and the tasks of one
- * tenant take at most half of the queue. The relay dispatches the tasks beyond these limits.
+ * Inline calls in flight. The workflows that a burst of requests starts must not take the processor
+ * from the responses.
  */
 const INLINE_CONCURRENCY = 16;
-const MAX_QUEUED = 200;
-const MAX_QUEUED_PER_TENANT = 100;
 
 /** Shorter limits of workflow tasks would take a busy worker for a dead one. */
 const MIN_WORKFLOW_TASK_TIMEOUT_MS = 3_000;
@@ -81,13 +84,17 @@ export function createDispatcher({
   const workflowTaskTimeoutMs = Math.max(heartbeatMs, MIN_WORKFLOW_TASK_TIMEOUT_MS);
   const syncSchedule = createScheduleSync({ db, taskQueue });
   const completedIds: string[] = [];
-  const queue = createFairQueue();
+  const queue = createDispatchQueue({ onReady: startCalls });
   let inFlight = 0;
   let unreachable = false;
   let loops: Loop[] = [];
   let unsubscribe: () => void = () => undefined;
 
-  async function execute(path: 'inline' | 'relay', task: OutboxTask, deadlineMs: number) {
+  async function execute(
+    path: 'inline' | 'relay',
+    task: OutboxTask | StartShortJobsTask,
+    deadlineMs: number,
+  ) {
     try {
       await temporal.call(deadlineMs, (client) =>
         executeTask(client, task, {
@@ -113,10 +120,12 @@ export function createDispatcher({
     unreachable = true;
   }
 
-  async function dispatchInline({ id, task }: OutboxRow) {
+  async function dispatchInline(rows: readonly OutboxRow[]) {
+    const task = inlineCall(rows.map((row) => row.task));
+    if (!task) return;
     try {
       await execute('inline', task, INLINE_DEADLINE_MS);
-      completedIds.push(id);
+      completedIds.push(...rows.map(({ id }) => id));
     } catch (error) {
       if (isTransient(error)) reportUnreachable(error);
       else
@@ -132,10 +141,15 @@ export function createDispatcher({
     while (!unreachable) {
       const next = queue.take();
       if (!next) break;
-      await dispatchInline(next.row);
+      await dispatchInline(next.rows);
       next.done();
     }
     inFlight -= 1;
+  }
+
+  function startCalls(): void {
+    for (let free = INLINE_CONCURRENCY - inFlight; free > 0 && queue.isReady(); free--)
+      void drainQueue();
   }
 
   /**
@@ -196,8 +210,7 @@ export function createDispatcher({
     onCommitted(rows: readonly OutboxRow[]): void {
       if (unreachable || loops.length === 0) return;
       rows.forEach(queue.add);
-      for (let free = INLINE_CONCURRENCY - inFlight; free > 0 && queue.size() > 0; free--)
-        void drainQueue();
+      startCalls();
     },
 
     start(): void {
@@ -234,43 +247,12 @@ const backoffMs = (attempts: number, transient: boolean): number => {
   return Math.min(baseMs * 2 ** Math.min(attempts, 16), maxMs) * (0.75 + Math.random() / 2);
 };
 
-/** The tasks that wait for an inline call. The next one is of a tenant with the fewest in flight. */
-export function createFairQueue() {
-  let rows: OutboxRow[] = [];
-  const inFlight = new Map<string, number>();
-  const count = (key: string) => inFlight.get(key) ?? 0;
-  const hasSpaceFor = (task: OutboxTask): boolean => {
-    if (rows.length >= MAX_QUEUED) return false;
-    const key = tenantOfTask(task);
-    return rows.filter((row) => tenantOfTask(row.task) === key).length < MAX_QUEUED_PER_TENANT;
-  };
-  return {
-    hasSpaceFor,
-    size: () => rows.length,
-    clear: () => void (rows = []),
-    /** Adds a task; without space for it, the relay dispatches it. */
-    add: (row: OutboxRow): void => {
-      if (hasSpaceFor(row.task)) rows.push(row);
-    },
-    /** Removes the next task. Its `done` must be called when the call has ended. */
-    take(): { row: OutboxRow; done(): void } | undefined {
-      const [first] = rows;
-      if (!first) return undefined;
-      const row = rows.reduce(
-        (best, each) =>
-          count(tenantOfTask(each.task)) < count(tenantOfTask(best.task)) ? each : best,
-        first,
-      );
-      rows.splice(rows.indexOf(row), 1);
-      const key = tenantOfTask(row.task);
-      inFlight.set(key, count(key) + 1);
-      return {
-        row,
-        done() {
-          if (count(key) === 1) inFlight.delete(key);
-          else inFlight.set(key, count(key) - 1);
-        },
-      };
-    },
-  };
+const isStartOfJob = (task: OutboxTask): task is StartJobTask =>
+  task.kind === 'start' && task.workflow === 'job';
+
+/** The call for tasks that the queue hands out together: several are starts of short jobs. */
+function inlineCall(tasks: readonly OutboxTask[]): OutboxTask | StartShortJobsTask | undefined {
+  const [first, ...others] = tasks;
+  if (!first || others.length === 0 || !isStartOfJob(first)) return first;
+  return startShortJobsTask(first, others.filter(isStartOfJob));
 }

@@ -6,7 +6,7 @@ import {
   type Client,
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
-import { priorityOf, type OutboxTask } from '../domain/dispatch/tasks.ts';
+import { priorityOf, type OutboxTask, type StartShortJobsTask } from '../domain/dispatch/tasks.ts';
 import { toSearchAttributes } from './workflows/shared/searchAttributes.ts';
 
 /** gRPC codes after which the same call may succeed without any change. */
@@ -40,7 +40,7 @@ type ExecutionTarget = {
  */
 export async function executeTask(
   client: Client,
-  task: OutboxTask,
+  task: OutboxTask | StartShortJobsTask,
   { taskQueue, eager, workflowTaskTimeoutMs, syncSchedule }: ExecutionTarget,
 ): Promise<void> {
   try {
