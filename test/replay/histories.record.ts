@@ -5,7 +5,7 @@ import { APPROVALS, playApproval } from './approvals.ts';
 import { BACKUPS } from './backups.ts';
 import { DELIVERIES, runBranch } from './deliveries.ts';
 import { record } from './histories.ts';
-import { runScenario, SCENARIOS } from './scenarios.ts';
+import { runScenario, runSharedScenario, SCENARIOS, SHARED_RUNS } from './scenarios.ts';
 import { runScheduleScenario, SCHEDULES } from './schedules.ts';
 
 /** Runs with `npm run record-histories` only: it writes files. */
@@ -24,6 +24,13 @@ test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
   '%s',
   async (name, scenario) => {
     expect(await record(name, await runScenario(app, scenario))).toContain(name);
+  },
+);
+
+test.each(SHARED_RUNS.map((branch) => [branch.name, branch] as const))(
+  '%s',
+  async (name, branch) => {
+    expect(await record(name, await runSharedScenario(app, branch))).toContain(name);
   },
 );
 

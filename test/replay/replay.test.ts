@@ -14,7 +14,7 @@ import { APPROVALS } from './approvals.ts';
 import { BACKUPS } from './backups.ts';
 import { DELIVERIES } from './deliveries.ts';
 import { recordedHistories } from './histories.ts';
-import { SCENARIOS } from './scenarios.ts';
+import { SCENARIOS, SHARED_RUNS } from './scenarios.ts';
 import { SCHEDULES } from './schedules.ts';
 
 const histories = await recordedHistories();
@@ -36,7 +36,14 @@ async function replayAll(
 }
 
 test('every branch of every workflow has a recorded history', () => {
-  const wanted = [...SCENARIOS, ...DELIVERIES, ...SCHEDULES, ...APPROVALS, ...BACKUPS]
+  const wanted = [
+    ...SCENARIOS,
+    ...SHARED_RUNS,
+    ...DELIVERIES,
+    ...SCHEDULES,
+    ...APPROVALS,
+    ...BACKUPS,
+  ]
     .map(({ name }) => name)
     .concat('reconcile.success', 'reconcileSchedules.success')
     .sort();

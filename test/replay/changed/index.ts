@@ -8,6 +8,7 @@ import type {
   RemoveBackupWorkflowInput,
   RestoreWorkflowInput,
   ScheduleWorkflowInput,
+  ShortJobsInput,
 } from '../../../domain/dispatch/tasks.ts';
 import { approval as approvalToday } from '../../../temporal/workflows/approvals.ts';
 import {
@@ -15,7 +16,7 @@ import {
   removeBackup as removeToday,
   restore as restoreToday,
 } from '../../../temporal/workflows/backups.ts';
-import { job as jobToday } from '../../../temporal/workflows/jobs.ts';
+import { job as jobToday, shortJobs as shortJobsToday } from '../../../temporal/workflows/jobs.ts';
 import {
   fireSchedule as fireToday,
   releaseBufferedRun as releaseToday,
@@ -30,6 +31,7 @@ const late =
   };
 
 export const job: (start: JobWorkflowInput) => Promise<void> = late(jobToday);
+export const shortJobs: (start: ShortJobsInput) => Promise<void> = late(shortJobsToday);
 export const fireSchedule: (input: ScheduleWorkflowInput) => Promise<ScheduleRunResult> =
   late(fireToday);
 export const releaseBufferedRun: (input: ScheduleWorkflowInput) => Promise<ScheduleRunResult> =

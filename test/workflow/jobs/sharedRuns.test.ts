@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startJobTask, startShortJobsTask } from '../../../domain/dispatch/tasks.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { executeTask } from '../../../temporal/executeTask.ts';
+import { insertJob } from '../../replay/scenarios.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
+import { replaceableWorker } from '../../support/replaceableWorker.ts';
+
+/** The API runs in this process, the worker in a process that a test kills. */
+let app: TestApp;
+const worker = replaceableWorker(() => ({ ...app.env, HOLDFAST_ROLE: 'worker' }));
+beforeAll(async () => {
+  app = await startApp({ HOLDFAST_ROLE: 'api' });
+  await worker.start();
+});
+afterAll(async () => {
+  await worker.stop();
+  await app.stop();
+});
+
+type Wanted = Parameters<typeof insertJob>[2];
+
+/** Starts jobs of the type `core.sleep` in one run, as the dispatcher does with short jobs. */
+async function startTogether(wanted: readonly Wanted[]): Promise<string[]> {
+  const jobs = wanted.map((job) => ({ id: app.deps.ids.next('job'), job }));
+  for (const { id, job } of jobs) await insertJob(app, id, job);
+  const settings = { lane: 'inline', timeoutMs: 8_000, heartbeatMs: 1_000 } as const;
+  const [first, ...others] = jobs.map(({ id }) =>
+    startJobTask({ id, type: 'core.sleep', tenantId: 'platform' }, settings),
+  );
+  if (!first) throw new Error('no jobs');
+  await app.deps.temporal.call(20_000, (client) =>
+    executeTask(client, startShortJobsTask(first, others), {
+      taskQueue: app.deps.config.taskQueue,
+      eager: false,
+      workflowTaskTimeoutMs: 3_000,
+      syncSchedule: () => Promise.resolve(),
+    }),
+  );
+  return jobs.map(({ id }) => id);
+}
+
+const read = (id: string) => app.client.get<JobRecord>(`/api/jobs/${id}`).expect(200);
+const untilStatus = (id: string, status: string) =>
+  eventually(
+    () => read(id),
+    (job) => job.status === status,
+    { withinMs: 45_000 },
+  );
+const messages = (job: JobRecord) => job.logs.map(({ line, message }) => [line, message]);
+const auditOf = async (id: string): Promise<string[]> =>
+  app.deps.db('audit_entries').where({ subject_id: id }).pluck('action');
+
+test('jobs of one run succeed together, each with its own record, log, audit entry and event', async () => {
+  const ids = await startTogether([1, 2, 3].map(() => ({ payload: { durationMs: 1 } })));
+  for (const id of ids) {
+    const done = await untilStatus(id, 'succeeded');
+    expect(done).toMatchObject({
+      attempts: 1,
+      workflowId: `jobs:${ids[0]}`,
+      result: { sleptMs: 1 },
+    });
+    expect(messages(done)).toEqual([
+      [1, 'Attempt 1 started'],
+      [2, 'Slept'],
+      [3, 'Succeeded in attempt 1'],
+    ]);
+    expect(await auditOf(id)).toEqual(['job.succeed']);
+    const events = await app.deps.db('events').where({ subject_id: id, type: 'job.succeeded' });
+    expect(events).toHaveLength(1);
+  }
+});
+
+test('a job that fails goes on in a run of its own, and the others do not notice', async () => {
+  const quick = { initialIntervalSeconds: 0.1 };
+  const failing = { durationMs: 1, failAttempts: 1 };
+  const [fine, repeated, failed, cancelled, ended] = await startTogether([
+    { payload: { durationMs: 1 } },
+    { payload: failing, retry: quick },
+    { payload: failing, retry: { ...quick, maxAttempts: 1 } },
+    { payload: failing, retry: quick, cancelRequested: true },
+    { payload: failing, alreadyFinished: true },
+  ]);
+  expect(await untilStatus(fine ?? '', 'succeeded')).toMatchObject({ attempts: 1 });
+  expect(await untilStatus(repeated ?? '', 'succeeded')).toMatchObject({
+    attempts: 2,
+    workflowId: `job:${repeated}`,
+  });
+  const end = await untilStatus(failed ?? '', 'failed');
+  expect(end).toMatchObject({
+    attempts: 1,
+    error: { code: 'sleep_failed', message: 'Asked to fail 1 attempts' },
+  });
+  const run = await eventually(
+    () => app.deps.describeWorkflow(`job:${failed}`),
+    (state) => state.found && state.status !== 'running',
+  );
+  expect(run).toEqual({ found: true, status: 'failed' });
+  expect(await untilStatus(cancelled ?? '', 'cancelled')).toMatchObject({ attempts: 1 });
+  expect(await read(ended ?? '')).toMatchObject({ status: 'cancelled', attempts: 0 });
+});
+
+test('a job between its shared run and its own is cancelled immediately', async () => {
+  const retry = { initialIntervalSeconds: 600, maxIntervalSeconds: 600 };
+  const [id = ''] = await startTogether([
+    { payload: { durationMs: 1, failAttempts: 1 }, retry },
+    { payload: { durationMs: 1 } },
+  ]);
+  await eventually(
+    () => app.deps.db('jobs').where({ id, run_id: null, status: 'running' }).pluck('id'),
+    (found: string[]) => found.length === 1,
+  );
+  await app.client.post(`/api/jobs/${id}/cancel`).expect(202);
+  expect(await read(id)).toMatchObject({ status: 'cancelled', attempts: 1 });
+  await eventually(
+    () => app.deps.describeWorkflow(`job:${id}`),
+    (state) => !state.found || state.status !== 'running',
+  );
+  expect(await read(id)).toMatchObject({ status: 'cancelled', attempts: 1 });
+});
+
+test('when a worker is killed, another one makes the next attempts of its shared run', async () => {
+  const retry = { initialIntervalSeconds: 0.1 };
+  const [repeated = '', single = ''] = await startTogether([
+    { payload: { durationMs: 2_000 }, retry },
+    { payload: { durationMs: 2_000 }, retry: { ...retry, maxAttempts: 1 } },
+  ]);
+  for (const id of [repeated, single]) await untilStatus(id, 'running');
+  await worker.replace();
+  const done = await untilStatus(repeated, 'succeeded');
+  expect(done).toMatchObject({ attempts: 2, workflowId: `jobs:${repeated}` });
+  const starts = done.logs.filter(({ message }) => message.includes('started'));
+  expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2]);
+  expect(await untilStatus(single, 'failed')).toMatchObject({
+    attempts: 1,
+    error: { code: 'worker_lost' },
+  });
+});
