@@ -28,7 +28,7 @@ async function fingerprint(): Promise<string> {
 
 /**
  * The bundle without its source map, and without stack traces in workflow code: the SDK records the
- * stack of every promise and maps each frame, which took most of the time of a short run (ADR 38).
+ * stack of every promise and maps each frame, which took a fifth of the time of a short run (ADR 38).
  */
 export function withoutStackTraces(code: string): string {
   const mapAt = code.lastIndexOf(SOURCE_MAP);
