@@ -77,7 +77,7 @@ export function createRecordTogether({ commit, jobCompletion, jobAttempts, log, 
 
   /** Returns the function that records a success of a run; false as in `JobLifecycle.finish`. */
   return (run: SharedRunRef) => {
-    let waiting: Waiting[] = [];
+    const waiting: Waiting[] = [];
     let writing = false;
 
     async function writeAll(): Promise<void> {
