@@ -4,9 +4,10 @@ import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import type { DeliveryRetryPolicy } from '../../domain/webhooks/webhooks.ts';
 import {
-  FREE_SLOTS,
+  IN_FLIGHT,
   readSlotDemands,
   WEBHOOK_STATE,
+  type CandidateWebhook,
   type SlotLimits,
   type SlotShares,
 } from './deliverySlots.ts';
@@ -42,32 +43,35 @@ export async function claimPendingDeliveries(
   trx: Knex,
   { limit, capacity, sharePercent, ...limits }: SlotLimits & SlotShares & { limit: number },
 ): Promise<PendingDelivery[]> {
-  const webhookIds = await findWebhooksWithFreeSlots(trx, limits, limit);
-  if (webhookIds.length === 0) return [];
-  const { demands, trialsLeft } = await readSlotDemands(trx, webhookIds, limits);
+  const webhooks = await findWebhooksWithFreeSlots(trx, limits, limit);
+  if (webhooks.length === 0) return [];
+  const { demands, trialsLeft } = await readSlotDemands(trx, webhooks, limits);
   const grants = shareOut(demands, { capacity, sharePercent });
-  if (grants.size === 0) return [];
-  const trials = [...grants.keys()].map(trialsLeft);
+  const candidates = webhooks.flatMap(({ id, tenantId, state, free }) => {
+    const granted = grants.get(tenantId);
+    if (granted === undefined) return [];
+    const left = state === 'working' ? granted : trialsLeft(tenantId)[state];
+    return [{ id, state, granted, left, most: Math.min(free, granted) }];
+  });
+  if (candidates.length === 0) return [];
   const { rows }: { rows: PendingDelivery[] } = await prepared(
     trx,
     `WITH candidates AS (
-       SELECT w.id, w.retry_policy, w.cancel_before, random() AS position, g.granted,
-              g.new_left, g.failing_left, ${WEBHOOK_STATE} AS state, ${FREE_SLOTS} AS free
-       FROM webhooks AS w
-       JOIN unnest(?::text[], ?::integer[], ?::integer[], ?::integer[])
-         AS g (tenant_id, granted, new_left, failing_left) USING (tenant_id)
-       WHERE w.id = ANY (?::text[]) AND w.enabled
+       SELECT w.id, w.retry_policy, w.cancel_before, random() AS position,
+              c.state, c.granted, c.left_in_state, c.most
+       FROM unnest(?::text[], ?::text[], ?::integer[], ?::integer[], ?::integer[])
+         AS c (id, state, granted, left_in_state, most)
+       JOIN webhooks AS w USING (id) WHERE w.enabled
      ), ranked AS (
-       SELECT d.*, c.retry_policy, c.granted, c.position, row_number() OVER (
-                PARTITION BY d.tenant_id, c.state ORDER BY d.nth, c.position) AS nth_of_state,
-              CASE c.state WHEN 'new' THEN new_left WHEN 'failing' THEN failing_left
-                ELSE granted END AS left_in_state
+       SELECT d.*, c.retry_policy, c.granted, c.left_in_state, c.position,
+              row_number() OVER (
+                PARTITION BY d.tenant_id, c.state ORDER BY d.nth, c.position) AS nth_of_state
        FROM candidates AS c CROSS JOIN LATERAL (
          SELECT locked.*, row_number() OVER (ORDER BY id) AS nth FROM (
            SELECT id, webhook_id, tenant_id FROM deliveries
            WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id
              AND (c.cancel_before IS NULL OR queued_at > c.cancel_before)
-           ORDER BY id LIMIT least(greatest(c.free, 0), c.granted) FOR UPDATE SKIP LOCKED
+           ORDER BY id LIMIT c.most FOR UPDATE SKIP LOCKED
          ) AS locked
        ) AS d
      ), allowed AS (
@@ -79,13 +83,11 @@ export async function claimPendingDeliveries(
      FROM allowed WHERE nth_of_tenant <= granted
      ORDER BY nth_of_tenant, id LIMIT ?`,
     [
-      limits.maxInFlight,
-      limits.maxInFlightFailing,
-      [...grants.keys()],
-      [...grants.values()],
-      trials.map((left) => left.new),
-      trials.map((left) => left.failing),
-      webhookIds,
+      candidates.map(({ id }) => id),
+      candidates.map(({ state }) => state),
+      candidates.map(({ granted }) => granted),
+      candidates.map(({ left }) => left),
+      candidates.map(({ most }) => most),
       limit,
     ],
   );
@@ -102,8 +104,8 @@ async function findWebhooksWithFreeSlots(
   trx: Knex,
   { maxInFlight, maxInFlightFailing }: SlotLimits,
   limit: number,
-): Promise<string[]> {
-  const { rows }: { rows: { id: string }[] } = await prepared(
+): Promise<CandidateWebhook[]> {
+  const { rows }: { rows: CandidateWebhook[] } = await prepared(
     trx,
     `WITH RECURSIVE pending (id) AS (
        (SELECT webhook_id FROM deliveries WHERE status = 'pending' AND job_id IS NULL
@@ -113,13 +115,27 @@ async function findWebhooksWithFreeSlots(
                WHERE status = 'pending' AND job_id IS NULL AND webhook_id > pending.id
                ORDER BY webhook_id LIMIT 1)
        FROM pending WHERE pending.id IS NOT NULL
+     ), enabled AS MATERIALIZED (
+       SELECT w.id, w.tenant_id, ${WEBHOOK_STATE} AS state, ${IN_FLIGHT} AS in_flight
+       FROM pending JOIN webhooks AS w USING (id) WHERE w.enabled
+     ), free AS (
+       SELECT id, tenant_id, state,
+              CASE state WHEN 'working' THEN ?::bigint ELSE ? END - in_flight AS free
+       FROM enabled
+     ), chosen AS (
+       SELECT * FROM free WHERE free > 0
+       ORDER BY row_number() OVER (PARTITION BY tenant_id ORDER BY random()), random() LIMIT ?
      )
-     SELECT w.id FROM pending JOIN webhooks AS w USING (id)
-     WHERE w.enabled AND ${FREE_SLOTS} > 0
-     ORDER BY row_number() OVER (PARTITION BY w.tenant_id ORDER BY random()), random() LIMIT ?`,
+     SELECT c.id, c.tenant_id AS "tenantId", c.state, c.free, (
+       SELECT count(*) FROM (
+         SELECT FROM deliveries
+         WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id LIMIT c.free
+       ) AS counted
+     ) AS waiting
+     FROM chosen AS c`,
     [maxInFlight, maxInFlightFailing, limit],
   );
-  return rows.map(({ id }) => id);
+  return rows;
 }
 
 /** Assigns a job to a delivery, which takes a slot when its attempt starts. */

@@ -39,12 +39,9 @@ export const WEBHOOK_STATE = `CASE WHEN w.failing_since IS NOT NULL THEN 'failin
 const SLOTS = `CASE WHEN ${WEBHOOK_STATE} = 'working' THEN ?::bigint ELSE ? END`;
 
 /** SQL: the number of deliveries in flight of the webhook `w`. */
-const IN_FLIGHT = `(
+export const IN_FLIGHT = `(
   SELECT count(*) FROM deliveries
   WHERE webhook_id = w.id AND status = 'pending' AND in_flight)`;
-
-/** SQL: the free slots of the webhook `w`. Bindings: the two limits. */
-export const FREE_SLOTS = `${SLOTS} - ${IN_FLIGHT}`;
 
 /** The slots that each tenant holds: all, and those for webhooks in one state. */
 async function readHeld(db: Knex) {
@@ -77,39 +74,32 @@ async function readHeld(db: Knex) {
 /** How many deliveries of a tenant the queue may start now for webhooks that are not working. */
 export type TrialsLeft = { new: number; failing: number };
 
-/**
- * The slots that each tenant holds, and how many pending deliveries of these webhooks could use
- * one more.
- */
+/** A webhook with free slots, and how many of its pending deliveries could use them. */
+export type CandidateWebhook = {
+  id: string;
+  tenantId: string;
+  state: WebhookState;
+  free: number;
+  waiting: number;
+};
+
+/** The slots that each tenant holds, and how many pending deliveries of these webhooks could use one more. */
 export async function readSlotDemands(
   trx: Knex,
-  webhookIds: readonly string[],
-  { maxInFlight, maxInFlightFailing, maxFailingOfTenant, keptForRetries }: SlotLimits,
+  webhooks: readonly CandidateWebhook[],
+  { maxFailingOfTenant, keptForRetries }: SlotLimits,
 ): Promise<{ demands: Demand[]; trialsLeft: (tenantId: string) => TrialsLeft }> {
   const held = await readHeld(trx);
   const trialsLeft = (tenantId: string): TrialsLeft => ({
     new: Math.max(maxFailingOfTenant - held.inState(tenantId, 'new'), 0),
     failing: Math.max(maxFailingOfTenant - keptForRetries - held.inState(tenantId, 'failing'), 0),
   });
-  type Row = { tenantId: string; state: WebhookState; waiting: number };
-  const { rows }: { rows: Row[] } = await prepared(
-    trx,
-    `SELECT w.tenant_id AS "tenantId", ${WEBHOOK_STATE} AS state, sum(p.waiting)::bigint AS waiting
-     FROM webhooks AS w CROSS JOIN LATERAL (
-       SELECT count(*) AS waiting FROM (
-         SELECT FROM deliveries
-         WHERE status = 'pending' AND job_id IS NULL AND webhook_id = w.id
-         LIMIT greatest(${FREE_SLOTS}, 0)
-       ) AS counted
-     ) AS p
-     WHERE w.id = ANY (?::text[]) AND w.enabled GROUP BY 1, 2 ORDER BY random()`,
-    [maxInFlight, maxInFlightFailing, [...webhookIds]],
-  );
   const waiting = new Map<string, number>();
-  for (const row of rows) {
-    const most = row.state === 'working' ? row.waiting : trialsLeft(row.tenantId)[row.state];
-    const more = Math.min(row.waiting, most);
-    waiting.set(row.tenantId, (waiting.get(row.tenantId) ?? 0) + more);
+  for (const some of Map.groupBy(webhooks, (each) => `${each.state} ${each.tenantId}`).values()) {
+    const [{ tenantId, state }] = some as [CandidateWebhook];
+    const count = some.reduce((sum, each) => sum + each.waiting, 0);
+    const most = state === 'working' ? count : trialsLeft(tenantId)[state];
+    waiting.set(tenantId, (waiting.get(tenantId) ?? 0) + Math.min(count, most));
   }
   const tenantIds = new Set([...waiting.keys(), ...held.byTenant.keys()]);
   const demands = [...tenantIds].map((tenantId) => ({

@@ -138,7 +138,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       workers?.start();
       if (!workers) return;
       jobs.workerPresence.start();
-      webhooks.firstAttempts.start(webhooks.relay.wakeQueue);
+      webhooks.firstAttempts.start(webhooks.relay.onSlotFreed);
       schedules.catchUp.start();
     },
 

@@ -55,6 +55,10 @@ export function createEventRelay({
   let loops: Loop[] = [];
   let unsubscribe: () => void = () => undefined;
   let repairsDueAt = 0;
+  /** Deliveries were published since the last round of the queue. */
+  let arePublished = false;
+  /** Deliveries are left that no slot was free for. */
+  let areWaiting = false;
   let flushing: Promise<void> | undefined;
   let nextFlush: Promise<void> | undefined;
 
@@ -68,6 +72,7 @@ export function createEventRelay({
     const mayCancel = types.some((type) => type.startsWith('webhook.'));
     // The webhook may have been disabled, which leaves deliveries to cancel.
     if (mayCancel) repairsDueAt = 0;
+    if (deliveries > 0) arePublished = true;
     if (deliveries > 0 || mayCancel) loops[1]?.wake();
     if (deliveries > 0 && !firstAttempts.accepts()) await notifyTopics(db, [DELIVERIES_TOPIC]);
     return types.length === BATCH;
@@ -101,15 +106,22 @@ export function createEventRelay({
     return nextFlush;
   }
 
-  /** Starts deliveries that this process has slots for, and makes their first attempts. */
+  /**
+   * Starts deliveries that this process has slots for, and makes their first attempts. `waiting`: some
+   * are left.
+   */
   async function startDeliveries(): Promise<{ waiting: boolean; more: boolean; started: boolean }> {
-    if (!firstAttempts.accepts()) return { waiting: false, more: false, started: false };
-    const { waiting, more, attempts } = await deliveryQueue.startPending({
+    const isKnown = arePublished;
+    arePublished = false;
+    const none = { waiting: false, more: false, started: false };
+    if (!firstAttempts.accepts()) return none;
+    if (!isKnown && !(await deliveryQueue.hasPending())) return none;
+    const { more, attempts } = await deliveryQueue.startPending({
       limit: firstAttempts.freeSlots(),
       leasedUntil: firstAttempts.leasedUntil(new Date()),
     });
     firstAttempts.make(attempts);
-    return { waiting, more, started: attempts.length > 0 };
+    return { waiting: await deliveryQueue.hasPending(), more, started: attempts.length > 0 };
   }
 
   /** Every second, and when a webhook has changed. True while deliveries are being cancelled. */
@@ -125,6 +137,7 @@ export function createEventRelay({
   let slotPollMs = MIN_SLOT_POLL_MS;
   async function queueDeliveries(): Promise<boolean | number> {
     const { waiting, more, started } = await startDeliveries();
+    areWaiting = waiting;
     const cancelling = await repairDeliveries();
     slotPollMs =
       started || cancelling ? MIN_SLOT_POLL_MS : Math.min(2 * slotPollMs, MAX_SLOT_POLL_MS);
@@ -153,8 +166,10 @@ export function createEventRelay({
       unsubscribe = notifications.on(DELIVERIES_TOPIC, () => loops[1]?.wake());
     },
 
-    /** A slot may be free. */
-    wakeQueue: (): void => loops[1]?.wake(),
+    /** A slot is free. */
+    onSlotFreed(): void {
+      if (areWaiting) loops[1]?.wake();
+    },
 
     async stop(): Promise<void> {
       unsubscribe();

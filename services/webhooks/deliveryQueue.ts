@@ -71,6 +71,8 @@ const MAX_SLOT_WAIT_MS = 600_000;
 const BATCH = 200;
 const CANCEL_BATCH = 100;
 
+const CAPACITY_CACHE_MS = 1_000;
+
 /** How many attempts take their slots together. */
 const MAX_BATCH = 100;
 
@@ -105,10 +107,14 @@ export function createDeliveryQueue({
   workerSlots,
   sharePercent,
 }: Deps) {
-  /** The limits as they are now. */
+  let capacity: { slots: number; until: number } | undefined;
+  /** The limits. What the workers offer is read once a second. */
   async function readLimits(on: Knex) {
-    const { delivery: capacity } = await totalSlots(on, workerSlots);
-    return { ...SLOT_LIMITS, capacity, sharePercent };
+    if (!capacity || capacity.until < Date.now()) {
+      const { delivery: slots } = await totalSlots(on, workerSlots);
+      capacity = { slots, until: Date.now() + CAPACITY_CACHE_MS };
+    }
+    return { ...SLOT_LIMITS, capacity: capacity.slots, sharePercent };
   }
 
   /** Attempts that start together take their slots together, on one connection. */
@@ -213,10 +219,13 @@ export function createDeliveryQueue({
       return job;
     },
 
+    /** True when deliveries wait to be started. */
+    hasPending: (): Promise<boolean> => hasPendingDeliveries(db),
+
     /**
      * Starts up to `limit` pending deliveries, one batch: the caller makes their first attempts, which
-     * are its own until `leasedUntil`. `waiting`: some may be left, because no slot is free or
-     * another process starts deliveries. `more`: the next batch can follow immediately.
+     * are its own until `leasedUntil`. None are started without a free slot, and while another process
+     * starts deliveries. `more`: the next batch can follow immediately.
      */
     async startPending({
       limit,
@@ -224,9 +233,8 @@ export function createDeliveryQueue({
     }: {
       limit: number;
       leasedUntil: Date;
-    }): Promise<{ waiting: boolean; more: boolean; attempts: readonly FirstAttempt[] }> {
-      if (!(await hasPendingDeliveries(db))) return { waiting: false, more: false, attempts: [] };
-      if (limit === 0) return { waiting: true, more: false, attempts: [] };
+    }): Promise<{ more: boolean; attempts: readonly FirstAttempt[] }> {
+      if (limit === 0) return { more: false, attempts: [] };
       const size = Math.min(limit, BATCH);
       return commit(systemCaller(PLATFORM, CAUSE), async (work) => {
         const trx = await work.trx();
@@ -243,8 +251,8 @@ export function createDeliveryQueue({
             tenantId: assertDefined(some[0], 'batch[0]').tenantId,
           });
         }
-        return { waiting: true, more: pending.length === size && size < limit, attempts };
-      }).catch(ignoreNoChange({ waiting: true, more: false, attempts: [] }));
+        return { more: pending.length === size && size < limit, attempts };
+      }).catch(ignoreNoChange({ more: false, attempts: [] }));
     },
 
     /**
