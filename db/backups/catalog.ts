@@ -9,7 +9,25 @@ export type Reference = {
   child: string;
   parent: string;
   columns: { child: string; parent: string }[];
+  /** The row only remembers the other one, which may have been purged. There is no foreign key. */
+  remembers?: true;
 };
+
+const remembers = (child: string, column: string, parent: string): Reference => ({
+  child,
+  parent,
+  columns: [{ child: column, parent: 'id' }],
+  remembers: true,
+});
+
+/** References without a foreign key, because rows remain when the purge deletes what they name. */
+const REMEMBERED: readonly Reference[] = [
+  remembers('approvals', 'job_id', 'jobs'),
+  remembers('deliveries', 'job_id', 'jobs'),
+  remembers('job_logs', 'job_id', 'jobs'),
+  remembers('jobs', 'retry_of', 'jobs'),
+  remembers('schedule_runs', 'job_id', 'jobs'),
+];
 
 /** Runs a statement with numbered values (`$1`) on a connection or in a transaction. */
 export type RunQuery = <Row extends object>(
@@ -38,9 +56,9 @@ export async function readColumns(
   return Map.groupBy(columns, ({ table }) => table);
 }
 
-/** The foreign keys of all tables in the schema `public`. */
+/** The references of all tables in the schema `public`: foreign keys, and those that remember. */
 export async function findReferences(query: RunQuery): Promise<Reference[]> {
-  return query<Reference>(
+  const foreignKeys = await query<Reference>(
     `SELECT c.relname::text AS child, p.relname::text AS parent,
        (SELECT json_agg(json_build_object('child', ca.attname, 'parent', pa.attname) ORDER BY k.at)
         FROM unnest(r.conkey, r.confkey) WITH ORDINALITY AS k (child, parent, at)
@@ -51,6 +69,7 @@ export async function findReferences(query: RunQuery): Promise<Reference[]> {
      WHERE r.contype = 'f' AND r.connamespace = 'public'::regnamespace
      ORDER BY c.relname, r.conname`,
   );
+  return [...foreignKeys, ...REMEMBERED];
 }
 
 /** Dependencies without a foreign key: inventory records name tags and custom fields. */

@@ -43,7 +43,8 @@ export async function findConflicts(
     // Derived references, such as the parent of a prefix, are recalculated after the restore.
     if (child && reference.columns.some((pair) => isDerived(plan, child, pair.child))) continue;
     if (parent) found.push(...(await findStillReferenced(query, reference, parent, child)));
-    if (child) found.push(...(await findMissingReferences(query, plan, reference, child, parent)));
+    if (child && !reference.remembers)
+      found.push(...(await findMissingReferences(query, plan, reference, child, parent)));
   }
   return found;
 }

@@ -111,6 +111,7 @@ export const TABLES: readonly BackedUpTable[] = [
   access('users', { preserved: ['last_login_at'], hidden: ['password_hash'] }),
   access('grants'),
   access('tenant_quotas', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
+  access('retention_settings', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   jobs('jobs', { hidden: ['payload', 'result', 'error', 'authority'] }),
   jobs('job_logs', {
     key: ['job_id', 'line'],
@@ -186,4 +187,7 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   backups: 'a restore does not change which archives exist',
   restore_runs: 'see backups',
   workers: 'processes that run now',
+  purge_marks: 'a restore reads what was purged, and does not bring it back',
+  purge_progress: 'see purge_marks',
+  purge_state: 'see purge_marks',
 };

@@ -10,7 +10,7 @@ import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 
 const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress, attempts, log_count, run_id,
   created_by, authority, source_kind, source_id, retry_of, cancel_requested_at, created_at, updated_at, started_at,
-  finished_at, checked_at, version, slot, workflow_id`;
+  finished_at, checked_at, version, slot, workflow_id, data_purged_at`;
 
 /** All columns but payload and result, which may have a megabyte each. */
 export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter(

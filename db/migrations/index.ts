@@ -21,6 +21,8 @@ import * as spreadSchedules from './0020_spread_schedules.ts';
 import * as firstAttempts from './0021_first_attempts.ts';
 import * as sharedRuns from './0022_shared_runs.ts';
 import * as usedBlocks from './0023_used_blocks.ts';
+import * as retention from './0025_retention.ts';
+import * as jobLogMonths from './0026_job_log_months.ts';
 import * as legalHolds from './0028_legal_holds.ts';
 import * as auditArchives from './0029_audit_archives.ts';
 
@@ -51,6 +53,8 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0021_first_attempts': firstAttempts,
   '0022_shared_runs': sharedRuns,
   '0023_used_blocks': usedBlocks,
+  '0025_retention': retention,
+  '0026_job_log_months': jobLogMonths,
   '0028_legal_holds': legalHolds,
   '0029_audit_archives': auditArchives,
 };

@@ -47,4 +47,6 @@ export class Job extends Model {
   declare version: number;
   /** Null for a job that needs no slot, or waits for its next attempt. */
   declare slot: 'waiting' | 'held' | null;
+  /** When retention deleted payload and result. */
+  declare dataPurgedAt: Date | null;
 }

@@ -14,6 +14,8 @@ export type JobSummaryData = {
   attempts: number;
   /** The workflow that it shares with other jobs; null if it has its own. */
   workflowId: string | null;
+  /** The number of lines that the log has had. */
+  logCount: number;
   createdBy: string;
   /** The principal that the job acts for. */
   authority: Authority;
@@ -25,6 +27,8 @@ export type JobSummaryData = {
   updatedAt: Date;
   startedAt: Date | null;
   finishedAt: Date | null;
+  /** When retention deleted payload and result. */
+  dataPurgedAt: Date | null;
   version: number;
 };
 

@@ -57,5 +57,6 @@ export function newJobRow(
     checkedAt: now,
     version: 1,
     slot: null as 'waiting' | null,
+    dataPurgedAt: null,
   };
 }

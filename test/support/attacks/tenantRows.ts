@@ -12,7 +12,8 @@ async function findTables(db: Knex): Promise<{ name: string; hasTenant: boolean 
        WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name
          AND c.column_name = 'tenant_id') AS "hasTenant"
      FROM information_schema.tables t
-     WHERE t.table_schema = 'public' AND t.table_type = 'BASE TABLE'`,
+     WHERE t.table_schema = 'public' AND t.table_type = 'BASE TABLE'
+       AND NOT (SELECT relispartition FROM pg_class WHERE oid = t.table_name::regclass)`,
   );
   return rows;
 }
