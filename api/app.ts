@@ -28,6 +28,7 @@ import { providerRoutes } from './auth/providerRoutes.ts';
 import { rbacRoutes } from './access/routes.ts';
 import { referenceRoutes } from './reference/routes.ts';
 import { legalHoldRoutes } from './retention/holdRoutes.ts';
+import { retentionRoutes } from './retention/routes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
 import { userRoutes } from './auth/userRoutes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
@@ -44,6 +45,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     jobs: DepsOf<typeof jobRoutes>;
     jobTypes: Parameters<typeof jobRoutes>[1];
     quotas: DepsOf<typeof quotaRoutes>;
+    retention: DepsOf<typeof retentionRoutes>;
     users: DepsOf<typeof userRoutes>;
     sso: DepsOf<typeof ssoRoutes>;
     auditLog: DepsOf<typeof auditRoutes>;
@@ -99,6 +101,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...jobRoutes(deps.jobs, deps.jobTypes, deps.slots.logStreams),
     ...rbacRoutes(deps),
     ...quotaRoutes(deps.quotas),
+    ...retentionRoutes(deps.retention),
     ...userRoutes(deps.users),
     ...authRoutes(deps),
     ...ssoRoutes(deps.sso),

@@ -1,5 +1,11 @@
 import ipaddr from 'ipaddr.js';
 import { forEachQuota, MAX_QUOTA, QUOTAS, type QuotaValues } from '../domain/access/quotas.ts';
+import {
+  forEachKind,
+  MAX_DAYS,
+  RETENTION,
+  type RetentionDays,
+} from '../domain/retention/retention.ts';
 import type { NamedKey } from './aesGcm.ts';
 import { readBackupConfig } from './backupConfig.ts';
 import { createEnvReader, type Env, type EnvReader } from './envReader.ts';
@@ -122,11 +128,22 @@ function readTemporal(read: EnvReader): TemporalSettings {
   };
 }
 
+/** The name of a setting as variables have it: `JOB_LOGS` for `jobLogs`. */
+const inWords = (name: string): string =>
+  name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+
 /** Reads the default limits of what a tenant may own: `HOLDFAST_QUOTA_UNFINISHED_JOBS`, … */
 const readQuotas = (read: EnvReader): QuotaValues =>
   forEachQuota((name) => {
-    const words = name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
-    return read.integer(`HOLDFAST_QUOTA_${words}`, QUOTAS[name].fallback, [0, MAX_QUOTA]);
+    return read.integer(`HOLDFAST_QUOTA_${inWords(name)}`, QUOTAS[name].fallback, [0, MAX_QUOTA]);
+  });
+
+/** Reads how long records are kept by default: `HOLDFAST_RETENTION_JOB_LOGS_DAYS`, …; 0: for ever. */
+const readRetention = (read: EnvReader): RetentionDays =>
+  forEachKind((kind) => {
+    const name = `HOLDFAST_RETENTION_${inWords(kind)}_DAYS`;
+    const days = read.integer(name, RETENTION[kind].fallbackDays, [0, MAX_DAYS]);
+    return days === 0 ? null : days;
   });
 
 const MIN_TRUSTED_PREFIX = { ipv4: 8, ipv6: 16 } as const;
@@ -191,6 +208,7 @@ export function readConfig(env: Env) {
     tenantSharePercent: read.integer('HOLDFAST_TENANT_SHARE_PERCENT', 50, [1, 100]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
     quotas: readQuotas(read),
+    retention: readRetention(read),
     backups: readBackupConfig(read),
     temporal: readTemporal(read),
   };

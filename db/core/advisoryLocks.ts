@@ -35,6 +35,8 @@ export const LOCK_PREFIXES = {
    * taken alone to create a legal hold.
    */
   legalHold: 'legal-hold:',
+  /** The purge of a tenant: two purges at once would count the same rows. */
+  purge: 'purge:',
   /** The staging schema of a restore. */
   staging: 'staging:',
 } as const;
@@ -51,6 +53,15 @@ export const lockUntilCommit = async (trx: Knex, lock: keyof typeof LOCKS): Prom
 export async function tryLockUntilCommit(trx: Knex, lock: keyof typeof LOCKS): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: { acquired: boolean }[] }>(
     'SELECT pg_try_advisory_xact_lock(?) AS acquired',
+    [LOCKS[lock]],
+  );
+  return rows[0]?.acquired === true;
+}
+
+/** As `tryLockUntilCommit`, but several transactions may hold the lock so at the same time. */
+export async function tryShareUntilCommit(trx: Knex, lock: keyof typeof LOCKS): Promise<boolean> {
+  const { rows } = await trx.raw<{ rows: { acquired: boolean }[] }>(
+    'SELECT pg_try_advisory_xact_lock_shared(?) AS acquired',
     [LOCKS[lock]],
   );
   return rows[0]?.acquired === true;

@@ -8,6 +8,7 @@ import { RUN_KINDS, RUN_REASONS } from '../schedules/schedules.ts';
 import { QUOTA_NAMES, type QuotaName } from '../access/quotas.ts';
 import { LEVELS } from '../access/scope.ts';
 import { HOLD_STATUSES } from '../retention/holds.ts';
+import { JOB_KINDS, RETENTION_KINDS, type RetentionKind } from '../retention/retention.ts';
 import { DISABLED_REASONS } from '../webhooks/webhooks.ts';
 
 const closed = { additionalProperties: false };
@@ -51,6 +52,27 @@ const Mapping = data({
   providerId: Type.String(),
   externalGroup: Type.String(),
   ...assignmentScope,
+});
+const Days = Type.Union([Type.Integer(), Type.Null()], {
+  description: 'Number of days; null: kept for ever.',
+});
+const Retention = data({
+  tenantId: Type.String(),
+  days: data(
+    Object.fromEntries(RETENTION_KINDS.map((kind) => [kind, Days])) as Record<
+      RetentionKind,
+      typeof Days
+    >,
+  ),
+  jobTypes: Type.Record(
+    Type.String(),
+    data(
+      Object.fromEntries(JOB_KINDS.map((kind) => [kind, Type.Optional(Days)])) as Record<
+        (typeof JOB_KINDS)[number],
+        ReturnType<typeof Type.Optional<typeof Days>>
+      >,
+    ),
+  ),
 });
 const Quota = data({
   tenantId: Type.String(),
@@ -235,6 +257,7 @@ export const EVENT_DATA = {
   'rbac.role.updated': Role,
   'rbac.role.deleted': Role,
   'quota.updated': Quota,
+  'retention.updated': Retention,
   'auth.provider.created': Provider,
   'auth.provider.updated': Provider,
   'auth.provider.deleted': Provider,

@@ -56,6 +56,13 @@ export const composeSlots = () => ({
     ...{ total: 2, perTenant: 1, perCaller: 1 },
     waiting: { total: 40, perTenant: 8, perCaller: 8, maxMs: 10_000 },
   }),
+  /** Counts of what a purge would delete. Each reads many records. */
+  previews: createSlots({
+    of: 'previews of retention',
+    retryAfterSeconds: 5,
+    ...{ total: 2, perTenant: 1, perCaller: 1 },
+    waiting: { total: 16, perTenant: 4, perCaller: 2, maxMs: 5_000 },
+  }),
   webhookTests: createSlots({
     of: 'webhook tests',
     retryAfterSeconds: 5,

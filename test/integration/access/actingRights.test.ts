@@ -158,6 +158,7 @@ const longJob = () => newJob({ type: 'core.sleep', payload: { durationMs: 60_000
 const endedJob = () => newJob(echo, WAIT);
 const tenant = () => Promise.resolve({ id: TENANT });
 const quotasOf = (id: string) => `/api/quotas/${id}`;
+const retentionOf = (id: string) => `/api/retention/${id}`;
 
 /** Every operation on one record, by method and path. */
 const ACTING: Readonly<Record<string, Acting>> = {
@@ -352,6 +353,8 @@ const ACTING: Readonly<Record<string, Acting>> = {
   ),
   'PUT /api/quotas/{tenantId}': onPlatform(acting('rbac:write', 200, tenant, quotasOf, {})),
   'DELETE /api/quotas/{tenantId}': onPlatform(acting('rbac:write', 204, tenant, quotasOf)),
+  'PUT /api/retention/{tenantId}': acting('rbac:write', 200, tenant, retentionOf, {}),
+  'DELETE /api/retention/{tenantId}': acting('rbac:write', 204, tenant, retentionOf),
 };
 
 describe('acting on a record', () => {

@@ -60,6 +60,7 @@ const CREATE: Record<string, () => Promise<string>> = {
     ).id,
   '/api/auth/session': () => Promise.resolve(''),
   '/api/quotas/{tenantId}': () => Promise.resolve('acme'),
+  '/api/retention/{tenantId}': () => Promise.resolve('acme'),
 };
 
 async function createCable(): Promise<string> {

@@ -21,6 +21,7 @@ const TARGETS: Readonly<Record<string, keyof Estate>> = {
   '/api/jobs': 'job',
   '/api/legal-holds': 'hold',
   '/api/quotas': 'tenants',
+  '/api/retention': 'tenants',
   '/api/rbac/assignments': 'assignment',
   '/api/rbac/provider-mappings': 'mapping',
   '/api/rbac/roles': 'role',

@@ -55,7 +55,7 @@ const LISTS: Readonly<Record<string, string>> = {
 export async function findIds(client: TestClient, { path }: Operation): Promise<string[]> {
   const collection = path.split('/{')[0] ?? '';
   if (collection === path) return [];
-  if (collection === '/api/quotas') {
+  if (collection === '/api/quotas' || collection === '/api/retention') {
     const { items = [] } = await client.get<Listed>(collection).expect(200);
     return items.flatMap(({ tenantId }) => tenantId ?? []);
   }

@@ -1,0 +1,118 @@
+import { Type, type Static } from 'typebox';
+import {
+  JOB_KINDS,
+  MAX_DAYS,
+  MAX_JOB_TYPES,
+  MIN_DAYS,
+  RETENTION,
+  RETENTION_KINDS,
+  type RetentionKind,
+} from '../../domain/retention/retention.ts';
+import { TenantId } from '../access/schemas.ts';
+import { Nullable, Timestamp } from '../http/schemas.ts';
+
+const closed = { additionalProperties: false };
+
+const DayCount = Type.Integer({ minimum: MIN_DAYS, maximum: MAX_DAYS });
+
+const Days = (kind: RetentionKind) =>
+  Type.Union([DayCount, Type.Null()], {
+    description: `Days for which ${RETENTION[kind].of} are kept; null: for ever.`,
+  });
+
+const NewDays = (kind: RetentionKind) =>
+  Type.Optional(
+    Type.Union([DayCount, Type.Null(), Type.Literal('default')], {
+      description: `Days for which ${RETENTION[kind].of} are kept; null: for ever.`,
+    }),
+  );
+
+const each = <K extends RetentionKind, S>(kinds: readonly K[], schema: (kind: K) => S) =>
+  Object.fromEntries(kinds.map((kind) => [kind, schema(kind)])) as Record<K, S>;
+
+const JobTypeName = Type.String({ maxLength: 100 });
+
+export const RetentionRecord = Type.Object(
+  {
+    tenantId: TenantId(),
+    days: Type.Object(each(RETENTION_KINDS, Days), {
+      title: 'RetentionDays',
+      description: 'How long records of the tenant are kept.',
+      ...closed,
+    }),
+    overridden: Type.Array(Type.Enum([...RETENTION_KINDS]), {
+      description: 'The periods that are set for this tenant; others are defaults.',
+    }),
+    jobTypes: Type.Record(
+      JobTypeName,
+      Type.Object(
+        each(JOB_KINDS, (kind) => Type.Optional(Days(kind))),
+        { title: 'JobTypeRetention', ...closed },
+      ),
+      { description: 'Periods of job types that have their own.' },
+    ),
+    version: Type.Integer({ description: 'Number of changes of the periods.' }),
+  },
+  { title: 'Retention', ...closed },
+);
+export type RetentionRecord = Static<typeof RetentionRecord>;
+
+const change = {
+  days: Type.Optional(
+    Type.Object(each(RETENTION_KINDS, NewDays), {
+      description:
+        'Periods that are not in the request stay; null keeps for ever, `default` returns to the default.',
+      ...closed,
+    }),
+  ),
+  jobTypes: Type.Optional(
+    Type.Record(
+      JobTypeName,
+      Type.Union([Type.Object(each(JOB_KINDS, NewDays), closed), Type.Literal('default')]),
+      {
+        maxProperties: MAX_JOB_TYPES,
+        description:
+          'Periods of job types. Types and periods that are not in the request stay; `default` returns to the periods of the tenant.',
+      },
+    ),
+  ),
+};
+
+export const RetentionChange = Type.Object(change, { title: 'RetentionChange', ...closed });
+
+export const PreviewRequest = Type.Object(
+  { tenantId: Type.Optional(TenantId()), ...change },
+  { title: 'RetentionPreviewRequest', ...closed },
+);
+
+export const PreviewRecord = Type.Object(
+  {
+    tenantId: TenantId(),
+    at: Timestamp,
+    kinds: Type.Array(
+      Type.Object(
+        {
+          kind: Type.Enum([...RETENTION_KINDS]),
+          total: Nullable(
+            Type.Integer({ description: 'What would be purged; null if counting took too long.' }),
+          ),
+          months: Type.Array(
+            Type.Object(
+              {
+                month: Type.String({
+                  description: 'The month in which the records were created, in UTC.',
+                  examples: ['2026-08'],
+                }),
+                count: Type.Integer(),
+              },
+              closed,
+            ),
+          ),
+        },
+        { title: 'RetentionKindPreview', ...closed },
+      ),
+    ),
+  },
+  { title: 'RetentionPreview', ...closed },
+);
+export type PreviewRecord = Static<typeof PreviewRecord>;
