@@ -37,6 +37,7 @@ type DepsOf<Routes extends (...args: never[]) => Route[]> = Parameters<Routes>[0
 
 /** The services that the routes call, as each group of routes declares them. */
 type RouteDeps = DepsOf<typeof rbacRoutes> &
+  DepsOf<typeof retentionRoutes> &
   DepsOf<typeof authRoutes> &
   DepsOf<typeof providerRoutes> &
   DepsOf<typeof webhookRoutes> &
@@ -45,7 +46,6 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     jobs: DepsOf<typeof jobRoutes>;
     jobTypes: Parameters<typeof jobRoutes>[1];
     quotas: DepsOf<typeof quotaRoutes>;
-    retention: DepsOf<typeof retentionRoutes>;
     users: DepsOf<typeof userRoutes>;
     sso: DepsOf<typeof ssoRoutes>;
     auditLog: DepsOf<typeof auditRoutes>;
@@ -101,7 +101,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...jobRoutes(deps.jobs, deps.jobTypes, deps.slots.logStreams),
     ...rbacRoutes(deps),
     ...quotaRoutes(deps.quotas),
-    ...retentionRoutes(deps.retention),
+    ...retentionRoutes(deps),
     ...userRoutes(deps.users),
     ...authRoutes(deps),
     ...ssoRoutes(deps.sso),

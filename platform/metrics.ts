@@ -20,10 +20,23 @@ function nodeMetrics(): Registry {
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
+  let readRetentionLag: () => Promise<number> = () => Promise.resolve(0);
+  new Gauge({
+    name: 'holdfast_retention_lag_seconds',
+    help: 'Seconds since the start of the last purge that left nothing due.',
+    registers,
+    async collect() {
+      // Without a database the metric keeps its last value, and the others are still answered.
+      const lag = await readRetentionLag().catch(() => undefined);
+      if (lag !== undefined) this.set(lag);
+    },
+  });
   const node = nodeMetrics();
   return {
     contentType: registry.contentType,
     text: async () => `${await node.metrics()}${await registry.metrics()}`,
+    /** Sets how the lag of the purge is read when the metrics are. */
+    measureRetentionLag: (read: () => Promise<number>): void => void (readRetentionLag = read),
     httpSeconds: new Histogram({
       name: 'holdfast_http_request_seconds',
       help: 'Duration of HTTP requests in seconds, by method, route and status.',
@@ -57,6 +70,12 @@ export function createMetrics() {
       name: 'holdfast_delivery_attempts_total',
       help: 'Delivery attempts to webhooks, by outcome (succeeded, failed).',
       labelNames: ['outcome'] as const,
+      registers,
+    }),
+    purgedRows: new Counter({
+      name: 'holdfast_retention_purged_rows_total',
+      help: 'Rows that retention has deleted, by kind.',
+      labelNames: ['kind'] as const,
       registers,
     }),
     denied: new Counter({

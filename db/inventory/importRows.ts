@@ -91,19 +91,20 @@ export const findExistingIds = (
     .pluck('id');
 
 /**
- * Deletes up to `limit` rows of imports older than `before.kept`, and of files older than
- * `before.abandoned` that were never received completely. Returns the number of deleted rows.
+ * Deletes up to `limit` rows of files older than `before` that were never received completely.
+ * Returns the number of deleted rows.
  */
-export async function purgeImportRows(
+export async function purgeAbandonedImportRows(
   db: Knex,
-  before: { kept: Date; abandoned: Date },
+  before: Date,
   limit: number,
 ): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `DELETE FROM import_rows WHERE (import_id, line) IN (
-       SELECT import_id, line FROM import_rows AS r WHERE import_id < ? OR (import_id < ? AND NOT EXISTS (SELECT FROM imports WHERE id = r.import_id))
+       SELECT import_id, line FROM import_rows AS r
+       WHERE import_id < ? AND NOT EXISTS (SELECT FROM imports WHERE id = r.import_id)
        ORDER BY import_id, line LIMIT ?)`,
-    [minIdAt('imp', before.kept), minIdAt('imp', before.abandoned), limit],
+    [minIdAt('imp', before), limit],
   );
   return rowCount;
 }

@@ -54,20 +54,24 @@ export async function mayDropMonth(
   );
   if (rows[0]?.unfinished !== false) return false;
   if (!rows[0].filled) return 'empty';
-  if (!earliest || until > minIdAt('job', earliest) || (await hasHolds(db))) return false;
+  if (!earliest || until > minIdAt('job', earliest)) return false;
   return 'lines';
 }
 
 /**
- * Drops a month. The mark for everybody says that its lines are purged. Error: SQLSTATE 55P03 when
- * readers hold it.
+ * Drops a month, unless a legal hold is in force: then it returns false. The mark for everybody says
+ * that its lines are purged. Error: SQLSTATE 55P03 when readers hold it.
  */
-export async function dropMonth(trx: Knex, { name, until }: LogMonth): Promise<void> {
+export async function dropMonth(trx: Knex, { name, until }: LogMonth): Promise<boolean> {
   await trx.raw(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+  // Nobody creates a hold until the commit.
+  await trx.raw('LOCK TABLE legal_holds IN SHARE MODE');
+  if (await hasHolds(trx)) return false;
   await trx.raw('DROP TABLE ??', [name]);
   await raiseMarks(trx, 'jobLogs', [
     { tenantId: ALL, jobType: ALL, untilId: until, untilSequence: null },
   ]);
+  return true;
 }
 
 /** Drops a month that has no lines; false when it got some. */

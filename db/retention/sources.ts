@@ -1,6 +1,6 @@
 import type { RetentionKind } from '../../domain/retention/retention.ts';
 import type { IdKind } from '../../platform/ids.ts';
-import { notHeld } from './holds.ts';
+import { notHeld, type HistoryKind } from './holds.ts';
 
 /**
  * Where the records of a kind are, as SQL. `r` is the record, or the record whose parts are purged:
@@ -27,16 +27,15 @@ export type PurgeSource = {
   first: string;
   /** True for records that may be purged, once they are old enough. */
   due: string;
-  /** The subject of a record, as legal holds name it. */
-  subjectType: string;
-  subjectId: string;
+  /** What legal holds know the record as. */
+  history: HistoryKind;
 };
 
 const window = (columns: string, table: string) => (most: number) =>
   `SELECT ${columns} FROM ${table} WHERE tenant_id = ? AND id > ? AND id < ? ORDER BY id LIMIT ${most}`;
 
 const JOB_WINDOW = window(
-  'id, type, tenant_id, status, log_count, created_at, data_purged_at',
+  'id, type, tenant_id, status, log_count, created_by, source_kind, source_id, created_at, data_purged_at',
   'jobs',
 );
 const ENDED = `r.status NOT IN ('queued', 'running')`;
@@ -50,8 +49,7 @@ const job = {
   joins: '',
   rows: '2',
   first: '0',
-  subjectType: 'job',
-  subjectId: 'r.id',
+  history: 'jobs',
 } as const;
 
 const JOB_ENDED = `NOT EXISTS (
@@ -60,7 +58,7 @@ const JOB_ENDED = `NOT EXISTS (
 export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
   importRows: {
     idKind: 'imp',
-    window: window('id, tenant_id, job_id, created_at', 'imports'),
+    window: window('id, tenant_id, job_id, created_by, created_at', 'imports'),
     batch: 1_000,
     type: `''`,
     keptBy: null,
@@ -69,8 +67,7 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     rows: 'p.last - p.first + 1',
     first: 'p.first',
     due: `p.first IS NOT NULL AND ${JOB_ENDED}`,
-    subjectType: 'import',
-    subjectId: 'r.id',
+    history: 'imports',
   },
   jobLogs: {
     ...job,
@@ -94,8 +91,7 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     rows: '1',
     first: '0',
     due: `r.outcome <> 'buffered' AND ${JOB_ENDED}`,
-    subjectType: 'schedule',
-    subjectId: 'r.schedule_id',
+    history: 'schedule_runs',
   },
   deliveries: {
     idKind: 'dlv',
@@ -103,7 +99,7 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
         SELECT ?::text AS tenant_id, ?::text COLLATE "C" AS after, ?::text COLLATE "C" AS before) AS w
       JOIN webhooks AS h ON h.tenant_id = w.tenant_id
       CROSS JOIN LATERAL (
-        SELECT id, tenant_id, event_id, status, created_at FROM deliveries
+        SELECT id, tenant_id, webhook_id, event_id, status, created_at FROM deliveries
         WHERE webhook_id = h.id AND id > w.after AND id < w.before ORDER BY id LIMIT ${most}) AS d
       ORDER BY d.id LIMIT ${most}`,
     // Each may be that of another webhook.
@@ -114,14 +110,13 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     rows: '1 + (SELECT count(*) FROM delivery_attempts WHERE delivery_id = r.id)',
     first: '0',
     due: `r.status <> 'pending'`,
-    subjectType: 'delivery',
-    subjectId: 'r.id',
+    history: 'deliveries',
   },
   events: {
     idKind: 'evt',
     window: (
       most,
-    ) => `SELECT id, sequence, tenant_id, subject_type, subject_id, created_at FROM events
+    ) => `SELECT id, sequence, tenant_id, subject_type, subject_id, actor_id, created_at FROM events
       WHERE tenant_id = ? AND sequence > ?::bigint AND sequence < ?::bigint
       ORDER BY sequence LIMIT ${most}`,
     batch: 5_000,
@@ -131,8 +126,7 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     rows: '1',
     first: '0',
     due: 'NOT EXISTS (SELECT FROM deliveries WHERE event_id = r.id)',
-    subjectType: 'r.subject_type',
-    subjectId: 'r.subject_id',
+    history: 'events',
   },
   jobs: {
     ...job,
@@ -150,10 +144,5 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
 export const PURGE_ORDER = Object.keys(SOURCES) as readonly RetentionKind[];
 
 /** The condition for rows that may be purged, once they are old enough. */
-export const dueSql = ({ due, subjectType, subjectId }: PurgeSource): string =>
-  `${due} AND ${notHeld({
-    tenantId: 'r.tenant_id',
-    subjectType: subjectType.startsWith('r.') ? subjectType : `'${subjectType}'`,
-    subjectId,
-    at: 'r.created_at',
-  })}`;
+export const dueSql = ({ due, history }: PurgeSource): string =>
+  `${due} AND ${notHeld(history, 'r')}`;

@@ -83,7 +83,10 @@ function composeAreas(core: Core) {
   };
 }
 
-const composeJobTypes = (core: Core, { inventory, backups, webhooks, schedules }: Areas) =>
+const composeJobTypes = (
+  core: Core,
+  { inventory, backups, webhooks, schedules, retention }: Areas,
+) =>
   allJobTypes({
     ...core,
     sendEvent: webhooks.sendEvent,
@@ -95,6 +98,8 @@ const composeJobTypes = (core: Core, { inventory, backups, webhooks, schedules }
     backups: backups.backups,
     restores: backups.restores,
     auditArchiver: backups.auditArchiver,
+    purge: retention.purge,
+    logMonths: retention.logMonths,
   });
 
 const composeActivities = ({ log }: Core, { jobs, schedules, approvals, backups }: Areas) => ({

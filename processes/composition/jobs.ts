@@ -7,6 +7,7 @@ import { createRecordTogether } from '../../services/jobs/recordTogether.ts';
 import { createSharedRuns } from '../../services/jobs/sharedRuns.ts';
 import { createWorkerPresence } from '../../services/jobs/workerPresence.ts';
 import type { DeliveryQueue } from '../../services/webhooks/deliveryQueue.ts';
+import { createStartPurge } from '../../services/retention/startPurge.ts';
 import type { Core } from './core.ts';
 
 /** Builds jobs. Attempts of deliveries start only with a free slot of `deliveryQueue`. */
@@ -25,6 +26,6 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
     jobSlots,
     workerPresence: createWorkerPresence(core),
     multiStepJobs: createMultiStepJobs({ ...core, jobAttempts, jobSlots }),
-    reconcile: createReconcile({ ...core, jobAttempts }),
+    reconcile: createReconcile({ ...core, jobAttempts, startPurge: createStartPurge(core) }),
   };
 }

@@ -10,6 +10,7 @@ import { createDeliverJobType, type DeliverDeps } from './webhooks/deliver.ts';
 import { inventoryApply, type InventoryApplyDeps } from './inventory/apply.ts';
 import { inventoryImport, type ImportDeps } from './inventory/import.ts';
 import { scheduleBackfill, type BackfillDeps } from './schedules/backfill.ts';
+import { retentionPurge, type PurgeDeps } from './retention/purge.ts';
 import { createReplayJobType, type ReplayDeps } from './webhooks/replay.ts';
 
 type Deps = DeliverDeps &
@@ -19,7 +20,8 @@ type Deps = DeliverDeps &
   InventoryApplyDeps &
   BackupTypeDeps &
   RestoreTypeDeps &
-  AuditArchiveDeps & { http: GuardedHttp };
+  AuditArchiveDeps &
+  PurgeDeps & { http: GuardedHttp };
 
 /** All job types. To add one, add a file beside these and a line here. */
 export const allJobTypes = (deps: Deps): JobType[] => [
@@ -34,4 +36,5 @@ export const allJobTypes = (deps: Deps): JobType[] => [
   backupCreate(deps),
   ...restoreJobTypes(deps),
   auditArchive(deps),
+  retentionPurge(deps),
 ];

@@ -2,7 +2,7 @@ import type { Commit } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { foldQuotaUsage } from '../../db/access/quotas.ts';
 import { purgeKeys } from '../../db/core/idempotency.ts';
-import { purgeImportRows } from '../../db/inventory/importRows.ts';
+import { purgeAbandonedImportRows } from '../../db/inventory/importRows.ts';
 import { purgeExpired } from '../../db/core/purge.ts';
 import { claimUnfinished } from '../../db/jobs/jobs.ts';
 import { hasLease } from '../../db/webhooks/firstAttempts.ts';
@@ -18,9 +18,6 @@ import { jobRecord } from './jobAudit.ts';
 import type { JobFactory } from './createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 
-/** How long the rows of an import are kept. The import itself is kept for ever. */
-const IMPORT_ROWS_RETENTION_MS = 30 * 86_400_000;
-
 export type Reconcile = ReturnType<typeof createReconcile>;
 
 type Deps = {
@@ -31,6 +28,8 @@ type Deps = {
   log: Log;
   jobFactory: JobFactory;
   describeWorkflow: DescribeWorkflow;
+  /** Creates the job that purges records, when it is due. */
+  startPurge(): Promise<unknown>;
   /** The reconciler checks a job at the earliest this long after its creation or its last check. */
   graceMs: number;
 };
@@ -49,6 +48,7 @@ export function createReconcile({
   log,
   jobFactory,
   describeWorkflow,
+  startPurge,
   graceMs,
 }: Deps) {
   /** Starts a queued job that has neither a workflow nor a pending outbox task. */
@@ -93,19 +93,20 @@ export function createReconcile({
     },
 
     /**
-     * Deletes rows whose retention has ended: idempotency keys, sessions, sign-ins, import rows.
-     * Folds the ledger of quotas.
+     * Deletes technical rows that have expired: idempotency keys, sessions, sign-ins, rows of files
+     * that were not received completely. Folds the ledger of quotas. Starts the purge of records
+     * when it is due.
      */
     async purge(signal: AbortSignal): Promise<void> {
       const before = new Date(Date.now() - KEY_RETENTION_MS);
       while ((await purgeKeys(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
       while ((await purgeExpired(db, before, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
-      const imports = {
-        kept: new Date(Date.now() - IMPORT_ROWS_RETENTION_MS),
-        abandoned: before,
-      };
-      while ((await purgeImportRows(db, imports, PURGE_BATCH)) === PURGE_BATCH && !signal.aborted);
+      while (
+        (await purgeAbandonedImportRows(db, before, PURGE_BATCH)) === PURGE_BATCH &&
+        !signal.aborted
+      );
       await foldQuotaUsage(db);
+      await startPurge();
     },
   };
 }

@@ -1,0 +1,54 @@
+import { Type, type Static } from 'typebox';
+import type { Knex } from '../../../db/core/knex.ts';
+import { continueSoon, recordComplete } from '../../../db/retention/state.ts';
+import { defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
+import {
+  PURGE_JOB_TYPE,
+  RETENTION,
+  type RetentionKind,
+} from '../../../domain/retention/retention.ts';
+import type { Metrics } from '../../../platform/metrics.ts';
+import type { createLogMonths } from '../../retention/logMonths.ts';
+import type { createPurge } from '../../retention/purge.ts';
+
+const Payload = Type.Object({}, { additionalProperties: false });
+
+export type PurgeDeps = {
+  db: Knex;
+  metrics: Metrics;
+  purge: ReturnType<typeof createPurge>;
+  logMonths: ReturnType<typeof createLogMonths>;
+};
+
+const TIMEOUT_MS = 30 * 60_000;
+/** A purge that takes longer ends, and the next one continues: others get the slot in between. */
+const MAX_RUN_MS = 20 * 60_000;
+
+/** The job type that deletes what is kept no longer. A repeated or later purge continues. */
+export const retentionPurge = ({ db, metrics, purge, logMonths }: PurgeDeps): JobType =>
+  defineJobType<Static<typeof Payload>>({
+    name: PURGE_JOB_TYPE,
+    summary: 'Deletes records whose retention has ended',
+    payload: Payload,
+    createdOnlyBy: 'retention, every hour',
+    emitsEvents: false,
+    lane: 'activity',
+    timeoutMs: TIMEOUT_MS,
+    run: async (_payload, tools) => {
+      const now = new Date();
+      const rows: Partial<Record<RetentionKind, number>> = {};
+      const count = (kind: RetentionKind, more: number) => {
+        if (more === 0) return;
+        rows[kind] = (rows[kind] ?? 0) + more;
+        metrics.purgedRows.inc({ kind }, more);
+        tools.progress(50, `${rows[kind]} rows of ${RETENTION[kind].of}`);
+      };
+      await logMonths.create(now);
+      const months = await logMonths.drop(tools.jobId, now);
+      const complete = await purge.run(tools, now, now.getTime() + MAX_RUN_MS, count);
+      months.push(...(await logMonths.drop(tools.jobId, now)));
+      await (complete ? recordComplete(db, now) : continueSoon(db));
+      tools.log('info', complete ? 'Nothing due is left' : 'The next purge continues', { rows });
+      return { complete, rows, months };
+    },
+  });

@@ -1,0 +1,73 @@
+import { tryShareUntilCommit } from '../../db/core/advisoryLocks.ts';
+import { ignoreNoChange, NoChange, type Commit } from '../../db/core/commit.ts';
+import { isBusy } from '../../db/core/constraints.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import {
+  createMonths,
+  dropEmptyMonth,
+  dropMonth,
+  findPastMonths,
+  mayDropMonth,
+  type LogMonth,
+} from '../../db/retention/months.ts';
+import { readAllOverrides } from '../../db/retention/settings.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import {
+  cutoffsOf,
+  earliestCutoff,
+  NO_OVERRIDES,
+  type RetentionDays,
+} from '../../domain/retention/retention.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+
+type Deps = { db: Knex; commit: Commit; config: { retention: RetentionDays } };
+
+/** The months of `job_logs`: creates coming ones, and drops past ones. */
+export function createLogMonths({ db, commit, config: { retention: defaults } }: Deps) {
+  /** Null when the lock was not free in time: the next purge tries again. */
+  const ifFree = <T>(work: Promise<T>): Promise<T | null> =>
+    work.catch((error: unknown) => {
+      if (isBusy(error)) return null;
+      throw error;
+    });
+
+  async function earliest(now: Date): Promise<Date | null> {
+    const all = [NO_OVERRIDES, ...(await readAllOverrides(db))];
+    return earliestCutoff(all.map((each) => cutoffsOf(defaults, each, 'jobLogs', now)));
+  }
+
+  const dropWithLines = (month: LogMonth, jobId: string): Promise<boolean> =>
+    commit(systemCaller(PLATFORM, jobWorkflowId(jobId)), async (work) => {
+      const trx = await work.trx();
+      if (!(await tryShareUntilCommit(trx, 'restore')) || !(await dropMonth(trx, month)))
+        throw new NoChange();
+      work.audit(
+        'retention.purge',
+        { type: 'retention', id: PLATFORM },
+        { after: { jobId, kind: 'jobLogs', month: month.name, until: month.until } },
+      );
+      return true;
+    }).catch(ignoreNoChange(false));
+
+  return {
+    create: async (now: Date): Promise<void> => void (await ifFree(createMonths(db, now))),
+
+    /**
+     * Drops the past months that are empty, and those of which no tenant and no job type keeps a
+     * line. Returns their names.
+     */
+    async drop(jobId: string, now: Date): Promise<string[]> {
+      const dropped: string[] = [];
+      const cutoff = await earliest(now);
+      for (const month of await findPastMonths(db, now)) {
+        const droppable = await mayDropMonth(db, month, cutoff);
+        if (droppable === false) continue;
+        const drop =
+          droppable === 'empty' ? dropEmptyMonth(db, month) : dropWithLines(month, jobId);
+        if (await ifFree(drop)) dropped.push(month.name);
+      }
+      return dropped;
+    },
+  };
+}

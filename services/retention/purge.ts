@@ -1,0 +1,246 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Commit } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { lockIfCurrentAttempt } from '../../db/jobs/jobs.ts';
+import { shareHoldLock } from '../../db/retention/holds.ts';
+import {
+  endKey,
+  examineWindow,
+  FIRST_KEY,
+  MAX_ROWS,
+  readFloors,
+  REMOVALS,
+  type DueRecord,
+} from '../../db/retention/batches.ts';
+import { readOverrides } from '../../db/retention/settings.ts';
+import { PURGE_ORDER } from '../../db/retention/sources.ts';
+import {
+  findTenantsWithRecords,
+  lockPurge,
+  marksOf,
+  raiseMarks,
+  readProgress,
+  saveProgress,
+} from '../../db/retention/state.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { JobFailure, type JobTools } from '../../domain/jobs/jobType.ts';
+import {
+  cutoffsOf,
+  KEPT_OF_EACH,
+  NO_OVERRIDES,
+  startOfDay,
+  type Cutoffs,
+  type RetentionDays,
+  type RetentionKind,
+  type RetentionOverrides,
+} from '../../domain/retention/retention.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+
+export type PurgeRun = Pick<JobTools, 'jobId' | 'runId' | 'attempt' | 'signal'>;
+
+type Deps = { db: Knex; commit: Commit; config: { retention: RetentionDays } };
+
+/** Tenants whose periods one query reads. */
+const TENANTS_AT_ONCE = 500;
+
+/** While records are restored, nothing is purged. */
+const RESTORE_WAIT_MS = 2_000;
+
+/** The rest of the purge of one tenant: the kinds that are not done, and where the first one is. */
+type Turn = {
+  tenantId: string;
+  doneFor: string;
+  overrides: RetentionOverrides;
+  kinds: RetentionKind[];
+  /** The key up to which the first kind is purged; undefined at its beginning. */
+  after: string | undefined;
+  /** The ids from which on the last records are kept, by kind and type or schedule. */
+  floors: Map<string, string | null>;
+};
+
+/** The outcome of a batch: where the kind continues; null when it is done. */
+type BatchResult = { rows: number; next: string | null };
+
+/** Nothing of the examined records is due. Rolls the transaction back. */
+class NothingDue extends Error {
+  readonly next: string | null;
+  constructor(next: string | null) {
+    super('Nothing is due');
+    this.next = next;
+  }
+}
+class RestoreRunning extends Error {}
+
+/** Deletes records whose retention has ended, in batches of at most 5,000 rows. */
+export function createPurge({ db, commit, config: { retention: defaults } }: Deps) {
+  const doneForOf = (overrides: RetentionOverrides, now: Date): string => {
+    const periods = JSON.stringify([defaults, overrides]);
+    const hash = createHash('sha256').update(periods).digest('base64url').slice(0, 16);
+    return `${startOfDay(now).toISOString().slice(0, 10)} ${hash}`;
+  };
+
+  /** The tenants whose purge is not complete for this day and their periods. */
+  async function findTurns(now: Date): Promise<Turn[]> {
+    const tenants = await findTenantsWithRecords(db);
+    const turns: Turn[] = [];
+    for (let at = 0; at < tenants.length; at += TENANTS_AT_ONCE) {
+      const ids = tenants.slice(at, at + TENANTS_AT_ONCE);
+      const [overrides, progress] = [await readOverrides(db, ids), await readProgress(db, ids)];
+      for (const tenantId of ids) {
+        const own = overrides.get(tenantId) ?? NO_OVERRIDES;
+        const doneFor = doneForOf(own, now);
+        if (progress.get(tenantId) === doneFor) continue;
+        const kinds = [...PURGE_ORDER];
+        turns.push({
+          tenantId,
+          doneFor,
+          overrides: own,
+          kinds,
+          after: undefined,
+          floors: new Map(),
+        });
+      }
+    }
+    return turns;
+  }
+
+  /** Leaves out the last records of each type or schedule. */
+  async function withoutKept(
+    trx: Knex,
+    kind: RetentionKind,
+    { tenantId, floors }: Turn,
+    due: readonly DueRecord[],
+  ): Promise<DueRecord[]> {
+    if (kind !== 'jobs' && kind !== 'scheduleRuns') return [...due];
+    const keyOf = (value: string | null) => `${kind}/${value ?? ''}`;
+    const unknown = new Set(
+      due.flatMap(({ keptBy }) => (keptBy === null || floors.has(keyOf(keptBy)) ? [] : keptBy)),
+    );
+    if (unknown.size > 0) {
+      const values = [...unknown];
+      const found = await readFloors(trx, kind, { tenantId, values, kept: KEPT_OF_EACH });
+      for (const value of values) floors.set(keyOf(value), found.get(value) ?? null);
+    }
+    return due.filter(({ id, keptBy }) => id < (floors.get(keyOf(keptBy)) ?? ''));
+  }
+
+  async function purgeWindow(
+    trx: Knex,
+    turn: Turn,
+    kind: RetentionKind,
+    { cutoffs, before }: { cutoffs: Cutoffs; before: string },
+  ): Promise<BatchResult & { picked: DueRecord[] }> {
+    const after = turn.after ?? FIRST_KEY[kind === 'events' ? 'events' : 'other'];
+    const query = { tenantId: turn.tenantId, cutoffs, after, before };
+    const { due, last, isLastWindow } = await examineWindow(trx, kind, query);
+    const removable = await withoutKept(trx, kind, turn, due);
+    const { picked, isCut } = pick(removable);
+    const end = isLastWindow ? null : last;
+    if (picked.length === 0) throw new NothingDue(end);
+    const rows = await REMOVALS[kind](trx, picked);
+    // What was left out of this batch is examined again.
+    return { rows, picked, next: isCut ? after : end };
+  }
+
+  /** Purges the next records of the first kind of a turn, in one commit. */
+  async function purgeBatch(turn: Turn, now: Date, run: PurgeRun): Promise<BatchResult> {
+    const [kind] = turn.kinds;
+    if (!kind) return { rows: 0, next: null };
+    const { tenantId } = turn;
+    const cutoffs = cutoffsOf(defaults, turn.overrides, kind, now);
+    const before = await endKey(db, kind, cutoffs);
+    if (before === null) return { rows: 0, next: null };
+    return commit(systemCaller(tenantId, jobWorkflowId(run.jobId)), async (work) => {
+      const trx = (await work.trx()) as Knex.Transaction;
+      if (!(await lockPurge(trx, tenantId))) throw new RestoreRunning();
+      await shareHoldLock(trx, [tenantId]);
+      const { picked, ...result } = await purgeWindow(trx, turn, kind, { cutoffs, before });
+      const marks = marksOf(tenantId, picked);
+      await raiseMarks(trx, kind, marks);
+      work.audit(
+        'retention.purge',
+        { type: 'retention', id: tenantId },
+        {
+          after: {
+            jobId: run.jobId,
+            kind,
+            records: picked.length,
+            rows: result.rows,
+            until: marks.map(({ jobType, untilId }) => ({ jobType, untilId })),
+          },
+        },
+      );
+      // Late, so that other writers of the job wait only briefly.
+      if (!(await lockIfCurrentAttempt(trx, run)))
+        throw new JobFailure('attempt_superseded', 'Another attempt purges', { retryable: false });
+      return result;
+    }).catch((error: unknown) => {
+      if (error instanceof NothingDue) return { rows: 0, next: error.next };
+      throw error;
+    });
+  }
+
+  /** One batch of a turn. True when the purge of the tenant is complete. */
+  async function takeTurn(
+    turn: Turn,
+    now: Date,
+    run: PurgeRun,
+    count: (kind: RetentionKind, rows: number) => void,
+  ): Promise<boolean> {
+    const [kind] = turn.kinds;
+    if (kind) {
+      const { rows, next } = await purgeBatch(turn, now, run);
+      count(kind, rows);
+      turn.after = next ?? undefined;
+      if (next === null) turn.kinds.shift();
+    }
+    if (turn.kinds.length > 0) return false;
+    await saveProgress(db, turn.tenantId, turn.doneFor);
+    return true;
+  }
+
+  return {
+    /**
+     * Purges what is due at `now`, one batch of each tenant in turn, until `untilMs` on the clock of
+     * the process. Returns true when nothing due is left.
+     */
+    async run(
+      run: PurgeRun,
+      now: Date,
+      untilMs: number,
+      count: (kind: RetentionKind, rows: number) => void,
+    ): Promise<boolean> {
+      let turns = await findTurns(now);
+      while (turns.length > 0) {
+        const left: Turn[] = [];
+        for (const turn of turns) {
+          run.signal.throwIfAborted();
+          if (Date.now() >= untilMs) return false;
+          try {
+            if (!(await takeTurn(turn, now, run, count))) left.push(turn);
+          } catch (error) {
+            if (!(error instanceof RestoreRunning)) throw error;
+            left.push(turn);
+            await sleep(RESTORE_WAIT_MS, undefined, { signal: run.signal });
+          }
+        }
+        turns = left;
+      }
+      return true;
+    },
+  };
+}
+
+/** The first records whose rows one commit may delete: at least one, whatever it has. */
+export function pick(due: readonly DueRecord[]): { picked: DueRecord[]; isCut: boolean } {
+  let rows = 0;
+  const picked: DueRecord[] = [];
+  for (const record of due) {
+    rows += record.rows;
+    if (picked.length > 0 && rows > MAX_ROWS) return { picked, isCut: true };
+    picked.push(record);
+  }
+  // Of a single record with more parts, some are left.
+  return { picked, isCut: rows > MAX_ROWS };
+}

@@ -1,0 +1,29 @@
+import type { Commit } from '../../db/core/commit.ts';
+import { ignoreNoChange, NoChange } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { claimPurge, isPurgeDue } from '../../db/retention/state.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
+import { PURGE_JOB_TYPE } from '../../domain/retention/retention.ts';
+import { systemCaller } from '../../domain/shared/caller.ts';
+import type { JobFactory } from '../jobs/createJob.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
+
+/** How often the purge runs. */
+const PURGE_EVERY_MS = 3_600_000;
+
+type Deps = { db: Knex; commit: Commit; jobFactory: JobFactory; jobTypes: JobTypes };
+
+/** Creates the job of the next purge when it is due. Returns its id, or null when none is due. */
+export const createStartPurge =
+  ({ db, commit, jobFactory, jobTypes }: Deps) =>
+  async (): Promise<string | null> => {
+    if (!(await isPurgeDue(db))) return null;
+    const caller = systemCaller(PLATFORM, 'retention');
+    return commit(caller, async (work) => {
+      if (!(await claimPurge(await work.trx(), PURGE_JOB_TYPE, PURGE_EVERY_MS)))
+        throw new NoChange();
+      const source = { kind: 'system' as const, id: null };
+      const request = { type: PURGE_JOB_TYPE, payload: {} };
+      return jobFactory.create(work, jobTypes.get(PURGE_JOB_TYPE), request, caller, { source }).id;
+    }).catch(ignoreNoChange(null));
+  };

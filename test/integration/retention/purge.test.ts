@@ -1,0 +1,260 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import type { RetentionRecord } from '../../../api/retention/schemas.ts';
+import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import { admin } from '../../support/users.ts';
+import {
+  seedDelivery,
+  seedEvents,
+  seedJobs,
+  seedRuns,
+  startPurgeRun,
+} from '../../support/retention.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+});
+afterAll(() => app.stop());
+
+let tenants = 0;
+/** A tenant with a record, and a client of its operators and one of its administrators. */
+async function newTenant() {
+  const tenant = `ret${tenants++}`;
+  await admin(app).post('/api/inventory/tenants', { id: tenant, name: tenant }).expect(201);
+  return {
+    tenant,
+    client: app.client.as({ tenant }),
+    owner: app.client.as({ actor: 'olga', roles: 'platform-admin', tenant }),
+  };
+}
+
+const db = () => app.deps.db;
+
+/** Purges everything that is due. Returns the number of deleted rows by kind. */
+async function purge(now = new Date()): Promise<Record<string, number>> {
+  const rows: Record<string, number> = {};
+  const count = (kind: string, more: number) => {
+    if (more > 0) rows[kind] = (rows[kind] ?? 0) + more;
+  };
+  const run = await startPurgeRun(db());
+  expect(await app.deps.purge.run(run, now, Infinity, count)).toBe(true);
+  await db()('jobs').where({ id: run.jobId }).delete();
+  return rows;
+}
+
+const existing = async (table: string, ids: readonly string[], key = 'id'): Promise<string[]> => [
+  ...new Set<string>(
+    await db()(table)
+      .whereIn(key, [...ids])
+      .orderBy(key)
+      .pluck(key),
+  ),
+];
+
+describe('the purge of jobs', () => {
+  test('deletes log, payload and result first, and the job later', async () => {
+    const { tenant, client } = await newTenant();
+    const [young = ''] = await seedJobs(db(), { tenant, days: 89 });
+    const [old = ''] = await seedJobs(db(), { tenant, days: 92, status: 'failed' });
+    const [unfinished = ''] = await seedJobs(db(), { tenant, days: 500, status: 'running' });
+    const purged = await purge();
+    expect(purged).toMatchObject({ jobLogs: 2, jobData: 1 });
+    expect(await existing('job_logs', [young, old, unfinished], 'job_id')).toEqual(
+      [unfinished, young].sort(),
+    );
+    const job = await client.get<JobRecord>(`/api/jobs/${old}`).expect(200);
+    expect(job).toMatchObject({
+      status: 'failed',
+      payload: {},
+      result: null,
+      logs: [],
+      error: { code: 'http_status', message: 'no' },
+      version: 2,
+    });
+    expect(job.error).not.toHaveProperty('response');
+    expect(await db()('jobs').where({ id: unfinished }).first()).toMatchObject({
+      payload: { of: 'the job' },
+    });
+    expect(await purge()).toEqual({});
+  });
+
+  test('keeps the last 20 of a type', async () => {
+    const { tenant } = await newTenant();
+    const many = await seedJobs(db(), { tenant, days: 450, count: 23, lines: 1 });
+    const few = await seedJobs(db(), { tenant, days: 450, count: 3, type: 'core.sleep' });
+    await purge();
+    expect(await existing('jobs', [...many, ...few])).toEqual([...many.slice(3), ...few].sort());
+    expect(await existing('job_logs', many, 'job_id')).toEqual([]);
+    await seedJobs(db(), { tenant, days: 1, count: 2 });
+    // A tenant is purged once a day, and again when its periods change.
+    await db()('purge_progress').delete();
+    expect(await purge()).toEqual({ jobs: 2 });
+  });
+
+  test('deletes long logs in several commits', async () => {
+    const { tenant } = await newTenant();
+    const [long = ''] = await seedJobs(db(), { tenant, days: 91, lines: 12_000 });
+    await seedJobs(db(), { tenant, days: 91, lines: 40, count: 200 });
+    expect(await purge()).toMatchObject({ jobLogs: 20_000 });
+    expect(await existing('job_logs', [long], 'job_id')).toEqual([]);
+    const entries: { after: { kind: string; rows: number } }[] = await db()('audit_entries')
+      .where({ action: 'retention.purge', tenant_id: tenant })
+      .select('after');
+    const rows = entries.map(({ after }) => after.rows);
+    expect(Math.max(...rows)).toBeLessThanOrEqual(5_000);
+    expect(rows.length).toBeGreaterThanOrEqual(4);
+  });
+
+  test('two purges at once delete every row once', async () => {
+    const { tenant } = await newTenant();
+    await seedJobs(db(), { tenant, days: 91, lines: 30, count: 400 });
+    const run = await startPurgeRun(db());
+    const rows: number[] = [];
+    const count = (kind: string, more: number) => {
+      if (kind === 'jobLogs') rows.push(more);
+    };
+    const one = () => app.deps.purge.run(run, new Date(), Infinity, count);
+    expect(await Promise.all([one(), one()])).toEqual([true, true]);
+    expect(rows.reduce((sum, each) => sum + each, 0)).toBe(12_000);
+    await db()('jobs').where({ id: run.jobId }).delete();
+  });
+
+  test('an attempt that another one has replaced deletes nothing', async () => {
+    const { tenant } = await newTenant();
+    const jobs = await seedJobs(db(), { tenant, days: 91 });
+    const run = await startPurgeRun(db());
+    await db()('jobs').where({ id: run.jobId }).update({ attempts: 2 });
+    await expect(
+      app.deps.purge.run(run, new Date(), Infinity, () => undefined),
+    ).rejects.toMatchObject({ code: 'attempt_superseded' });
+    expect(await existing('job_logs', jobs, 'job_id')).toEqual(jobs);
+    await db()('jobs').where({ id: run.jobId }).delete();
+    await purge();
+  });
+});
+
+describe('the purge of other records', () => {
+  test('deletes an event after its deliveries, and these when they have ended', async () => {
+    const { tenant, client } = await newTenant();
+    const { id: webhookId } = await client
+      .post<WebhookRecord>('/api/webhooks', {
+        endpointUrl: 'https://example.net/',
+        eventTypes: ['job.failed'],
+        enabled: false,
+      })
+      .expect(201);
+    const [first = '', second = '', third = ''] = await seedEvents(db(), {
+      tenant,
+      days: 91,
+      count: 3,
+    });
+    const of = (eventId: string, days: number, status: string) =>
+      seedDelivery(db(), { tenant, days, webhookId, eventId, status });
+    const ended = await of(first, 31, 'failed');
+    const pending = await of(second, 31, 'pending');
+    const recent = await of(third, 2, 'succeeded');
+    expect(await purge()).toEqual({ deliveries: 2, events: 1 });
+    expect(await existing('deliveries', [ended, pending, recent])).toEqual(
+      [pending, recent].sort(),
+    );
+    expect(await existing('events', [first, second, third])).toEqual([second, third].sort());
+  });
+
+  test('keeps the last 20 runs of a schedule', async () => {
+    const { tenant, client } = await newTenant();
+    const { id: scheduleId } = await client
+      .post<ScheduleRecord>('/api/schedules', {
+        name: 'nightly',
+        cronExpression: '0 3 * * *',
+        jobType: 'core.echo',
+        enabled: false,
+      })
+      .expect(201);
+    const runs = await seedRuns(db(), { tenant, days: 402, scheduleId, count: 25 });
+    expect(await purge()).toEqual({ scheduleRuns: 5 });
+    expect(await existing('schedule_runs', runs)).toEqual(runs.slice(5));
+  });
+});
+
+describe('the periods of a tenant', () => {
+  test('are its own, also by job type, and change what the next purge deletes', async () => {
+    const [red, blue] = [await newTenant(), await newTenant()];
+    await blue.owner
+      .put(`/api/retention/${blue.tenant}`, { days: { jobLogs: null, jobData: null } })
+      .expect(200);
+    await red.owner
+      .put(`/api/retention/${red.tenant}`, { jobTypes: { 'core.sleep': { jobLogs: 200 } } })
+      .expect(200);
+    const seed = (tenant: string, type: string) =>
+      seedJobs(db(), { tenant, days: 120, type }).then(([id = '']) => id);
+    const ids = [
+      await seed(red.tenant, 'core.echo'),
+      await seed(red.tenant, 'core.sleep'),
+      await seed(blue.tenant, 'core.echo'),
+    ];
+    await purge();
+    expect(await existing('job_logs', ids, 'job_id')).toEqual(ids.slice(1).sort());
+    const changed = { jobTypes: { 'core.sleep': { jobLogs: 100 } } };
+    await red.owner.put(`/api/retention/${red.tenant}`, changed).expect(200);
+    expect(await purge()).toEqual({ jobLogs: 2 });
+  });
+
+  test('can be set for a tenant by its administrators, and by nobody else', async () => {
+    const [red, blue] = [await newTenant(), await newTenant()];
+    const path = `/api/retention/${red.tenant}`;
+    const found = await red.owner.get<RetentionRecord>(path).expect(200);
+    expect(found).toEqual({
+      tenantId: red.tenant,
+      days: {
+        jobLogs: 90,
+        jobData: 90,
+        jobs: 400,
+        scheduleRuns: 400,
+        events: 90,
+        deliveries: 30,
+        importRows: 30,
+      },
+      overridden: [],
+      jobTypes: {},
+      version: 0,
+    });
+    const change = {
+      days: { events: 7, jobs: null },
+      jobTypes: { 'core.echo': { jobLogs: 3, jobs: 5 } },
+    };
+    await blue.owner.put(path, change).expect(404);
+    await red.client.put(path, change).expect(403);
+    const after = await red.owner.put<RetentionRecord>(path, change).expect(200);
+    expect(after).toMatchObject({
+      days: { events: 7, jobs: null, deliveries: 30 },
+      overridden: ['jobs', 'events'],
+      jobTypes: { 'core.echo': { jobLogs: 3, jobs: 5 } },
+      version: 1,
+    });
+    const back = { days: { jobs: 'default' }, jobTypes: { 'core.echo': { jobs: 'default' } } };
+    expect(await red.owner.put<RetentionRecord>(path, back).expect(200)).toMatchObject({
+      days: { jobs: 400 },
+      overridden: ['events'],
+      jobTypes: { 'core.echo': { jobLogs: 3 } },
+    });
+    await red.owner.put(path, { jobTypes: { 'core.none': { jobLogs: 3 } } }).expect(400);
+    await red.owner.delete(path).expect(204);
+    expect(await red.owner.get<RetentionRecord>(path).expect(200)).toMatchObject({
+      days: found.days,
+      overridden: [],
+      jobTypes: {},
+    });
+    const { items } = await red.owner
+      .get<{ items: AuditEntryRecord[] }>('/api/audit?action=retention.update')
+      .expect(200);
+    expect(items).toHaveLength(3);
+    const events = await red.owner
+      .get<{ items: { data: object }[] }>('/api/events?type=retention.updated')
+      .expect(200);
+    expect(events.items.at(-1)?.data).toMatchObject({ tenantId: red.tenant, days: { events: 7 } });
+  });
+});
