@@ -67,7 +67,7 @@ export function createRetentionPreviews({ db, slots, retentionSettings, config }
             signal,
             until - Date.now(),
           );
-          const total = months && months.reduce((sum, { count }) => sum + count, 0);
+          const total = months?.reduce((sum, { count }) => sum + count, 0) ?? null;
           counts.set(kind, { kind, total, months: months ?? [] });
         }
         return { at, kinds: RETENTION_KINDS.flatMap((kind) => counts.get(kind) ?? []) };

@@ -42,7 +42,7 @@ export type PurgeRun = Pick<JobTools, 'jobId' | 'runId' | 'attempt' | 'signal'>;
 type Deps = { db: Knex; commit: Commit; config: { retention: RetentionDays } };
 
 /** Tenants whose periods one query reads. */
-const TENANTS_AT_ONCE = 500;
+const TENANT_PAGE = 500;
 
 /** While records are restored, nothing is purged. */
 const RESTORE_WAIT_MS = 2_000;
@@ -84,8 +84,8 @@ export function createPurge({ db, commit, config: { retention: defaults } }: Dep
   async function findTurns(now: Date): Promise<Turn[]> {
     const tenants = await findTenantsWithRecords(db);
     const turns: Turn[] = [];
-    for (let at = 0; at < tenants.length; at += TENANTS_AT_ONCE) {
-      const ids = tenants.slice(at, at + TENANTS_AT_ONCE);
+    for (let at = 0; at < tenants.length; at += TENANT_PAGE) {
+      const ids = tenants.slice(at, at + TENANT_PAGE);
       const [overrides, progress] = [await readOverrides(db, ids), await readProgress(db, ids)];
       for (const tenantId of ids) {
         const own = overrides.get(tenantId) ?? NO_OVERRIDES;

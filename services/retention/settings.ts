@@ -161,13 +161,13 @@ function changedDays<K extends string>(
   present: Readonly<Partial<Record<K, Days>>>,
   change: Readonly<Partial<Record<K, NewDays>>>,
 ): Partial<Record<K, Days>> {
-  const after: Partial<Record<K, Days>> = { ...set };
+  const after = new Map<string, Days>(Object.entries<Days>(set as Record<string, Days>));
   for (const kind of Object.keys(change) as K[]) {
     const wanted: NewDays | undefined = change[kind];
-    if (wanted === 'default') delete after[kind];
-    else if (wanted !== undefined && wanted !== present[kind]) after[kind] = wanted;
+    if (wanted === 'default') after.delete(kind);
+    else if (wanted !== undefined && wanted !== present[kind]) after.set(kind, wanted);
   }
-  return after;
+  return Object.fromEntries(after) as Partial<Record<K, Days>>;
 }
 
 const asRecord = (retention: TenantRetention) => ({ id: retention.tenantId, ...retention });

@@ -4,7 +4,7 @@ import { createIds } from '../../platform/ids.ts';
 const ids = createIds();
 const DAY_MS = 86_400_000;
 
-/** A time so many days ago. */
+/** The time a number of days ago. */
 export const daysAgo = (days: number): Date => new Date(Date.now() - days * DAY_MS);
 
 type OldJob = {

@@ -157,8 +157,8 @@ const newPrefixRecord = () => created('/api/inventory/prefixes', newPrefix());
 const longJob = () => newJob({ type: 'core.sleep', payload: { durationMs: 60_000 } });
 const endedJob = () => newJob(echo, WAIT);
 const tenant = () => Promise.resolve({ id: TENANT });
-const quotasOf = (id: string) => `/api/quotas/${id}`;
-const retentionOf = (id: string) => `/api/retention/${id}`;
+const ofTenant = (area: string) => (id: string) => `/api/${area}/${id}`;
+const prefixOf = (id: string) => `/api/inventory/prefixes/${id}`;
 
 /** Every operation on one record, by method and path. */
 const ACTING: Readonly<Record<string, Acting>> = {
@@ -331,19 +331,10 @@ const ACTING: Readonly<Record<string, Acting>> = {
       body: { backupId: (await newBackup()).id, preRestoreBackup: false },
     }),
   },
-  'PUT /api/inventory/prefixes/{id}': acting(
-    'inventory:write',
-    200,
-    newPrefixRecord,
-    (id) => `/api/inventory/prefixes/${id}`,
-    { description: 'changed' },
-  ),
-  'DELETE /api/inventory/prefixes/{id}': acting(
-    'inventory:write',
-    204,
-    newPrefixRecord,
-    (id) => `/api/inventory/prefixes/${id}`,
-  ),
+  'PUT /api/inventory/prefixes/{id}': acting('inventory:write', 200, newPrefixRecord, prefixOf, {
+    description: 'changed',
+  }),
+  'DELETE /api/inventory/prefixes/{id}': acting('inventory:write', 204, newPrefixRecord, prefixOf),
   'POST /api/inventory/prefixes/{id}/allocate': acting(
     'inventory:write',
     201,
@@ -351,10 +342,14 @@ const ACTING: Readonly<Record<string, Acting>> = {
     (id) => `/api/inventory/prefixes/${id}/allocate`,
     { kind: 'address' },
   ),
-  'PUT /api/quotas/{tenantId}': onPlatform(acting('rbac:write', 200, tenant, quotasOf, {})),
-  'DELETE /api/quotas/{tenantId}': onPlatform(acting('rbac:write', 204, tenant, quotasOf)),
-  'PUT /api/retention/{tenantId}': acting('rbac:write', 200, tenant, retentionOf, {}),
-  'DELETE /api/retention/{tenantId}': acting('rbac:write', 204, tenant, retentionOf),
+  'PUT /api/quotas/{tenantId}': onPlatform(
+    acting('rbac:write', 200, tenant, ofTenant('quotas'), {}),
+  ),
+  'DELETE /api/quotas/{tenantId}': onPlatform(
+    acting('rbac:write', 204, tenant, ofTenant('quotas')),
+  ),
+  'PUT /api/retention/{tenantId}': acting('rbac:write', 200, tenant, ofTenant('retention'), {}),
+  'DELETE /api/retention/{tenantId}': acting('rbac:write', 204, tenant, ofTenant('retention')),
 };
 
 describe('acting on a record', () => {

@@ -109,7 +109,7 @@ describe('the purge of jobs', () => {
     expect(rows.length).toBeGreaterThanOrEqual(4);
   });
 
-  test('two purges at once delete every row once', async () => {
+  test('concurrent purges delete every row once', async () => {
     const { tenant } = await newTenant();
     await seedJobs(db(), { tenant, days: 91, lines: 30, count: 400 });
     const run = await startPurgeRun(db());
