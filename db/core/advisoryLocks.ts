@@ -35,7 +35,6 @@ export const LOCK_PREFIXES = {
    * taken alone to create a legal hold.
    */
   legalHold: 'legal-hold:',
-  /** The purge of a tenant: two purges at once would count the same rows. */
   /** The purge of a tenant: concurrent purges would count the same rows. */
   purge: 'purge:',
   /** The staging schema of a restore. */
