@@ -31,7 +31,7 @@ const BATCH = 200;
 const INTERVAL_MS = 1_000;
 
 /** Rounds are at least this far apart, so that events are published in batches under load. */
-const MIN_INTERVAL_MS = 50;
+const MIN_INTERVAL_MS = 40;
 
 /** How often pending deliveries are checked for free slots: less often while none becomes free. */
 const MIN_SLOT_POLL_MS = 100;
