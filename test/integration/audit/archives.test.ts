@@ -6,11 +6,13 @@ import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { JobTools } from '../../../domain/jobs/jobType.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { createAuditArchiver } from '../../../services/audit/archiver.ts';
+import { verifyAudit } from '../../../processes/cli/verifyAudit.ts';
 import type { TestApp } from '../../support/app.ts';
+import { runHere } from '../../support/commands.ts';
 import { addOldEntries, archivesOf, countUpTo } from '../../support/auditArchives.ts';
 import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
-import { runArchiveCommand, runCommand } from '../../support/processes.ts';
+import { runArchiveCommand } from '../../support/processes.ts';
 import type { Page } from '../../support/users.ts';
 
 let app: TestApp;
@@ -87,10 +89,10 @@ describe('a job archives old entries', () => {
     });
     expect(await verify('red')).toMatchObject({ from: 5, broken: null });
     const [checked, printed] = await Promise.all([
-      runCommand(app.env, 'verify-audit', 'red', '--archives'),
+      runHere(app, verifyAudit, 'red', '--archives'),
       runArchiveCommand(app.env, 'audit', path.join(folder, row?.archive ?? '')),
     ]);
-    expect([checked.status, checked.stdout]).toEqual([
+    expect([checked.status, checked.text]).toEqual([
       0,
       expect.stringContaining(`${row?.archive}, positions 1 to 5: intact`),
     ]);

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { admin as adminCommand } from '../../../processes/cli/admin.ts';
-import type { Command } from '../../../processes/cli/command.ts';
 import { reencryptSecrets } from '../../../processes/cli/reencryptSecrets.ts';
 import { verifyAudit } from '../../../processes/cli/verifyAudit.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { runHere } from '../../support/commands.ts';
 import { runCommand } from '../../support/processes.ts';
 import { eventually } from '../../support/eventually.ts';
 import { admin, createUser, first, login, type Page } from '../../support/users.ts';
@@ -186,20 +186,6 @@ describe('the audit log', () => {
   });
 });
 
-/** Runs a command in this process, which has loaded it already; the text is what it prints. */
-async function runHere(command: Command, ...args: string[]) {
-  let text = '';
-  const write = jest.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
-    text += String(chunk);
-    return true;
-  });
-  try {
-    return { status: await command.run(app.deps, args), text };
-  } finally {
-    write.mockRestore();
-  }
-}
-
 describe('commands', () => {
   const oneTimePassword = (output: string) => /One-time password +(\S+)/.exec(output)?.[1] ?? '';
 
@@ -209,8 +195,8 @@ describe('commands', () => {
       runCommand(app.env, 'admin', 'rescue'),
       runCommand(app.env, 'nothing'),
     ]);
-    const refused = await runHere(adminCommand, someone.username);
-    const usage = await runHere(adminCommand, '--help');
+    const refused = await runHere(app, adminCommand, someone.username);
+    const usage = await runHere(app, adminCommand, '--help');
     expect((await login(app, 'rescue', oneTimePassword(made.stdout))).body.user).toMatchObject({
       username: 'rescue',
       mustChangePassword: true,
@@ -221,13 +207,13 @@ describe('commands', () => {
     ).toEqual([]);
     for (let i = 0; i < 11; i++) await login(app, someone.username, 'wrong');
     await login(app, someone.username).expect(429);
-    const promoted = await runHere(adminCommand, someone.username, '--promote');
+    const promoted = await runHere(app, adminCommand, someone.username, '--promote');
     await login(app, someone.username, oneTimePassword(promoted.text)).expect(200);
-    expect(await runHere(verifyAudit, 'no-such-tenant')).toEqual({
+    expect(await runHere(app, verifyAudit, 'no-such-tenant')).toEqual({
       status: 1,
       text: expect.stringContaining('there are no entries'),
     });
-    expect(await runHere(reencryptSecrets)).toEqual({
+    expect(await runHere(app, reencryptSecrets)).toEqual({
       status: 0,
       text: expect.stringMatching(/^0 secrets/),
     });
@@ -243,7 +229,7 @@ describe('commands', () => {
       },
       ({ unsealed }) => unsealed === 0,
     );
-    expect(await runHere(verifyAudit)).toEqual({
+    expect(await runHere(app, verifyAudit)).toEqual({
       status: 0,
       text: expect.stringContaining('forged: 5 entries, intact'),
     });
@@ -258,7 +244,7 @@ describe('commands', () => {
       .db('audit_entries')
       .where({ tenant_id: 'forged', position: 3 })
       .first();
-    expect(await runHere(verifyAudit, 'forged')).toEqual({
+    expect(await runHere(app, verifyAudit, 'forged')).toEqual({
       status: 1,
       text: expect.stringContaining(
         `forged: BROKEN at position 3, entry ${id}; the 2 entries before it are intact`,

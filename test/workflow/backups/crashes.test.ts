@@ -4,6 +4,7 @@ import type { BackupRecord } from '../../../api/backups/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { addOldEntries, archivesOf, countUpTo } from '../../support/auditArchives.ts';
 import { createArchiveFolder, dumpTables, STATE_TABLES } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
 import { killRounds } from '../../support/effort.ts';
@@ -79,9 +80,12 @@ const waitForJob = (id: string) =>
 /** Every archive has a record, every record an archive, and no staging schema is left. */
 async function assertConsistent() {
   const files = await archives.files();
-  expect(files).toEqual(
-    (await api.deps.db('backups').where({ status: 'completed' }).pluck('archive')).sort(),
-  );
+  const { db } = api.deps;
+  const recorded = [
+    ...(await db('backups').where({ status: 'completed' }).pluck('archive')),
+    ...(await db('audit_archives').where({ status: 'completed' }).pluck('archive')),
+  ];
+  expect(files).toEqual(recorded.sort());
   expect(
     (await api.deps.db.raw(`SELECT nspname FROM pg_namespace WHERE nspname LIKE 'staging%'`)).rows,
   ).toEqual([]);
@@ -196,6 +200,58 @@ describe('when a worker is killed during a restore', () => {
       const events = await api.deps.db('events').where(subject);
       expect(events.filter(({ data }) => data.jobId === job.id)).toHaveLength(1);
       await assertConsistent();
+    },
+    120_000,
+  );
+});
+
+describe('when a worker is killed while it archives the audit log', () => {
+  const POINTS = {
+    'before the checkpoint': 'OLD.checkpoint_at IS NULL AND NEW.checkpoint_at IS NOT NULL',
+    'after the entries are deleted, before it is recorded':
+      "OLD.status = 'checkpointed' AND NEW.status = 'completed'",
+  };
+  const tenants = Object.keys(POINTS).map((point, i) => ({ point, tenant: `archived-${i}` }));
+  const jobs = new Map<string, string>();
+
+  beforeAll(async () => {
+    await worker.start();
+    for (const { tenant } of tenants) await addOldEntries(api, tenant, '2020-01', 5);
+    const stops = await stopUpdates(
+      api.databaseUrl,
+      'audit_archives',
+      Object.fromEntries(
+        tenants.map(({ point, tenant }, i) => [
+          point,
+          `NEW.tenant_id = '${tenant}' AND ${Object.values(POINTS)[i]}`,
+        ]),
+      ),
+    );
+    for (const { point, tenant } of tenants) {
+      const client = api.client.as({ actor: 'root', roles: 'platform-admin', tenant });
+      const request = { type: 'audit.archive', payload: {} };
+      jobs.set(point, (await client.post<JobRecord>('/api/jobs', request).expect(201)).id);
+      await stops.untilStopped(point);
+    }
+    await worker.kill();
+    await stops.remove();
+    expect(await countUpTo(api, 'archived-0', 5)).toBe(5);
+    expect(await countUpTo(api, 'archived-1', 5)).toBe(0);
+    await worker.start();
+  }, 120_000);
+
+  test.each(tenants)(
+    '$point, no entry is lost, and one archive has them all',
+    async ({ point, tenant }) => {
+      const job = await waitForJob(assertDefined(jobs.get(point), point));
+      expect(job).toMatchObject({ status: 'succeeded', result: { entries: 5 } });
+      expect(await archivesOf(api, tenant)).toMatchObject([{ status: 'completed', position: 5 }]);
+      expect(await countUpTo(api, tenant, 5)).toBe(0);
+      expect(await api.deps.auditSealer.verify(tenant)).toMatchObject({ from: 5, broken: null });
+      for await (const { problem } of api.deps.backups.auditArchives.verify(tenant))
+        expect(problem).toBeNull();
+      const files = (await archives.files()).filter((file) => file.startsWith('aar_'));
+      expect(files).toEqual((await api.deps.db('audit_archives').pluck('archive')).sort());
     },
     120_000,
   );

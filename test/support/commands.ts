@@ -1,0 +1,17 @@
+import { jest } from '@jest/globals';
+import type { Command } from '../../processes/cli/command.ts';
+import type { TestApp } from './app.ts';
+
+/** Runs a command in this process, which has loaded it already; the text is what it prints. */
+export async function runHere({ deps }: TestApp, command: Command, ...args: string[]) {
+  let text = '';
+  const write = jest.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
+    text += String(chunk);
+    return true;
+  });
+  try {
+    return { status: await command.run(deps, args), text };
+  } finally {
+    write.mockRestore();
+  }
+}
