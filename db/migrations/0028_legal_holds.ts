@@ -91,7 +91,7 @@ const FUNCTIONS = `
     tenants text[];
     hold legal_holds;
   BEGIN
-    EXECUTE format('SELECT array_agg(DISTINCT %s) FROM removed AS r', TG_ARGV[1]) INTO tenants;
+    EXECUTE format('SELECT array_agg(DISTINCT (%s)::text) FROM removed AS r', TG_ARGV[1]) INTO tenants;
     IF tenants IS NULL THEN RETURN NULL; END IF;
     PERFORM share_hold_lock(tenants);
     FOR hold IN SELECT * FROM legal_holds AS h WHERE h.released_at IS NULL AND h.subject_id IS NULL
