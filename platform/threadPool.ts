@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads';
 import type Tinypool from 'tinypool';
 import { createBoundedQueue } from './boundedQueue.ts';
 
@@ -5,10 +6,13 @@ export type ThreadPool<Task, Result> = {
   /**
    * Errors: `too_many_requests` if too many tasks wait; `ThreadLimitExceeded`; what the task threw.
    */
-  run(task: Task): Promise<Result>;
+  run(task: Task, options?: RunOptions): Promise<Result>;
   /** Ends the threads. Tasks that run or wait fail. */
   close(): Promise<void>;
 };
+
+/** What is moved to the thread with a task, and what ends its thread. */
+type RunOptions = { transfer?: MessagePort[]; signal?: AbortSignal };
 
 /** A task took too long or too much memory, or the pool was closed; its thread was ended. */
 export class ThreadLimitExceeded extends Error {}
@@ -18,8 +22,8 @@ type PoolOptions = {
   module: URL;
   maxThreads: number;
   maxQueued: number;
-  /** Time limit of a task, which includes starting its thread. */
-  limitMs: number;
+  /** Time limit of a task, which includes starting its thread; by default the caller limits it. */
+  limitMs?: number;
   memoryMb: number;
   /** What is said when the queue is full. */
   busy: string;
@@ -51,17 +55,23 @@ export function createThreadPool<Task, Result>(options: PoolOptions): ThreadPool
   };
 
   return {
-    run: (task) =>
+    run: (task, { transfer, signal } = {}) =>
       queue.run(async () => {
         if (closed) throw new ThreadLimitExceeded('The process is stopping.');
         pool ??= start();
         const threads = await pool;
-        const limit = AbortSignal.timeout(limitMs);
+        const limit = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
+        const signals = [limit, signal].filter((each) => each !== undefined);
         try {
-          return (await threads.run(task, { signal: limit })) as Result;
+          const options = {
+            ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
+            ...(transfer && { transferList: transfer }),
+          };
+          return (await threads.run(task, options)) as Result;
         } catch (error) {
+          signal?.throwIfAborted();
           const { code } = error as { code?: unknown };
-          if (limit.aborted || code === 'ERR_WORKER_OUT_OF_MEMORY')
+          if (limit?.aborted === true || code === 'ERR_WORKER_OUT_OF_MEMORY')
             throw new ThreadLimitExceeded('The task exceeded its time or memory.');
           throw error;
         }
