@@ -18,6 +18,7 @@ const CONNECTION_SETTINGS = `
   SET client_encoding = 'UTF8';
   SET synchronize_seqscans = off;
   SET max_parallel_workers_per_gather = 0;
+  SET jit = off;
 `;
 
 /**
@@ -52,4 +53,19 @@ export async function withBackupConnection<T>(
     signal.removeEventListener('abort', close);
     await connection.end().catch(() => undefined);
   }
+}
+
+/** Runs `use` with several connections, as `withBackupConnection` does with one. */
+export async function withBackupConnections<T>(
+  url: string,
+  { signal, count }: { signal: AbortSignal; count: number },
+  use: (connections: readonly [BackupConnection, ...BackupConnection[]]) => Promise<T>,
+): Promise<T> {
+  return withBackupConnection(url, signal, (connection) =>
+    count <= 1
+      ? use([connection])
+      : withBackupConnections(url, { signal, count: count - 1 }, (others) =>
+          use([connection, ...others]),
+        ),
+  );
 }

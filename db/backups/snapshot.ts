@@ -1,8 +1,11 @@
 import { escapeLiteral } from 'pg';
-import { to as copyTo } from 'pg-copy-streams';
 import type { BackupEngine } from '../../domain/backups/backups.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
-import { withBackupConnection } from './backupConnection.ts';
+import {
+  withBackupConnection,
+  withBackupConnections,
+  type BackupConnection,
+} from './backupConnection.ts';
 import { readColumns, type RunQuery } from './catalog.ts';
 import { columnList, liveTable, queryOn } from './sql.ts';
 import type { BackedUpTable } from './tables.ts';
@@ -17,18 +20,19 @@ export const backupScope = (tenantId: string): BackupScope => ({
 
 /** The records of one instant, `at`. */
 export type Snapshot = {
+  /** With it, other connections read the same records until the snapshot ends. */
+  id: string;
   at: Date;
   /** The name of the newest migration of the database. */
   schemaVersion: string;
   query: RunQuery;
   /** The columns of all tables by the name of the table. */
   columns(): ReturnType<typeof readColumns>;
-  /** The rows of a table in the format of the engine, one row a line. */
-  rows(
-    table: BackedUpTable,
-    columns: readonly string[],
-    engine: BackupEngine,
-  ): AsyncIterable<Buffer>;
+  /**
+   * The COPY statements that return the rows of a table in the format of the engine, one row a line.
+   * A large table has several, which can run concurrently.
+   */
+  copies(table: BackedUpTable, columns: readonly string[], engine: BackupEngine): Promise<string[]>;
 };
 
 /**
@@ -67,21 +71,77 @@ export async function withSnapshot<T>(
     const query = queryOn(connection);
     await connection.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     // The first statement of the transaction takes the snapshot.
-    const [state] = await query<{ at: Date; version: string }>(
-      `SELECT clock_timestamp() AS at,
+    const [state] = await query<{ id: string; at: Date; version: string }>(
+      `SELECT pg_export_snapshot() AS id, clock_timestamp() AS at,
          (SELECT name FROM schema_migrations ORDER BY name DESC LIMIT 1) AS version`,
     );
     if (!state) throw new Error('The database has no schema');
+    let pages: ReadonlyMap<string, number> | undefined;
     return use({
+      id: state.id,
       at: state.at,
       schemaVersion: state.version,
       query,
       columns: () => readColumns(query, 'public'),
-      rows: (table, columns, engine) => {
+      async copies(table, columns, engine) {
         const rows = `SELECT ${columnList(columns, 't')} FROM ${liveTable(table)} AS t
           WHERE ${scopeFilter(table, scope)}`;
-        return connection.query(copyTo(copyStatement(rows, engine))) as AsyncIterable<Buffer>;
+        // Rows of one tenant are found by an index, those of all tenants by reading all pages.
+        if (scope.tenantId !== null) return [copyStatement(rows, engine)];
+        pages ??= await countPages(query);
+        const parts = splitTable(pages.get(table.name) ?? 0);
+        return parts.map((part) => copyStatement(`${rows} AND ${part}`, engine));
       },
     });
   });
 }
+
+/** The smallest part of a table that one COPY returns, in pages: 16 MiB. */
+const MIN_PART_PAGES = 2_048;
+const MAX_PARTS = 256;
+
+/** The number of pages of each table; of a partitioned one, that of its largest partition. */
+async function countPages(query: RunQuery): Promise<ReadonlyMap<string, number>> {
+  const sizes = await query<{ name: string; pages: number }>(
+    `SELECT c.relname::text AS name,
+       ceil(coalesce((SELECT max(pg_relation_size(p.relid)) FROM pg_partition_tree(c.oid) AS p),
+         pg_relation_size(c.oid)) / current_setting('block_size')::numeric)::integer AS pages
+     FROM pg_class AS c
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')`,
+  );
+  return new Map(sizes.map(({ name, pages }) => [name, pages]));
+}
+
+/**
+ * SQL conditions on the alias `t` that divide a table into parts by the position of its rows, which
+ * PostgreSQL reads as ranges of pages. The last part has no end.
+ */
+function splitTable(pages: number): string[] {
+  const partPages = Math.max(MIN_PART_PAGES, Math.ceil(pages / MAX_PARTS));
+  const starts: number[] = [];
+  for (let page = partPages; page < pages; page += partPages) starts.push(page);
+  if (starts.length === 0) return ['true'];
+  return [0, ...starts].map((start, at) => {
+    const end = starts[at];
+    return `t.ctid >= '(${start},0)'${end === undefined ? '' : ` AND t.ctid < '(${end},0)'`}`;
+  });
+}
+
+/** Runs `use` with connections that read the records of a snapshot, which must not have ended. */
+export async function withSnapshotReaders<T>(
+  url: string,
+  { snapshotId, count }: { snapshotId: string; count: number },
+  use: (readers: readonly BackupConnection[]) => Promise<T>,
+): Promise<T> {
+  return withBackupConnections(url, { signal: NEVER, count }, async (readers) => {
+    for (const reader of readers)
+      await reader.query(
+        `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+         SET TRANSACTION SNAPSHOT ${escapeLiteral(snapshotId)}`,
+      );
+    return use(readers);
+  });
+}
+
+/** The thread that reads is ended instead. */
+const NEVER = new AbortController().signal;

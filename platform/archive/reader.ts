@@ -70,6 +70,12 @@ function createByteReader(source: AsyncIterable<Uint8Array>) {
       await fill(1);
       return bufferedBytes === 0;
     },
+    /** Returns what is left of the stream. */
+    async *rest(): AsyncGenerator<Uint8Array> {
+      yield* chunks;
+      for (let next = await iterator.next(); !next.done; next = await iterator.next())
+        yield next.value;
+    },
     close: async (): Promise<void> => void (await iterator.return?.()),
   };
 }
@@ -182,7 +188,7 @@ function parseHeader(bytes: Buffer): ArchiveHeader {
 }
 
 /** Counts and hashes the rows that are read, to be compared with the manifest. */
-function createTally(header: ArchiveHeader) {
+function createTally(header: ArchiveHeader, withHashes: boolean) {
   const totals: { rows: number; bytes: number; hash: Hash }[] = header.tables.map(() => ({
     rows: 0,
     bytes: 0,
@@ -192,18 +198,18 @@ function createTally(header: ArchiveHeader) {
     add(table: number, bytes: Buffer): void {
       const entry = totals[table];
       if (!entry) throw damagedError(`its header has no table ${table}`);
-      entry.rows += countLines(bytes);
       entry.bytes += bytes.length;
+      if (!withHashes) return;
+      entry.rows += countLines(bytes);
       entry.hash.update(bytes);
     },
-    summaries: (): TableSummary[] =>
-      header.tables.map(({ section, name }, at) => ({
-        section,
-        name,
-        rows: totals[at]?.rows ?? 0,
-        bytes: totals[at]?.bytes ?? 0,
-        sha256: totals[at]?.hash.digest('hex') ?? '',
-      })),
+    /** What was found; without hashes, with the rows and hashes of the manifest. */
+    summaries: (listed: readonly TableSummary[]): TableSummary[] =>
+      header.tables.map(({ section, name }, at) => {
+        const { rows, bytes, hash } = totals[at] ?? { rows: 0, bytes: 0 };
+        const counted = withHashes ? { rows, sha256: hash?.digest('hex') } : listed[at];
+        return { section, name, rows: counted?.rows ?? 0, bytes, sha256: counted?.sha256 ?? '' };
+      }),
   };
 }
 
@@ -227,21 +233,22 @@ function checkManifest(
 
 /**
  * Reads a whole archive. Every part is authentic when it is yielded; the archive is complete when
- * the manifest is yielded. Error: `ArchiveError`, for any input.
+ * the manifest is yielded. Without `withHashes`, the rows are not compared with the hashes of the
+ * manifest: their frames are authentic, complete and in order, which proves as much about an archive
+ * that was not forged by a holder of its key. Error: `ArchiveError`, for any input.
  */
 export async function* readArchive(
   source: AsyncIterable<Uint8Array>,
   unseal: Unseal,
+  { withHashes = true }: { withHashes?: boolean } = {},
 ): AsyncGenerator<ArchivePart> {
   const reader = createByteReader(source);
   try {
-    const fixed = await reader.read(PREAMBLE_BYTES);
-    const headerText = await reader.read(headerLength(fixed));
-    const header = parseHeader(headerText);
+    const { preamble, header } = await readPreamble(reader);
     const key = unseal(header);
     yield { kind: 'header', header };
-    const preambleHash = hashOf(Buffer.concat([fixed, headerText]));
-    const tally = createTally(header);
+    const preambleHash = hashOf(preamble);
+    const tally = createTally(header, withHashes);
     let [frames, table] = [0, 0];
     for await (const { head, bytes } of mapInOrder(sealedFrames(reader), CONCURRENCY, (frame) =>
       decryptFrame(key, preambleHash, frame),
@@ -249,7 +256,7 @@ export async function* readArchive(
       if (head.kind === 'manifest') {
         if (!(await reader.isAtEnd())) throw damagedError('there is something behind its end');
         const manifest = JSON.parse(bytes.toString('utf8')) as ArchiveManifest;
-        checkManifest(manifest, header, tally.summaries(), frames);
+        checkManifest(manifest, header, tally.summaries(manifest.tables), frames);
         yield { kind: 'manifest', manifest };
         return;
       }
@@ -263,12 +270,42 @@ export async function* readArchive(
   }
 }
 
+async function readPreamble(
+  reader: ByteReader,
+): Promise<{ preamble: Buffer; header: ArchiveHeader }> {
+  const fixed = await reader.read(PREAMBLE_BYTES);
+  const headerText = await reader.read(headerLength(fixed));
+  return { preamble: Buffer.concat([fixed, headerText]), header: parseHeader(headerText) };
+}
+
 /** The header of an archive, which needs no key. Errors: `ArchiveError`. */
 export async function readHeader(source: AsyncIterable<Uint8Array>): Promise<ArchiveHeader> {
   const reader = createByteReader(source);
   try {
-    return parseHeader(await reader.read(headerLength(await reader.read(PREAMBLE_BYTES))));
+    return (await readPreamble(reader)).header;
   } finally {
     await reader.close();
   }
+}
+
+/**
+ * Calls `use` with the header of an archive and all of its bytes, the header included. Errors:
+ * `ArchiveError`, and those of `use`.
+ */
+export async function withHeader<T>(
+  source: AsyncIterable<Uint8Array>,
+  use: (header: ArchiveHeader, bytes: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
+  const reader = createByteReader(source);
+  try {
+    const { preamble, header } = await readPreamble(reader);
+    return await use(header, bytesAfter(preamble, reader));
+  } finally {
+    await reader.close();
+  }
+}
+
+async function* bytesAfter(first: Buffer, reader: ByteReader): AsyncGenerator<Uint8Array> {
+  yield first;
+  yield* reader.rest();
 }

@@ -3,8 +3,6 @@ import { constants, zstdCompress } from 'node:zlib';
 import { promisify } from 'node:util';
 import {
   additionalDataOf,
-  countLines,
-  FRAME_BYTES,
   hashOf,
   frameNonce,
   sectionHash,
@@ -16,44 +14,19 @@ import {
   type FrameKind,
   type TableSummary,
 } from './format.ts';
-import { mapInOrder } from './inOrder.ts';
+import { createRowBlocks, type RowBlock, type RowSource } from './rowBlocks.ts';
 
 const compress = promisify(zstdCompress);
-const params = { [constants.ZSTD_c_compressionLevel]: 3 };
+/** The checksum shows damage between compression and decompression, such as by faulty memory. */
+const params = { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 };
 /** Sizes the output buffer: each further buffer costs a round trip to the thread pool. */
 const compressionOptions = ({ length }: Buffer) => ({
   params,
   chunkSize: Math.max(constants.Z_DEFAULT_CHUNK, length >> 2),
 });
 
-/** Number of frames that are compressed concurrently. */
-const CONCURRENCY = 4;
-
 /** Destination of an archive. `write` resolves when it accepts more data. */
 type ArchiveSink = { write(bytes: Buffer): Promise<void> };
-
-/**
- * Collects a stream into chunks of `FRAME_BYTES`. The memory of a chunk is reused after
- * `CONCURRENCY` others: allocating a megabyte outside the heap for each would trigger frequent
- * garbage collections.
- */
-async function* chunksOf(source: AsyncIterable<Buffer>, memory: Buffer[]): AsyncGenerator<Buffer> {
-  const chunkMemory = (turn: number) =>
-    (memory[turn % (CONCURRENCY + 1)] ??= Buffer.allocUnsafeSlow(FRAME_BYTES));
-  let [turn, filled] = [0, 0];
-  for await (const bytes of source) {
-    for (let at = 0; at < bytes.length;) {
-      const chunk = chunkMemory(turn);
-      const copied = bytes.copy(chunk, filled, at);
-      at += copied;
-      filled += copied;
-      if (filled < FRAME_BYTES) continue;
-      yield chunk;
-      [turn, filled] = [turn + 1, 0];
-    }
-  }
-  if (filled > 0) yield chunkMemory(turn).subarray(0, filled);
-}
 
 /**
  * Writes an archive, table by table in the order of its header, in constant memory. `key` has 32
@@ -63,9 +36,14 @@ export async function createArchiveWriter(header: ArchiveHeader, key: Buffer, si
   const preamble = writePreamble(header);
   const preambleHash = hashOf(preamble);
   const tables: TableSummary[] = [];
-  const memory: Buffer[] = [];
+  /** The rows of the current table. */
+  let tally = { rows: 0, bytes: 0, hash: createHash('sha256') };
   let frames = 0;
   await sink.write(preamble);
+  /** Resolves when the frames so far are written. Frames are written in order. */
+  let written: Promise<void> = Promise.resolve();
+  const failed = Promise.withResolvers<never>();
+  failed.promise.catch(() => undefined);
 
   async function writeFrame(kind: FrameKind, table: number, compressed: Buffer): Promise<void> {
     const number = frames++;
@@ -83,39 +61,54 @@ export async function createArchiveWriter(header: ArchiveHeader, key: Buffer, si
     );
   }
 
+  /** Compresses a block while those before it are written. */
+  function writeBlock({ bytes, rows, release }: RowBlock): void {
+    const table = tables.length;
+    tally.hash.update(bytes);
+    tally.rows += rows;
+    tally.bytes += bytes.length;
+    const compressed = compress(bytes, compressionOptions(bytes));
+    written = Promise.all([compressed, written]).then(async ([content]) => {
+      await writeFrame('rows', table, content);
+      release();
+    });
+    written.catch(failed.reject);
+  }
+
+  const blocks = createRowBlocks(writeBlock);
+  const lanes: ReturnType<typeof blocks.addLane>[] = [];
+  function addLane() {
+    const lane = blocks.addLane();
+    failed.promise.catch((error: unknown) => lane.fail(error));
+    return lane;
+  }
+
   return {
-    /** Writes the rows of the next table, one per line. Returns their number. */
-    async rows(source: AsyncIterable<Buffer>): Promise<number> {
-      const index = tables.length;
-      const table = header.tables[index];
+    /**
+     * Writes the rows of the next table, one per line, from concurrent sources: each row is complete,
+     * the order of the rows of different sources is not defined. Returns their number.
+     */
+    async rows(sources: readonly RowSource[]): Promise<number> {
+      const table = header.tables[tables.length];
       if (!table) throw new Error('The archive has no such table');
-      const hash = createHash('sha256');
-      let [rows, bytes] = [0, 0];
-      const compressChunk = (chunk: Buffer) => {
-        hash.update(chunk);
-        rows += countLines(chunk);
-        bytes += chunk.length;
-        return compress(chunk, compressionOptions(chunk));
+      tally = { rows: 0, bytes: 0, hash: createHash('sha256') };
+      const read = async (source: RowSource, at: number) => {
+        const lane = (lanes[at] ??= addLane());
+        await lane.sink.accepted();
+        await source(lane.sink);
+        lane.end();
       };
-      for await (const compressed of mapInOrder(
-        chunksOf(source, memory),
-        CONCURRENCY,
-        compressChunk,
-      ))
-        await writeFrame('rows', index, compressed);
-      tables.push({
-        section: table.section,
-        name: table.name,
-        rows,
-        bytes,
-        sha256: hash.digest('hex'),
-      });
+      await Promise.race([Promise.all(sources.map(read)), failed.promise]);
+      const { rows, bytes, hash } = tally;
+      const { section, name } = table;
+      tables.push({ section, name, rows, bytes, sha256: hash.digest('hex') });
       return rows;
     },
 
     /** Writes the manifest, the last frame. Error: not every table was written. */
     async finish(): Promise<ArchiveManifest> {
       if (tables.length !== header.tables.length) throw new Error('Not every table is written');
+      await written;
       const names = [...new Set(tables.map(({ section }) => section))];
       const sections = names.map((name) => {
         const sectionTables = tables.filter(({ section }) => section === name);

@@ -158,7 +158,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       await Promise.all([dispatcher.stop(), auth.auditSealer.stop()]);
       await notifications.stop();
       await Promise.all([temporal.close(), http.close(), auth.closeProviders()]);
-      backups.archives.close();
+      await backups.archives.close();
       await db.destroy();
     },
   };

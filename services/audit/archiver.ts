@@ -14,7 +14,11 @@ import { MIGRATIONS } from '../../db/migrations/index.ts';
 import { AuditArchive } from '../../db/models/AuditArchive.ts';
 import { archiveCutoff } from '../../domain/audit/archives.ts';
 import { JobFailure, type JobTools } from '../../domain/jobs/jobType.ts';
-import { createArchiveWriter, type ArchiveHeader } from '../../platform/archive/index.ts';
+import {
+  createArchiveWriter,
+  rowsOfLines,
+  type ArchiveHeader,
+} from '../../platform/archive/index.ts';
 import type { Ids } from '../../platform/ids.ts';
 import { archiveName } from '../../platform/stores/store.ts';
 import type { Archives } from '../backups/archives.ts';
@@ -277,7 +281,7 @@ async function writeSegment(
   const upload = await store.startUpload(archive.archive);
   try {
     const out = await createArchiveWriter(header, key, upload);
-    await out.rows(chainLines(db, archive, signal));
+    await out.rows([rowsOfLines(chainLines(db, archive, signal))]);
     await out.finish();
     const pending = await upload.finish();
     await store.finalize(archive.archive, pending);

@@ -7,12 +7,15 @@ import { JobFailure } from '../../domain/jobs/jobType.ts';
 import {
   ArchiveError,
   readArchive,
+  withHeader,
   type ArchiveHeader,
+  type ArchiveManifest,
   type ArchivePart,
   type Unseal,
 } from '../../platform/archive/index.ts';
 import { StoreError, type ArchiveStore, type StoreKind } from '../../platform/stores/store.ts';
 import type { Vault } from '../../platform/vault.ts';
+import { createArchiveThreads } from './archiveThreads.ts';
 
 export type Archives = ReturnType<typeof createArchives>;
 export type Stores = Readonly<Partial<Record<StoreKind, ArchiveStore>>>;
@@ -64,6 +67,7 @@ export function createArchives({
   vault: Vault;
 }) {
   const unseal = unsealWith(vault);
+  const threads = createArchiveThreads();
 
   /** The store of an archive. Error: `StoreError` when it is not configured. */
   function storeOf({ store }: Pick<Backup, 'store'>): ArchiveStore {
@@ -110,11 +114,29 @@ export function createArchives({
       };
     },
 
+    /** Writes the archive of a snapshot to an upload, in another thread. */
+    write: threads.write,
+
+    /**
+     * Reads all of an archive from its store, and returns its manifest if it is complete. Errors:
+     * `StoreError`, `ArchiveError`.
+     */
+    verify: (
+      backup: Pick<Backup, 'store' | 'archive'>,
+      signal: AbortSignal,
+    ): Promise<ArchiveManifest> =>
+      withHeader(storeOf(backup).read(backup.archive), (header, bytes) =>
+        threads.verify(bytes, { key: unseal(header), signal }),
+      ),
+
     /** Reads and verifies an archive. Errors: `StoreError`, `ArchiveError`. */
     read: (backup: Pick<Backup, 'store' | 'archive'>): AsyncGenerator<ArchivePart> =>
       readArchive(storeOf(backup).read(backup.archive), unseal),
 
-    close: (): void => Object.values(stores).forEach((store) => store.close()),
+    async close(): Promise<void> {
+      await threads.close();
+      Object.values(stores).forEach((store) => store.close());
+    },
   };
 }
 

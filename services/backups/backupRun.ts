@@ -5,14 +5,9 @@ import { backupScope, withSnapshot, type Snapshot } from '../../db/backups/snaps
 import type { WriteUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Backup } from '../../db/models/Backup.ts';
-import { isInProgress } from '../../domain/backups/backups.ts';
+import { isInProgress, type BackupEngine } from '../../domain/backups/backups.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
-import {
-  createArchiveWriter,
-  type ArchivedTable,
-  type ArchiveHeader,
-  type ArchiveManifest,
-} from '../../platform/archive/index.ts';
+import type { ArchivedTable, ArchiveHeader } from '../../platform/archive/index.ts';
 import type { ArchiveUpload, PendingUpload } from '../../platform/stores/store.ts';
 import type { StepTools } from '../jobs/multiStep.ts';
 import type { Archives } from './archives.ts';
@@ -97,8 +92,8 @@ export function createBackupRun({
     const { id: backupId, tenantId, engine, mode, sections } = backup;
     const { key, sealedKey } = archives.newKey(backupId);
     const includes = await findReferencedSections(records.query, tenantId, sections);
-    const tables = await describeTables(records, [...sections, ...includes]);
-    const { schemaVersion } = records;
+    const tables = await describeTables(records, [...sections, ...includes], engine);
+    const { id: snapshotId, schemaVersion } = records;
     const header: ArchiveHeader = {
       backupId,
       tenantId,
@@ -112,13 +107,17 @@ export function createBackupRun({
       tables: tables.map(({ archived }) => archived),
       key: sealedKey,
     };
-    const writer = await createArchiveWriter(header, key, upload);
-    for (const [index, { table, archived }] of tables.entries()) {
-      signal.throwIfAborted();
-      progress((90 * index) / tables.length, `reading ${table.name}`);
-      await writer.rows(records.rows(table, archived.columns, engine));
-    }
-    const manifest = await writer.finish();
+    const copies = tables.map((table) => table.copies);
+    const manifest = await archives.write(
+      { databaseUrl, snapshotId, header, copies },
+      {
+        key,
+        signal,
+        write: upload.write,
+        onTable: (index) =>
+          progress((90 * index) / tables.length, `reading ${tables[index]?.archived.name ?? ''}`),
+      },
+    );
     const { rows } = manifest;
     log('info', `${rows} rows of ${tables.length} tables are written`, { sections, includes });
     return { includes, manifest, rows, schemaVersion, appVersion, snapshotAt: records.at };
@@ -147,11 +146,7 @@ export function createBackupRun({
         const { signal, progress, log } = tools;
         const backup = await findInProgress(id);
         progress(93, 'reading the archive again');
-        let manifest: ArchiveManifest | undefined;
-        for await (const part of archives.read(backup)) {
-          signal.throwIfAborted();
-          if (part.kind === 'manifest') ({ manifest } = part);
-        }
+        const manifest = await archives.verify(backup, signal);
         if (!backup.manifest || JSON.stringify(manifest) !== JSON.stringify(backup.manifest))
           throw failure(
             'archive_damaged',
@@ -165,13 +160,19 @@ export function createBackupRun({
   };
 }
 
-/** The tables of sections, with the columns that the archive stores. */
-async function describeTables(records: Snapshot, sections: readonly string[]) {
+/** The tables of sections with the columns that the archive stores, and how they are read. */
+async function describeTables(
+  records: Snapshot,
+  sections: readonly string[],
+  engine: BackupEngine,
+): Promise<{ archived: ArchivedTable; copies: string[] }[]> {
   const existing = await records.columns();
-  return tablesOf(sections).map((table) => {
+  const described: { archived: ArchivedTable; copies: string[] }[] = [];
+  for (const table of tablesOf(sections)) {
     const { section, name } = table;
     const columns = (existing.get(name) ?? []).map((column) => column.name);
-    const archived: ArchivedTable = { section, name, columns };
-    return { table, archived };
-  });
+    const copies = await records.copies(table, columns, engine);
+    described.push({ archived: { section, name, columns }, copies });
+  }
+  return described;
 }

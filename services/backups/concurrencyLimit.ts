@@ -2,6 +2,9 @@ import { createSlots } from '../../platform/slots.ts';
 import { busyFailure } from '../jobs/busy.ts';
 import type { StepTools } from '../jobs/multiStep.ts';
 
+/** Steps of backups and restores that run concurrently in a process. */
+export const MAX_CONCURRENT_STEPS = 2;
+
 /**
  * Limits how many steps that read or write all records run concurrently in this process, and of one
  * tenant: each uses a connection of its own and one core. Further steps wait until their signal
@@ -11,7 +14,7 @@ export function createConcurrencyLimit() {
   const slots = createSlots({
     of: 'backups and restores',
     retryAfterSeconds: 10,
-    ...{ total: 2, perTenant: 1, perCaller: 2 },
+    ...{ total: MAX_CONCURRENT_STEPS, perTenant: 1, perCaller: 2 },
     waiting: { total: 40, perTenant: 20, perCaller: 20 },
   });
   return async function runLimited<T>(

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import {
   additionalDataOf,
+  FRAME_BYTES,
   hashOf,
   frameNonce,
   writeFrameHead,
@@ -14,6 +15,7 @@ import {
   createArchiveWriter,
   readArchive,
   type ArchiveHeader,
+  type RowSource,
 } from '../../../platform/archive/index.ts';
 import { propertyRuns } from '../../support/effort.ts';
 import { createVault } from '../../../platform/vault.ts';
@@ -33,19 +35,54 @@ const stream = (bytes: Buffer, size: number): Readable =>
     ),
   );
 
+/** Passes lines in pieces of at most `size` bytes. */
+const rowsOf =
+  (bytes: Buffer, size: number): RowSource =>
+  async (sink) => {
+    for (let at = 0, unread = 0; at < bytes.length; unread += 1) {
+      const newline = bytes.indexOf(10, at);
+      const lineEnd = newline === -1 ? bytes.length : newline + 1;
+      const end = Math.min(lineEnd, at + size);
+      sink.write(bytes, at, end);
+      if (newline !== -1 && end === lineEnd) sink.endRow();
+      at = end;
+      // Sources take turns even when none has to wait.
+      if (unread % 3 === 0) await (sink.accepted() ?? Promise.resolve());
+    }
+  };
+
+const HEADER: ArchiveHeader = {
+  backupId: 'bkp_1',
+  tenantId: 'platform',
+  engine: 'snapshot',
+  schemaVersion: '0008_backups',
+  appVersion: '1',
+  createdAt: '2026-11-22T00:00:00.000Z',
+  mode: 'full',
+  sections: ['jobs'],
+  includes: [],
+  tables: [],
+  key: { id: 'test', sealed: '' },
+};
+
 type Tables = Record<string, Buffer>;
 
 async function write(tables: Tables, backupId = 'bkp_1', key = randomBytes(32)): Promise<Buffer> {
-  const header: ArchiveHeader = {
+  const sources = Object.entries(tables).map(([name, bytes]): [string, RowSource[]] => [
+    name,
+    [rowsOf(bytes, 70_000)],
+  ]);
+  return writeSources(Object.fromEntries(sources), backupId, key);
+}
+
+async function writeSources(
+  tables: Record<string, RowSource[]>,
+  backupId = 'bkp_1',
+  key = randomBytes(32),
+): Promise<Buffer> {
+  const header = {
+    ...HEADER,
     backupId,
-    tenantId: 'platform',
-    engine: 'snapshot',
-    schemaVersion: '0008_backups',
-    appVersion: '1',
-    createdAt: '2026-11-22T00:00:00.000Z',
-    mode: 'full',
-    sections: ['jobs'],
-    includes: [],
     tables: Object.keys(tables).map((name) => ({ section: 'jobs', name, columns: ['id'] })),
     key: keyOf(backupId, key),
   };
@@ -53,7 +90,7 @@ async function write(tables: Tables, backupId = 'bkp_1', key = randomBytes(32)):
   const writer = await createArchiveWriter(header, key, {
     write: (bytes) => Promise.resolve(void written.push(bytes)),
   });
-  for (const bytes of Object.values(tables)) await writer.rows(stream(bytes, 70_000));
+  for (const sources of Object.values(tables)) await writer.rows(sources);
   await writer.finish();
   return Buffer.concat(written);
 }
@@ -119,6 +156,37 @@ describe('an archive', () => {
   test('keeps frames separate that are compressed concurrently', async () => {
     const jobs = randomBytes(20 << 20);
     expect((await read(await write({ jobs }))).jobs?.equals(jobs)).toBe(true);
+  });
+
+  test('keeps rows of concurrent sources whole, however long they are', async () => {
+    const row = (source: number, length: number) => `${source}:${'x'.repeat(length)}`;
+    // Rows that fill a frame exactly, exceed it, span several frames, and short ones between them.
+    const lengths = [10, FRAME_BYTES - 3, 5, 3 * FRAME_BYTES, 500_000, 700_000, FRAME_BYTES + 1, 0];
+    const sources = [1, 2].map((source) => lengths.map((length) => row(source, length)));
+    const archive = await writeSources({
+      jobs: sources.map((rows) => rowsOf(Buffer.from(`${rows.join('\n')}\n`), 60_000)),
+    });
+    const found = (await read(archive)).jobs?.toString().trimEnd().split('\n') ?? [];
+    for (const [at, rows] of sources.entries())
+      expect(found.filter((each) => each.startsWith(`${at + 1}:`))).toEqual(rows);
+    expect(found).toHaveLength(sources.flat().length);
+  });
+
+  test('cannot be written when its destination fails, and no source waits for ever', async () => {
+    const header = { ...HEADER, tables: [{ section: 'jobs', name: 'jobs', columns: ['id'] }] };
+    let writes = 0;
+    const writer = await createArchiveWriter(header, randomBytes(32), {
+      write: () => (writes++ === 0 ? Promise.resolve() : Promise.reject(new Error('full'))),
+    });
+    const bytes = Buffer.from(`${'a'.repeat(1_000)}\n`.repeat(8_000));
+    const outcomes = [1, 2].map(() => Promise.withResolvers<unknown>());
+    const sources = outcomes.map(({ resolve }): RowSource => (sink) => {
+      const read = rowsOf(bytes, 60_000)(sink);
+      read.then(resolve, resolve);
+      return read;
+    });
+    await expect(writer.rows(sources)).rejects.toThrow('full');
+    for (const { promise } of outcomes) expect(await promise).toEqual(new Error('full'));
   });
 
   test('contains no row unencrypted and differs each time', async () => {
