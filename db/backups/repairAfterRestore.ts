@@ -84,11 +84,17 @@ async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void
   if (isRestored(plan, 'ip_addresses')) await query('SELECT public.recount_used_blocks()');
   if (isRestored(plan, 'prefixes') && plan.scope.tenantId !== null)
     await query('SELECT public.recalculate_prefix_parents()');
-  if (isRestored(plan, ...SCOPE_TABLES))
+  if (isRestored(plan, ...SCOPE_TABLES) && !isWholeInventory(plan))
     await query('SELECT public.recalculate_inventory_scopes()');
   if (isRestored(plan, 'sites', 'devices', 'approvals'))
     await query('SELECT public.recalculate_approval_scopes()');
 }
+
+/** True when all inventory records become those of the backup, whose scopes are consistent. */
+const isWholeInventory = ({ scope, sections, tables }: RestorePlan): boolean =>
+  scope.tenantId === null &&
+  sections.includes('inventory') &&
+  tables.every(({ table, role }) => table.section !== 'inventory' || role === 'state');
 
 /** Tables whose rows decide, or store, which sites and devices inventory records belong to. */
 const SCOPE_TABLES = [
