@@ -1,6 +1,7 @@
 import { lockUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
+import { foreignKeysOf, type Definition } from './newTables.ts';
 import { repairAfterRestore, type RestoreEffects } from './repairAfterRestore.ts';
 import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
 import { columnList, columnsEqual, diffTable, liveTable, queryIn, stagedTable } from './sql.ts';
@@ -39,11 +40,18 @@ export async function lockForRestore(
 
 /**
  * Writes the differences that `findDifferences` found. The transaction must hold the locks of
- * `lockForRestore`; it rolls back everything if a statement fails. Returns the side effects.
+ * `lockForRestore`; it rolls back everything if a statement fails. `replaced`: tables that have the
+ * rows of the backup already. Returns the side effects.
  */
-export async function applyDifferences(trx: Knex, plan: RestorePlan): Promise<RestoreEffects> {
+export async function applyDifferences(
+  trx: Knex,
+  plan: RestorePlan,
+  replaced: ReadonlySet<string> = new Set(),
+): Promise<RestoreEffects> {
   const query = queryIn(trx);
-  const changed = await findChangedTables(query, plan);
+  const changed = (await findChangedTables(query, plan)).filter(
+    ({ planned }) => !replaced.has(planned.table.name),
+  );
   // What the platform restores was allowed when the backup was made.
   if (plan.scope.tenantId === null) await query("SET LOCAL holdfast.quotas = 'off'");
   await query(`SET LOCAL maintenance_work_mem = '256MB'`);
@@ -115,8 +123,6 @@ async function disableTriggers(
   return undo;
 }
 
-type Definition = { drop: string; create: string };
-
 /**
  * Drops the foreign keys of and to a table and its indexes that no constraint needs. Returns the
  * statements that create them again.
@@ -125,13 +131,7 @@ async function dropIndexesAndForeignKeys(
   query: RunQuery,
   { table }: PlannedTable,
 ): Promise<string[]> {
-  const foreignKeys = await query<Definition>(
-    `SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS drop,
-       format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname,
-         pg_get_constraintdef(oid)) AS create
-     FROM pg_constraint
-     WHERE contype = 'f' AND '${liveTable(table)}'::regclass IN (conrelid, confrelid)`,
-  );
+  const foreignKeys = await foreignKeysOf(query, liveTable(table));
   const indexes = await query<Definition>(
     `SELECT format('DROP INDEX %s', indexrelid::regclass) AS drop,
        pg_get_indexdef(indexrelid) AS create

@@ -14,12 +14,21 @@ import type { BackedUpTable } from './tables.ts';
 
 /**
  * Finds what a restore would change: for each table of the plan a temporary table of the
- * transaction with the keys of the rows that differ and `change`: created, changed or deleted.
+ * transaction with the keys of the rows that differ and `change`: created, changed or deleted. All
+ * rows of the tables `replaced` count as created.
  */
-export async function findDifferences(query: RunQuery, plan: RestorePlan): Promise<void> {
+export async function findDifferences(
+  query: RunQuery,
+  plan: RestorePlan,
+  replaced: ReadonlySet<string> = new Set(),
+): Promise<void> {
   for (const planned of plan.tables) {
-    const name = quoteIdentifier(`_diff_${planned.table.name}`);
-    await query(`CREATE TEMP TABLE ${name} ON COMMIT DROP AS ${differencesSql(plan, planned)}`);
+    const { table } = planned;
+    const name = quoteIdentifier(`_diff_${table.name}`);
+    const rows = replaced.has(table.name)
+      ? `SELECT ${columnList(table.key)}, 'created' AS change FROM ${liveTable(table)}`
+      : differencesSql(plan, planned);
+    await query(`CREATE TEMP TABLE ${name} ON COMMIT DROP AS ${rows}`);
   }
   await includeReferencedRows(query, plan);
   await includeNamedRecords(query, plan);

@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { finished } from 'node:stream/promises';
-import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { to as copyTo } from 'pg-copy-streams';
 import {
   ArchiveError,
   type ArchivedTable,
@@ -11,6 +9,8 @@ import {
 } from '../../platform/archive/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
 import { quoteIdentifier, readColumns } from './catalog.ts';
+import { copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
+import { createBulkLoader } from './loadBulk.ts';
 import { copyStatement, JSON_LINES } from './snapshot.ts';
 import { columnList, queryOn } from './sql.ts';
 import { createStaging, lockStaging, type LoadedArchive, type Staging } from './staging.ts';
@@ -39,7 +39,11 @@ export async function loadArchive(
     if (part.kind === 'header') {
       ({ header } = part);
       pendingMigrations = await createStaging(staging, header);
-      rows = await createRowLoader(connection, schema, header);
+      const { bulk } = staging;
+      rows =
+        bulk && header.engine === 'snapshot' && pendingMigrations.length === 0
+          ? createBulkLoader(bulk, schema, header)
+          : await createRowLoader(connection, schema, header);
     } else if (part.kind === 'rows') {
       await rows?.write(part.table, part.bytes);
       onRows(part.bytes.length);
@@ -69,12 +73,6 @@ async function assertRowCounts(
       );
   }
 }
-
-type RowLoader = {
-  /** Writes a piece of the rows of a table; `table` is its index in the header. */
-  write(table: number, bytes: Buffer): Promise<void>;
-  end(): Promise<void>;
-};
 
 /** Loads rows table by table: one COPY for each table, or for each batch of JSON lines. */
 async function createRowLoader(
@@ -111,15 +109,6 @@ async function createRowLoader(
   };
 }
 
-type Copy = {
-  /** The index of the table in the header. */
-  table: number;
-  /** The number of bytes written. */
-  bytes: number;
-  write(bytes: Buffer): Promise<void>;
-  end(): Promise<void>;
-};
-
 /**
  * Starts the COPY for rows of one table. Error: `ArchiveError` when the header has no such table.
  */
@@ -140,34 +129,7 @@ function openTableCopy(
     const sql = `COPY ${quoted}._lines FROM STDIN ${JSON_LINES}`;
     return openCopy(connection, index, sql, () => insertJsonLines(connection, schema, table));
   }
-  const target = `${quoted}.${quoteIdentifier(table.name)} (${columnList(table.columns)})`;
-  return openCopy(connection, index, `COPY ${target} FROM STDIN`, () => Promise.resolve());
-}
-
-function openCopy(
-  connection: BackupConnection,
-  table: number,
-  sql: string,
-  afterEnd: () => Promise<void>,
-): Copy {
-  const stream = connection.query(copyFrom(sql));
-  const done = finished(stream);
-  // A failure is reported by the next write or by the end.
-  done.catch(() => undefined);
-  const copy: Copy = {
-    table,
-    bytes: 0,
-    async write(bytes) {
-      copy.bytes += bytes.length;
-      if (!stream.write(bytes)) await Promise.race([once(stream, 'drain'), done]);
-    },
-    async end() {
-      stream.end();
-      await done;
-      await afterEnd();
-    },
-  };
-  return copy;
+  return openCopy(connection, index, copyIntoSql(schema, table));
 }
 
 /** Converts the lines of a batch to rows. */

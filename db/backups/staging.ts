@@ -7,6 +7,7 @@ import { lockKeySql } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
+import type { BulkLoad } from './loadBulk.ts';
 import { quoteIdentifier, readColumns, tablesOf, type RunQuery } from './catalog.ts';
 import type { RestorePlan } from './restorePlan.ts';
 import { columnList, queryOn, stagedTable } from './sql.ts';
@@ -32,12 +33,16 @@ export type LoadedArchive = {
   pendingMigrations: string[];
 };
 
-/** Where an archive is loaded, and the migrations of this version of Holdfast. */
+/**
+ * Where an archive is loaded, and the migrations of this version of Holdfast. With `bulk`, archives
+ * that need no migration are loaded by several connections.
+ */
 export type Staging = {
   db: Knex;
   connection: BackupConnection;
   schema: string;
   migrations: Migrations;
+  bulk?: BulkLoad;
 };
 
 /** True when this version of Holdfast can read archives of a schema version. */

@@ -1,8 +1,11 @@
 import { applyDifferences, lockForRestore } from '../../db/backups/applyRestore.ts';
-import { withBackupConnection } from '../../db/backups/backupConnection.ts';
+import { withBackupConnections } from '../../db/backups/backupConnection.ts';
 import { findDifferences } from '../../db/backups/differences.ts';
 import { findNonEmptyTables } from '../../db/backups/emptyDatabase.ts';
 import { loadArchive } from '../../db/backups/loadArchive.ts';
+import { LARGE_TABLE_BYTES } from '../../db/backups/loadBulk.ts';
+import { createIndexes, lockLiveTables, replaceTables } from '../../db/backups/newTables.ts';
+import { countForQuotas } from '../../db/backups/recountQuotas.ts';
 import { planRestore } from '../../db/backups/restorePlan.ts';
 import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
 import { queryIn } from '../../db/backups/sql.ts';
@@ -31,10 +34,20 @@ const STAGING_SCHEMA = 'import_archive';
 const LOCK_TIMEOUT_MS = 10_000;
 const USE_API = 'Restore into a running installation with POST /api/backup/restore.';
 
+/** Connections that load rows and create indexes concurrently. */
+const CONNECTIONS = 2;
+
+type ImportOptions = {
+  migrations?: Migrations;
+  signal?: AbortSignal;
+  largeTableBytes?: number;
+};
+
 /**
  * Restores an archive into a database that has the current schema and no records, all or nothing.
- * For disaster recovery. Errors: `Error` when the database has records or the archive is of a
- * tenant, `ArchiveError`, `SchemaTooNew`.
+ * For disaster recovery. Large tables are loaded and indexed as new tables by several connections,
+ * and replace the empty ones at the end. Errors: `Error` when the database has records or the
+ * archive is of a tenant, `ArchiveError`, `SchemaTooNew`.
  */
 export async function importArchive(
   { db, databaseUrl }: Omit<Deps, 'commit'>,
@@ -42,22 +55,30 @@ export async function importArchive(
   {
     migrations = MIGRATIONS,
     signal = new AbortController().signal,
-  }: {
-    migrations?: Migrations;
-    signal?: AbortSignal;
-  } = {},
-): Promise<Pick<LoadedArchive, 'header' | 'manifest'>> {
+    largeTableBytes = LARGE_TABLE_BYTES,
+  }: ImportOptions = {},
+): Promise<Pick<LoadedArchive, 'header' | 'manifest'> & { replaced: string[] }> {
   const nonEmpty = await findNonEmptyTables(db);
   if (nonEmpty.length > 0)
     throw new Error(
       `The database is not empty: there are rows in ${nonEmpty.join(', ')}. ${USE_API}`,
     );
+  const newTables = new Set<string>();
   try {
-    const loaded = await withBackupConnection(databaseUrl, signal, (connection) =>
-      load(parts, { db, connection, schema: STAGING_SCHEMA, migrations }),
+    const loaded = await withBackupConnections(
+      databaseUrl,
+      { signal, count: CONNECTIONS },
+      async (connections) => {
+        const bulk = { connections, largeTableBytes, newTables };
+        const [connection] = connections;
+        const staging = { db, connection, schema: STAGING_SCHEMA, migrations, bulk };
+        const archive = await load(parts, staging);
+        await createIndexes(connections, STAGING_SCHEMA, newTables);
+        return archive;
+      },
     );
-    await db.transaction((trx) => apply(trx, loaded.header));
-    return loaded;
+    const replaced = await db.transaction((trx) => apply(trx, loaded.header, newTables));
+    return { ...loaded, replaced: [...replaced] };
   } finally {
     await dropStaging(db, STAGING_SCHEMA);
   }
@@ -72,7 +93,11 @@ async function load(parts: AsyncIterable<ArchivePart>, staging: Staging): Promis
   return loaded;
 }
 
-async function apply(trx: Knex.Transaction, header: ArchiveHeader): Promise<void> {
+async function apply(
+  trx: Knex.Transaction,
+  header: ArchiveHeader,
+  newTables: ReadonlySet<string>,
+): Promise<ReadonlySet<string>> {
   const query = queryIn(trx);
   const plan = await planRestore(query, {
     schema: STAGING_SCHEMA,
@@ -81,11 +106,16 @@ async function apply(trx: Knex.Transaction, header: ArchiveHeader): Promise<void
     archived: header.tables,
   });
   await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
+  await lockLiveTables(trx, newTables, LOCK_TIMEOUT_MS);
   if ((await findNonEmptyTables(trx)).length > 0)
     throw new Error('Records were created while the archive was loaded.');
-  await findDifferences(query, plan);
-  const { schedules } = await applyDifferences(trx, plan);
+  const { replaced, finish } = await replaceTables(trx, STAGING_SCHEMA, newTables);
+  await findDifferences(query, plan, replaced);
+  const { schedules } = await applyDifferences(trx, plan, replaced);
   await resumeSchedules(trx, schedules, new Date());
+  await finish();
+  await countForQuotas(query, replaced);
+  return replaced;
 }
 
 /**
