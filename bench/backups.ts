@@ -15,7 +15,7 @@ const run = promisify(execFile);
 
 /** Server and client must have the same version: pg_dump rejects newer servers. */
 const BIN = '/usr/lib/postgresql/15/bin';
-const ROWS = 1_000_000;
+const ROWS = Number(process.env.HOLDFAST_BENCH_ADDRESSES ?? 1_000_000);
 const ROUNDS = 3;
 /** A restore takes minutes, mostly for indexes. */
 const RESTORES = 2;
@@ -335,10 +335,10 @@ function restoreResult({ ours, pgRestore }: RestoreMeasures): BenchResult {
   return {
     measure: `restore to an empty database with the command, including its start, of ${RESTORES}`,
     value: seconds(back),
-    reference: `${seconds(pgBack)} pg_restore`,
+    reference: `${seconds(pgBack)} pg_restore, one job`,
     ratio: `${(pgBack / back).toFixed(2)} × speed`,
-    target: '≥ 1 ×',
-    met: pgBack / back >= 1,
+    target: '≥ 1.2 ×',
+    met: pgBack / back >= 1.2,
   };
 }
 
