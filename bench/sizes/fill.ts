@@ -44,6 +44,12 @@ const APPROVALS = `INSERT INTO approvals (id, tenant_id, type, title, payload, s
     now(), 'bench', '[]', '{}', 'other', now(), now(), now(), now()
   FROM generate_series($1::integer, $2::integer - 1) AS n`;
 
+/** What requests have created at the size before. */
+const CREATED = [
+  "DELETE FROM ip_addresses WHERE id NOT LIKE 'ipa_0000%'",
+  "DELETE FROM prefixes WHERE parent_prefix_id IS NOT NULL AND id NOT LIKE 'pfx_s0%' AND id NOT LIKE 'pfx_n0%'",
+];
+
 /** Rows of one statement, so that no transaction gets very large. */
 const STEP = 250_000;
 
@@ -54,6 +60,7 @@ export async function fill(
   from: number,
   to: number,
 ): Promise<void> {
+  for (const statement of CREATED) await client.query(statement);
   for (let start = from; start < to; start += STEP) {
     const end = Math.min(start + STEP, to);
     await client.query(SITES, [start, end, networks]);
