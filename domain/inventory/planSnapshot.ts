@@ -97,11 +97,17 @@ export type ReferrerFact = {
   [N in FactName]: Facts[N] extends Referrer[] ? N : never;
 }[FactName];
 
-/** The snapshot lacks data. The plan is made again when the data is loaded. */
+/**
+ * The snapshot lacks data. The plan is made again when the data is loaded. A large plan throws it for
+ * every mutation, and nobody reads where: it has no stack trace, which would cost more than the attempt.
+ */
 export class MissingData extends Error {
   readonly needs: readonly DataNeed[];
   constructor(needs: readonly DataNeed[]) {
-    super(JSON.stringify(needs[0]));
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
+    super('the plan lacks data');
+    Error.stackTraceLimit = stackTraceLimit;
     this.needs = needs;
   }
 }
@@ -149,7 +155,12 @@ export const MAX_REFERRERS = 10;
 /** The factor by which more records are loaded when planned changes affect those that are. */
 const GROWTH = 8;
 
-const needKey = (need: DataNeed): string => JSON.stringify(need);
+/** The most frequent needs have shorter keys, which no other need has. Ids have no spaces. */
+function needKey(need: DataNeed): string {
+  if (need.kind === 'row') return `row ${need.resource} ${need.id}`;
+  if (need.kind === 'neighbours') return `neighbours ${need.vrf} ${need.tenantId} ${need.cidr}`;
+  return JSON.stringify(need);
+}
 
 export const recordKey = (resource: string, id: string): string => `${resource}/${id}`;
 

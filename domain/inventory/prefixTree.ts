@@ -36,6 +36,8 @@ export function spanOf(row: Row): Span {
 const networkKey = (vrf: string, block: Block): string =>
   `${vrf}|${block.family}|${block.first.toString(36)}|${block.length}`;
 
+const lengthsKey = (vrf: string, { family }: Block): string => `${vrf}|${family}`;
+
 /** Orders prefixes by their networks. */
 export const byPosition = (one: PrefixNode, other: PrefixNode): number => {
   if (one.block.first !== other.block.first) return one.block.first < other.block.first ? -1 : 1;
@@ -48,6 +50,8 @@ const overlap = (one: Block, other: Block): boolean => contains(one, other) || c
 /** The prefixes of each space by containment, as far as loaded, with the planned changes. */
 export class PrefixTree {
   private readonly byNetwork = new Map<string, PrefixNode[]>();
+  /** The number of prefixes by VRF and family, and by length: most lengths have none. */
+  private readonly lengths = new Map<string, Uint32Array>();
   private readonly byParent = new Map<string, Map<string, PrefixNode>>();
   private readonly nodes = new Map<string, PrefixNode>();
   /** The prefixes of the platform by VRF and id. */
@@ -79,11 +83,9 @@ export class PrefixTree {
     { orEqual = false, exclude }: { orEqual?: boolean; exclude?: string } = {},
   ): PrefixNode[] {
     this.requireNeighbours(space, block);
-    for (let length = block.length - (orEqual ? 0 : 1); length > 0; length--) {
-      const found = this.byNetwork
-        .get(networkKey(space.vrf, blockAt(block.family, block.first, length)))
-        ?.filter(({ row }) => row.id !== exclude && isParentIn(space, row));
-      if (!found || found.length === 0) continue;
+    for (const nodes of this.around(space.vrf, block, block.length - (orEqual ? 0 : 1))) {
+      const found = nodes.filter(({ row }) => row.id !== exclude && isParentIn(space, row));
+      if (found.length === 0) continue;
       const own = found.filter(({ row }) => isIn(space, row));
       return own.length > 0 ? own : found;
     }
@@ -202,12 +204,25 @@ export class PrefixTree {
   }
 
   private inVrfAround(vrf: string, block: Block): PrefixNode[] {
-    const found: PrefixNode[] = [];
-    for (let { length } = block; length > 0; length--) {
-      const nodes = this.byNetwork.get(networkKey(vrf, blockAt(block.family, block.first, length)));
-      if (nodes) found.push(...nodes);
+    return [...this.around(vrf, block, block.length)].flat();
+  }
+
+  /** The prefixes of a VRF around `block` by their networks, from `length` to the largest. */
+  private *around(vrf: string, block: Block, length: number): Generator<PrefixNode[]> {
+    const lengths = this.lengths.get(lengthsKey(vrf, block));
+    if (!lengths) return;
+    for (let each = length; each > 0; each--) {
+      if (lengths[each] === 0) continue;
+      const nodes = this.byNetwork.get(networkKey(vrf, blockAt(block.family, block.first, each)));
+      if (nodes) yield nodes;
     }
-    return found;
+  }
+
+  private countLength(vrf: string, block: Block, change: 1 | -1): void {
+    const key = lengthsKey(vrf, block);
+    const lengths = this.lengths.get(key) ?? new Uint32Array(addressBits(block.family) + 1);
+    lengths[block.length] = (lengths[block.length] ?? 0) + change;
+    this.lengths.set(key, lengths);
   }
 
   private childrenOf(prefix: Row): PrefixNode[] {
@@ -229,6 +244,7 @@ export class PrefixTree {
     const { row, block } = node;
     const vrf = vrfKeyOf(row);
     this.nodes.set(row.id, node);
+    this.countLength(vrf, block, 1);
     if (row.tenantId === PLATFORM)
       this.shared.set(
         vrf,
@@ -247,6 +263,7 @@ export class PrefixTree {
   private remove({ row, block }: PrefixNode): void {
     const vrf = vrfKeyOf(row);
     this.nodes.delete(row.id);
+    this.countLength(vrf, block, -1);
     this.shared.get(vrf)?.delete(row.id);
     const key = networkKey(vrf, block);
     this.byNetwork.set(

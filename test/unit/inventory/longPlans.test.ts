@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Planned } from '../../../domain/inventory/planning.ts';
-import { PlanSnapshot } from '../../../domain/inventory/planSnapshot.ts';
+import { MissingData, PlanSnapshot } from '../../../domain/inventory/planSnapshot.ts';
 import { attributeRequested } from '../../../domain/inventory/requestedEffects.ts';
 import type { Row } from '../../../domain/inventory/resource.ts';
 
@@ -46,4 +46,19 @@ test('effects of one mutation are read in parts', () => {
   }));
   const planned = { operation: 'update', subject: undefined, effects } as unknown as Planned;
   expect(pausesOf(attributeRequested([planned], []))).toBeGreaterThanOrEqual(COUNT / 100);
+});
+
+test('what a plan lacks has no stack trace; other errors keep theirs', () => {
+  const snapshot = new PlanSnapshot();
+  let missing: unknown;
+  try {
+    snapshot.get('tags', 'tag_1');
+  } catch (error) {
+    missing = error;
+  }
+  expect(missing).toBeInstanceOf(MissingData);
+  const { needs, stack } = missing as MissingData;
+  expect(needs).toEqual([{ kind: 'row', resource: 'tags', id: 'tag_1' }]);
+  expect(stack?.split('\n')).toHaveLength(1);
+  expect(new Error('other').stack?.split('\n').length).toBeGreaterThan(1);
 });
