@@ -56,7 +56,7 @@ const INLINE_CONCURRENCY = 16;
 /** Shorter limits of workflow tasks would take a busy worker for a dead one. */
 const MIN_WORKFLOW_TASK_TIMEOUT_MS = 3_000;
 
-const DELETE_EVERY_MS = 50;
+const DELETE_EVERY_MS = 200;
 const RELAY_EVERY_MS = 1_000;
 /**
  * Longer than any call, but short: tasks that a dead process has claimed wait until the lease ends.

@@ -1,4 +1,5 @@
 import type { Knex } from './knex.ts';
+import { prepared } from './prepared.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 
 export type ClaimedTask = { id: string; task: OutboxTask; attempts: number };
@@ -37,11 +38,17 @@ export async function claimOutbox(
   return result.rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** Deletes the tasks whose calls have succeeded. */
+/**
+ * Deletes the tasks whose calls have succeeded. It does not wait for the disk: a task that comes back
+ * in a crash of PostgreSQL is repeated without effect.
+ */
 export const deleteOutbox = async (db: Knex, ids: readonly string[]): Promise<void> =>
-  void (await db('outbox')
-    .whereIn('id', [...ids])
-    .delete());
+  void (await prepared(
+    db,
+    `WITH unsynced AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+     DELETE FROM outbox USING unsynced WHERE id = ANY (?::text[])`,
+    [[...ids]],
+  ));
 
 /** Postpones a failed task until `availableAt`. */
 export const postponeOutbox = async (
