@@ -137,3 +137,22 @@ test('when a worker is killed, another one makes the next attempts of its shared
     error: { code: 'worker_lost' },
   });
 });
+
+test('a burst of short jobs shares runs, and a killed worker loses none of them', async () => {
+  const post = (n: number) =>
+    app.client.post<JobRecord>('/api/jobs', { type: 'core.echo', payload: { n } }).expect(201);
+  const numbers = Array.from({ length: 40 }, (_, n) => n);
+  const [jobs] = await Promise.all([Promise.all(numbers.map(post)), worker.replace()]);
+  const done = await Promise.all(jobs.map(({ id }) => untilStatus(id, 'succeeded')));
+  expect(done.map(({ result }) => result)).toEqual(numbers.map((n) => ({ n })));
+  expect(new Set(done.map(({ workflowId }) => workflowId)).size).toBeLessThan(numbers.length);
+  const ends: string[] = await app.deps
+    .db('events')
+    .whereIn(
+      'subject_id',
+      jobs.map(({ id }) => id),
+    )
+    .where({ type: 'job.succeeded' })
+    .pluck('subject_id');
+  expect(ends.sort()).toEqual(jobs.map(({ id }) => id).sort());
+});
