@@ -1,9 +1,9 @@
 import ipaddr from 'ipaddr.js';
 import { forEachQuota, MAX_QUOTA, QUOTAS, type QuotaValues } from '../domain/access/quotas.ts';
 import {
-  forEachKind,
+  forEachPeriod,
   MAX_DAYS,
-  RETENTION,
+  PERIODS,
   type RetentionDays,
 } from '../domain/retention/retention.ts';
 import type { NamedKey } from './aesGcm.ts';
@@ -140,9 +140,9 @@ const readQuotas = (read: EnvReader): QuotaValues =>
 
 /** Reads how long records are kept by default: `HOLDFAST_RETENTION_JOB_LOGS_DAYS`, …; 0: for ever. */
 const readRetention = (read: EnvReader): RetentionDays =>
-  forEachKind((kind) => {
-    const name = `HOLDFAST_RETENTION_${inWords(kind)}_DAYS`;
-    const days = read.integer(name, RETENTION[kind].fallbackDays, [0, MAX_DAYS]);
+  forEachPeriod((period) => {
+    const name = `HOLDFAST_RETENTION_${inWords(period)}_DAYS`;
+    const days = read.integer(name, PERIODS[period].fallbackDays, [0, MAX_DAYS]);
     return days === 0 ? null : days;
   });
 

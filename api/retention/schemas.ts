@@ -4,9 +4,10 @@ import {
   MAX_DAYS,
   MAX_JOB_TYPES,
   MIN_DAYS,
-  RETENTION,
+  PERIODS,
+  PERIOD_NAMES,
   RETENTION_KINDS,
-  type RetentionKind,
+  type PeriodName,
 } from '../../domain/retention/retention.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Nullable, Timestamp } from '../http/schemas.ts';
@@ -15,19 +16,17 @@ const closed = { additionalProperties: false };
 
 const DayCount = Type.Integer({ minimum: MIN_DAYS, maximum: MAX_DAYS });
 
-const Days = (kind: RetentionKind) =>
-  Type.Union([DayCount, Type.Null()], {
-    description: `Days for which ${RETENTION[kind].of} are kept; null: for ever.`,
-  });
+const Days = (name: PeriodName) =>
+  Type.Union([DayCount, Type.Null()], { description: PERIODS[name].text });
 
-const NewDays = (kind: RetentionKind) =>
+const NewDays = (name: PeriodName) =>
   Type.Optional(
     Type.Union([DayCount, Type.Null(), Type.Literal('default')], {
-      description: `Days for which ${RETENTION[kind].of} are kept; null: for ever.`,
+      description: PERIODS[name].text,
     }),
   );
 
-const each = <K extends RetentionKind, S>(kinds: readonly K[], schema: (kind: K) => S) =>
+const each = <K extends PeriodName, S>(kinds: readonly K[], schema: (kind: K) => S) =>
   Object.fromEntries(kinds.map((kind) => [kind, schema(kind)])) as Record<K, S>;
 
 const JobTypeName = Type.String({ maxLength: 100 });
@@ -35,12 +34,12 @@ const JobTypeName = Type.String({ maxLength: 100 });
 export const RetentionRecord = Type.Object(
   {
     tenantId: TenantId(),
-    days: Type.Object(each(RETENTION_KINDS, Days), {
+    days: Type.Object(each(PERIOD_NAMES, Days), {
       title: 'RetentionDays',
       description: 'How long records of the tenant are kept.',
       ...closed,
     }),
-    overridden: Type.Array(Type.Enum([...RETENTION_KINDS]), {
+    overridden: Type.Array(Type.Enum([...PERIOD_NAMES]), {
       description: 'The periods that are set for this tenant; others are defaults.',
     }),
     jobTypes: Type.Record(
@@ -59,7 +58,7 @@ export type RetentionRecord = Static<typeof RetentionRecord>;
 
 const change = {
   days: Type.Optional(
-    Type.Object(each(RETENTION_KINDS, NewDays), {
+    Type.Object(each(PERIOD_NAMES, NewDays), {
       description:
         'Periods that are not in the request stay; null keeps for ever, `default` returns to the default.',
       ...closed,

@@ -8,7 +8,7 @@ import { RUN_KINDS, RUN_REASONS } from '../schedules/schedules.ts';
 import { QUOTA_NAMES, type QuotaName } from '../access/quotas.ts';
 import { LEVELS } from '../access/scope.ts';
 import { HOLD_STATUSES } from '../retention/holds.ts';
-import { JOB_KINDS, RETENTION_KINDS, type RetentionKind } from '../retention/retention.ts';
+import { JOB_KINDS, PERIOD_NAMES, type PeriodName } from '../retention/retention.ts';
 import { DISABLED_REASONS } from '../webhooks/webhooks.ts';
 
 const closed = { additionalProperties: false };
@@ -59,10 +59,7 @@ const Days = Type.Union([Type.Integer(), Type.Null()], {
 const Retention = data({
   tenantId: Type.String(),
   days: data(
-    Object.fromEntries(RETENTION_KINDS.map((kind) => [kind, Days])) as Record<
-      RetentionKind,
-      typeof Days
-    >,
+    Object.fromEntries(PERIOD_NAMES.map((name) => [name, Days])) as Record<PeriodName, typeof Days>,
   ),
   jobTypes: Type.Record(
     Type.String(),

@@ -15,6 +15,26 @@ export type RetentionKind = keyof typeof RETENTION;
 
 export const RETENTION_KINDS = Object.keys(RETENTION) as readonly RetentionKind[];
 
+/** The periods that can be set: those of what is deleted, and when audit entries are archived. */
+export const PERIODS = {
+  ...Object.fromEntries(
+    RETENTION_KINDS.map((kind) => [
+      kind,
+      {
+        fallbackDays: RETENTION[kind].fallbackDays,
+        text: `Days for which ${RETENTION[kind].of} are kept; null: for ever.`,
+      },
+    ]),
+  ),
+  auditArchive: {
+    fallbackDays: 0,
+    text: 'Days after which audit entries move to an archive; null: never.',
+  },
+} as Readonly<Record<PeriodName, { fallbackDays: number; text: string }>>;
+
+export type PeriodName = RetentionKind | 'auditArchive';
+export const PERIOD_NAMES = Object.keys(PERIODS) as readonly PeriodName[];
+
 /** The kinds for which a job type may have a period of its own. */
 export const JOB_KINDS = ['jobLogs', 'jobData', 'jobs'] as const satisfies RetentionKind[];
 export type JobKind = (typeof JOB_KINDS)[number];
@@ -30,7 +50,7 @@ export const MAX_JOB_TYPES = 100;
 
 /** A number of days, or null: kept for ever. */
 export type Days = number | null;
-export type RetentionDays = Readonly<Record<RetentionKind, Days>>;
+export type RetentionDays = Readonly<Record<PeriodName, Days>>;
 type JobTypeDays = Readonly<Partial<Record<JobKind, Days>>>;
 
 /** What differs from the defaults of the installation. */
@@ -41,18 +61,15 @@ export type RetentionOverrides = {
 
 export const NO_OVERRIDES: RetentionOverrides = { days: {}, jobTypes: {} };
 
-/** A value for each kind, from a function of its name. */
-export const forEachKind = <T>(valueOf: (kind: RetentionKind) => T): Record<RetentionKind, T> =>
-  Object.fromEntries(RETENTION_KINDS.map((kind) => [kind, valueOf(kind)])) as Record<
-    RetentionKind,
-    T
-  >;
+/** A value for each period, from a function of its name. */
+export const forEachPeriod = <T>(valueOf: (name: PeriodName) => T): Record<PeriodName, T> =>
+  Object.fromEntries(PERIOD_NAMES.map((name) => [name, valueOf(name)])) as Record<PeriodName, T>;
 
 /** The periods of a tenant. */
 export const daysOf = (defaults: RetentionDays, { days }: RetentionOverrides): RetentionDays =>
-  forEachKind((kind) => {
-    const own = days[kind];
-    return own === undefined ? defaults[kind] : own;
+  forEachPeriod((name) => {
+    const own = days[name];
+    return own === undefined ? defaults[name] : own;
   });
 
 const shorter = (one: Days, other: Days): Days =>

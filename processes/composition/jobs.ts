@@ -1,3 +1,4 @@
+import { createStartArchives } from '../../services/audit/startArchives.ts';
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
 import { createJobs } from '../../services/jobs/jobs.ts';
 import { createMultiStepJobs } from '../../services/jobs/multiStep.ts';
@@ -26,6 +27,11 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
     jobSlots,
     workerPresence: createWorkerPresence(core),
     multiStepJobs: createMultiStepJobs({ ...core, jobAttempts, jobSlots }),
-    reconcile: createReconcile({ ...core, jobAttempts, startPurge: createStartPurge(core) }),
+    reconcile: createReconcile({
+      ...core,
+      jobAttempts,
+      startPurge: createStartPurge(core),
+      startArchives: createStartArchives(core),
+    }),
   };
 }

@@ -30,6 +30,8 @@ type Deps = {
   describeWorkflow: DescribeWorkflow;
   /** Creates the job that purges records, when it is due. */
   startPurge(): Promise<unknown>;
+  /** Creates the jobs that archive audit logs, where they are due. */
+  startArchives(signal: AbortSignal): Promise<unknown>;
   /** The reconciler checks a job at the earliest this long after its creation or its last check. */
   graceMs: number;
 };
@@ -49,6 +51,7 @@ export function createReconcile({
   jobFactory,
   describeWorkflow,
   startPurge,
+  startArchives,
   graceMs,
 }: Deps) {
   /** Starts a queued job that has neither a workflow nor a pending outbox task. */
@@ -95,7 +98,7 @@ export function createReconcile({
     /**
      * Deletes technical rows that have expired: idempotency keys, sessions, sign-ins, rows of files
      * that were not received completely. Folds the ledger of quotas. Starts the purge of records
-     * when it is due.
+     * and archives of audit logs when they are due.
      */
     async purge(signal: AbortSignal): Promise<void> {
       const before = new Date(Date.now() - KEY_RETENTION_MS);
@@ -107,6 +110,7 @@ export function createReconcile({
       );
       await foldQuotaUsage(db);
       await startPurge();
+      await startArchives(signal);
     },
   };
 }

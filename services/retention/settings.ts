@@ -14,11 +14,11 @@ import {
   daysOf,
   MAX_JOB_TYPES,
   NO_OVERRIDES,
-  RETENTION_KINDS,
+  PERIOD_NAMES,
   type Days,
   type JobKind,
   type RetentionDays,
-  type RetentionKind,
+  type PeriodName,
   type RetentionOverrides,
 } from '../../domain/retention/retention.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -33,7 +33,7 @@ export type RetentionSettings = ReturnType<typeof createRetentionSettings>;
 export type TenantRetention = {
   tenantId: string;
   days: RetentionDays;
-  overridden: RetentionKind[];
+  overridden: PeriodName[];
   jobTypes: RetentionOverrides['jobTypes'];
   version: number;
 };
@@ -41,7 +41,7 @@ export type TenantRetention = {
 /** New periods: a number of days, null to keep for ever, or a return to the default. */
 export type NewDays = Days | 'default';
 export type RetentionChange = {
-  days?: Readonly<Partial<Record<RetentionKind, NewDays>>>;
+  days?: Readonly<Partial<Record<PeriodName, NewDays>>>;
   jobTypes?: Readonly<Record<string, Readonly<Partial<Record<JobKind, NewDays>>> | 'default'>>;
 };
 
@@ -67,7 +67,7 @@ export function createRetentionSettings({
   const viewOf = (row: RetentionRow): TenantRetention => ({
     tenantId: row.tenantId,
     days: daysOf(defaults, row),
-    overridden: RETENTION_KINDS.filter((kind) => row.days[kind] !== undefined),
+    overridden: PERIOD_NAMES.filter((name) => row.days[name] !== undefined),
     jobTypes: row.jobTypes,
     version: row.version,
   });

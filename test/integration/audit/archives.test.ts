@@ -7,11 +7,13 @@ import type { JobTools } from '../../../domain/jobs/jobType.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { createAuditArchiver } from '../../../services/audit/archiver.ts';
 import { verifyAudit } from '../../../processes/cli/verifyAudit.ts';
+import { createStartArchives } from '../../../services/audit/startArchives.ts';
 import type { TestApp } from '../../support/app.ts';
 import { runHere } from '../../support/commands.ts';
 import { addOldEntries, archivesOf, countUpTo } from '../../support/auditArchives.ts';
 import { backupCreator, restorer, withBackups } from '../../support/backups.ts';
 import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { runArchiveCommand } from '../../support/processes.ts';
 import type { Page } from '../../support/users.ts';
 
@@ -112,6 +114,33 @@ describe('a job archives old entries', () => {
     });
     const operator = app.client.as({ tenant: 'young' });
     await operator.post('/api/jobs', { type: 'audit.archive', payload: {} }).expect(403);
+  });
+
+  test('by itself where retention says so, and not twice a day', async () => {
+    const start = createStartArchives(app.deps);
+    const { signal } = new AbortController();
+    for (const id of ['set', 'unset'])
+      await root.post('/api/inventory/tenants', { id, name: id }).expect(201);
+    await addOldEntries(app, 'set', '2020-01', 3);
+    await addOldEntries(app, 'unset', '2020-01', 3);
+    expect(await start(signal)).toBe(0);
+    await at('set')
+      .put('/api/retention/set', { days: { auditArchive: 30_000 } })
+      .expect(200);
+    expect(await start(signal)).toBe(0);
+    await at('set')
+      .put('/api/retention/set', { days: { auditArchive: 400 } })
+      .expect(200);
+    expect([await start(signal), await start(signal)]).toEqual([1, 0]);
+    await eventually(
+      () => archivesOf(app, 'set'),
+      ([row]) => row?.status === 'completed',
+    );
+    const { items } = await at('set')
+      .get<Page<JobRecord>>('/api/jobs?type=audit.archive')
+      .expect(200);
+    expect(items).toMatchObject([{ createdBy: 'system', source: { kind: 'system' } }]);
+    expect(await archivesOf(app, 'unset')).toEqual([]);
   });
 
   test('but nothing that a legal hold keeps, nor what follows it in the chain', async () => {

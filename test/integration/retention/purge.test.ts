@@ -217,6 +217,7 @@ describe('the periods of a tenant', () => {
         events: 90,
         deliveries: 30,
         importRows: 30,
+        auditArchive: null,
       },
       overridden: [],
       jobTypes: {},
