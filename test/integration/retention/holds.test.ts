@@ -192,7 +192,12 @@ describe('a legal hold refuses the deletion', () => {
     };
     const [ofOne, ofOther] = [await paths(one.admin), await paths(other.admin)];
     const held = await hold(one.admin);
-    for (const path of ofOne) expect(await one.operator.delete(path)).toMatchObject(refusal);
+    for (const path of ofOne) {
+      const refused = await one.operator.delete(path);
+      expect(refused).toMatchObject(refusal);
+      expect(JSON.stringify(refused.body)).not.toContain(held.id);
+      expect(JSON.stringify((await one.admin.delete(path)).body)).toContain(held.id);
+    }
     expect(await root.delete(`/api/inventory/tenants/${one.id}`)).toMatchObject({ status: 409 });
     for (const path of ofOther) await other.operator.delete(path).expect(204);
     await release(one.admin, held).expect(200);
