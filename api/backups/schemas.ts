@@ -109,6 +109,11 @@ const Preview = Type.Object(
           changed: Type.Integer(),
           deleted: Type.Integer(),
           unchanged: Type.Integer(),
+          purged: Type.Optional(
+            Type.Integer({
+              description: 'Rows that are not restored because retention has purged them.',
+            }),
+          ),
           includedByReference: Type.Boolean({
             description: 'Only missing rows that restored rows refer to are added.',
           }),

@@ -60,7 +60,9 @@ export const eventRoutes = (events: Events): Route[] => [
     summary: 'List events',
     description:
       'Newest first, or with `after` oldest first. To follow the log, pass `lastSequence` of ' +
-      'the response as `after` of the next request: no event is missed.',
+      'the response as `after` of the next request: no event is missed. 410 `events_purged`: ' +
+      'events after that sequence are purged.',
+    problems: [410],
     query: EventQuery,
     responses: { 200: EventList },
     handle: async ({ caller, query }) => {

@@ -45,6 +45,8 @@ export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: strin
   restore_invalid: { status: 409, title: 'Restore validation failed' },
   restore_stale: { status: 409, title: 'Records have changed since validation' },
   idempotency_in_progress: { status: 409, title: 'Original request still in progress' },
+  events_purged: { status: 410, title: 'Events are purged' },
+  log_purged: { status: 410, title: 'Log lines are purged' },
   version_conflict: { status: 412, title: 'Record version does not match' },
   if_match_required: { status: 428, title: 'If-Match required' },
   body_too_large: { status: 413, title: 'Request body too large' },
@@ -98,6 +100,17 @@ export const Problem = Type.Object(
         },
         { description: 'Only with `quota_exceeded`: the quota, as `/api/quotas` names it.' },
       ),
+    ),
+    oldestSequence: Type.Optional(
+      Type.Integer({
+        description:
+          'Only with `events_purged`: from this sequence on, no event is purged. Continue with the one before it as `after`.',
+      }),
+    ),
+    oldestLine: Type.Optional(
+      Type.Integer({
+        description: 'Only with `log_purged`: from this line on, none is purged.',
+      }),
     ),
     report: Type.Optional(
       Type.Unknown({ description: 'Only with `restore_invalid`: the validation report.' }),
@@ -159,5 +172,7 @@ export const toProblem = ({ code, message, extra }: AppError, requestId: string)
   ...(extra.errors && { errors: [...extra.errors] }),
   ...(extra.conflicts && { conflicts: [...extra.conflicts] }),
   ...(extra.quota && { quota: extra.quota }),
+  ...(extra.oldestSequence !== undefined && { oldestSequence: extra.oldestSequence }),
+  ...(extra.oldestLine !== undefined && { oldestLine: extra.oldestLine }),
   ...(extra.report && { report: extra.report }),
 });

@@ -52,7 +52,10 @@ const summary = (job: JobSummaryData): JobSummary => ({
 /** Jobs as callers see them. */
 export const jobPresenter = (jobTypes: JobTypes) => ({
   summary,
-  record({ job, logs }: JobWithLogs, caller: Caller): JobRecord {
+  record(
+    { job, logs, workflowForgotten = false, retriedPurged = false }: JobWithLogs,
+    caller: Caller,
+  ): JobRecord {
     const isAuthor = isPayloadAuthor(caller, job);
     const { error, ...summarized } = summary(job);
     const response = job.error?.response;
@@ -62,6 +65,10 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       payload: jobTypes.show(job.type, job.payload, { isAuthor }),
       result: isAuthor ? job.result : maskCredentials(job.result),
       logs: logs.map(logPresenter(job, caller)),
+      dataPurgedAt: isoOrNull(job.dataPurgedAt),
+      logsPurged: job.finishedAt !== null && job.logCount > 0 && logs.length === 0,
+      retried: job.retryOf === null ? null : { id: job.retryOf, purged: retriedPurged },
+      workflowForgotten,
     };
   },
   type: ({

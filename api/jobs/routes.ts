@@ -94,9 +94,9 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
   const present = jobPresenter(jobTypes);
   const streams = createEventStreams(streamSlots);
 
-  const jobResponse = ({ job, logs }: JobWithLogs, caller: Caller) => ({
-    body: present.record({ job, logs }, caller),
-    headers: { etag: etagOf(job.version, job.updatedAt.getTime()) },
+  const jobResponse = (found: JobWithLogs, caller: Caller) => ({
+    body: present.record(found, caller),
+    headers: { etag: etagOf(found.job.version, found.job.updatedAt.getTime()) },
   });
 
   type WaitRequest = { caller: Caller; prefer: Preferences; signal: AbortSignal };
@@ -187,12 +187,13 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       operationId: 'listJobLogs',
       summary: 'Read the log of a job, oldest line first, or follow it',
       description:
-        'With `follow`, a stream of server-sent events: `log` for each line, with its number as the event id, then `end` with the final status. A stream that ends early has `error` with a problem as its last message.',
+        'With `follow`, a stream of server-sent events: `log` for each line, with its number as the event id, then `end` with the final status. A stream that ends early has `error` with a problem as its last message. 410 `log_purged`: lines after the given one are purged.',
       params: JobParams,
       query: LogQuery,
       headers: ['Last-Event-ID'],
       responses: { 200: listSchema(LogRecord, 'LogList') },
       produces: [EVENT_STREAM],
+      problems: [410],
       recheckAccess: ({ caller, params: { jobId } }) =>
         jobs.logs(caller, jobId, { after: 0, limit: 1 }),
       handle: async ({ caller, params: { jobId }, query, header, signal }) => {

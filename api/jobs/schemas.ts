@@ -89,6 +89,25 @@ export const JobRecord = Type.Object(
     ),
     result: Nullable(Type.Object({}, { additionalProperties: true })),
     logs: Type.Array(LogRecord, { description: 'The last 200 lines, oldest first.' }),
+    dataPurgedAt: Nullable(
+      Type.String({
+        ...Timestamp,
+        description: 'When payload and result were purged; null while they exist.',
+      }),
+    ),
+    logsPurged: Type.Boolean({ description: 'True when the log is purged.' }),
+    retried: Nullable(
+      Type.Object(
+        { id: Id('job'), purged: Type.Boolean() },
+        { description: 'The job of which this one is a retry, and whether it is purged.' },
+      ),
+    ),
+    workflowForgotten: Nullable(
+      Type.Boolean({
+        description:
+          'True when the retention of Temporal has passed, so that it has no workflow with this id any more; null when that is not known.',
+      }),
+    ),
   },
   { title: 'Job', additionalProperties: false },
 );

@@ -32,6 +32,7 @@ export const runRecord = (run: ScheduleRunWithJob): RunRecord => ({
   reason: run.reason,
   caughtUp: run.caughtUp,
   jobId: run.jobId,
+  job: run.jobId === null ? null : { id: run.jobId, purged: run.job === null },
   jobStatus: run.job?.status ?? null,
   jobErrorCode: run.job?.errorCode ?? null,
   startedAt: isoOrNull(run.job?.startedAt ?? null),

@@ -42,9 +42,15 @@ export const RunRecord = Type.Object(
       description: 'True if the job was created more than 10 s after scheduled time and delay.',
     }),
     jobId: Nullable(Id('job')),
+    job: Nullable(
+      Type.Object(
+        { id: Id('job'), purged: Type.Boolean() },
+        { description: 'The job, and whether it is purged: nothing is known of it then.' },
+      ),
+    ),
     jobStatus: Nullable(
       Type.Enum([...JOB_STATUSES], {
-        description: 'The status of the job now; null if no job was created.',
+        description: 'The status of the job now; null if no job was created, or it is purged.',
       }),
     ),
     jobErrorCode: Nullable(

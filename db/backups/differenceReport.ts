@@ -1,5 +1,6 @@
 import type { ChangeKind } from '../../domain/backups/backups.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
+import { countPurged } from './purged.ts';
 import { comparedColumns, type PlannedTable, type RestorePlan } from './restorePlan.ts';
 import {
   columnList,
@@ -16,9 +17,10 @@ type DiffCounts = {
   created: number;
   changed: number;
   deleted: number;
+  purged: number;
 };
 
-type CountRow = Omit<DiffCounts, 'name'> & { hash: string };
+type CountRow = Omit<DiffCounts, 'name' | 'purged'> & { hash: string };
 
 /**
  * The number of records that a restore would change in each table of the plan, and a fingerprint of
@@ -36,7 +38,7 @@ export async function countDifferences(
     const [row] = await query<CountRow>(countSql(plan, planned), [name]);
     if (!row) throw new Error(`No counts for the table ${name}`);
     const { hash, ...count } = row;
-    counts.push({ name, ...count });
+    counts.push({ name, ...count, purged: await countPurged(query, plan, planned) });
     hashes.push(`${name} ${count.created} ${count.changed} ${count.deleted} ${hash}`);
   }
   return { counts, fingerprint: hashes.join('\n') };

@@ -1,4 +1,5 @@
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
+import { isPurged } from './purged.ts';
 import { comparedColumns, type PlannedTable, type RestorePlan } from './restorePlan.ts';
 import { scopeFilter } from './snapshot.ts';
 import {
@@ -68,12 +69,12 @@ function stateDiffSql(plan: RestorePlan, planned: PlannedTable): string {
       AND (NOT ${isLive} OR NOT ${inBackup} OR ${rowOf('s')} IS DISTINCT FROM ${rowOf('l')})`;
 }
 
-/** The rows of the backup that are missing in the current table. */
-const missingRowsSql = ({ schema }: RestorePlan, { table }: PlannedTable): string =>
-  `SELECT ${columnList(table.key, 's')}, 'created' AS change FROM ${stagedTable(schema, table)} AS s
+/** The rows of the backup that are missing in the current table and were not purged. */
+const missingRowsSql = (plan: RestorePlan, { table }: PlannedTable): string =>
+  `SELECT ${columnList(table.key, 's')}, 'created' AS change FROM ${stagedTable(plan.schema, table)} AS s
    WHERE NOT EXISTS (
      SELECT FROM ${liveTable(table)} AS l WHERE ${columnsEqual(table.key, 's', 'l')})
-     ${table.removedSince === null ? '' : `AND NOT (${table.removedSince})`}`;
+   AND NOT ${isPurged(plan, table.name, 's')}`;
 
 /**
  * Adds missing rows that restored rows refer to, and missing rows that those refer to, and so on.
@@ -94,7 +95,7 @@ async function includeReferencedRows(query: RunQuery, plan: RestorePlan): Promis
         `INSERT INTO ${diffTable(to)} SELECT DISTINCT ${columnList(to.key, 'p')}, 'created'
          FROM ${restoredRows(plan, from)}
            JOIN ${stagedTable(plan.schema, to)} AS p ON ${refersTo(reference, 'c', 'p')}
-         WHERE ${isMissing(to, to.key)} RETURNING 1`,
+         WHERE ${isMissing(to, to.key)} AND NOT ${isPurged(plan, to.name, 'p')} RETURNING 1`,
       );
       if (added.length > 0) hasAdded = true;
     }

@@ -27,6 +27,9 @@ export async function repairAfterRestore(
   if (isRestored(plan, 'audit_heads')) await advanceAuditHeads(query, plan);
   const jobsEnded = isRestored(plan, 'jobs') ? await failInterruptedJobs(query, plan) : 0;
   await repairDeliveries(query, plan);
+  // What is restored and due is purged by the next purge, not by that of the next day.
+  if (isRestored(plan, 'jobs', 'events', 'deliveries', 'schedule_runs'))
+    await query('DELETE FROM public.purge_progress');
   return { schedules: await repairSchedules(query, plan), sessionsEnded, jobsEnded };
 }
 

@@ -26,6 +26,8 @@ export type RestorePlan = {
   tables: PlannedTable[];
   references: Reference[];
   sections: Section[];
+  /** True when retention has purged records, which the restore does not bring back. */
+  hasPurged: boolean;
 };
 
 type PlanInput = {
@@ -62,8 +64,17 @@ export async function planRestore(
     scope,
     tables,
     references: await findReferences(query),
+    hasPurged: await hasPurgeMarks(query),
     sections: SECTIONS.filter((section) => sections.includes(section)),
   };
+}
+
+/** True when anything was ever purged. */
+async function hasPurgeMarks(query: RunQuery): Promise<boolean> {
+  const [row] = await query<{ found: boolean }>(
+    'SELECT EXISTS (SELECT FROM public.purge_marks) AS found',
+  );
+  return row?.found === true;
 }
 
 /** The planned table of this name, if the restore covers it. */

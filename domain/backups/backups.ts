@@ -156,6 +156,8 @@ export type TableCounts = {
   changed: number;
   deleted: number;
   unchanged: number;
+  /** Rows that are not restored because they were purged; missing in older reports. */
+  purged?: number;
   includedByReference: boolean;
 };
 

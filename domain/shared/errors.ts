@@ -30,6 +30,8 @@ export type ErrorCode =
   | 'job_already_finished'
   | 'job_still_running'
   | 'job_not_retryable'
+  | 'events_purged'
+  | 'log_purged'
   | 'schedule_busy'
   | 'schedule_not_runnable'
   | 'self_approval'
@@ -79,6 +81,9 @@ type ErrorDetails = {
   allow?: readonly string[];
   report?: object;
   quota?: ExceededQuota;
+  /** From where on nothing is purged: the sequence of an event, or a line of a log. */
+  oldestSequence?: number;
+  oldestLine?: number;
 };
 
 /** An expected failure. `message` is shown to the caller, so it never holds a secret. */

@@ -21,6 +21,7 @@ import { createJobFactory } from '../../services/jobs/createJob.ts';
 import { createJobTypes } from '../../services/jobTypes/registry.ts';
 import { createTemporalConnection } from '../../temporal/connection.ts';
 import { createDescribeWorkflow } from '../../temporal/describe.ts';
+import { createReadRunRetention } from '../../temporal/runRetention.ts';
 import { createDispatcher } from '../../temporal/dispatcher.ts';
 import { composeSlots } from './slots.ts';
 
@@ -75,6 +76,7 @@ export function composeCore(config: Config, log: Log) {
     rights,
     access: createAccess({ deniedAttempts, rights }),
     describeWorkflow: createDescribeWorkflow(temporal),
+    readRunRetention: createReadRunRetention(temporal),
     slots: composeSlots(),
     jobTypes,
     jobFactory: createJobFactory({ ids, heartbeatMs }),

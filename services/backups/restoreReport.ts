@@ -95,7 +95,9 @@ async function countTables(
     const found = countsOf.get(table.name);
     if (!found) return [];
     const includedByReference = role === 'referenced';
-    const unchanged = includedByReference ? 0 : found.inArchive - found.created - found.changed;
+    const unchanged = includedByReference
+      ? 0
+      : found.inArchive - found.created - found.changed - found.purged;
     const { section, name } = table;
     return [{ section, table: name, ...found, unchanged, includedByReference }];
   });
@@ -163,6 +165,15 @@ async function findWarnings(
         { section, table },
       ),
     );
+  for (const { section, table, purged = 0 } of tables)
+    if (purged > 0)
+      found.push(
+        finding(
+          'purged_not_restored',
+          `${purged} records of ${table} that retention has purged would not be restored`,
+          { section, table },
+        ),
+      );
   const interrupted = await countInterruptedJobs(query, plan);
   if (interrupted > 0)
     found.push(

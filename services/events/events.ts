@@ -6,10 +6,11 @@ import {
   type EventLogPage,
   type EventPageRequest,
 } from '../../db/events/eventLog.ts';
+import { lastPurgedSequence } from '../../db/retention/state.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { StoredEvent } from '../../domain/events/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { notFound } from '../../domain/shared/errors.ts';
+import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
 import type { EventRelay } from './relay.ts';
 
@@ -32,10 +33,23 @@ export function createEvents({
   return {
     /**
      * One page of the events that the caller may read, including those committed before the call.
+     * Error: `events_purged` for a page after a sequence, when events after it were purged.
      */
     async list(caller: Caller, filter: EventFilter, page: EventPageRequest): Promise<EventLogPage> {
       await relay.flush();
-      return listEvents(db, access.scope(caller, 'event:read'), filter, page);
+      const scope = access.scope(caller, 'event:read');
+      const found = await listEvents(db, scope, filter, page);
+      if (page.order === 'oldest') {
+        // Read afterwards: what is purged in between must not be missed.
+        const purged = await lastPurgedSequence(db, scope, filter.tenantId);
+        if (page.after < purged)
+          throw new AppError(
+            'events_purged',
+            `Events up to the sequence ${purged} are purged. Continue after it.`,
+            { oldestSequence: purged + 1 },
+          );
+      }
+      return found;
     },
 
     /**

@@ -37,7 +37,14 @@ export type JobFilter = {
 };
 
 /** A job with the last lines of its log, oldest first. */
-export type JobWithLogs = { job: JobData; logs: JobLogData[] };
+export type JobWithLogs = {
+  job: JobData;
+  logs: JobLogData[];
+  /** Temporal keeps the workflow no longer; null: not known. Undefined for a job just created. */
+  workflowForgotten?: boolean | null;
+  /** Whether the job of which this one is a retry is purged. */
+  retriedPurged?: boolean;
+};
 
 type Deps = {
   db: Knex;
@@ -45,10 +52,15 @@ type Deps = {
   access: Access;
   jobTypes: JobTypes;
   notifications: Notifications;
+  /** How long Temporal keeps workflows after their end; null when that is not known. */
+  readRunRetention(): Promise<number | null>;
   slots: { waits: Slots };
   jobFactory: JobFactory;
   jobCompletion: JobCompletion;
 };
+
+/** Temporal keeps every workflow at least this long after its end. */
+const SHORTEST_RUN_RETENTION_MS = 3_600_000;
 
 /** Log lines that a read of a job includes. The whole log is under `/logs`. */
 const EMBEDDED_LOG_LINES = 200;
@@ -70,6 +82,7 @@ export function createJobs({
   access,
   jobTypes,
   notifications,
+  readRunRetention,
   slots,
   jobFactory,
   jobCompletion,
@@ -120,7 +133,36 @@ export function createJobs({
     const scope = access.scope(caller, 'job:read', actedWith);
     const found = await findWithLogs(db, jobId, scope, EMBEDDED_LOG_LINES);
     if (!found) throw notFound('job', jobId);
-    return found;
+    const { retryOf } = found.job;
+    return {
+      ...found,
+      workflowForgotten: await isForgotten(found.job.finishedAt),
+      retriedPurged: retryOf !== null && !(await Job.query(db).findById(retryOf).select('id')),
+    };
+  }
+
+  /** Whether Temporal keeps the workflow of a job no longer; null when that is not known. */
+  async function isForgotten(finishedAt: Date | null): Promise<boolean | null> {
+    const ageMs = finishedAt === null ? 0 : Date.now() - finishedAt.getTime();
+    if (ageMs < SHORTEST_RUN_RETENTION_MS) return false;
+    const retentionMs = await readRunRetention();
+    return retentionMs === null ? null : ageMs > retentionMs;
+  }
+
+  /** Log lines after a line. Error: `log_purged`. */
+  async function linesAfter(
+    job: JobSummaryData,
+    after: number,
+    limit: number,
+  ): Promise<JobLogData[]> {
+    const lines = await logLinesAfter(db, job.id, after, limit);
+    const first = lines[0]?.line ?? job.logCount + 1;
+    // Lines have no gaps, and those that the job had when it was read are visible.
+    if (first > after + 1 && job.logCount > after && limit > 0)
+      throw new AppError('log_purged', `Lines before ${first} of the log are purged.`, {
+        oldestLine: first,
+      });
+    return lines;
   }
 
   return {
@@ -157,7 +199,7 @@ export function createJobs({
 
     /**
      * A job with its log lines after line number `after`, oldest first, at most `limit`. Error:
-     * `not_found`.
+     * `not_found`, `log_purged`.
      */
     async logs(
       caller: Caller,
@@ -165,7 +207,7 @@ export function createJobs({
       { after, limit }: { after: number; limit: number },
     ): Promise<{ job: JobSummaryData; lines: JobLogData[] }> {
       const job = await repository.find(caller, jobId);
-      return { job, lines: await logLinesAfter(db, jobId, after, limit) };
+      return { job, lines: await linesAfter(job, after, limit) };
     },
 
     /**
@@ -195,6 +237,8 @@ export function createJobs({
       const job = await Job.query(db).findById(id).throwIfNotFound();
       const { type, payload, retryPolicy, status, tenantId } = job;
       if (!isFinal(status)) throw new AppError('job_still_running', `The job is ${status}.`);
+      if (job.dataPurgedAt)
+        throw new AppError('job_not_retryable', 'The payload of the job is purged.');
       // An approved job runs once, exactly as it was planned.
       if (job.sourceKind === 'approval')
         throw new AppError(
@@ -233,7 +277,7 @@ export function createJobs({
 
     /**
      * Follows a log: yields the lines after line number `after` as they are written, then the final
-     * status. Error before the first line: `not_found`.
+     * status. Errors before the first line: `not_found`, `log_purged`.
      */
     async follow(
       caller: Caller,
@@ -242,6 +286,7 @@ export function createJobs({
       signal: AbortSignal,
     ): Promise<{ job: JobSummaryData; log: AsyncIterable<LogStreamItem> }> {
       const job = await repository.find(caller, jobId);
+      await linesAfter(job, after, 1);
       return { job, log: followLog({ db, notifications }, jobId, after, signal) };
     },
   };
