@@ -26,7 +26,7 @@ function conditions(plan: RestorePlan): Conditions {
     return `EXISTS (SELECT FROM ${stagedTable(plan.schema, parent.table)} AS ${alias}
       WHERE ${alias}.id = ${r}.${key} AND ${condition(alias)})`;
   };
-  const isGone = (name: string, key: string) => (r: string) => {
+  const isMissing = (name: string, key: string) => (r: string) => {
     const parent = findPlanned(plan, name);
     if (!parent) return 'false';
     return `NOT EXISTS (SELECT FROM ${liveTable(parent.table)} AS x WHERE x.id = ${r}.${key})`;
@@ -38,7 +38,7 @@ function conditions(plan: RestorePlan): Conditions {
   const imported = (r: string) => `(${via('jobs', 'job_id', job)(r)})`;
   const delivery = (r: string) =>
     `(${isMarked('deliveries', r)}
-      OR (${isGone('events', 'event_id')(r)} AND ${via('events', 'event_id', event)(r)}))`;
+      OR (${isMissing('events', 'event_id')(r)} AND ${via('events', 'event_id', event)(r)}))`;
   return {
     jobs: job,
     job_logs: via('jobs', 'job_id', part('jobLogs')),
