@@ -35,6 +35,13 @@ type ExecutionTarget = {
 };
 
 /**
+ * A job that goes on after its first attempt may have had a run of its own already, which found that a
+ * shared run has the job, and ended. A repeated start then runs again, and finds nothing to do.
+ */
+const mayRunAgain = (task: OutboxTask | StartShortJobsTask): boolean =>
+  task.kind === 'start' && task.workflow === 'job' && task.input.firstAttempt !== undefined;
+
+/**
  * Makes the call of one outbox task. It is idempotent: "already started" and "not found" count as
  * success, and a signal names a committed decision, so that a repeated one changes nothing.
  */
@@ -58,7 +65,7 @@ export async function executeTask(
       staticSummary: task.summary,
       typedSearchAttributes: toSearchAttributes(task.attributes),
       workflowIdConflictPolicy: 'USE_EXISTING',
-      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      workflowIdReusePolicy: mayRunAgain(task) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowTaskTimeout: workflowTaskTimeoutMs,
       priority: priorityOf(task.attributes.tenant),
       requestEagerStart: eager,

@@ -17,6 +17,9 @@ type Deps = {
   heartbeatMs: number;
 };
 
+/** PostgreSQL has crashed and forgotten the attempt, so the next one is the first. */
+const CLAIM_LOST: FailedFirstAttempt = { code: 'claim_lost', retryInMs: 0 };
+
 type Attempts = { jobIds: readonly string[]; timeoutMs: number };
 
 /**
@@ -43,10 +46,8 @@ export function createSharedRuns({
       if (!job) return [];
       isTaken = true;
       // A queued job has lost its claim, and so its attempt.
-      const settings = { lane: 'inline' as const, timeoutMs, heartbeatMs };
-      return [
-        startJobTask(job, job.status === 'queued' ? settings : { ...settings, firstAttempt }),
-      ];
+      const before = job.status === 'queued' ? CLAIM_LOST : firstAttempt;
+      return [startJobTask(job, { lane: 'inline', timeoutMs, heartbeatMs, firstAttempt: before })];
     });
     if (!isTaken) await jobAttempts.finalizeAbandoned({ jobId, runId }, 'cancelled', 'cancelled');
   }
