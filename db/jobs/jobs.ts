@@ -101,14 +101,17 @@ export async function writeJobChange(
 }
 
 /**
- * `needsSlot`: only a job that holds a slot is claimed. `isShort`: the claim of a job that may be
+ * `needsSlot`: only a job that holds a slot is claimed. `isShort`: the claim of jobs that may all be
  * repeated need not survive a crash of PostgreSQL. It does not wait for the disk; the commit that
  * ends the job, a moment later, makes it durable too.
  */
 type JobsClaim = {
   jobIds: readonly string[];
   runId: string;
-  /** The workflow of the run, if it is not the job's own. It takes no job over. */
+  /**
+   * The workflow of the run, if it is not the job's own. It takes no job over, and does not repeat one
+   * whose cancellation was requested: cancellations reach a job's own workflow only.
+   */
   workflowId?: string | null;
   needsSlot: boolean;
   isShort?: boolean;
@@ -132,18 +135,23 @@ export async function claimAttempts(
        UPDATE jobs SET status = 'running', run_id = ?, workflow_id = ?, attempts = attempts + 1, version = version + 1,
                        started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
        WHERE id = ANY (?::text[]) AND attempts < (retry_policy ->> 'maxAttempts')::integer
-         AND (status = 'queued' OR (status = 'running' AND (run_id = ? OR (run_id IS NULL AND ?::boolean))))
+         AND (status = 'queued' OR (status = 'running' AND CASE WHEN ?::boolean
+           THEN run_id = ? OR run_id IS NULL ELSE run_id = ? AND cancel_requested_at IS NULL END))
          AND (slot = 'held' OR NOT ?::boolean)
        RETURNING ${JOB_COLUMNS}
      ), logged AS (
        INSERT INTO job_logs (job_id, line, attempt, level, message, at)
        SELECT id, log_count, attempts, 'info', 'Attempt ' || attempts || ' started', updated_at FROM job
      ), unsynced AS (
-       SELECT set_config('synchronous_commit', 'off', true) FROM job
-       WHERE ?::boolean AND (retry_policy ->> 'maxAttempts')::integer > 1
+       SELECT set_config('synchronous_commit', 'off', true)
+       FROM (SELECT bool_and((retry_policy ->> 'maxAttempts')::integer > 1) AS repeatable FROM job)
+       WHERE ?::boolean AND repeatable
      )
      SELECT ${JOB_COLUMNS} FROM job CROSS JOIN (SELECT count(*) FROM unsynced) AS settings`,
-    [runId, workflowId, now, now, now, [...jobIds], runId, workflowId === null, needsSlot, isShort],
+    [
+      ...[runId, workflowId, now, now, now, [...jobIds]],
+      ...[workflowId === null, runId, runId, needsSlot, isShort],
+    ],
   );
   return rows.map((row) => Job.fromDatabaseJson(row));
 }

@@ -152,7 +152,7 @@ export async function runScenario(
 
 /** Adds a job that nothing starts. */
 export async function insertJob(
-  app: TestApp,
+  app: { deps: Pick<TestApp['deps'], 'db'> },
   id: string,
   {
     payload,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { claimAttempts } from '../../../db/jobs/jobs.ts';
 import { startJobTask, startShortJobsTask } from '../../../domain/dispatch/tasks.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { executeTask } from '../../../temporal/executeTask.ts';
@@ -19,6 +20,16 @@ afterAll(async () => {
   await app.stop();
 });
 
+const start = (task: Parameters<typeof executeTask>[1]) =>
+  app.deps.temporal.call(20_000, (client) =>
+    executeTask(client, task, {
+      taskQueue: app.deps.config.taskQueue,
+      eager: false,
+      workflowTaskTimeoutMs: 3_000,
+      syncSchedule: () => Promise.resolve(),
+    }),
+  );
+
 type Wanted = Parameters<typeof insertJob>[2];
 
 /** Starts jobs of the type `core.sleep` in one run, as the dispatcher does with short jobs. */
@@ -30,14 +41,7 @@ async function startTogether(wanted: readonly Wanted[]): Promise<string[]> {
     startJobTask({ id, type: 'core.sleep', tenantId: 'platform' }, settings),
   );
   if (!first) throw new Error('no jobs');
-  await app.deps.temporal.call(20_000, (client) =>
-    executeTask(client, startShortJobsTask(first, others), {
-      taskQueue: app.deps.config.taskQueue,
-      eager: false,
-      workflowTaskTimeoutMs: 3_000,
-      syncSchedule: () => Promise.resolve(),
-    }),
-  );
+  await start(startShortJobsTask(first, others));
   return jobs.map(({ id }) => id);
 }
 
@@ -118,6 +122,58 @@ test('a job between its shared run and its own is cancelled immediately', async 
     (state) => !state.found || state.status !== 'running',
   );
   expect(await read(id)).toMatchObject({ status: 'cancelled', attempts: 1 });
+});
+
+/** Claims new jobs as a shared run does. Returns the claimed ones, and whether the commit is flushed. */
+async function claim(wanted: readonly Wanted[]) {
+  const jobIds = wanted.map(() => app.deps.ids.next('job'));
+  const run = { runId: 'shared', workflowId: 'jobs:shared', needsSlot: false, isShort: true };
+  const trx = await app.deps.db.transaction();
+  try {
+    for (const [n, id] of jobIds.entries()) {
+      const job = wanted[n];
+      if (job) await insertJob({ deps: { db: trx } }, id, job);
+    }
+    const claims = async () => claimAttempts(trx, { ...run, jobIds, now: new Date() });
+    const first = await claims();
+    const { rows } = await trx.raw<{ rows: [{ synchronous_commit: string }] }>(
+      'SHOW synchronous_commit',
+    );
+    await trx('jobs').whereIn('id', jobIds).update({ cancel_requested_at: new Date() });
+    return { first, flushed: rows[0].synchronous_commit !== 'off', repeated: await claims() };
+  } finally {
+    await trx.rollback();
+  }
+}
+
+test('a claim is flushed if one of its jobs must not be repeated', async () => {
+  const payload = { durationMs: 1 };
+  const single = { payload, retry: { maxAttempts: 1 } };
+  expect(await claim([{ payload }, { payload }])).toMatchObject({ flushed: false });
+  expect(await claim([{ payload }, single])).toMatchObject({ flushed: true });
+});
+
+test('a shared run does not repeat a job whose cancellation was requested', async () => {
+  const { first, repeated } = await claim([{ payload: { durationMs: 1 } }]);
+  expect([first.length, repeated.length]).toEqual([1, 0]);
+});
+
+test('a job goes on although its own run has ended while a shared run had it', async () => {
+  const { db, ids } = app.deps;
+  const id = ids.next('job');
+  const firstAttempt = { code: 'sleep_failed', retryInMs: 0 };
+  await insertJob(app, id, { payload: { durationMs: 1 }, firstAttempt });
+  await db('jobs').where({ id }).update({ run_id: 'shared', workflow_id: 'jobs:shared' });
+  const settings = { lane: 'inline', timeoutMs: 8_000, heartbeatMs: 1_000 } as const;
+  const job = { id, type: 'core.sleep', tenantId: 'platform' };
+  await start(startJobTask(job, settings));
+  await eventually(
+    () => app.deps.describeWorkflow(`job:${id}`),
+    (state) => state.found && state.status === 'completed',
+  );
+  await db('jobs').where({ id }).update({ run_id: null, workflow_id: null });
+  await start(startJobTask(job, { ...settings, firstAttempt }));
+  expect(await untilStatus(id, 'succeeded')).toMatchObject({ attempts: 2 });
 });
 
 test('when a worker is killed, another one makes the next attempts of its shared run', async () => {
