@@ -4,9 +4,9 @@ import { foldQuotaUsage } from '../../db/access/quotas.ts';
 import { purgeKeys } from '../../db/core/idempotency.ts';
 import { purgeAbandonedImportRows } from '../../db/inventory/importRows.ts';
 import { purgeExpired } from '../../db/core/purge.ts';
-import { claimUnfinished } from '../../db/jobs/jobs.ts';
+import { claimUnfinished, withPendingTask } from '../../db/jobs/jobs.ts';
 import { hasLease } from '../../db/webhooks/firstAttempts.ts';
-import type { Job } from '../../db/models/Job.ts';
+import { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { KEY_RETENTION_MS } from '../../domain/shared/idempotency.ts';
 import type { Log } from '../../platform/log.ts';
@@ -64,15 +64,22 @@ export function createReconcile({
     });
   }
 
+  const isBeingStarted = async ({ id }: Job): Promise<boolean> =>
+    (await withPendingTask(db, [jobWorkflowId(id)])).size > 0;
+
   async function repair(job: Job, hasPendingTask: boolean): Promise<boolean> {
     if (hasPendingTask) return false;
     // It gets a workflow when it gets a slot.
     if (job.slot === 'waiting' && job.runId === null) return false;
-    // Its first attempt is made without a workflow.
-    if (job.status === 'running' && job.runId === null && (await hasLease(db, job.id)))
+    // Its first attempt is made without a workflow, or its workflow is being started since.
+    const isBetweenRuns = job.status === 'running' && job.runId === null;
+    if (isBetweenRuns && ((await hasLease(db, job.id)) || (await isBeingStarted(job))))
       return false;
     const state = await describeWorkflow(job.workflowId ?? jobWorkflowId(job.id));
     if (state.found && state.status === 'running') return false;
+    // A run that has ended since the job was read may have left it to another one.
+    const current = await Job.query(db).findById(job.id).select('run_id');
+    if (current?.runId !== job.runId) return false;
     log.warn(
       { jobId: job.id, status: job.status, workflow: state },
       'reconciling a job with its workflow',
