@@ -47,7 +47,8 @@ const summary = {
   retryOf: Nullable(Type.String({ description: 'The job of which this one is a retry.' })),
   workflowId: Type.String({
     description:
-      'The id of its workflow in Temporal. Short jobs that start at the same time may share one.',
+      'The id of its workflow in Temporal. Short jobs that start at the same time may share one. ' +
+      'A delivery that is accepted in its first attempt has none.',
   }),
   cancelRequestedAt: Nullable(Timestamp),
   createdAt: Timestamp,

@@ -43,9 +43,9 @@ export const webhookRecord = (
 });
 
 /** A delivery as callers see it, with the attempts that the view contains. */
-export const deliveryRecord = (delivery: DeliveryView): DeliveryRecord => ({
+export const deliveryRecord = ({ hasWorkflow, ...delivery }: DeliveryView): DeliveryRecord => ({
   ...delivery,
-  workflowId: delivery.jobId === null ? null : jobWorkflowId(delivery.jobId),
+  workflowId: delivery.jobId !== null && hasWorkflow ? jobWorkflowId(delivery.jobId) : null,
   createdAt: delivery.createdAt.toISOString(),
   updatedAt: delivery.updatedAt.toISOString(),
   attempts: delivery.attempts.map((attempt) => ({

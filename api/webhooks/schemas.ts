@@ -64,7 +64,12 @@ export const DeliveryRecord = Type.Object(
     jobId: Type.Union([Id('job'), Type.Null()], {
       description: 'Its last job; null while it waits for a free slot of its webhook.',
     }),
-    workflowId: Nullable(Type.String({ description: 'The Temporal workflow of that job.' })),
+    workflowId: Nullable(
+      Type.String({
+        description:
+          'The Temporal workflow of that job; null in its first attempt, and if that was accepted.',
+      }),
+    ),
     attemptCount: Type.Integer({ description: 'Attempts of all jobs of the delivery.' }),
     attempts: Type.Array(AttemptRecord, {
       description: 'Oldest first; the last 20 of a single delivery, the last 5 in lists.',

@@ -27,6 +27,8 @@ export type DeliveryView = {
   eventType: string;
   sequence: number;
   jobId: string | null;
+  /** False while its first attempt is made without a workflow, and when that was accepted. */
+  hasWorkflow: boolean;
   status: DeliveryStatus;
   reason: string | null;
   createdAt: Date;
@@ -54,6 +56,10 @@ async function selectDeliveries(
     `SELECT d.id, d.tenant_id AS "tenantId", d.webhook_id AS "webhookId", d.event_id AS "eventId",
             e.type AS "eventType", e.sequence, d.job_id AS "jobId", d.status, d.reason,
             d.created_at AS "createdAt", d.updated_at AS "updatedAt",
+            d.job_id IS NOT NULL AND NOT EXISTS (
+              SELECT FROM jobs AS j WHERE j.id = d.job_id AND j.run_id IS NULL
+                AND (d.leased_until IS NOT NULL OR d.status = 'succeeded')
+            ) AS "hasWorkflow",
             COALESCE(
               (SELECT max(number) FROM delivery_attempts WHERE delivery_id = d.id), 0
             ) AS "attemptCount",
