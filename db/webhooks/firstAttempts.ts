@@ -1,6 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
-import type { RecordChange } from '../core/unitOfWork.ts';
+import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 import type { LogLine } from '../jobs/jobs.ts';
 import { Job } from '../models/Job.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
@@ -32,15 +32,18 @@ export type StartedFirstAttempt = DeliveryMessage & {
   number: number;
 };
 
+/** SQL: when a lease ends. By the clock of the database: those of the processes may differ. */
+const LEASE_END = `clock_timestamp() + ? * interval '1 ms'`;
+
 /**
  * Inserts jobs that are running, assigns each to its delivery and starts its first attempt. No
- * workflow runs them yet (`run_id` is null): until `leasedUntil`, or the time to which the caller
- * moves that, the attempts are the caller's.
+ * workflow runs them yet (`run_id` is null): while the lease lasts, which the caller extends, the
+ * attempts are the caller's.
  */
 export async function startFirstAttempts(
   trx: Knex,
   assignments: readonly { deliveryId: string; job: Partial<Job> & { id: string } }[],
-  { leasedUntil, now }: { leasedUntil: Date; now: Date },
+  { leaseMs, now }: { leaseMs: number; now: Date },
 ): Promise<StartedFirstAttempt[]> {
   const jobs = assignments.map(({ job }) => Job.columnNameMappers.format({ ...job }));
   const columns = Object.keys(jobs[0] ?? {}).join(', ');
@@ -57,7 +60,7 @@ export async function startFirstAttempts(
        SELECT * FROM unnest(?::text[], ?::text[]) AS a (delivery_id, job_id)
      ), assigned AS (
        UPDATE deliveries AS d
-       SET job_id = a.job_id, in_flight = true, leased_until = ?, updated_at = ?
+       SET job_id = a.job_id, in_flight = true, leased_until = ${LEASE_END}, updated_at = ?
        FROM a WHERE d.id = a.delivery_id
        RETURNING d.id, d.job_id, d.event_id
      ), interrupted AS (
@@ -79,7 +82,7 @@ export async function startFirstAttempts(
       JSON.stringify(jobs),
       assignments.map(({ deliveryId }) => deliveryId),
       assignments.map(({ job }) => job.id),
-      leasedUntil,
+      leaseMs,
       now,
       now,
       now,
@@ -149,7 +152,7 @@ const jobsSql = (name: string) => `${name}_jobs AS (
     WHERE id IN (SELECT job_id FROM ${name}_outcomes) AND status = 'running' AND run_id IS NULL
       AND (SELECT count(*) FROM ${name}_webhooks) >= 0
     ORDER BY id FOR UPDATE
-  ), ${name} AS (
+  ), ${name}_ended AS (
     UPDATE jobs AS j SET
       status = CASE WHEN o.succeeded THEN 'succeeded' ELSE j.status END,
       finished_at = CASE WHEN o.succeeded THEN o.finished_at END,
@@ -163,7 +166,7 @@ const jobsSql = (name: string) => `${name}_jobs AS (
     INSERT INTO job_logs (job_id, line, attempt, level, message, data, at)
     SELECT j.id, j.log_count - json_array_length(o.lines) + l.n, l.attempt, l.level, l.message,
            l.data, l.at
-    FROM ${name} AS j JOIN ${name}_outcomes AS o ON o.job_id = j.id
+    FROM ${name}_ended AS j JOIN ${name}_outcomes AS o ON o.job_id = j.id
     CROSS JOIN LATERAL ROWS FROM (
       json_to_recordset(o.lines)
         AS (attempt integer, level text, message text, data json, at timestamptz)
@@ -184,14 +187,15 @@ const deliveriesSql = (name: string) => `${name}_attempts AS (
     WHERE d.id = o.delivery_id AND d.job_id = o.job_id
       AND (o.succeeded AND d.status IN ('pending', 'cancelled')
            OR d.status = 'pending' AND d.leased_until IS NOT NULL)
-      AND (SELECT count(*) FROM ${name}) >= 0
+      AND (SELECT count(*) FROM ${name}_ended) >= 0
+    RETURNING d.job_id
   )`;
 
 /**
  * Records the outcomes of first attempts. A success ends job and delivery, also a delivery that was
  * cancelled while it was sent. A failure frees the slot of the delivery; its job goes on with a
- * workflow, which the caller starts for each job that the statement returns. A job that has a workflow
- * by now does not change.
+ * workflow, which the caller starts for each job that changes. A job that has a workflow by now does
+ * not change.
  *
  * Rows are locked as everywhere: webhooks before jobs before deliveries.
  */
@@ -201,14 +205,15 @@ export const recordFirstAttempts = (
   topics: readonly string[],
 ): RecordChange => ({
   topics,
-  optional: true,
   sql: (name) => `${name}_outcomes AS (
     SELECT * FROM json_to_recordset(?::json) AS o (
       delivery_id text, job_id text, number integer, succeeded boolean, finished_at timestamptz,
       duration_ms integer, http_status integer, error json, request_headers json,
       response_body text, response_truncated boolean, result json, job_error json,
       checked_at timestamptz, lines json)
-  ), ${healthSql(name)}, ${jobsSql(name)}, ${deliveriesSql(name)}`,
+  ), ${healthSql(name)}, ${jobsSql(name)}, ${deliveriesSql(name)}, ${name} AS (
+    SELECT id FROM ${name}_ended UNION ALL SELECT job_id FROM ${name}_deliveries
+  )`,
   bindings: [
     JSON.stringify(attempts.map(toRow)),
     health.map(({ webhookId }) => webhookId),
@@ -220,14 +225,16 @@ export const recordFirstAttempts = (
 /** Makes such a change in a statement of its own. Returns the jobs that changed. */
 export async function writeFirstAttempts(
   db: Knex,
-  { sql, bindings }: RecordChange,
+  { sql, bindings, topics }: RecordChange,
 ): Promise<Set<string>> {
-  const { rows }: { rows: { id: string }[] } = await prepared(
+  const notify = notifySql(topics);
+  const { rows }: { rows: { ids: string[] }[] } = await prepared(
     db,
-    `WITH ${sql('recorded')} SELECT id FROM recorded`,
-    bindings,
+    `WITH ${sql('recorded')}
+     SELECT ARRAY(SELECT id FROM recorded_ended) AS ids, ${notify.sql} AS notified`,
+    [...bindings, ...notify.bindings],
   );
-  return new Set(rows.map(({ id }) => id));
+  return new Set(rows[0]?.ids);
 }
 
 /**
@@ -237,16 +244,16 @@ export async function writeFirstAttempts(
 export async function extendLeases(
   db: Knex,
   attempts: readonly { deliveryId: string; jobId: string }[],
-  leasedUntil: Date,
+  leaseMs: number,
 ): Promise<Set<string>> {
   const { rows }: { rows: { id: string }[] } = await prepared(
     db,
-    `UPDATE deliveries AS d SET leased_until = ?
+    `UPDATE deliveries AS d SET leased_until = ${LEASE_END}
      FROM unnest(?::text[], ?::text[]) AS a (delivery_id, job_id)
      WHERE d.id = a.delivery_id AND d.job_id = a.job_id AND d.status = 'pending'
        AND d.leased_until IS NOT NULL
      RETURNING d.id`,
-    [leasedUntil, attempts.map(({ deliveryId }) => deliveryId), attempts.map(({ jobId }) => jobId)],
+    [leaseMs, attempts.map(({ deliveryId }) => deliveryId), attempts.map(({ jobId }) => jobId)],
   );
   return new Set(rows.map(({ id }) => id));
 }
@@ -255,11 +262,11 @@ export async function extendLeases(
 const LEASED = `status = 'pending' AND in_flight AND leased_until IS NOT NULL`;
 
 /** True when the process that made a first attempt has not extended its lease in time. */
-export async function hasExpiredLeases(db: Knex, now: Date): Promise<boolean> {
+export async function hasExpiredLeases(db: Knex): Promise<boolean> {
   const { rows }: { rows: object[] } = await prepared(
     db,
-    `SELECT 1 FROM deliveries WHERE ${LEASED} AND leased_until < ? LIMIT 1`,
-    [now],
+    `SELECT 1 FROM deliveries WHERE ${LEASED} AND leased_until < clock_timestamp() LIMIT 1`,
+    [],
   );
   return rows.length > 0;
 }
@@ -267,15 +274,15 @@ export async function hasExpiredLeases(db: Knex, now: Date): Promise<boolean> {
 /** Ends up to `limit` expired leases. The caller starts workflows for the jobs that it returns. */
 export async function endExpiredLeases(
   trx: Knex,
-  { now, limit }: { now: Date; limit: number },
+  limit: number,
 ): Promise<{ jobId: string; tenantId: string }[]> {
   const { rows }: { rows: { jobId: string; tenantId: string }[] } = await trx.raw(
     `UPDATE deliveries SET leased_until = NULL
      WHERE id IN (
-       SELECT id FROM deliveries WHERE ${LEASED} AND leased_until < ?
+       SELECT id FROM deliveries WHERE ${LEASED} AND leased_until < clock_timestamp()
        ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)
      RETURNING job_id AS "jobId", tenant_id AS "tenantId"`,
-    [now, limit],
+    [limit],
   );
   return rows;
 }

@@ -118,7 +118,7 @@ export function createEventRelay({
     if (!isKnown && !(await deliveryQueue.hasPending())) return none;
     const { more, attempts } = await deliveryQueue.startPending({
       limit: firstAttempts.freeSlots(),
-      leasedUntil: firstAttempts.leasedUntil(new Date()),
+      leaseMs: firstAttempts.leaseMs,
     });
     firstAttempts.make(attempts);
     return { waiting: await deliveryQueue.hasPending(), more, started: attempts.length > 0 };

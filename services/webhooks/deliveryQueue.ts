@@ -73,6 +73,13 @@ const CANCEL_BATCH = 100;
 
 const CAPACITY_CACHE_MS = 1_000;
 
+/**
+ * Leases have expired for good when this many checks in succession have found some. After an outage of
+ * the database all have expired, and their processes extend them within a second.
+ */
+const EXPIRED_CHECKS = 3;
+const CHECK_LEASES_EVERY_MS = 1_000;
+
 /** How many attempts take their slots together. */
 const MAX_BATCH = 100;
 
@@ -93,8 +100,9 @@ type Deps = {
 
 /**
  * Starts deliveries while their webhook has free slots and their tenant has not its share of all
- * slots: each gets a job, whose first attempt this process makes. The other deliveries wait as rows, so an endpoint that hangs delays its own
- * deliveries only, and a tenant whose endpoints all hang only its own.
+ * slots: each gets a job, whose first attempt this process makes. The other deliveries wait as rows, so
+ * an endpoint that hangs delays its own deliveries only, and a tenant whose endpoints all hang only its
+ * own.
  */
 export function createDeliveryQueue({
   db,
@@ -129,6 +137,20 @@ export function createDeliveryQueue({
     }),
   );
 
+  let expiredChecks = 0;
+  let nextLeaseCheckAt = 0;
+  /** True if there are leases that their process does not extend any more. */
+  async function findAbandoned(): Promise<boolean> {
+    if (performance.now() < nextLeaseCheckAt) return false;
+    const before = expiredChecks;
+    // A check that fails begins a new succession.
+    expiredChecks = 0;
+    const isExpired = await hasExpiredLeases(db);
+    expiredChecks = isExpired ? before + 1 : 0;
+    nextLeaseCheckAt = performance.now() + CHECK_LEASES_EVERY_MS;
+    return expiredChecks >= EXPIRED_CHECKS;
+  }
+
   /** The row of a new job that sends a delivery. */
   const buildJob = ({ id, webhookId, tenantId, retryPolicy }: PendingDelivery, now: Date) =>
     jobFactory.build(
@@ -147,7 +169,7 @@ export function createDeliveryQueue({
   async function startAttempts(
     work: Work,
     pending: readonly PendingDelivery[],
-    leasedUntil: Date,
+    leaseMs: number,
   ): Promise<FirstAttempt[]> {
     const trx = await work.trx();
     const { now } = work;
@@ -164,13 +186,14 @@ export function createDeliveryQueue({
       deliveryId: id,
       job: { ...job, status: 'running' as const, attempts: 1, logCount: 1, startedAt: now },
     }));
-    const started = await startFirstAttempts(trx, assignments, { leasedUntil, now });
+    const started = await startFirstAttempts(trx, assignments, { leaseMs, now });
     return started.map((attempt) => {
       const { webhookId, job } = assertDefined(starting.get(attempt.deliveryId), 'delivery');
       const endpoint = assertDefined(webhooks.get(webhookId), 'webhook');
       return { ...attempt, ...endpoint, retryPolicy: job.retryPolicy };
     });
   }
+
   const cancelBatch = (webhookId: string, tenantId: string, reason: string): Promise<void> =>
     commit(systemCaller(tenantId, CAUSE), async (work) => {
       const trx = await work.trx();
@@ -224,15 +247,15 @@ export function createDeliveryQueue({
 
     /**
      * Starts up to `limit` pending deliveries, one batch: the caller makes their first attempts, which
-     * are its own until `leasedUntil`. None are started without a free slot, and while another process
-     * starts deliveries. `more`: the next batch can follow immediately.
+     * are its own for `leaseMs`, and longer if it extends that. None are started without a free slot,
+     * and while another process starts deliveries. `more`: the next batch can follow immediately.
      */
     async startPending({
       limit,
-      leasedUntil,
+      leaseMs,
     }: {
       limit: number;
-      leasedUntil: Date;
+      leaseMs: number;
     }): Promise<{ more: boolean; attempts: readonly FirstAttempt[] }> {
       if (limit === 0) return { more: false, attempts: [] };
       const size = Math.min(limit, BATCH);
@@ -244,7 +267,7 @@ export function createDeliveryQueue({
           limit: size,
         });
         if (pending.length === 0) throw new NoChange();
-        const attempts = await startAttempts(work, pending, leasedUntil);
+        const attempts = await startAttempts(work, pending, leaseMs);
         for (const [webhookId, some] of Map.groupBy(attempts, (attempt) => attempt.webhookId)) {
           work.audit('webhook.deliver', webhookAudit.subject({ id: webhookId }), {
             after: { deliveries: some.length },
@@ -260,10 +283,9 @@ export function createDeliveryQueue({
      * They keep their slots.
      */
     async continueAbandoned(): Promise<void> {
-      const now = new Date();
-      if (!(await hasExpiredLeases(db, now))) return;
+      if (!(await findAbandoned())) return;
       await dispatchUnaudited(async (trx) => {
-        const abandoned = await endExpiredLeases(trx, { now, limit: BATCH });
+        const abandoned = await endExpiredLeases(trx, BATCH);
         if (abandoned.length > 0)
           log.warn({ deliveries: abandoned.length }, 'first attempts of deliveries were abandoned');
         return abandoned.map(({ jobId, tenantId }) =>

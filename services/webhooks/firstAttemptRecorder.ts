@@ -1,4 +1,4 @@
-import type { Commit, DispatchUnaudited } from '../../db/core/commit.ts';
+import { ignoreNoChange, type Commit, type DispatchUnaudited } from '../../db/core/commit.ts';
 import type { LogLine } from '../../db/jobs/jobs.ts';
 import {
   recordFirstAttempts,
@@ -142,7 +142,7 @@ export function createFirstAttemptRecorder({
 }: Deps): FirstAttemptRecorder {
   async function recordSuccesses(ended: readonly EndedAttempt[], health: readonly WebhookHealth[]) {
     if (ended.length === 0) return;
-    await commit(systemCaller(PLATFORM, CAUSE), (work) => {
+    const isChanged = await commit(systemCaller(PLATFORM, CAUSE), (work) => {
       const topics = ended.flatMap(({ attempt: { jobId } }) => [
         jobFinishedTopic(jobId),
         jobLogTopic(jobId),
@@ -153,7 +153,10 @@ export function createFirstAttemptRecorder({
           after: { deliveries: some.length },
           tenantId: some[0]?.attempt.tenantId ?? PLATFORM,
         });
-    });
+      return true;
+      // They were recorded by a commit whose answer was lost, or others have ended the deliveries.
+    }).catch(ignoreNoChange(false));
+    if (!isChanged) return;
     metrics.jobsFinished.inc({ type: DELIVER_JOB_TYPE, status: 'succeeded' }, ended.length);
   }
 
@@ -164,7 +167,7 @@ export function createFirstAttemptRecorder({
       const change = recordFirstAttempts(
         failures.map(({ recorded }) => recorded),
         health,
-        [],
+        failures.map(({ attempt: { jobId } }) => jobLogTopic(jobId)),
       );
       const changed = await writeFirstAttempts(trx, change);
       return failures
@@ -189,20 +192,19 @@ export function createFirstAttemptRecorder({
     await recordFailures(failures, health);
   }
 
-  /** One outcome that cannot be written must not keep the others from it. */
-  async function recordEach(ended: readonly EndedAttempt[]): Promise<void> {
-    const results = await Promise.allSettled(
-      ended.map((each) => retryWrite(() => recordAll([each]), 'delivery')),
-    );
-    const failed = results.find((result) => result.status === 'rejected');
-    if (failed) throw failed.reason;
-  }
+  /** One outcome that cannot be written must hold up no other one: each is retried by itself. */
+  const recordAlone = (ended: EndedAttempt): Promise<void> =>
+    useConnectionsForProcess(() => retryWrite(() => recordAll([ended]), 'delivery'));
 
-  return createBatches(MAX_BATCH, (ended) =>
-    useConnectionsForProcess(async () => {
-      if (ended.length === 1) await recordEach(ended);
-      else await recordAll(ended).catch(() => recordEach(ended));
-      return () => undefined;
-    }),
-  );
+  const recordTogether = createBatches<EndedAttempt, boolean>(MAX_BATCH, async (ended) => {
+    const isRecorded = await useConnectionsForProcess(() => recordAll(ended)).then(
+      () => true,
+      () => false,
+    );
+    return () => isRecorded;
+  });
+
+  return async (ended) => {
+    if (!(await recordTogether(ended))) await recordAlone(ended);
+  };
 }

@@ -89,7 +89,7 @@ export function createFirstAttempts({
     const held = await extendLeases(
       db,
       entries.map(({ attempt }) => attempt),
-      new Date(Date.now() + leaseMs),
+      leaseMs,
     );
     for (const { attempt, controller } of entries)
       if (!held.has(attempt.deliveryId)) controller.abort();
@@ -108,8 +108,8 @@ export function createFirstAttempts({
     /** False in a process without workers, and in one that stops. */
     accepts: (): boolean => accepts,
 
-    /** Until when attempts that start at `now` belong to this process. */
-    leasedUntil: (now: Date): Date => new Date(now.getTime() + leaseMs),
+    /** How long attempts belong to this process after it has started or extended them. */
+    leaseMs,
 
     /**
      * Makes attempts that were committed as started. A process that has stopped in the meantime leaves them:

@@ -2,8 +2,21 @@ import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import type { WebhookRecord, WebhookWithDeliveries } from '../../../api/webhooks/schemas.ts';
-import { recordFirstAttempts, writeFirstAttempts } from '../../../db/webhooks/firstAttempts.ts';
+import { createNotifications } from '../../../db/core/notifications.ts';
+import {
+  extendLeases,
+  recordFirstAttempts,
+  writeFirstAttempts,
+} from '../../../db/webhooks/firstAttempts.ts';
+import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
+import { jobLogTopic } from '../../../services/jobs/jobAudit.ts';
+import {
+  createFirstAttemptRecorder,
+  type EndedAttempt,
+} from '../../../services/webhooks/firstAttemptRecorder.ts';
+import type { FirstAttempt } from '../../../services/webhooks/sendEvent.ts';
+import { noResponse } from '../../../services/webhooks/sender.ts';
 import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startSink, type Sink } from '../../support/sink.ts';
@@ -69,9 +82,9 @@ const hasWorkflow = async (jobId: string | null): Promise<boolean> =>
   (await app.deps.describeWorkflow(`job:${jobId}`)).found;
 
 /** Starts the first attempts of what is pending, as a process that dies before it makes them. */
-async function startAndDie(leasedUntil: Date) {
+async function startAndDie(leaseMs: number) {
   await app.deps.relay.flush();
-  const { attempts } = await app.deps.deliveryQueue.startPending({ limit: 10, leasedUntil });
+  const { attempts } = await app.deps.deliveryQueue.startPending({ limit: 10, leaseMs });
   return attempts;
 }
 
@@ -91,7 +104,8 @@ test('a delivery that its endpoint accepts has a job with its log, and no workfl
   const webhook = await register('/accepted');
   await startWorker();
   await webhook.emit();
-  const { jobId, attempts } = await webhook.newest('succeeded');
+  const { jobId, attempts, workflowId } = await webhook.newest('succeeded');
+  expect(workflowId).toBeNull();
   const { job, messages } = await webhook.readJob(jobId);
   expect(job).toMatchObject({
     status: 'succeeded',
@@ -113,7 +127,8 @@ test('a delivery that fails for good has a workflow that failed with its code', 
   sink.respond('/fails', (_request, response) => response.writeHead(500).end());
   await startWorker();
   await webhook.emit();
-  const { jobId, reason } = await webhook.newest('failed');
+  const { jobId, reason, workflowId } = await webhook.newest('failed');
+  expect(workflowId).toBe(`job:${jobId}`);
   expect(reason).toBe('http_status');
   const { job, messages } = await webhook.readJob(jobId);
   expect(job).toMatchObject({ status: 'failed', error: { code: 'http_status' } });
@@ -183,7 +198,7 @@ describe('without a worker', () => {
   test('an accepted delivery has succeeded, although it was cancelled while it was sent', async () => {
     const webhook = await register('/late');
     await webhook.emit();
-    const [attempt] = await startAndDie(new Date(Date.now() + 60_000));
+    const [attempt] = await startAndDie(60_000);
     const { deliveryId, jobId, number } = assertDefined(attempt, 'attempt');
     await webhook.client.post(`/api/jobs/${jobId}/cancel`).expect(202);
     expect((await webhook.newest('cancelled')).id).toBe(deliveryId);
@@ -205,10 +220,59 @@ describe('without a worker', () => {
     expect((await webhook.readJob(jobId)).job.status).toBe('cancelled');
   });
 
+  test('a lease that has just expired can be extended: its process may have waited for the database', async () => {
+    const webhook = await register('/slow');
+    await webhook.emit();
+    const attempts = await startAndDie(0);
+    await app.deps.deliveryQueue.continueAbandoned();
+    const { db } = app.deps;
+    expect(await extendLeases(db, attempts, 60_000)).toEqual(
+      new Set(attempts.map(({ deliveryId }) => deliveryId)),
+    );
+    await db('deliveries')
+      .where({ webhook_id: webhook.id })
+      .update({ leased_until: new Date(0) });
+  });
+
+  test('an outcome that is recorded again changes nothing; followers of the log hear of a failure', async () => {
+    const webhook = await register('/again');
+    await webhook.emit();
+    await webhook.emit();
+    const [first, second] = await startAndDie(60_000);
+    const record = createFirstAttemptRecorder(app.deps);
+    const end = (attempt: FirstAttempt | undefined, code?: string): EndedAttempt => ({
+      attempt: assertDefined(attempt, 'attempt'),
+      outcome: { ...noResponse({ code: '', message: '' }), error: null, httpStatus: 204 },
+      failure: code === undefined ? undefined : new JobFailure(code, 'x'),
+      notEndpointFault: false,
+      finishedAt: new Date(),
+    });
+    await record(end(first));
+    await record(end(first));
+    const entries = await app.deps
+      .db('audit_entries')
+      .where({ subject_id: webhook.id, action: 'webhook.complete_deliveries' });
+    expect(entries).toHaveLength(1);
+    const notifications = createNotifications(app.databaseUrl, app.deps.log);
+    let heard = 0;
+    notifications.on(jobLogTopic(second?.jobId ?? ''), () => (heard += 1));
+    notifications.start();
+    const hearsAgain = (count: number) =>
+      eventually(
+        () => heard,
+        (times) => times === count,
+      );
+    // All listeners are called when the connection is made.
+    await hearsAgain(1);
+    await record(end(second, 'http_status'));
+    await hearsAgain(2);
+    await notifications.stop();
+  });
+
   test('a process that dies during a first attempt leaves it to a workflow', async () => {
     const webhook = await register('/died');
     await webhook.emit();
-    const [attempt] = await startAndDie(new Date());
+    const [attempt] = await startAndDie(0);
     expect(attempt).toMatchObject({ webhookId: webhook.id, number: 1 });
     const [started] = await webhook.readDeliveries();
     expect(started).toMatchObject({ status: 'pending', attempts: [{ finishedAt: null }] });
