@@ -25,8 +25,11 @@ type Occupied = {
   knownUntil: bigint;
 };
 
-/** The number of rows of each kind in the first query; later queries read more, up to a maximum. */
-const INITIAL_BATCH = 100;
+/**
+ * The number of rows of each kind in the first query; later queries read more, up to a maximum. It
+ * reads what remains of a block of 256 that is not full.
+ */
+const INITIAL_BATCH = 256;
 const MAX_BATCH = 50_000;
 
 const valueOf = (text: string): bigint => {

@@ -91,7 +91,7 @@ const COUNTING = `
   SELECT recount_used_blocks();
 `;
 
-const SEARCH = `
+export const SEARCH = `
   -- The first address from 'first' that is not in a full block; null when all up to 'last' are. A block is full
   -- when the addresses of one space fill it: of 'space', or of any in the VRF when that is null.
   CREATE FUNCTION skip_used_blocks(vrf text, space text, first inet, last inet) RETURNS inet LANGUAGE plpgsql STABLE AS $$

@@ -25,6 +25,7 @@ import * as retention from './0025_retention.ts';
 import * as jobLogMonths from './0026_job_log_months.ts';
 import * as legalHolds from './0028_legal_holds.ts';
 import * as auditArchives from './0029_audit_archives.ts';
+import * as fullBlocksInOrder from './0030_full_blocks_in_order.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -57,4 +58,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0026_job_log_months': jobLogMonths,
   '0028_legal_holds': legalHolds,
   '0029_audit_archives': auditArchives,
+  '0030_full_blocks_in_order': fullBlocksInOrder,
 };

@@ -131,6 +131,15 @@ test('the search skips full blocks of every size, and only these', async () => {
   expect(await search('10.4.3.9', end)).toBe('10.5.0.0');
   expect(await search('10.1.0.0', end, null)).toBe('10.2.3.0');
   expect(await search('10.1.0.0', end, 'v/other')).toBe('10.1.0.0');
+  // Several spaces may fill the same blocks.
+  await db.raw(
+    `SELECT count_used_block('v', 'v/u', set_masklen('10.2.1.0'::inet + n * 256, 24)::cidr, 256) FROM generate_series(0, 3) AS n`,
+  );
+  expect(await search('10.1.0.0', end, null)).toBe('10.2.5.0');
+  expect(await search('10.1.0.0', end)).toBe('10.2.3.0');
+  expect(await search('10.1.0.0', '10.2.4.255', null)).toBeNull();
+  await fill('255.255.255.0', 1);
+  expect(await search('255.255.255.9', '255.255.255.255')).toBeNull();
   // Nothing is left up to the end of the prefix.
   expect(await search('10.1.0.1', '10.1.0.254')).toBeNull();
   expect(await search('10.1.0.0', '10.1.255.255')).toBeNull();
