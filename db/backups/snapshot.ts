@@ -30,9 +30,14 @@ export type Snapshot = {
   columns(): ReturnType<typeof readColumns>;
   /**
    * The COPY statements that return the rows of a table in the format of the engine, one row a line.
-   * A large table has several, which can run concurrently.
+   * A table of more than `partPages` has several, which can run concurrently.
    */
-  copies(table: BackedUpTable, columns: readonly string[], engine: BackupEngine): Promise<string[]>;
+  copies(
+    table: BackedUpTable,
+    columns: readonly string[],
+    engine: BackupEngine,
+    partPages?: number,
+  ): Promise<string[]>;
 };
 
 /**
@@ -83,13 +88,13 @@ export async function withSnapshot<T>(
       schemaVersion: state.version,
       query,
       columns: () => readColumns(query, 'public'),
-      async copies(table, columns, engine) {
+      async copies(table, columns, engine, partPages = MIN_PART_PAGES) {
         const rows = `SELECT ${columnList(columns, 't')} FROM ${liveTable(table)} AS t
           WHERE ${scopeFilter(table, scope)}`;
         // Rows of one tenant are found by an index, those of all tenants by reading all pages.
         if (scope.tenantId !== null) return [copyStatement(rows, engine)];
         pages ??= await countPages(query);
-        const parts = splitTable(pages.get(table.name) ?? 0);
+        const parts = splitTable(pages.get(table.name) ?? 0, partPages);
         return parts.map((part) => copyStatement(`${rows} AND ${part}`, engine));
       },
     });
@@ -116,8 +121,8 @@ async function countPages(query: RunQuery): Promise<ReadonlyMap<string, number>>
  * SQL conditions on the alias `t` that divide a table into parts by the position of its rows, which
  * PostgreSQL reads as ranges of pages. The last part has no end.
  */
-function splitTable(pages: number): string[] {
-  const partPages = Math.max(MIN_PART_PAGES, Math.ceil(pages / MAX_PARTS));
+function splitTable(pages: number, minPartPages: number): string[] {
+  const partPages = Math.max(minPartPages, Math.ceil(pages / MAX_PARTS));
   const starts: number[] = [];
   for (let page = partPages; page < pages; page += partPages) starts.push(page);
   if (starts.length === 0) return ['true'];
@@ -131,7 +136,7 @@ function splitTable(pages: number): string[] {
 export async function withSnapshotReaders<T>(
   url: string,
   { snapshotId, count }: { snapshotId: string; count: number },
-  use: (readers: readonly BackupConnection[]) => Promise<T>,
+  use: (readers: readonly [BackupConnection, ...BackupConnection[]]) => Promise<T>,
 ): Promise<T> {
   return withBackupConnections(url, { signal: NEVER, count }, async (readers) => {
     for (const reader of readers)
