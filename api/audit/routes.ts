@@ -107,8 +107,8 @@ const AuditList = Type.Object(
   {
     title: 'AuditList',
     description:
-      '`archived` is the archive with the newest of the earlier entries that are not in the ' +
-      'database any more; GET /api/audit/archives lists all archives.',
+      '`archived` is the newest archive with earlier entries, which are not in the database any ' +
+      'more; GET /api/audit/archives lists all archives.',
   },
 );
 

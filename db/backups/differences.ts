@@ -69,12 +69,12 @@ function stateDiffSql(plan: RestorePlan, planned: PlannedTable): string {
       AND (NOT ${isLive} OR NOT ${inBackup} OR ${rowOf('s')} IS DISTINCT FROM ${rowOf('l')})`;
 }
 
-/** The rows of the backup that are missing in the current table and were not purged. */
+/** The rows of the backup that are missing in the current table and were neither purged nor moved. */
 const missingRowsSql = (plan: RestorePlan, { table }: PlannedTable): string =>
   `SELECT ${columnList(table.key, 's')}, 'created' AS change FROM ${stagedTable(plan.schema, table)} AS s
    WHERE NOT EXISTS (
      SELECT FROM ${liveTable(table)} AS l WHERE ${columnsEqual(table.key, 's', 'l')})
-   AND NOT ${isPurged(plan, table.name, 's')}`;
+   AND NOT ${isPurged(plan, table.name, 's')} AND NOT ${table.removedSince ?? 'false'}`;
 
 /**
  * Adds missing rows that restored rows refer to, and missing rows that those refer to, and so on.

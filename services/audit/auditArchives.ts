@@ -73,12 +73,12 @@ export function createAuditArchives({
       page: PageRequest,
     ): Promise<KeysetPage<AuditArchiveData>> => keysetPage(visible(caller, tenantId), page),
 
-    /** The archive with the newest entries, of those that the caller may read. */
+    /** The newest archive of those that the caller may read. */
     newest: async (
       caller: Caller,
       tenantId: string | undefined,
     ): Promise<AuditArchiveData | undefined> =>
-      visible(caller, tenantId).orderBy('last_at', 'desc').first(),
+      visible(caller, tenantId).orderBy('id', 'desc').first(),
 
     /** Reads every archive of a tenant and verifies it against the chain, oldest first. */
     async *verify(tenantId: string): AsyncGenerator<ArchiveCheck> {
