@@ -20,14 +20,22 @@ afterAll(async () => {
   await app.stop();
 });
 
+/** As the dispatcher, which repeats a call: at first, Temporal may not know the search attributes. */
 const start = (task: Parameters<typeof executeTask>[1]) =>
-  app.deps.temporal.call(20_000, (client) =>
-    executeTask(client, task, {
-      taskQueue: app.deps.config.taskQueue,
-      eager: false,
-      workflowTaskTimeoutMs: 3_000,
-      syncSchedule: () => Promise.resolve(),
-    }),
+  eventually(
+    () =>
+      app.deps.temporal
+        .call(20_000, (client) =>
+          executeTask(client, task, {
+            taskQueue: app.deps.config.taskQueue,
+            eager: false,
+            workflowTaskTimeoutMs: 3_000,
+            syncSchedule: () => Promise.resolve(),
+          }),
+        )
+        .then(() => null)
+        .catch(String),
+    (error) => error === null,
   );
 
 type Wanted = Parameters<typeof insertJob>[2];
