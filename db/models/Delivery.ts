@@ -18,6 +18,8 @@ export class Delivery extends Model {
   declare reason: string | null;
   /** Occupies a slot of its webhook: it is being sent, or its job is about to send it. */
   declare inFlight: boolean;
+  /** Until when its first attempt belongs to a worker; null when none makes it. */
+  declare leasedUntil: Date | null;
   /** Since when it is to be sent; later than `createdAt` after a redelivery or replay. */
   declare queuedAt: Date;
   /** The job of the last replay that queued it. */

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import type { WebhookRecord, WebhookWithDeliveries } from '../../../api/webhooks/schemas.ts';
 import { createNotifications } from '../../../db/core/notifications.ts';
+import { lockQueue } from '../../../db/webhooks/deliveryQueue.ts';
 import {
   extendLeases,
   recordFirstAttempts,
@@ -152,7 +153,13 @@ test('an attempt that hangs keeps none of its batch from being recorded', async 
   await webhook.emit();
   await webhook.newest('succeeded');
   const hanging = hangFirst('/mixed', 2);
-  for (let n = 0; n < 6; n++) await webhook.emit();
+  // While the queue is locked, deliveries are published and not started: one batch starts them.
+  const { db, relay } = app.deps;
+  await db.transaction(async (trx) => {
+    await eventually(() => lockQueue(trx), Boolean);
+    for (let n = 0; n < 6; n++) await webhook.emit();
+    await relay.flush();
+  });
   await eventually(
     async () => (await webhook.readDeliveries()).filter(({ status }) => status === 'succeeded'),
     (succeeded) => succeeded.length === 6,
