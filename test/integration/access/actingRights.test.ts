@@ -152,28 +152,21 @@ const acting = (
 });
 const onPlatform = (each: Acting): Acting => ({ ...each, atPlatform: true });
 
+// One in force would keep the other tests from deleting.
+const hold = () => ({ reason: 'A case', startsAt: '2100-01-01T00:00:00Z' });
 const newSchedule = () => created('/api/schedules', schedule());
 const newPrefixRecord = () => created('/api/inventory/prefixes', newPrefix());
 const longJob = () => newJob({ type: 'core.sleep', payload: { durationMs: 60_000 } });
 const endedJob = () => newJob(echo, WAIT);
 const tenant = () => Promise.resolve({ id: TENANT });
 const ofTenant = (area: string) => (id: string) => `/api/${area}/${id}`;
+const actionOf = (area: string, action: string) => (id: string) => `/api/${area}/${id}/${action}`;
 const prefixOf = (id: string) => `/api/inventory/prefixes/${id}`;
 
 /** Every operation on one record, by method and path. */
 const ACTING: Readonly<Record<string, Acting>> = {
-  'POST /api/jobs/{jobId}/cancel': acting(
-    'job:cancel',
-    202,
-    longJob,
-    (id) => `/api/jobs/${id}/cancel`,
-  ),
-  'POST /api/jobs/{jobId}/retry': acting(
-    'job:write',
-    201,
-    endedJob,
-    (id) => `/api/jobs/${id}/retry`,
-  ),
+  'POST /api/jobs/{jobId}/cancel': acting('job:cancel', 202, longJob, actionOf('jobs', 'cancel')),
+  'POST /api/jobs/{jobId}/retry': acting('job:write', 201, endedJob, actionOf('jobs', 'retry')),
   'DELETE /api/rbac/assignments/{id}': acting(
     'rbac:write',
     204,
@@ -199,7 +192,7 @@ const ACTING: Readonly<Record<string, Acting>> = {
     'user:write',
     200,
     newUser,
-    (id) => `/api/users/${id}/reset-password`,
+    actionOf('users', 'reset-password'),
     {},
   ),
   'PUT /api/auth/providers/{id}': onPlatform(
@@ -211,7 +204,7 @@ const ACTING: Readonly<Record<string, Acting>> = {
     acting('auth:write', 204, newProvider, (id) => `/api/auth/providers/${id}`),
   ),
   'POST /api/auth/providers/{id}/test': onPlatform(
-    acting('auth:write', 200, newProvider, (id) => `/api/auth/providers/${id}/test`, {}),
+    acting('auth:write', 200, newProvider, actionOf('auth/providers', 'test'), {}),
   ),
   'PUT /api/webhooks/{id}': acting(
     'webhook:write',
@@ -232,27 +225,27 @@ const ACTING: Readonly<Record<string, Acting>> = {
     'webhook:write',
     200,
     newWebhook,
-    (id) => `/api/webhooks/${id}/test`,
+    actionOf('webhooks', 'test'),
   ),
   'POST /api/webhooks/{id}/rotate-secret': acting(
     'webhook:write',
     200,
     newWebhook,
-    (id) => `/api/webhooks/${id}/rotate-secret`,
+    actionOf('webhooks', 'rotate-secret'),
     {},
   ),
   'POST /api/webhooks/{id}/replay': acting(
     'webhook:write',
     202,
     newWebhook,
-    (id) => `/api/webhooks/${id}/replay`,
+    actionOf('webhooks', 'replay'),
     { afterSequence: 0 },
   ),
   'POST /api/deliveries/{id}/redeliver': acting(
     'webhook:write',
     202,
     newDelivery,
-    (id) => `/api/deliveries/${id}/redeliver`,
+    actionOf('deliveries', 'redeliver'),
   ),
   'PUT /api/schedules/{id}': acting(
     'schedule:write',
@@ -273,48 +266,48 @@ const ACTING: Readonly<Record<string, Acting>> = {
     'schedule:write',
     202,
     newSchedule,
-    (id) => `/api/schedules/${id}/trigger`,
+    actionOf('schedules', 'trigger'),
   ),
   'POST /api/schedules/{id}/pause': acting(
     'schedule:write',
     200,
     newSchedule,
-    (id) => `/api/schedules/${id}/pause`,
+    actionOf('schedules', 'pause'),
     {},
   ),
   'POST /api/schedules/{id}/resume': acting(
     'schedule:write',
     200,
     newSchedule,
-    (id) => `/api/schedules/${id}/resume`,
+    actionOf('schedules', 'resume'),
     {},
   ),
   'POST /api/schedules/{id}/backfill': acting(
     'schedule:write',
     202,
     newSchedule,
-    (id) => `/api/schedules/${id}/backfill`,
+    actionOf('schedules', 'backfill'),
     { since: '2026-01-01T00:00:00Z', until: '2026-01-02T12:00:00Z' },
   ),
   'POST /api/workflows/{id}/approve': acting(
     'workflow:approve',
     200,
     newApproval,
-    (id) => `/api/workflows/${id}/approve`,
+    actionOf('workflows', 'approve'),
     {},
   ),
   'POST /api/workflows/{id}/reject': acting(
     'workflow:approve',
     200,
     newApproval,
-    (id) => `/api/workflows/${id}/reject`,
+    actionOf('workflows', 'reject'),
     {},
   ),
   'POST /api/workflows/{id}/comments': acting(
     'workflow:write',
     200,
     newApproval,
-    (id) => `/api/workflows/${id}/comments`,
+    actionOf('workflows', 'comments'),
     { text: 'why?' },
   ),
   'DELETE /api/backup/{backupId}': acting(
@@ -339,7 +332,7 @@ const ACTING: Readonly<Record<string, Acting>> = {
     'inventory:write',
     201,
     newPrefixRecord,
-    (id) => `/api/inventory/prefixes/${id}/allocate`,
+    actionOf('inventory/prefixes', 'allocate'),
     { kind: 'address' },
   ),
   'PUT /api/quotas/{tenantId}': onPlatform(
@@ -350,6 +343,13 @@ const ACTING: Readonly<Record<string, Acting>> = {
   ),
   'PUT /api/retention/{tenantId}': acting('rbac:write', 200, tenant, ofTenant('retention'), {}),
   'DELETE /api/retention/{tenantId}': acting('rbac:write', 204, tenant, ofTenant('retention')),
+  'POST /api/legal-holds/{id}/release': acting(
+    'hold:release',
+    200,
+    () => created('/api/legal-holds', hold()),
+    actionOf('legal-holds', 'release'),
+    { reason: 'The case is closed' },
+  ),
 };
 
 describe('acting on a record', () => {
@@ -397,6 +397,7 @@ const CREATING: Readonly<
   Record<string, [Permission, () => Promise<object> | object, tenant?: 'platform']>
 > = {
   '/api/jobs': ['job:write', () => echo],
+  '/api/legal-holds': ['hold:write', hold],
   '/api/schedules': ['schedule:write', schedule],
   '/api/backup/schedules': [
     'schedule:write',
