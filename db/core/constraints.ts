@@ -18,6 +18,18 @@ export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '5
 export const isBusy = (error: unknown): boolean =>
   isLockTimeout(error) || sqlState(error) === '40P01' || sqlState(error) === '57014';
 
+/**
+ * SQLSTATEs of errors of a statement. Not those of connections, of resources and of a server that
+ * stops, nor timeouts: whether a COMMIT was carried out may be unknown, or the next attempt is not better.
+ */
+const REFUSALS = /^(?!08|40003)(?:[0-4]\w|5[45]|P0|HF)\w{3}$/;
+
+/** True when PostgreSQL has refused a statement, COMMIT included: the transaction has written nothing. */
+export const isRefused = (error: unknown): boolean => {
+  const state = sqlState(error);
+  return typeof state === 'string' && REFUSALS.test(state);
+};
+
 /** True when a legal hold keeps what a change would delete (SQLSTATE HF004). */
 export const isHeld = (error: unknown): boolean => sqlState(error) === 'HF004';
 

@@ -127,12 +127,14 @@ export function createAllocate({ db, access, records, writes, slots }: Deps) {
   async function allocateTogether(items: readonly Item[]): Promise<readonly (Row | null)[]> {
     const [first, ...others] = items;
     const none = items.map(() => null);
-    if (!first || items.some(({ signal }) => signal.aborted)) return none;
+    if (!first) return none;
     const found: FoundBlock[] = [];
     let isStarted = false;
     try {
-      return await inSlot(first, () => {
+      return await inSlot(first, async () => {
         isStarted = true;
+        // While they waited for the slot, too.
+        if (items.some(({ signal }) => signal.aborted)) return none;
         return writes.createTogether(
           items.map(({ caller }) => caller),
           (trx) => findMutations(trx, [first, ...others], found),

@@ -1,5 +1,5 @@
 import { NoChange, type Commit, type Work } from '../../db/core/commit.ts';
-import { isConcurrencyError, isLockTimeout } from '../../db/core/constraints.ts';
+import { ConcurrencyError, isRefused } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { isValid, type Mutation, type Planned } from '../../domain/inventory/planning.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
@@ -9,6 +9,7 @@ import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Access } from '../access/access.ts';
 import { recordChanges } from './inventoryAudit.ts';
 import type { Planner, PlanOutcome } from './planner.ts';
+import { isPlanningError } from './planningError.ts';
 import { assertUnchanged } from './reliance.ts';
 
 /** Bounds of the creates that are made together (`platform/combiner.ts`). */
@@ -43,13 +44,16 @@ function createdRows({ planned, changes }: PlanOutcome, isAllOrNone: boolean): (
   return rows;
 }
 
-/** True when an error says that nothing was committed, so that each create may be made alone. */
+/**
+ * True when an error says that nothing was committed, so that each create may be made alone. It may
+ * be due to one of them: others must not fail because of it.
+ */
 const isRefusal = (error: unknown): boolean =>
   error instanceof NotCombinable ||
   error instanceof AppError ||
   error instanceof NoChange ||
-  isConcurrencyError(error) ||
-  isLockTimeout(error);
+  error instanceof ConcurrencyError ||
+  isRefused(error);
 
 /** A create that is part of a group. */
 type Member = { caller: Caller; mutation: Mutation; at: number };
@@ -88,6 +92,7 @@ export function createCombinedCreates({ commit, access, planner }: Deps) {
   ): Promise<(Row | null)[]> => {
     const results: (Row | null)[] = callers.map(() => null);
     const { idempotency: _, ...shared } = assertDefined(callers[0], 'caller of a create');
+    let isPlanned = false;
     try {
       await commit(shared, async (work) => {
         const trx = (await work.trx()) as Knex;
@@ -95,6 +100,7 @@ export function createCombinedCreates({ commit, access, planner }: Deps) {
         const planFor = { caller: shared, now: work.now };
         const { members, outcome } = await planCombinable(trx, requested, planFor);
         const { write, relied, ...plans } = outcome;
+        isPlanned = true;
         if (isAllOrNone && members.length < callers.length) throw new NotCombinable();
         const rows = createdRows(plans, isAllOrNone);
         await write(work);
@@ -113,7 +119,8 @@ export function createCombinedCreates({ commit, access, planner }: Deps) {
       });
       return results;
     } catch (error) {
-      if (isRefusal(error)) return callers.map(() => null);
+      if (isRefusal(error) || (!isPlanned && isPlanningError(error)))
+        return callers.map(() => null);
       throw error;
     }
   };

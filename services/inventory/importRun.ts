@@ -24,6 +24,7 @@ import type { Slots } from '../../platform/slots.ts';
 import type { UserRights } from '../access/rights.ts';
 import { createImportPace } from './importPace.ts';
 import type { Questions } from './planner.ts';
+import { isPlanningError } from './planningError.ts';
 import type { InventoryQuestions } from './questions.ts';
 import { outcomeOf, type InventoryWrites } from './writes.ts';
 
@@ -276,16 +277,6 @@ const skipValid = (outcomes: readonly RowOutcome[]): RowOutcome[] =>
 /** True for an error that concerns the rows and not the attempt. */
 const isRejection = (error: unknown): boolean =>
   error instanceof AppError ? REJECTION_CODES.has(error.code) : isPlanningError(error);
-
-/**
- * True for an unexpected failure of planning, which concerns the rows. Failures of the database and
- * of its connections have a code or one of these messages.
- */
-const isPlanningError = (error: unknown): boolean =>
-  error instanceof Error &&
-  (error as { code?: unknown }).code === undefined &&
-  error.name !== 'KnexTimeoutError' &&
-  !/connection|timeout|terminated|abort/i.test(error.message);
 
 /** The outcome of a row that cannot be written even by itself. */
 function rejectedOutcome({ line }: FileRow, error: unknown): RowOutcome {

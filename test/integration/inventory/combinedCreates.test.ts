@@ -4,6 +4,7 @@ import type { Row } from '../../../domain/inventory/resource.ts';
 import { systemCaller, type Caller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { TestClient } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordFactory } from '../../support/inventory.ts';
 import { admin } from '../../support/users.ts';
 
@@ -147,4 +148,85 @@ test('allocations that wait for each other share a transaction; what is left goe
     'prefix_exhausted',
     'prefix_exhausted',
   ]);
+});
+
+test('what PostgreSQL refuses, and what fails to be planned, ends nobody else', async () => {
+  const vrfId = (await make('vrfs', { name: 'poisoned' })).id;
+  await app.deps.db.raw(
+    `CREATE FUNCTION refuse_row() RETURNS trigger LANGUAGE plpgsql AS
+       $$BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = 'program_limit_exceeded'; END$$;
+     CREATE TRIGGER refused BEFORE INSERT ON prefixes
+       FOR EACH ROW WHEN (NEW.description = 'refused') EXECUTE FUNCTION refuse_row()`,
+  );
+  const broken = {
+    vrfId,
+    get cidr(): string {
+      throw new Error('broken');
+    },
+  };
+  const refused = { cidr: '10.9.0.0/16', vrfId, description: 'refused' };
+  for (const [n, [record, code]] of [[refused, '54000'] as const, [broken] as const].entries()) {
+    const cidrs = [1, 2, 3].map((third) => `10.${n}.${third}.0/24`);
+    const [a, b, c] = cidrs.map((cidr) => createPrefix('a', { cidr, vrfId }));
+    const results = await inOneTurn([a, b, createPrefix('d', record), c].filter((call) => !!call));
+    expect(results.map((row) => (typeof row === 'object' ? row.cidr : row))).toEqual([
+      ...[cidrs[0], cidrs[1], code, cidrs[2]],
+    ]);
+  }
+  await app.deps.db.raw('DROP FUNCTION refuse_row CASCADE');
+});
+
+test('a group that loses its connection writes nothing; with their keys all are made once', async () => {
+  const vrfId = (await make('vrfs', { name: 'lost' })).id;
+  await app.deps.db.raw(
+    `CREATE FUNCTION lose_connection() RETURNS trigger LANGUAGE plpgsql AS
+       'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END';
+     CREATE CONSTRAINT TRIGGER lost AFTER INSERT ON prefixes DEFERRABLE INITIALLY DEFERRED
+       FOR EACH ROW WHEN (NEW.description = 'lost') EXECUTE FUNCTION lose_connection()`,
+  );
+  const keyed = await Promise.all(
+    ['k', 'l', 'm', 'n'].map(async (actor, n) => {
+      const state = await app.deps.idempotency.claim(callerOf(actor), 'key', [actor], false);
+      const claim = state.kind === 'work' ? { idempotency: state.claim } : {};
+      const description = actor === 'm' ? 'lost' : '';
+      return createPrefix(actor, { cidr: `10.${n}.0.0/16`, vrfId, description }, claim);
+    }),
+  );
+  const results = await inOneTurn(keyed);
+  expect(results.slice(1)).toEqual(['57P01', '57P01', '57P01']);
+  // The pool may have the lost connection until its socket ends.
+  const drop = () => app.deps.db.raw('DROP FUNCTION IF EXISTS lose_connection CASCADE');
+  await eventually(
+    () =>
+      drop().then(
+        () => true,
+        () => false,
+      ),
+    (isDropped) => isDropped,
+  );
+  const again = await inOneTurn(keyed.slice(1));
+  const ids = [...results.slice(0, 1), ...again].map((row) => (row as Row).id);
+  expect(await app.deps.db('prefixes').where({ vrf_id: vrfId }).orderBy('id').pluck('id')).toEqual(
+    ids.toSorted(),
+  );
+  const keys = app.deps.db('idempotency_keys').whereIn('actor_id', ['k', 'l', 'm', 'n']);
+  expect(await keys.orderBy('actor_id').pluck('subject_id')).toEqual(ids);
+});
+
+test('a quota ends only those beyond it', async () => {
+  await make('tenants', { id: 'small', name: 'small' });
+  const caller = (actor: string) => ({ ...callerOf(actor), tenantId: 'small' });
+  await app.deps.db.raw(
+    `INSERT INTO tenant_quotas (tenant_id, limits, created_at, updated_at, version)
+       VALUES ('small', '{"inventoryRecords": 4}', now(), now(), 1)`,
+  );
+  const results = await inOneTurn(
+    Array.from(
+      { length: 7 },
+      (_, i) => () =>
+        app.deps.inventory.writes.create(caller(`q${i}`), 'prefixes', { cidr: `10.${i}.0.0/16` }),
+    ),
+  );
+  expect(results.filter((row) => row === 'quota_exceeded').length).toBe(3);
+  expect(await app.deps.db('prefixes').where({ tenant_id: 'small' }).pluck('id')).toHaveLength(4);
 });
