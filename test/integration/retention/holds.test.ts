@@ -9,6 +9,7 @@ import {
 import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { EventRecord } from '../../../api/events/schemas.ts';
 import type { TestApp } from '../../support/app.ts';
+import { assignedToApprovers } from '../../support/approvals.ts';
 import {
   backupCreator,
   restoreRequester,
@@ -141,6 +142,10 @@ describe('a legal hold refuses the deletion', () => {
       refusal,
     );
     expect((await operator.post('/api/validation/inventory', mutation)).status).toBe(409);
+    const request = { ...assignedToApprovers, title: 'delete it', validationRequest: mutation };
+    expect((await operator.post<Problem>('/api/workflows', request)).body).toMatchObject({
+      validation: { conflicts: [{ code: 'legal_hold', id: null }] },
+    });
     // A deletion that was planned before the hold meets the trigger.
     await expect(app.deps.db('sites').where({ id: siteId }).del()).rejects.toMatchObject({
       code: 'HF004',
