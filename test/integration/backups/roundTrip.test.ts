@@ -39,6 +39,7 @@ const dumpState = async () => ({
   )),
   ...(await dumpTables(app.databaseUrl, ['webhooks', 'schedules'], 't.deleted_at IS NULL')),
   ends: await app.deps.db('cable_ends').orderBy('interface_id'),
+  blocks: await app.deps.db('used_blocks').orderBy(['space_key', 'block']),
 });
 
 test.each(
