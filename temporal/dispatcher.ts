@@ -121,7 +121,7 @@ export function createDispatcher({
   }
 
   async function dispatchInline(rows: readonly OutboxRow[]) {
-    const task = inlineCall(rows.map((row) => row.task));
+    const task = inlineCall(rows);
     if (!task) return;
     try {
       await execute('inline', task, INLINE_DEADLINE_MS);
@@ -251,8 +251,9 @@ const isStartOfJob = (task: OutboxTask): task is StartJobTask =>
   task.kind === 'start' && task.workflow === 'job';
 
 /** The call for tasks that the queue hands out together: several are starts of short jobs. */
-function inlineCall(tasks: readonly OutboxTask[]): OutboxTask | StartShortJobsTask | undefined {
-  const [first, ...others] = tasks;
-  if (!first || others.length === 0 || !isStartOfJob(first)) return first;
-  return startShortJobsTask(first, others.filter(isStartOfJob));
+function inlineCall(rows: readonly OutboxRow[]): OutboxTask | StartShortJobsTask | undefined {
+  const [first, ...others] = rows;
+  if (!first || others.length === 0 || !isStartOfJob(first.task)) return first?.task;
+  const tasks = others.map(({ task }) => task);
+  return startShortJobsTask(first.id, first.task, tasks.filter(isStartOfJob));
 }

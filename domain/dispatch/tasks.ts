@@ -113,6 +113,8 @@ type StartTask<Workflow extends string, Input> = {
   input: Input;
   summary: string;
   attributes: RunAttributes;
+  /** The workflow is not started together with others: its job has waited long enough. */
+  alone?: true;
 };
 
 /** Starts the workflow of a job: as a call of its own, or as a child of another workflow. */
@@ -168,12 +170,14 @@ export const shortJobsKey = (task: OutboxTask): string | undefined =>
   task.kind === 'start' &&
   task.workflow === 'job' &&
   task.input.lane === 'inline' &&
-  task.input.firstAttempt === undefined
+  task.input.firstAttempt === undefined &&
+  task.alone === undefined
     ? JSON.stringify([task.attributes.tenant, task.attributes.jobType])
     : undefined;
 
-/** One start for the jobs of `tasks`, which have the same `shortJobsKey`. */
+/** One start for jobs with the same `shortJobsKey`. `taskId` is the outbox task of the first one. */
 export const startShortJobsTask = (
+  taskId: string,
   first: StartJobTask,
   others: readonly StartJobTask[],
 ): StartShortJobsTask => {
@@ -181,7 +185,7 @@ export const startShortJobsTask = (
   return {
     kind: 'start',
     workflow: 'shortJobs',
-    workflowId: shortJobsWorkflowId(first.input.jobId),
+    workflowId: shortJobsWorkflowId(taskId),
     input: {
       jobIds: inputs.map(({ jobId }) => jobId),
       timeoutMs: Math.max(...inputs.map(({ timeoutMs }) => timeoutMs)),

@@ -25,8 +25,11 @@ export const systemScheduleId = (
 
 export const jobWorkflowId = (jobId: string): string => `job:${jobId}`;
 
-/** The workflow that makes the first attempts of several short jobs. It is named after the first one. */
-export const shortJobsWorkflowId = (firstJobId: string): string => `jobs:${firstJobId}`;
+/**
+ * The workflow that makes the first attempts of several short jobs. `taskId` is the first of their
+ * outbox tasks: a job that is started again must not meet the run of its first start.
+ */
+export const shortJobsWorkflowId = (taskId: string): string => `jobs:${taskId}`;
 
 export const approvalWorkflowId = (approvalId: string): string => `approval:${approvalId}`;
 

@@ -60,7 +60,7 @@ export function createReconcile({
     if (!type) return;
     await commit(systemCaller(job.tenantId, 'reconcile'), (work) => {
       jobRecord.acted(work, 'redispatch', job);
-      work.dispatch(jobFactory.startTask(job, type));
+      work.dispatch({ ...jobFactory.startTask(job, type), alone: true });
     });
   }
 

@@ -109,23 +109,25 @@ test('at most twenty short jobs go together, and one that comes alone does not w
   expect(idsOf(queue.take())).toEqual(['out_a25']);
 });
 
-test('a job that goes on after its first attempt has a start of its own', () => {
+test('a job that is started again, or goes on after its first attempt, is started alone', () => {
   const { queue } = createQueue();
-  const failed = { code: 'failed', retryInMs: 1 };
+  const firstAttempt = { code: 'failed', retryInMs: 1 };
   for (const n of [0, 1]) {
-    const { input } = short('a', n).task;
-    const task = { ...short('a', n).task, input: { ...input, firstAttempt: failed } };
-    queue.add({ ...short('a', n), task });
+    const { task } = short('a', n);
+    queue.add({ ...short('a', n), task: { ...task, alone: true } });
+    const goesOn = { ...task, input: { ...task.input, firstAttempt } };
+    queue.add({ ...short('a', n + 2), task: goesOn });
   }
-  expect([queue.take(), queue.take()].map(idsOf)).toEqual([['out_a0'], ['out_a1']]);
+  const taken = [0, 1, 2, 3].map(() => idsOf(queue.take()));
+  expect(taken).toEqual([['out_a0'], ['out_a2'], ['out_a1'], ['out_a3']]);
 });
 
 test('the start of several short jobs names them, and what they have in common', () => {
   const [first, ...others] = [0, 1, 2].map((n) => short('a', n).task);
-  expect(first && startShortJobsTask(first, others)).toEqual({
+  expect(first && startShortJobsTask('out_a0', first, others)).toEqual({
     kind: 'start',
     workflow: 'shortJobs',
-    workflowId: 'jobs:job_0',
+    workflowId: 'jobs:out_a0',
     input: { jobIds: ['job_0', 'job_1', 'job_2'], timeoutMs: 1 },
     summary: '3 × core.echo',
     attributes: { tenant: 'a', jobType: 'core.echo', record: 'several' },

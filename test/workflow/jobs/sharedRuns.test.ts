@@ -14,6 +14,10 @@ const worker = replaceableWorker(() => ({ ...app.env, HOLDFAST_ROLE: 'worker' })
 beforeAll(async () => {
   app = await startApp({ HOLDFAST_ROLE: 'api' });
   await worker.start();
+  // A new Temporal server needs a while until it knows the search attributes.
+  const body = { type: 'core.echo', payload: {} };
+  const job = await app.client.post<JobRecord>('/api/jobs', body, { prefer: 'wait=60' });
+  expect(job.body.status).toBe('succeeded');
 });
 afterAll(async () => {
   await worker.stop();
@@ -49,7 +53,7 @@ async function startTogether(wanted: readonly Wanted[]): Promise<string[]> {
     startJobTask({ id, type: 'core.sleep', tenantId: 'platform' }, settings),
   );
   if (!first) throw new Error('no jobs');
-  await start(startShortJobsTask(first, others));
+  await start(startShortJobsTask(first.input.jobId, first, others));
   return jobs.map(({ id }) => id);
 }
 
