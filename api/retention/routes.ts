@@ -112,6 +112,7 @@ const previewRoute = (previews: RetentionPreviews): Route =>
     body: PreviewRequest,
     example: { tenantId: 'platform', days: { jobLogs: 30 } },
     responses: { 200: PreviewRecord },
+    problems: [404],
     handle: async ({ caller, body: { tenantId = caller.tenantId, ...change }, signal }) => {
       const { at, kinds } = await previews.preview(caller, tenantId, change, signal);
       const record: PreviewRecord = { tenantId, at: at.toISOString(), kinds };

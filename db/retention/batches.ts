@@ -68,7 +68,7 @@ export async function examineWindow(
        SELECT r.id, ${source.type} AS type, ${source.keptBy === null ? 'NULL' : `r.${source.keptBy}`} AS "keptBy",
          ${source.rows} AS rows, ${source.first} AS first, ${kind === 'events' ? 'r.sequence' : 'NULL'} AS sequence
        FROM examined AS r ${source.joins}
-       WHERE ${cutoff.sql} AND ${dueSql(source)}
+       WHERE ${cutoff.sql} AND ${dueSql(source)} AND ${source.partsPurged}
      )
      SELECT (SELECT max(${key})::text FROM examined) AS last, (SELECT count(*) FROM examined) AS examined,
        (SELECT json_agg(due ORDER BY id) FROM due) AS due`,

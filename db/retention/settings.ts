@@ -51,7 +51,7 @@ export async function readOverrides(
 
 /** What differs from the defaults, for all tenants for which something does. */
 export const readAllOverrides = (db: Knex): Promise<RetentionOverrides[]> =>
-  RetentionSettings.query(db).select('days', 'jobTypes').execute();
+  RetentionSettings.query(db).select('days', 'job_types').execute();
 
 /** Replaces the periods of a tenant. */
 export const saveRetention = async (

@@ -27,6 +27,8 @@ export type PurgeSource = {
   first: string;
   /** True for records that may be purged, once they are old enough. */
   due: string;
+  /** True for records whose parts are purged. Those of old enough records are due, too. */
+  partsPurged: string;
   /** What legal holds know the record as. */
   history: HistoryKind;
 };
@@ -49,6 +51,7 @@ const job = {
   joins: '',
   rows: '2',
   first: '0',
+  partsPurged: 'true',
   history: 'jobs',
 } as const;
 
@@ -67,6 +70,7 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     rows: 'p.last - p.first + 1',
     first: 'p.first',
     due: `p.first IS NOT NULL AND ${JOB_ENDED}`,
+    partsPurged: 'true',
     history: 'imports',
   },
   jobLogs: {
@@ -91,6 +95,7 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     rows: '1',
     first: '0',
     due: `r.outcome <> 'buffered' AND ${JOB_ENDED}`,
+    partsPurged: 'true',
     history: 'schedule_runs',
   },
   deliveries: {
@@ -110,6 +115,7 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     rows: '1 + (SELECT count(*) FROM delivery_attempts WHERE delivery_id = r.id)',
     first: '0',
     due: `r.status <> 'pending'`,
+    partsPurged: 'true',
     history: 'deliveries',
   },
   events: {
@@ -126,14 +132,15 @@ export const SOURCES: Readonly<Record<RetentionKind, PurgeSource>> = {
     rows: '1',
     first: '0',
     due: 'NOT EXISTS (SELECT FROM deliveries WHERE event_id = r.id)',
+    partsPurged: 'true',
     history: 'events',
   },
   jobs: {
     ...job,
     batch: 2_500,
     keptBy: 'type',
-    due: `${ENDED} AND NOT EXISTS (SELECT FROM job_logs WHERE job_id = r.id)
-      AND NOT EXISTS (
+    partsPurged: 'NOT EXISTS (SELECT FROM job_logs WHERE job_id = r.id)',
+    due: `${ENDED} AND NOT EXISTS (
         SELECT FROM imports AS i JOIN import_rows AS l ON l.import_id = i.id WHERE i.job_id = r.id)
       AND NOT EXISTS (SELECT FROM restore_runs AS t
         WHERE t.job_id = r.id AND t.purpose = 'restore' AND t.outcome IS NULL)`,
