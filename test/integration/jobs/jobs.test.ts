@@ -261,6 +261,8 @@ test('the job types are listed with their payload schemas', async () => {
     'backup.verify',
     'backup.validate',
     'backup.restore',
+    'audit.archive',
+    'retention.purge',
   ]);
   expect(items[1]?.payloadSchema).toMatchObject({ required: ['durationMs'] });
 });
