@@ -12,13 +12,14 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   fairness: () => import('./fairness.ts'),
   inventory: () => import('./inventory.ts'),
   jobs: () => import('./jobs.ts'),
+  retention: () => import('./retention.ts'),
   schedules: () => import('./schedules.ts'),
   sizes: () => import('./sizes.ts'),
   start: () => import('./start.ts'),
 };
 
 /** Areas that take long and run only when they are named. */
-const ON_REQUEST: ReadonlySet<string> = new Set(['sizes']);
+const ON_REQUEST: ReadonlySet<string> = new Set(['retention', 'sizes']);
 
 const requestedAreas = process.argv.slice(2);
 const unknownAreas = requestedAreas.filter((area) => !(area in AREAS));
