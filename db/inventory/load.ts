@@ -71,9 +71,9 @@ export async function loadNeeds(
     const text = parts.map(({ sql }) => `(${sql})`).join(' UNION ALL ');
     const sql = `${text} LIMIT ${MAX_ROWS + 1}`;
     const bindings = parts.flatMap((part) => part.bindings);
-    const { rows } = (await (parts.length <= MAX_PREPARED_PARTS
+    const { rows } = await (parts.length <= MAX_PREPARED_PARTS
       ? prepared(db, sql, bindings)
-      : db.raw(sql, bindings))) as { rows: FoundRow[] };
+      : db.raw(sql, bindings));
     found.push(...rows);
   }
   if (found.length > MAX_ROWS)

@@ -5,8 +5,6 @@ import { createThreadPool } from '../../platform/threadPool.ts';
 import type { ArchiveTask, ArchiveTaskResult, WriteArchive } from './archiveThread.ts';
 import { MAX_CONCURRENT_STEPS } from './concurrencyLimit.ts';
 
-export type ArchiveThreads = ReturnType<typeof createArchiveThreads>;
-
 type Snapshot = Pick<WriteArchive, 'databaseUrl' | 'snapshotId' | 'header' | 'copies'>;
 type WriteOptions = {
   key: Buffer;

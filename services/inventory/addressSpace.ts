@@ -21,8 +21,6 @@ import { createAllocate } from './allocations.ts';
 
 export type { Usage } from '../../db/inventory/usage.ts';
 
-export type { Allocation } from './allocations.ts';
-
 export type AddressSpace = ReturnType<typeof createAddressSpace>;
 
 /** A child in a tree. Its id and row are null when the caller may not read it. */
