@@ -21,7 +21,7 @@ const Days = (name: PeriodName) =>
 
 const NewDays = (name: PeriodName) =>
   Type.Optional(
-    Type.Union([DayCount, Type.Null(), Type.Literal('default')], {
+    Type.Union([DayCount, Type.Null(), Type.Enum(['default'])], {
       description: PERIODS[name].text,
     }),
   );
@@ -67,7 +67,7 @@ const change = {
   jobTypes: Type.Optional(
     Type.Record(
       JobTypeName,
-      Type.Union([Type.Object(each(JOB_KINDS, NewDays), closed), Type.Literal('default')]),
+      Type.Union([Type.Object(each(JOB_KINDS, NewDays), closed), Type.Enum(['default'])]),
       {
         maxProperties: MAX_JOB_TYPES,
         description:
