@@ -90,6 +90,14 @@ const CASES: Readonly<Record<string, Case>> = {
   'POST /api/workflows tenantId': { to: 'tenants', send: request('tenantId') },
   'POST /api/workflows siteId': { to: 'sites', send: request('siteId') },
   'POST /api/workflows deviceId': { to: 'devices', send: request('deviceId') },
+  'POST /api/legal-holds tenantId': {
+    to: 'tenants',
+    send: (tenantId) => mallory.post('/api/legal-holds', { tenantId, reason: 'A case' }),
+  },
+  'POST /api/retention/preview tenantId': {
+    to: 'tenants',
+    send: (tenantId) => mallory.post('/api/retention/preview', { tenantId }),
+  },
   'POST /api/backup/restore/validate backupId': {
     to: 'backup',
     send: (backupId) => mallory.post('/api/backup/restore/validate', { backupId }),
