@@ -217,6 +217,8 @@ test('an attempt ends an interrupted one, and does not repeat a successful one',
   await finish(4, 204);
   expect(await failingSince()).toBeNull();
   expect(await start(jobId)).toMatchObject({ number: null, enabled: true });
-  await client.put(`/api/webhooks/${webhook.id}`, { enabled: false }).expect(200);
+  // Only the record: a request would also cancel the delivery.
+  const disabled = { enabled: false, disabled_at: new Date(), disabled_reason: 'request' };
+  await patchRow(webhook.id, disabled);
   expect(await start(jobId)).toMatchObject({ number: null, enabled: false });
 });
