@@ -47,7 +47,10 @@ const HELD: Readonly<Record<HistoryKind, (t: string) => string>> = {
     `(${inForceOver(`${t}.tenant_id`, names('webhook', `${t}.webhook_id`))}
       OR EXISTS (SELECT FROM events AS held_event
         WHERE held_event.id = ${t}.event_id AND ${HELD.events('held_event')}))`,
-  imports: (t) => inForceOver(`${t}.tenant_id`, namesActor(`${t}.created_by`, `${t}.tenant_id`)),
+  imports: (t) =>
+    `(${inForceOver(`${t}.tenant_id`, namesActor(`${t}.created_by`, `${t}.tenant_id`))}
+      OR EXISTS (SELECT FROM jobs AS held_job
+        WHERE held_job.id = ${t}.job_id AND ${HELD.jobs('held_job')}))`,
   import_rows: (t) =>
     `EXISTS (SELECT FROM imports AS held_import
       WHERE held_import.id = ${t}.import_id AND ${HELD.imports('held_import')})`,

@@ -284,6 +284,31 @@ test('what expires is kept while it is held, by its kind', async () => {
     expect(await free(kind, {}).limit(1)).toBeDefined();
 });
 
+test('a hold on a job keeps the import that it has run', async () => {
+  const { id: tenantId, admin } = await newTenant();
+  const { db, ids } = app.deps;
+  const job = await admin
+    .post<{ id: string }>('/api/jobs', { type: 'core.echo', payload: {} })
+    .expect(201);
+  const id = ids.next('imp');
+  await db('imports').insert({
+    id,
+    tenant_id: tenantId,
+    job_id: job.id,
+    dry_run: false,
+    rows: 1,
+    authority: '{}',
+    created_by: 'ann',
+    created_at: new Date(),
+  });
+  const isFree = async () =>
+    (await db('imports AS t').where({ 't.id': id }).whereRaw(notHeld('imports', 't'))).length > 0;
+  expect(await isFree()).toBe(true);
+  const held = await hold(admin, subjectOf('job', job));
+  expect(await isFree()).toBe(false);
+  await release(admin, held).expect(200);
+});
+
 test('a hold waits for a deletion that has not seen it', async () => {
   const { id: tenantId, admin } = await newTenant();
   const trx = await app.deps.db.transaction();
