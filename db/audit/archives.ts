@@ -13,10 +13,15 @@ export type Checkpoint = {
   isInChain: boolean;
 };
 
+/**
+ * Undefined without one. An entry that is not sealed yet counts for nothing: until it is, no entry is
+ * deleted.
+ */
 export async function findCheckpoint(db: Knex, tenantId: string): Promise<Checkpoint | undefined> {
   const { rows } = await db.raw<{ rows: Checkpoint[] }>(
     `SELECT a.position, a.hash, has_audit_checkpoint(a) AS "isInChain" FROM audit_archives AS a
-     WHERE a.tenant_id = ? AND a.checkpoint_at IS NOT NULL ORDER BY a.position DESC LIMIT 1`,
+     WHERE a.tenant_id = ? AND a.checkpoint_at IS NOT NULL
+       AND (a.status = 'completed' OR has_audit_checkpoint(a)) ORDER BY a.position DESC LIMIT 1`,
     [tenantId],
   );
   return rows[0];

@@ -133,6 +133,12 @@ export function createAuditArchiver(deps: Deps) {
       .remove(archive.archive)
       .catch(() => undefined);
 
+  /** Reads an archive back. Errors: `ArchiveError`, `StoreError`. */
+  async function prove(archive: AuditArchive, signal: AbortSignal): Promise<void> {
+    const expected = { ...segmentOf(archive), tenantId: archive.tenantId };
+    for await (const _ of readSegment(archives.read(archive), expected)) signal.throwIfAborted();
+  }
+
   async function writeAndProve(
     archive: AuditArchive,
     { caller, signal }: JobTools,
@@ -140,9 +146,7 @@ export function createAuditArchiver(deps: Deps) {
     return deps.concurrencyLimit({ caller, signal }, async () => {
       try {
         const sizeBytes = await writeSegment(deps, archive, signal);
-        const expected = { ...segmentOf(archive), tenantId: archive.tenantId };
-        for await (const _ of readSegment(archives.read(archive), expected))
-          signal.throwIfAborted();
+        await prove(archive, signal);
         return sizeBytes;
       } catch (error) {
         await removeFile(archive);
@@ -208,6 +212,10 @@ export function createAuditArchiver(deps: Deps) {
     if (archive.status === 'writing') {
       const sizeBytes = await writeAndProve(archive, tools);
       await recordCheckpoint(archive, sizeBytes, tools);
+    } else {
+      // Since an earlier attempt has proven it, the archive may have been lost.
+      const { caller, signal } = tools;
+      await deps.concurrencyLimit({ caller, signal }, () => prove(archive, signal));
     }
     await deleteEntries(archive, tools);
     const { firstPosition, position } = archive;

@@ -207,6 +207,27 @@ describe('nothing is deleted', () => {
     expect(names).toEqual([`${row?.id}-2.hfb`]);
   });
 
+  test('when the archive was lost after its checkpoint', async () => {
+    const tenant = 'lost-later';
+    await addOldEntries(app, tenant, '2020-01', 3);
+    const { archives } = app.deps.backups;
+    const stop = new AbortController();
+    const stopped = archiverWith({
+      read: async function* (backup: Parameters<typeof archives.read>[0]) {
+        yield* archives.read(backup);
+        stop.abort();
+      },
+    });
+    const tools = { ...toolsOf(tenant), signal: stop.signal };
+    await expect(stopped.archive(400, tools)).rejects.toThrow();
+    const [row] = await archivesOf(app, tenant);
+    expect(row?.status).toBe('checkpointed');
+    await archives.storeOf({ store: 'folder' }).remove(row?.archive ?? '');
+    await seal();
+    await expect(archiverWith({}).archive(400, toolsOf(tenant))).rejects.toThrow('not in the');
+    expect(await countUpTo(app, tenant, 3)).toBe(3);
+  });
+
   test('when the chain is broken', async () => {
     await addOldEntries(app, 'broken', '2020-01', 3);
     await app.deps.db.transaction(async (trx) => {
@@ -298,6 +319,20 @@ describe('SQL deletes entries', () => {
       db('audit_archives').where({ id: done?.id }).update({ position: 9 }),
     ).rejects.toMatchObject(denied);
     await expect(db('audit_archives').where({ id: done?.id }).del()).rejects.toMatchObject(denied);
+  });
+
+  test('not yet while the checkpoint is not sealed; the chain verifies from its beginning', async () => {
+    const { db } = app.deps;
+    await addOldEntries(app, 'unsealed', '2020-01', 3);
+    const archived = row('unsealed', {
+      hash: (await db('audit_entries').where({ tenant_id: 'unsealed', position: 2 }).first()).hash,
+    });
+    await db('audit_archives').insert(archived);
+    expect(await verify('unsealed')).toMatchObject({ from: 0, broken: null });
+    await expect(deleteArchived(archived.id)).rejects.toMatchObject(denied);
+    await db('audit_entries').insert(checkpoint(archived));
+    await seal();
+    expect(await verify('unsealed')).toMatchObject({ from: 2, broken: null });
   });
 
   test('not for a checkpoint that is forged, of another tenant, or not in the chain', async () => {
