@@ -128,8 +128,8 @@ export function createRetentionSettings({
 
     /**
      * Sets periods of a tenant; others stay as they are. Null for `change` returns to all defaults.
-     * Errors: `not_found`, `permission_denied` (`rbac:write` at the tenant), `version_conflict`,
-     * `invalid_request`.
+     * Errors: `not_found`, `permission_denied` (`rbac:write` at the tenant, and `audit:archive` to
+     * change `auditArchive`), `version_conflict`, `invalid_request`.
      */
     async update(
       caller: Caller,
@@ -144,6 +144,9 @@ export function createRetentionSettings({
         const row = await find(trx, current, tenantId);
         checkVersion(row, expectedVersion);
         const overrides = change === null ? NO_OVERRIDES : overridesAfter(row, change);
+        // What is archived by itself is what a job of the type `audit.archive` would archive.
+        if (daysOf(defaults, overrides).auditArchive !== daysOf(defaults, row).auditArchive)
+          access.assertPermission(current, 'audit:archive', { tenantId });
         const after = { ...row, ...overrides, version: row.version + 1 };
         await saveRetention(trx, after, work.now);
         retentionRecord.updated(work, asRecord(viewOf(row)), asRecord(viewOf(after)), {
