@@ -3,19 +3,45 @@ import type { Knex } from '../core/knex.ts';
 import { hasHolds } from './holds.ts';
 import { ALL, raiseMarks } from './state.ts';
 
-/** Months for which partitions exist in advance. */
+/** Months after the present one for which partitions exist in advance. */
 const MONTHS_AHEAD = 2;
 
 /** How long dropping a month may wait for readers; writers of log lines wait behind it. */
 const LOCK_TIMEOUT_MS = 500;
 
-/** Creates the partitions of `job_logs` for this month and the next ones. */
+/**
+ * The most lines that move to the partition of the present month: their writers wait for it. When
+ * there are more, after long without a purge, they stay in `job_logs_other`.
+ */
+const MAX_MOVED_LINES = 20_000;
+
+/** The partitions of `job_logs` with the first job id of each and the first after it; null: none. */
+const BOUNDS = `SELECT c.relname::text AS name,
+    substring(pg_get_expr(c.relpartbound, c.oid) FROM $re$FROM \\('(job_[0-9a-z]+)'\\)$re$) COLLATE "C" AS since,
+    substring(pg_get_expr(c.relpartbound, c.oid) FROM $re$TO \\('(job_[0-9a-z]+)'\\)$re$) COLLATE "C" AS until
+  FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+  WHERE i.inhparent = 'job_logs'::regclass`;
+
+/** Creates the partitions of `job_logs` that are missing for this month and the next ones. */
 export async function createMonths(db: Knex, now: Date): Promise<void> {
+  const { rows } = await db.raw<{ rows: { month: number }[] }>(
+    `SELECT m AS month FROM generate_series(0, ?::integer) AS m
+     WHERE NOT EXISTS (SELECT FROM (${BOUNDS}) AS p
+         WHERE coalesce(p.since, '') <= first_job_id(month_after(?::timestamptz, m))
+           AND p.until > first_job_id(month_after(?::timestamptz, m)))
+       AND (SELECT count(*) FROM (SELECT FROM job_logs_other
+         WHERE job_id >= first_job_id(month_after(?::timestamptz, m))
+           AND job_id < first_job_id(month_after(?::timestamptz, m + 1)) LIMIT ?) AS l) <= ?`,
+    [MONTHS_AHEAD, now, now, now, now, MAX_MOVED_LINES + 1, MAX_MOVED_LINES],
+  );
+  if (rows.length === 0) return;
   await db.transaction(async (trx) => {
     await trx.raw(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    // No line of the month is written there between the move and the end.
+    await trx.raw('LOCK TABLE job_logs_other IN ACCESS EXCLUSIVE MODE');
     await trx.raw(
-      'SELECT create_job_log_month(month_after(?, m)) FROM generate_series(1, ?) AS m',
-      [now, MONTHS_AHEAD],
+      'SELECT create_job_log_month(month_after(?::timestamptz, m)) FROM unnest(?::integer[]) AS m',
+      [now, rows.map(({ month }) => month)],
     );
   });
 }
@@ -26,12 +52,7 @@ export type LogMonth = { name: string; until: string };
 /** The months that have ended before `now`, oldest first. */
 export async function findPastMonths(db: Knex, now: Date): Promise<LogMonth[]> {
   const { rows } = await db.raw<{ rows: LogMonth[] }>(
-    `SELECT name, until FROM (
-       SELECT c.relname::text AS name,
-         substring(pg_get_expr(c.relpartbound, c.oid) FROM $re$ TO \\('(job_[0-9a-z]+)'\\)$re$) AS until
-       FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-       WHERE i.inhparent = 'job_logs'::regclass) AS months
-     WHERE until <= ? ORDER BY until`,
+    `SELECT name, until FROM (${BOUNDS}) AS months WHERE until <= ? ORDER BY until`,
     [minIdAt('job', now)],
   );
   return rows;
@@ -58,14 +79,17 @@ export async function mayDropMonth(
   return 'lines';
 }
 
+/** Nobody creates a legal hold or changes a period until the transaction ends. */
+export async function lockWhatKeepsMonths(trx: Knex): Promise<void> {
+  await trx.raw(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+  await trx.raw('LOCK TABLE legal_holds, retention_settings IN SHARE MODE');
+}
+
 /**
- * Drops a month, unless a legal hold is in force: then it returns false. The mark for everybody says
- * that its lines are purged. Error: SQLSTATE 55P03 when readers hold it.
+ * Drops a month after `lockWhatKeepsMonths`, unless a legal hold is in force: then it returns false.
+ * The mark for everybody says that its lines are purged. Error: SQLSTATE 55P03 when readers hold it.
  */
 export async function dropMonth(trx: Knex, { name, until }: LogMonth): Promise<boolean> {
-  await trx.raw(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
-  // Nobody creates a hold until the commit.
-  await trx.raw('LOCK TABLE legal_holds IN SHARE MODE');
   if (await hasHolds(trx)) return false;
   await trx.raw('DROP TABLE ??', [name]);
   await raiseMarks(trx, 'jobLogs', [
@@ -78,6 +102,8 @@ export async function dropMonth(trx: Knex, { name, until }: LogMonth): Promise<b
 export async function dropEmptyMonth(db: Knex, { name }: LogMonth): Promise<boolean> {
   return db.transaction(async (trx) => {
     await trx.raw(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    // In the order in which readers lock them: DROP needs the first lock, too.
+    await trx.raw('LOCK TABLE ONLY job_logs IN ACCESS EXCLUSIVE MODE');
     await trx.raw('LOCK TABLE ?? IN ACCESS EXCLUSIVE MODE', [name]);
     const { rows } = await trx.raw<{ rows: { filled: boolean }[] }>(
       'SELECT EXISTS (SELECT FROM ??) AS filled',

@@ -1,5 +1,5 @@
 import type { Scope } from '../../domain/access/scope.ts';
-import type { RetentionOverrides } from '../../domain/retention/retention.ts';
+import { NO_OVERRIDES, type RetentionOverrides } from '../../domain/retention/retention.ts';
 import { cutPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
@@ -47,6 +47,15 @@ export async function readOverrides(
 ): Promise<ReadonlyMap<string, RetentionOverrides>> {
   const rows = await RetentionSettings.query(db).findByIds([...tenantIds]);
   return new Map(rows.map(({ tenantId, days, jobTypes }) => [tenantId, { days, jobTypes }]));
+}
+
+/**
+ * What differs from the defaults for a tenant now. It does not change until the transaction ends:
+ * a change waits for the lock of the tenant (`lockTenant`).
+ */
+export async function lockOverrides(trx: Knex, tenantId: string): Promise<RetentionOverrides> {
+  await trx.raw('SELECT FROM tenants WHERE id = ? FOR SHARE', [tenantId]);
+  return (await readOverrides(trx, [tenantId])).get(tenantId) ?? NO_OVERRIDES;
 }
 
 /** What differs from the defaults, for all tenants for which something does. */

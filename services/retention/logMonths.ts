@@ -7,6 +7,7 @@ import {
   dropEmptyMonth,
   dropMonth,
   findPastMonths,
+  lockWhatKeepsMonths,
   mayDropMonth,
   type LogMonth,
 } from '../../db/retention/months.ts';
@@ -32,16 +33,19 @@ export function createLogMonths({ db, commit, config: { retention: defaults } }:
       throw error;
     });
 
-  async function earliest(now: Date): Promise<Date | null> {
-    const all = [NO_OVERRIDES, ...(await readAllOverrides(db))];
+  async function earliest(on: Knex, now: Date): Promise<Date | null> {
+    const all = [NO_OVERRIDES, ...(await readAllOverrides(on))];
     return earliestCutoff(all.map((each) => cutoffsOf(defaults, each, 'jobLogs', now)));
   }
 
-  const dropWithLines = (month: LogMonth, jobId: string): Promise<boolean> =>
+  const dropWithLines = (month: LogMonth, jobId: string, now: Date): Promise<boolean> =>
     commit(systemCaller(PLATFORM, jobWorkflowId(jobId)), async (work) => {
       const trx = await work.trx();
-      if (!(await tryShareUntilCommit(trx, 'restore')) || !(await dropMonth(trx, month)))
-        throw new NoChange();
+      if (!(await tryShareUntilCommit(trx, 'restore'))) throw new NoChange();
+      await lockWhatKeepsMonths(trx);
+      // A period may have become longer since the month was found.
+      const isDue = (await mayDropMonth(trx, month, await earliest(trx, now))) !== false;
+      if (!isDue || !(await dropMonth(trx, month))) throw new NoChange();
       work.audit(
         'retention.purge',
         { type: 'retention', id: PLATFORM },
@@ -59,12 +63,12 @@ export function createLogMonths({ db, commit, config: { retention: defaults } }:
      */
     async drop(jobId: string, now: Date): Promise<string[]> {
       const dropped: string[] = [];
-      const cutoff = await earliest(now);
+      const cutoff = await earliest(db, now);
       for (const month of await findPastMonths(db, now)) {
         const droppable = await mayDropMonth(db, month, cutoff);
         if (droppable === false) continue;
         const drop =
-          droppable === 'empty' ? dropEmptyMonth(db, month) : dropWithLines(month, jobId);
+          droppable === 'empty' ? dropEmptyMonth(db, month) : dropWithLines(month, jobId, now);
         if (await ifFree(drop)) dropped.push(month.name);
       }
       return dropped;

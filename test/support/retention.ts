@@ -145,6 +145,14 @@ export async function seedRuns(
   return rows.map(({ id }) => id);
 }
 
+/** Whether a statement waits for a lock. */
+export async function waitsForLock(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: object[] }>(
+    `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+  );
+  return rows.length > 0;
+}
+
 /** The attempt of a purge, with the job that it belongs to. */
 export async function startPurgeRun(db: Knex): Promise<{
   jobId: string;
