@@ -163,7 +163,7 @@ async function purgeYear(db: Knex) {
     onSlotAwaited: () => undefined,
   });
   const config = { retention: forEachPeriod((period) => PERIODS[period].fallbackDays) };
-  const purge = createPurge({ db, commit, config });
+  const purge = createPurge({ db, commit, log: createLog('silent', false), config });
   const logMonths = createLogMonths({ db, commit, config });
   await db.raw(
     `INSERT INTO jobs (id, type, tenant_id, status, payload, retry_policy, attempts, run_id, created_by,

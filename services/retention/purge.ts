@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Commit } from '../../db/core/commit.ts';
+import { isBusy, isRefused } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { lockIfCurrentAttempt } from '../../db/jobs/jobs.ts';
 import { shareHoldLock } from '../../db/retention/holds.ts';
@@ -13,7 +14,7 @@ import {
   REMOVALS,
   type DueRecord,
 } from '../../db/retention/batches.ts';
-import { readOverrides } from '../../db/retention/settings.ts';
+import { lockOverrides, readOverrides } from '../../db/retention/settings.ts';
 import { PURGE_ORDER } from '../../db/retention/sources.ts';
 import {
   findTenantsWithRecords,
@@ -36,10 +37,11 @@ import {
   type RetentionOverrides,
 } from '../../domain/retention/retention.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import type { Log } from '../../platform/log.ts';
 
 export type PurgeRun = Pick<JobTools, 'jobId' | 'runId' | 'attempt' | 'signal'>;
 
-type Deps = { db: Knex; commit: Commit; config: { retention: RetentionDays } };
+type Deps = { db: Knex; commit: Commit; log: Log; config: { retention: RetentionDays } };
 
 /** Tenants whose periods one query reads. */
 const TENANT_PAGE = 500;
@@ -71,14 +73,25 @@ class NothingDue extends Error {
   }
 }
 class RestoreRunning extends Error {}
+/** The periods of the tenant have changed since its turn began. Rolls the transaction back. */
+class PeriodsChanged extends Error {}
 
 /** Deletes records whose retention has ended, in batches of at most 5,000 rows. */
-export function createPurge({ db, commit, config: { retention: defaults } }: Deps) {
+export function createPurge({ db, commit, log, config: { retention: defaults } }: Deps) {
   const doneForOf = (overrides: RetentionOverrides, now: Date): string => {
     const periods = JSON.stringify([defaults, overrides]);
     const hash = createHash('sha256').update(periods).digest('base64url').slice(0, 16);
     return `${startOfDay(now).toISOString().slice(0, 10)} ${hash}`;
   };
+
+  const turnOf = (tenantId: string, overrides: RetentionOverrides, now: Date): Turn => ({
+    tenantId,
+    doneFor: doneForOf(overrides, now),
+    overrides,
+    kinds: [...PURGE_ORDER],
+    after: undefined,
+    floors: new Map(),
+  });
 
   /** The tenants whose purge is not complete for this day and their periods. */
   async function findTurns(now: Date): Promise<Turn[]> {
@@ -88,18 +101,8 @@ export function createPurge({ db, commit, config: { retention: defaults } }: Dep
       const ids = tenants.slice(at, at + TENANT_PAGE);
       const [overrides, progress] = [await readOverrides(db, ids), await readProgress(db, ids)];
       for (const tenantId of ids) {
-        const own = overrides.get(tenantId) ?? NO_OVERRIDES;
-        const doneFor = doneForOf(own, now);
-        if (progress.get(tenantId) === doneFor) continue;
-        const kinds = [...PURGE_ORDER];
-        turns.push({
-          tenantId,
-          doneFor,
-          overrides: own,
-          kinds,
-          after: undefined,
-          floors: new Map(),
-        });
+        const turn = turnOf(tenantId, overrides.get(tenantId) ?? NO_OVERRIDES, now);
+        if (progress.get(tenantId) !== turn.doneFor) turns.push(turn);
       }
     }
     return turns;
@@ -171,7 +174,9 @@ export function createPurge({ db, commit, config: { retention: defaults } }: Dep
           },
         },
       );
-      // Late, so that other writers of the job wait only briefly.
+      // Late, so that other writers of the tenant and of the job wait only briefly.
+      if (doneForOf(await lockOverrides(trx, tenantId), now) !== turn.doneFor)
+        throw new PeriodsChanged();
       if (!(await lockIfCurrentAttempt(trx, run)))
         throw new JobFailure('attempt_superseded', 'Another attempt purges', { retryable: false });
       return result;
@@ -200,10 +205,35 @@ export function createPurge({ db, commit, config: { retention: defaults } }: Dep
     return true;
   }
 
+  /**
+   * The turn to take after an error; undefined when the records of the tenant cannot be purged: that
+   * must not keep the purge from those of others. Other errors, such as a lost connection, are thrown.
+   */
+  async function turnAfter(
+    error: unknown,
+    turn: Turn,
+    now: Date,
+    signal: AbortSignal,
+  ): Promise<Turn | undefined> {
+    const { tenantId } = turn;
+    if (error instanceof PeriodsChanged) {
+      const overrides = (await readOverrides(db, [tenantId])).get(tenantId) ?? NO_OVERRIDES;
+      return turnOf(tenantId, overrides, now);
+    }
+    if (error instanceof RestoreRunning) {
+      await sleep(RESTORE_WAIT_MS, undefined, { signal });
+      return turn;
+    }
+    if (!isRefused(error) && !isBusy(error)) throw error;
+    log.error({ err: error, tenantId }, 'cannot purge the records of a tenant');
+    return undefined;
+  }
+
   return {
     /**
      * Purges what is due at `now`, one batch of each tenant in turn, until `untilMs` on the clock of
-     * the process. Returns true when nothing due is left.
+     * the process. Returns true when nothing due is left. Error: `purge_incomplete` when all others
+     * are purged, but some tenants cannot be.
      */
     async run(
       run: PurgeRun,
@@ -211,6 +241,7 @@ export function createPurge({ db, commit, config: { retention: defaults } }: Dep
       untilMs: number,
       count: (kind: RetentionKind, rows: number) => void,
     ): Promise<boolean> {
+      let failures = 0;
       let turns = await findTurns(now);
       while (turns.length > 0) {
         const left: Turn[] = [];
@@ -220,13 +251,19 @@ export function createPurge({ db, commit, config: { retention: defaults } }: Dep
           try {
             if (!(await takeTurn(turn, now, run, count))) left.push(turn);
           } catch (error) {
-            if (!(error instanceof RestoreRunning)) throw error;
-            left.push(turn);
-            await sleep(RESTORE_WAIT_MS, undefined, { signal: run.signal });
+            const again = await turnAfter(error, turn, now, run.signal);
+            if (again) left.push(again);
+            else failures += 1;
           }
         }
         turns = left;
       }
+      if (failures > 0)
+        throw new JobFailure(
+          'purge_incomplete',
+          `The records of ${failures} tenants cannot be purged; the server log says why`,
+          { retryable: false },
+        );
       return true;
     },
   };

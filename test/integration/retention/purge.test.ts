@@ -4,7 +4,10 @@ import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { RetentionRecord } from '../../../api/retention/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
 import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import { lockTenant } from '../../../db/access/quotas.ts';
+import { saveRetention } from '../../../db/retention/settings.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
 import { admin } from '../../support/users.ts';
 import {
   seedDelivery,
@@ -12,6 +15,7 @@ import {
   seedJobs,
   seedRuns,
   startPurgeRun,
+  waitsForLock,
 } from '../../support/retention.ts';
 
 let app: TestApp;
@@ -180,6 +184,47 @@ describe('the purge of other records', () => {
   });
 });
 
+describe('the purge', () => {
+  test('deletes nothing that a change keeps which is answered while it runs', async () => {
+    const { tenant } = await newTenant();
+    const jobs = await seedJobs(db(), { tenant, days: 91 });
+    const trx = await db().transaction();
+    try {
+      await lockTenant(trx, tenant);
+      const days = { jobLogs: null, jobData: null };
+      await saveRetention(trx, { tenantId: tenant, days, jobTypes: {}, version: 1 }, new Date());
+      const purged = purge();
+      await eventually(() => waitsForLock(db()), Boolean);
+      await trx.commit();
+      expect(await purged).toEqual({});
+    } finally {
+      await trx.rollback().catch(() => undefined);
+    }
+    expect(await existing('job_logs', jobs, 'job_id')).toEqual(jobs);
+  });
+
+  test('purges the records of all others when those of a tenant cannot be', async () => {
+    const [one, other] = [await newTenant(), await newTenant()];
+    const stuck = await seedJobs(db(), { tenant: one.tenant, days: 91 });
+    const free = await seedJobs(db(), { tenant: other.tenant, days: 91 });
+    await db().raw(`
+      CREATE FUNCTION refuse_test() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'refused'; END $$;
+      CREATE TRIGGER refuse_test BEFORE UPDATE ON jobs FOR EACH ROW
+        WHEN (OLD.tenant_id = '${one.tenant}') EXECUTE FUNCTION refuse_test()`);
+    try {
+      await expect(purge()).rejects.toMatchObject({ code: 'purge_incomplete' });
+    } finally {
+      await db().raw('DROP FUNCTION refuse_test CASCADE');
+    }
+    const purgedAt = (ids: string[]) =>
+      db()('jobs').whereIn('id', ids).whereNotNull('data_purged_at').pluck<string[]>('id');
+    expect([await purgedAt(stuck), await purgedAt(free)]).toEqual([[], free]);
+    await db()('jobs').where({ type: 'retention.purge' }).delete();
+    expect(await purge()).toMatchObject({ jobData: 1 });
+  });
+});
+
 describe('the periods of a tenant', () => {
   test('are its own, also by job type, and change what the next purge deletes', async () => {
     const [red, blue] = [await newTenant(), await newTenant()];
@@ -201,6 +246,21 @@ describe('the periods of a tenant', () => {
     const changed = { jobTypes: { 'core.sleep': { jobLogs: 100 } } };
     await red.owner.put(`/api/retention/${red.tenant}`, changed).expect(200);
     expect(await purge()).toEqual({ jobLogs: 2 });
+  });
+
+  test('say when its audit log is archived: that needs the permission to archive', async () => {
+    const { tenant } = await newTenant();
+    const role = { id: 'periods', name: 'Periods', permissions: ['rbac:read', 'rbac:write'] };
+    await admin(app).post('/api/rbac/roles', role).expect(201);
+    const keeper = app.client.as({ actor: 'kim', roles: 'periods', tenant });
+    const path = `/api/retention/${tenant}`;
+    const { days } = await keeper.get<RetentionRecord>(path).expect(200);
+    await keeper.put(path, { days: { ...days, events: 9 } }).expect(200);
+    await keeper.put(path, { days: { auditArchive: 1 } }).expect(403);
+    expect((await keeper.get<RetentionRecord>(path).expect(200)).days).toMatchObject({
+      events: 9,
+      auditArchive: null,
+    });
   });
 
   test('can be set for a tenant by its administrators, and by nobody else', async () => {
