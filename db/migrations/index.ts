@@ -26,6 +26,7 @@ import * as jobLogMonths from './0026_job_log_months.ts';
 import * as legalHolds from './0028_legal_holds.ts';
 import * as auditArchives from './0029_audit_archives.ts';
 import * as fullBlocksInOrder from './0030_full_blocks_in_order.ts';
+import * as holdsAndMoves from './0031_holds_and_moves.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -59,4 +60,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0028_legal_holds': legalHolds,
   '0029_audit_archives': auditArchives,
   '0030_full_blocks_in_order': fullBlocksInOrder,
+  '0031_holds_and_moves': holdsAndMoves,
 };

@@ -38,7 +38,12 @@ const MAX_WRITE_ALL_MS = 30_000;
 const RETRY_AFTER_SECONDS = 60;
 
 /** Errors of a write that are outcomes of its rows. All other errors fail the attempt. */
-const REJECTION_CODES: ReadonlySet<string> = new Set(['conflict', 'in_use', 'limit_reached']);
+const REJECTION_CODES: ReadonlySet<string> = new Set([
+  'conflict',
+  'in_use',
+  'legal_hold',
+  'limit_reached',
+]);
 
 type Deps = {
   db: Knex;

@@ -209,6 +209,16 @@ describe('a legal hold refuses the deletion', () => {
     for (const path of ofOne) await one.operator.delete(path).expect(204);
   });
 
+  test('of everything of a tenant, also by moving it to another one', async () => {
+    const [one, other] = [await newTenant(), await newTenant()];
+    const { id } = await site(one.admin, 'moves');
+    const held = await hold(one.admin);
+    const move = () => root.put(`/api/inventory/sites/${id}`, { tenantId: other.id });
+    expect(await move()).toMatchObject(refusal);
+    await release(one.admin, held).expect(200);
+    await move().expect(200);
+  });
+
   test('of backups that contain what is held, by request and by retention', async () => {
     const { admin } = await newTenant();
     const create = backupCreator(() => admin);
