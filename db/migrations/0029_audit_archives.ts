@@ -56,7 +56,7 @@ export async function up(knex: Knex): Promise<void> {
   await knex.raw(FUNCTIONS);
 }
 
-const FUNCTIONS = `
+export const FUNCTIONS = `
   CREATE FUNCTION has_audit_checkpoint(a audit_archives) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT a.checkpoint_at IS NOT NULL AND EXISTS (
       SELECT FROM audit_entries AS c

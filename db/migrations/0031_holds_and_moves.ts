@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { FUNCTIONS } from './0029_audit_archives.ts';
 
 /** Tables whose records can be moved to another tenant. */
 const MOVABLE = [
@@ -20,8 +21,11 @@ const MOVABLE = [
 /**
  * While everything of a tenant is held, its records are not moved to another tenant, where they could
  * be deleted. A hold on the whole installation keeps them there, too.
+ *
+ * A hold of a tenant on a user keeps entries about the user in the audit log of this tenant only.
  */
 export async function up(knex: Knex): Promise<void> {
+  await knex.raw(ARCHIVED_DELETION.replace(ANY_SUBJECT, OWN_SUBJECT));
   await knex.raw(`
     CREATE FUNCTION refuse_held_move() RETURNS trigger LANGUAGE plpgsql AS $$
     DECLARE
@@ -40,5 +44,14 @@ export async function up(knex: Knex): Promise<void> {
         WHEN (OLD.tenant_id <> NEW.tenant_id) EXECUTE FUNCTION refuse_held_move()`);
 }
 
-export const down = async (knex: Knex): Promise<void> =>
-  void (await knex.raw('DROP FUNCTION refuse_held_move CASCADE'));
+const ARCHIVED_DELETION = FUNCTIONS.slice(
+  FUNCTIONS.indexOf('CREATE FUNCTION delete_archived_audit_entries'),
+).replace('CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION');
+const ANY_SUBJECT = '(e.subject_type, e.subject_id) = (h.subject_type, h.subject_id)';
+const OWN_SUBJECT = `${ANY_SUBJECT}
+          AND (h.subject_type <> 'user' OR h.tenant_id IN (e.tenant_id, 'platform'))`;
+
+export async function down(knex: Knex): Promise<void> {
+  await knex.raw('DROP FUNCTION refuse_held_move CASCADE');
+  await knex.raw(ARCHIVED_DELETION);
+}

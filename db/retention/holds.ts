@@ -22,9 +22,14 @@ const namesJob = (job: string): string =>
     OR (${job}.source_id = h.subject_id AND h.subject_type =
       CASE ${job}.source_kind WHEN 'approval' THEN 'workflow' ELSE ${job}.source_kind END))`;
 
+/** SQL: the hold `h` names what an event or an audit entry is about. Users are those of the tenant. */
+const namesSubject = (t: string): string =>
+  `(h.subject_type = ${t}.subject_type AND h.subject_id = ${t}.subject_id
+    AND (h.subject_type <> 'user' OR h.tenant_id IN (${t}.tenant_id, '${PLATFORM}')))`;
+
 const namesEvent = (event: string): string =>
   `(${names('event', `${event}.id`)} OR ${namesActor(`${event}.actor_id`, `${event}.tenant_id`)}
-    OR (h.subject_type = ${event}.subject_type AND h.subject_id = ${event}.subject_id))`;
+    OR ${namesSubject(event)})`;
 
 const inForceOver = (tenant: string, subject: string): string =>
   `EXISTS (SELECT FROM legal_holds AS h WHERE h.released_at IS NULL AND is_in_force(h)
@@ -35,8 +40,7 @@ const HELD: Readonly<Record<HistoryKind, (t: string) => string>> = {
   audit_entries: (t) =>
     inForceOver(
       `${t}.tenant_id`,
-      `((h.subject_type = ${t}.subject_type AND h.subject_id = ${t}.subject_id)
-        OR ${namesActor(`${t}.actor_id`, `${t}.tenant_id`)})`,
+      `(${namesSubject(t)} OR ${namesActor(`${t}.actor_id`, `${t}.tenant_id`)})`,
     ),
   jobs: (t) => inForceOver(`${t}.tenant_id`, namesJob(t)),
   job_logs: (t) =>

@@ -170,6 +170,15 @@ describe('a job archives old entries', () => {
   });
 });
 
+test('a hold on a user keeps nothing in the audit log of another tenant', async () => {
+  const user = { type: 'user', id: 'zoe' };
+  await addOldEntries(app, 'ours', '2020-01', 2, user);
+  await addOldEntries(app, 'theirs', '2020-01', 2, user);
+  await at('theirs').post('/api/legal-holds', { reason: 'Case 7', subject: user }).expect(201);
+  expect((await archive('ours')).result).toMatchObject({ entries: 2 });
+  expect((await archive('theirs')).result).toMatchObject({ entries: 0 });
+});
+
 describe('nothing is deleted', () => {
   test.each([
     ['is another one', 'another'],
