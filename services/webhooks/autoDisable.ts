@@ -1,11 +1,15 @@
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
+import type { DeliveryEndpoint } from '../../db/webhooks/deliveryAttempts.ts';
+import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
 import { FAILING_LIMIT_MS, type DisabledReason } from '../../domain/webhooks/webhooks.ts';
 import type { Log } from '../../platform/log.ts';
 import { webhookAudit, webhookEventData } from './webhookAudit.ts';
 
 export type AutoDisable = ReturnType<typeof createAutoDisable>;
+
+type FailingWebhook = Pick<DeliveryEndpoint, 'webhookId' | 'tenantId' | 'failingSince'>;
 
 /**
  * The columns that disable a webhook. The relay cancels its pending deliveries afterwards, in the
@@ -28,7 +32,7 @@ export const cancellationFields = (cancelReason: string, now: Date) => ({
 });
 
 /** True when every attempt has failed for as long as a webhook may fail. */
-export const hasFailedTooLong = (failingSince: Date | null, now: Date): boolean =>
+const hasFailedTooLong = (failingSince: Date | null, now: Date): boolean =>
   failingSince !== null && now.getTime() - failingSince.getTime() >= FAILING_LIMIT_MS;
 
 /**
@@ -59,11 +63,16 @@ export async function disableIn(
 /** Disables webhooks whose attempts have failed for too long. */
 export const createAutoDisable =
   ({ commit, log }: { commit: Commit; log: Log }) =>
-  /** Disables a webhook in a commit of its own. `cause` names the workflow that found the reason. */
-  async ({ id, tenantId }: { id: string; tenantId: string }, cause: string): Promise<void> => {
-    const wasDisabled = await commit(systemCaller(tenantId, cause), async (work) => {
-      if (!(await disableIn(work, id, 'failing'))) throw new NoChange();
+  /**
+   * After a failed attempt of the job: disables the webhook, in a commit of its own, if it had failed
+   * for too long when the attempt started.
+   */
+  async ({ webhookId, tenantId, failingSince }: FailingWebhook, jobId: string): Promise<void> => {
+    if (!hasFailedTooLong(failingSince, new Date())) return;
+    const caller = systemCaller(tenantId, jobWorkflowId(jobId));
+    const wasDisabled = await commit(caller, async (work) => {
+      if (!(await disableIn(work, webhookId, 'failing'))) throw new NoChange();
       return true;
     }).catch(ignoreNoChange(false));
-    if (wasDisabled) log.warn({ webhookId: id }, 'a webhook was disabled: all its attempts fail');
+    if (wasDisabled) log.warn({ webhookId }, 'a webhook was disabled: all its attempts fail');
   };

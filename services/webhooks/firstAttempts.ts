@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from '../../db/core/knex.ts';
 import { extendLeases } from '../../db/webhooks/firstAttempts.ts';
-import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { ENDPOINT_REMOVED } from '../../domain/webhooks/webhooks.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { hasFailedTooLong, type AutoDisable } from './autoDisable.ts';
+import type { AutoDisable } from './autoDisable.ts';
 import type { FirstAttemptRecorder } from './firstAttemptRecorder.ts';
 import { failureOf, type FirstAttempt, type SendEvent } from './sendEvent.ts';
 
@@ -54,18 +53,13 @@ export function createFirstAttempts({
   let onEnded: () => void = () => undefined;
   let loop: Loop | undefined;
 
-  async function disableIfFailing({ webhookId, tenantId, failingSince, jobId }: FirstAttempt) {
-    if (hasFailedTooLong(failingSince, new Date()))
-      await disable({ id: webhookId, tenantId }, jobWorkflowId(jobId));
-  }
-
   async function make(attempt: FirstAttempt, signal: AbortSignal): Promise<void> {
     const { outcome, notEndpointFault } = await sendEvent(attempt, signal);
     metrics.deliveryAttempts.inc({ outcome: outcome.error ? 'failed' : 'succeeded' });
     const failure = failureOf(outcome);
     await recorder({ attempt, outcome, failure, notEndpointFault, finishedAt: new Date() });
     if (failure && failure.code !== ENDPOINT_REMOVED && !notEndpointFault)
-      await disableIfFailing(attempt);
+      await disable(attempt, attempt.jobId);
   }
 
   async function run(attempt: FirstAttempt): Promise<void> {

@@ -20,12 +20,11 @@ import {
   jobRetryPolicy,
 } from '../../../domain/webhooks/webhooks.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
-import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
 import type { Log } from '../../../platform/log.ts';
 import type { Metrics } from '../../../platform/metrics.ts';
 import { retryWrite } from '../../jobs/retryWrite.ts';
 import type { CompletionHook } from '../../jobs/completion.ts';
-import { disableIn, hasFailedTooLong, type AutoDisable } from '../../webhooks/autoDisable.ts';
+import { disableIn, type AutoDisable } from '../../webhooks/autoDisable.ts';
 import { failureOf, type SendEvent } from '../../webhooks/sendEvent.ts';
 import type { SendResult } from '../../webhooks/sender.ts';
 
@@ -59,16 +58,18 @@ export function createDeliverJobType({
 }: DeliverDeps): JobType<Payload> {
   /** Disables a webhook that has failed for too long. Error: `JobFailure` unless it succeeded. */
   async function throwIfFailed(
-    { webhookId, tenantId, failingSince }: StartedDeliveryAttempt,
+    attempt: StartedDeliveryAttempt,
     outcome: SendResult,
     jobId: string,
   ) {
     const failure = failureOf(outcome);
     if (!failure) return;
     if (failure.code === ENDPOINT_REMOVED)
-      log.warn({ webhookId, jobId }, 'an endpoint was removed; its webhook will be disabled');
-    else if (hasFailedTooLong(failingSince, new Date()))
-      await disable({ id: webhookId, tenantId }, jobWorkflowId(jobId));
+      log.warn(
+        { webhookId: attempt.webhookId, jobId },
+        'an endpoint was removed; its webhook will be disabled',
+      );
+    else await disable(attempt, jobId);
     throw failure;
   }
 
