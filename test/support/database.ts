@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll } from '@jest/globals';
 import pg from 'pg';
+import { openDatabase, type Knex } from '../../db/core/knex.ts';
+import { createLog } from '../../platform/log.ts';
 
 const serverUrl = () => process.env.TEST_POSTGRES_URL ?? '';
 
@@ -31,4 +34,24 @@ export async function createDatabase({ empty = false } = {}): Promise<TestDataba
         async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`)),
       ),
   };
+}
+
+/** Opens a database of the test file's own, without the product, through one connection. */
+export function withDatabase(onReady: (db: Knex) => void): void {
+  let database: TestDatabase | undefined;
+  let db: Knex | undefined;
+  beforeAll(async () => {
+    database = await createDatabase();
+    db = openDatabase({
+      url: database.url,
+      poolSize: 1,
+      statementTimeoutMs: 0,
+      log: createLog('silent', false),
+    });
+    onReady(db);
+  });
+  afterAll(async () => {
+    await db?.destroy();
+    await database?.drop();
+  });
 }

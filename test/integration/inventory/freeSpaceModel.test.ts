@@ -1,29 +1,15 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { openDatabase, type Knex } from '../../../db/core/knex.ts';
+import type { Knex } from '../../../db/core/knex.ts';
 import { findFreeBlocks, freeHintChange } from '../../../db/inventory/freeSpace.ts';
 import { addressBits, isReserved, parseBlock, formatHost } from '../../../domain/inventory/cidr.ts';
 import type { Block, Family } from '../../../domain/inventory/cidr.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
-import { createLog } from '../../../platform/log.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { withDatabase } from '../../support/database.ts';
 import { propertyRuns } from '../../support/effort.ts';
 
-let database: TestDatabase;
 let db: Knex;
-beforeAll(async () => {
-  database = await createDatabase();
-  db = openDatabase({
-    url: database.url,
-    poolSize: 1,
-    statementTimeoutMs: 0,
-    log: createLog('silent', false),
-  });
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+withDatabase((opened) => (db = opened));
 
 const VRFS = ['', 'vrf_a', 'vrf_b', 'vrf_s'];
 const TENANTS = ['platform', 't1', 't2'];

@@ -1,24 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { openDatabase, type Knex } from '../../../db/core/knex.ts';
+import { expect, test } from '@jest/globals';
+import type { Knex } from '../../../db/core/knex.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
-import { createLog } from '../../../platform/log.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { withDatabase } from '../../support/database.ts';
 
-let database: TestDatabase;
 let db: Knex;
-beforeAll(async () => {
-  database = await createDatabase();
-  db = openDatabase({
-    url: database.url,
-    poolSize: 1,
-    statementTimeoutMs: 0,
-    log: createLog('silent', false),
-  });
-});
-afterAll(async () => {
-  await db.destroy();
-  await database.drop();
-});
+withDatabase((opened) => (db = opened));
 
 const blocks = async (): Promise<string[]> => {
   const { rows } = await db.raw<{ rows: { line: string }[] }>(
