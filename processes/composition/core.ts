@@ -15,7 +15,7 @@ import { createVault } from '../../platform/vault.ts';
 import { createAccess } from '../../services/access/access.ts';
 import { createRights } from '../../services/access/rights.ts';
 import { createDeniedAttempts } from '../../services/audit/deniedAttempts.ts';
-import { createPasswords } from '../../services/auth/passwords.ts';
+import { createPasswords, type PasswordCost } from '../../services/auth/passwords.ts';
 import { createJobCompletion } from '../../services/jobs/completion.ts';
 import { createJobFactory } from '../../services/jobs/createJob.ts';
 import { createJobTypes } from '../../services/jobTypes/registry.ts';
@@ -28,7 +28,7 @@ import { composeSlots } from './slots.ts';
 export type Core = ReturnType<typeof composeCore>;
 
 /** Builds what every area uses: connections, commits, access checks, and the registries of jobs. */
-export function composeCore(config: Config, log: Log) {
+export function composeCore(config: Config, log: Log, passwordCost?: PasswordCost) {
   const { taskQueue, heartbeatMs, dispatchGraceMs, databaseUrl } = config;
   const ids = createIds();
   const metrics = createMetrics();
@@ -71,7 +71,7 @@ export function composeCore(config: Config, log: Log) {
     ownEndpoints,
     http: createGuardedHttp({ allow: config.outboundAllow, ownEndpoints }),
     vault: createVault(config.masterKeys),
-    passwords: createPasswords(),
+    passwords: createPasswords(passwordCost),
     deniedAttempts,
     rights,
     access: createAccess({ deniedAttempts, rights }),

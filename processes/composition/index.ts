@@ -7,6 +7,7 @@ import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Log } from '../../platform/log.ts';
 import { approvalCompletionHook } from '../../services/approvals/completionHook.ts';
+import type { PasswordCost } from '../../services/auth/passwords.ts';
 import { allJobTypes } from '../../services/jobTypes/index.ts';
 import { deliveryCompletionHook } from '../../services/jobTypes/webhooks/deliver.ts';
 import { scheduleCompletionHook } from '../../services/schedules/completionHook.ts';
@@ -29,13 +30,19 @@ export type Composition = ReturnType<typeof compose>;
 
 type Areas = ReturnType<typeof composeAreas>;
 
+type ComposeOptions = {
+  extraJobTypes?: readonly JobType[];
+  /** Of new passwords, for tests: hashing is slow on purpose. */
+  passwordCost?: PasswordCost;
+};
+
 /** Builds everything that a process consists of. Nothing connects or runs before `start`. */
 export function compose(
   config: Config,
   log: Log,
-  { extraJobTypes = [] }: { extraJobTypes?: readonly JobType[] } = {},
+  { extraJobTypes = [], passwordCost }: ComposeOptions = {},
 ) {
-  const core = composeCore(config, log);
+  const core = composeCore(config, log, passwordCost);
   const areas = composeAreas(core);
   core.jobTypes.register([...composeJobTypes(core, areas), ...extraJobTypes]);
   core.jobCompletion.register(

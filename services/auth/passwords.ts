@@ -5,8 +5,11 @@ import { createBoundedQueue } from '../../platform/boundedQueue.ts';
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
+/** Parameters of argon2id: KiB of memory, passes and lanes. */
+export type PasswordCost = { memoryCost: number; timeCost: number; parallelism: number };
+
 /** Parameters for argon2id of the OWASP Password Storage Cheat Sheet: 19 MiB, 2 passes, 1 lane. */
-const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+const COST: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** Hash of discarded random bytes with the same parameters, verified when there is no account. */
 const DUMMY_HASH =
@@ -22,15 +25,13 @@ const MAX_QUEUED = 100;
 export const MIN_PASSWORD_LENGTH = 12;
 export const MAX_PASSWORD_LENGTH = 256;
 
-/** Hashes and verifies passwords, and rejects weak ones. */
-export function createPasswords() {
+/** Hashes and verifies passwords, and rejects weak ones. New hashes have `cost`. */
+export function createPasswords(cost = COST) {
   const queue = createBoundedQueue({
     maxRunning: MAX_CONCURRENT,
     maxQueued: MAX_QUEUED,
     busy: 'Too many passwords are being verified.',
   });
-  let commonPasswords: Promise<ReadonlySet<string>> | undefined;
-
   /**
    * Unicode normalization, since keyboards compose characters differently (NIST SP 800-63B,
    * 5.1.1.2).
@@ -38,7 +39,7 @@ export function createPasswords() {
   const normalize = (password: string) => password.normalize('NFKC');
 
   const hashPassword = (password: string): Promise<string> =>
-    queue.run(() => hash(normalize(password), COST));
+    queue.run(() => hash(normalize(password), cost));
 
   return {
     hash: hashPassword,
@@ -104,6 +105,8 @@ export function createPasswords() {
     },
   };
 }
+
+let commonPasswords: Promise<ReadonlySet<string>> | undefined;
 
 async function loadCommonPasswords(): Promise<ReadonlySet<string>> {
   const { dictionary } = await import('@zxcvbn-ts/language-common');

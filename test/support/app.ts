@@ -46,7 +46,15 @@ export function testEnv(
   };
 }
 
-type AppOptions = { idle?: boolean; extraJobTypes?: readonly JobType[] };
+/** The least that argon2 allows: the passwords of tests protect nothing. */
+const PASSWORD_COST = { memoryCost: 8, timeCost: 1, parallelism: 1 };
+
+type AppOptions = {
+  idle?: boolean;
+  extraJobTypes?: readonly JobType[];
+  /** Hashes passwords as the product does. */
+  slowPasswords?: boolean;
+};
 
 /** The SDK's runtime is one for all apps of a file; it ends with the last and is made again for the next. */
 function ensureRuntime(log: Log): void {
@@ -99,14 +107,17 @@ export async function startApp(
 export async function startAppOn(
   databaseUrl: string,
   env: Record<string, string> = {},
-  { idle = false, extraJobTypes = [] }: AppOptions = {},
+  { idle = false, extraJobTypes = [], slowPasswords = false }: AppOptions = {},
 ): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);
   const log = createLog(config.logLevel, false);
   // Made and never used, it would keep the process from ending.
   if (!idle) ensureRuntime(log);
-  const deps = compose(config, log, { extraJobTypes });
+  const deps = compose(config, log, {
+    extraJobTypes,
+    ...(!slowPasswords && { passwordCost: PASSWORD_COST }),
+  });
   const stopping = new AbortController();
   const version = 'test';
   const checkResponse = responseCheck(allRoutes(deps, version));

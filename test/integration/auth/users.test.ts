@@ -319,7 +319,8 @@ describe('signing in', () => {
   });
 
   test('computes a hash for an unknown name as for a wrong password', async () => {
-    const fresh = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
+    const options = { idle: true, slowPasswords: true };
+    const fresh = await startApp({ HOLDFAST_ROLE: 'api' }, options);
     try {
       const { username } = await createUser(fresh);
       await login(fresh, 'warm-up', 'wrong password');
