@@ -64,6 +64,11 @@ describe('an endpoint that hangs', () => {
     const hanging = hangEndpoint('/hang');
     await Promise.all(Array.from({ length: 70 }, () => createJob(client)));
     await eventually(hanging.held, (held) => held === 50);
+    // A webhook gets events of the second before it, unless they are published already.
+    await eventually(
+      () => list(client, slow.id, 'pending'),
+      (items) => items.length === 70,
+    );
     // Its deliveries are queued behind those of the slow one.
     const other = await register(client, '/beside', {
       eventTypes: ['job.cancelled', 'job.created'],
