@@ -15,11 +15,12 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   retention: () => import('./retention.ts'),
   schedules: () => import('./schedules.ts'),
   sizes: () => import('./sizes.ts'),
+  soak: () => import('./soak.ts'),
   start: () => import('./start.ts'),
 };
 
 /** Areas that take long and run only when they are named. */
-const ON_REQUEST: ReadonlySet<string> = new Set(['retention', 'sizes']);
+const ON_REQUEST: ReadonlySet<string> = new Set(['retention', 'sizes', 'soak']);
 
 const requestedAreas = process.argv.slice(2);
 const unknownAreas = requestedAreas.filter((area) => !(area in AREAS));

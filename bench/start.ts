@@ -1,4 +1,4 @@
-import { mkdtemp, chmod, readFile, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, chmod, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { request } from 'undici';
@@ -6,6 +6,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import { freePort } from '../dev/freePort.ts';
 import { startProgram } from './fixture.ts';
 import { load } from './load.ts';
+import { familyPss } from './memory.ts';
 import { quantile, type BenchResult } from './report.ts';
 
 const WARM_STARTS = 3;
@@ -81,24 +82,6 @@ async function memoryUnderLoad(base: string, pid: number): Promise<number> {
   loading = false;
   await watch;
   return peak;
-}
-
-/** Proportional set size (proc(5), smaps_rollup) of a process and its descendants, in MiB. */
-async function familyPss(root: number): Promise<number> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const parents = new Map<number, number>();
-  for (const pid of pids) {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-    parents.set(Number(pid), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
-  }
-  const belongs = (pid: number): boolean =>
-    pid === root || (parents.has(pid) && belongs(parents.get(pid) ?? 0));
-  let kib = 0;
-  for (const pid of [...parents.keys()].filter(belongs)) {
-    const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
-    kib += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
-  }
-  return kib / 1_024;
 }
 
 const results = (startMs: number, memoryMib: number): BenchResult[] => [

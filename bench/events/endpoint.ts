@@ -11,16 +11,31 @@ export type BenchApi = (
 ) => Promise<{ id: string }>;
 
 /** A message at the endpoint: how long after its event, and when, by `performance.now`. */
-type Arrival = { id: string; recordId: string | undefined; afterMs: number; atMs: number };
+type Arrival = {
+  path: string;
+  id: string;
+  recordId: string | undefined;
+  afterMs: number;
+  atMs: number;
+};
 
-/** An endpoint that records the latency of each event. Requests to `/hanging` get no response. */
+/**
+ * An endpoint that records the latency of each event. Requests to `/hanging` get no response, and every
+ * second one to `/failing` is refused.
+ */
 export async function startEndpoint() {
   const arrivals: Arrival[] = [];
   let hanging = 0;
+  let failing = 0;
   const server = createServer((incoming, response) => {
     const atMs = performance.now();
     if (incoming.url === '/hanging') {
       hanging += 1;
+      return;
+    }
+    if (incoming.url === '/failing' && failing++ % 2 === 0) {
+      incoming.resume();
+      response.writeHead(503).end();
       return;
     }
     let body = '';
@@ -31,6 +46,7 @@ export async function startEndpoint() {
         data: { recordId?: string };
       };
       arrivals.push({
+        path: String(incoming.url),
         id: String(incoming.headers['webhook-id']),
         recordId: data.recordId,
         afterMs: performance.timeOrigin + atMs - Date.parse(timestamp),
