@@ -20,6 +20,7 @@ import {
 import { csv, importedRows } from '../support/attacks/files.ts';
 import { inventoryRows } from '../support/attacks/tenantRows.ts';
 import type { TestClient } from '../support/client.ts';
+import { isThorough } from '../support/effort.ts';
 import type { BulkReport, InventoryRecord } from '../support/inventory.ts';
 import { triggerSchedule, waitForRuns } from '../support/schedules.ts';
 import { admin, createUser, type Page, type TestUser } from '../support/users.ts';
@@ -106,17 +107,16 @@ async function rowOf({ resource, operation, record }: Attack): Promise<Record<st
   return { ...present, ...('parentPrefixId' in present && { parentPrefixId: null }), ...record };
 }
 
-/** Imports mutations as CSV: a file for the new records, and one for the changed ones, of each resource. */
+/** Imports mutations as CSV: a file of new and changed records for each resource. */
 async function importCsv(client: TestClient, attacks: readonly Attack[]): Promise<string[]> {
   const outcomes: string[] = [];
   const files = Map.groupBy(
     attacks.filter(({ operation }) => operation !== 'delete'),
-    ({ resource, operation }) => `${resource} ${operation}`,
+    ({ resource }) => resource,
   );
-  for (const [file, mutations] of files) {
+  for (const [resource, mutations] of files) {
     const text = csv(await Promise.all(mutations.map(rowOf)));
-    const query = `resource=${file.split(' ', 1).join('')}`;
-    outcomes.push(...(await importFile(client, query, text, 'text/csv')));
+    outcomes.push(...(await importFile(client, `resource=${resource}`, text, 'text/csv')));
   }
   return outcomes;
 }
@@ -151,10 +151,19 @@ const oneByOne =
     return answers;
   };
 
+/** One by one for doors that do what `direct` does: one mutation of each kind is enough to show that they do. */
+const oneOfEachKind =
+  (send: (client: TestClient, attack: Attack) => Promise<{ status: number }>): Door =>
+  (client, attacks) => {
+    const kinds = Map.groupBy(attacks, ({ resource, operation }) => `${resource} ${operation}`);
+    const some = [...kinds.values()].flatMap((each) => each.slice(0, 1));
+    return oneByOne(send)(client, isThorough() ? attacks : some);
+  };
+
 /** The doors through which a mutation comes in. */
 const DOORS: Readonly<Record<string, Door>> = {
   direct: oneByOne(sendDirect),
-  'bulk, all': oneByOne((client, attack) =>
+  'bulk, all': oneOfEachKind((client, attack) =>
     client.post('/api/inventory/bulk', { mode: 'all', mutations: [attack] }),
   ),
   'bulk, each': sendBatch,
@@ -166,7 +175,7 @@ const DOORS: Readonly<Record<string, Door>> = {
 /** Doors that write nothing by themselves. */
 const QUESTIONS: Readonly<Record<string, Door>> = {
   'dry run of an import': importLines('dryRun=true'),
-  'request for approval': oneByOne((client, change) =>
+  'request for approval': oneOfEachKind((client, change) =>
     client.post('/api/workflows', { ...requestOf(change), tenantId: TENANT }),
   ),
 };
@@ -195,7 +204,7 @@ describe.each(LEVELS)('a right at one %s', (level) => {
         blind: FOR_BLIND.includes(name) ? await door(blind.client, attacks) : [],
       }));
       expect(changed).toEqual([]);
-      expect(answers.sighted.length).toBeGreaterThan(attacks.length / 2);
+      expect(answers.sighted.length).toBeGreaterThan(attacks.length / 3);
       expect(answers.sighted.filter((each) => !MISSING.test(each))).toEqual([]);
       expect(answers.blind.filter((each) => !REFUSED.test(each))).toEqual([]);
     },

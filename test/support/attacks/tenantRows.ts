@@ -87,13 +87,10 @@ export async function inParallel<T>(
 
 /** Every row of the inventory as text, by its resource and id. */
 export async function inventoryRows(db: Knex): Promise<Record<string, string>> {
-  const rows: Record<string, string> = {};
-  for (const name of Object.keys(RESOURCES)) {
-    const found = await db.raw<{ rows: { id: string; line: string }[] }>(
-      'SELECT t.id, t::text AS line FROM ?? AS t',
-      [name.replaceAll('-', '_')],
-    );
-    for (const { id, line } of found.rows) rows[`${name}/${id}`] = line;
-  }
-  return rows;
+  const names = Object.keys(RESOURCES);
+  const { rows } = await db.raw<{ rows: { key: string; line: string }[] }>(
+    names.map(() => `SELECT ? || t.id AS key, t::text AS line FROM ?? AS t`).join(' UNION ALL '),
+    names.flatMap((name) => [`${name}/`, name.replaceAll('-', '_')]),
+  );
+  return Object.fromEntries(rows.map(({ key, line }) => [key, line]));
 }
