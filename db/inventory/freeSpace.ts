@@ -41,6 +41,14 @@ const valueOf = (text: string): bigint => {
 /** Where a prefix is: what all tenants have counts in a prefix that the platform has to assign. */
 type Position = { vrf: string; space: string; shared: string | null };
 
+/**
+ * SQL: whether a row of a group comes after the start of the search, `orAt` or is there, and is not after
+ * `end`. Comparing both columns together keeps PostgreSQL from reading an index that has the networks of
+ * all groups.
+ */
+const isSearched = (group: string, key: string, network: string, end: string, orAt = '') =>
+  `(${group}, ${network}) >${orAt} (${key}, (SELECT address FROM search)) AND (${group}, ${network}) <= (${key}, ${end})`;
+
 /** SQL: the column and the value that the contents of a prefix have. */
 const contentsKey = ({ vrf, space, shared }: Position): [column: string, value: string] =>
   space === shared ? ['vrf_key', vrf] : ['space_key', space];
@@ -69,20 +77,21 @@ async function loadOccupied(
     `WITH search AS MATERIALIZED (SELECT skip_used_blocks(?, ?, ?::inet, ?::inet) AS address)
       SELECT 's' AS kind, host(address) AS first, host(address) AS last FROM search
       UNION ALL (SELECT 'c', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE parent_prefix_id = ANY (?::text[]) AND ${containing})
-      UNION ALL (SELECT 'p', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE parent_prefix_id = ANY (?::text[]) AND cidr > (SELECT address FROM search) ORDER BY cidr LIMIT ?)
+      UNION ALL (SELECT 'p', host(c.cidr), host(broadcast(c.cidr)) FROM unnest(?::text[]) AS parent (id) CROSS JOIN LATERAL (
+        SELECT cidr FROM prefixes WHERE ${isSearched('parent_prefix_id', 'parent.id', 'cidr', '?::inet')} ORDER BY parent_prefix_id, cidr LIMIT ?) AS c ORDER BY c.cidr LIMIT ?)
       UNION ALL (SELECT 'c', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND ${containing})
-      UNION ALL (SELECT 'q', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE space_key = ? AND cidr > (SELECT address FROM search) AND cidr <= ?::inet ORDER BY cidr LIMIT ?)
-      UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE ${column} = ? AND host BETWEEN (SELECT address FROM search) AND ?::inet ORDER BY ip_addresses.host LIMIT ?)
+      UNION ALL (SELECT 'q', host(cidr), host(broadcast(cidr)) FROM prefixes WHERE ${isSearched('space_key', '?', 'cidr', '?::inet')} ORDER BY space_key, cidr LIMIT ?)
+      UNION ALL (SELECT 'a', host(host), host(host) FROM ip_addresses WHERE ${isSearched(column, '?', 'host', '?::inet', '=')} ORDER BY ${column}, ip_addresses.host LIMIT ?)
       UNION ALL (SELECT 'r', host(start_address), host(end_address) FROM ip_ranges
-        WHERE ${column} = ? AND span && inet_range((SELECT address FROM search), ?::inet, '[]') ORDER BY start_address LIMIT ?)`,
+        WHERE ${column} = ? AND span && inet_range((SELECT address FROM search), ?::inet, '[]') ORDER BY lower(span) LIMIT ?)`,
     [
       ...[position.vrf, beside === null && position.shared !== null ? null : position.space],
       ...[formatHost(whole.family, from), end],
       ...[ids, whole.length],
-      ...[ids, limit],
+      ...[ids, end, limit, limit],
       ...[beside, whole.length],
-      ...[beside, end, limit],
-      ...[key, end, limit],
+      ...[beside, beside, end, limit],
+      ...[key, key, end, limit],
       ...[key, end, limit],
     ],
   )) as { rows: { kind: string; first: string | null; last: string }[] };

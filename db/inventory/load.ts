@@ -14,7 +14,15 @@ import type { Row } from '../../domain/inventory/resource.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { factParts } from './factQueries.ts';
-import { grouped, ofKind, select, type Group, type NeedOf, type QueryPart } from './queryParts.ts';
+import {
+  grouped,
+  ofKind,
+  select,
+  type Group,
+  type NeedOf,
+  type QueryPart,
+  type SharedQuery,
+} from './queryParts.ts';
 import { addressParts, neighbourParts, rangeParts, tenantParts } from './spaceQueries.ts';
 import { writableCondition } from './writable.ts';
 import { columnOf, columnsOf, rowOf, siteColumnsOf, sqlTypeOf, tableOf } from './tables.ts';
@@ -68,9 +76,7 @@ export async function loadNeeds(
   ];
   const found: FoundRow[] = [];
   if (parts.length > 0) {
-    const text = parts.map(({ sql }) => `(${sql})`).join(' UNION ALL ');
-    const sql = `${text} LIMIT ${MAX_ROWS + 1}`;
-    const bindings = parts.flatMap((part) => part.bindings);
+    const { sql, bindings } = unionOf(parts);
     const { rows } = await (parts.length <= MAX_PREPARED_PARTS
       ? prepared(db, sql, bindings)
       : db.raw(sql, bindings));
@@ -83,6 +89,17 @@ export async function loadNeeds(
     );
   await addToSnapshot(snapshot, needs, found, pause);
   return { count: found.length, unlocked: unlockedIn(found) };
+}
+
+function unionOf(parts: readonly QueryPart[]): SharedQuery {
+  const before = parts.flatMap((part) => part.before ?? []);
+  const shared =
+    before.length === 0 ? '' : `WITH RECURSIVE ${before.map(({ sql }) => sql).join(', ')} `;
+  const union = parts.map(({ sql }) => `(${sql})`).join(' UNION ALL ');
+  return {
+    sql: `${shared}${union} LIMIT ${MAX_ROWS + 1}`,
+    bindings: [...before, ...parts].flatMap(({ bindings }) => bindings),
+  };
 }
 
 /** The rows by id that no part has locked. */

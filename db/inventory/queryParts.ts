@@ -4,8 +4,18 @@ import type { DataNeed } from '../../domain/inventory/planSnapshot.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { columnsOf, tableOf } from './tables.ts';
 
-/** One part of a union. Its columns are `part`, `key` and `row`, see `FoundRow` in `load.ts`. */
-export type QueryPart = { sql: string; bindings: Knex.RawBinding[] };
+/** A common table expression that parts of a union use. It may be recursive. */
+export type SharedQuery = { sql: string; bindings: Knex.RawBinding[] };
+
+/**
+ * One part of a union. Its columns are `part`, `key` and `row`, see `FoundRow` in `load.ts`. The
+ * queries `before` the union are computed once; parts of different needs have different names for them.
+ */
+export type QueryPart = {
+  sql: string;
+  bindings: Knex.RawBinding[];
+  before?: readonly SharedQuery[];
+};
 
 export type NeedOf<K extends DataNeed['kind']> = Extract<DataNeed, { kind: K }>;
 export const ofKind = <K extends DataNeed['kind']>(

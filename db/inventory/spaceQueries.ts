@@ -1,6 +1,7 @@
 import type { Knex } from '../core/knex.ts';
 import type { DataNeed } from '../../domain/inventory/planSnapshot.ts';
-import { ofKind, select, type NeedOf, type QueryPart } from './queryParts.ts';
+import { spaceName } from './locks.ts';
+import { ofKind, select, type NeedOf, type QueryPart, type SharedQuery } from './queryParts.ts';
 import { contentsOfPrefix } from './spaceSql.ts';
 
 /**
@@ -35,58 +36,139 @@ const spaceBindings = (needs: readonly Asked[]): Knex.RawBinding[] => [
 ];
 
 /**
+ * A table with the space of each need, the shared space whose prefixes are parents there as well, and
+ * a value of the need in `column`. Most needs are in the same few spaces, which are resolved once.
+ */
+function inSpaces<N extends Asked>(
+  name: string,
+  needs: readonly N[],
+  [column, type]: readonly [name: string, type: string],
+  valueOf: (need: N) => string,
+): SharedQuery {
+  const spaces = new Map<string, { at: number; need: Asked }>();
+  const positions = needs.map((need) => {
+    const key = spaceName(need.vrf, need.tenantId);
+    const known = spaces.get(key) ?? { at: spaces.size + 1, need };
+    spaces.set(key, known);
+    return known.at;
+  });
+  return {
+    sql: `${name} AS MATERIALIZED (
+      SELECT spaces.own[asked.n] AS space, spaces.shared[asked.n] AS shared, asked.value AS ${column}
+      FROM (SELECT array_agg(resolved.space ORDER BY resolved.n) AS own, array_agg(shared_space(resolved.space) ORDER BY resolved.n) AS shared
+        FROM (SELECT pair.n, space_of(pair.vrf, pair.tenant) AS space
+          FROM unnest(?::text[], ?::text[]) WITH ORDINALITY AS pair (vrf, tenant, n) OFFSET 0) AS resolved) AS spaces,
+        unnest(?::integer[], ?::${type}[]) AS asked (n, value))`,
+    bindings: [
+      ...spaceBindings([...spaces.values()].map(({ need }) => need)),
+      positions,
+      needs.map(valueOf),
+    ],
+  };
+}
+
+/**
+ * SQL: the last prefix of a space up to a network. Comparing both columns together keeps PostgreSQL
+ * from reading an index that has the networks of all spaces.
+ */
+const precedingPrefix = (space: string, network: string) => `
+  SELECT p.cidr, p.parent_prefix_id, p.space_key FROM prefixes AS p
+  WHERE (p.space_key, p.cidr) <= (${space}, ${network}) AND p.space_key >= ${space}
+  ORDER BY p.space_key DESC, p.cidr DESC LIMIT 1`;
+
+/** SQL: the last address of a network. */
+const lastOf = (network: string) =>
+  `set_masklen(broadcast(${network}), CASE family(${network}) WHEN 4 THEN 32 ELSE 128 END)`;
+
+/**
+ * What the function `prefixes_around` of the schema finds, for many networks together. `asked` has the
+ * networks; `walk` starts at the prefix that precedes each and follows its parents; `around` has those
+ * that contain or equal the network, and `nearest` the smallest that contains it, and equal ones.
+ */
+const AROUND = [
+  `searched AS MATERIALIZED (
+    SELECT space, cidr FROM asked UNION ALL SELECT shared, cidr FROM asked WHERE shared <> space)`,
+  // Above a parent in another space, it continues with the prefix that precedes the network that spans both.
+  `walk (space, network, cidr, parent, found_in, last) AS (
+    SELECT s.space, s.cidr, f.cidr, f.parent_prefix_id, f.space_key, f.cidr
+      FROM searched AS s CROSS JOIN LATERAL (${precedingPrefix('s.space', 's.cidr')}) AS f
+    UNION ALL
+    SELECT w.space, w.network, f.cidr, f.parent_prefix_id, f.space_key, CASE WHEN f.space_key = w.space THEN f.cidr ELSE w.last END
+      FROM walk AS w CROSS JOIN LATERAL (
+        SELECT p.cidr, p.parent_prefix_id, p.space_key FROM prefixes AS p WHERE w.found_in = w.space AND p.id = w.parent
+        UNION ALL
+        SELECT b.* FROM (SELECT CASE WHEN w.last >>= w.network THEN set_masklen(w.last, masklen(w.last) - 1) ELSE inet_merge(w.last, w.network) END AS bound
+          WHERE w.found_in <> w.space OFFSET 0) AS above
+          CROSS JOIN LATERAL (${precedingPrefix('w.space', 'above.bound')}) AS b
+      ) AS f
+      WHERE family(w.cidr) = family(w.network))`,
+  `around AS MATERIALIZED (
+    SELECT DISTINCT space, cidr FROM walk WHERE found_in = space AND cidr >>= network)`,
+  `nearest AS MATERIALIZED (
+    SELECT DISTINCT space, set_masklen(network, masklen) AS cidr FROM (
+      SELECT space, network, max(masklen(cidr)) AS masklen FROM walk WHERE found_in = space AND cidr >> network GROUP BY space, network
+      UNION ALL
+      SELECT space, network, masklen(network) FROM walk WHERE found_in = space AND cidr = network) AS found)`,
+];
+
+/** SQL: the prefixes of tenants in the shared table of a space of the platform. */
+const ofTenants = (space: string) =>
+  `t.vrf_key = split_part(${space}, '/', 1) AND t.in_shared_table AND t.tenant_id <> 'platform'`;
+
+/**
+ * The networks that have prefixes inside, and those that prefixes of tenants may contain: most have
+ * none, which one lookup shows.
+ */
+const NOT_EMPTY = [
+  `filled AS MATERIALIZED (
+    SELECT a.space, a.cidr FROM asked AS a
+    WHERE EXISTS (SELECT FROM prefixes AS p WHERE p.space_key = a.space AND p.cidr > a.cidr AND p.cidr <= ${lastOf('a.cidr')})
+      OR (a.space = a.shared AND EXISTS (SELECT FROM prefixes AS t WHERE ${ofTenants('a.space')} AND t.cidr > a.cidr AND t.cidr <= ${lastOf('a.cidr')})))`,
+  `assigned_before AS MATERIALIZED (
+    SELECT a.space, a.cidr FROM asked AS a
+    WHERE a.space = a.shared AND EXISTS (SELECT FROM prefixes AS t WHERE ${ofTenants('a.space')} AND t.cidr <= a.cidr))`,
+];
+
+const withoutBindings = (sql: string): SharedQuery => ({ sql, bindings: [] });
+
+/**
  * The prefixes that contain or equal each network, the outermost prefixes inside it, and the usage
- * of its smallest container; see `prefixes_around` and `prefixes_inside` in the migration.
+ * of its smallest container; see `prefixes_inside` in the migration.
  */
 export function neighbourParts(needs: readonly NeedOf<'neighbours'>[]): QueryPart[] {
   if (needs.length === 0) return [];
-  const own = `SELECT space_of(asked.vrf, asked.tenant) AS space, asked.cidr
-    FROM unnest(?::text[], ?::text[], ?::cidr[]) AS asked (vrf, tenant, cidr)`;
-  const asked = `(SELECT o.space, o.cidr FROM (${own}) AS o
-    UNION SELECT shared_space(o.space), o.cidr FROM (${own}) AS o WHERE o.space <> shared_space(o.space))`;
-  const bindings = (some: readonly NeedOf<'neighbours'>[]) => [
-    ...spaceBindings(some),
-    some.map(({ cidr }) => cidr),
-  ];
-  const twice = [...bindings(needs), ...bindings(needs)];
+  const asked = inSpaces('asked', needs, ['cidr', 'cidr'], ({ cidr }) => cidr);
   // A single address contains no prefix.
-  const wide = needs.filter(({ cidr }) => !/(?:\..*\/32|\/128)$/.test(cidr));
+  const isWide = needs.some(({ cidr }) => !/(?:\..*\/32|\/128)$/.test(cidr));
   const parts: QueryPart[] = [
     {
-      sql: select(
-        'prefixes',
-        `WHERE (space_key, cidr) IN (SELECT asked.space, around.cidr FROM ${asked} AS asked
-          CROSS JOIN LATERAL prefixes_around(asked.space, asked.cidr) AS around (cidr))`,
-      ),
-      bindings: twice,
+      before: [asked, ...[...AROUND, ...(isWide ? NOT_EMPTY : [])].map(withoutBindings)],
+      sql: select('prefixes', 'WHERE (space_key, cidr) IN (SELECT space, cidr FROM around)'),
+      bindings: [],
     },
     {
-      sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row FROM (
-        SELECT DISTINCT asked.space, around.cidr FROM ${asked} AS asked CROSS JOIN LATERAL (
-          (SELECT c FROM prefixes_around(asked.space, asked.cidr) AS c WHERE c <> asked.cidr LIMIT 1) UNION ALL SELECT asked.cidr
-        ) AS around (cidr)
-      ) AS near JOIN prefixes AS p ON p.space_key = near.space AND p.cidr = near.cidr`,
-      bindings: twice,
+      sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row
+        FROM nearest AS n JOIN prefixes AS p ON p.space_key = n.space AND p.cidr = n.cidr`,
+      bindings: [],
     },
   ];
-  if (wide.length === 0) return parts;
+  if (!isWide) return parts;
   return [
     ...parts,
     {
       sql: select(
         'prefixes',
-        `WHERE id IN (SELECT prefixes_inside(asked.space, asked.cidr) FROM (${own}) AS asked)`,
+        'WHERE id IN (SELECT prefixes_inside(f.space, f.cidr) FROM filled AS f)',
       ),
-      bindings: bindings(wide),
+      bindings: [],
     },
     // Larger prefixes of tenants around a prefix of the platform, which gets their children.
     {
       sql: select(
         'prefixes',
-        `WHERE id IN (SELECT p.id FROM (${own}) AS asked JOIN prefixes AS p
-          ON asked.space = shared_space(asked.space) AND p.cidr = ANY (supernets(asked.cidr)) AND p.vrf_key = split_part(asked.space, '/', 1))`,
+        `WHERE id IN (SELECT t.id FROM assigned_before AS a JOIN prefixes AS t ON ${ofTenants('a.space')} AND t.cidr = ANY (supernets(a.cidr)))`,
       ),
-      bindings: bindings(wide),
+      bindings: [],
     },
   ];
 }
@@ -129,12 +211,12 @@ export const addressParts = (needs: readonly NeedOf<'addresses'>[]): QueryPart[]
     ? []
     : [
         {
+          before: [inSpaces('hosts', needs, ['host', 'inet'], ({ host }) => host)],
           sql: select(
             'ip-addresses',
-            `WHERE id IN (SELECT a.id FROM unnest(?::text[], ?::text[], ?::inet[]) AS asked (vrf, tenant, host)
-              JOIN ip_addresses AS a ON a.space_key = space_of(asked.vrf, asked.tenant) AND a.host = asked.host)`,
+            `WHERE id IN (SELECT a.id FROM hosts JOIN ip_addresses AS a ON a.space_key = hosts.space AND a.host = hosts.host)`,
           ),
-          bindings: [...spaceBindings(needs), needs.map(({ host }) => host)],
+          bindings: [],
         },
       ];
 

@@ -1,5 +1,11 @@
 import { expect, test } from '@jest/globals';
 import type { Knex } from '../../../db/core/knex.ts';
+import { findFreeBlocks } from '../../../db/inventory/freeSpace.ts';
+import { loadNeeds } from '../../../db/inventory/load.ts';
+import { prepareToRead } from '../../../db/inventory/locks.ts';
+import { PlanSnapshot } from '../../../domain/inventory/planSnapshot.ts';
+import { blockOf } from '../../../domain/inventory/prefixTree.ts';
+import type { Row } from '../../../domain/inventory/resource.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { withDatabase } from '../../support/database.ts';
 
@@ -133,4 +139,52 @@ test('the search skips full blocks of every size, and only these', async () => {
   // One address that becomes free is found again.
   await db.raw(`SELECT count_used_block('v', 'v/t', '10.1.9.0/24', -1)`);
   expect(await search('10.1.0.0', end)).toBe('10.1.9.0');
+});
+
+/** The number of rows of `prefixes` that some work in a transaction reads. */
+async function readsOf(work: (trx: Knex) => Promise<unknown>): Promise<number> {
+  const rowsRead = async (trx: Knex): Promise<number> => {
+    const { rows } = await trx.raw<{ rows: { reads: string }[] }>(
+      "SELECT seq_tup_read + idx_tup_fetch AS reads FROM pg_stat_xact_user_tables WHERE relname = 'prefixes'",
+    );
+    return Number(rows[0]?.reads);
+  };
+  return db.transaction(async (trx) => {
+    await prepareToRead(trx);
+    const before = await rowsRead(trx);
+    await work(trx);
+    return (await rowsRead(trx)) - before;
+  });
+}
+
+test('a search and a plan read no networks of other spaces', async () => {
+  await db.raw(
+    `INSERT INTO vrfs (id, tenant_id, name, enforce_unique)
+       SELECT 'vrf_o' || n, CASE WHEN n % 2 = 0 THEN 't1' ELSE 'platform' END, 'o' || n, true FROM generate_series(1, 20) AS n`,
+  );
+  await db.raw(
+    `INSERT INTO prefixes (id, tenant_id, cidr, vrf_id, status, allocation_mode)
+       SELECT 'pfx_' || v || '_' || n, 't1', set_masklen('10.0.0.0'::inet + 256 * n, 24)::cidr, 'vrf_o' || v, 'active', 'static'
+       FROM generate_series(1, 20) AS v, generate_series(1, 50) AS n WHERE v > 2 OR n = 50`,
+  );
+  for (const [vrf, tenant] of [
+    ['vrf_o1', 'platform'],
+    ['vrf_o1', 't1'],
+    ['vrf_o2', 't1'],
+  ] as const) {
+    const id = `pfx_${vrf}_${tenant}`;
+    await db('prefixes').insert({
+      ...{ id, tenant_id: tenant, cidr: '10.0.0.0/8', vrf_id: vrf },
+      ...{ status: 'container', allocation_mode: 'pool' },
+    });
+    const row: Row = { id, version: 1, tenantId: tenant, vrfId: vrf, cidr: '10.0.0.0/8' };
+    const search = (trx: Knex) => findFreeBlocks(trx, row, blockOf(row), 24, 1);
+    expect(await readsOf(search)).toBeLessThan(20);
+    for (const cidr of ['10.0.40.0/24', '10.0.40.0/21', '10.200.0.0/16']) {
+      const need = { kind: 'neighbours', vrf, tenantId: tenant, cidr } as const;
+      const options = { locking: null, pause: () => Promise.resolve() };
+      const load = (trx: Knex) => loadNeeds(trx, new PlanSnapshot(), [need], options);
+      expect(await readsOf(load)).toBeLessThan(20);
+    }
+  }
 });
