@@ -9,7 +9,7 @@ import { readConfig } from '../../platform/config.ts';
 import { createLog, type Log } from '../../platform/log.ts';
 import { errorCheck, responseCheck } from './answerCheck.ts';
 import { createClient, type TestClient } from './client.ts';
-import { createDatabase } from './database.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
 import { findInvalidEvents } from './eventCheck.ts';
 
 export type TestApp = {
@@ -54,6 +54,8 @@ type AppOptions = {
   extraJobTypes?: readonly JobType[];
   /** Hashes passwords as the product does. */
   slowPasswords?: boolean;
+  /** One that other processes have used. It is dropped with the application. */
+  database?: TestDatabase | undefined;
 };
 
 /** The SDK's runtime is one for all apps of a file; it ends with the last and is made again for the next. */
@@ -86,7 +88,7 @@ export async function startApp(
   env: Record<string, string> = {},
   options: AppOptions = {},
 ): Promise<TestApp> {
-  const database = await createDatabase();
+  const database = options.database ?? (await createDatabase());
   const app = await startAppOn(database.url, env, options);
   return {
     ...app,

@@ -1,27 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestApp } from './app.ts';
-import { launchProcess } from './processes.ts';
+import { launchProcess, type TestProcess } from './processes.ts';
 
 /**
- * Workers on the database and task queue of an app, in processes of their own. `crash` kills
- * `kills` of them at random, one every `everyMs`, and replaces each; afterwards the workers stay
- * and finish what the killed ones left.
+ * Two workers on the database and task queue of an app, in processes of their own; `first` already
+ * runs. `crash` kills one of them at random every `everyMs`, and replaces it before the next kill:
+ * what the last one leaves is finished by the worker that has lived beside it.
  */
-export async function startCrashingWorkers(app: TestApp, count = 2) {
+export async function startCrashingWorkers(app: TestApp, first?: TestProcess) {
   const launch = () => {
     const launched = launchProcess({ ...app.env, HOLDFAST_ROLE: 'worker' });
     launched.ready.catch(() => undefined);
     return launched;
   };
-  const workers = Array.from({ length: count }, launch);
-  await Promise.all(workers.map(({ ready }) => ready));
+  const started = [launch(), ...(first ? [] : [launch()])];
+  await Promise.all(started.map(({ ready }) => ready));
+  const workers: { kill(): Promise<void> }[] = [...started, ...(first ? [first] : [])];
+  let killed: number | undefined;
   return {
     async crash(kills: number, everyMs: number): Promise<void> {
       for (let n = 0; n < kills; n++) {
+        if (killed !== undefined) workers[killed] = launch();
         await sleep(everyMs);
-        const index = Math.floor(Math.random() * workers.length);
-        await workers[index]?.kill();
-        workers[index] = launch();
+        killed = Math.floor(Math.random() * workers.length);
+        await workers[killed]?.kill();
       }
     },
   };

@@ -6,7 +6,7 @@ import { killAll, startProcess, type TestProcess } from './processes.ts';
  */
 export function replaceableWorker(env: () => Record<string, string>) {
   let worker: TestProcess | undefined;
-  const start = async () => void (worker ??= await startProcess(env()));
+  const start = async (): Promise<TestProcess> => (worker ??= await startProcess(env()));
   const end = async (how: 'kill' | 'terminate') => {
     const code = await worker?.[how]();
     worker = undefined;

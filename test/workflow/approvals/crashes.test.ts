@@ -28,15 +28,39 @@ let api: TestApp;
 const worker = replaceableWorker(() => ({ ...api.env, HOLDFAST_ROLE: 'worker' }));
 let requester: TestClient;
 let decider: TestClient;
+/** Written by a process that was killed before anything reached Temporal. */
+let unstarted: { approval: string; job: string };
 beforeAll(async () => {
-  api = await startApp({ HOLDFAST_ROLE: 'api' });
+  const database = await createDatabase();
+  const env = testEnv(database.url, { HOLDFAST_ROLE: 'api' });
+  unstarted = await createWithoutTemporal(env);
+  api = await startApp(env, { database });
   requester = api.client.as({ actor: 'asker', roles: 'operator' });
   decider = api.client.as({ actor: 'decider', roles: 'approver' });
+  await worker.start();
 });
 afterAll(async () => {
   await worker.stop();
   await api.stop();
 });
+
+/** Approves a request and creates a job in a process that does not reach Temporal, and kills it. */
+async function createWithoutTemporal(env: Record<string, string>) {
+  const unreachable = `127.0.0.1:${await freePort(0)}`;
+  const first = await startProcess({ ...env, TEMPORAL_ADDRESS: unreachable });
+  const as = (actor: string, roles: string) => createClient(first.base).as({ actor, roles });
+  const asker = as('asker', 'operator');
+  const { id: approval } = await createRequest(asker, echoJob);
+  expect(await approve(as('decider', 'approver'), approval).expect(200)).toMatchObject({
+    status: 'approved',
+    execution: 'queued',
+  });
+  const { id: job } = await asker
+    .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: { kept: true } })
+    .expect(201);
+  await first.kill();
+  return { approval, job };
+}
 
 /** A new worker needs a while to take over the workflows of a killed one. */
 const WITHIN_MS = 45_000;
@@ -96,72 +120,83 @@ async function lockRequests() {
 }
 
 test('a crash before anything reaches Temporal loses no start of a workflow, and no decision', async () => {
-  const database = await createDatabase();
-  const env = testEnv(database.url);
-  const as = (base: string, actor: string, roles: string) =>
-    createClient(base).as({ actor, roles });
-  const first = await startProcess({
-    ...env,
-    HOLDFAST_ROLE: 'api',
-    TEMPORAL_ADDRESS: `127.0.0.1:${await freePort(0)}`,
-  });
-  const { id } = await createRequest(as(first.base, 'asker', 'operator'), echoJob);
-  expect(await approve(as(first.base, 'decider', 'approver'), id).expect(200)).toMatchObject({
-    status: 'approved',
-    execution: 'queued',
-  });
-  const job = await as(first.base, 'asker', 'operator')
-    .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: { kept: true } })
-    .expect(201);
-  await first.kill();
-  const second = await startProcess(env);
-  const reader = as(second.base, 'asker', 'operator');
-  const done = await reader
-    .get<JobRecord>(`/api/jobs/${job.id}`, { prefer: 'wait=40' })
+  const done = await requester
+    .get<JobRecord>(`/api/jobs/${unstarted.job}`, { prefer: 'wait=40' })
     .expect(200);
   expect(done).toMatchObject({ status: 'succeeded', attempts: 1, result: { kept: true } });
-  const { jobId } = await untilExecution(reader, id, 'succeeded', WITHIN_MS);
-  expect(await reader.get<JobRecord>(`/api/jobs/${String(jobId)}`).expect(200)).toMatchObject({
-    status: 'succeeded',
-    attempts: 1,
-  });
-  expect(await second.terminate()).toBe(0);
-  await database.drop();
+  const { jobId } = await expectExecutedOnce(unstarted.approval);
+  expect(await readJob(jobId)).toMatchObject({ status: 'succeeded', attempts: 1 });
 });
 
-/** One worker that is away and returns meets all of these. */
-describe('when a worker returns', () => {
+/** One kill meets requests at all of these points. */
+describe('when a worker is killed and another one starts', () => {
   let root: TestClient;
-  let decided: { inTime: string; later: string; undecided: string };
+  let waiting: Awaited<ReturnType<typeof createWaiting>>;
+  let undecided: Awaited<ReturnType<typeof createUndecided>>;
+  let stopped: Awaited<ReturnType<typeof createStopped>>;
   let createdBefore: string;
   let reconciled: string;
   let stale: { differs: string; invalid: string; prefixId: string };
 
-  /** Requests whose times pass while no worker runs. */
-  async function passAnHour() {
+  /** A request that is decided in time although no worker runs then, and one whose time has not come. */
+  async function createWaiting() {
     const halfAnHour = isoIn(30 * 60_000);
     const inTime = await createRequest(requester, { ...echoJob, expiresAt: halfAnHour });
     const later = await createRequest(requester, { ...echoJob, executeAt: halfAnHour });
-    const undecided = await createRequest(requester, { ...echoJob, expiresAt: halfAnHour });
+    return [inTime.id, later.id] as const;
+  }
+
+  /** A request that expires when no worker runs. */
+  async function createUndecided() {
+    const expiresAt = isoIn(2_500);
+    const undecided = await createRequest(requester, { ...echoJob, expiresAt });
     await eventually(
       () => api.deps.describeWorkflow(undecided.workflowId),
       (state) => state.found,
     );
-    await worker.kill();
-    for (const { id } of [inTime, later])
+    return { id: undecided.id, expiresAt };
+  }
+
+  async function decideInTime(ids: readonly string[]): Promise<void> {
+    for (const id of ids)
       expect(await approve(decider, id).expect(200)).toMatchObject({
         status: 'approved',
         execution: 'queued',
       });
-    // One hour passes: all times move into the past, except executeAt, which the content hash
-    // covers.
+    // One hour passes. The content hash covers executeAt.
     await api.deps.db.raw(
       `UPDATE approvals SET created_at = created_at - interval '1 hour',
-         closed_at = closed_at - interval '1 hour', expires_at = expires_at - interval '1 hour'`,
+         closed_at = closed_at - interval '1 hour', expires_at = expires_at - interval '1 hour'
+       WHERE id = ANY(?)`,
+      [[...ids]],
     );
-    const problem = await approve<ProblemBody>(decider, undecided.id).expect(409);
+  }
+
+  async function expire({ id, expiresAt }: typeof undecided): Promise<void> {
+    await eventually(
+      () => new Date().toISOString(),
+      (now) => now > expiresAt,
+    );
+    const problem = await approve<ProblemBody>(decider, id).expect(409);
     expect(problem.code).toBe('approval_closed');
-    return { inTime: inTime.id, later: later.id, undecided: undecided.id };
+  }
+
+  /** Requests that stop at the points at which the worker is killed. */
+  async function createStopped(locks: Awaited<ReturnType<typeof lockRequests>>) {
+    const soon = isoIn(3_000);
+    const expiring = (await createRequest(requester, { ...echoJob, expiresAt: soon })).id;
+    await locks.lock(expiring);
+    const creating = await createApproved({ ...echoJob, executeAt: soon });
+    await locks.lock(creating);
+    const applied = await createApproved(createPrefix('10.9.0.0/16'));
+    await untilExecution(requester, applied, 'running', WITHIN_MS);
+    await locks.lock(applied);
+    await locks.untilAllBlocked();
+    const [prefix] = await findPrefixes('10.9.0.0/16');
+    const running = await createApproved(sleepJob(2_500));
+    const { jobId } = await untilExecution(requester, running, 'running', WITHIN_MS);
+    await untilJobRunning(jobId);
+    return { expiring, creating, applied, running, prefixId: prefix?.id };
   }
 
   /** A request whose job exists, which is all that a worker did before it crashed. */
@@ -207,19 +242,27 @@ describe('when a worker returns', () => {
 
   beforeAll(async () => {
     root = api.client.as({ actor: 'root', roles: 'platform-admin' });
-    // The first worker registers the search attributes that a start needs.
-    await worker.start();
-    decided = await passAnHour();
+    waiting = await createWaiting();
+    const locks = await lockRequests();
+    stopped = await createStopped(locks);
+    undecided = await createUndecided();
+    await worker.kill();
+    await locks.release();
+    expect(await boundJobs(stopped.creating)).toEqual([]);
+    expect(await readRequest(requester, stopped.applied)).toMatchObject({ execution: 'running' });
+    await decideInTime(waiting);
     createdBefore = await createWithJob(echoJob);
     reconciled = await createReconciled();
     stale = await createStale();
+    await expire(undecided);
     await worker.start();
-  });
+  }, 120_000);
 
   test('decisions take effect and requests expire', async () => {
-    await untilStatus(requester, decided.undecided, 'expired', WITHIN_MS);
-    await expectExecutedOnce(decided.inTime);
-    expect(await readRequest(requester, decided.later)).toMatchObject({ execution: 'queued' });
+    const [inTime, later] = waiting;
+    await untilStatus(requester, undecided.id, 'expired', WITHIN_MS);
+    await expectExecutedOnce(inTime);
+    expect(await readRequest(requester, later)).toMatchObject({ execution: 'queued' });
   });
 
   test('a job that was created before the crash is run once', () =>
@@ -259,60 +302,31 @@ describe('when a worker returns', () => {
       await root.get<object>(`/api/inventory/prefixes/${stale.prefixId}`).expect(200),
     ).toMatchObject({ status: 'active' });
   });
-});
 
-/** One kill meets a request at each of these points. */
-describe('when a worker is killed', () => {
-  let creating: string;
-  let applied: string;
-  let expiring: string;
-  let running: string;
-  let prefixId: string | undefined;
-
-  beforeAll(async () => {
-    await worker.start();
-    const locks = await lockRequests();
-    const soon = isoIn(3_000);
-    expiring = (await createRequest(requester, { ...echoJob, expiresAt: soon })).id;
-    await locks.lock(expiring);
-    creating = await createApproved({ ...echoJob, executeAt: soon });
-    await locks.lock(creating);
-    applied = await createApproved(createPrefix('10.9.0.0/16'));
-    await untilExecution(requester, applied, 'running', WITHIN_MS);
-    await locks.lock(applied);
-    await locks.untilAllBlocked();
-    [{ id: prefixId } = { id: undefined }] = await findPrefixes('10.9.0.0/16');
-    running = await createApproved(sleepJob(2_500));
-    const { jobId } = await untilExecution(requester, running, 'running', WITHIN_MS);
-    await untilJobRunning(jobId);
-    await worker.kill();
-    await locks.release();
-    expect(await boundJobs(creating)).toEqual([]);
-    expect(await readRequest(requester, applied)).toMatchObject({ execution: 'running' });
-    await worker.start();
-  });
-
-  test('while it creates the job: another worker creates it', () => expectExecutedOnce(creating));
+  test('while it creates the job: another worker creates it', () =>
+    expectExecutedOnce(stopped.creating));
 
   test('while the job runs: another attempt finishes it', async () => {
-    const { jobId } = await expectExecutedOnce(running);
+    const { jobId } = await expectExecutedOnce(stopped.running);
     expect(await readJob(jobId)).toMatchObject({ attempts: 2 });
   });
 
   test('after a change was applied and before the job reports it: the change is applied once', async () => {
-    const { jobId } = await expectExecutedOnce(applied);
+    const { jobId } = await expectExecutedOnce(stopped.applied);
     expect(await readJob(jobId)).toMatchObject({
       status: 'succeeded',
       attempts: 2,
-      result: { changes: [{ action: 'create', resource: 'prefixes', id: prefixId, version: 1 }] },
+      result: {
+        changes: [{ action: 'create', resource: 'prefixes', id: stopped.prefixId, version: 1 }],
+      },
     });
-    const entry = { action: 'inventory.prefix.create', subject_id: prefixId };
+    const entry = { action: 'inventory.prefix.create', subject_id: stopped.prefixId };
     expect(await api.deps.db('audit_entries').where(entry)).toHaveLength(1);
   });
 
   test('while it expires the request: the request expires once', async () => {
-    await untilStatus(requester, expiring, 'expired', WITHIN_MS);
-    const types = await eventTypesOf(api, expiring);
+    await untilStatus(requester, stopped.expiring, 'expired', WITHIN_MS);
+    const types = await eventTypesOf(api, stopped.expiring);
     expect(types.filter((type) => type === 'workflow.expired')).toHaveLength(1);
   });
 });
@@ -320,9 +334,8 @@ describe('when a worker is killed', () => {
 test(
   'every decision takes effect once while workers keep crashing',
   async () => {
-    await worker.kill();
-    const workers = await startCrashingWorkers(api);
-    const crashes = workers.crash(2 * killRounds(), 1_500);
+    const workers = await startCrashingWorkers(api, await worker.start());
+    const crashes = workers.crash(killRounds(), 1_500);
     const bodies = [echoJob, {}, echoJob, sleepJob(300)];
     const ids = await Promise.all(
       Array.from({ length: 16 }, async (_, i) => {

@@ -12,7 +12,7 @@ import {
 
 const SCHEDULES = 16;
 const MINUTES = 5;
-const KILLS = 2 * killRounds();
+const KILLS = killRounds();
 
 let app: TestApp;
 beforeAll(async () => {

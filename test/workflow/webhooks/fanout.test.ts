@@ -10,7 +10,7 @@ import { startSink, type Sink } from '../../support/sink.ts';
 
 /** `KILL_ROUNDS=20 npm test -- fanout` is the long run. */
 const EVENTS = 24 * killRounds();
-const KILLS = 2 * killRounds();
+const KILLS = killRounds();
 const WRITERS = 8;
 /** Long enough for a worker to start and to work before it may be killed. */
 const KILL_EVERY_MS = 1_500;
