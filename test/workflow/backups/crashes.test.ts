@@ -45,11 +45,12 @@ async function holdLock(sql: string) {
   };
 }
 
-/** True when a connection waits for a lock. */
-const isLockContended = async () =>
+/** True when a connection waits for the lock of a table. */
+const isTableContended = async () =>
   (
     await api.deps.db.raw(
-      `SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+      `SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = 'relation'
+         AND datname = current_database()`,
     )
   ).rows[0].n > 0;
 
@@ -168,54 +169,25 @@ describe('when a worker is killed', () => {
   test('archives and records agree', assertConsistent);
 });
 
+/** A restore, and two parts of the audit log that stop while they are archived, meet the same kill. */
 describe('when a worker is killed during a restore', () => {
-  let backup: BackupRecord;
-  let before: Awaited<ReturnType<typeof dumpTables>>;
-  beforeAll(async () => {
-    await worker.start();
-    backup = await createBackup('restore');
-    before = await dumpTables(api.databaseUrl, STATE_TABLES);
-  });
-
-  test.each([
-    ['loads the archive', 'LOCK TABLE cables IN ACCESS EXCLUSIVE MODE'],
-    ['applies it', 'LOCK TABLE sites IN ROW EXCLUSIVE MODE'],
-  ])(
-    'while it %s, the restore is applied once',
-    async (_, lock) => {
-      await api.deps.db('sites').update({ description: 'changed' });
-      await api.deps.db('cables').del();
-      const release = await holdLock(lock);
-      const payload = { backupId: backup.id, preRestoreBackup: false };
-      const job = await root
-        .post<JobRecord>('/api/jobs', { type: 'backup.restore', payload })
-        .expect(201);
-      await eventually(isLockContended, (waits) => waits);
-      await worker.kill();
-      await release();
-      await worker.start();
-      expect(await waitForJob(job.id)).toMatchObject({ status: 'succeeded', error: null });
-      expect(await dumpTables(api.databaseUrl, STATE_TABLES)).toEqual(before);
-      const subject = { type: 'restore.completed', subject_id: backup.id };
-      const events = await api.deps.db('events').where(subject);
-      expect(events.filter(({ data }) => data.jobId === job.id)).toHaveLength(1);
-      await assertConsistent();
-    },
-    120_000,
-  );
-});
-
-describe('when a worker is killed while it archives the audit log', () => {
   const POINTS = {
     'before the checkpoint': 'OLD.checkpoint_at IS NULL AND NEW.checkpoint_at IS NOT NULL',
     'after the entries are deleted, before it is recorded':
       "OLD.status = 'checkpointed' AND NEW.status = 'completed'",
   };
   const tenants = Object.keys(POINTS).map((point, i) => ({ point, tenant: `archived-${i}` }));
-  const jobs = new Map<string, string>();
-
+  const archiving = new Map<string, string>();
+  let backup: BackupRecord;
+  let before: Awaited<ReturnType<typeof dumpTables>>;
   beforeAll(async () => {
     await worker.start();
+    backup = await createBackup('restore');
+    before = await dumpTables(api.databaseUrl, STATE_TABLES);
+  }, 120_000);
+
+  /** Starts to archive the audit logs of the tenants, each up to its point. */
+  async function archiveUntilStopped() {
     for (const { tenant } of tenants) await addOldEntries(api, tenant, '2020-01', 5);
     const stops = await stopUpdates(
       api.databaseUrl,
@@ -230,20 +202,46 @@ describe('when a worker is killed while it archives the audit log', () => {
     for (const { point, tenant } of tenants) {
       const client = api.client.as({ actor: 'root', roles: 'platform-admin', tenant });
       const request = { type: 'audit.archive', payload: {} };
-      jobs.set(point, (await client.post<JobRecord>('/api/jobs', request).expect(201)).id);
+      archiving.set(point, (await client.post<JobRecord>('/api/jobs', request).expect(201)).id);
       await stops.untilStopped(point);
     }
+    return stops;
+  }
+
+  /** Restores after changes, with a kill while the restore waits for the lock. */
+  async function killDuringRestore(lock: string, afterKill = () => Promise.resolve()) {
+    await api.deps.db('sites').update({ description: 'changed' });
+    await api.deps.db('cables').del();
+    const release = await holdLock(lock);
+    const payload = { backupId: backup.id, preRestoreBackup: false };
+    const job = await root
+      .post<JobRecord>('/api/jobs', { type: 'backup.restore', payload })
+      .expect(201);
+    await eventually(isTableContended, (waits) => waits);
     await worker.kill();
-    await stops.remove();
-    expect(await countUpTo(api, 'archived-0', 5)).toBe(5);
-    expect(await countUpTo(api, 'archived-1', 5)).toBe(0);
+    await release();
+    await afterKill();
     await worker.start();
+    expect(await waitForJob(job.id)).toMatchObject({ status: 'succeeded', error: null });
+    expect(await dumpTables(api.databaseUrl, STATE_TABLES)).toEqual(before);
+    const subject = { type: 'restore.completed', subject_id: backup.id };
+    const events = await api.deps.db('events').where(subject);
+    expect(events.filter(({ data }) => data.jobId === job.id)).toHaveLength(1);
+  }
+
+  test('while it loads the archive, the restore is applied once', async () => {
+    const stops = await archiveUntilStopped();
+    await killDuringRestore('LOCK TABLE cables IN ACCESS EXCLUSIVE MODE', async () => {
+      await stops.remove();
+      expect(await countUpTo(api, 'archived-0', 5)).toBe(5);
+      expect(await countUpTo(api, 'archived-1', 5)).toBe(0);
+    });
   }, 120_000);
 
   test.each(tenants)(
-    '$point, no entry is lost, and one archive has them all',
+    'and archives the audit log: $point, no entry is lost, and one archive has them all',
     async ({ point, tenant }) => {
-      const job = await waitForJob(assertDefined(jobs.get(point), point));
+      const job = await waitForJob(assertDefined(archiving.get(point), point));
       expect(job).toMatchObject({ status: 'succeeded', result: { entries: 5 } });
       expect(await archivesOf(api, tenant)).toMatchObject([{ status: 'completed', position: 5 }]);
       expect(await countUpTo(api, tenant, 5)).toBe(0);
@@ -255,13 +253,17 @@ describe('when a worker is killed while it archives the audit log', () => {
     },
     120_000,
   );
+
+  test('while it applies it, the restore is applied once', async () => {
+    await killDuringRestore('LOCK TABLE sites IN ROW EXCLUSIVE MODE');
+    await assertConsistent();
+  }, 120_000);
 });
 
 test('backups, test restores, restores and deletions end while workers keep crashing', async () => {
-  await worker.kill();
-  const workers = await startCrashingWorkers(api);
-  const crash = () => workers.crash(killRounds(), 1_500);
-  let crashes = crash();
+  const workers = await startCrashingWorkers(api, await worker.start());
+  // By default one kill, during the restores.
+  let crashes = workers.crash(killRounds() - 1, 1_500);
   const backups = await Promise.all(
     Array.from({ length: 2 * killRounds() }, (_, i) =>
       startBackup({ label: `many ${i}`, engine: i % 2 === 0 ? 'snapshot' : 'portable' }),
@@ -278,7 +280,7 @@ test('backups, test restores, restores and deletions end while workers keep cras
     )
     .pluck('id');
   expect(completed.length).toBeGreaterThan(0);
-  crashes = crash();
+  crashes = workers.crash(killRounds(), 1_500);
   const jobs = await Promise.all(
     completed.flatMap((backupId) =>
       ['backup.verify', 'backup.restore'].map(async (type) => {
