@@ -1,61 +1,17 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { claimAttempts } from '../../../db/jobs/jobs.ts';
-import { startJobTask, startShortJobsTask } from '../../../domain/dispatch/tasks.ts';
+import { startJobTask } from '../../../domain/dispatch/tasks.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
-import { executeTask } from '../../../temporal/executeTask.ts';
 import { insertJob } from '../../replay/scenarios.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
-import { replaceableWorker } from '../../support/replaceableWorker.ts';
+import { startTask, startTogether, type Wanted } from '../../support/sharedRuns.ts';
 
-/** The API runs in this process, the worker in a process that a test kills. */
 let app: TestApp;
-const worker = replaceableWorker(() => ({ ...app.env, HOLDFAST_ROLE: 'worker' }));
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_ROLE: 'api' });
-  await worker.start();
-  // A new Temporal server needs a while until it knows the search attributes.
-  const body = { type: 'core.echo', payload: {} };
-  const job = await app.client.post<JobRecord>('/api/jobs', body, { prefer: 'wait=60' });
-  expect(job.body.status).toBe('succeeded');
+  app = await startApp();
 });
-afterAll(async () => {
-  await worker.stop();
-  await app.stop();
-});
-
-/** As the dispatcher, which repeats a call: at first, Temporal may not know the search attributes. */
-const start = (task: Parameters<typeof executeTask>[1]) =>
-  eventually(
-    () =>
-      app.deps.temporal
-        .call(20_000, (client) =>
-          executeTask(client, task, {
-            taskQueue: app.deps.config.taskQueue,
-            eager: false,
-            workflowTaskTimeoutMs: 3_000,
-            syncSchedule: () => Promise.resolve(),
-          }),
-        )
-        .then(() => null)
-        .catch(String),
-    (error) => error === null,
-  );
-
-type Wanted = Parameters<typeof insertJob>[2];
-
-/** Starts jobs of the type `core.sleep` in one run, as the dispatcher does with short jobs. */
-async function startTogether(wanted: readonly Wanted[]): Promise<string[]> {
-  const jobs = wanted.map((job) => ({ id: app.deps.ids.next('job'), job }));
-  for (const { id, job } of jobs) await insertJob(app, id, job);
-  const settings = { lane: 'inline', timeoutMs: 8_000, heartbeatMs: 1_000 } as const;
-  const [first, ...others] = jobs.map(({ id }) =>
-    startJobTask({ id, type: 'core.sleep', tenantId: 'platform' }, settings),
-  );
-  if (!first) throw new Error('no jobs');
-  await start(startShortJobsTask(first.input.jobId, first, others));
-  return jobs.map(({ id }) => id);
-}
+afterAll(() => app.stop());
 
 const read = (id: string) => app.client.get<JobRecord>(`/api/jobs/${id}`).expect(200);
 const untilStatus = (id: string, status: string) =>
@@ -69,7 +25,10 @@ const auditOf = async (id: string): Promise<string[]> =>
   app.deps.db('audit_entries').where({ subject_id: id }).pluck('action');
 
 test('jobs of one run succeed together, each with its own record, log, audit entry and event', async () => {
-  const ids = await startTogether([1, 2, 3].map(() => ({ payload: { durationMs: 1 } })));
+  const ids = await startTogether(
+    app,
+    [1, 2, 3].map(() => ({ payload: { durationMs: 1 } })),
+  );
   for (const id of ids) {
     const done = await untilStatus(id, 'succeeded');
     expect(done).toMatchObject({
@@ -91,7 +50,7 @@ test('jobs of one run succeed together, each with its own record, log, audit ent
 test('a job that fails goes on in a run of its own, and the others do not notice', async () => {
   const quick = { initialIntervalSeconds: 0.1 };
   const failing = { durationMs: 1, failAttempts: 1 };
-  const [fine, repeated, failed, cancelled, ended] = await startTogether([
+  const [fine, repeated, failed, cancelled, ended] = await startTogether(app, [
     { payload: { durationMs: 1 } },
     { payload: failing, retry: quick },
     { payload: failing, retry: { ...quick, maxAttempts: 1 } },
@@ -119,7 +78,7 @@ test('a job that fails goes on in a run of its own, and the others do not notice
 
 test('a job between its shared run and its own is cancelled immediately', async () => {
   const retry = { initialIntervalSeconds: 600, maxIntervalSeconds: 600 };
-  const [id = ''] = await startTogether([
+  const [id = ''] = await startTogether(app, [
     { payload: { durationMs: 1, failAttempts: 1 }, retry },
     { payload: { durationMs: 1 } },
   ]);
@@ -178,49 +137,12 @@ test('a job goes on although its own run has ended while a shared run had it', a
   await db('jobs').where({ id }).update({ run_id: 'shared', workflow_id: 'jobs:shared' });
   const settings = { lane: 'inline', timeoutMs: 8_000, heartbeatMs: 1_000 } as const;
   const job = { id, type: 'core.sleep', tenantId: 'platform' };
-  await start(startJobTask(job, settings));
+  await startTask(app, startJobTask(job, settings));
   await eventually(
     () => app.deps.describeWorkflow(`job:${id}`),
     (state) => state.found && state.status === 'completed',
   );
   await db('jobs').where({ id }).update({ run_id: null, workflow_id: null });
-  await start(startJobTask(job, { ...settings, firstAttempt }));
+  await startTask(app, startJobTask(job, { ...settings, firstAttempt }));
   expect(await untilStatus(id, 'succeeded')).toMatchObject({ attempts: 2 });
-});
-
-test('when a worker is killed, another one makes the next attempts of its shared run', async () => {
-  const retry = { initialIntervalSeconds: 0.1 };
-  const [repeated = '', single = ''] = await startTogether([
-    { payload: { durationMs: 2_000 }, retry },
-    { payload: { durationMs: 2_000 }, retry: { ...retry, maxAttempts: 1 } },
-  ]);
-  for (const id of [repeated, single]) await untilStatus(id, 'running');
-  await worker.replace();
-  const done = await untilStatus(repeated, 'succeeded');
-  expect(done).toMatchObject({ attempts: 2, workflowId: `jobs:${repeated}` });
-  const starts = done.logs.filter(({ message }) => message.includes('started'));
-  expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2]);
-  expect(await untilStatus(single, 'failed')).toMatchObject({
-    attempts: 1,
-    error: { code: 'worker_lost' },
-  });
-});
-
-test('a burst of short jobs shares runs, and a killed worker loses none of them', async () => {
-  const post = (n: number) =>
-    app.client.post<JobRecord>('/api/jobs', { type: 'core.echo', payload: { n } }).expect(201);
-  const numbers = Array.from({ length: 40 }, (_, n) => n);
-  const [jobs] = await Promise.all([Promise.all(numbers.map(post)), worker.replace()]);
-  const done = await Promise.all(jobs.map(({ id }) => untilStatus(id, 'succeeded')));
-  expect(done.map(({ result }) => result)).toEqual(numbers.map((n) => ({ n })));
-  expect(new Set(done.map(({ workflowId }) => workflowId)).size).toBeLessThan(numbers.length);
-  const ends: string[] = await app.deps
-    .db('events')
-    .whereIn(
-      'subject_id',
-      jobs.map(({ id }) => id),
-    )
-    .where({ type: 'job.succeeded' })
-    .pluck('subject_id');
-  expect(ends.sort()).toEqual(jobs.map(({ id }) => id).sort());
 });
