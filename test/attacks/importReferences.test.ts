@@ -12,6 +12,7 @@ import {
 import { seedInventory, seedShared } from '../support/attacks/tenantEstate.ts';
 import { dumpOwn, idsOf } from '../support/attacks/tenantRows.ts';
 import { leaksOfAcme, NETWORK_OF_ACME } from '../support/attacks/twoTenants.ts';
+import { isThorough } from '../support/effort.ts';
 import type { TestClient } from '../support/client.ts';
 import { admin } from '../support/users.ts';
 
@@ -81,11 +82,18 @@ async function judge(rows: readonly FileRow[], query: string, text: string, type
   });
 }
 
+/**
+ * A file is a job, and what follows its columns is the same for CSV and NDJSON: by default CSV has all references of one
+ * resource, and those by name of the others.
+ */
+const isChosen = ({ resource, field, by }: Reference): boolean =>
+  isThorough() || resource === 'devices' || (by === 'name' && !(field in baseOf(resource)));
+
 test('rows of CSV that refer to another tenant end like those that refer to nothing', async () => {
   expect(references.length).toBeGreaterThan(50);
   const before = await dumpOwn(app.deps.db, 'acme');
   // A file names a field once: what each row of the resource has by id is not there by name too.
-  const files = Map.groupBy(references, ({ resource, field, by }) =>
+  const files = Map.groupBy(references.filter(isChosen), ({ resource, field, by }) =>
     [resource, by, by !== null && field in baseOf(resource) ? field : ''].join(),
   );
   const wrong: unknown[] = [];

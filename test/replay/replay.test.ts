@@ -10,6 +10,7 @@ import {
 import { installRuntime } from '../../processes/composition/index.ts';
 import { createLog } from '../../platform/log.ts';
 import { workflowBundle } from '../../temporal/bundle.ts';
+import { isThorough } from '../support/effort.ts';
 import { APPROVALS } from './approvals.ts';
 import { BACKUPS } from './backups.ts';
 import { DELIVERIES } from './deliveries.ts';
@@ -71,8 +72,11 @@ test('a workflow that was changed without care fails the replay', async () => {
   const running = histories.filter(
     ({ branch }) => !branch.startsWith('reconcile') && !branch.includes('before-start'),
   );
-  expect(running.length).toBeGreaterThan(10);
-  const errors = await replayAll(changed, running);
-  for (const { file } of running)
+  // One branch of each workflow, and of each lane of jobs.
+  const kinds = Map.groupBy(running, ({ branch }) => branch.split('.').slice(0, -1).join('.'));
+  const chosen = isThorough() ? running : [...kinds.values()].flatMap(([one]) => one ?? []);
+  expect(chosen.length).toBeGreaterThan(10);
+  const errors = await replayAll(changed, chosen);
+  for (const { file } of chosen)
     expect([file, errors.get(file)]).toEqual([file, expect.any(DeterminismViolationError)]);
 });

@@ -84,8 +84,12 @@ export const cronSample: fc.Arbitrary<Sample> = fc
   });
 
 const HALF_HOUR_MS = 1_800_000;
+const HALF_HOURS_OF_A_DAY = 48;
 
-/** The UTC offset at each half hour, in minutes, as `Intl.DateTimeFormat` shows it. */
+/**
+ * The UTC offset at each half hour, in minutes, as `Intl.DateTimeFormat` shows it. No clock is changed twice in a day: the
+ * offset of its first half hour is that of all when the next day has it too.
+ */
 export function offsetsOf(timeZone: string, from: Date, until: Date): Int16Array {
   const clock = new Intl.DateTimeFormat('en-GB', {
     timeZone,
@@ -97,13 +101,20 @@ export function offsetsOf(timeZone: string, from: Date, until: Date): Int16Array
     hourCycle: 'h23',
   });
   const offsets = new Int16Array((until.getTime() - from.getTime()) / HALF_HOUR_MS);
-  for (let i = 0; i < offsets.length; i++) {
+  const offsetAt = (i: number): number => {
     const ms = from.getTime() + i * HALF_HOUR_MS;
     // 25/10/2026, 01:30
     const text = clock.format(ms);
     const part = (start: number, length: number) => Number(text.slice(start, start + length));
-    offsets[i] =
-      (Date.UTC(part(6, 4), part(3, 2) - 1, part(0, 2), part(12, 2), part(15, 2)) - ms) / 60_000;
+    return (
+      (Date.UTC(part(6, 4), part(3, 2) - 1, part(0, 2), part(12, 2), part(15, 2)) - ms) / 60_000
+    );
+  };
+  for (let day = 0; day < offsets.length; day += HALF_HOURS_OF_A_DAY) {
+    const next = day + HALF_HOURS_OF_A_DAY;
+    const offset = offsetAt(day);
+    if (offset === offsetAt(next)) offsets.fill(offset, day, next);
+    else for (let i = day; i < next; i++) offsets[i] = offsetAt(i);
   }
   return offsets;
 }

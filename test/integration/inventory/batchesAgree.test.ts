@@ -211,7 +211,7 @@ test('a batch finds and does what its mutations do one after another', async () 
         }
       }
     }),
-    { numRuns: propertyRuns(8), endOnFailure: true },
+    { numRuns: propertyRuns(4), endOnFailure: true },
   );
 }, 600_000);
 

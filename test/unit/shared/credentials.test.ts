@@ -147,7 +147,7 @@ test('any JSON value is masked without an error, twice like once', () => {
       const masked = maskCredentials({ value, text });
       expect(maskCredentials(masked)).toEqual(masked);
     }),
-    { numRuns: propertyRuns(200) },
+    { numRuns: propertyRuns(100) },
   );
   const deep = '['.repeat(50_000);
   expect(maskText(`${deep}${']'.repeat(50_000)} password=${SECRET}`)).not.toContain(SECRET);
@@ -169,7 +169,7 @@ test.each([
   ['equals', 'a.='],
   ['percent signs', '%='],
 ])('text of many %s takes no time that grows faster than the text', (_what, part) => {
-  const long = part.repeat(Math.ceil(400_000 / part.length));
+  const long = part.repeat(Math.ceil(150_000 / part.length));
   for (const text of [long, `password:"${long}`, `{"password":"x", ${long}`, `cookie: ${long}`])
     expect(maskText(text)).toBeDefined();
 });

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createVault } from '../../../platform/vault.ts';
+import { propertyRuns } from '../../support/effort.ts';
 
 const key = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill) });
 const vault = createVault([key('a', 1), key('b', 2)]);
@@ -14,6 +15,7 @@ test('an encrypted value can be decrypted in its context, with any of the keys',
         wellFormed,
       );
     }),
+    { numRuns: propertyRuns(30) },
   );
 });
 
