@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The pauses grow with the time that has passed: many tests wait at the same time, and each read is work. */
-const PAUSE_SHARE = 0.1;
+const PAUSE_SHARE = 0.2;
 const MIN_PAUSE_MS = 20;
-const MAX_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 300;
 
 /**
  * Calls `read` until `isEnough` accepts its value. Fails after `withinMs` and shows the last value.
