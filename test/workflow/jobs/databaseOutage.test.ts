@@ -59,7 +59,29 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test('during an outage of PostgreSQL requests get 503, and a running attempt is recorded after it', async () => {
+/** An endpoint whose response the test sends. */
+async function startHeldServer() {
+  let requests = 0;
+  let fail: () => void = () => undefined;
+  const server = createServer((_request, response) => {
+    requests += 1;
+    fail = () => response.writeHead(400).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    requests: () => requests,
+    fail: () => fail(),
+    stop: () => server.close(),
+  };
+}
+
+test('during an outage of PostgreSQL requests get 503, and attempts that end then are recorded after it', async () => {
+  const held = await startHeldServer();
+  const failing = await app.client
+    .post<JobRecord>('/api/jobs', { type: 'http.request', payload: { url: held.url } })
+    .expect(201);
+  await eventually(held.requests, (count) => count === 1);
   const body = { type: 'core.sleep', payload: { durationMs: 3_500 } };
   const { id } = await app.client.post<JobRecord>('/api/jobs', body).expect(201);
   const job = await untilStatus(id, 'running');
@@ -90,7 +112,8 @@ test('during an outage of PostgreSQL requests get 503, and a running attempt is 
     components: { postgres: 'unavailable', temporal: 'ready' },
   });
   expect(ready.status).toBe(503);
-  // The attempt ends while its outcome cannot be written.
+  held.fail();
+  // The attempts end while their outcomes cannot be written.
   const startedAt = Date.parse(job.startedAt ?? '');
   await eventually(
     () => Date.now(),
@@ -105,43 +128,17 @@ test('during an outage of PostgreSQL requests get 503, and a running attempt is 
     'Slept',
     'Succeeded in attempt 1',
   ]);
+  // One that failed permanently is not repeated.
+  expect(await untilStatus(failing.id, 'failed')).toMatchObject({
+    attempts: 1,
+    error: { code: 'http_status', message: 'The server answered 400' },
+  });
+  expect(held.requests()).toBe(1);
+  held.stop();
   // The failed refresh has not used up the refresh token.
   await anonymous.post('/api/auth/refresh', { refreshToken: someone.refreshToken }).expect(200);
   const next = await app.client
     .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=20' })
     .expect(201);
   expect(next.status).toBe('succeeded');
-});
-
-test('an attempt that fails permanently during an outage of PostgreSQL is not repeated', async () => {
-  let requests = 0;
-  let fail: () => void = () => undefined;
-  const server = createServer((_req, res) => {
-    requests += 1;
-    fail = () => res.writeHead(400).end();
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const { id } = await app.client
-    .post<JobRecord>('/api/jobs', { type: 'http.request', payload: { url } })
-    .expect(201);
-  await eventually(
-    () => requests,
-    (count) => count === 1,
-  );
-  await postgres.stop();
-  fail();
-  const downSince = Date.now();
-  await eventually(
-    () => Date.now(),
-    (now) => now > downSince + 1_500,
-  );
-  postgres = await startServer();
-  const done = await untilStatus(id, 'failed');
-  expect(done).toMatchObject({
-    attempts: 1,
-    error: { code: 'http_status', message: 'The server answered 400' },
-  });
-  expect(requests).toBe(1);
-  server.close();
 });
