@@ -16,11 +16,15 @@ import {
   withApprovals,
 } from '../../support/approvals.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { propertyRuns } from '../../support/effort.ts';
 import { admin, createUser, seedSiteAndDevice, type TestUser } from '../../support/users.ts';
 
 const { fixture } = withApprovals({}, { idle: true });
 const TENANTS = ['la', 'lb'];
 const SITES = ['la-1', 'la-2', 'lb-1'];
+/** Every user reads every request, so the work grows with both. */
+const USERS = propertyRuns(8);
+const REQUESTS = propertyRuns(30);
 let root: TestClient;
 /** The ids of all requests. */
 const created: string[] = [];
@@ -57,7 +61,7 @@ async function seedUsers(roles: readonly string[], scopes: readonly object[]): P
     );
     users.push(user);
   });
-  await fc.assert(create, { numRuns: 12 });
+  await fc.assert(create, { numRuns: USERS });
 }
 
 /** The user that the request with this number is assigned to, if it is assigned to a user. */
@@ -98,7 +102,7 @@ beforeAll(async () => {
     ...SITES.map((siteId) => ({ siteId })),
   ];
   await seedUsers(roles, scopes);
-  for (let i = 0; i < 60; i++) created.push(await seedRequest(i, roles, scopes));
+  for (let i = 0; i < REQUESTS; i++) created.push(await seedRequest(i, roles, scopes));
   for (const [i, id] of created.entries()) {
     const decider = assigneeOf(i)?.client ?? root;
     if (i % 4 === 1) await cancel(root, id);
@@ -158,7 +162,7 @@ test('a list holds exactly the requests that the reader can read, on pages, with
   }
   // The users must see different requests, or the test proves nothing.
   expect(new Set(visibleCounts).size).toBeGreaterThan(3);
-  expect(Math.max(...visibleCounts)).toBe(60);
+  expect(Math.max(...visibleCounts)).toBe(REQUESTS);
 }, 60_000);
 
 test('a role shows requests only where it is held', async () => {
