@@ -155,8 +155,8 @@ export const MAX_REFERRERS = 10;
 /** The factor by which more records are loaded when planned changes affect those that are. */
 const GROWTH = 8;
 
-/** The most frequent needs have shorter keys, which no other need has. Ids have no spaces. */
-function needKey(need: DataNeed): string {
+/** Identifies a need. The most frequent ones have shorter keys, which no other need has. Ids have no spaces. */
+export function needKey(need: DataNeed): string {
   if (need.kind === 'row') return `row ${need.resource} ${need.id}`;
   if (need.kind === 'neighbours') return `neighbours ${need.vrf} ${need.tenantId} ${need.cidr}`;
   return JSON.stringify(need);

@@ -4,7 +4,7 @@ import type { Mutation } from './planning.ts';
 import type { ResourceName } from './names.ts';
 import type { Resource } from './resource.ts';
 import { RESOURCES } from './resources/index.ts';
-import { GLOBAL_VRF, type DataNeed } from './planSnapshot.ts';
+import { GLOBAL_VRF, type DataNeed, type Lookup, type PlanSnapshot } from './planSnapshot.ts';
 
 /** True when a value has the form of an id; other values cannot exist in the database. */
 export const isPlainId = (value: unknown): value is string =>
@@ -85,28 +85,51 @@ function referenceNeeds(
     const value = fields[name];
     if (reference === undefined || derived) return [];
     if (isPlainId(value)) return [{ kind: 'row', resource: reference, id: value }];
-    const [field, by] =
-      typeof value === 'object' && value !== null ? (Object.entries(value)[0] ?? []) : [];
-    if (
-      field === undefined ||
-      !isLookupValue(by) ||
-      !RESOURCES[reference].lookupFields.includes(field)
-    )
-      return [];
-    const text = typeof by === 'string' ? by : '';
-    const canonical = RESOURCES[reference].fields[field]?.canonical?.(text) ?? text;
-    return typeof canonical === 'string'
-      ? [
-          {
-            kind: 'rows',
-            resource: reference,
-            fields: [lookupFieldFor(field, canonical)],
-            values: [canonical],
-            limit: 100,
-          },
-        ]
-      : [];
+    const lookup = lookupByName(reference, value);
+    return lookup ? [{ kind: 'rows', ...lookup }] : [];
   });
+}
+
+/** The lookup of a reference such as `{ "name": "ams1" }`; undefined for any other value. */
+function lookupByName(reference: ResourceName, value: unknown): Required<Lookup> | undefined {
+  const [field, by] =
+    typeof value === 'object' && value !== null ? (Object.entries(value)[0] ?? []) : [];
+  if (
+    field === undefined ||
+    !isLookupValue(by) ||
+    !RESOURCES[reference].lookupFields.includes(field)
+  )
+    return undefined;
+  const text = typeof by === 'string' ? by : '';
+  const canonical = RESOURCES[reference].fields[field]?.canonical?.(text) ?? text;
+  if (typeof canonical !== 'string') return undefined;
+  const searched = lookupFieldFor(field, canonical);
+  return { resource: reference, fields: [searched], values: [canonical], limit: 100 };
+}
+
+/**
+ * A mutation with ids instead of the names that exactly one loaded record has, so that what depends on
+ * these records is known before the mutation is planned. Undefined when it has no such name.
+ */
+export function withResolvedNames(
+  { resource, operation, record }: Mutation,
+  snapshot: PlanSnapshot,
+): Mutation | undefined {
+  if (!Object.hasOwn(RESOURCES, resource) || typeof record !== 'object' || record === null)
+    return undefined;
+  const resolved = Object.entries(RESOURCES[resource as ResourceName].fields).flatMap(
+    ([name, { reference, derived }]): [string, string][] => {
+      const value = (record as Record<string, unknown>)[name];
+      if (reference === undefined || derived || typeof value !== 'object') return [];
+      const lookup = lookupByName(reference, value);
+      if (!lookup || !snapshot.isLoaded({ kind: 'rows', ...lookup })) return [];
+      const { fields, values, limit } = lookup;
+      const [found, ...others] = snapshot.where(reference, fields, values, limit);
+      return found && others.length === 0 ? [[name, found.id]] : [];
+    },
+  );
+  if (resolved.length === 0) return undefined;
+  return { resource, operation, record: { ...record, ...Object.fromEntries(resolved) } };
 }
 
 function duplicateLookups(

@@ -12,15 +12,22 @@ import {
 import { PLATFORM } from '../access/scope.ts';
 import type { Row } from './resource.ts';
 import { vrfKeyOf, type PlannedChange, type PlanSnapshot } from './planSnapshot.ts';
+import { SortedEntries } from './sortedEntries.ts';
 import { isIn, isOfPlatform, isParentIn, type Space } from './spaces.ts';
 
 /** A stored or planned prefix. */
 export type PrefixNode = { row: Row; block: Block };
 
+/** The network of each prefix as it was parsed last: the rules ask for it often. */
+const blocks = new WeakMap<Row, { cidr: unknown; block: Block }>();
+
 /** The network of a prefix. Stored networks are valid, so anything else is a bug. */
 export function blockOf(row: Row): Block {
+  const known = blocks.get(row);
+  if (known && known.cidr === row.cidr) return known.block;
   const block = parseBlock(String(row.cidr));
   if (!isBlock(block)) throw new Error(`${row.id} has an invalid network`);
+  blocks.set(row, { cidr: row.cidr, block });
   return block;
 }
 
@@ -53,11 +60,14 @@ export class PrefixTree {
   /** The number of prefixes by VRF and family, and by length: most lengths have none. */
   private readonly lengths = new Map<string, Uint32Array>();
   private readonly byParent = new Map<string, Map<string, PrefixNode>>();
+  /** The prefixes of each VRF and family in the order of their networks. */
+  private readonly byNetworkOrder = new Map<string, SortedEntries<PrefixNode>>();
   private readonly nodes = new Map<string, PrefixNode>();
   /** The prefixes of the platform by VRF and id. */
   private readonly shared = new Map<string, Map<string, PrefixNode>>();
   /** The number of addresses that planned changes use, by the id of their prefix. */
   private readonly usage = new Map<string, bigint>();
+  private lastRequired: { block?: Block; vrf?: string; tenantId?: string } = {};
   private readonly snapshot: PlanSnapshot;
 
   constructor(snapshot: PlanSnapshot) {
@@ -129,14 +139,15 @@ export class PrefixTree {
       ...(parents.length === 0 ? [''] : parents.map(({ row }) => row.id)),
       ...tenantParents.map(({ row }) => row.id),
     ];
-    const found = ids
-      .flatMap((id) => [...(this.byParent.get(`${space.vrf}|${id}`)?.values() ?? [])])
-      .filter(
-        (node) =>
-          node.block.length > block.length &&
-          contains(block, node.block) &&
-          (isOfPlatform(space) || isIn(space, node.row)),
-      );
+    // Most networks are empty: what is in this one is found by position, however many siblings it has.
+    const found = (
+      this.byNetworkOrder.get(lengthsKey(space.vrf, block))?.startingIn(block) ?? []
+    ).filter(
+      (node) =>
+        node.block.length > block.length &&
+        ids.includes((node.row.parentPrefixId as string | null) ?? '') &&
+        (isOfPlatform(space) || isIn(space, node.row)),
+    );
     // Plans list them, so that their order must not depend on what other tenants have.
     return found.sort(byPosition);
   }
@@ -199,8 +210,12 @@ export class PrefixTree {
     this.snapshot.onUndo(() => this.usage.set(prefixId, before));
   }
 
+  /** A mutation asks for the same neighbours several times, with one block. */
   private requireNeighbours({ vrf, tenantId }: Space, block: Block): void {
+    const last = this.lastRequired;
+    if (last.block === block && last.vrf === vrf && last.tenantId === tenantId) return;
     this.snapshot.require({ kind: 'neighbours', vrf, tenantId, cidr: formatBlock(block) });
+    this.lastRequired = { block, vrf, tenantId };
   }
 
   private inVrfAround(vrf: string, block: Block): PrefixNode[] {
@@ -245,6 +260,11 @@ export class PrefixTree {
     const vrf = vrfKeyOf(row);
     this.nodes.set(row.id, node);
     this.countLength(vrf, block, 1);
+    const order = lengthsKey(vrf, block);
+    const ordered =
+      this.byNetworkOrder.get(order) ?? new SortedEntries<PrefixNode>(({ block: each }) => each);
+    this.byNetworkOrder.set(order, ordered);
+    ordered.insert(node);
     if (row.tenantId === PLATFORM)
       this.shared.set(
         vrf,
@@ -260,10 +280,12 @@ export class PrefixTree {
     this.byParent.set(parent, siblings.set(row.id, node));
   }
 
-  private remove({ row, block }: PrefixNode): void {
+  private remove(node: PrefixNode): void {
+    const { row, block } = node;
     const vrf = vrfKeyOf(row);
     this.nodes.delete(row.id);
     this.countLength(vrf, block, -1);
+    this.byNetworkOrder.get(lengthsKey(vrf, block))?.remove(node);
     this.shared.get(vrf)?.delete(row.id);
     const key = networkKey(vrf, block);
     this.byNetwork.set(

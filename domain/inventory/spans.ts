@@ -1,4 +1,5 @@
 import { addressBits, blockAt, enclosingBlock, overlaps, type Block, type Span } from './cidr.ts';
+import { SortedEntries } from './sortedEntries.ts';
 import { vrfKeyOf, type PlannedChange, type PlanSnapshot } from './planSnapshot.ts';
 import { blockOf, spanOf } from './prefixTree.ts';
 import type { ResourceName } from './names.ts';
@@ -14,47 +15,6 @@ function byAddress(a: SpanEntry, b: SpanEntry): number {
   return a.row.id < b.row.id ? -1 : 1;
 }
 
-/** Entries in the order of their first addresses. */
-class SortedEntries {
-  private readonly entries: SpanEntry[] = [];
-
-  /** The position of the first entry that starts at or after an address. */
-  private positionOf(first: bigint): number {
-    let [low, high] = [0, this.entries.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.entries[middle]?.span.first ?? first) < first) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  insert(entry: SpanEntry): void {
-    this.entries.splice(this.positionOf(entry.span.first), 0, entry);
-  }
-
-  remove({ row, span }: SpanEntry): void {
-    for (let at = this.positionOf(span.first); at < this.entries.length; at++) {
-      const entry = this.entries[at];
-      if (!entry || entry.span.first > span.first) return;
-      if (entry.row.id !== row.id) continue;
-      this.entries.splice(at, 1);
-      return;
-    }
-  }
-
-  /** The entries that start in a span. */
-  startingIn({ first, last }: Span): SpanEntry[] {
-    const found: SpanEntry[] = [];
-    for (let at = this.positionOf(first); at < this.entries.length; at++) {
-      const entry = this.entries[at];
-      if (!entry || entry.span.first > last) break;
-      found.push(entry);
-    }
-    return found;
-  }
-}
-
 const SPACE_RESOURCES: ReadonlySet<string> = new Set(['prefixes', 'ip-addresses', 'ip-ranges']);
 
 const spaceKey = (vrf: string, { family }: Span): string => `${vrf}|${family}`;
@@ -66,9 +26,9 @@ const blockKey = (vrf: string, { family, first, length }: Block): string =>
 export class Spans {
   private readonly known = new Map<string, SpanEntry>();
   /** The changed addresses and ranges. */
-  private readonly changed = new Map<string, SortedEntries>();
-  private readonly changedPrefixes = new Map<string, SortedEntries>();
-  private readonly ranges = new Map<string, SortedEntries>();
+  private readonly changed = new Map<string, SortedEntries<SpanEntry>>();
+  private readonly changedPrefixes = new Map<string, SortedEntries<SpanEntry>>();
+  private readonly ranges = new Map<string, SortedEntries<SpanEntry>>();
   /** Ranges by the smallest network that contains them. */
   private readonly rangesByNetwork = new Map<string, Map<string, SpanEntry>>();
   private readonly snapshot: PlanSnapshot;
@@ -114,7 +74,7 @@ export class Spans {
   }
 
   /** Where changed records of a resource are. */
-  private changedOf(resource: ResourceName): Map<string, SortedEntries> {
+  private changedOf(resource: ResourceName): Map<string, SortedEntries<SpanEntry>> {
     return resource === 'prefixes' ? this.changedPrefixes : this.changed;
   }
 
@@ -141,8 +101,11 @@ export class Spans {
   }
 }
 
-function sortedIn(index: Map<string, SortedEntries>, key: string): SortedEntries {
-  const known = index.get(key) ?? new SortedEntries();
+function sortedIn(
+  index: Map<string, SortedEntries<SpanEntry>>,
+  key: string,
+): SortedEntries<SpanEntry> {
+  const known = index.get(key) ?? new SortedEntries<SpanEntry>(({ span }) => span);
   index.set(key, known);
   return known;
 }

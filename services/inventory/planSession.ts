@@ -14,12 +14,13 @@ import {
   type Viewer,
 } from '../../domain/inventory/planning.ts';
 import {
+  needKey,
   PlanSnapshot,
   recordKey,
   type DataNeed,
   type PlannedChange,
 } from '../../domain/inventory/planSnapshot.ts';
-import { isPlainId, prefetchNeeds } from '../../domain/inventory/prefetch.ts';
+import { isPlainId, prefetchNeeds, withResolvedNames } from '../../domain/inventory/prefetch.ts';
 import { PrefixTree } from '../../domain/inventory/prefixTree.ts';
 import { Spans } from '../../domain/inventory/spans.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
@@ -76,8 +77,9 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
   const unlocked = new Map<string, UnlockedRow>();
 
   async function load(needs: readonly DataNeed[], locking: Locking): Promise<void> {
-    const missing = needs.filter((need) => !snapshot.isLoaded(need));
-    const distinct = [...new Map(missing.map((need) => [JSON.stringify(need), need])).values()];
+    const distinct = [...new Map(needs.map((need) => [needKey(need), need])).values()].filter(
+      (need) => !snapshot.isLoaded(need),
+    );
     if (distinct.length === 0) return;
     cost.statements++;
     const { count, unlocked: found } = await loadNeeds(db, snapshot, distinct, { locking, pause });
@@ -140,6 +142,11 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
       try {
         await load(
           mutations.flatMap((mutation) => prefetchNeeds(mutation, viewer.tenantId)),
+          locking,
+        );
+        const named = mutations.flatMap((each) => withResolvedNames(each, snapshot) ?? []);
+        await load(
+          named.flatMap((mutation) => prefetchNeeds(mutation, viewer.tenantId)),
           locking,
         );
         snapshot.takeOutdated();
