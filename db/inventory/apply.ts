@@ -135,14 +135,18 @@ export async function writeSteps(trx: Knex, steps: readonly PlannedChange[]): Pr
   await writePhase(trx, phase);
 }
 
+/** From this number of changes, PostgreSQL writes them while their audit entries are made. */
+export const MANY_CHANGES = 100;
+
 /**
- * Creates of one resource as a part of the final statement of a commit, which saves a round trip.
+ * A few creates of one resource as a part of the final statement of a commit, which saves a round trip.
  * Null when the changes are anything else.
  */
 export function asSingleInsert(steps: readonly PlannedChange[]): StatementPart | null {
   const [first] = steps;
   if (
     !first ||
+    steps.length >= MANY_CHANGES ||
     steps.some(
       ({ resource, before, after }) =>
         resource !== first.resource || before !== null || after === null,

@@ -13,6 +13,7 @@ import {
   type ScopeKind,
 } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { ScopeColumns } from '../core/scopeSql.ts';
 
 /** The column of a field. */
@@ -138,8 +139,21 @@ function canonicalIpv6(text: string): string {
   return `${formatHost(parsed.family, parsed.value)}/${Math.min(parsed.length, addressBits(parsed.family))}`;
 }
 
-/** Converts a row to an object of its columns, for `json_populate_recordset`. */
-export const storedForm = (resource: Resource, row: Row): Record<string, unknown> =>
-  Object.fromEntries(fieldsOf(resource).map((field) => [columnOf(field), row[field] ?? null]));
+/** The fields of a row and their columns: rows are converted often. */
+const STORED = new Map<ResourceName, readonly (readonly [field: string, column: string])[]>(
+  Object.values(RESOURCES).map((resource) => [
+    resource.name,
+    fieldsOf(resource).map((field) => [field, columnOf(field)] as const),
+  ]),
+);
+const storedOf = ({ name }: Resource) => assertDefined(STORED.get(name), 'columns of a resource');
 
-export const storedColumns = (resource: Resource): string[] => fieldsOf(resource).map(columnOf);
+/** Converts a row to an object of its columns, for `json_populate_recordset`. */
+export function storedForm(resource: Resource, row: Row): Record<string, unknown> {
+  const stored: Record<string, unknown> = {};
+  for (const [field, column] of storedOf(resource)) stored[column] = row[field] ?? null;
+  return stored;
+}
+
+export const storedColumns = (resource: Resource): string[] =>
+  storedOf(resource).map(([, column]) => column);

@@ -166,7 +166,12 @@ export const recordKey = (resource: string, id: string): string => `${resource}/
 
 /** Rows by the values of fields. */
 type Index = { fields: readonly string[]; ids: Map<string, Set<string>> };
-type Table = { rows: Map<string, Row>; indexes: Map<string, Index> };
+type Table = {
+  rows: Map<string, Row>;
+  indexes: Map<string, Index>;
+  /** The ids by which rows were loaded, whether they exist or not. */
+  loadedIds: Set<string>;
+};
 
 /** Called for every row that is loaded, changed or removed, also when a change is undone. */
 export type SnapshotListener = (change: PlannedChange) => void;
@@ -204,6 +209,7 @@ export class PlanSnapshot {
   /** Marks a need as loaded; `fact` is its value. Rows are added with `addLoadedRows`. */
   markLoaded(need: DataNeed, fact?: unknown): void {
     this.loaded.add(needKey(need));
+    if (need.kind === 'row') this.tableOf(need.resource).loadedIds.add(need.id);
     if (need.kind === 'fact') this.facts.set(needKey(need), fact);
   }
 
@@ -281,9 +287,10 @@ export class PlanSnapshot {
 
   /** A row by its id; undefined when it does not exist. */
   get(resource: ResourceName, id: string): Row | undefined {
-    const row = this.rowsOf(resource).get(id);
-    if ((row === undefined || this.lockedOnly) && !this.netChanges.has(recordKey(resource, id)))
-      this.require({ kind: 'row', resource, id });
+    const { rows, loadedIds } = this.tableOf(resource);
+    const row = rows.get(id);
+    if ((row !== undefined && !this.lockedOnly) || loadedIds.has(id)) return row;
+    if (!this.netChanges.has(recordKey(resource, id))) this.require({ kind: 'row', resource, id });
     return row;
   }
 
@@ -457,7 +464,9 @@ export class PlanSnapshot {
   }
 
   private tableOf(resource: ResourceName): Table {
-    const table = this.tables.get(resource) ?? { rows: new Map(), indexes: new Map() };
+    const known = this.tables.get(resource);
+    if (known) return known;
+    const table = { rows: new Map(), indexes: new Map(), loadedIds: new Set<string>() };
     this.tables.set(resource, table);
     return table;
   }

@@ -21,16 +21,28 @@ function resolutionOrder(field: string): number {
   return field === 'tenantId' ? 2 : 1;
 }
 
+/** The references of each resource in the order in which they are resolved. */
+const ordered = new Map<ResourceName, readonly (readonly [field: string, to: ResourceName])[]>();
+
+function referencesOf({ name, fields }: Resource) {
+  const known = ordered.get(name);
+  if (known) return known;
+  const references = Object.entries(fields)
+    .flatMap(([field, { reference, derived }]) =>
+      reference === undefined || derived ? [] : [[field, reference] as const],
+    )
+    .sort(([a], [b]) => resolutionOrder(a) - resolutionOrder(b));
+  ordered.set(name, references);
+  return references;
+}
+
 /** Replaces references by name with ids and checks that every referenced record exists. */
 export function resolveReferences(draft: OpenDraft, viewer: Viewer): void {
   const { after, before, resource } = draft;
-  const references = Object.entries(resource.fields)
-    .filter(([, { reference, derived }]) => reference !== undefined && !derived)
-    .sort(([a], [b]) => resolutionOrder(a) - resolutionOrder(b));
-  for (const [name, { reference }] of references) {
+  for (const [name, reference] of referencesOf(resource)) {
     const value = after[name];
     const isNew = !before || draft.isProvided(name);
-    if (reference === undefined || !isNew || !draft.isValid(name)) continue;
+    if (!isNew || !draft.isValid(name)) continue;
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       resolveByField(draft, viewer, name, reference, Object.entries(value));
     else if (typeof value === 'string') checkReference(draft, viewer, name, reference, value);

@@ -1,5 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
 import { NoChange, ignoreNoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { MANY_CHANGES } from '../../db/inventory/apply.ts';
 import { waitLonger } from '../../db/inventory/locks.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -85,9 +87,10 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
           if (mode === 'all') for (const each of outcome.planned) assertCanWrite(caller, each);
           if (mode === 'all' && !allValid(outcome.planned)) throw toError(outcome.planned);
           await revokeGrants(work, trx, outcome.planned);
-          await write(work);
+          const record = () =>
+            recordChanges(work, outcome, access.scope(caller, 'inventory:write'));
+          await writeAndRecord(() => write(work), record, outcome.changes.length);
           await assertUnchanged(trx, [{ relied, changes: planned.changes }]);
-          recordChanges(work, outcome, access.scope(caller, 'inventory:write'));
           const [first] = outcome.changes;
           if (first) work.result(first.id);
           await beforeCommit?.(work, trx, outcome);
@@ -206,9 +209,10 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
               { perMutation: true, now: work.now, signal },
             );
             await revokeGrants(work, trx, planned);
-            await write();
+            const record = () =>
+              recordChanges(work, { planned, changes }, access.scope(caller, 'inventory:write'));
+            await writeAndRecord(() => write(), record, changes.length);
             all.push({ relied, changes });
-            recordChanges(work, { planned, changes }, access.scope(caller, 'inventory:write'));
             return planned;
           });
           await assertUnchanged(trx, all);
@@ -222,6 +226,19 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
         return Promise.resolve();
       }),
   };
+}
+
+/** Writes changes and records them, many of them while the database writes. */
+async function writeAndRecord(
+  write: () => Promise<void>,
+  record: () => void,
+  count: number,
+): Promise<void> {
+  if (count >= MANY_CHANGES) await Promise.all([write(), setImmediate().then(record)]);
+  else {
+    await write();
+    record();
+  }
 }
 
 const versionedId = (id: string, version: number | undefined) => ({

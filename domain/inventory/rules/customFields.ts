@@ -91,7 +91,7 @@ export function checkCustomFields(draft: Draft): void {
     return;
   // The platform's definition of a name replaces that of the tenant.
   const definitions = new Map(
-    [tenantOf(draft), PLATFORM]
+    [...new Set([tenantOf(draft), PLATFORM])]
       .filter(isPlainId)
       .flatMap((tenant) =>
         snapshot
