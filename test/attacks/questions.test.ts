@@ -385,6 +385,14 @@ describe('the cost grows linearly', () => {
     expect(many.attempts).toBeLessThanOrEqual(12 * few.attempts);
   });
 
+  test('with rows that name a VRF by its name, each tried once', async () => {
+    await acme().post('/api/inventory/vrfs', { name: 'by name' }).expect(201);
+    const rows = Array.from({ length: 60 }, (_, i) =>
+      create('prefixes', { cidr: `10.${i}.0.0/16`, vrfId: { name: 'by name' } }),
+    );
+    expect(await costOf(rows)).toMatchObject({ statements: 2, attempts: rows.length });
+  });
+
   test('not at all with the definitions of custom fields of other tenants', async () => {
     const valued = [create('tags', { id: 'valued', name: 'valued' })];
     const region = [create('regions', { name: 'valued', customFields: {} })];
