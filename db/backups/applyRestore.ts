@@ -4,7 +4,15 @@ import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { foreignKeysOf, type Definition } from './newTables.ts';
 import { repairAfterRestore, type RestoreEffects } from './repairAfterRestore.ts';
 import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
-import { columnList, columnsEqual, diffTable, liveTable, queryIn, stagedTable } from './sql.ts';
+import {
+  columnList,
+  columnsEqual,
+  countDiffs,
+  diffTable,
+  liveTable,
+  queryIn,
+  stagedTable,
+} from './sql.ts';
 
 /**
  * From this number of changed rows on, indexes and foreign keys of a table are dropped and created
@@ -77,15 +85,14 @@ export async function applyDifferences(
 
 type ChangedTable = { planned: PlannedTable; rows: number };
 
-async function findChangedTables(query: RunQuery, plan: RestorePlan): Promise<ChangedTable[]> {
-  const found: ChangedTable[] = [];
-  for (const planned of plan.tables) {
-    const [row] = await query<{ rows: number }>(
-      `SELECT count(*) AS rows FROM ${diffTable(planned.table)}`,
-    );
-    if (row && row.rows > 0) found.push({ planned, rows: row.rows });
-  }
-  return found;
+async function findChangedTables(
+  query: RunQuery,
+  { tables }: RestorePlan,
+): Promise<ChangedTable[]> {
+  const counts = await countDiffs(query, tables);
+  return tables
+    .map((planned) => ({ planned, rows: counts.get(planned.table.name) ?? 0 }))
+    .filter(({ rows }) => rows > 0);
 }
 
 /** True when the restore replaces all rows of a table. */
@@ -115,12 +122,11 @@ async function disableTriggers(
        AND tgname NOT LIKE 'hold\\_%'
        AND ${condition}`,
   );
-  const undo: string[] = [];
-  for (const { name } of triggers) {
-    await query(`ALTER TABLE ${table} DISABLE TRIGGER ${quoteIdentifier(name)}`);
-    undo.push(`ALTER TABLE ${table} ENABLE TRIGGER ${quoteIdentifier(name)}`);
-  }
-  return undo;
+  if (triggers.length === 0) return [];
+  const each = (action: 'DISABLE' | 'ENABLE') =>
+    triggers.map(({ name }) => `${action} TRIGGER ${quoteIdentifier(name)}`).join(', ');
+  await query(`ALTER TABLE ${table} ${each('DISABLE')}`);
+  return [`ALTER TABLE ${table} ${each('ENABLE')}`];
 }
 
 /**

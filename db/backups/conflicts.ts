@@ -1,4 +1,4 @@
-import { MAX_FINDINGS } from '../../domain/backups/backups.ts';
+import { MAX_FINDINGS, type ChangeKind } from '../../domain/backups/backups.ts';
 import { heldRecord, HELD_TABLES } from '../retention/holds.ts';
 import { quoteIdentifier, type Reference, type RunQuery } from './catalog.ts';
 import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
@@ -22,28 +22,35 @@ const CASCADING_TABLES: ReadonlySet<string> = new Set([
   'free_hints',
 ]);
 
+/** The number of differences of each kind, by table. */
+type ChangeCounts = ReadonlyMap<string, Readonly<Record<ChangeKind, number>>>;
+
 /**
  * Finds the current records that prevent a restore, at most 100 for each foreign key. Requires
- * `findDifferences`.
+ * `findDifferences`. Only tables that `changes` counts differences of can have any.
  */
 export async function findConflicts(
   query: RunQuery,
   plan: RestorePlan,
+  changes: ChangeCounts,
 ): Promise<RestoreConflict[]> {
   const byName = new Map(plan.tables.map((planned) => [planned.table.name, planned]));
+  const hasAny = ({ table }: PlannedTable, ...kinds: ChangeKind[]) =>
+    kinds.some((kind) => (changes.get(table.name)?.[kind] ?? 0) > 0);
   const found: RestoreConflict[] = [];
   for (const planned of plan.tables)
     if (planned.role === 'state') {
-      found.push(...(await findOwnedByOtherTenant(query, planned)));
-      found.push(...(await findHeld(query, planned)));
+      if (hasAny(planned, 'created')) found.push(...(await findOwnedByOtherTenant(query, planned)));
+      if (hasAny(planned, 'changed', 'deleted')) found.push(...(await findHeld(query, planned)));
     }
   for (const reference of plan.references) {
     const child = byName.get(reference.child);
     const parent = byName.get(reference.parent);
     // Derived references, such as the parent of a prefix, are recalculated after the restore.
     if (child && reference.columns.some((pair) => isDerived(plan, child, pair.child))) continue;
-    if (parent) found.push(...(await findStillReferenced(query, reference, parent, child)));
-    if (child && !reference.remembers)
+    if (parent && hasAny(parent, 'deleted'))
+      found.push(...(await findStillReferenced(query, reference, parent, child)));
+    if (child && !reference.remembers && hasAny(child, 'created', 'changed'))
       found.push(...(await findMissingReferences(query, plan, reference, child, parent)));
   }
   return found;

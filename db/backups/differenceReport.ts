@@ -6,10 +6,12 @@ import {
   columnList,
   columnsEqual,
   comparableColumn,
+  countDiffs,
   diffTable,
   liveTable,
   stagedTable,
 } from './sql.ts';
+import { readRowCounts } from './staging.ts';
 
 type DiffCounts = {
   name: string;
@@ -20,7 +22,10 @@ type DiffCounts = {
   purged: number;
 };
 
-type CountRow = Omit<DiffCounts, 'name' | 'purged'> & { hash: string };
+type CountRow = Pick<DiffCounts, 'created' | 'changed' | 'deleted'> & { hash: string };
+
+/** What `countSql` returns for a table without differences. */
+const NO_DIFFERENCES: CountRow = { created: 0, changed: 0, deleted: 0, hash: ':' };
 
 /**
  * The number of records that a restore would change in each table of the plan, and a fingerprint of
@@ -33,15 +38,27 @@ export async function countDifferences(
 ): Promise<{ counts: DiffCounts[]; fingerprint: string }> {
   const counts: DiffCounts[] = [];
   const hashes: string[] = [];
+  const inArchive = await readRowCounts(query, plan.schema);
+  const differences = await countDiffs(query, plan.tables);
   for (const planned of plan.tables) {
     const { name } = planned.table;
-    const [row] = await query<CountRow>(countSql(plan, planned), [name]);
-    if (!row) throw new Error(`No counts for the table ${name}`);
-    const { hash, ...count } = row;
-    counts.push({ name, ...count, purged: await countPurged(query, plan, planned) });
+    const { hash, ...count } =
+      differences.get(name) === 0 ? NO_DIFFERENCES : await countChanges(query, plan, planned);
+    const purged = await countPurged(query, plan, planned);
+    counts.push({ name, inArchive: inArchive.get(name) ?? 0, ...count, purged });
     hashes.push(`${name} ${count.created} ${count.changed} ${count.deleted} ${hash}`);
   }
   return { counts, fingerprint: hashes.join('\n') };
+}
+
+async function countChanges(
+  query: RunQuery,
+  plan: RestorePlan,
+  planned: PlannedTable,
+): Promise<CountRow> {
+  const [row] = await query<CountRow>(countSql(plan, planned));
+  if (!row) throw new Error(`No counts for the table ${planned.table.name}`);
+  return row;
 }
 
 function countSql(plan: RestorePlan, planned: PlannedTable): string {
@@ -54,7 +71,6 @@ function countSql(plan: RestorePlan, planned: PlannedTable): string {
   const sumOf = (seed: number) => `sum(hashtextextended(${text}, ${seed})::numeric)`;
   const countOf = (change: ChangeKind) => `count(*) FILTER (WHERE d.change = '${change}')`;
   return `SELECT
-      (SELECT rows FROM ${quoteIdentifier(plan.schema)}._row_counts WHERE name = $1) AS "inArchive",
       ${countOf('created')} AS created, ${countOf('changed')} AS changed,
       ${countOf('deleted')} AS deleted, concat(${sumOf(0)}, ':', ${sumOf(1)}) AS hash
     FROM ${diffTable(table)} AS d ${bothSides(plan, planned)}`;

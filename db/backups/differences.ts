@@ -6,9 +6,11 @@ import {
   columnList,
   columnsEqual,
   comparableColumn,
+  countDiffs,
   diffTable,
   liveTable,
   refersTo,
+  runAll,
   stagedTable,
 } from './sql.ts';
 import type { BackedUpTable } from './tables.ts';
@@ -23,17 +25,21 @@ export async function findDifferences(
   plan: RestorePlan,
   replaced: ReadonlySet<string> = new Set(),
 ): Promise<void> {
-  for (const planned of plan.tables) {
+  const { tables } = plan;
+  const creations = tables.map((planned) => {
     const { table } = planned;
     const name = quoteIdentifier(`_diff_${table.name}`);
     const rows = replaced.has(table.name)
       ? `SELECT ${columnList(table.key)}, 'created' AS change FROM ${liveTable(table)}`
       : differencesSql(plan, planned);
-    await query(`CREATE TEMP TABLE ${name} ON COMMIT DROP AS ${rows}`);
-  }
-  await includeReferencedRows(query, plan);
-  await includeNamedRecords(query, plan);
-  for (const { table } of plan.tables) await query(`ANALYZE ${diffTable(table)}`);
+    return `CREATE TEMP TABLE ${name} ON COMMIT DROP AS ${rows}`;
+  });
+  await runAll(query, creations);
+  const counts = await countDiffs(query, tables);
+  const changed = new Set([...counts].filter(([, rows]) => rows > 0).map(([name]) => name));
+  await includeReferencedRows(query, plan, changed);
+  await includeNamedRecords(query, plan, changed);
+  await query(`ANALYZE ${tables.map(({ table }) => diffTable(table)).join(', ')}`);
 }
 
 function differencesSql(plan: RestorePlan, planned: PlannedTable): string {
@@ -78,8 +84,13 @@ const missingRowsSql = (plan: RestorePlan, { table }: PlannedTable): string =>
 
 /**
  * Adds missing rows that restored rows refer to, and missing rows that those refer to, and so on.
+ * `changed`: the tables with differences; those that get the first ones are added to it.
  */
-async function includeReferencedRows(query: RunQuery, plan: RestorePlan): Promise<void> {
+async function includeReferencedRows(
+  query: RunQuery,
+  plan: RestorePlan,
+  changed: Set<string>,
+): Promise<void> {
   const byName = new Map(plan.tables.map((planned) => [planned.table.name, planned]));
   const links = plan.references.flatMap((reference) => {
     const child = byName.get(reference.child);
@@ -91,13 +102,16 @@ async function includeReferencedRows(query: RunQuery, plan: RestorePlan): Promis
   while (hasAdded) {
     hasAdded = false;
     for (const { reference, from, to } of links) {
+      if (!changed.has(from.name)) continue;
       const added = await query(
         `INSERT INTO ${diffTable(to)} SELECT DISTINCT ${columnList(to.key, 'p')}, 'created'
          FROM ${restoredRows(plan, from)}
            JOIN ${stagedTable(plan.schema, to)} AS p ON ${refersTo(reference, 'c', 'p')}
          WHERE ${isMissing(to, to.key)} AND NOT ${isPurged(plan, to.name, 'p')} RETURNING 1`,
       );
-      if (added.length > 0) hasAdded = true;
+      if (added.length === 0) continue;
+      changed.add(to.name);
+      hasAdded = true;
     }
   }
 }
@@ -106,12 +120,17 @@ async function includeReferencedRows(query: RunQuery, plan: RestorePlan): Promis
  * Adds missing tags and definitions of custom fields that restored rows use. Inventory records
  * name them without a foreign key.
  */
-async function includeNamedRecords(query: RunQuery, plan: RestorePlan): Promise<void> {
+async function includeNamedRecords(
+  query: RunQuery,
+  plan: RestorePlan,
+  changed: ReadonlySet<string>,
+): Promise<void> {
   const referenced = (name: string) =>
     plan.tables.find(({ table, role }) => table.name === name && role === 'referenced')?.table;
   const tags = referenced('tags');
   const fields = referenced('custom_fields');
   for (const { table, columns } of plan.tables) {
+    if (!changed.has(table.name)) continue;
     const has = (name: string) =>
       table.section === 'inventory' && columns.some((column) => column.name === name);
     const add = async (to: BackedUpTable, isUsed: string) =>

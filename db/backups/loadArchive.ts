@@ -12,7 +12,7 @@ import { quoteIdentifier, readColumns } from './catalog.ts';
 import { copyIntoSql, openCopy, type Copy, type RowLoader } from './copyInto.ts';
 import { createBulkLoader } from './loadBulk.ts';
 import { copyStatement, JSON_LINES } from './snapshot.ts';
-import { columnList, queryOn } from './sql.ts';
+import { columnList, countRows, queryOn } from './sql.ts';
 import { createStaging, lockStaging, type LoadedArchive, type Staging } from './staging.ts';
 
 /** Lines of JSON are converted to rows in batches of about this size. */
@@ -62,16 +62,16 @@ async function assertRowCounts(
   { connection, schema }: Staging,
   manifest: ArchiveManifest,
 ): Promise<void> {
-  for (const { name, rows } of manifest.tables) {
-    const [row] = await queryOn(connection)<{ rows: number }>(
-      `SELECT count(*) AS rows FROM ${quoteIdentifier(schema)}.${quoteIdentifier(name)}`,
-    );
-    if (row?.rows !== rows)
+  const staged = manifest.tables.map(
+    ({ name }) => [name, `${quoteIdentifier(schema)}.${quoteIdentifier(name)}`] as const,
+  );
+  const loaded = await countRows(queryOn(connection), new Map(staged));
+  for (const { name, rows } of manifest.tables)
+    if (loaded.get(name) !== rows)
       throw new ArchiveError(
         'archive_damaged',
-        `The archive has ${rows} rows of ${name}, but ${row?.rows ?? 0} were loaded.`,
+        `The archive has ${rows} rows of ${name}, but ${loaded.get(name) ?? 0} were loaded.`,
       );
-  }
 }
 
 /** Loads rows table by table: one COPY for each table, or for each batch of JSON lines. */

@@ -1,3 +1,4 @@
+import { escapeLiteral } from 'pg';
 import type { Knex } from '../core/knex.ts';
 import type { BackupConnection } from './backupConnection.ts';
 import { quoteIdentifier, type Column, type Reference, type RunQuery } from './catalog.ts';
@@ -21,6 +22,27 @@ export const queryOn =
   async <Row extends object>(sql: string, values: readonly unknown[] = []) =>
     (await connection.query<Row>(sql, [...values])).rows;
 
+/** Runs statements in one round trip. None has values, and none returns rows that are needed. */
+export async function runAll(query: RunQuery, statements: readonly string[]): Promise<void> {
+  if (statements.length > 0) await query(statements.join(';\n'));
+}
+
+/** One statement that counts the rows of tables: `name` and `rows`. `tables`: their SQL by name. */
+export const rowCountsSql = (tables: ReadonlyMap<string, string>): string =>
+  [...tables]
+    .map(([name, sql]) => `SELECT ${escapeLiteral(name)} AS name, count(*) AS rows FROM ${sql}`)
+    .join(' UNION ALL ');
+
+/** The number of rows of each table. */
+export async function countRows(
+  query: RunQuery,
+  tables: ReadonlyMap<string, string>,
+): Promise<ReadonlyMap<string, number>> {
+  if (tables.size === 0) return new Map();
+  const counts = await query<{ name: string; rows: number }>(rowCountsSql(tables));
+  return new Map(counts.map(({ name, rows }) => [name, rows]));
+}
+
 /** The table that the application reads and writes. */
 export const liveTable = ({ name }: BackedUpTable): string => `public.${quoteIdentifier(name)}`;
 
@@ -34,6 +56,13 @@ export const stagedTable = (schema: string, { name }: BackedUpTable): string =>
  */
 export const diffTable = ({ name }: BackedUpTable): string =>
   `pg_temp.${quoteIdentifier(`_diff_${name}`)}`;
+
+/** The number of differences of each table. */
+export const countDiffs = (
+  query: RunQuery,
+  tables: readonly { table: BackedUpTable }[],
+): Promise<ReadonlyMap<string, number>> =>
+  countRows(query, new Map(tables.map(({ table }) => [table.name, diffTable(table)])));
 
 /** A list of columns: `a.id, a.name`. */
 export const columnList = (names: readonly string[], alias?: string): string =>

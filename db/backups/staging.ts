@@ -10,7 +10,7 @@ import type { BackupConnection } from './backupConnection.ts';
 import type { BulkLoad } from './loadBulk.ts';
 import { quoteIdentifier, readColumns, tablesOf, type RunQuery } from './catalog.ts';
 import type { RestorePlan } from './restorePlan.ts';
-import { columnList, queryOn, stagedTable } from './sql.ts';
+import { columnList, countRows, queryOn, rowCountsSql, runAll, stagedTable } from './sql.ts';
 
 const STAGING_PREFIX = 'staging_';
 
@@ -137,13 +137,12 @@ export async function createStaging(staging: Staging, header: ArchiveHeader): Pr
   } else {
     // The tables are compared once and then dropped: they need no indexes, constraints or WAL.
     await assertColumnsExist(connection, 'public', header);
-    for (const { name, columns } of header.tables) {
+    const creations = header.tables.map(({ name, columns }) => {
       const table = quoteIdentifier(name);
-      await connection.query(
-        `CREATE UNLOGGED TABLE ${quoted}.${table} AS
-         SELECT ${columnList(columns)} FROM public.${table} WITH NO DATA`,
-      );
-    }
+      return `CREATE UNLOGGED TABLE ${quoted}.${table} AS
+        SELECT ${columnList(columns)} FROM public.${table} WITH NO DATA`;
+    });
+    await runAll(queryOn(connection), creations);
   }
   return pending;
 }
@@ -174,17 +173,16 @@ export async function migrateToCurrent(
   const query = queryOn(connection);
   const quoted = quoteIdentifier(schema);
   await query(`CREATE TABLE ${quoted}._row_counts (name text PRIMARY KEY, rows bigint NOT NULL)`);
-  for (const table of tablesOf(header.tables.map(({ section }) => section))) {
-    // A table that is newer than the archive exists only if a migration has created it.
-    const staged = stagedTable(schema, table);
-    const [row] = await query<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
-      staged,
-    ]);
-    if (!row?.found) continue;
-    await query(`ANALYZE ${staged}`);
-    await query(`INSERT INTO ${quoted}._row_counts SELECT $1, count(*) FROM ${staged}`, [
-      table.name,
-    ]);
+  // A table that is newer than the archive exists only if a migration has created it.
+  const existing = await readColumns(query, schema);
+  const staged = new Map(
+    tablesOf(header.tables.map(({ section }) => section))
+      .filter(({ name }) => existing.has(name))
+      .map((table) => [table.name, stagedTable(schema, table)]),
+  );
+  if (staged.size > 0) {
+    await query(`ANALYZE ${[...staged.values()].join(', ')}`);
+    await query(`INSERT INTO ${quoted}._row_counts ${rowCountsSql(staged)}`);
   }
   await query(`CREATE TABLE ${quoted}._header (header json NOT NULL)`);
   await query(`INSERT INTO ${quoted}._header VALUES ($1)`, [JSON.stringify(header)]);
@@ -206,15 +204,21 @@ export async function isComplete(
   query: RunQuery,
   { schema, tables }: RestorePlan,
 ): Promise<boolean> {
-  for (const { table } of tables) {
-    const [row] = await query<{ complete: boolean }>(
-      `SELECT (SELECT count(*) FROM ${stagedTable(schema, table)})
-         = (SELECT rows FROM ${quoteIdentifier(schema)}._row_counts WHERE name = $1) AS complete`,
-      [table.name],
-    );
-    if (!row?.complete) return false;
-  }
-  return true;
+  const loaded = await readRowCounts(query, schema);
+  const staged = tables.map(({ table }) => [table.name, stagedTable(schema, table)] as const);
+  const present = await countRows(query, new Map(staged));
+  return staged.every(([name]) => present.get(name) === loaded.get(name));
+}
+
+/** The number of rows of each table that was loaded. */
+export async function readRowCounts(
+  query: RunQuery,
+  schema: string,
+): Promise<ReadonlyMap<string, number>> {
+  const counts = await query<{ name: string; rows: number }>(
+    `SELECT name, rows FROM ${quoteIdentifier(schema)}._row_counts`,
+  );
+  return new Map(counts.map(({ name, rows }) => [name, rows]));
 }
 
 export const dropStaging = async (db: Knex, schema: string): Promise<void> => {

@@ -62,7 +62,10 @@ export async function buildRestoreReport(
   { actorId, confirmed }: Requester,
 ): Promise<RestoreEvaluation> {
   const { tables, fingerprint } = await countTables(query, plan);
-  const conflicts = (await findConflicts(query, plan)).slice(0, MAX_FINDINGS).map(toFinding);
+  const changes = new Map(tables.map((counts) => [counts.table, counts]));
+  const conflicts = (await findConflicts(query, plan, changes))
+    .slice(0, MAX_FINDINGS)
+    .map(toFinding);
   const risks = await lockoutFindings(query, plan, actorId);
   const errors = [...conflicts, ...(confirmed ? [] : risks)];
   const warnings = [...(confirmed ? risks : []), ...(await findWarnings(query, plan, tables))];
