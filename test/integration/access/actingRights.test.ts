@@ -126,7 +126,7 @@ const newApproval = () =>
   });
 const newBackup = () =>
   owner
-    .post<WithId>('/api/backup/create', { mode: 'partial', sections: ['inventory'] }, WAIT)
+    .post<WithId>('/api/backup/create', { mode: 'partial', sections: ['settings'] }, WAIT)
     .expect(201);
 
 async function newDelivery(): Promise<DeliveryRecord> {
@@ -408,7 +408,7 @@ const CREATING: Readonly<
     () => ({ endpointUrl: sink.url('/made'), eventTypes: '*', enabled: false }),
   ],
   '/api/users': ['user:write', () => ({ username: newName(), password: PASSWORD })],
-  '/api/backup/create': ['backup:write', () => ({ mode: 'partial', sections: ['inventory'] })],
+  '/api/backup/create': ['backup:write', () => ({ mode: 'partial', sections: ['settings'] })],
   '/api/inventory/prefixes': ['inventory:write', newPrefix],
   '/api/rbac/assignments': [
     'rbac:write',

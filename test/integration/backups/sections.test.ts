@@ -2,13 +2,24 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { findReferences, readColumns } from '../../../db/backups/catalog.ts';
 import { queryIn } from '../../../db/backups/sql.ts';
 import { NOT_BACKED_UP, TABLES } from '../../../db/backups/tables.ts';
+import type { BackupRecord } from '../../../api/backups/schemas.ts';
+import { SECTIONS } from '../../../domain/backups/backups.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { createArchiveFolder } from '../../support/backups.ts';
+import type { ProblemBody } from '../../support/client.ts';
+import { admin } from '../../support/users.ts';
 
+let archives: Awaited<ReturnType<typeof createArchiveFolder>>;
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({}, { idle: true });
+  archives = await createArchiveFolder();
+  // Nothing runs in the background: the backups that are requested here are never made.
+  app = await startApp(archives.env, { idle: true });
 });
-afterAll(() => app.stop());
+afterAll(async () => {
+  await app.stop();
+  await archives.remove();
+});
 
 const query = () => queryIn(app.deps.db);
 
@@ -74,4 +85,43 @@ test('previews show no secrets', () => {
       'approvals.payload',
     ]),
   );
+});
+
+const requestBackup = (request: object) =>
+  admin(app).post<BackupRecord>('/api/backup/create', request).expect(201);
+
+test('a backup request with invalid sections or engine is refused', async () => {
+  const firstError = async (request: object) => {
+    const { errors } = await admin(app)
+      .post<ProblemBody>('/api/backup/create', request)
+      .expect(400);
+    return errors?.[0];
+  };
+  expect(await firstError({ mode: 'partial', sections: ['nothing'] })).toMatchObject({
+    pointer: '/sections/0',
+  });
+  expect(await firstError({ engine: 'tape' })).toMatchObject({ pointer: '/engine' });
+});
+
+test('the mode full ignores sections with a warning, without one if nothing is ignored', async () => {
+  for (const request of [{ mode: 'full', sections: ['jobs'] }, { sections: ['jobs'] }]) {
+    const backup = await requestBackup(request);
+    expect(backup).toMatchObject({
+      mode: 'full',
+      sections: [...SECTIONS],
+      warnings: [{ code: 'sections_ignored', pointer: '/sections' }],
+    });
+    const read = await admin(app).get<BackupRecord>(`/api/backup/${backup.id}`).expect(200);
+    expect(read).not.toHaveProperty('warnings');
+  }
+  for (const sections of [[], [...SECTIONS]])
+    expect(await requestBackup({ mode: 'full', sections })).not.toHaveProperty('warnings');
+});
+
+test('a partial backup of no section in particular has all sections', async () => {
+  for (const request of [{ mode: 'partial' }, { mode: 'partial', sections: [] }])
+    expect(await requestBackup(request)).toMatchObject({
+      mode: 'partial',
+      sections: [...SECTIONS],
+    });
 });

@@ -141,7 +141,7 @@ const backups: ContractOperation[] = [
     body: async (idOf) => ({
       optional: {
         mode: 'partial',
-        sections: ['inventory'],
+        sections: ['settings'],
         engine: await idOf('engine'),
         label: 'before work',
       },

@@ -16,7 +16,7 @@ export function targetMaker(app: TestApp): TargetId {
   const createBackup = () =>
     create(
       '/api/backup/create',
-      { mode: 'partial', sections: ['inventory'] },
+      { mode: 'partial', sections: ['settings'] },
       { prefer: 'wait=30' },
     );
   const makers: Readonly<Record<Target, () => Promise<string>>> = {
