@@ -2,7 +2,8 @@ import type { Knex } from 'knex';
 import { lockUntilCommit } from './advisoryLocks.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 
-const settings = {
+/** How Knex runs the migrations. */
+export const MIGRATION_SETTINGS = {
   tableName: 'schema_migrations',
   // Knex's own lock is a row that a killed process leaves behind. An advisory lock ends with its
   // connection.
@@ -32,7 +33,7 @@ async function withMigrationLock<T>(db: Knex, work: () => Promise<T>): Promise<T
 export async function migrateUp(db: Knex): Promise<string[]> {
   if ((await pendingMigrations(db)).length === 0) return [];
   return withMigrationLock(db, async () => {
-    const [, names] = (await db.migrate.latest(settings)) as [number, string[]];
+    const [, names] = (await db.migrate.latest(MIGRATION_SETTINGS)) as [number, string[]];
     return names;
   });
 }
@@ -41,8 +42,8 @@ export async function migrateUp(db: Knex): Promise<string[]> {
 export async function migrateDown(db: Knex, all = false): Promise<string[]> {
   return withMigrationLock(db, async () => {
     const [, names] = (await (all
-      ? db.migrate.rollback(settings, true)
-      : db.migrate.down(settings))) as [number, string[]];
+      ? db.migrate.rollback(MIGRATION_SETTINGS, true)
+      : db.migrate.down(MIGRATION_SETTINGS))) as [number, string[]];
     return names;
   });
 }

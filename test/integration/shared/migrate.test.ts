@@ -1,12 +1,18 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { openDatabase, type Knex } from '../../../db/core/knex.ts';
-import { migrateDown, migrateUp, pendingMigrations } from '../../../db/core/migrate.ts';
+import {
+  MIGRATION_SETTINGS,
+  migrateDown,
+  migrateUp,
+  pendingMigrations,
+} from '../../../db/core/migrate.ts';
 import { MIGRATIONS } from '../../../db/migrations/index.ts';
 import { createLog } from '../../../platform/log.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 
 let database: TestDatabase;
 let pools: Knex[];
+let tablesOfAll = 0;
 beforeAll(async () => {
   database = await createDatabase({ empty: true });
   const open = () =>
@@ -38,9 +44,25 @@ test('concurrent processes run each migration once', async () => {
   expect(await pendingMigrations(first())).toEqual([]);
 });
 
-test('of schedules with the same name, the oldest keeps it', async () => {
+test('every migration can be reverted, one by one', async () => {
+  const before = await tables();
+  for (const name of Object.keys(MIGRATIONS).toReversed())
+    expect(await migrateDown(first())).toEqual([name]);
+  expect(await tables()).toBe(0);
+  tablesOfAll = before;
+});
+
+/** Runs the migrations that come before this one. */
+async function migrateBefore(name: string): Promise<Knex> {
   const db = first();
-  while (!(await pendingMigrations(db)).includes('0009_schedule_names')) await migrateDown(db);
+  while ((await pendingMigrations(db))[0] !== name) await db.migrate.up(MIGRATION_SETTINGS);
+  return db;
+}
+
+const migrateOne = (db: Knex) => db.migrate.up(MIGRATION_SETTINGS);
+
+test('of schedules with the same name, the oldest keeps it', async () => {
+  const db = await migrateBefore('0009_schedule_names');
   const insert = (id: string, tenant: string, name: string, deleted = false) =>
     db.raw(
       `INSERT INTO schedules (id, tenant_id, name, description, cron_expression, timezone, job_type,
@@ -58,7 +80,7 @@ test('of schedules with the same name, the oldest keeps it', async () => {
   await insert('sch_4', 'a', long);
   await insert('sch_5', 'a', long);
   await insert('sch_6', 'a', 'weekly');
-  await migrateUp(db);
+  await migrateOne(db);
   const rows = await db('schedules').orderBy('id').select('name', 'version');
   expect(rows).toEqual([
     { name: 'nightly', version: 1 },
@@ -72,28 +94,8 @@ test('of schedules with the same name, the oldest keeps it', async () => {
   await expect(insert('sch_7', 'a', 'weekly')).rejects.toThrow('schedules_name');
 });
 
-test('of many schedules of a tenant, later ones are spread', async () => {
-  const db = first();
-  while (!(await pendingMigrations(db)).includes('0020_spread_schedules')) await migrateDown(db);
-  await db.raw(
-    `INSERT INTO schedules (id, tenant_id, name, description, cron_expression, timezone, job_type,
-       payload, retry_policy, overlap_policy, catchup_window_seconds, jitter_seconds, enabled,
-       owner, checked_at, created_by, created_at, updated_at)
-     SELECT 'sch_' || tenant || lpad(n::text, 2, '0'), tenant, n::text, '', '@daily', 'UTC',
-       'core.echo', '{}', '{}', 'skip', 60, 0, true, '{}', now(), 'ann', now(), now()
-     FROM unnest(ARRAY['many', 'platform']) AS tenant, generate_series(1, 70) AS n`,
-  );
-  await migrateUp(db);
-  const rows = await db('schedules')
-    .whereIn('id', ['sch_many10', 'sch_many11', 'sch_many70', 'sch_platform70'])
-    .orderBy('id')
-    .pluck('spread_seconds');
-  expect(rows).toEqual([0, 1, 50, 0]);
-});
-
 test('records of the platform are shared with the tenants that refer to them, others with nobody', async () => {
-  const db = first();
-  while (!(await pendingMigrations(db)).includes('0012_shared_records')) await migrateDown(db);
+  const db = await migrateBefore('0012_shared_records');
   for (const [id, tenant] of [
     ['vrf_1', 'platform'],
     ['vrf_2', 'platform'],
@@ -115,7 +117,7 @@ test('records of the platform are shared with the tenants that refer to them, ot
       status: 'active',
       allocation_mode: 'static',
     });
-  await migrateUp(db);
+  await migrateOne(db);
   expect(await db('vrfs').orderBy('id').select('id', 'shared_with')).toEqual([
     { id: 'vrf_1', shared_with: ['blue', 'red'] },
     { id: 'vrf_2', shared_with: [] },
@@ -126,7 +128,8 @@ test('records of the platform are shared with the tenants that refer to them, ot
 });
 
 test('prefixes have one tree for each tenant, and again one for all when that is reverted', async () => {
-  const db = first();
+  const db = await migrateBefore('0013_spaces');
+  await migrateOne(db);
   const parents = async () =>
     Object.fromEntries(
       (await db('prefixes').select('id', 'parent_prefix_id')).map(
@@ -150,7 +153,7 @@ test('prefixes have one tree for each tenant, and again one for all when that is
       allocation_mode: 'static',
     });
   const before = await parents();
-  while (!(await pendingMigrations(db)).includes('0013_spaces')) await migrateDown(db);
+  await migrateDown(db);
   expect(await parents()).toEqual({
     pfx_1: null,
     pfx_2: 'pfx_1',
@@ -159,16 +162,15 @@ test('prefixes have one tree for each tenant, and again one for all when that is
     pfx_5: 'pfx_4',
     pfx_6: 'pfx_1',
   });
-  await migrateUp(db);
+  await migrateOne(db);
   expect(await parents()).toEqual(before);
   await db('prefixes').del();
 });
 
 test('grants at devices and requests lose sites of other tenants', async () => {
-  const db = first();
-  while (!(await pendingMigrations(db)).includes('0018_own_scopes')) await migrateDown(db);
+  const db = await migrateBefore('0018_own_scopes');
   await seedForeignSites(db);
-  await migrateUp(db);
+  await migrateOne(db);
   expect(await db('grants').orderBy('id').select('id', 'site_id')).toEqual([
     { id: 'g_dev_blue', site_id: null },
     { id: 'g_dev_red', site_id: 'sit_red' },
@@ -249,7 +251,8 @@ async function seedForeignSites(db: Knex) {
 }
 
 test('names of tenants at one site stay apart, until that is reverted', async () => {
-  const db = first();
+  const db = await migrateBefore('0019_names_of_tenants');
+  await migrateOne(db);
   await db('sites').insert({ id: 'sit_1', tenant_id: 'red', name: 's' });
   const insert = (id: string, tenant: string) =>
     db('racks').insert({
@@ -263,21 +266,35 @@ test('names of tenants at one site stay apart, until that is reverted', async ()
   await insert('rck_1', 'red');
   await insert('rck_2', 'blue');
   await expect(insert('rck_3', 'blue')).rejects.toThrow('racks_name_of_tenant');
-  while (!(await pendingMigrations(db)).includes('0019_names_of_tenants')) await migrateDown(db);
+  await migrateDown(db);
   expect(await db('racks').orderBy('id').pluck('name')).toEqual(['r1', 'r1 (rck_2)']);
   await expect(insert('rck_3', 'green')).rejects.toThrow('racks_site_id_name_key');
-  await migrateUp(db);
+  await migrateOne(db);
   await insert('rck_3', 'green');
   for (const table of ['racks', 'sites']) await db(table).del();
 });
 
-test('every migration can be reverted, one by one, and run again', async () => {
-  const before = await tables();
-  for (const name of Object.keys(MIGRATIONS).toReversed())
-    expect(await migrateDown(first())).toEqual([name]);
-  expect(await tables()).toBe(0);
+test('of many schedules of a tenant, later ones are spread', async () => {
+  const db = await migrateBefore('0020_spread_schedules');
+  await db.raw(
+    `INSERT INTO schedules (id, tenant_id, name, description, cron_expression, timezone, job_type,
+       payload, retry_policy, overlap_policy, catchup_window_seconds, jitter_seconds, enabled,
+       owner, checked_at, created_by, created_at, updated_at)
+     SELECT 'sch_' || tenant || lpad(n::text, 2, '0'), tenant, n::text, '', '@daily', 'UTC',
+       'core.echo', '{}', '{}', 'skip', 60, 0, true, '{}', now(), 'ann', now(), now()
+     FROM unnest(ARRAY['many', 'platform']) AS tenant, generate_series(1, 70) AS n`,
+  );
+  await migrateOne(db);
+  const rows = await db('schedules')
+    .whereIn('id', ['sch_many10', 'sch_many11', 'sch_many70', 'sch_platform70'])
+    .orderBy('id')
+    .pluck('spread_seconds');
+  expect(rows).toEqual([0, 1, 50, 0]);
+});
+
+test('reverted migrations run again, and all can be reverted together', async () => {
   await migrateUp(first());
-  expect(await tables()).toBe(before);
+  expect(await tables()).toBe(tablesOfAll);
   await migrateDown(first(), true);
   expect(await tables()).toBe(0);
 });
