@@ -164,7 +164,8 @@ export const createCommit =
       for (const [claim, recordId] of unitOfWork.results)
         await completeClaim(await trx(), claim, recordId);
       const openTrx = await startedTrx;
-      await writeUnitOfWork((openTrx as Knex.Transaction | undefined) ?? deps.db, unitOfWork);
+      const db = (openTrx as Knex.Transaction | undefined) ?? deps.db;
+      await writeUnitOfWork(db, unitOfWork, { isLast: openTrx !== undefined });
       await openTrx?.commit();
       // Knex's `commit` resolves even when COMMIT fails; this promise rejects then.
       await openTrx?.executionPromise;

@@ -4,6 +4,7 @@ import { currentConnectionUser } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import { tenantActivity } from '../../platform/tenantActivity.ts';
 import { createConnectionShares } from './connectionShares.ts';
+import { groupStatements, type GroupingConnection } from './statementGroups.ts';
 
 export type { Knex } from 'knex';
 
@@ -14,10 +15,6 @@ type Settings = {
   log: Log;
   /** Limits of what a tenant may own, by quota; without them, connections enforce none. */
   quotaDefaults?: Readonly<Record<string, number>>;
-};
-
-type PoolConnection = {
-  query(sql: string, bindings: unknown[], done: (error: Error | null) => void): void;
 };
 
 /** `bigint` columns are counters far below 2^53, so they are read as numbers. */
@@ -48,17 +45,18 @@ export const openDatabase = ({
     pool: {
       min: 0,
       max: poolSize,
-      ...(quotaDefaults && {
-        afterCreate: (
-          connection: PoolConnection,
-          done: (error: Error | null, connection: PoolConnection) => void,
-        ) =>
-          connection.query(
-            "SELECT set_config('holdfast.quota_defaults', $1, false)",
-            [JSON.stringify(quotaDefaults)],
-            (error) => done(error, connection),
-          ),
-      }),
+      afterCreate(
+        connection: GroupingConnection,
+        done: (error: Error | null, connection: GroupingConnection) => void,
+      ) {
+        groupStatements(connection);
+        if (!quotaDefaults) return void done(null, connection);
+        connection.query(
+          "SELECT set_config('holdfast.quota_defaults', $1, false)",
+          [JSON.stringify(quotaDefaults)],
+          (error: Error | null) => done(error, connection),
+        );
+      },
     },
     acquireConnectionTimeout: 5_000,
     log: {

@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto';
 import type { Knex } from './knex.ts';
+import type { Statement } from './statementGroups.ts';
 
 /** Most statements that get a name. Each uses memory in every connection of the server. */
 const MAX_NAMES = 300;
 
-/** A statement as the driver sends it. Without a name, the server does not keep it. */
-type Statement = { text: string; name?: string };
+/** Without a name, the server does not keep a statement. */
+type NamedStatement = Pick<Statement, 'text' | 'name'>;
 
-const statements = new Map<string, Statement>();
+const statements = new Map<string, NamedStatement>();
 
-function statementOf(sql: string): Statement {
+function statementOf(sql: string): NamedStatement {
   const known = statements.get(sql);
   if (known) return known;
   let bindings = 0;
@@ -26,10 +27,14 @@ type QueryClient = {
   releaseConnection(connection: Connection): Promise<void>;
   emit(event: 'query', query: { sql: string; bindings: readonly unknown[] }): boolean;
 };
-type Connection = {
-  query(statement: Statement & { values: readonly unknown[] }): Promise<unknown>;
-};
+type Connection = { query(statement: Statement): Promise<unknown> };
 type Result<R> = { rows: R[]; rowCount: number };
+
+/**
+ * Saves a round trip of a transaction. `waits`: nobody needs the result, and the statement is sent with
+ * the next one, which fails if it fails. `isLast`: the transaction is committed with it.
+ */
+type InTransaction = Pick<Statement, 'waits' | 'isLast'>;
 
 /**
  * Runs a frequent statement as a prepared one, which PostgreSQL parses once per connection. Every `?`
@@ -43,6 +48,7 @@ export async function prepared<R extends object>(
   db: Knex,
   sql: string,
   bindings: readonly Knex.RawBinding[],
+  inTransaction: InTransaction = {},
 ): Promise<Result<R>> {
   if ('isCompleted' in db && (db as Knex.Transaction).isCompleted())
     throw new Error('The transaction of a statement is over');
@@ -51,7 +57,11 @@ export async function prepared<R extends object>(
   const connection = await client.acquireConnection();
   try {
     client.emit('query', { sql: statement.text, bindings });
-    return (await connection.query({ ...statement, values: bindings })) as Result<R>;
+    return (await connection.query({
+      ...statement,
+      ...inTransaction,
+      values: bindings,
+    })) as Result<R>;
   } finally {
     await client.releaseConnection(connection);
   }

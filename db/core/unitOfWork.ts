@@ -142,9 +142,14 @@ function createStatement() {
 
 /**
  * Writes a unit of work in one statement, so in one round trip. Without a transaction around it,
- * the statement is a transaction itself. Error: SQLSTATE `NO_CHANGE`, with nothing written.
+ * the statement is a transaction itself. With `isLast`, COMMIT may be sent with it: the transaction has
+ * to be committed next. Error: SQLSTATE `NO_CHANGE`, with nothing written.
  */
-export async function writeUnitOfWork(db: Knex, unitOfWork: UnitOfWork): Promise<void> {
+export async function writeUnitOfWork(
+  db: Knex,
+  unitOfWork: UnitOfWork,
+  { isLast = false }: { isLast?: boolean } = {},
+): Promise<void> {
   const sql = createStatement();
   const checks = unitOfWork.changes.flatMap((change, i) => {
     sql.ctes.push(change.sql(`c${i}`));
@@ -164,7 +169,7 @@ export async function writeUnitOfWork(db: Knex, unitOfWork: UnitOfWork): Promise
   const text = `WITH ${sql.ctes.join(', ')} SELECT ${[...checks, notify.sql].join(', ')}`;
   const bindings = [...sql.bindings, ...notify.bindings];
   await (bindings.length <= MAX_PREPARED_BINDINGS
-    ? prepared(db, text, bindings)
+    ? prepared(db, text, bindings, { isLast })
     : db.raw(text, bindings));
 }
 

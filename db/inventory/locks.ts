@@ -121,12 +121,15 @@ function lockParts({ definitions, isBrief, ...locks }: WriteLocks) {
 }
 
 /**
- * Prepares a transaction that writes. It locks definitions of custom fields and address spaces.
- * Error: SQLSTATE 55P03, also of later statements, when others hold what it may not wait for.
+ * Prepares a transaction that writes: the next statement waits for the locks of definitions of custom
+ * fields and address spaces. It, and later ones, fail with SQLSTATE 55P03 when others hold what it may
+ * not wait for.
  */
 export async function prepareToWrite(trx: Knex, locks: WriteLocks): Promise<void> {
   const { sql, bindings } = lockParts(locks);
-  await prepared(trx, `SELECT ${FORCE_INDEX_SCANS}, ${sql}`, bindings);
+  // By itself, so that the second statement has these settings already.
+  await prepared(trx, `SELECT ${FORCE_INDEX_SCANS}`, [], { waits: true });
+  await prepared(trx, `SELECT ${sql}`, bindings, { waits: true });
 }
 
 /** Locks further definitions of custom fields until the end of the transaction. Error: SQLSTATE 55P03. */

@@ -1,0 +1,78 @@
+import { expect, test } from '@jest/globals';
+import type { Knex } from '../../../db/core/knex.ts';
+import { prepared } from '../../../db/core/prepared.ts';
+import { withDatabase } from '../../support/database.ts';
+
+let db: Knex;
+withDatabase((opened) => (db = opened));
+
+type Connection = { connection: NodeJS.EventEmitter };
+
+/** The number of answers of the server while `use` runs, on the only connection. */
+async function answersTo(use: () => Promise<unknown>): Promise<number> {
+  const client = db.client as {
+    acquireConnection(): Promise<Connection>;
+    releaseConnection(connection: Connection): Promise<void>;
+  };
+  const connection = await client.acquireConnection();
+  await client.releaseConnection(connection);
+  let answers = 0;
+  const count = () => (answers += 1);
+  connection.connection.on('readyForQuery', count);
+  await use().finally(() => connection.connection.off('readyForQuery', count));
+  return answers;
+}
+
+/** A lock, a read and a write, which its transaction ends with. */
+const createRegion = (id: string, { parent = null, divisor = 1, name = id } = {}) =>
+  db.transaction(async (trx) => {
+    await prepared(trx, 'SELECT pg_advisory_xact_lock(1 / ?::integer)', [divisor], { waits: true });
+    const { rows } = await prepared<{ found: number }>(
+      trx,
+      'SELECT count(*) AS found FROM regions WHERE name = ?',
+      [name],
+    );
+    await prepared(
+      trx,
+      "INSERT INTO regions (id, tenant_id, name, parent_id) VALUES (?, 'platform', ?, ?)",
+      [id, name, parent],
+      { isLast: true },
+    );
+    return rows[0]?.found;
+  });
+type Options = { parent?: string | null; divisor?: number; name?: string };
+
+const regions = () => db('regions').orderBy('id').pluck('id');
+
+test('a transaction of a lock, a read and a write takes two round trips', async () => {
+  // The first time, the statements are parsed.
+  expect(await createRegion('reg_a')).toBe(0);
+  expect(await answersTo(() => createRegion('reg_b'))).toBe(2);
+  expect(await regions()).toEqual(['reg_a', 'reg_b']);
+  expect(await answersTo(() => db.transaction(() => Promise.resolve()))).toBe(0);
+});
+
+test.each([
+  ['a statement that waits', { divisor: 0 }, '22012'],
+  ['the last statement', { name: 'reg_a' }, '23505'],
+  ['its COMMIT', { parent: 'reg_nowhere' }, '23503'],
+])('a transaction writes nothing when %s fails', async (_, options: Options, code) => {
+  const before = await regions();
+  await expect(createRegion('reg_failed', options)).rejects.toMatchObject({ code });
+  expect(await regions()).toEqual(before);
+  // The connection is usable, and its next transaction is committed.
+  expect(await answersTo(() => createRegion(`reg_${code}`))).toBe(2);
+  expect(await regions()).toEqual([...before, `reg_${code}`].sort());
+});
+
+test('a transaction that fails before its first statement sends nothing', async () => {
+  const failing = () =>
+    db
+      .transaction(async (trx) => {
+        await prepared(trx, 'SELECT pg_advisory_xact_lock(1 / ?::integer)', [1], { waits: true });
+        throw new Error('nothing to do');
+      })
+      .catch(() => undefined);
+  expect(await answersTo(failing)).toBe(0);
+  expect(await answersTo(() => db.raw('SELECT 1'))).toBe(1);
+});
