@@ -21,8 +21,9 @@ const MAX_COUNTED = 4_096;
  * single addresses use. It decides a warning only; `usage.ts` has the exact number.
  */
 export const USED_ADDRESSES = `
-  coalesce((SELECT sum(power(2::numeric, CASE family(c.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(c.cidr)))
-    FROM (SELECT cidr FROM prefixes WHERE parent_prefix_id = p.id LIMIT ${MAX_COUNTED}) AS c), 0)
+  coalesce((SELECT sum(same.count * power(2::numeric, CASE family(p.cidr) WHEN 4 THEN 32 ELSE 128 END - same.length))
+    FROM (SELECT masklen(c.cidr) AS length, count(*) FROM (SELECT cidr FROM prefixes WHERE parent_prefix_id = p.id LIMIT ${MAX_COUNTED}) AS c
+      GROUP BY 1) AS same), 0)
   + CASE WHEN CASE family(p.cidr) WHEN 4 THEN 32 ELSE 128 END - masklen(p.cidr) <= 12 THEN
     (SELECT count(DISTINCT host) FROM (${contentsOfPrefix('p', 'ip_addresses', 'host', (a) => `${a}.host BETWEEN host(p.cidr)::inet AND host(broadcast(p.cidr))::inet`)}) AS a
       WHERE NOT ${isInChild('p', 'a.host')}) ELSE 0 END`;
@@ -34,6 +35,25 @@ const spaceBindings = (needs: readonly Asked[]): Knex.RawBinding[] => [
   needs.map(({ vrf }) => vrf),
   needs.map(({ tenantId }) => tenantId),
 ];
+
+/** SQL: the usage of a prefix `p`, as the fact `usage` has it. */
+const USAGE = `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row`;
+
+/** A single address contains no prefix. */
+const isWide = ({ cidr }: { cidr: string }): boolean => !/(?:\..*\/32|\/128)$/.test(cidr);
+
+/** Up to this number of networks, a lookup for each is faster than one for all. */
+const MAX_SINGLE_LOOKUPS = 8;
+
+/** What `neighbourParts` says, for few networks; see `prefixes_near` in the migration. */
+const nearPart = (needs: readonly NeedOf<'neighbours'>[]): QueryPart => ({
+  sql: `WITH near AS MATERIALIZED (SELECT found.id, bool_or(found.is_near) AS is_near
+      FROM unnest(?::text[], ?::text[], ?::cidr[], ?::boolean[]) AS asked (vrf, tenant, cidr, is_wide)
+      CROSS JOIN LATERAL prefixes_near(asked.vrf, asked.tenant, asked.cidr, asked.is_wide) AS found GROUP BY found.id)
+    ${select('prefixes', 'WHERE id = ANY (ARRAY(SELECT near.id FROM near))')}
+    UNION ALL ${USAGE} FROM near JOIN prefixes AS p ON p.id = near.id WHERE near.is_near`,
+  bindings: [...spaceBindings(needs), needs.map(({ cidr }) => cidr), needs.map(isWide)],
+});
 
 /**
  * A table with the space of each need, the shared space whose prefixes are parents there as well, and
@@ -137,22 +157,21 @@ const withoutBindings = (sql: string): SharedQuery => ({ sql, bindings: [] });
  */
 export function neighbourParts(needs: readonly NeedOf<'neighbours'>[]): QueryPart[] {
   if (needs.length === 0) return [];
+  if (needs.length <= MAX_SINGLE_LOOKUPS) return [nearPart(needs)];
   const asked = inSpaces('asked', needs, ['cidr', 'cidr'], ({ cidr }) => cidr);
-  // A single address contains no prefix.
-  const isWide = needs.some(({ cidr }) => !/(?:\..*\/32|\/128)$/.test(cidr));
+  const someWide = needs.some(isWide);
   const parts: QueryPart[] = [
     {
-      before: [asked, ...[...AROUND, ...(isWide ? NOT_EMPTY : [])].map(withoutBindings)],
+      before: [asked, ...[...AROUND, ...(someWide ? NOT_EMPTY : [])].map(withoutBindings)],
       sql: select('prefixes', 'WHERE (space_key, cidr) IN (SELECT space, cidr FROM around)'),
       bindings: [],
     },
     {
-      sql: `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row
-        FROM nearest AS n JOIN prefixes AS p ON p.space_key = n.space AND p.cidr = n.cidr`,
+      sql: `${USAGE} FROM nearest AS n JOIN prefixes AS p ON p.space_key = n.space AND p.cidr = n.cidr`,
       bindings: [],
     },
   ];
-  if (!isWide) return parts;
+  if (!someWide) return parts;
   return [
     ...parts,
     {

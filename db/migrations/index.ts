@@ -27,6 +27,7 @@ import * as legalHolds from './0028_legal_holds.ts';
 import * as auditArchives from './0029_audit_archives.ts';
 import * as fullBlocksInOrder from './0030_full_blocks_in_order.ts';
 import * as holdsAndMoves from './0031_holds_and_moves.ts';
+import * as prefixesNear from './0032_prefixes_near.ts';
 import * as lookupsInOneSpace from './0033_lookups_in_one_space.ts';
 
 /**
@@ -62,5 +63,6 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0029_audit_archives': auditArchives,
   '0030_full_blocks_in_order': fullBlocksInOrder,
   '0031_holds_and_moves': holdsAndMoves,
+  '0032_prefixes_near': prefixesNear,
   '0033_lookups_in_one_space': lookupsInOneSpace,
 };

@@ -23,8 +23,10 @@ async function answersTo(use: () => Promise<unknown>): Promise<number> {
   return answers;
 }
 
+type Options = { parent?: string | null; divisor?: number; name?: string };
+
 /** A lock, a read and a write, which its transaction ends with. */
-const createRegion = (id: string, { parent = null, divisor = 1, name = id } = {}) =>
+const createRegion = (id: string, { parent = null, divisor = 1, name = id }: Options = {}) =>
   db.transaction(async (trx) => {
     await prepared(trx, 'SELECT pg_advisory_xact_lock(1 / ?::integer)', [divisor], { waits: true });
     const { rows } = await prepared<{ found: number }>(
@@ -40,8 +42,6 @@ const createRegion = (id: string, { parent = null, divisor = 1, name = id } = {}
     );
     return rows[0]?.found;
   });
-type Options = { parent?: string | null; divisor?: number; name?: string };
-
 const regions = () => db('regions').orderBy('id').pluck('id');
 
 test('a transaction of a lock, a read and a write takes two round trips', async () => {
