@@ -140,8 +140,8 @@ export function groupStatements(connection: GroupingConnection): void {
       return true;
     }
     if (!IS_END.test(text)) return false;
-    const hasBegun = !waiting[0]?.text.startsWith('BEGIN');
-    const isOver = !hasBegun || (isCommitted && text.startsWith('COMMIT'));
+    const hasStarted = !waiting[0]?.text.startsWith('BEGIN');
+    const isOver = !hasStarted || (isCommitted && text.startsWith('COMMIT'));
     waiting = [];
     isCommitted = false;
     return isOver;
