@@ -4,6 +4,7 @@ import {
   type ArchiveManifest,
 } from '../../platform/archive/index.ts';
 import { lockKeySql } from '../core/advisoryLocks.ts';
+import { isLockTimeout } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
@@ -147,16 +148,24 @@ export async function createStaging(staging: Staging, header: ArchiveHeader): Pr
   return pending;
 }
 
+/** The server notices within two seconds that a killed process has lost its connection. */
+const LOCK_TIMEOUT = '5s';
+
 /**
  * Locks a staging schema for this connection. Error: `StagingBusy` when another attempt, which may
- * have been considered dead, holds the lock.
+ * have been considered dead, keeps the lock.
  */
 export async function lockStaging(connection: BackupConnection, schema: string): Promise<void> {
-  const [row] = await queryOn(connection)<{ locked: boolean }>(
-    `SELECT pg_try_advisory_lock(${lockKeySql('staging', '$1')}) AS locked`,
-    [schema],
-  );
-  if (!row?.locked) throw new StagingBusy('Another attempt is still loading the archive');
+  const query = queryOn(connection);
+  await query(`SET lock_timeout = '${LOCK_TIMEOUT}'`);
+  try {
+    await query(`SELECT pg_advisory_lock(${lockKeySql('staging', '$1')})`, [schema]);
+  } catch (error) {
+    throw isLockTimeout(error)
+      ? new StagingBusy('Another attempt is still loading the archive')
+      : error;
+  }
+  await query('RESET lock_timeout');
 }
 
 /**

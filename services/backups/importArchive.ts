@@ -11,6 +11,7 @@ import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
 import { queryIn } from '../../db/backups/sql.ts';
 import {
   dropStaging,
+  isComplete,
   migrateToCurrent,
   type LoadedArchive,
   type Migrations,
@@ -105,6 +106,8 @@ async function apply(
     sections: SECTIONS,
     archived: header.tables,
   });
+  if (!(await isComplete(query, plan)))
+    throw new Error('The loaded archive did not survive a restart of the database.');
   await lockForRestore(trx, plan, LOCK_TIMEOUT_MS);
   await lockLiveTables(trx, newTables, LOCK_TIMEOUT_MS);
   if ((await findNonEmptyTables(trx)).length > 0)
@@ -115,6 +118,8 @@ async function apply(
   await resumeSchedules(trx, schedules, new Date());
   await finish();
   await countForQuotas(query, replaced);
+  // Views would hinder later migrations: the schema ends with this transaction, whatever is killed.
+  await dropStaging(trx, STAGING_SCHEMA);
   return replaced;
 }
 

@@ -1,8 +1,47 @@
+import { expect } from '@jest/globals';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import pg from 'pg';
 import { eventually } from './eventually.ts';
 
 /** Any number that no advisory lock of the product has; the next ones follow. */
 let nextLock = 0x5709_0000;
+
+/**
+ * Kills what `start` runs when it stops before a command that creates or drops something, such as
+ * `CREATE INDEX`, at which `condition` is true.
+ */
+export async function killBefore(
+  databaseUrl: string,
+  { command, condition }: { command: string; condition: string },
+  start: () => ChildProcess,
+): Promise<void> {
+  const lock = nextLock++;
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  await client.query(`SELECT pg_advisory_lock(${lock})`);
+  await client.query(
+    `CREATE FUNCTION stop_command() RETURNS event_trigger LANGUAGE plpgsql AS
+       'BEGIN IF ${condition} THEN PERFORM pg_advisory_xact_lock_shared(${lock}); END IF; END';
+     CREATE EVENT TRIGGER stop_command ON ddl_command_start WHEN TAG IN ('${command}')
+       EXECUTE FUNCTION stop_command()`,
+  );
+  const child = start();
+  const exited = once(child, 'exit');
+  await eventually(
+    () =>
+      client.query(
+        `SELECT FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
+         WHERE datname = current_database() AND NOT granted AND locktype = 'advisory' AND objid = ${lock}`,
+      ),
+    ({ rows }) => rows.length > 0 || child.exitCode !== null,
+    { withinMs: 45_000 },
+  );
+  child.kill('SIGKILL');
+  expect(await exited).toEqual([null, 'SIGKILL']);
+  await client.query('DROP EVENT TRIGGER stop_command; DROP FUNCTION stop_command()');
+  await client.end();
+}
 
 /**
  * Points at which updates of a table stop, by name: an update stops when its condition, which

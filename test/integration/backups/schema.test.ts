@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -23,15 +23,18 @@ import {
   restorer,
   STATE_TABLES,
 } from '../../support/backups.ts';
+import { COMPILE_CACHE } from '../../support/compileCache.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { seedEstate } from '../../support/estate.ts';
 import type { RecordPage } from '../../support/inventory.ts';
 import { expectProblem } from '../../support/problem.ts';
+import { killBefore } from '../../support/stopPoints.ts';
 import { admin, login } from '../../support/users.ts';
 
 const run = promisify(execFile);
 const ROOT = path.resolve(import.meta.dirname, '../../..');
-const unseal = unsealWith(createVault([{ id: 'test', key: Buffer.alloc(32, 7) }]));
+const MASTER_KEY = '07'.repeat(32);
+const unseal = unsealWith(createVault([{ id: 'test', key: Buffer.from(MASTER_KEY, 'hex') }]));
 /**
  * An archive of the first release, made with the key of these tests, in base64. RECORD_ARCHIVE=true
  * writes it again, which is allowed only until the first release.
@@ -212,6 +215,32 @@ describe('disaster recovery', () => {
         table,
         await small.db(table).count({ n: '*' }),
       ]);
+  }, 60_000);
+
+  test('can be repeated when it is killed: each time the database is empty or has everything', async () => {
+    const backup = await createBackup({ label: 'killed' });
+    const { url, db } = await emptyDatabase();
+    const before = await describeSchema(db);
+    const file = path.join(archives.folder, backup.archive);
+    const restore = () =>
+      spawn(process.execPath, ['test/support/restoreProcess.ts', url, file, MASTER_KEY], {
+        cwd: ROOT,
+        env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
+        stdio: 'inherit',
+      });
+    const isDone = 'EXISTS (SELECT FROM public.devices)';
+    await killBefore(url, { command: 'CREATE INDEX', condition: 'true' }, restore);
+    await killBefore(url, { command: 'DROP SCHEMA', condition: isDone }, restore);
+    const { replaced } = await importArchive(
+      { db, databaseUrl: url },
+      readArchiveOf(backup),
+      ALL_TABLES_ARE_LARGE,
+    );
+    expect(replaced).toContain('devices');
+    expect(await describeSchema(db)).toEqual(before);
+    expect(await dumpTables(url, STATE_TABLES)).toEqual(
+      await dumpTables(app.databaseUrl, STATE_TABLES),
+    );
   }, 60_000);
 
   test('counts the rows of replaced tables for each quota that triggers count', async () => {
