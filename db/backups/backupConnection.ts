@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import pg from 'pg';
 
 export type BackupConnection = pg.Client;
@@ -30,6 +31,7 @@ export async function withBackupConnection<T>(
   url: string,
   signal: AbortSignal,
   use: (connection: BackupConnection) => Promise<T>,
+  createSocket?: () => Socket,
 ): Promise<T> {
   signal.throwIfAborted();
   const connection = new pg.Client({
@@ -37,6 +39,7 @@ export async function withBackupConnection<T>(
     application_name: 'holdfast-backup',
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
+    ...(createSocket && { stream: createSocket }),
   });
   // The statement that uses a broken connection reports the error.
   connection.on('error', () => undefined);
@@ -55,17 +58,23 @@ export async function withBackupConnection<T>(
   }
 }
 
+type ConnectionsOptions = { signal: AbortSignal; count: number; createSocket?: () => Socket };
+
 /** Runs `use` with several connections, as `withBackupConnection` does with one. */
 export async function withBackupConnections<T>(
   url: string,
-  { signal, count }: { signal: AbortSignal; count: number },
+  { count, ...options }: ConnectionsOptions,
   use: (connections: readonly [BackupConnection, ...BackupConnection[]]) => Promise<T>,
 ): Promise<T> {
-  return withBackupConnection(url, signal, (connection) =>
-    count <= 1
-      ? use([connection])
-      : withBackupConnections(url, { signal, count: count - 1 }, (others) =>
-          use([connection, ...others]),
-        ),
+  return withBackupConnection(
+    url,
+    options.signal,
+    (connection) =>
+      count <= 1
+        ? use([connection])
+        : withBackupConnections(url, { ...options, count: count - 1 }, (others) =>
+            use([connection, ...others]),
+          ),
+    options.createSocket,
   );
 }

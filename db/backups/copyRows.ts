@@ -1,6 +1,7 @@
 import type { Connection } from 'pg';
 import type { RowSink } from '../../platform/archive/index.ts';
 import type { BackupConnection } from './backupConnection.ts';
+import { ROW_BYTES } from './rowSocket.ts';
 
 /** Codes of messages of the server (PostgreSQL manual, "Message Formats"). */
 const CopyCode = { data: 0x64, outResponse: 0x48 } as const;
@@ -61,7 +62,7 @@ export function copyRows(connection: BackupConnection, sql: string, sink: RowSin
         const listener: DataListener = (bytes) => {
           const rest = parser.parse(bytes);
           if (rest) {
-            stream.off('data', listener).on('data', clientListener);
+            stream.off(ROW_BYTES, listener).off('data', listener).on('data', clientListener);
             clientListener(rest);
             return;
           }
@@ -70,7 +71,8 @@ export function copyRows(connection: BackupConnection, sql: string, sink: RowSin
           stream.pause();
           accepted.then(() => stream.resume(), reject);
         };
-        stream.off('data', clientListener).on('data', listener);
+        // With TLS another stream decrypts, which has no `ROW_BYTES`.
+        stream.off('data', clientListener).on('data', listener).on(ROW_BYTES, listener);
         pgConnection.query(sql);
       },
       handleError: reject,

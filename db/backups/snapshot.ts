@@ -7,6 +7,7 @@ import {
   type BackupConnection,
 } from './backupConnection.ts';
 import { readColumns, type RunQuery } from './catalog.ts';
+import { createRowSocket } from './rowSocket.ts';
 import { columnList, liveTable, queryOn } from './sql.ts';
 import type { BackedUpTable } from './tables.ts';
 
@@ -138,7 +139,8 @@ export async function withSnapshotReaders<T>(
   { snapshotId, count }: { snapshotId: string; count: number },
   use: (readers: readonly [BackupConnection, ...BackupConnection[]]) => Promise<T>,
 ): Promise<T> {
-  return withBackupConnections(url, { signal: NEVER, count }, async (readers) => {
+  const options = { signal: NEVER, count, createSocket: createRowSocket };
+  return withBackupConnections(url, options, async (readers) => {
     for (const reader of readers)
       await reader.query(
         `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;

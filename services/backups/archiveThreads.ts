@@ -67,7 +67,8 @@ export function createArchiveThreads() {
         (port) => ({ kind: 'write', ...snapshot, key, port }),
         signal,
         async (port) => {
-          for await (const bytes of receiveBytes(port, onTable)) await write(Buffer.from(bytes));
+          for await (const { buffer, byteOffset, byteLength } of receiveBytes(port, onTable))
+            await write(Buffer.from(buffer, byteOffset, byteLength));
         },
       ),
 
