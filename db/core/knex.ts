@@ -17,6 +17,41 @@ type Settings = {
   quotaDefaults?: Readonly<Record<string, number>>;
 };
 
+/** A client of pg. Its `connection` reports each error that the server sends, before a query does. */
+type PoolConnection = GroupingConnection & {
+  connection: {
+    on(event: 'errorMessage', report: (error: { severity?: string; code?: string }) => void): void;
+  };
+};
+
+type CreatedConnection = (error: Error | null, connection: PoolConnection) => void;
+
+/**
+ * Connections that the server has terminated. A query that this interrupts fails before the socket
+ * closes: until then the connection seems intact, and the next request would get it.
+ */
+const terminated = new WeakSet<PoolConnection>();
+
+/** SQLSTATEs of a server that ends a session; the language of the severity is that of the server. */
+const ENDS_SESSION = /^(57P0[1-5]|25P0[34])$/;
+
+/** Prepares a new connection of the pool. */
+const prepareConnection =
+  (quotaDefaults: Settings['quotaDefaults']) =>
+  (connection: PoolConnection, done: CreatedConnection): void => {
+    connection.connection.on('errorMessage', ({ severity, code = '' }) => {
+      if (severity === 'FATAL' || severity === 'PANIC' || ENDS_SESSION.test(code))
+        terminated.add(connection);
+    });
+    groupStatements(connection);
+    if (!quotaDefaults) return void done(null, connection);
+    connection.query(
+      "SELECT set_config('holdfast.quota_defaults', $1, false)",
+      [JSON.stringify(quotaDefaults)],
+      (error: Error | null) => done(error, connection),
+    );
+  };
+
 /** `bigint` columns are counters far below 2^53, so they are read as numbers. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
@@ -45,18 +80,8 @@ export const openDatabase = ({
     pool: {
       min: 0,
       max: poolSize,
-      afterCreate(
-        connection: GroupingConnection,
-        done: (error: Error | null, connection: GroupingConnection) => void,
-      ) {
-        groupStatements(connection);
-        if (!quotaDefaults) return void done(null, connection);
-        connection.query(
-          "SELECT set_config('holdfast.quota_defaults', $1, false)",
-          [JSON.stringify(quotaDefaults)],
-          (error: Error | null) => done(error, connection),
-        );
-      },
+      afterCreate: prepareConnection(quotaDefaults),
+      validate: (connection: PoolConnection) => !terminated.has(connection),
     },
     acquireConnectionTimeout: 5_000,
     log: {

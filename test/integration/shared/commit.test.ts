@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { openDatabase, type Knex } from '../../../db/core/knex.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -94,6 +95,34 @@ describe('commit', () => {
     // The connection went back whole.
     await insertSite('sit_deferred', null);
     expect(await db('sites').where({ id: 'sit_deferred' })).toHaveLength(1);
+  });
+});
+
+describe('a connection that PostgreSQL terminates', () => {
+  const terminate = 'SELECT pg_terminate_backend(pg_backend_pid())';
+  const AT_COMMIT = `
+    CREATE TEMP TABLE doomed (n int);
+    CREATE FUNCTION pg_temp.terminate() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER doomed AFTER INSERT ON doomed DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION pg_temp.terminate();
+    INSERT INTO doomed VALUES (1)`;
+
+  test.each<[string, (db: Knex) => Promise<unknown>]>([
+    ['by itself', async (db) => db.raw(terminate)],
+    ['in a transaction', (db) => db.transaction(async (trx) => trx.raw(terminate))],
+    ['at its COMMIT', (db) => db.transaction(async (trx) => trx.raw(AT_COMMIT))],
+  ])('in a statement %s fails no later one', async (_where, fail) => {
+    const { databaseUrl: url, deps } = app;
+    const db = openDatabase({ url, poolSize: 1, statementTimeoutMs: 5_000, log: deps.log });
+    try {
+      for (let round = 0; round < 5; round++) {
+        await expect(fail(db)).rejects.toThrow();
+        await db.raw('SELECT 1');
+      }
+    } finally {
+      await db.destroy();
+    }
   });
 });
 
