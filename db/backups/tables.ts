@@ -189,5 +189,6 @@ export const NOT_BACKED_UP: Readonly<Record<string, string>> = {
   workers: 'processes that run now',
   purge_marks: 'a restore reads what was purged, and does not bring it back',
   purge_progress: 'see purge_marks',
+  purged_runs: 'see purge_marks',
   purge_state: 'see purge_marks',
 };

@@ -29,6 +29,7 @@ import * as fullBlocksInOrder from './0030_full_blocks_in_order.ts';
 import * as holdsAndMoves from './0031_holds_and_moves.ts';
 import * as prefixesNear from './0032_prefixes_near.ts';
 import * as lookupsInOneSpace from './0033_lookups_in_one_space.ts';
+import * as purgedRuns from './0035_purged_runs.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -65,4 +66,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0031_holds_and_moves': holdsAndMoves,
   '0032_prefixes_near': prefixesNear,
   '0033_lookups_in_one_space': lookupsInOneSpace,
+  '0035_purged_runs': purgedRuns,
 };

@@ -155,8 +155,22 @@ export const REMOVALS: Readonly<Record<RetentionKind, Removal>> = {
     );
     return results + jobs;
   },
+  // The marks keep backfills from running these occurrences again.
   scheduleRuns: (trx, records) =>
-    deleteRows(trx, 'DELETE FROM schedule_runs WHERE id = ANY (?::text[])', [idsOf(records)]),
+    deleteRows(
+      trx,
+      `WITH removed AS (
+         DELETE FROM schedule_runs WHERE id = ANY (?::text[]) RETURNING schedule_id, kind, due_at
+       ), marked AS (
+         INSERT INTO purged_runs AS p (schedule_id, until_due)
+         SELECT schedule_id, max(due_at) FROM removed WHERE kind <> 'trigger'
+         GROUP BY schedule_id ORDER BY schedule_id
+         ON CONFLICT (schedule_id) DO UPDATE
+           SET until_due = greatest(p.until_due, excluded.until_due)
+       )
+       SELECT FROM removed`,
+      [idsOf(records)],
+    ),
   deliveries: async (trx, records) => {
     const ids = await lockRows(trx, 'deliveries', SOURCES.deliveries.due, idsOf(records));
     const attempts = await deleteRows(

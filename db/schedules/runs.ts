@@ -2,6 +2,17 @@ import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
 import type { ScheduleRunData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 
+/**
+ * The scheduled time up to which runs of a schedule were purged; null: none were. Read it after the
+ * runs themselves: what is purged in between must not be missed.
+ */
+export async function readPurgedUntil(db: Knex, scheduleId: string): Promise<Date | null> {
+  const mark = await db('purged_runs')
+    .where({ schedule_id: scheduleId })
+    .first<{ until_due: Date } | undefined>('until_due');
+  return mark?.until_due ?? null;
+}
+
 /** Adds to each run the state of the job that it created. Reads all jobs in one query. */
 export async function withJobs(
   db: Knex,

@@ -31,7 +31,7 @@ export type ScheduleWorkflowInput = { scheduleId: string };
  * occurrence of the schedule record.
  */
 export type ScheduleRunResult = {
-  outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'already_handled' | 'not_due';
+  outcome: 'fired' | 'skipped' | 'failed' | 'buffered' | 'already_handled' | 'purged' | 'not_due';
   reason?: string;
   jobId?: string;
 };

@@ -1,4 +1,6 @@
 import type { Commit } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { readPurgedUntil } from '../../db/schedules/runs.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { listOccurrences } from '../../domain/schedules/occurrences.ts';
@@ -12,6 +14,7 @@ import { scheduleRecord } from './scheduleAudit.ts';
 export type Backfills = ReturnType<typeof createBackfills>;
 
 type Deps = {
+  db: Knex;
   commit: Commit;
   schedules: Schedules;
   jobTypes: JobTypes;
@@ -19,11 +22,11 @@ type Deps = {
 };
 
 /** Starts jobs that run past occurrences of a schedule. */
-export const createBackfills = ({ commit, schedules, jobTypes, jobFactory }: Deps) => ({
+export const createBackfills = ({ db, commit, schedules, jobTypes, jobFactory }: Deps) => ({
   /**
    * Starts a job that runs the occurrences from `since` to `until` (both inclusive) that have not
    * run. Errors: `not_found`, `permission_denied`, `invalid_request` for an interval that is not in
-   * the past, or has no occurrence or too many.
+   * the past, has no occurrence or too many, or only such whose runs are purged.
    */
   async start(
     caller: Caller,
@@ -51,6 +54,14 @@ export const createBackfills = ({ commit, schedules, jobTypes, jobFactory }: Dep
         '/until',
         'too_many',
         `leaves more than ${MAX_BACKFILL} occurrences in the interval`,
+      );
+    const purgedUntil = await readPurgedUntil(db, scheduleId);
+    if (purgedUntil && times.every((dueAt) => dueAt <= purgedUntil))
+      throw invalidField(
+        'body',
+        '/until',
+        'purged',
+        `must be after ${purgedUntil.toISOString()}: earlier runs are purged, their occurrences may have run`,
       );
     const request = {
       type: BACKFILL_JOB,

@@ -9,6 +9,7 @@ import {
   listUnfinishedJobs,
   updateBufferedRun,
 } from '../../db/schedules/schedules.ts';
+import { readPurgedUntil } from '../../db/schedules/runs.ts';
 import type { ScheduleRunResult } from '../../domain/dispatch/tasks.ts';
 import { isDue } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleRunData } from '../../domain/schedules/records.ts';
@@ -156,7 +157,8 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
     /**
      * Runs a past occurrence, without regard to overlaps. Result `already_handled` for an
      * occurrence that has run or waits to run, and for one that catch-up can still run. An earlier
-     * backfill that could not run is replaced. Error: `unavailable`.
+     * backfill that could not run is replaced. Result `purged` for an occurrence up to which runs
+     * were purged: it may have run. Error: `unavailable`.
      */
     async backfillOccurrence(
       caller: Caller,
@@ -164,6 +166,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
       dueAt: Date,
     ): Promise<ScheduleRunResult> {
       const callerOf = () => caller;
+      let isPurged = false;
       const backfilled = await decideLocked(scheduleId, callerOf, async (context) => {
         const { trx, schedule } = context;
         if (!isDue(timingOf(schedule), dueAt)) throw new NoChange();
@@ -171,6 +174,9 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
         const earlierBackfill = await findRun(trx, scheduleId, 'backfill', dueAt);
         const isPending = !scheduledRun && !isDecided(schedule, dueAt);
         if (isPending || hasRun(scheduledRun) || hasRun(earlierBackfill)) throw new NoChange();
+        const purgedUntil = await readPurgedUntil(trx, scheduleId);
+        isPurged = purgedUntil !== null && dueAt <= purgedUntil;
+        if (isPurged) throw new NoChange();
         if (earlierBackfill) await ScheduleRun.query(trx).deleteById(earlierBackfill.id);
         const decision: RunDecision = findBlocker(context) ?? {
           outcome: 'fired',
@@ -178,7 +184,7 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
         };
         return record(context, decision, { kind: 'backfill', dueAt, actorId: caller.actorId });
       });
-      return resultOf(backfilled);
+      return isPurged ? { outcome: 'purged' } : resultOf(backfilled);
     },
   };
 }

@@ -1,5 +1,7 @@
+import type { WebhookRecord } from '../../api/webhooks/schemas.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { createIds } from '../../platform/ids.ts';
+import type { TestClient } from './client.ts';
 
 const ids = createIds();
 const DAY_MS = 86_400_000;
@@ -94,6 +96,18 @@ export async function seedEvents(
   return rows.map(({ id }) => id);
 }
 
+/** Creates a webhook that is sent nothing. Returns its id. */
+export const createIdleWebhook = async (client: TestClient): Promise<string> =>
+  (
+    await client
+      .post<WebhookRecord>('/api/webhooks', {
+        endpointUrl: 'https://example.net/',
+        eventTypes: ['job.failed'],
+        enabled: false,
+      })
+      .expect(201)
+  ).id;
+
 /** Inserts a delivery of an event with one attempt. Returns its id. */
 export async function seedDelivery(
   db: Knex,
@@ -120,12 +134,12 @@ export async function seedDelivery(
   return id;
 }
 
-/** Inserts runs of a schedule, a minute apart; the first was due days ago. Returns their ids. */
+/** Inserts runs of a schedule, on the minute; the first was due days ago. Returns their ids. */
 export async function seedRuns(
   db: Knex,
   run: { tenant: string; days: number; scheduleId: string; count: number },
 ): Promise<string[]> {
-  const first = daysAgo(run.days).getTime();
+  const first = Math.floor(daysAgo(run.days).getTime() / 60_000) * 60_000;
   const rows = Array.from({ length: run.count }, (_, n) => {
     const due = new Date(first + n * 60_000);
     return {

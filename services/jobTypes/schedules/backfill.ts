@@ -25,7 +25,7 @@ export type BackfillDeps = {
 
 /**
  * Runs past occurrences of a schedule, one after the other. A repeated attempt leaves out those
- * that have run. The result counts the outcomes.
+ * that have run, and those whose runs are purged. The result counts the outcomes.
  */
 export const scheduleBackfill = ({
   db,

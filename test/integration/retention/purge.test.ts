@@ -3,13 +3,15 @@ import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { RetentionRecord } from '../../../api/retention/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
-import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
 import { lockTenant } from '../../../db/access/quotas.ts';
 import { saveRetention } from '../../../db/retention/settings.ts';
+import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
+import type { ProblemBody } from '../../support/client.ts';
 import { admin } from '../../support/users.ts';
 import {
+  createIdleWebhook,
   seedDelivery,
   seedEvents,
   seedJobs,
@@ -144,13 +146,7 @@ describe('the purge of jobs', () => {
 describe('the purge of other records', () => {
   test('deletes an event after its deliveries, and these when they have ended', async () => {
     const { tenant, client } = await newTenant();
-    const { id: webhookId } = await client
-      .post<WebhookRecord>('/api/webhooks', {
-        endpointUrl: 'https://example.net/',
-        eventTypes: ['job.failed'],
-        enabled: false,
-      })
-      .expect(201);
+    const webhookId = await createIdleWebhook(client);
     const [first = '', second = '', third = ''] = await seedEvents(db(), {
       tenant,
       days: 91,
@@ -173,7 +169,7 @@ describe('the purge of other records', () => {
     const { id: scheduleId } = await client
       .post<ScheduleRecord>('/api/schedules', {
         name: 'nightly',
-        cronExpression: '0 3 * * *',
+        cronExpression: '* * * * *',
         jobType: 'core.echo',
         enabled: false,
       })
@@ -181,6 +177,27 @@ describe('the purge of other records', () => {
     const runs = await seedRuns(db(), { tenant, days: 402, scheduleId, count: 25 });
     expect(await purge()).toEqual({ scheduleRuns: 5 });
     expect(await existing('schedule_runs', runs)).toEqual(runs.slice(5));
+
+    // What a purged run did is not known, so a backfill does not repeat it.
+    const due = (await db()('schedule_runs').where({ id: runs[5] }).first()) as { due_at: Date };
+    const at = (minutes: number) => new Date(due.due_at.getTime() + minutes * 60_000);
+    const backfill = (minutes: number) =>
+      app.deps.runner.backfillOccurrence(systemCaller(tenant, 'test'), scheduleId, at(minutes));
+    expect([await backfill(-5), await backfill(-1), await backfill(-100)]).toEqual(
+      Array(3).fill({ outcome: 'purged' }),
+    );
+    expect(await backfill(0)).toMatchObject({ outcome: 'fired' });
+    const start = (since: number, until: number) =>
+      client.post<ProblemBody>(`/api/schedules/${scheduleId}/backfill`, {
+        since: at(since).toISOString(),
+        until: at(until).toISOString(),
+      });
+    expect((await start(-9, -1).expect(400)).errors).toMatchObject([
+      { pointer: '/until', code: 'purged' },
+    ]);
+    await start(-9, 1).expect(202);
+    await db()('schedule_runs').where({ schedule_id: scheduleId }).delete();
+    await db()('jobs').where({ tenant_id: tenant }).delete();
   });
 });
 
