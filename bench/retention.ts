@@ -164,7 +164,7 @@ async function purgeYear(db: Knex) {
   });
   const config = { retention: forEachPeriod((period) => PERIODS[period].fallbackDays) };
   const purge = createPurge({ db, commit, log: createLog('silent', false), config });
-  const logMonths = createLogMonths({ db, commit, config });
+  const logMonths = createLogMonths({ db, commit, log: createLog('silent', false), config });
   await db.raw(
     `INSERT INTO jobs (id, type, tenant_id, status, payload, retry_policy, attempts, run_id, created_by,
        authority, source_kind, created_at, updated_at, checked_at)

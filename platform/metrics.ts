@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -16,27 +17,74 @@ function nodeMetrics(): Registry {
   return ofNode;
 }
 
+/** How far the purge is behind, and how many log lines are outside of all months. */
+type RetentionState = { lagSeconds: number; linesOutside: number };
+type ReadRetention = () => Promise<RetentionState>;
+
+/** How long a scrape waits for the database. */
+const READ_LIMIT_MS = 1_000;
+
+/**
+ * Asks one question at a time and waits at most `limitMs` for its answer; undefined if there is none
+ * in time. The metrics that it is for keep their last value then, and the others are still answered.
+ */
+export function askWithin<T>(
+  limitMs: number,
+  read: () => Promise<T>,
+): () => Promise<T | undefined> {
+  let asking: Promise<T | undefined> | undefined;
+  return async () => {
+    asking ??= read()
+      .catch(() => undefined)
+      .finally(() => (asking = undefined));
+    const waiting = new AbortController();
+    const limit = sleep(limitMs, undefined, { signal: waiting.signal }).catch(() => undefined);
+    try {
+      return await Promise.race([asking, limit]);
+    } finally {
+      waiting.abort();
+    }
+  };
+}
+
+/** Registers the metrics of retention. Returns what sets how its state is read. */
+function retentionGauges(registers: Registry[]): (read: ReadRetention) => void {
+  let readRetention: ReadRetention = () => Promise.resolve({ lagSeconds: 0, linesOutside: 0 });
+  const ask = askWithin(READ_LIMIT_MS, () => readRetention());
+  const gauge = (name: string, help: string, of: keyof RetentionState) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        const state = await ask();
+        if (state) this.set(state[of]);
+      },
+    });
+  gauge(
+    'holdfast_retention_lag_seconds',
+    'Seconds since the start of the last purge that left nothing due.',
+    'lagSeconds',
+  );
+  gauge(
+    'holdfast_retention_log_lines_outside_months',
+    'Log lines, estimated, that are in no month: they are purged one by one.',
+    'linesOutside',
+  );
+  return (read) => void (readRetention = read);
+}
+
 /** Creates the metrics of a process. `text()` returns them in Prometheus text format. */
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
-  let readRetentionLag: () => Promise<number> = () => Promise.resolve(0);
-  new Gauge({
-    name: 'holdfast_retention_lag_seconds',
-    help: 'Seconds since the start of the last purge that left nothing due.',
-    registers,
-    async collect() {
-      // Without a database the metric keeps its last value, and the others are still answered.
-      const lag = await readRetentionLag().catch(() => undefined);
-      if (lag !== undefined) this.set(lag);
-    },
-  });
+  const measureRetention = retentionGauges(registers);
   const node = nodeMetrics();
   return {
     contentType: registry.contentType,
     text: async () => `${await node.metrics()}${await registry.metrics()}`,
-    /** Sets how the lag of the purge is read when the metrics are. */
-    measureRetentionLag: (read: () => Promise<number>): void => void (readRetentionLag = read),
+    /** Sets how the state of retention is read when the metrics are. */
+    measureRetention,
     httpSeconds: new Histogram({
       name: 'holdfast_http_request_seconds',
       help: 'Duration of HTTP requests in seconds, by method, route and status.',

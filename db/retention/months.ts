@@ -10,10 +10,17 @@ const MONTHS_AHEAD = 2;
 const LOCK_TIMEOUT_MS = 500;
 
 /**
- * The most lines that move to the partition of the present month: their writers wait for it. When
- * there are more, after long without a purge, they stay in `job_logs_other`.
+ * The most lines that move to the partition of a month: their writers wait for it. Of a month with
+ * more, after long without a purge, only the rest gets a partition; the lines that exist stay in
+ * `job_logs_other`, where the purge deletes them.
  */
 const MAX_MOVED_LINES = 20_000;
+
+/** The rest of a month begins so much later: jobs created until it is there are not in it. */
+const REST_DELAY_MS = 600_000;
+
+/** PostgreSQL reads all of `job_logs_other` before it adds a partition; writers wait for it. */
+const ATTACH_TIMEOUT_MS = 10_000;
 
 /** The partitions of `job_logs` with the first job id of each and the first after it; null: none. */
 const BOUNDS = `SELECT c.relname::text AS name,
@@ -22,28 +29,56 @@ const BOUNDS = `SELECT c.relname::text AS name,
   FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
   WHERE i.inhparent = 'job_logs'::regclass`;
 
-/** Creates the partitions of `job_logs` that are missing for this month and the next ones. */
-export async function createMonths(db: Knex, now: Date): Promise<void> {
-  const { rows } = await db.raw<{ rows: { month: number }[] }>(
-    `SELECT m AS month FROM generate_series(0, ?::integer) AS m
+/** A month without a partition: how many months it is after the present one. */
+export type MissingMonth = { month: number; movable: boolean };
+
+/**
+ * The months, this one and the next ones, that have no partition to their end. `movable`: few enough
+ * of its lines are in `job_logs_other`.
+ */
+export async function findMissingMonths(db: Knex, now: Date): Promise<MissingMonth[]> {
+  const { rows } = await db.raw<{ rows: MissingMonth[] }>(
+    `SELECT m AS month, (SELECT count(*) FROM (SELECT FROM job_logs_other
+         WHERE job_id >= first_job_id(month_after(:now::timestamptz, m))
+           AND job_id < first_job_id(month_after(:now::timestamptz, m + 1))
+         LIMIT :most + 1) AS l) <= :most AS movable
+     FROM generate_series(0, :ahead::integer) AS m
      WHERE NOT EXISTS (SELECT FROM (${BOUNDS}) AS p
-         WHERE coalesce(p.since, '') <= first_job_id(month_after(?::timestamptz, m))
-           AND p.until > first_job_id(month_after(?::timestamptz, m)))
-       AND (SELECT count(*) FROM (SELECT FROM job_logs_other
-         WHERE job_id >= first_job_id(month_after(?::timestamptz, m))
-           AND job_id < first_job_id(month_after(?::timestamptz, m + 1)) LIMIT ?) AS l) <= ?`,
-    [MONTHS_AHEAD, now, now, now, now, MAX_MOVED_LINES + 1, MAX_MOVED_LINES],
+       WHERE coalesce(p.since, '') <= greatest(
+           first_job_id(month_after(:now::timestamptz, m)), first_job_id(:restFrom::timestamptz))
+         AND p.until >= first_job_id(month_after(:now::timestamptz, m + 1)))
+     ORDER BY m`,
+    { now, restFrom: restOf(now), most: MAX_MOVED_LINES, ahead: MONTHS_AHEAD },
   );
-  if (rows.length === 0) return;
+  return rows;
+}
+
+const restOf = (now: Date): Date => new Date(now.getTime() + REST_DELAY_MS);
+
+/** Creates the partition of a month, or of the rest of it. Writers wait for at most some seconds. */
+export async function createMonth(
+  db: Knex,
+  now: Date,
+  { month, movable }: MissingMonth,
+): Promise<void> {
   await db.transaction(async (trx) => {
     await trx.raw(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    await trx.raw(`SET LOCAL statement_timeout = ${ATTACH_TIMEOUT_MS}`);
     // No line of the month is written there between the move and the end.
     await trx.raw('LOCK TABLE job_logs_other IN ACCESS EXCLUSIVE MODE');
-    await trx.raw(
-      'SELECT create_job_log_month(month_after(?::timestamptz, m)) FROM unnest(?::integer[]) AS m',
-      [now, rows.map(({ month }) => month)],
-    );
+    if (movable)
+      await trx.raw('SELECT create_job_log_month(month_after(?::timestamptz, ?))', [now, month]);
+    else if (month === 0 && restOf(now).getUTCMonth() === now.getUTCMonth())
+      await trx.raw('SELECT create_job_log_rest(?)', [restOf(now)]);
   });
+}
+
+/** About how many lines are in `job_logs_other`. */
+export async function countLinesOutside(db: Knex): Promise<number> {
+  const { rows } = await db.raw<{ rows: { lines: number }[] }>(
+    `SELECT pg_stat_get_live_tuples('job_logs_other'::regclass) AS lines`,
+  );
+  return rows[0]?.lines ?? 0;
 }
 
 /** A partition of `job_logs` with lines of jobs up to the id `until`, exclusive. */

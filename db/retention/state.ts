@@ -1,5 +1,6 @@
 import type { RetentionKind } from '../../domain/retention/retention.ts';
 import type { Scope } from '../../domain/access/scope.ts';
+import { minIdAt } from '../../platform/ids.ts';
 import { lockKeySql, tryShareUntilCommit } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
@@ -51,17 +52,26 @@ export function marksOf(tenantId: string, records: readonly DueRecord[]): Mark[]
   return [...marks.values()];
 }
 
-/** The last purged sequence among events inside `scope`, of one tenant if given; 0 if none was. */
+/**
+ * The last purged sequence among events inside `scope`, of one tenant if given; 0 if none was. With
+ * `since`, only if events created then or later were purged.
+ */
 export async function lastPurgedSequence(
   db: Knex,
   scope: Scope,
   tenantId: string | undefined,
+  since?: Date,
 ): Promise<number> {
   const inScope = scopeCondition(scope);
   const { rows } = await db.raw<{ rows: { sequence: number | null }[] }>(
     `SELECT max(until_sequence) AS sequence FROM purge_marks
-     WHERE kind = 'events' AND ${inScope.sql} ${tenantId === undefined ? '' : 'AND tenant_id = ?'}`,
-    [...inScope.bindings, ...(tenantId === undefined ? [] : [tenantId])],
+     WHERE kind = 'events' AND ${inScope.sql} ${tenantId === undefined ? '' : 'AND tenant_id = ?'}
+       AND until_id >= ?`,
+    [
+      ...inScope.bindings,
+      ...(tenantId === undefined ? [] : [tenantId]),
+      since ? minIdAt('evt', since) : '',
+    ],
   );
   return rows[0]?.sequence ?? 0;
 }
@@ -141,12 +151,18 @@ export const recordComplete = async (db: Knex, startedAt: Date): Promise<void> =
 export const continueSoon = async (db: Knex): Promise<void> =>
   void (await db.raw('UPDATE purge_state SET next_at = now()'));
 
-/** Milliseconds since the start of the last purge that left nothing due. */
-export async function readLagMs(db: Knex): Promise<number> {
-  const { rows } = await db.raw<{ rows: { lag: number }[] }>(
-    'SELECT (extract(epoch FROM now() - complete_at) * 1000)::double precision AS lag FROM purge_state',
+/**
+ * Seconds since the start of the last purge that left nothing due, and about how many log lines are
+ * outside of all months.
+ */
+export async function readRetentionState(
+  db: Knex,
+): Promise<{ lagSeconds: number; linesOutside: number }> {
+  const { rows } = await db.raw<{ rows: { lagSeconds: number; linesOutside: number }[] }>(
+    `SELECT extract(epoch FROM now() - complete_at)::double precision AS "lagSeconds",
+       pg_stat_get_live_tuples('job_logs_other'::regclass) AS "linesOutside" FROM purge_state`,
   );
-  return rows[0]?.lag ?? 0;
+  return rows[0] ?? { lagSeconds: 0, linesOutside: 0 };
 }
 
 /** Makes purges of a tenant wait for each other. False while records are restored. */

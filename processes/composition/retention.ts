@@ -1,4 +1,4 @@
-import { readLagMs } from '../../db/retention/state.ts';
+import { readRetentionState } from '../../db/retention/state.ts';
 import { createLegalHolds } from '../../services/retention/legalHolds.ts';
 import { createLogMonths } from '../../services/retention/logMonths.ts';
 import { createRetentionPreviews } from '../../services/retention/preview.ts';
@@ -8,7 +8,7 @@ import type { Core } from './core.ts';
 
 /** Builds what decides how long records are kept, and the purge of what is kept no longer. */
 export function composeRetention(core: Core) {
-  core.metrics.measureRetentionLag(async () => (await readLagMs(core.db)) / 1_000);
+  core.metrics.measureRetention(() => readRetentionState(core.db));
   const retentionSettings = createRetentionSettings(core);
   return {
     legalHolds: createLegalHolds(core),

@@ -3,9 +3,11 @@ import { ignoreNoChange, NoChange, type Commit } from '../../db/core/commit.ts';
 import { isBusy } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import {
-  createMonths,
+  countLinesOutside,
+  createMonth,
   dropEmptyMonth,
   dropMonth,
+  findMissingMonths,
   findPastMonths,
   lockWhatKeepsMonths,
   mayDropMonth,
@@ -21,11 +23,15 @@ import {
   type RetentionDays,
 } from '../../domain/retention/retention.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import type { Log } from '../../platform/log.ts';
 
-type Deps = { db: Knex; commit: Commit; config: { retention: RetentionDays } };
+type Deps = { db: Knex; commit: Commit; log: Log; config: { retention: RetentionDays } };
+
+/** From this many lines outside of all months on, the log of the server says so. */
+const MANY_LINES = 100_000;
 
 /** The months of `job_logs`: creates coming ones, and drops past ones. */
-export function createLogMonths({ db, commit, config: { retention: defaults } }: Deps) {
+export function createLogMonths({ db, commit, log, config: { retention: defaults } }: Deps) {
   /** Null when the lock was not free in time: the next purge tries again. */
   const ifFree = <T>(work: Promise<T>): Promise<T | null> =>
     work.catch((error: unknown) => {
@@ -55,7 +61,21 @@ export function createLogMonths({ db, commit, config: { retention: defaults } }:
     }).catch(ignoreNoChange(false));
 
   return {
-    create: async (now: Date): Promise<void> => void (await ifFree(createMonths(db, now))),
+    /**
+     * Creates the months that are missing, each in a transaction of its own: the next purge tries
+     * those again that could not be created.
+     */
+    async create(now: Date): Promise<void> {
+      for (const missing of await findMissingMonths(db, now))
+        if ((await ifFree(createMonth(db, now, missing).then(() => true))) === null)
+          log.warn(
+            missing,
+            'a month of log lines could not be created; the next purge tries again',
+          );
+      const lines = await countLinesOutside(db);
+      if (lines >= MANY_LINES)
+        log.warn({ lines }, 'many log lines are outside of all months; they are purged one by one');
+    },
 
     /**
      * Drops the past months that are empty, and those of which no tenant and no job type keeps a

@@ -113,9 +113,17 @@ describe('a legal hold', () => {
     await one.admin.post('/api/legal-holds', { reason: 'x', tenantId: other.id }).expect(403);
   });
 
-  test('of the platform is released by the platform only', async () => {
+  test('of the platform is released by the platform only, and uses up no quota of the tenant', async () => {
     const { id: tenantId, admin } = await newTenant();
+    await root.put(`/api/quotas/${tenantId}`, { limits: { legalHolds: 1 } }).expect(200);
+    await hold(root, { tenantId, subject: { type: 'user', id: 'first' } });
     const created = await hold(root, { tenantId });
+    const own = await hold(admin);
+    expect((await admin.post('/api/legal-holds', { reason: 'second' })).body).toMatchObject({
+      code: 'quota_exceeded',
+    });
+    await release(admin, own).expect(200);
+    await release(admin, await hold(admin)).expect(200);
     expect(created.level).toBe('platform');
     expect((await admin.get<Hold>(`/api/legal-holds/${created.id}`)).status).toBe(200);
     expect((await release(admin, created)).status).toBe(403);

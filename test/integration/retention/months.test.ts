@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { lockTenant } from '../../../db/access/quotas.ts';
 import { saveRetention } from '../../../db/retention/settings.ts';
 import { createIds } from '../../../platform/ids.ts';
+import { createLog } from '../../../platform/log.ts';
+import { createLogMonths } from '../../../services/retention/logMonths.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { seedJobs, waitsForLock } from '../../support/retention.ts';
@@ -36,6 +38,42 @@ test('the present month gets its partition, also after months without a purge', 
   const next = createIds().at('job', new Date('2130-07-31T23:59:59Z'));
   await db()('job_logs').insert({ ...line, job_id: next, line: 1 });
   expect(await partitionOf(next)).toBe('job_logs_2130_07');
+  await db()('job_logs').delete();
+});
+
+test('the rest of a month gets its partition when too many lines of it are outside of all months', async () => {
+  const warnings: object[] = [];
+  const log = createLog('silent', false);
+  log.warn = (what: object) => void warnings.push(what);
+  const logMonths = createLogMonths({ ...app.deps, log });
+  const at = (time: string) => createIds().at('job', new Date(time));
+  const early = at('2133-05-10T00:00:00Z');
+  const write = (jobId: string, lines: number) =>
+    db().raw(
+      `INSERT INTO job_logs (job_id, line, attempt, level, message, at)
+       SELECT ?, line, 1, 'info', '', now() FROM generate_series(1, ?::int) AS line`,
+      [jobId, lines],
+    );
+  await write(early, 20_001);
+  await logMonths.create(new Date('2133-05-15T00:00:00Z'));
+  const [soon, later] = [at('2133-05-15T00:05:00Z'), at('2133-05-15T00:15:00Z')];
+  for (const jobId of [soon, later]) await write(jobId, 1);
+  expect([await partitionOf(early), await partitionOf(soon), await partitionOf(later)]).toEqual([
+    'job_logs_other',
+    'job_logs_other',
+    'job_logs_2133_05',
+  ]);
+  // What is there already is not created again, so its writers do not wait.
+  const trx = await db().transaction();
+  try {
+    await trx.raw('LOCK TABLE job_logs_other IN ROW EXCLUSIVE MODE');
+    await logMonths.create(new Date('2133-05-16T00:00:00Z'));
+    expect(warnings).toEqual([]);
+    await logMonths.create(new Date('2133-06-16T00:00:00Z'));
+  } finally {
+    await trx.rollback();
+  }
+  expect(warnings).toEqual([{ month: 2, movable: true }]);
   await db()('job_logs').delete();
 });
 
