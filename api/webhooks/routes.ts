@@ -251,7 +251,8 @@ export function webhookRoutes({
       summary: 'Replay events to a webhook',
       description:
         'Starts a job that queues deliveries of up to 10,000 past events that the webhook ' +
-        'subscribes to.',
+        'subscribes to. 410 `events_purged`: events after that sequence or time are purged.',
+      problems: [410],
       params: WebhookParams,
       body: ReplayRequest,
       example: { since: '2026-11-21T09:00:00.000Z' },

@@ -10,8 +10,9 @@ import { lastPurgedSequence } from '../../db/retention/state.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { StoredEvent } from '../../domain/events/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError, notFound } from '../../domain/shared/errors.ts';
+import { notFound } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
+import { assertNotPurged } from './purgedEvents.ts';
 import type { EventRelay } from './relay.ts';
 
 export type Events = ReturnType<typeof createEvents>;
@@ -41,13 +42,7 @@ export function createEvents({
       const found = await listEvents(db, scope, filter, page);
       if (page.order === 'oldest') {
         // Read afterwards: what is purged in between must not be missed.
-        const purged = await lastPurgedSequence(db, scope, filter.tenantId);
-        if (page.after < purged)
-          throw new AppError(
-            'events_purged',
-            `Events up to the sequence ${purged} are purged. Continue after it.`,
-            { oldestSequence: purged + 1 },
-          );
+        assertNotPurged(page.after, await lastPurgedSequence(db, scope, filter.tenantId));
       }
       return found;
     },

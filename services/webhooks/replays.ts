@@ -4,6 +4,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
+import { assertNotPurged, lastPurgedFor } from '../events/purgedEvents.ts';
 import { REPLAY_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
 import type { EventRelay } from '../events/relay.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -35,15 +36,18 @@ export const createWebhookReplays = ({
 }: Deps) => ({
   /**
    * Starts a job that sends the events from there until now to a webhook. Returns the job. Errors:
-   * `not_found`, `permission_denied`, `webhook_disabled`.
+   * `not_found`, `permission_denied`, `webhook_disabled`, `events_purged`.
    */
   async replay(caller: Caller, webhookId: string, from: ReplayFrom): Promise<JobData> {
     const { id, tenantId, enabled } = await webhooks.findToAct(caller, webhookId, 'webhook:write');
     if (!enabled)
       throw new AppError('webhook_disabled', 'The webhook is disabled; enable it first.');
     await relay.flush();
-    const afterSequence =
-      'since' in from ? await sequenceBefore(db, from.since) : from.afterSequence;
+    const isTime = 'since' in from;
+    const afterSequence = isTime ? await sequenceBefore(db, from.since) : from.afterSequence;
+    // Of events that are purged, only the marks know the time.
+    const purged = await lastPurgedFor(db, tenantId, isTime ? from.since : undefined);
+    assertNotPurged(isTime ? 0 : afterSequence, purged);
     const type = jobTypes.get(REPLAY_JOB_TYPE);
     const request = {
       type: REPLAY_JOB_TYPE,

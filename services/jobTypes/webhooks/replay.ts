@@ -8,6 +8,7 @@ import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jo
 import { MAX_REPLAY_EVENTS, REPLAY_JOB_TYPE } from '../../../domain/webhooks/webhooks.ts';
 import type { Ids } from '../../../platform/ids.ts';
 import { jobWorkflowId } from '../../../domain/dispatch/workflowIds.ts';
+import { lastPurgedFor } from '../../events/purgedEvents.ts';
 import { webhookAudit } from '../../webhooks/webhookAudit.ts';
 
 const Payload = Type.Object(
@@ -58,6 +59,14 @@ export const createReplayJobType = ({ db, commit, ids }: ReplayDeps): JobType<Pa
         now: work.now,
         ids,
       });
+      // Read after the events: what is purged in between must not be missed.
+      const purged = await lastPurgedFor(trx, webhook.tenantId);
+      if (after < purged)
+        throw new JobFailure(
+          'events_purged',
+          `Events up to the sequence ${purged} are purged: they cannot be sent`,
+          { retryable: false },
+        );
       work.audit('webhook.replay', webhookAudit.subject(webhook), {
         after: {
           jobId,
