@@ -4,6 +4,7 @@ import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 import type { LogLine } from '../jobs/jobs.ts';
 import { Job } from '../models/Job.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
+import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { AttemptOutcome, DeliveryEndpoint, DeliveryMessage } from './deliveryAttempts.ts';
 
 /**
@@ -271,17 +272,28 @@ export async function hasExpiredLeases(db: Knex): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Ends up to `limit` expired leases. The caller starts workflows for the jobs that it returns. */
-export async function endExpiredLeases(
-  trx: Knex,
-  limit: number,
-): Promise<{ jobId: string; tenantId: string }[]> {
-  const { rows }: { rows: { jobId: string; tenantId: string }[] } = await trx.raw(
-    `UPDATE deliveries SET leased_until = NULL
-     WHERE id IN (
-       SELECT id FROM deliveries WHERE ${LEASED} AND leased_until < clock_timestamp()
-       ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)
-     RETURNING job_id AS "jobId", tenant_id AS "tenantId"`,
+/** A first attempt whose process has died. */
+export type AbandonedAttempt = { jobId: string; tenantId: string; retryPolicy: RetryPolicy };
+
+/**
+ * Ends up to `limit` expired leases with their attempts, and frees their slots: the next attempts wait
+ * as after any failure. The caller starts workflows for the jobs that it returns.
+ */
+export async function endExpiredLeases(trx: Knex, limit: number): Promise<AbandonedAttempt[]> {
+  const { rows }: { rows: AbandonedAttempt[] } = await trx.raw(
+    `WITH ended AS (
+       UPDATE deliveries SET leased_until = NULL, in_flight = false
+       WHERE id IN (
+         SELECT id FROM deliveries WHERE ${LEASED} AND leased_until < clock_timestamp()
+         ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)
+       RETURNING id, job_id, tenant_id
+     ), interrupted AS (
+       UPDATE delivery_attempts SET finished_at = now(),
+         error = '{"code":"interrupted","message":"The attempt was interrupted"}'
+       WHERE delivery_id IN (SELECT id FROM ended) AND finished_at IS NULL
+     )
+     SELECT e.job_id AS "jobId", e.tenant_id AS "tenantId", j.retry_policy AS "retryPolicy"
+     FROM ended AS e JOIN jobs AS j ON j.id = e.job_id`,
     [limit],
   );
   return rows;

@@ -29,6 +29,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Job } from '../../db/models/Job.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { JobFailure } from '../../domain/jobs/jobType.ts';
 import { isFinal } from '../../domain/jobs/jobs.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import {
@@ -41,6 +42,7 @@ import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
+import { planRetry } from '../jobs/lifecycle.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { FirstAttempt } from './sendEvent.ts';
 import { webhookAudit } from './webhookAudit.ts';
@@ -79,6 +81,9 @@ const CAPACITY_CACHE_MS = 1_000;
  */
 const EXPIRED_CHECKS = 3;
 const CHECK_LEASES_EVERY_MS = 1_000;
+
+/** How an attempt failed whose process has died. */
+const LOST = new JobFailure('worker_lost', 'The worker stopped during the attempt');
 
 /** How many attempts take their slots together. */
 const MAX_BATCH = 100;
@@ -280,7 +285,7 @@ export function createDeliveryQueue({
 
     /**
      * Starts workflows for deliveries whose process has died during their first attempt, one batch.
-     * They keep their slots.
+     * Their next attempts are due as after any other failure.
      */
     async continueAbandoned(): Promise<void> {
       if (!(await findAbandoned())) return;
@@ -288,10 +293,11 @@ export function createDeliveryQueue({
         const abandoned = await endExpiredLeases(trx, BATCH);
         if (abandoned.length > 0)
           log.warn({ deliveries: abandoned.length }, 'first attempts of deliveries were abandoned');
-        return abandoned.map(({ jobId, tenantId }) =>
+        return abandoned.map(({ jobId, tenantId, retryPolicy }) =>
           jobFactory.startTask(
             { id: jobId, type: DELIVER_JOB_TYPE, tenantId },
             jobTypes.get(DELIVER_JOB_TYPE),
+            { code: LOST.code, retryInMs: planRetry(retryPolicy, 1, LOST).retryInMs },
           ),
         );
       });

@@ -1,5 +1,7 @@
-import { ignoreNoChange, type Commit, type DispatchUnaudited } from '../../db/core/commit.ts';
+import { ignoreNoChange, type DispatchUnaudited } from '../../db/core/commit.ts';
+import type { Knex } from '../../db/core/knex.ts';
 import type { LogLine } from '../../db/jobs/jobs.ts';
+import { Job } from '../../db/models/Job.ts';
 import {
   recordFirstAttempts,
   writeFirstAttempts,
@@ -10,13 +12,17 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import type { FailedFirstAttempt } from '../../domain/dispatch/tasks.ts';
 import type { JobFailure } from '../../domain/jobs/jobType.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
-import { DELIVER_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
+import { DELIVER_JOB_TYPE, ENDPOINT_REMOVED } from '../../domain/webhooks/webhooks.ts';
 import { createBatches } from '../../platform/batches.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
-import type { Metrics } from '../../platform/metrics.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import { jobFinishedTopic, jobLogTopic } from '../jobs/jobAudit.ts';
-import { checkedBefore, planRetry } from '../jobs/lifecycle.ts';
+import {
+  checkedBefore,
+  createJobLifecycle,
+  planRetry,
+  type LifecycleDeps,
+} from '../jobs/lifecycle.ts';
 import { retryWrite } from '../jobs/retryWrite.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { FirstAttempt } from './sendEvent.ts';
@@ -36,12 +42,11 @@ export type EndedAttempt = {
 /** Records how an attempt ended. Attempts that end together are recorded together. */
 export type FirstAttemptRecorder = (ended: EndedAttempt) => Promise<void>;
 
-type Deps = {
-  commit: Commit;
+type Deps = LifecycleDeps & {
+  db: Knex;
   dispatchUnaudited: DispatchUnaudited;
   jobTypes: JobTypes;
   jobFactory: JobFactory;
-  metrics: Metrics;
 };
 
 /** How many outcomes one commit records. Each has at most some kilobytes. */
@@ -133,13 +138,26 @@ function toFailure(ended: FailedAttempt): {
 }
 
 /** Records the outcomes of first attempts, and starts the workflows of those that failed. */
-export function createFirstAttemptRecorder({
-  commit,
-  dispatchUnaudited,
-  jobTypes,
-  jobFactory,
-  metrics,
-}: Deps): FirstAttemptRecorder {
+export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
+  const { db, commit, dispatchUnaudited, jobTypes, jobFactory, metrics } = deps;
+  const lifecycle = createJobLifecycle(deps);
+
+  /**
+   * Ends the job of a delivery whose endpoint was removed. That disables the webhook, also while
+   * Temporal is away. The workflow of the job, which shows the failure, finds it ended.
+   */
+  async function endRemoved({ attempt: { jobId }, finishedAt }: EndedAttempt): Promise<void> {
+    const job = await Job.query(db).findById(jobId);
+    if (job?.status !== 'running' || job.runId !== null || !job.error) return;
+    const lines = [line('error', `Failed: ${job.error.code}`, finishedAt)];
+    const guard = { statuses: ['running'] };
+    await lifecycle.finish(
+      job,
+      { lines, progress: {} },
+      { status: 'failed', guard, error: job.error },
+    );
+  }
+
   async function recordSuccesses(ended: readonly EndedAttempt[], health: readonly WebhookHealth[]) {
     if (ended.length === 0) return;
     const isChanged = await commit(systemCaller(PLATFORM, CAUSE), (work) => {
@@ -206,5 +224,7 @@ export function createFirstAttemptRecorder({
 
   return async (ended) => {
     if (!(await recordTogether(ended))) await recordAlone(ended);
+    if (ended.failure?.code === ENDPOINT_REMOVED)
+      await useConnectionsForProcess(() => endRemoved(ended));
   };
 }

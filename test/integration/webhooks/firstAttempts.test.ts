@@ -10,6 +10,7 @@ import {
   writeFirstAttempts,
 } from '../../../db/webhooks/firstAttempts.ts';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
+import { ENDPOINT_REMOVED } from '../../../domain/webhooks/webhooks.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { jobLogTopic } from '../../../services/jobs/jobAudit.ts';
 import {
@@ -109,6 +110,7 @@ test('a delivery that its endpoint accepts has a job with its log, and no workfl
   expect(workflowId).toBeNull();
   const { job, messages } = await webhook.readJob(jobId);
   expect(job).toMatchObject({
+    workflowId: null,
     status: 'succeeded',
     attempts: 1,
     result: { delivered: true, httpStatus: 204, durationMs: attempts[0]?.durationMs },
@@ -278,13 +280,63 @@ describe('without a worker', () => {
     await notifications.stop();
   });
 
+  test('an endpoint that was removed disables its webhook, also without Temporal', async () => {
+    const webhook = await register('/removed');
+    await webhook.emit();
+    const [attempt] = await startAndDie(60_000);
+    await createFirstAttemptRecorder(app.deps)({
+      attempt: assertDefined(attempt, 'attempt'),
+      outcome: { ...noResponse({ code: 'http_status', message: 'x' }), httpStatus: 410 },
+      failure: new JobFailure(ENDPOINT_REMOVED, 'x', { retryable: false }),
+      notEndpointFault: false,
+      finishedAt: new Date(),
+    });
+    expect(await webhook.newest('failed')).toMatchObject({ reason: ENDPOINT_REMOVED });
+    expect(
+      await webhook.client.get<WebhookRecord>(`/api/webhooks/${webhook.id}`).expect(200),
+    ).toMatchObject({ enabled: false, disabledReason: ENDPOINT_REMOVED });
+    // Its workflow is started all the same, and shows the failure.
+    expect(
+      await app.deps.db('outbox').where({ workflow_id: `job:${attempt?.jobId}` }),
+    ).toHaveLength(1);
+  });
+
+  test('the attempt after one whose process has died waits as after any failure', async () => {
+    const webhook = await register('/backs-off');
+    await webhook.emit();
+    const [attempt] = await startAndDie(0);
+    const { db, deliveryQueue } = app.deps;
+    const read = () =>
+      db('outbox')
+        .where({ workflow_id: `job:${attempt?.jobId}` })
+        .first();
+    const { task } = await eventually(
+      async () => {
+        await deliveryQueue.continueAbandoned();
+        return read();
+      },
+      (row) => row !== undefined,
+    );
+    const { firstAttempt } = task.input;
+    expect(firstAttempt).toMatchObject({ code: 'worker_lost' });
+    expect(firstAttempt.retryInMs).toBeGreaterThanOrEqual(5_000);
+    expect(await webhook.newest('pending')).toMatchObject({
+      attempts: [{ error: { code: 'interrupted' }, finishedAt: expect.any(String) }],
+    });
+    await db('outbox')
+      .where({ workflow_id: `job:${attempt?.jobId}` })
+      .delete();
+    await db('deliveries').where({ id: attempt?.deliveryId }).update({ status: 'cancelled' });
+  });
+
   test('a process that dies during a first attempt leaves it to a workflow', async () => {
-    const webhook = await register('/died');
+    const webhook = await register('/died', { retryPolicy: { maxIntervalSeconds: 1 } });
     await webhook.emit();
     const [attempt] = await startAndDie(0);
     expect(attempt).toMatchObject({ webhookId: webhook.id, number: 1 });
     const [started] = await webhook.readDeliveries();
     expect(started).toMatchObject({ status: 'pending', attempts: [{ finishedAt: null }] });
+    expect((await webhook.readJob(attempt?.jobId ?? '')).job.workflowId).toBeNull();
     await startWorker();
     const delivery = await webhook.newest('succeeded');
     expect(delivery.jobId).toBe(attempt?.jobId);
@@ -295,7 +347,11 @@ describe('without a worker', () => {
     expect(sink.requestsTo('/died')).toHaveLength(1);
     expect(await hasWorkflow(delivery.jobId)).toBe(true);
     const { job } = await webhook.readJob(delivery.jobId);
-    expect(job).toMatchObject({ status: 'succeeded', attempts: 2 });
+    expect(job).toMatchObject({
+      status: 'succeeded',
+      attempts: 2,
+      workflowId: `job:${delivery.jobId}`,
+    });
   });
 
   test('a process that stops leaves its first attempts to workflows', async () => {
