@@ -11,7 +11,7 @@ import { canCancel } from '../../services/approvals/approvals.ts';
 import type { ApprovalView } from '../../services/approvals/views.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { ApprovalRecord, ApprovalSummary, DifferenceView, EffectView } from './schemas.ts';
-import { isoOrNull } from '../jobs/presenter.ts';
+import { isoOrNull, jobReference } from '../jobs/presenter.ts';
 
 const presentEffect = ({
   action,
@@ -145,6 +145,7 @@ const summary = (view: ApprovalView): ApprovalSummary => {
     approvals: approval.approvalCount,
     jobType: approval.jobType,
     jobId: approval.jobId,
+    job: jobReference(approval.jobId, view),
     contentHash: approval.contentHash,
     expiresAt: approval.expiresAt.toISOString(),
     executeAt: isoOrNull(approval.executeAt),

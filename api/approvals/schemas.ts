@@ -10,6 +10,7 @@ import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
 import { TenantId } from '../access/schemas.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { JobReference } from '../jobs/schemas.ts';
 import {
   FieldChangeView,
   PlanConflictView,
@@ -53,6 +54,7 @@ const summary = {
     }),
   ),
   jobId: Nullable(Id('job')),
+  job: Nullable(JobReference('The job, and whether it is purged.')),
   contentHash: Type.String({
     description: 'The hash of the content of the request. A decision may name it.',
   }),

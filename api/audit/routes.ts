@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import type { AuditArchiveData } from '../../domain/audit/archives.ts';
 import type { AuditEntryDetails } from '../../domain/audit/auditEntry.ts';
+import type { JobMark } from '../../domain/jobs/records.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { AuditArchives } from '../../services/audit/auditArchives.ts';
 import type { AuditFilter, AuditLog } from '../../services/audit/auditLog.ts';
@@ -13,6 +14,8 @@ import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { jobReference } from '../jobs/presenter.ts';
+import { JobReference } from '../jobs/schemas.ts';
 
 const tag = 'Audit';
 const closed = { additionalProperties: false };
@@ -74,6 +77,7 @@ const AuditArchiveRecord = Type.Object(
     }),
     sizeBytes: Nullable(Type.Integer()),
     jobId: Type.String(),
+    job: Nullable(JobReference('The job that made it, and whether it is purged.')),
     status: Type.Enum(['checkpointed', 'completed'], {
       description: 'checkpointed: the entries are being deleted from the database.',
     }),
@@ -83,7 +87,7 @@ const AuditArchiveRecord = Type.Object(
 );
 type AuditArchiveRecord = Static<typeof AuditArchiveRecord>;
 
-const presentArchive = (archive: AuditArchiveData): AuditArchiveRecord => ({
+const presentArchive = (archive: AuditArchiveData & JobMark): AuditArchiveRecord => ({
   id: archive.id,
   tenantId: archive.tenantId,
   archive: archive.archive,
@@ -95,6 +99,7 @@ const presentArchive = (archive: AuditArchiveData): AuditArchiveRecord => ({
   until: archive.lastAt.toISOString(),
   sizeBytes: archive.sizeBytes,
   jobId: archive.jobId,
+  job: jobReference(archive.jobId, archive),
   status: archive.status === 'completed' ? 'completed' : 'checkpointed',
   checkpointAt: (archive.checkpointAt ?? archive.createdAt).toISOString(),
 });

@@ -13,13 +13,14 @@ import type { RestoreView } from '../../services/backups/restores.ts';
 import { backupWorkflowId, restoreWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import type { BackupData } from '../../domain/backups/records.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
+import type { JobMark } from '../../domain/jobs/records.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { BackupRecord, BackupSummary, RestoreRecord, ValidationRecord } from './schemas.ts';
-import { isoOrNull } from '../jobs/presenter.ts';
+import { isoOrNull, jobReference } from '../jobs/presenter.ts';
 
 type MayRead = (permission: Permission) => boolean;
 
-export const backupSummary = (backup: BackupData): BackupSummary => ({
+export const backupSummary = (backup: BackupData & JobMark): BackupSummary => ({
   id: backup.id,
   tenantId: backup.tenantId,
   mode: backup.mode,
@@ -30,6 +31,7 @@ export const backupSummary = (backup: BackupData): BackupSummary => ({
   retention: backup.retention,
   status: backup.status as BackupSummary['status'],
   jobId: backup.jobId,
+  job: jobReference(backup.jobId, backup),
   workflowId: backupWorkflowId(backup.id),
   store: backup.store,
   archive: backup.archive,

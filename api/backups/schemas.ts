@@ -6,6 +6,7 @@ import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups
 import { TenantId } from '../access/schemas.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { Id, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
+import { JobReference } from '../jobs/schemas.ts';
 
 const closed = { additionalProperties: false };
 const Section = Type.Enum([...SECTIONS]);
@@ -44,6 +45,7 @@ const summary = {
       description: 'The job of the backup; null for pre-restore and imported ones.',
     }),
   ),
+  job: Nullable(JobReference('The job, and whether it is purged.')),
   workflowId: Type.String({ description: 'The Temporal workflow that makes the backup.' }),
   store: Type.Enum(['folder', 's3']),
   archive: Type.String({ description: 'The name of the archive in the store.' }),

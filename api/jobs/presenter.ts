@@ -2,17 +2,25 @@ import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import {
   isPayloadAuthor,
+  type JobMark,
   type JobLogData,
   type JobSummaryData,
 } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials, maskText } from '../../domain/shared/credentials.ts';
+import { DELIVER_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
 import type { JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 
 /** A time in ISO 8601, or null. */
 export const isoOrNull = (at: Date | null): string | null => at?.toISOString() ?? null;
+
+/** A job that a record names, and whether it is purged. */
+export const jobReference = (
+  id: string | null,
+  { jobPurged }: JobMark,
+): { id: string; purged: boolean } | null => (id === null ? null : { id, purged: jobPurged });
 
 /** Presents the log of a job to a caller. Only the author of its payload sees credentials. */
 export function logPresenter(job: JobSummaryData, caller: Caller): (line: JobLogData) => LogRecord {
@@ -27,6 +35,10 @@ export function logPresenter(job: JobSummaryData, caller: Caller): (line: JobLog
   });
 }
 
+/** True for the job of a delivery in its first attempt, and after it unless that has failed. */
+const hasNoWorkflow = ({ type, runId, attempts, error }: JobSummaryData): boolean =>
+  type === DELIVER_JOB_TYPE && attempts > 0 && runId === null && error === null;
+
 const summary = (job: JobSummaryData): JobSummary => ({
   id: job.id,
   type: job.type,
@@ -40,7 +52,7 @@ const summary = (job: JobSummaryData): JobSummary => ({
   createdBy: job.createdBy,
   source: { kind: job.sourceKind, id: job.sourceId },
   retryOf: job.retryOf,
-  workflowId: job.workflowId ?? jobWorkflowId(job.id),
+  workflowId: hasNoWorkflow(job) ? null : (job.workflowId ?? jobWorkflowId(job.id)),
   cancelRequestedAt: isoOrNull(job.cancelRequestedAt),
   createdAt: job.createdAt.toISOString(),
   updatedAt: job.updatedAt.toISOString(),
@@ -67,7 +79,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       logs: logs.map(logPresenter(job, caller)),
       dataPurgedAt: isoOrNull(job.dataPurgedAt),
       logsPurged: job.finishedAt !== null && job.logCount > 0 && logs.length === 0,
-      retried: job.retryOf === null ? null : { id: job.retryOf, purged: retriedPurged },
+      retried: jobReference(job.retryOf, { jobPurged: retriedPurged }),
       workflowForgotten,
     };
   },

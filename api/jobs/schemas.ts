@@ -3,6 +3,10 @@ import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { Id, Nullable, Timestamp } from '../http/schemas.ts';
 
+/** A job that a record names. The name stays when retention has purged the job. */
+export const JobReference = (description: string) =>
+  Type.Object({ id: Id('job'), purged: Type.Boolean() }, { description });
+
 export const LogRecord = Type.Object(
   {
     line: Type.Integer({ description: 'Counts from 1 without gaps.' }),
@@ -45,11 +49,13 @@ const summary = {
   createdBy: Type.String(),
   source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) }),
   retryOf: Nullable(Type.String({ description: 'The job of which this one is a retry.' })),
-  workflowId: Type.String({
-    description:
-      'The id of its workflow in Temporal. Short jobs that start at the same time may share one. ' +
-      'A delivery that is accepted in its first attempt has none.',
-  }),
+  workflowId: Nullable(
+    Type.String({
+      description:
+        'The id of its workflow in Temporal. Short jobs that start at the same time may share one. ' +
+        'Null for a delivery in its first attempt, and if that was accepted.',
+    }),
+  ),
   cancelRequestedAt: Nullable(Timestamp),
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -98,10 +104,7 @@ export const JobRecord = Type.Object(
     ),
     logsPurged: Type.Boolean({ description: 'True when the log is purged.' }),
     retried: Nullable(
-      Type.Object(
-        { id: Id('job'), purged: Type.Boolean() },
-        { description: 'The job of which this one is a retry, and whether it is purged.' },
-      ),
+      JobReference('The job of which this one is a retry, and whether it is purged.'),
     ),
     workflowForgotten: Nullable(
       Type.Boolean({

@@ -13,7 +13,7 @@ import type {
   ScheduleSummary,
   UpcomingRecord,
 } from './schemas.ts';
-import { isoOrNull } from '../jobs/presenter.ts';
+import { isoOrNull, jobReference } from '../jobs/presenter.ts';
 
 type ScheduleWithLastRun<S = ScheduleData> = { schedule: S; lastRun: ScheduleRunWithJob | null };
 
@@ -32,7 +32,7 @@ export const runRecord = (run: ScheduleRunWithJob): RunRecord => ({
   reason: run.reason,
   caughtUp: run.caughtUp,
   jobId: run.jobId,
-  job: run.jobId === null ? null : { id: run.jobId, purged: run.job === null },
+  job: jobReference(run.jobId, { jobPurged: run.job === null }),
   jobStatus: run.job?.status ?? null,
   jobErrorCode: run.job?.errorCode ?? null,
   startedAt: isoOrNull(run.job?.startedAt ?? null),

@@ -15,6 +15,7 @@ import {
 import { pageQuery } from '../http/pagination.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Id, Name, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
+import { JobReference } from '../jobs/schemas.ts';
 import { BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
 import { BackupPayload } from '../../services/jobTypes/backups/create.ts';
 
@@ -42,12 +43,7 @@ export const RunRecord = Type.Object(
       description: 'True if the job was created more than 10 s after scheduled time and delay.',
     }),
     jobId: Nullable(Id('job')),
-    job: Nullable(
-      Type.Object(
-        { id: Id('job'), purged: Type.Boolean() },
-        { description: 'The job, and whether it is purged: nothing is known of it then.' },
-      ),
-    ),
+    job: Nullable(JobReference('The job, and whether it is purged: nothing is known of it then.')),
     jobStatus: Nullable(
       Type.Enum([...JOB_STATUSES], {
         description: 'The status of the job now; null if no job was created, or it is purged.',

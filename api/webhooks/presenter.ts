@@ -5,7 +5,7 @@ import type { Warning } from '../../domain/shared/warnings.ts';
 import type { WebhookData } from '../../domain/webhooks/records.ts';
 import type { DeliveryView } from '../../services/webhooks/deliveries.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import { isoOrNull } from '../jobs/presenter.ts';
+import { isoOrNull, jobReference } from '../jobs/presenter.ts';
 import type { DeliveryRecord, WebhookRecord } from './schemas.ts';
 
 /** RFC 3339 in UTC, from a time as PostgreSQL writes it in JSON. */
@@ -43,13 +43,19 @@ export const webhookRecord = (
 });
 
 /** A delivery as callers see it, with the attempts that the view contains. */
-export const deliveryRecord = ({ hasWorkflow, ...delivery }: DeliveryView): DeliveryRecord => ({
+export const deliveryRecord = ({
+  hasWorkflow,
+  jobPurged,
+  ...delivery
+}: DeliveryView): DeliveryRecord => ({
   ...delivery,
+  job: jobReference(delivery.jobId, { jobPurged }),
   workflowId: delivery.jobId !== null && hasWorkflow ? jobWorkflowId(delivery.jobId) : null,
   createdAt: delivery.createdAt.toISOString(),
   updatedAt: delivery.updatedAt.toISOString(),
-  attempts: delivery.attempts.map((attempt) => ({
+  attempts: delivery.attempts.map(({ jobPurged: isPurged, ...attempt }) => ({
     ...attempt,
+    job: jobReference(attempt.jobId, { jobPurged: isPurged }),
     startedAt: toIsoTime(attempt.startedAt),
     finishedAt: attempt.finishedAt === null ? null : toIsoTime(attempt.finishedAt),
   })),

@@ -8,6 +8,7 @@ import {
 import { listSchema, pageQuery } from '../http/pagination.ts';
 import { TenantId } from '../access/schemas.ts';
 import { Id, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
+import { JobReference } from '../jobs/schemas.ts';
 
 const closed = { additionalProperties: false };
 
@@ -23,6 +24,7 @@ export const AttemptRecord = Type.Object(
   {
     number: Type.Integer({ description: 'Counts from 1.' }),
     jobId: Id('job'),
+    job: Nullable(JobReference('The job that made it, and whether it is purged.')),
     startedAt: Timestamp,
     finishedAt: Nullable(Timestamp),
     durationMs: Nullable(Type.Integer({ description: 'Milliseconds.' })),
@@ -64,10 +66,11 @@ export const DeliveryRecord = Type.Object(
     jobId: Type.Union([Id('job'), Type.Null()], {
       description: 'Its last job; null while it waits for a free slot of its webhook.',
     }),
+    job: Nullable(JobReference('Its last job, and whether it is purged.')),
     workflowId: Nullable(
       Type.String({
         description:
-          'The Temporal workflow of that job; null in its first attempt, and if that was accepted.',
+          'The Temporal workflow of that job; null in its first attempt, if that was accepted, and if the job is purged.',
       }),
     ),
     attemptCount: Type.Integer({ description: 'Attempts of all jobs of the delivery.' }),

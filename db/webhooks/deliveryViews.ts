@@ -2,10 +2,11 @@ import type { Knex } from '../core/knex.ts';
 import { cutPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
 import type { Scope } from '../../domain/access/scope.ts';
+import type { JobMark } from '../../domain/jobs/records.ts';
 import type { DeliveryStatus } from '../../domain/webhooks/webhooks.ts';
 
 /** An attempt as callers see it. Times are the text that `json_agg` of PostgreSQL produces. */
-export type AttemptView = {
+export type AttemptView = JobMark & {
   number: number;
   jobId: string;
   startedAt: string;
@@ -19,7 +20,7 @@ export type AttemptView = {
 };
 
 /** A delivery as callers see it, with its event and its last attempts, oldest first. */
-export type DeliveryView = {
+export type DeliveryView = JobMark & {
   id: string;
   tenantId: string;
   webhookId: string;
@@ -27,7 +28,7 @@ export type DeliveryView = {
   eventType: string;
   sequence: number;
   jobId: string | null;
-  /** False while its first attempt is made without a workflow, and when that was accepted. */
+  /** False while its first attempt is made without a workflow, if that was accepted, and if purged. */
   hasWorkflow: boolean;
   status: DeliveryStatus;
   reason: string | null;
@@ -56,16 +57,17 @@ async function selectDeliveries(
     `SELECT d.id, d.tenant_id AS "tenantId", d.webhook_id AS "webhookId", d.event_id AS "eventId",
             e.type AS "eventType", e.sequence, d.job_id AS "jobId", d.status, d.reason,
             d.created_at AS "createdAt", d.updated_at AS "updatedAt",
-            d.job_id IS NOT NULL AND NOT EXISTS (
-              SELECT FROM jobs AS j WHERE j.id = d.job_id AND j.run_id IS NULL
-                AND (d.leased_until IS NOT NULL OR d.status = 'succeeded')
-            ) AS "hasWorkflow",
+            d.job_id IS NOT NULL AND j.id IS NULL AS "jobPurged",
+            j.id IS NOT NULL AND NOT (j.run_id IS NULL
+              AND (d.leased_until IS NOT NULL OR d.status = 'succeeded')) AS "hasWorkflow",
             COALESCE(
               (SELECT max(number) FROM delivery_attempts WHERE delivery_id = d.id), 0
             ) AS "attemptCount",
             (
               SELECT json_agg(a ORDER BY a.number) FROM (
-                SELECT number, job_id AS "jobId", started_at AS "startedAt",
+                SELECT number, job_id AS "jobId",
+                       NOT EXISTS (SELECT FROM jobs WHERE id = job_id) AS "jobPurged",
+                       started_at AS "startedAt",
                        finished_at AS "finishedAt", duration_ms AS "durationMs",
                        http_status AS "httpStatus", error, request_headers AS "requestHeaders",
                        left(response_body, ?) AS "responseBody",
@@ -74,6 +76,7 @@ async function selectDeliveries(
               ) AS a
             ) AS attempts
      FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
+       LEFT JOIN jobs AS j ON j.id = d.job_id
      WHERE ${where.sql} ORDER BY d.id DESC LIMIT ?`,
     [responseCharacters, responseCharacters, attempts, ...where.bindings, limit],
   );

@@ -14,6 +14,8 @@ export type JobSummaryData = {
   attempts: number;
   /** The workflow that it shares with other jobs; null if it has its own. */
   workflowId: string | null;
+  /** The workflow run that has claimed it; null: none has. */
+  runId: string | null;
   /** The number of lines that the log has had. */
   logCount: number;
   createdBy: string;
@@ -37,6 +39,9 @@ export type JobData = JobSummaryData & {
   payload: Record<string, unknown>;
   result: Record<string, unknown> | null;
 };
+
+/** Of a record that names a job: whether retention has purged that job. */
+export type JobMark = { jobPurged: boolean };
 
 /** A line of the log of a job; `line` counts from 1 without gaps. */
 export type JobLogData = {

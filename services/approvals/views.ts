@@ -10,6 +10,7 @@ import {
 import { knownNamesOf } from '../../db/approvals/names.ts';
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { jobMarksOf } from '../../db/jobs/purgedJobs.ts';
 import { Approval } from '../../db/models/Approval.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { covers, PLATFORM, scopeOfRole } from '../../domain/access/scope.ts';
@@ -20,13 +21,14 @@ import {
 } from '../../domain/approvals/approvals.ts';
 import { isSamePerson, namesMeaning, recordedNames } from '../../domain/approvals/names.ts';
 import type { ApprovalData, DecisionData } from '../../domain/approvals/records.ts';
+import type { JobMark } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
 import { scopeOfApproval } from './approvalAudit.ts';
 
 /** A request as a caller sees it. */
-export type ApprovalView = {
+export type ApprovalView = JobMark & {
   approval: ApprovalData;
   assignees: Assignees;
   /** Why the caller may not decide; null if the caller may. */
@@ -86,6 +88,7 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
         namesMeaning(approvals.flatMap(({ tenantId }) => namesAt(tenantId))),
       ),
     ];
+    const markOf = await jobMarksOf(executor, approvals);
     return approvals.map((approval) => {
       const { id, tenantId, createdBy } = approval;
       const assignees = assigneesFor(id);
@@ -100,6 +103,7 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
       );
       return {
         approval,
+        ...markOf(approval),
         assignees,
         refusal,
         viewerNames: recordedNames(namesAt(tenantId), tenantId),

@@ -7,9 +7,11 @@ import {
 } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
+import { withJobMarks } from '../../db/jobs/purgedJobs.ts';
 import { AuditArchive } from '../../db/models/AuditArchive.ts';
 import type { AuditArchiveData } from '../../domain/audit/archives.ts';
 import { GENESIS } from '../../domain/audit/chainHash.ts';
+import type { JobMark } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { ArchiveError } from '../../platform/archive/index.ts';
 import { StoreError } from '../../platform/stores/store.ts';
@@ -18,6 +20,9 @@ import type { Archives } from '../backups/archives.ts';
 import { readSegment } from './segmentFile.ts';
 
 export type AuditArchives = ReturnType<typeof createAuditArchives>;
+
+/** An archive, and whether the job that made it is purged. */
+type MarkedArchive = AuditArchiveData & JobMark;
 
 /** The outcome of verifying one archive: null when it is intact, else what is wrong. */
 export type ArchiveCheck = { archive: AuditArchiveData; problem: string | null };
@@ -67,18 +72,20 @@ export function createAuditArchives({
 
   return {
     /** The archives of the audit logs that the caller may read, newest first. */
-    list: (
+    async list(
       caller: Caller,
       { tenantId }: { tenantId?: string },
       page: PageRequest,
-    ): Promise<KeysetPage<AuditArchiveData>> => keysetPage(visible(caller, tenantId), page),
+    ): Promise<KeysetPage<MarkedArchive>> {
+      const { items, nextKey } = await keysetPage(visible(caller, tenantId), page);
+      return { items: await withJobMarks(db, items), nextKey };
+    },
 
     /** The newest archive of those that the caller may read. */
-    newest: async (
-      caller: Caller,
-      tenantId: string | undefined,
-    ): Promise<AuditArchiveData | undefined> =>
-      visible(caller, tenantId).orderBy('id', 'desc').first(),
+    async newest(caller: Caller, tenantId: string | undefined): Promise<MarkedArchive | undefined> {
+      const found = await visible(caller, tenantId).orderBy('id', 'desc').limit(1);
+      return (await withJobMarks(db, found))[0];
+    },
 
     /** Reads every archive of a tenant and verifies it against the chain, oldest first. */
     async *verify(tenantId: string): AsyncGenerator<ArchiveCheck> {

@@ -7,6 +7,7 @@ import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/k
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { withJobMarks } from '../../db/jobs/purgedJobs.ts';
 import { Backup } from '../../db/models/Backup.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
@@ -23,6 +24,7 @@ import type { BackupData, RestoreRunData } from '../../domain/backups/records.ts
 import type { RetentionPolicy } from '../../domain/backups/retention.ts';
 import { removeBackupTask } from '../../domain/dispatch/tasks.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
+import type { JobMark } from '../../domain/jobs/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
@@ -61,7 +63,7 @@ type Selection = { sections: Section[]; includes: Section[] };
  * not be read.
  */
 export type BackupDetail = {
-  backup: BackupData;
+  backup: BackupData & JobMark;
   lastValidation: (RestoreRunData & { jobError: JobError | null }) | null;
   archiveError: JobError | null;
 };
@@ -214,6 +216,7 @@ export function createBackups({
     /** `actedWith` as in `find`. Error: `not_found`. */
     async read(caller: Caller, id: string, actedWith?: Permission): Promise<BackupDetail> {
       const backup = await find(caller, id, actedWith);
+      const [marked] = await withJobMarks(db, [backup]);
       const lastLoad = await findLastRun(db, id, ['validate', 'restore', 'verify']);
       // A test restore has no report.
       const lastValidation =
@@ -222,19 +225,21 @@ export function createBackups({
           : lastLoad;
       const error = lastLoad?.jobError ?? null;
       const archiveError = error && PERMANENT_ARCHIVE_ERRORS.has(error.code) ? error : null;
-      return { backup, lastValidation, archiveError };
+      return { backup: assertDefined(marked, 'backup'), lastValidation, archiveError };
     },
 
     /** The backups that the caller may read, newest first. */
-    list: (
+    async list(
       caller: Caller,
       { status, label, tenantId }: BackupFilter,
       page: PageRequest,
-    ): Promise<KeysetPage<BackupData>> =>
-      repository.list(caller, page, (query) => {
+    ): Promise<KeysetPage<BackupData & JobMark>> {
+      const { items, nextKey } = await repository.list(caller, page, (query) => {
         void query.whereNotIn('status', ['deleting', 'deleted']);
         whereDefined(query, { status, label, tenant_id: tenantId });
-      }),
+      });
+      return { items: await withJobMarks(db, items), nextKey };
+    },
 
     /** The last log lines of backup jobs that the caller may read, newest first. */
     logs: (caller: Caller): Promise<BackupLog[]> =>

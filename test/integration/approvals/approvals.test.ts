@@ -52,7 +52,7 @@ describe('the statuses of a request', () => {
       result: { hello: 'world' },
     });
     const parent = await fixture.app.deps.temporal.call(20_000, async (client) => {
-      const { raw } = await client.workflow.getHandle(job.workflowId).describe();
+      const { raw } = await client.workflow.getHandle(`job:${job.id}`).describe();
       return raw.workflowExecutionInfo?.parentExecution?.workflowId;
     });
     expect(parent).toBe(created.workflowId);

@@ -2,12 +2,22 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { EventList } from '../../../api/events/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { PreviewRecord } from '../../../api/retention/schemas.ts';
+import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import { assignedToApprovers } from '../../support/approvals.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import type { ProblemBody } from '../../support/client.ts';
 import { expectProblem } from '../../support/problem.ts';
 import { eventually } from '../../support/eventually.ts';
-import { daysAgo, seedEvents, seedJobs, startPurgeRun } from '../../support/retention.ts';
+import {
+  daysAgo,
+  createIdleWebhook,
+  seedDelivery,
+  seedEvents,
+  seedJobs,
+  startPurgeRun,
+} from '../../support/retention.ts';
 import { stopUpdates } from '../../support/stopPoints.ts';
-import { admin } from '../../support/users.ts';
+import { admin, type Page } from '../../support/users.ts';
 
 const COUNTED = 'counted';
 const FOLLOWED = 'followed';
@@ -144,6 +154,64 @@ test('what is purged is named, never a dead link', async () => {
   await expectProblem(client.post(`/api/jobs/${old}/retry`), 409, 'job_not_retryable');
 });
 
+test('every record that names a job says whether it is purged', async () => {
+  const { tenant, client } = await newTenant();
+  const { db: knex, ids } = app.deps;
+  const [jobId = ''] = await seedJobs(knex, { tenant, days: 1, lines: 0 });
+  const webhookId = await createIdleWebhook(client);
+  const [eventId = ''] = await seedEvents(knex, { tenant, days: 1 });
+  const delivery = { tenant, days: 1, webhookId, eventId, status: 'failed' };
+  const deliveryId = await seedDelivery(knex, delivery);
+  await knex('deliveries').where({ id: deliveryId }).update({ job_id: jobId });
+  await knex('delivery_attempts').where({ delivery_id: deliveryId }).update({ job_id: jobId });
+  const { id: approvalId } = await client
+    .post<{ id: string }>('/api/workflows', { title: 'Ended', ...assignedToApprovers })
+    .expect(201);
+  await knex('approvals').where({ id: approvalId }).update({ job_id: jobId });
+  const backupId = ids.next('bkp');
+  await knex('backups').insert({
+    id: backupId,
+    tenant_id: tenant,
+    mode: 'full',
+    sections: '[]',
+    includes: '[]',
+    engine: 'snapshot',
+    label: '',
+    retention: '{}',
+    status: 'completed',
+    job_id: jobId,
+    size_bytes: 1,
+    finished_at: new Date(),
+    store: 'folder',
+    archive: 'x',
+    created_by: 'alice',
+    created_at: new Date(),
+    updated_at: new Date(),
+    check_at: new Date(),
+  });
+  type Named = { jobId: string; job: object | null; workflowId: string | null };
+  const read = async () => {
+    const sent = await client
+      .get<Named & { attempts: Named[] }>(`/api/deliveries/${deliveryId}`)
+      .expect(200);
+    const backups = await admin(app).get<{ backups: (Named & { id: string })[] }>('/api/backup');
+    return [
+      sent,
+      ...sent.attempts,
+      await client.get<Named>(`/api/workflows/${approvalId}`).expect(200),
+      (await client.get<Page<Named>>('/api/workflows').expect(200)).items[0],
+      await admin(app).get<Named>(`/api/backup/${backupId}`).expect(200),
+      backups.body.backups.find(({ id }) => id === backupId),
+    ].map((named) => [named?.jobId, named?.job]);
+  };
+  const all = (purged: boolean) => Array(6).fill([jobId, { id: jobId, purged }]);
+  expect(await read()).toEqual(all(false));
+  await knex('jobs').where({ id: jobId }).delete();
+  expect(await read()).toEqual(all(true));
+  const { workflowId } = await client.get<Named>(`/api/deliveries/${deliveryId}`).expect(200);
+  expect(workflowId).toBeNull();
+});
+
 test('followers of purged events learn where to continue, each of its own tenants', async () => {
   const [red, blue] = [await newTenant(FOLLOWED), await newTenant()];
   await seedEvents(db(), { tenant: blue.tenant, days: 2, count: 1 });
@@ -154,6 +222,20 @@ test('followers of purged events learn where to continue, each of its own tenant
   const found = await red.client.get<EventList>(`/api/events?after=${after}`).expect(200);
   expect(found.items.map(({ id }) => id)).toContain(kept);
   await blue.client.get('/api/events?after=0').expect(200);
+
+  const webhookOf = async ({ client }: typeof red) => {
+    const webhook = { endpointUrl: 'https://example.net/', eventTypes: ['job.failed'] };
+    return (await client.post<WebhookRecord>('/api/webhooks', webhook).expect(201)).id;
+  };
+  const replay = (client: typeof red.client, id: string, from: object) =>
+    client.post<ProblemBody>(`/api/webhooks/${id}/replay`, from);
+  const [redHook, blueHook] = [await webhookOf(red), await webhookOf(blue)];
+  for (const from of [{ afterSequence: 0 }, { since: daysAgo(95).toISOString() }])
+    expect(
+      await expectProblem(replay(red.client, redHook, from), 410, 'events_purged'),
+    ).toMatchObject({ oldestSequence: refused.oldestSequence });
+  await replay(red.client, redHook, { afterSequence: after }).expect(202);
+  await replay(blue.client, blueHook, { afterSequence: 0 }).expect(202);
   await red.client.get('/api/events').expect(200);
 });
 

@@ -60,6 +60,7 @@ test('a delivery is signed, contains the event, and is recorded with its attempt
     {
       number: 1,
       jobId: delivery.jobId,
+      job: { id: delivery.jobId, purged: false },
       startedAt: expect.any(String),
       finishedAt: expect.any(String),
       durationMs: expect.any(Number),

@@ -161,7 +161,7 @@ describe('when a worker is killed and another one starts', () => {
   test('a job that was cancelled without a worker never runs', async () => {
     expect(cancelled).toMatchObject({ status: 'cancelled', attempts: 0 });
     const state = await eventually(
-      () => api.deps.describeWorkflow(cancelled.workflowId),
+      () => api.deps.describeWorkflow(`job:${cancelled.id}`),
       (s) => s.found && s.status !== 'running',
     );
     expect(state.found && ['cancelled', 'completed']).toContain(state.found && state.status);

@@ -53,7 +53,7 @@ const queue = () => app.deps.config.taskQueue;
 test('a workflow has a summary and search attributes, and no data of the job', async () => {
   const job = await echoJob({ password: 'hunter2-secret' });
   const { description, history } = await temporal(async (client) => {
-    const handle = client.workflow.getHandle(job.workflowId);
+    const handle = client.workflow.getHandle(`job:${job.id}`);
     return { description: await handle.describe(), history: await handle.fetchHistory() };
   });
   expect(await description.staticSummary()).toBe('core.echo');
@@ -150,7 +150,7 @@ test('concurrent relays never claim the same task', async () => {
 
 test('the job of a terminated workflow fails', async () => {
   const job = await sleepJob();
-  await temporal((client) => client.workflow.getHandle(job.workflowId).terminate('by hand'));
+  await temporal((client) => client.workflow.getHandle(`job:${job.id}`).terminate('by hand'));
   const done = await eventually(
     () => read(job.id),
     (state) => state.status === 'failed',
