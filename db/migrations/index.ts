@@ -31,6 +31,7 @@ import * as prefixesNear from './0032_prefixes_near.ts';
 import * as lookupsInOneSpace from './0033_lookups_in_one_space.ts';
 import * as purgedRuns from './0035_purged_runs.ts';
 import * as restOfMonths from './0036_rest_of_months.ts';
+import * as prefixesNearInOneTable from './0038_prefixes_near_in_one_table.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. There has
@@ -69,4 +70,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0033_lookups_in_one_space': lookupsInOneSpace,
   '0035_purged_runs': purgedRuns,
   '0036_rest_of_months': restOfMonths,
+  '0038_prefixes_near_in_one_table': prefixesNearInOneTable,
 };
