@@ -10,7 +10,8 @@ import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 
 const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress, attempts, log_count, run_id,
   created_by, authority, source_kind, source_id, retry_of, cancel_requested_at, created_at, updated_at, started_at,
-  finished_at, checked_at, version, slot, workflow_id, data_purged_at`;
+  finished_at, checked_at, version, slot, workflow_id, data_purged_at,
+  leased_until`;
 
 /** All columns but payload and result, which may have a megabyte each. */
 export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter(
@@ -115,28 +116,37 @@ type JobsClaim = {
   workflowId?: string | null;
   needsSlot: boolean;
   isShort?: boolean;
+  /** For a process that makes the attempts without a run: how long they belong to it, at most. */
+  leaseMs?: number | null;
   now: Date;
 };
 
 type JobClaim = Omit<JobsClaim, 'jobIds'> & { jobId: string };
 
+/** SQL: when a lease ends, by the clock of the database; NULL without one. */
+const LEASE_END = `clock_timestamp() + ?::double precision * interval '1 ms'`;
+
 /**
  * Claims and logs the next attempt of each job: the first one of a queued job, or another one for
  * the run that has the job. A running job without a run has made its first attempt in a shared run,
- * or without a workflow. Returns the changed jobs, without those of which this run has nothing to do.
+ * or without a workflow. An attempt whose lease has expired was left by its process: the job's own
+ * workflow repeats it, or the shared one that was to come. Returns the changed jobs, without those of which this run has nothing to do.
  */
 export async function claimAttempts(
   db: Knex,
-  { jobIds, runId, workflowId = null, needsSlot, isShort = false, now }: JobsClaim,
+  { jobIds, runId, workflowId = null, needsSlot, isShort = false, leaseMs = null, now }: JobsClaim,
 ): Promise<Job[]> {
   const { rows }: { rows: object[] } = await prepared(
     db,
     `WITH job AS (
        UPDATE jobs SET status = 'running', run_id = ?, workflow_id = ?, attempts = attempts + 1, version = version + 1,
+                       leased_until = ${LEASE_END},
                        started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?, log_count = log_count + 1
        WHERE id = ANY (?::text[]) AND attempts < (retry_policy ->> 'maxAttempts')::integer
          AND (status = 'queued' OR (status = 'running' AND CASE WHEN ?::boolean
-           THEN run_id = ? OR run_id IS NULL ELSE run_id = ? AND cancel_requested_at IS NULL END))
+           THEN run_id = ? OR run_id IS NULL ELSE run_id = ? AND cancel_requested_at IS NULL END)
+           OR (status = 'running' AND cancel_requested_at IS NULL
+               AND leased_until < clock_timestamp() AND (?::boolean OR workflow_id = ?)))
          AND (slot = 'held' OR NOT ?::boolean)
        RETURNING ${JOB_COLUMNS}
      ), logged AS (
@@ -149,11 +159,30 @@ export async function claimAttempts(
      )
      SELECT ${JOB_COLUMNS} FROM job CROSS JOIN (SELECT count(*) FROM unsynced) AS settings`,
     [
-      ...[runId, workflowId, now, now, now, [...jobIds]],
-      ...[workflowId === null, runId, runId, needsSlot, isShort],
+      ...[runId, workflowId, leaseMs, now, now, now, [...jobIds]],
+      ...[workflowId === null, runId, runId, workflowId === null, workflowId, needsSlot, isShort],
     ],
   );
   return rows.map((row) => Job.fromDatabaseJson(row));
+}
+
+/** An attempt that a process makes without a run, and for how long it still belongs to the process. */
+export type LeasedAttempt = { jobId: string; runId: string; leftMs: number };
+
+/** The attempts of jobs that processes make without a run; with `workflowId`, those that are for it. */
+export async function findLeasedAttempts(
+  db: Knex,
+  jobIds: readonly string[],
+  workflowId: string | null = null,
+): Promise<LeasedAttempt[]> {
+  const { rows }: { rows: LeasedAttempt[] } = await db.raw(
+    `SELECT id AS "jobId", run_id AS "runId",
+            GREATEST(extract(epoch FROM leased_until - clock_timestamp()) * 1000, 0)::integer AS "leftMs"
+     FROM jobs WHERE id = ANY (?::text[]) AND status = 'running' AND leased_until IS NOT NULL
+       AND (?::text IS NULL OR workflow_id = ?)`,
+    [[...jobIds], workflowId, workflowId],
+  );
+  return rows;
 }
 
 /** Claims the next attempt of one job; undefined when the run has nothing to do. */
@@ -171,7 +200,7 @@ export async function takeFromRun(
   { jobId, runId }: { jobId: string; runId: string },
 ): Promise<Job | undefined> {
   const { rows }: { rows: object[] } = await trx.raw(
-    `UPDATE jobs SET run_id = NULL, workflow_id = NULL
+    `UPDATE jobs SET run_id = NULL, workflow_id = NULL, leased_until = NULL
      WHERE id = ? AND cancel_requested_at IS NULL
        AND (status = 'queued' OR (status = 'running' AND run_id = ?)) RETURNING ${JOB_COLUMNS}`,
     [jobId, runId],

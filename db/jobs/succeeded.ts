@@ -27,7 +27,7 @@ export function succeededChange(
   return {
     topics,
     sql: (name) => `${name}_changed AS (
-       UPDATE jobs SET log_count = log_count + s.lines, version = version + 1, status = 'succeeded',
+       UPDATE jobs SET log_count = log_count + s.lines, version = version + 1, status = 'succeeded', leased_until = NULL,
               updated_at = ?, finished_at = ?, result = s.result::json, error = NULL,
               progress = COALESCE(s.progress::json, jobs.progress)
        FROM unnest(?::text[], ?::int[], ?::text[], ?::text[], ?::int[])

@@ -31,6 +31,7 @@ import * as prefixesNear from './0032_prefixes_near.ts';
 import * as lookupsInOneSpace from './0033_lookups_in_one_space.ts';
 import * as purgedRuns from './0035_purged_runs.ts';
 import * as restOfMonths from './0036_rest_of_months.ts';
+import * as immediateAttempts from './0037_immediate_attempts.ts';
 import * as prefixesNearInOneTable from './0038_prefixes_near_in_one_table.ts';
 
 /**
@@ -70,5 +71,6 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0033_lookups_in_one_space': lookupsInOneSpace,
   '0035_purged_runs': purgedRuns,
   '0036_rest_of_months': restOfMonths,
+  '0037_immediate_attempts': immediateAttempts,
   '0038_prefixes_near_in_one_table': prefixesNearInOneTable,
 };

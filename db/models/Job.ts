@@ -29,6 +29,11 @@ export class Job extends Model {
   declare logCount: number;
   /** Workflow run that has claimed this job. Other runs of the job do nothing. */
   declare runId: string | null;
+  /**
+   * The attempt is made by a process without a run, until this time at the latest. `runId` is then an
+   * id that the process has chosen. From then on a run may make another attempt.
+   */
+  declare leasedUntil: Date | null;
   /** The workflow of that run, if several jobs share it; null for the workflow of the job. */
   declare workflowId: string | null;
   declare createdBy: string;

@@ -1,5 +1,11 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { attemptGuard, claimAttempt, claimAttempts } from '../../db/jobs/jobs.ts';
+import {
+  attemptGuard,
+  claimAttempt,
+  claimAttempts,
+  findLeasedAttempts,
+  takeFromRun,
+} from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
@@ -8,6 +14,7 @@ import type { JobTypes } from '../jobTypes/registry.ts';
 import {
   AttemptFailed,
   createJobLifecycle,
+  LEASE_CHECK_MS,
   serializeResult,
   toJobFailure,
   type LifecycleDeps,
@@ -109,7 +116,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
   /**
    * Claims the next attempt; undefined when this run has nothing to do. Errors:
    * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker;
-   * `AttemptFailed('no_slot')`.
+   * `AttemptFailed('no_slot')`; `AttemptFailed('leased')` while a process makes an attempt.
    */
   async function claimNextAttempt(
     { jobId, runId }: JobRunRef,
@@ -127,11 +134,27 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
       );
     const job = needsSlot(lane) ? await jobSlots.claim(jobId, claim) : await claim();
     if (job) return job;
+    const leftJob = lane === 'inline' && (await takeAfterLease(jobId)) && (await claim());
+    if (leftJob) return leftJob;
     const current = await Job.query(db).findById(jobId);
     const isOwnRun =
       current?.status === 'running' && (current.runId === runId || current.runId === null);
     if (isOwnRun) throw new AttemptFailed('worker_lost', null);
     return undefined;
+  }
+
+  /**
+   * Takes a job whose process has left its attempt; true if it can be claimed now. If its cancellation
+   * was requested, the job ends. Error: `AttemptFailed('leased')` while the process has the attempt.
+   */
+  async function takeAfterLease(jobId: string): Promise<boolean> {
+    const [leased] = await findLeasedAttempts(db, [jobId]);
+    if (!leased) return false;
+    const { runId, leftMs } = leased;
+    if (leftMs > 0) throw new AttemptFailed('leased', leftMs + LEASE_CHECK_MS);
+    if (await takeFromRun(db, { jobId, runId })) return true;
+    await finalizeAbandoned({ jobId, runId }, 'cancelled', 'cancelled');
+    return false;
   }
 
   /** Error: `AttemptFailed('claim_lost')` when PostgreSQL has crashed and forgotten the claim. */
@@ -186,6 +209,29 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     if (lane === 'inline') await requireClaim(job.id);
   }
 
+  /**
+   * Ends a job whose workflow has ended without recording an outcome. Returns false, and changes
+   * nothing, when the job has finished or belongs to another run. `runId` is null for a job that
+   * no run has claimed.
+   */
+  async function finalizeAbandoned(
+    { jobId, runId }: { jobId: string; runId: string | null },
+    status: 'failed' | 'cancelled',
+    code: string,
+  ): Promise<boolean> {
+    const job = await Job.query(db).findById(jobId);
+    if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
+    await using runLog = createRunLog({ writeUnaudited, log, job });
+    const guard = { statuses: ['queued', 'running'] };
+    if (status === 'cancelled') {
+      runLog.logSystem('warn', 'Cancelled');
+      return await lifecycle.finish(job, runLog.drain(), { status, guard });
+    }
+    const error = errorFor(job, jobTypes.find(job.type), code);
+    runLog.logSystem('error', `Failed: ${error.code}`);
+    return await lifecycle.finish(job, runLog.drain(), { status, guard, error });
+  }
+
   return {
     lifecycle,
 
@@ -200,35 +246,21 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
       if (job) await makeAttempt(job, lane, signal);
     },
 
-    /** Claims attempts of short jobs for a run that they share, which then makes them. */
-    claimShared: (run: SharedRunRef, jobIds: readonly string[]): Promise<Job[]> =>
+    /**
+     * Claims attempts of short jobs for a run that they share, which then makes them. With `leaseMs`
+     * they belong to this process for so long, and to the run afterwards.
+     */
+    claimShared: (
+      run: SharedRunRef,
+      jobIds: readonly string[],
+      leaseMs: number | null = null,
+    ): Promise<Job[]> =>
       writeUnaudited((executor, now) =>
-        claimAttempts(executor, { ...run, jobIds, needsSlot: false, isShort: true, now }),
+        claimAttempts(executor, { ...run, jobIds, needsSlot: false, isShort: true, leaseMs, now }),
       ),
 
     makeAttempt,
 
-    /**
-     * Ends a job whose workflow has ended without recording an outcome. Returns false, and changes
-     * nothing, when the job has finished or belongs to another run. `runId` is null for a job that
-     * no run has claimed.
-     */
-    async finalizeAbandoned(
-      { jobId, runId }: { jobId: string; runId: string | null },
-      status: 'failed' | 'cancelled',
-      code: string,
-    ): Promise<boolean> {
-      const job = await Job.query(db).findById(jobId);
-      if (!job || isFinal(job.status) || (job.runId !== null && job.runId !== runId)) return false;
-      await using runLog = createRunLog({ writeUnaudited, log, job });
-      const guard = { statuses: ['queued', 'running'] };
-      if (status === 'cancelled') {
-        runLog.logSystem('warn', 'Cancelled');
-        return await lifecycle.finish(job, runLog.drain(), { status, guard });
-      }
-      const error = errorFor(job, jobTypes.find(job.type), code);
-      runLog.logSystem('error', `Failed: ${error.code}`);
-      return await lifecycle.finish(job, runLog.drain(), { status, guard, error });
-    },
+    finalizeAbandoned,
   };
 }

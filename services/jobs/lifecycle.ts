@@ -48,6 +48,9 @@ export type LifecycleDeps = {
   metrics: Metrics;
 };
 
+/** A run checks a lease again this long after its end, in milliseconds. */
+export const LEASE_CHECK_MS = 200;
+
 /** Longest wait that `Retry-After` of another server can cause. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
@@ -116,6 +119,7 @@ export function createJobLifecycle({
         status: outcome.status,
         updated_at: work.now,
         finished_at: work.now,
+        leased_until: null,
         result: outcome.result ?? null,
         error: error && JSON.stringify(error),
         ...progress,

@@ -44,6 +44,7 @@ export function newJobRow(
     logCount: 0,
     runId: null,
     workflowId: null,
+    leasedUntil: null,
     createdBy: request.createdBy ?? caller.actorId,
     authority: origin.authority ?? authorityOf(caller),
     sourceKind: source.kind,

@@ -54,7 +54,7 @@ export function createReconcile({
   startArchives,
   graceMs,
 }: Deps) {
-  /** Starts a queued job that has neither a workflow nor a pending outbox task. */
+  /** Starts a job that has neither a workflow nor a pending outbox task. */
   async function restart(job: Job) {
     const type = jobTypes.find(job.type);
     if (!type) return;
@@ -62,6 +62,14 @@ export function createReconcile({
       jobRecord.acted(work, 'redispatch', job);
       work.dispatch({ ...jobFactory.startTask(job, type), alone: true });
     });
+  }
+
+  /** The state of the workflow that runs the job. A job that its process has left may have two. */
+  async function stateOf({ id, workflowId, leasedUntil }: Job): Promise<WorkflowState> {
+    const state = await describeWorkflow(workflowId ?? jobWorkflowId(id));
+    if (leasedUntil === null || (state.found && state.status === 'running')) return state;
+    const own = await describeWorkflow(jobWorkflowId(id));
+    return own.found ? own : state;
   }
 
   const isBeingStarted = async ({ id }: Job): Promise<boolean> =>
@@ -75,7 +83,8 @@ export function createReconcile({
     const isBetweenRuns = job.status === 'running' && job.runId === null;
     if (isBetweenRuns && ((await hasLease(db, job.id)) || (await isBeingStarted(job))))
       return false;
-    const state = await describeWorkflow(job.workflowId ?? jobWorkflowId(job.id));
+    if (job.leasedUntil !== null && job.leasedUntil > new Date()) return false;
+    const state = await stateOf(job);
     if (state.found && state.status === 'running') return false;
     // A run that has ended since the job was read may have left it to another one.
     const current = await Job.query(db).findById(job.id).select('run_id');
@@ -84,7 +93,8 @@ export function createReconcile({
       { jobId: job.id, status: job.status, workflow: state },
       'reconciling a job with its workflow',
     );
-    if (job.status === 'queued' && !state.found) return restart(job).then(() => true);
+    if (!state.found && (job.status === 'queued' || job.leasedUntil !== null))
+      return restart(job).then(() => true);
     const { status, code } = outcomeOf(state);
     return jobAttempts.finalizeAbandoned({ jobId: job.id, runId: job.runId }, status, code);
   }

@@ -1,10 +1,10 @@
 import type { DispatchUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { takeFromRun } from '../../db/jobs/jobs.ts';
+import { findLeasedAttempts, takeFromRun } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { startJobTask, type FailedFirstAttempt } from '../../domain/dispatch/tasks.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
-import { AttemptFailed } from './lifecycle.ts';
+import { AttemptFailed, LEASE_CHECK_MS } from './lifecycle.ts';
 import type { RecordTogether } from './recordTogether.ts';
 
 export type SharedRuns = ReturnType<typeof createSharedRuns>;
@@ -19,6 +19,12 @@ type Deps = {
 
 /** PostgreSQL has crashed and forgotten the attempt, so the next one is the first. */
 const CLAIM_LOST: FailedFirstAttempt = { code: 'claim_lost', retryInMs: 0 };
+
+/** The process of the last attempt that the job has was killed. */
+const WORKER_LOST: FailedFirstAttempt = { code: 'worker_lost', retryInMs: null };
+
+/** The job's own run finds out whether it has another attempt. */
+const LEASE_EXPIRED: FailedFirstAttempt = { code: 'worker_lost', retryInMs: 0 };
 
 type Attempts = { jobIds: readonly string[]; timeoutMs: number };
 
@@ -35,7 +41,7 @@ export function createSharedRuns({
 }: Deps) {
   /** Starts the own run of a job, or ends the job if that was requested. */
   async function goOnAlone(
-    { runId }: SharedRunRef,
+    { runId }: Pick<SharedRunRef, 'runId'>,
     jobId: string,
     timeoutMs: number,
     firstAttempt: FailedFirstAttempt,
@@ -52,7 +58,26 @@ export function createSharedRuns({
     if (!isTaken) await jobAttempts.finalizeAbandoned({ jobId, runId }, 'cancelled', 'cancelled');
   }
 
+  /**
+   * Goes on with jobs whose first attempts a process makes, or has made, for this run. Error:
+   * `AttemptFailed('leased')` while these belong to the process.
+   */
+  async function goOnAfterLeases(
+    { workflowId }: SharedRunRef,
+    jobIds: readonly string[],
+    timeoutMs: number,
+  ): Promise<void> {
+    const leased = await findLeasedAttempts(db, jobIds, workflowId);
+    // The others could not be claimed: their leases have just expired, or they have no attempt left.
+    for (const { jobId, runId, leftMs } of leased)
+      if (leftMs === 0) await goOnAlone({ runId }, jobId, timeoutMs, LEASE_EXPIRED);
+    const leftMs = Math.max(...leased.map((attempt) => attempt.leftMs), 0);
+    if (leftMs > 0) throw new AttemptFailed('leased', leftMs + LEASE_CHECK_MS);
+  }
+
   return {
+    goOnAlone,
+
     /**
      * Makes the first attempts of jobs, all at the same time. Repeating it makes further attempts of
      * those that were interrupted. Errors: the reason of `signal`; database errors.
@@ -84,7 +109,8 @@ export function createSharedRuns({
         .findByIds(others)
         .where({ run_id: run.runId, status: 'running' })
         .select('id');
-      for (const { id } of lost) await goOn(id, new AttemptFailed('worker_lost', null));
+      for (const { id } of lost) await goOnAlone(run, id, timeoutMs, WORKER_LOST);
+      await goOnAfterLeases(run, others, timeoutMs);
     },
 
     /** Ends the jobs that the run still has, and those that it has not started. */
