@@ -9,6 +9,7 @@ import {
   type JobRunRef,
   type SharedRunRef,
 } from '../services/jobs/attempts.ts';
+import type { ImmediateAttempts } from '../services/jobs/immediateAttempts.ts';
 import type { SharedRuns } from '../services/jobs/sharedRuns.ts';
 import type { MultiStepJobs } from '../services/jobs/multiStep.ts';
 import { startHeartbeat } from './heartbeat.ts';
@@ -23,11 +24,13 @@ const RESUME_DELAY_MS = 200;
 export function createJobActivities({
   jobAttempts,
   sharedRuns,
+  immediateAttempts,
   multiStepJobs,
   log,
 }: {
   jobAttempts: JobAttempts;
   sharedRuns: SharedRuns;
+  immediateAttempts: Pick<ImmediateAttempts, 'waitFor'>;
   multiStepJobs: MultiStepJobs;
   log: Log;
 }) {
@@ -62,11 +65,17 @@ export function createJobActivities({
       }
     },
 
-    /** Makes the first attempts of several short jobs. */
+    /** Makes the first attempts of several short jobs, but for those that this process makes anyway. */
     async runFirstAttempts(jobIds: string[], timeoutMs: number): Promise<void> {
       const { cancellationSignal } = Context.current();
       try {
-        await sharedRuns.makeAttempts(sharedRunRef(), { jobIds, timeoutMs }, cancellationSignal);
+        const left = await immediateAttempts.waitFor(jobIds, cancellationSignal);
+        if (left.length === 0) return;
+        await sharedRuns.makeAttempts(
+          sharedRunRef(),
+          { jobIds: left, timeoutMs },
+          cancellationSignal,
+        );
       } catch (error) {
         throw toTemporalFailure(error, log);
       }

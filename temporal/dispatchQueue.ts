@@ -21,10 +21,16 @@ type Options = {
 };
 
 /** `key`: what short jobs have in common that one call may start together. */
-type Entry = { row: OutboxRow; tenant: string; key: string | undefined };
+type Entry = {
+  row: OutboxRow;
+  tenant: string;
+  key: string | undefined;
+  /** Short jobs of the same kind as `row`, whose attempts are made already. */
+  together?: readonly OutboxRow[];
+};
 
 /** Tasks for one call. Its `done` must be called when the call has ended. */
-type Taken = { rows: OutboxRow[]; done(): void };
+type Taken = { rows: OutboxRow[]; isShared: boolean; done(): void };
 
 /**
  * The tasks that wait for an inline call. The next one is of a tenant with the fewest in flight.
@@ -54,7 +60,7 @@ export function createDispatchQueue({ onReady, now = () => performance.now() }: 
     const like = entries.filter((other) => other !== entry && isLike(other));
     const taken = new Set([entry, ...like.slice(0, MAX_TOGETHER - 1)]);
     entries = entries.filter((other) => !taken.has(other));
-    return [...taken].map(({ row }) => row);
+    return [...taken].flatMap(({ row, together = [row] }) => together);
   }
 
   function reopen(key: string, afterMs: number): void {
@@ -79,6 +85,12 @@ export function createDispatchQueue({ onReady, now = () => performance.now() }: 
       if (hasSpaceFor(task))
         entries.push({ row, tenant: tenantOfTask(task), key: shortJobsKey(task) });
     },
+    /** Adds jobs that one workflow is to be started for, without any others. */
+    addTogether: (rows: readonly OutboxRow[]): void => {
+      const [row] = rows;
+      if (row && hasSpaceFor(row.task))
+        entries.push({ row, tenant: tenantOfTask(row.task), key: undefined, together: rows });
+    },
     /** Removes what the next call is to do. */
     take(): Taken | undefined {
       const next = entries
@@ -92,8 +104,10 @@ export function createDispatchQueue({ onReady, now = () => performance.now() }: 
       const startedAt = now();
       inFlight.set(tenant, count(tenant) + 1);
       if (key !== undefined) closed.add(key);
+      const rows = removeWith(next);
       return {
-        rows: removeWith(next),
+        rows,
+        isShared: rows.length > 1 || next.together !== undefined,
         done() {
           if (count(tenant) === 1) inFlight.delete(tenant);
           else inFlight.set(tenant, count(tenant) - 1);

@@ -13,7 +13,9 @@ import type { Log } from '../platform/log.ts';
 import { startLoop, type Loop } from '../platform/loop.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import {
+  shortJobsKey,
   startShortJobsTask,
+  tenantOfTask,
   type OutboxTask,
   type StartJobTask,
   type StartShortJobsTask,
@@ -21,6 +23,7 @@ import {
 import type { TemporalConnection } from './connection.ts';
 import { createDispatchQueue } from './dispatchQueue.ts';
 import { isTransient, executeTask } from './executeTask.ts';
+import { createShortJobStarts, type MakeAttempts, type ShortJobRow } from './shortJobStarts.ts';
 import { createScheduleSync } from './scheduleSync.ts';
 
 type Deps = {
@@ -34,6 +37,8 @@ type Deps = {
   heartbeatMs: number;
   /** True when this process has a worker that can take the first task directly (eager start). */
   eager: () => boolean;
+  /** Makes the first attempts of short jobs in this process, before their workflow is started. */
+  attempts: MakeAttempts;
 };
 
 /**
@@ -80,11 +85,19 @@ export function createDispatcher({
   taskQueue,
   heartbeatMs,
   eager,
+  attempts,
 }: Deps) {
   const workflowTaskTimeoutMs = Math.max(heartbeatMs, MIN_WORKFLOW_TASK_TIMEOUT_MS);
   const syncSchedule = createScheduleSync({ db, taskQueue });
   const completedIds: string[] = [];
   const queue = createDispatchQueue({ onReady: startCalls });
+  const shortJobs = createShortJobStarts({
+    attempts,
+    startWorkflow(rows) {
+      queue.addTogether(rows);
+      startCalls();
+    },
+  });
   let inFlight = 0;
   let unreachable = false;
   let loops: Loop[] = [];
@@ -120,8 +133,8 @@ export function createDispatcher({
     unreachable = true;
   }
 
-  async function dispatchInline(rows: readonly OutboxRow[]) {
-    const task = inlineCall(rows);
+  async function dispatchInline(rows: readonly OutboxRow[], isShared: boolean) {
+    const task = inlineCall(rows, isShared);
     if (!task) return;
     try {
       await execute('inline', task, INLINE_DEADLINE_MS);
@@ -141,7 +154,7 @@ export function createDispatcher({
     while (!unreachable) {
       const next = queue.take();
       if (!next) break;
-      await dispatchInline(next.rows);
+      await dispatchInline(next.rows, next.isShared);
       next.done();
     }
     inFlight -= 1;
@@ -209,7 +222,12 @@ export function createDispatcher({
     /** Queues the tasks of a committed transaction for inline dispatch. */
     onCommitted(rows: readonly OutboxRow[]): void {
       if (unreachable || loops.length === 0) return;
-      rows.forEach(queue.add);
+      for (const row of rows) {
+        const key = shortJobsKey(row.task);
+        if (key !== undefined && isShortJob(row) && shortJobs.hasSpaceFor(tenantOfTask(row.task)))
+          shortJobs.add(key, row);
+        else queue.add(row);
+      }
       startCalls();
     },
 
@@ -230,8 +248,10 @@ export function createDispatcher({
       const stopping = loops;
       loops = [];
       await Promise.all(stopping.map((loop) => loop.stop()));
-      // Queued tasks, and calls without an answer in time, stay in the outbox for a relay.
+      // Queued tasks, and calls without an answer in time, stay in the outbox for a relay. The workflows
+      // of jobs whose attempts are made are started, for the record.
       queue.clear();
+      shortJobs.flush();
       for (let waits = 0; inFlight > 0 && waits < STOP_WAIT_MS; waits += 20) await sleep(20);
       await deleteCompleted().catch(() => undefined);
     },
@@ -247,13 +267,18 @@ const backoffMs = (attempts: number, transient: boolean): number => {
   return Math.min(baseMs * 2 ** Math.min(attempts, 16), maxMs) * (0.75 + Math.random() / 2);
 };
 
+const isShortJob = (row: OutboxRow): row is ShortJobRow => isStartOfJob(row.task);
+
 const isStartOfJob = (task: OutboxTask): task is StartJobTask =>
   task.kind === 'start' && task.workflow === 'job';
 
-/** The call for tasks that the queue hands out together: several are starts of short jobs. */
-function inlineCall(rows: readonly OutboxRow[]): OutboxTask | StartShortJobsTask | undefined {
+/** The call for tasks that the queue hands out together. `isShared`: starts of short jobs. */
+function inlineCall(
+  rows: readonly OutboxRow[],
+  isShared: boolean,
+): OutboxTask | StartShortJobsTask | undefined {
   const [first, ...others] = rows;
-  if (!first || others.length === 0 || !isStartOfJob(first.task)) return first?.task;
+  if (!first || !isShared || !isStartOfJob(first.task)) return first?.task;
   const tasks = others.map(({ task }) => task);
   return startShortJobsTask(first.id, first.task, tasks.filter(isStartOfJob));
 }

@@ -190,9 +190,9 @@ export const startShortJobsTask = (
       jobIds: inputs.map(({ jobId }) => jobId),
       timeoutMs: Math.max(...inputs.map(({ timeoutMs }) => timeoutMs)),
     },
-    summary: `${inputs.length} × ${first.summary}`,
+    summary: others.length === 0 ? first.summary : `${inputs.length} × ${first.summary}`,
     // The jobs name this workflow; it cannot name all of them in an attribute for one.
-    attributes: { ...first.attributes, record: 'several' },
+    attributes: { ...first.attributes, ...(others.length > 0 && { record: 'several' }) },
   };
 };
 

@@ -23,6 +23,7 @@ import { createTemporalConnection } from '../../temporal/connection.ts';
 import { createDescribeWorkflow } from '../../temporal/describe.ts';
 import { createReadRunRetention } from '../../temporal/runRetention.ts';
 import { createDispatcher } from '../../temporal/dispatcher.ts';
+import type { MakeAttempts } from '../../temporal/shortJobStarts.ts';
 import { composeSlots } from './slots.ts';
 
 export type Core = ReturnType<typeof composeCore>;
@@ -47,6 +48,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     taskQueue,
     heartbeatMs,
     eager: late.isWorkerRunning,
+    attempts: late.attempts,
   });
   const writes = composeWrites({ db, ids, dispatcher, dispatchGraceMs }, notifications, late);
   const { commit } = writes;
@@ -109,6 +111,7 @@ type LateServices = {
   workers: { isRunning(): boolean };
   relay: { wake(): void };
   jobSlots: { wake(): void };
+  immediateAttempts: MakeAttempts;
 };
 
 const openPool = (config: Config, log: Log) =>
@@ -127,6 +130,13 @@ function createLateBindings() {
   return {
     bind: (bound: LateServices): void => void (services = bound),
     isWorkerRunning: (): boolean => services?.workers.isRunning() ?? false,
+    attempts: {
+      accepts: () =>
+        services !== undefined &&
+        services.workers.isRunning() &&
+        services.immediateAttempts.accepts(),
+      make: async (jobs) => services?.immediateAttempts.make(jobs),
+    } satisfies MakeAttempts,
     eventsCommitted: (): void => services?.relay.wake(),
     wakeSlots: (): void => services?.jobSlots.wake(),
   };

@@ -52,7 +52,7 @@ export function compose(
   );
   const activities = composeActivities(core, areas);
   const workers = createWorkers({ ...config, ...core, activities });
-  core.bind({ workers, relay: areas.webhooks.relay, jobSlots: areas.jobs.jobSlots });
+  core.bind({ workers, relay: areas.webhooks.relay, ...areas.jobs });
 
   const runsWorker = config.role !== 'api';
   const { auth, webhooks, jobs, schedules, retention, ...rest } = areas;
@@ -135,6 +135,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       jobs.workerPresence.stop(),
       workers?.stop(),
       webhooks.firstAttempts.stop(),
+      jobs.immediateAttempts.stop(),
     ]));
 
   return {
@@ -150,6 +151,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       workers?.start();
       if (!workers) return;
       jobs.workerPresence.start();
+      jobs.immediateAttempts.start();
       webhooks.firstAttempts.start(webhooks.relay.onSlotFreed);
       schedules.catchUp.start();
     },

@@ -1,5 +1,6 @@
 import { createStartArchives } from '../../services/audit/startArchives.ts';
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
+import { createImmediateAttempts } from '../../services/jobs/immediateAttempts.ts';
 import { createJobs } from '../../services/jobs/jobs.ts';
 import { createMultiStepJobs } from '../../services/jobs/multiStep.ts';
 import { createJobSlots } from '../../services/jobs/slots.ts';
@@ -20,10 +21,18 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
     admissionChecks: { delivery: deliveryQueue.acquireSlot },
   });
   const recordTogether = createRecordTogether({ ...core, jobAttempts });
+  const sharedRuns = createSharedRuns({ ...core, jobAttempts, recordTogether });
   return {
     jobs: createJobs(core),
     jobAttempts,
-    sharedRuns: createSharedRuns({ ...core, jobAttempts, recordTogether }),
+    sharedRuns,
+    immediateAttempts: createImmediateAttempts({
+      ...core,
+      ...core.config,
+      jobAttempts,
+      sharedRuns,
+      recordTogether,
+    }),
     jobSlots,
     workerPresence: createWorkerPresence(core),
     multiStepJobs: createMultiStepJobs({ ...core, jobAttempts, jobSlots }),

@@ -4,7 +4,13 @@ import type { Job } from '../../db/models/Job.ts';
 import { cancelJobTask } from '../../domain/dispatch/tasks.ts';
 import type { FinalJobStatus, JobSource } from '../../domain/jobs/jobs.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
-import { jobFinishedTopic, jobLogTopic, jobRecord, type JobView } from './jobAudit.ts';
+import {
+  jobCancelTopic,
+  jobFinishedTopic,
+  jobLogTopic,
+  jobRecord,
+  type JobView,
+} from './jobAudit.ts';
 
 export type JobCompletion = ReturnType<typeof createJobCompletion>;
 
@@ -84,7 +90,7 @@ export function createJobCompletion({ jobTypes }: { jobTypes: JobTypes }) {
             ...(!isRunning && { status: 'cancelled', finished_at: at }),
           },
           [line],
-          [jobLogTopic(id), ...(isRunning ? [] : [jobFinishedTopic(id)])],
+          [jobLogTopic(id), isRunning ? jobCancelTopic(id) : jobFinishedTopic(id)],
         ),
       );
       work.dispatch(cancelJobTask(job));

@@ -8,6 +8,9 @@ export const jobFinishedTopic = (jobId: string): string => `job:${jobId}`;
 /** Notification topic: the log of a job has new lines. */
 export const jobLogTopic = (jobId: string): string => `log:${jobId}`;
 
+/** Notification topic: the cancellation of a running job was requested. */
+export const jobCancelTopic = (jobId: string): string => `cancel:${jobId}`;
+
 /** The fields of a job that audit entries and events need. */
 export type JobView = Pick<
   Job,

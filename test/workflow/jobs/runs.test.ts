@@ -13,7 +13,7 @@ import { eventually } from '../../support/eventually.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_RECONCILE_SECONDS: '1' }, { extraJobTypes: [forgotten] });
+  app = await startApp({ HOLDFAST_RECONCILE_SECONDS: '1' }, { extraJobTypes: [forgotten, held] });
 });
 afterAll(() => app.stop());
 
@@ -31,6 +31,21 @@ const forgotten = defineJobType({
     if (runs === 1) await app.deps.db('jobs').where({ id: jobId }).update(unclaimed);
     return {};
   },
+});
+
+/** A short job that runs until the test ends it, or until it is cancelled. */
+let endHeld: () => void = () => undefined;
+const held = defineJobType({
+  name: 'test.held',
+  summary: 'Runs until it is ended',
+  payload: Type.Object({}),
+  lane: 'inline',
+  timeoutMs: 20_000,
+  run: (_payload, { signal }) =>
+    new Promise((resolve, reject) => {
+      endHeld = () => resolve({});
+      signal.addEventListener('abort', () => reject(signal.reason as Error));
+    }),
 });
 
 const WAIT = { prefer: 'wait=20' };
@@ -51,9 +66,14 @@ const temporal = <T>(work: Parameters<typeof app.deps.temporal.call<T>>[1]) =>
 const queue = () => app.deps.config.taskQueue;
 
 test('a workflow has a summary and search attributes, and no data of the job', async () => {
-  const job = await echoJob({ password: 'hunter2-secret' });
+  // While the worker starts, jobs have a run of their own.
+  const job = await eventually(
+    () => echoJob({ password: 'hunter2-secret' }),
+    ({ workflowId }) => workflowId?.startsWith('jobs:') === true,
+  );
   const { description, history } = await temporal(async (client) => {
-    const handle = client.workflow.getHandle(`job:${job.id}`);
+    const handle = client.workflow.getHandle(job.workflowId ?? '');
+    await stateOf(job.workflowId, 'completed');
     return { description: await handle.describe(), history: await handle.fetchHistory() };
   });
   expect(await description.staticSummary()).toBe('core.echo');
@@ -75,7 +95,7 @@ test('a workflow has a summary and search attributes, and no data of the job', a
     ) ?? [];
   expect(
     data.map((p) => Object.keys(JSON.parse(Buffer.from(p.data ?? []).toString())).sort()),
-  ).toEqual([['heartbeatMs', 'jobId', 'lane', 'timeoutMs']]);
+  ).toEqual([['jobIds', 'timeoutMs']]);
 });
 
 test('workflows can be found in Temporal by tenant and job type', async () => {
@@ -97,6 +117,35 @@ test('a short job whose claim PostgreSQL has lost is run again', async () => {
     .expect(201);
   expect(done).toMatchObject({ status: 'succeeded', attempts: 1 });
   expect(runs).toBe(2);
+});
+
+const heldJob = async () => {
+  const body = { type: 'test.held', payload: {} };
+  const { id } = await app.client.post<JobRecord>('/api/jobs', body).expect(201);
+  return eventually(
+    () => read(id),
+    (job) => job.status === 'running',
+  );
+};
+const stateOf = (workflowId: string | null, wanted: string) =>
+  eventually(
+    () => app.deps.describeWorkflow(workflowId ?? ''),
+    (state) => state.found && state.status === wanted,
+  );
+
+test('the workflow of a short job waits for the attempt that is made already', async () => {
+  const job = await heldJob();
+  await stateOf(job.workflowId, 'running');
+  expect(await read(job.id)).toMatchObject({ status: 'running', attempts: 1 });
+  endHeld();
+  expect(await readFinished(job.id)).toMatchObject({ status: 'succeeded', attempts: 1 });
+  await stateOf(job.workflowId, 'completed');
+});
+
+test('a cancellation ends the attempt of a short job', async () => {
+  const job = await heldJob();
+  await app.client.post(`/api/jobs/${job.id}/cancel`).expect(202);
+  expect(await readFinished(job.id)).toMatchObject({ status: 'cancelled', attempts: 1 });
 });
 
 test('repeating a start task starts no second workflow', async () => {
@@ -184,6 +233,7 @@ test('a queued job without workflow and outbox task is started', async () => {
     attempts: 0,
     log_count: 0,
     run_id: null,
+    workflow_id: null,
     finished_at: null,
     started_at: null,
     result: null,
@@ -201,6 +251,29 @@ test('a queued job without workflow and outbox task is started', async () => {
     .where({ subject_id: id, action: 'job.redispatch' })
     .first();
   expect(audit.actor_id).toBe('system');
+});
+
+test('a job whose process died before its workflow was started is made again', async () => {
+  const [row] = await app.deps.db('jobs').where({ id: (await echoJob()).id });
+  const id = 'job_00000000000000000000000002';
+  await app.deps.db('jobs').insert({
+    ...row,
+    id,
+    status: 'running',
+    run_id: 'dead process',
+    workflow_id: 'jobs:never-started',
+    leased_until: new Date(),
+    finished_at: null,
+    result: null,
+    payload: '{}',
+    retry_policy: JSON.stringify(row.retry_policy),
+    authority: JSON.stringify(row.authority),
+  });
+  expect(await readFinished(id)).toMatchObject({
+    status: 'succeeded',
+    attempts: 2,
+    workflowId: `job:${id}`,
+  });
 });
 
 test('a Temporal Schedule starts the reconciler', async () => {

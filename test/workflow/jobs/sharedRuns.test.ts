@@ -1,17 +1,24 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { claimAttempts } from '../../../db/jobs/jobs.ts';
-import { startJobTask } from '../../../domain/dispatch/tasks.ts';
+import { startJobTask, startShortJobsTask } from '../../../domain/dispatch/tasks.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { insertJob } from '../../replay/scenarios.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { createClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { killAll, startProcess } from '../../support/processes.ts';
 import { startTask, startTogether, type Wanted } from '../../support/sharedRuns.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp();
+  app = await startApp({ HOLDFAST_DISPATCH_GRACE_MS: '500' });
 });
-afterAll(() => app.stop());
+afterAll(async () => {
+  await killAll();
+  await app.stop();
+});
+
+const WAIT = { prefer: 'wait=20' };
 
 const read = (id: string) => app.client.get<JobRecord>(`/api/jobs/${id}`).expect(200);
 const untilStatus = (id: string, status: string) =>
@@ -145,4 +152,81 @@ test('a job goes on although its own run has ended while a shared run had it', a
   await db('jobs').where({ id }).update({ run_id: null, workflow_id: null });
   await startTask(app, startJobTask(job, { ...settings, firstAttempt }));
   expect(await untilStatus(id, 'succeeded')).toMatchObject({ attempts: 2 });
+});
+
+/** Jobs whose process has died during their first attempts, which were to be in one run. */
+async function leave(wanted: readonly Wanted[], leaseMs: number): Promise<string[]> {
+  const ids = wanted.map(() => app.deps.ids.next('job'));
+  for (const [n, id] of ids.entries()) {
+    const job = wanted[n];
+    if (job) await insertJob(app, id, job);
+  }
+  await app.deps
+    .db('jobs')
+    .whereIn('id', ids)
+    .update({
+      status: 'running',
+      attempts: 1,
+      run_id: 'dead process',
+      workflow_id: `jobs:${ids[0]}`,
+      leased_until: new Date(Date.now() + leaseMs),
+    });
+  return ids;
+}
+
+test.each(['shared', 'own'])(
+  'the %s run of jobs goes on with them when the lease of their process has expired',
+  async (whose) => {
+    const payload = { durationMs: 1 };
+    const jobs = [
+      { payload },
+      { payload, retry: { maxAttempts: 1 } },
+      { payload, cancelRequested: true },
+    ];
+    const leasedAt = Date.now();
+    const ids = await leave(jobs, 1_500);
+    const settings = { lane: 'inline', timeoutMs: 8_000, heartbeatMs: 1_000 } as const;
+    const tasks = ids.map((id) =>
+      startJobTask({ id, type: 'core.sleep', tenantId: 'platform' }, settings),
+    );
+    const [first, ...others] = tasks;
+    if (first && whose === 'shared')
+      await startTask(app, startShortJobsTask(first.input.jobId, first, others));
+    else for (const task of tasks) await startTask(app, task);
+    const [repeated = '', single = '', cancelled = ''] = ids;
+    const done = await untilStatus(repeated, 'succeeded');
+    expect(done).toMatchObject({
+      attempts: 2,
+      workflowId: whose === 'shared' ? `jobs:${repeated}` : `job:${repeated}`,
+    });
+    expect(Date.parse(done.logs[0]?.at ?? '') - leasedAt).toBeGreaterThan(1_400);
+    const error = { code: 'worker_lost' };
+    expect(await untilStatus(single, 'failed')).toMatchObject({ attempts: 1, error });
+    expect(await untilStatus(cancelled, 'cancelled')).toMatchObject({ attempts: 1 });
+  },
+);
+
+test('when a process is killed that makes attempts itself, no short job is lost', async () => {
+  const whole = await startProcess({ ...app.env, HOLDFAST_ROLE: 'all' });
+  const client = createClient(whole.base);
+  const post = () => client.post<JobRecord>('/api/jobs', { type: 'core.echo', payload: {} });
+  // The worker of a new process needs a while; jobs before that have a run of their own.
+  await eventually(
+    async () => (await client.get<JobRecord>(`/api/jobs/${(await post()).body.id}`, WAIT)).body,
+    ({ workflowId }) => workflowId?.startsWith('jobs:') === true,
+  );
+  const answered: string[] = [];
+  const burst = Array.from({ length: 30 }, () =>
+    post().then(
+      ({ body }) => void answered.push(body.id),
+      () => undefined,
+    ),
+  );
+  await eventually(
+    () => answered,
+    ({ length }) => length >= 10,
+  );
+  await whole.kill();
+  await Promise.all(burst);
+  for (const id of answered) await untilStatus(id, 'succeeded');
 });
