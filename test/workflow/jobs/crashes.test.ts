@@ -5,6 +5,7 @@ import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { killRounds } from '../../support/effort.ts';
 import { eventually } from '../../support/eventually.ts';
+import { seedJobs } from '../../support/retention.ts';
 import { replaceableWorker } from '../../support/replaceableWorker.ts';
 import type { TestClient } from '../../support/client.ts';
 import { startTogether } from '../../support/sharedRuns.ts';
@@ -88,6 +89,21 @@ async function startImport() {
   return { ...sent, stops };
 }
 
+const PURGED_JOBS = 5_100;
+
+/** Starts a purge, and stops it in the second of the two commits that delete the data of old jobs. */
+async function startPurge() {
+  const { db, reconcile } = api.deps;
+  const old = await seedJobs(db, { tenant: 'purged', days: 91, lines: 1, count: PURGED_JOBS });
+  const stops = await stopUpdates(api.databaseUrl, 'jobs', {
+    'the second commit': `NEW.id = '${old.at(-1)}' AND NEW.data_purged_at IS NOT NULL`,
+  });
+  await db('purge_state').update({ next_at: new Date(0) });
+  await reconcile.purge(new AbortController().signal);
+  const { id } = (await db('jobs').where({ type: 'retention.purge' }).first()) as { id: string };
+  return { id, stops };
+}
+
 /** Kills a worker while rows are written, in runs that do more than by default. */
 async function killAgain(importId: string): Promise<void> {
   for (let kills = 1; kills < killRounds(); kills++) {
@@ -110,11 +126,14 @@ describe('when a worker is killed and another one starts', () => {
   let cancelled: JobRecord;
   let together: string[];
   let imported: Awaited<ReturnType<typeof startImport>>;
+  let purge: Awaited<ReturnType<typeof startPurge>>;
   let burst: JobRecord[];
   beforeAll(async () => {
     sink = await startSink();
     await worker.start();
     posted = await createHangingPost(sink, '/killed');
+    purge = await startPurge();
+    await purge.stops.untilStopped('the second commit');
     imported = await startImport();
     await imported.stops.untilStopped('a row');
     [repeated, single] = await Promise.all([sleepJob(3_000), sleepJob(3_000, 1)]);
@@ -126,7 +145,7 @@ describe('when a worker is killed and another one starts', () => {
     ]);
     for (const id of [repeated.id, single.id, ...together]) await untilStatus(id, 'running');
     [burst] = await Promise.all([Promise.all(BURST.map((n) => echoJob({ n }))), worker.kill()]);
-    await imported.stops.remove();
+    await Promise.all([imported.stops.remove(), purge.stops.remove()]);
     // Alone, it has a run of its own.
     await eventually(
       () => api.deps.db('outbox').pluck('id'),
@@ -202,6 +221,25 @@ describe('when a worker is killed and another one starts', () => {
       .where({ type: 'job.succeeded' })
       .pluck('subject_id');
     expect(ends.sort()).toEqual(ids.sort());
+  });
+
+  test('a purge deletes the rest, and nothing twice', async () => {
+    const done = await eventually(
+      () => root.get<JobRecord>(`/api/jobs/${purge.id}`).expect(200),
+      ({ status }) => status === 'succeeded',
+      { withinMs: 45_000 },
+    );
+    expect(done).toMatchObject({ attempts: 2, result: { complete: true } });
+    const { db } = api.deps;
+    const entries: { after: { kind: string; records: number } }[] = await db('audit_entries')
+      .where({ tenant_id: 'purged', action: 'retention.purge' })
+      .select('after');
+    for (const kind of ['jobLogs', 'jobData']) {
+      const counts = entries.flatMap(({ after }) => (after.kind === kind ? after.records : []));
+      expect([kind, counts.reduce((sum, each) => sum + each, 0)]).toEqual([kind, PURGED_JOBS]);
+    }
+    const left = await db('jobs').where({ tenant_id: 'purged', data_purged_at: null }).pluck('id');
+    expect(left).toEqual([]);
   });
 
   test('every row of an import is written once', async () => {
