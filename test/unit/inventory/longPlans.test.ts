@@ -59,6 +59,8 @@ test('what a plan lacks has no stack trace; other errors keep theirs', () => {
   expect(missing).toBeInstanceOf(MissingData);
   const { needs, stack } = missing as MissingData;
   expect(needs).toEqual([{ kind: 'row', resource: 'tags', id: 'tag_1' }]);
-  expect(stack?.split('\n')).toHaveLength(1);
-  expect(new Error('other').stack?.split('\n').length).toBeGreaterThan(1);
+  // Libraries that other files of this process load change the text of a stack, but not its lines of calls.
+  const CALL = /^\s+at /m;
+  expect(stack).not.toMatch(CALL);
+  expect(new Error('other').stack).toMatch(CALL);
 });
