@@ -1,7 +1,11 @@
 import { expect, test } from '@jest/globals';
 import type { Knex } from '../../../db/core/knex.ts';
-import { prepared } from '../../../db/core/prepared.ts';
 import { withDatabase } from '../../support/database.ts';
+
+// The module is loaded for this file: a process has a limited number of names, which other files may have used up.
+const { prepared } = (await import(
+  new URL('../../../db/core/prepared.ts?own', import.meta.url).href
+)) as typeof import('../../../db/core/prepared.ts');
 
 let db: Knex;
 withDatabase((opened) => (db = opened));
