@@ -34,6 +34,6 @@ export default {
   projects: recording ? [SERVERS] : [UNIT, SERVERS],
   reporters: ['default', '<rootDir>/test/support/jest/durationReporter.ts'],
   testSequencer: '<rootDir>/test/support/jest/longestFirst.ts',
-  // More than the cores of a small machine: the longest files mostly wait.
-  maxWorkers: 3,
+  // Twice the cores of a small machine: many files mostly wait.
+  maxWorkers: 4,
 };

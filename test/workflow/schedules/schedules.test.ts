@@ -41,17 +41,19 @@ const listWorkflows = (scheduleId: string) =>
     return found;
   });
 
-describe('an occurrence', () => {
-  it('is started by Temporal, and creates a run, a job, events and audit entries', async () => {
-    // All schedules must exist before the same full minute.
+/** Schedules of three tenants that Temporal knows before the same full minute. */
+async function createInOneMinute() {
+  for (;;) {
     await eventually(
       () => new Date().getSeconds(),
       (seconds) => seconds > 0 && seconds < 55,
     );
-    const client = clientOfNewTenant();
-    const pausedClient = clientOfNewTenant();
-    const busyClient = clientOfNewTenant();
-    const { id, name } = await createMinutelySchedule(client, {
+    const [client, pausedClient, busyClient] = [
+      clientOfNewTenant(),
+      clientOfNewTenant(),
+      clientOfNewTenant(),
+    ];
+    const created = await createMinutelySchedule(client, {
       payload: { n: 1 },
       retryPolicy: { maxAttempts: 7 },
       maxRuns: 1,
@@ -62,6 +64,19 @@ describe('an occurrence', () => {
       ...sleepingJob,
       catchupWindowSeconds: 300,
     });
+    for (const { id } of [created, busy]) await waitForTemporalSchedule(id);
+    const nextMinute = 60_000 * Math.floor(Date.now() / 60_000 + 1);
+    const isBefore = ({ createdAt }: { createdAt: string }) =>
+      nextMinute - Date.parse(createdAt) < 60_000;
+    if ([created, paused, busy].every(isBefore))
+      return { client, created, pausedClient, paused, busyClient, busy };
+  }
+}
+
+describe('an occurrence', () => {
+  it('is started by Temporal, and creates a run, a job, events and audit entries', async () => {
+    const { client, created, pausedClient, paused, busyClient, busy } = await createInOneMinute();
+    const { id, name } = created;
     const running = await triggerSchedule(busyClient, busy.id);
 
     const runs = await waitForRuns(client, id, (found) => found.length > 0, 75_000);
