@@ -28,7 +28,7 @@ export const COUNTED_ROWS: readonly (readonly [string, string, string])[] = [
   ['users', 'users', 'true'],
   ['grants', 'grants', 'true'],
   ['custom_fields', 'customFields', 'true'],
-  ['legal_holds', 'legalHolds', 'released_at IS NULL'],
+  ['legal_holds', 'legalHolds', `released_at IS NULL AND level = 'tenant'`],
 ];
 
 /** Counts the rows of tables that were replaced, for which no trigger has run. */
