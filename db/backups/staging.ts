@@ -237,6 +237,18 @@ export const dropStaging = async (db: Knex, schema: string): Promise<void> => {
   });
 };
 
+/** Drops a staging schema, unless another attempt is using it: that one drops it. */
+export const dropUnusedStaging = (db: Knex, schema: string): Promise<void> =>
+  db
+    .transaction(async (trx) => {
+      await trx.raw(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
+      await trx.raw(`SELECT pg_advisory_xact_lock(${lockKeySql('staging', '?')})`, [schema]);
+      await dropStaging(trx, schema);
+    })
+    .catch((error: unknown) => {
+      if (!isLockTimeout(error)) throw error;
+    });
+
 /** The ids of all jobs that have a staging schema. */
 export async function findStagedJobs(db: Knex): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { id: string }[] }>(

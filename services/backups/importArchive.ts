@@ -11,8 +11,10 @@ import { resumeSchedules } from '../../db/backups/resumeSchedules.ts';
 import { queryIn } from '../../db/backups/sql.ts';
 import {
   dropStaging,
+  dropUnusedStaging,
   isComplete,
   migrateToCurrent,
+  StagingBusy,
   type LoadedArchive,
   type Migrations,
   type Staging,
@@ -48,7 +50,7 @@ type ImportOptions = {
  * Restores an archive into a database that has the current schema and no records, all or nothing.
  * For disaster recovery. Large tables are loaded and indexed as new tables by several connections,
  * and replace the empty ones at the end. Errors: `Error` when the database has records or the
- * archive is of a tenant, `ArchiveError`, `SchemaTooNew`.
+ * archive is of a tenant, `ArchiveError`, `SchemaTooNew`, `StagingBusy` while another restore runs.
  */
 export async function importArchive(
   { db, databaseUrl }: Omit<Deps, 'commit'>,
@@ -66,22 +68,23 @@ export async function importArchive(
     );
   const newTables = new Set<string>();
   try {
-    const loaded = await withBackupConnections(
+    return await withBackupConnections(
       databaseUrl,
       { signal, count: CONNECTIONS },
       async (connections) => {
         const bulk = { connections, largeTableBytes, newTables };
         const [connection] = connections;
         const staging = { db, connection, schema: STAGING_SCHEMA, migrations, bulk };
-        const archive = await load(parts, staging);
+        const loaded = await load(parts, staging);
         await createIndexes(connections, STAGING_SCHEMA, newTables);
-        return archive;
+        // Until then the connection keeps the lock on the schema: a second restore is refused.
+        const replaced = await db.transaction((trx) => apply(trx, loaded.header, newTables));
+        return { ...loaded, replaced: [...replaced] };
       },
     );
-    const replaced = await db.transaction((trx) => apply(trx, loaded.header, newTables));
-    return { ...loaded, replaced: [...replaced] };
-  } finally {
-    await dropStaging(db, STAGING_SCHEMA);
+  } catch (error) {
+    if (!(error instanceof StagingBusy)) await dropUnusedStaging(db, STAGING_SCHEMA);
+    throw error;
   }
 }
 

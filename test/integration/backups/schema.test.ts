@@ -5,6 +5,8 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { COUNTED_ROWS } from '../../../db/backups/recountQuotas.ts';
+import { StagingBusy } from '../../../db/backups/staging.ts';
+import { lockKeySql } from '../../../db/core/advisoryLocks.ts';
 import { MIGRATIONS } from '../../../db/migrations/index.ts';
 import { openDatabase, type Knex } from '../../../db/core/knex.ts';
 import type { BackupList } from '../../../api/backups/schemas.ts';
@@ -229,8 +231,11 @@ describe('disaster recovery', () => {
         stdio: 'inherit',
       });
     const isDone = 'EXISTS (SELECT FROM public.devices)';
-    await killBefore(url, { command: 'CREATE INDEX', condition: 'true' }, restore);
-    await killBefore(url, { command: 'DROP SCHEMA', condition: isDone }, restore);
+    const killBoth = async () => {
+      await killBefore(url, { command: 'CREATE INDEX', condition: 'true' }, restore);
+      await killBefore(url, { command: 'DROP SCHEMA', condition: isDone }, restore);
+    };
+    await Promise.all([killBoth(), secondIsRefused(backup)]);
     const { replaced } = await importArchive(
       { db, databaseUrl: url },
       readArchiveOf(backup),
@@ -259,6 +264,18 @@ describe('disaster recovery', () => {
     );
   });
 });
+
+/** While a restore has its schema, a second one is refused, and leaves the schema to the first. */
+async function secondIsRefused(backup: { archive: string }): Promise<void> {
+  const { url, db } = await emptyDatabase();
+  await db.raw('CREATE SCHEMA import_archive');
+  const first = await db.transaction();
+  await first.raw(`SELECT pg_advisory_xact_lock(${lockKeySql('staging', `'import_archive'`)})`);
+  const second = importArchive({ db, databaseUrl: url }, readArchiveOf(backup));
+  await expect(second).rejects.toBeInstanceOf(StagingBusy);
+  await first.rollback();
+  expect(await describeSchema(db)).toContain('schema import_archive');
+}
 
 const ALL_TABLES_ARE_LARGE = { largeTableBytes: 1 };
 
