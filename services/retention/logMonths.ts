@@ -1,6 +1,6 @@
 import { tryShareUntilCommit } from '../../db/core/advisoryLocks.ts';
 import { ignoreNoChange, NoChange, type Commit } from '../../db/core/commit.ts';
-import { isBusy } from '../../db/core/constraints.ts';
+import { isBusy, isRefused } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import {
   countLinesOutside,
@@ -32,11 +32,17 @@ const MANY_LINES = 100_000;
 
 /** The months of `job_logs`: creates coming ones, and drops past ones. */
 export function createLogMonths({ db, commit, log, config: { retention: defaults } }: Deps) {
-  /** Null when the lock was not free in time: the next purge tries again. */
-  const ifFree = <T>(work: Promise<T>): Promise<T | null> =>
+  /**
+   * Null when the lock was not free in time, or PostgreSQL refuses the month, such as one with
+   * lines of a process whose clock is ahead: records are purged nevertheless, and the next purge
+   * tries again.
+   */
+  const ifPossible = <T>(month: object, work: Promise<T>): Promise<T | null> =>
     work.catch((error: unknown) => {
       if (isBusy(error)) return null;
-      throw error;
+      if (!isRefused(error)) throw error;
+      log.error({ err: error, ...month }, 'cannot create or drop a month of log lines');
+      return null;
     });
 
   async function earliest(on: Knex, now: Date): Promise<Date | null> {
@@ -67,7 +73,12 @@ export function createLogMonths({ db, commit, log, config: { retention: defaults
      */
     async create(now: Date): Promise<void> {
       for (const missing of await findMissingMonths(db, now))
-        if ((await ifFree(createMonth(db, now, missing).then(() => true))) === null)
+        if (
+          (await ifPossible(
+            missing,
+            createMonth(db, now, missing).then(() => true),
+          )) === null
+        )
           log.warn(
             missing,
             'a month of log lines could not be created; the next purge tries again',
@@ -89,7 +100,7 @@ export function createLogMonths({ db, commit, log, config: { retention: defaults
         if (droppable === false) continue;
         const drop =
           droppable === 'empty' ? dropEmptyMonth(db, month) : dropWithLines(month, jobId, now);
-        if (await ifFree(drop)) dropped.push(month.name);
+        if (await ifPossible(month, drop)) dropped.push(month.name);
       }
       return dropped;
     },

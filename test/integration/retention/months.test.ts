@@ -45,6 +45,8 @@ test('the rest of a month gets its partition when too many lines of it are outsi
   const warnings: object[] = [];
   const log = createLog('silent', false);
   log.warn = (what: object) => void warnings.push(what);
+  const errors: object[] = [];
+  log.error = (what: object) => void errors.push(what);
   const logMonths = createLogMonths({ ...app.deps, log });
   const at = (time: string) => createIds().at('job', new Date(time));
   const early = at('2133-05-10T00:00:00Z');
@@ -55,6 +57,15 @@ test('the rest of a month gets its partition when too many lines of it are outsi
       [jobId, lines],
     );
   await write(early, 20_001);
+  // The month cannot be created; the purge goes on, and the next months are there.
+  const ofOtherClock = at('2133-05-15T02:00:00Z');
+  await write(ofOtherClock, 1);
+  await logMonths.create(new Date('2133-05-15T00:00:00Z'));
+  expect([warnings.splice(0), errors]).toMatchObject([
+    [{ month: 0 }],
+    [{ month: 0, err: { code: '23514' } }],
+  ]);
+  await db()('job_logs').where({ job_id: ofOtherClock }).delete();
   await logMonths.create(new Date('2133-05-15T00:00:00Z'));
   const [soon, later] = [at('2133-05-15T00:05:00Z'), at('2133-05-15T00:15:00Z')];
   for (const jobId of [soon, later]) await write(jobId, 1);
