@@ -328,7 +328,9 @@ export function scheduleRoutes({
       permission: 'schedule:write',
       operationId: 'backfillSchedule',
       summary: 'Run past occurrences that have not run',
-      description: `Starts a job that creates the jobs of at most 1,000 occurrences. ${NEEDS_JOB_PERMISSION}`,
+      description:
+        'Starts a job that creates the jobs of at most 1,000 occurrences. Occurrences up to the ' +
+        `last purged run of the schedule may have run: they are not run. ${NEEDS_JOB_PERMISSION}`,
       example: { since: '2026-11-21T12:00:00Z', until: '2026-11-21T13:00:00Z' },
       params: ScheduleParams,
       body: BackfillRequest,
