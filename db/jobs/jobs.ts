@@ -208,6 +208,11 @@ export async function takeFromRun(
   return rows[0] && Job.fromDatabaseJson(rows[0]);
 }
 
+/** True when the cancellation of a job was requested. */
+export const isCancelRequested = async (db: Knex, jobId: string): Promise<boolean> =>
+  (await Job.query(db).findById(jobId).whereNotNull('cancel_requested_at').select('id')) !==
+  undefined;
+
 /**
  * Claims a multi-step job for a run. It has one attempt, however often its steps are retried.
  * Returns the changed job, or undefined when this run has nothing to do.

@@ -1,9 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
+import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
+import { isCancelRequested } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
-import { tenantKey, useConnectionsFor } from '../../platform/connectionUser.ts';
+import {
+  tenantKey,
+  useConnectionsFor,
+  useConnectionsForProcess,
+} from '../../platform/connectionUser.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobAttempts, SharedRunRef } from './attempts.ts';
 import { jobCancelTopic } from './jobAudit.ts';
@@ -14,6 +20,7 @@ import type { SharedRuns } from './sharedRuns.ts';
 export type ImmediateAttempts = ReturnType<typeof createImmediateAttempts>;
 
 type Deps = {
+  db: Knex;
   jobAttempts: Pick<JobAttempts, 'claimShared' | 'makeAttempt'>;
   sharedRuns: Pick<SharedRuns, 'goOnAlone'>;
   recordTogether: RecordTogether;
@@ -48,6 +55,7 @@ const MAX_ENDED = 10_000;
  * again by the run, or by the job's own run from the outbox, as soon as the lease has expired.
  */
 export function createImmediateAttempts({
+  db,
   jobAttempts,
   sharedRuns,
   recordTogether,
@@ -60,6 +68,13 @@ export function createImmediateAttempts({
   const stopping = new AbortController();
   let accepts = false;
 
+  /** The notification may be about any change: the connection for notifications was lost, too. */
+  const abortIfCancelled = (jobId: string, controller: AbortController): Promise<void> =>
+    useConnectionsForProcess(async () => {
+      if (await isCancelRequested(db, jobId)) controller.abort();
+      // An attempt that is not aborted ends within its limit.
+    }).catch((error: unknown) => log.debug({ err: error, jobId }, 'a cancellation was not read'));
+
   async function attempt(
     run: SharedRunRef,
     job: Job,
@@ -67,7 +82,10 @@ export function createImmediateAttempts({
     record: ReturnType<RecordTogether>,
   ): Promise<void> {
     const cancelled = new AbortController();
-    const unsubscribe = notifications.on(jobCancelTopic(job.id), () => cancelled.abort());
+    const unsubscribe = notifications.on(
+      jobCancelTopic(job.id),
+      () => void abortIfCancelled(job.id, cancelled),
+    );
     const signal = AbortSignal.any([cancelled.signal, stopping.signal]);
     try {
       await jobAttempts.makeAttempt(job, 'inline', signal, record);

@@ -5,6 +5,7 @@ import { claimOutbox } from '../../../db/core/outbox.ts';
 import { startJobTask } from '../../../domain/dispatch/tasks.ts';
 import { defineJobType } from '../../../domain/jobs/jobType.ts';
 import { SEARCH_ATTRIBUTES, systemScheduleId } from '../../../domain/dispatch/workflowIds.ts';
+import { jobCancelTopic } from '../../../services/jobs/jobAudit.ts';
 import { createTemporalConnection } from '../../../temporal/connection.ts';
 import { isTransient, executeTask } from '../../../temporal/executeTask.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
@@ -140,6 +141,14 @@ test('the workflow of a short job waits for the attempt that is made already', a
   endHeld();
   expect(await readFinished(job.id)).toMatchObject({ status: 'succeeded', attempts: 1 });
   await stateOf(job.workflowId, 'completed');
+});
+
+test('an attempt goes on when only the connection for notifications was lost', async () => {
+  const job = await heldJob();
+  // As after each new connection: all listeners are to look for changes.
+  app.deps.notifications.announce([jobCancelTopic(job.id)]);
+  endHeld();
+  expect(await readFinished(job.id)).toMatchObject({ status: 'succeeded', attempts: 1 });
 });
 
 test('a cancellation ends the attempt of a short job', async () => {
