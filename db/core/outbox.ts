@@ -50,6 +50,13 @@ export const deleteOutbox = async (db: Knex, ids: readonly string[]): Promise<vo
     [[...ids]],
   ));
 
+/** Deletes the starts of a workflow that wait in the outbox, because another start replaces them. */
+export const deleteStarts = async (trx: Knex, workflowId: string): Promise<void> =>
+  void (await trx('outbox')
+    .where({ workflow_id: workflowId })
+    .whereRaw("task ->> 'kind' = 'start'")
+    .delete());
+
 /** Postpones a failed task until `availableAt`. */
 export const postponeOutbox = async (
   db: Knex,

@@ -4,6 +4,7 @@ import {
   claimAttempt,
   claimAttempts,
   findLeasedAttempts,
+  isCancelRequested,
   takeFromRun,
 } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
@@ -116,7 +117,8 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
   /**
    * Claims the next attempt; undefined when this run has nothing to do. Errors:
    * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker;
-   * `AttemptFailed('no_slot')`; `AttemptFailed('leased')` while a process makes an attempt.
+   * `AttemptFailed('no_slot')`; `AttemptFailed('leased')` while a process makes an attempt;
+   * `AttemptFailed('claim_lost')` when that process has left the job in this moment.
    */
   async function claimNextAttempt(
     { jobId, runId }: JobRunRef,
@@ -139,8 +141,10 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     const current = await Job.query(db).findById(jobId);
     const isOwnRun =
       current?.status === 'running' && (current.runId === runId || current.runId === null);
-    if (isOwnRun) throw new AttemptFailed('worker_lost', null);
-    return undefined;
+    if (!isOwnRun) return undefined;
+    if (lane === 'inline' && current.attempts < current.retryPolicy.maxAttempts)
+      throw new AttemptFailed('claim_lost', 0);
+    throw new AttemptFailed('worker_lost', null);
   }
 
   /**
@@ -153,7 +157,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     const { runId, leftMs } = leased;
     if (leftMs > 0) throw new AttemptFailed('leased', leftMs + LEASE_CHECK_MS);
     if (await takeFromRun(db, { jobId, runId })) return true;
-    await finalizeAbandoned({ jobId, runId }, 'cancelled', 'cancelled');
+    await endIfCancelled({ jobId, runId });
     return false;
   }
 
@@ -232,6 +236,12 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     return await lifecycle.finish(job, runLog.drain(), { status, guard, error });
   }
 
+  /** Ends a job that could not be taken from its run, if that was because it is to be cancelled. */
+  async function endIfCancelled(ref: JobRunRef): Promise<void> {
+    if (await isCancelRequested(db, ref.jobId))
+      await finalizeAbandoned(ref, 'cancelled', 'cancelled');
+  }
+
   return {
     lifecycle,
 
@@ -262,5 +272,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     makeAttempt,
 
     finalizeAbandoned,
+
+    endIfCancelled,
   };
 }

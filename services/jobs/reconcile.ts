@@ -4,7 +4,7 @@ import { foldQuotaUsage } from '../../db/access/quotas.ts';
 import { purgeKeys } from '../../db/core/idempotency.ts';
 import { purgeAbandonedImportRows } from '../../db/inventory/importRows.ts';
 import { purgeExpired } from '../../db/core/purge.ts';
-import { claimUnfinished, withPendingTask } from '../../db/jobs/jobs.ts';
+import { claimUnfinished, findLeasedAttempts, withPendingTask } from '../../db/jobs/jobs.ts';
 import { hasLease } from '../../db/webhooks/firstAttempts.ts';
 import { Job } from '../../db/models/Job.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
@@ -72,6 +72,10 @@ export function createReconcile({
     return own.found ? own : state;
   }
 
+  /** By the clock of the database, as everywhere: the clocks of the processes may differ. */
+  const isLeased = async ({ id }: Job): Promise<boolean> =>
+    (await findLeasedAttempts(db, [id])).some(({ leftMs }) => leftMs > 0);
+
   const isBeingStarted = async ({ id }: Job): Promise<boolean> =>
     (await withPendingTask(db, [jobWorkflowId(id)])).size > 0;
 
@@ -83,7 +87,7 @@ export function createReconcile({
     const isBetweenRuns = job.status === 'running' && job.runId === null;
     if (isBetweenRuns && ((await hasLease(db, job.id)) || (await isBeingStarted(job))))
       return false;
-    if (job.leasedUntil !== null && job.leasedUntil > new Date()) return false;
+    if (job.leasedUntil !== null && (await isLeased(job))) return false;
     const state = await stateOf(job);
     if (state.found && state.status === 'running') return false;
     // A run that has ended since the job was read may have left it to another one.

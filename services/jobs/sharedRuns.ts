@@ -1,5 +1,6 @@
 import type { DispatchUnaudited } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { deleteStarts } from '../../db/core/outbox.ts';
 import { findLeasedAttempts, takeFromRun } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import { startJobTask, type FailedFirstAttempt } from '../../domain/dispatch/tasks.ts';
@@ -12,7 +13,10 @@ export type SharedRuns = ReturnType<typeof createSharedRuns>;
 type Deps = {
   db: Knex;
   dispatchUnaudited: DispatchUnaudited;
-  jobAttempts: Pick<JobAttempts, 'claimShared' | 'makeAttempt' | 'finalizeAbandoned'>;
+  jobAttempts: Pick<
+    JobAttempts,
+    'claimShared' | 'makeAttempt' | 'finalizeAbandoned' | 'endIfCancelled'
+  >;
   recordTogether: RecordTogether;
   heartbeatMs: number;
 };
@@ -39,7 +43,10 @@ export function createSharedRuns({
   recordTogether,
   heartbeatMs,
 }: Deps) {
-  /** Starts the own run of a job, or ends the job if that was requested. */
+  /**
+   * Starts the own run of a job, or ends the job if that was requested. Does nothing with a job that
+   * the run does not have any more.
+   */
   async function goOnAlone(
     { runId }: Pick<SharedRunRef, 'runId'>,
     jobId: string,
@@ -53,9 +60,17 @@ export function createSharedRuns({
       isTaken = true;
       // A queued job has lost its claim, and so its attempt.
       const before = job.status === 'queued' ? CLAIM_LOST : firstAttempt;
-      return [startJobTask(job, { lane: 'inline', timeoutMs, heartbeatMs, firstAttempt: before })];
+      const task = startJobTask(job, {
+        lane: 'inline',
+        timeoutMs,
+        heartbeatMs,
+        firstAttempt: before,
+      });
+      // The start of the new job knows nothing of the attempt: its run would not wait for the next one.
+      await deleteStarts(trx, task.workflowId);
+      return [task];
     });
-    if (!isTaken) await jobAttempts.finalizeAbandoned({ jobId, runId }, 'cancelled', 'cancelled');
+    if (!isTaken) await jobAttempts.endIfCancelled({ jobId, runId });
   }
 
   /**

@@ -4,6 +4,9 @@ import { startJobTask, startShortJobsTask } from '../../../domain/dispatch/tasks
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { insertJob } from '../../replay/scenarios.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
+import { createJobAttempts } from '../../../services/jobs/attempts.ts';
+import { createImmediateAttempts } from '../../../services/jobs/immediateAttempts.ts';
+import { createRecordTogether } from '../../../services/jobs/recordTogether.ts';
 import { createClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { killAll, startProcess } from '../../support/processes.ts';
@@ -205,6 +208,86 @@ test.each(['shared', 'own'])(
     expect(await untilStatus(cancelled, 'cancelled')).toMatchObject({ attempts: 1 });
   },
 );
+
+/** A job whose process makes its first attempt; with `null`, one that waits for its own run after it. */
+async function leased(runId: string | null): Promise<string> {
+  const id = app.deps.ids.next('job');
+  const firstAttempt = { code: 'sleep_failed', retryInMs: null };
+  await insertJob(app, id, { payload: { durationMs: 1 }, firstAttempt });
+  const leasedUntil = runId === null ? null : new Date(Date.now() + 60_000);
+  await app.deps.db('jobs').where({ id }).update({ run_id: runId, leased_until: leasedUntil });
+  return id;
+}
+const stateOf = (id: string) =>
+  app.deps.db('jobs').where({ id }).first('status', 'attempts', 'run_id', 'error');
+
+test('a process that comes too late does not end a job that waits for its own run', async () => {
+  const id = await leased(null);
+  const late = { code: 'sleep_failed', retryInMs: 0 };
+  await app.deps.sharedRuns.goOnAlone({ runId: 'late process' }, id, 1_000, late);
+  expect(await stateOf(id)).toMatchObject({ status: 'running', attempts: 1 });
+  expect(await app.deps.db('outbox').where({ workflow_id: `job:${id}` })).toEqual([]);
+});
+
+test('a run does not fail a job that its process leaves in this moment', async () => {
+  const id = await leased('process');
+  const { deps } = app;
+  const attempts = createJobAttempts({
+    ...deps,
+    admissionChecks: {},
+    async writeUnaudited(statement) {
+      const claimed = await deps.writeUnaudited(statement);
+      await deps.db('jobs').where({ id }).update({ run_id: null, leased_until: null });
+      return claimed;
+    },
+  });
+  const { signal } = new AbortController();
+  await expect(
+    attempts.runAttempt({ jobId: id, runId: 'own run' }, 'inline', signal),
+  ).rejects.toMatchObject({ code: 'claim_lost', retryInMs: 0 });
+});
+
+test('the last attempt is not repeated by a start that was not made while Temporal was away', async () => {
+  const id = await leased('process');
+  const { db, ids, sharedRuns } = app.deps;
+  const job = { id, type: 'core.sleep', tenantId: 'platform' };
+  const settings = { lane: 'inline', timeoutMs: 8_000, heartbeatMs: 1_000 } as const;
+  const task = startJobTask(job, settings);
+  const outboxId = ids.next('out');
+  const later = new Date(Date.now() + 3_600_000);
+  await db('outbox').insert({
+    id: outboxId,
+    workflow_id: task.workflowId,
+    task: JSON.stringify(task),
+    available_at: later,
+    created_at: later,
+  });
+  const last = { code: 'sleep_failed', retryInMs: null };
+  await sharedRuns.goOnAlone({ runId: 'process' }, id, 8_000, last);
+  expect(await db('outbox').where({ id: outboxId })).toEqual([]);
+  expect(await untilStatus(id, 'failed')).toMatchObject({ attempts: 1 });
+});
+
+test('a process that stops leaves its attempts to the runs of their jobs', async () => {
+  const { deps } = app;
+  const [id, jobId] = [deps.ids.next('out'), deps.ids.next('job')];
+  await insertJob(app, jobId, { payload: { durationMs: 700 } });
+  const recordTogether = createRecordTogether(deps);
+  const stopping = createImmediateAttempts({ ...deps, recordTogether, stopGraceMs: 0 });
+  stopping.start();
+  const jobs = { workflowId: `jobs:${id}`, tenantId: 'platform', jobIds: [jobId] };
+  const made = stopping.make({ ...jobs, timeoutMs: 60_000 });
+  await eventually(
+    () => stateOf(jobId),
+    ({ status }) => status === 'running',
+  );
+  await stopping.stop();
+  await made;
+  expect(await untilStatus(jobId, 'succeeded')).toMatchObject({
+    attempts: 2,
+    workflowId: `job:${jobId}`,
+  });
+});
 
 test('when a process is killed that makes attempts itself, no short job is lost', async () => {
   const whole = await startProcess({ ...app.env, HOLDFAST_ROLE: 'all' });
