@@ -26,11 +26,7 @@ type Wire = {
   stream: { cork(): void; uncork(): void };
   parsedStatements: Readonly<Record<string, string | undefined>>;
   parse(message: { name: string | undefined; text: string }): void;
-  bind(message: {
-    statement: string | undefined;
-    values: readonly unknown[];
-    valueMapper: (value: unknown) => unknown;
-  }): void;
+  bind(message: { statement: string | undefined; values: readonly unknown[] }): void;
   describe(message: { type: 'P'; name: string }): void;
   execute(message: object): void;
   sync(): void;
@@ -89,9 +85,46 @@ class StatementGroup extends pg.Query {
 function send(wire: Wire, statement: Statement): void {
   const { name, text, values = [] } = statement;
   if (!isKnown(wire, statement)) wire.parse({ name, text });
-  wire.bind({ statement: name, values, valueMapper: prepareValue });
+  wire.bind({ statement: name, values });
   wire.describe({ type: 'P', name: '' });
   wire.execute({});
+}
+
+type SendOne = GroupingConnection['query'];
+type Run = (statement: Statement, done: Done) => void;
+
+/** Sends statements by themselves. What comes in the meantime follows in its order, by `run`. */
+function createApart(sendOne: SendOne, run: Run) {
+  let later: { statement: Statement; done: Done }[] | undefined;
+
+  function sendEach([first, ...rest]: readonly Statement[], done: Done): void {
+    if (!first) return done(null);
+    sendOne(first, (error: Error | null) => (error ? done(error) : sendEach(rest, done)));
+  }
+
+  return {
+    isSending: (): boolean => later !== undefined,
+
+    sendLater: (statement: Statement, done: Done) => void later?.push({ statement, done }),
+
+    /** Sends `main` after others. It fails if one of them fails. */
+    send(before: readonly Statement[], main: Statement, done: Done): void {
+      later = [];
+      sendEach(before, (error) => {
+        const following = later ?? [];
+        later = undefined;
+        if (error) done(error);
+        else sendOne(main, done);
+        // BEGIN may have failed: nothing of its transaction may be carried out by itself.
+        let failure = error;
+        for (const each of following) {
+          if (IS_END.test(each.statement.text)) failure = null;
+          if (failure) each.done(failure);
+          else run(each.statement, each.done);
+        }
+      });
+    },
+  };
 }
 
 /**
@@ -104,22 +137,14 @@ export function groupStatements(connection: GroupingConnection): void {
   const wire = connection.connection;
   let waiting: Statement[] = [];
   let isCommitted = false;
-
-  /** Sends waiting statements by themselves, one after the other. */
-  function sendWaiting(statements: readonly Statement[], done: Done): void {
-    const [first, ...rest] = statements;
-    if (!first) return done(null);
-    sendOne(first, (error: Error | null) => (error ? done(error) : sendWaiting(rest, done)));
-  }
+  const apart = createApart(sendOne, (statement, done) => run(statement, done));
 
   function sendGroup(main: Statement, done: Done): void {
     const before = waiting;
     waiting = [];
     // Others are parsed now, or have several statements in their text.
-    if (!before.every((each) => isKnown(wire, each)) || !isExtended(main)) {
-      sendWaiting(before, (error) => (error ? done(error) : sendOne(main, done)));
-      return;
-    }
+    if (!before.every((each) => isKnown(wire, each)) || !isExtended(main))
+      return apart.send(before, main, done);
     const commits = main.isLast === true && isKnown(wire, COMMIT);
     const group = new StatementGroup(before, main, commits ? [COMMIT] : [], (error, result) => {
       isCommitted = commits && !error;
@@ -148,19 +173,23 @@ export function groupStatements(connection: GroupingConnection): void {
   }
 
   function run(statement: Statement, done: Done): void {
-    if (isPostponed(statement)) process.nextTick(() => done(null, NO_ROWS));
+    if (apart.isSending()) apart.sendLater(statement, done);
+    else if (isPostponed(statement)) process.nextTick(() => done(null, NO_ROWS));
     else if (waiting.length > 0 || statement.isLast) sendGroup(statement, done);
     else sendOne(statement.text === 'COMMIT;' ? COMMIT : statement, done);
   }
 
   connection.query = (statement, ...more) => {
     if (typeof statement === 'object' && 'submit' in statement) {
-      if (waiting.length > 0) throw new Error('A stream cannot be the first of a transaction');
+      if (waiting.length > 0 || apart.isSending())
+        throw new Error('A stream cannot be the first of a transaction');
       return sendOne(statement, ...more);
     }
     const done = more.at(-1);
     const config = typeof statement === 'string' ? { text: statement } : statement;
-    const whole = Array.isArray(more[0]) ? { ...config, values: more[0] } : config;
+    const values = (Array.isArray(more[0]) ? more[0] : config.values) as unknown[] | undefined;
+    // Now: a value that cannot be converted must fail before a message of its group is sent.
+    const whole = values ? { ...config, values: values.map((each) => prepareValue(each)) } : config;
     if (typeof done === 'function') return void run(whole, done as Done);
     return new Promise((resolve, reject) => {
       run(whole, (error, result) => (error ? reject(error) : resolve(result)));

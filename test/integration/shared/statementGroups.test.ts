@@ -80,3 +80,39 @@ test('a transaction that fails before its first statement sends nothing', async 
   expect(await answersTo(failing)).toBe(0);
   expect(await answersTo(() => db.raw('SELECT 1'))).toBe(1);
 });
+
+/** A statement that the connection has not parsed yet, so that it is not grouped. */
+const configure = (trx: Knex, value: string) =>
+  prepared(trx, `SELECT set_config('holdfast.test', '${value}', true)`, [], { waits: true });
+
+test('no statement overtakes those that are sent by themselves before it', async () => {
+  const seen = await db.transaction(async (trx) => {
+    await configure(trx, 'before');
+    const read = () =>
+      prepared<{ value: string }>(trx, "SELECT current_setting('holdfast.test') AS value", []);
+    return Promise.all([read(), read()]);
+  });
+  expect(seen.flatMap(({ rows }) => rows)).toEqual([{ value: 'before' }, { value: 'before' }]);
+
+  const before = await regions();
+  const rolledBack = db.transaction(async (trx) => {
+    await configure(trx, 'rolled back');
+    const write = prepared(
+      trx,
+      "INSERT INTO regions (id, tenant_id, name) VALUES ('reg_late', 'platform', 'late')",
+      [],
+    );
+    await Promise.all([write, Promise.reject(new Error('not now'))]);
+  });
+  await expect(rolledBack).rejects.toThrow('not now');
+  expect(await regions()).toEqual(before);
+});
+
+test('a value that cannot be sent fails its transaction only', async () => {
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  const failing = () =>
+    db.transaction((trx) => prepared(trx, 'SELECT ?::json', [circular])).catch(() => 'failed');
+  expect(await answersTo(async () => expect(await failing()).toBe('failed'))).toBe(0);
+  expect(await answersTo(() => db.raw('SELECT 1'))).toBe(1);
+});
