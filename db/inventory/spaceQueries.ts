@@ -1,4 +1,5 @@
 import type { Knex } from '../core/knex.ts';
+import { PLATFORM } from '../../domain/access/scope.ts';
 import type { DataNeed } from '../../domain/inventory/planSnapshot.ts';
 import { spaceName } from './locks.ts';
 import { ofKind, select, type NeedOf, type QueryPart, type SharedQuery } from './queryParts.ts';
@@ -39,8 +40,9 @@ const spaceBindings = (needs: readonly Asked[]): Knex.RawBinding[] => [
 /** SQL: the usage of a prefix `p`, as the fact `usage` has it. */
 const USAGE = `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used', (${USED_ADDRESSES})::text) AS row`;
 
-/** A single address contains no prefix. */
-const isWide = ({ cidr }: { cidr: string }): boolean => !/(?:\..*\/32|\/128)$/.test(cidr);
+/** A single address contains no prefix. What tenants have around one of the platform is needed anyway. */
+const isWide = ({ cidr, tenantId }: NeedOf<'neighbours'>): boolean =>
+  tenantId === PLATFORM || !/(?:\..*\/32|\/128)$/.test(cidr);
 
 /** Up to this number of networks, a lookup for each is faster than one for all. */
 const MAX_SINGLE_LOOKUPS = 8;

@@ -1,13 +1,17 @@
 import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import type { Knex } from '../../../db/core/knex.ts';
 import { findFreeBlocks } from '../../../db/inventory/freeSpace.ts';
 import { loadNeeds } from '../../../db/inventory/load.ts';
 import { prepareToRead } from '../../../db/inventory/locks.ts';
+import { blockAt, contains, formatBlock } from '../../../domain/inventory/cidr.ts';
+import type { Block } from '../../../domain/inventory/cidr.ts';
 import { PlanSnapshot } from '../../../domain/inventory/planSnapshot.ts';
 import { blockOf } from '../../../domain/inventory/prefixTree.ts';
 import type { Row } from '../../../domain/inventory/resource.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { withDatabase } from '../../support/database.ts';
+import { propertyRuns } from '../../support/effort.ts';
 
 let db: Knex;
 withDatabase((opened) => (db = opened));
@@ -189,4 +193,144 @@ test('a search and a plan read no networks of other spaces', async () => {
       expect(await readsOf(load)).toBeLessThan(20 * needs.length);
     }
   }
+});
+
+/** A network in the space of a tenant, in a VRF of the platform, the global table or a VRF of a tenant. */
+type Network = { vrf: string; tenantId: string; block: Block };
+type Stored = Network & { id: string; parent: string | null };
+
+const OWN_VRF = 'vrf_n';
+const spaceOf = ({ vrf, tenantId }: Network) => (vrf === OWN_VRF ? vrf : `${vrf}/${tenantId}`);
+const sharedOf = ({ vrf }: Network) => (vrf === OWN_VRF ? null : `${vrf}/platform`);
+
+/** What a plan has to load around a network, found by comparing it with every prefix. */
+function surroundings(stored: readonly Stored[], asked: Network) {
+  const [own, shared] = [spaceOf(asked), sharedOf(asked)];
+  const { block } = asked;
+  const inVrf = stored.filter(({ vrf }) => vrf === asked.vrf);
+  const around = inVrf.filter((each) => contains(each.block, block));
+  const isLarger = (each: Stored) => each.block.length < block.length;
+  const smallest = (some: readonly Stored[]) => {
+    const length = Math.max(...some.map((each) => each.block.length));
+    return some.filter((each) => each.block.length === length);
+  };
+  const containersIn = (space: string | null) =>
+    smallest(around.filter((each) => isLarger(each) && spaceOf(each) === space));
+  const seen = around.filter((each) => [own, shared].includes(spaceOf(each)));
+  const containers = [...new Set([...containersIn(own), ...containersIn(shared)])];
+  const closest = smallest(containers);
+  const ofOwn = closest.filter((each) => spaceOf(each) === own);
+  const ofTenants = own === shared ? around.filter(({ tenantId }) => tenantId !== 'platform') : [];
+  const parents = [...(ofOwn.length > 0 ? ofOwn : closest), ...ofTenants.filter(isLarger)];
+  const inside = inVrf.filter(
+    (each) =>
+      (own === shared || spaceOf(each) === own) &&
+      each.block.length > block.length &&
+      contains(block, each.block) &&
+      (each.parent === null ? closest.length === 0 : parents.some(({ id }) => id === each.parent)),
+  );
+  return {
+    rows: [...seen, ...ofTenants, ...inside],
+    near: [...containers, ...seen.filter((each) => !isLarger(each))],
+  };
+}
+
+const idsOf = (rows: readonly { id: string }[]) => [...new Set(rows.map(({ id }) => id))].sort();
+
+const network = fc
+  .tuple(
+    fc.constantFrom(...['global t1', 'global t2', 'global platform', 'vrf_p t1', 'vrf_p platform']),
+    fc.constantFrom(4, 6),
+    fc.subarray([0, 1, 8, 16, 23, 24]),
+    fc.constantFrom(1, 7, 8, 15, 16, 24, 31, 32),
+    fc.constantFrom('', `${OWN_VRF} t1`),
+  )
+  .map(([shared, family, bits, length, own]): Network => {
+    const [vrf, tenantId] = (own || shared).split(' ') as [string, string];
+    // Bits of the middle and of both ends of an address, so that networks are in each other.
+    const value = bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n);
+    const more = family === 6 ? 96 : 0;
+    return {
+      vrf,
+      tenantId,
+      block: blockAt(
+        family === 6 ? 6 : 4,
+        value << BigInt(more),
+        length === 32 ? 32 + more : length,
+      ),
+    };
+  });
+
+/** Stores networks as prefixes. A VRF of a tenant that allows it has some of them twice. */
+async function store(networks: readonly Network[]): Promise<Stored[]> {
+  await db.raw('DELETE FROM prefixes');
+  await db.raw(
+    `INSERT INTO prefixes (id, tenant_id, cidr, vrf_id, status, allocation_mode)
+       SELECT 'pfx_m' || n, tenant, cidr, nullif(vrf, 'global'), 'active', 'static'
+       FROM unnest(?::text[], ?::cidr[], ?::text[]) WITH ORDINALITY AS given (tenant, cidr, vrf, n)`,
+    [
+      networks.map(({ tenantId }) => tenantId),
+      networks.map(({ block }) => formatBlock(block)),
+      networks.map(({ vrf }) => vrf),
+    ],
+  );
+  await db.raw('SELECT recalculate_prefix_parents()');
+  const { rows } = await db.raw<{ rows: { id: string; parent: string | null }[] }>(
+    'SELECT id, parent_prefix_id AS parent FROM prefixes',
+  );
+  const parents = new Map(rows.map(({ id, parent }) => [id, parent]));
+  return networks.map((each, i) => {
+    const id = `pfx_m${i + 1}`;
+    return { ...each, id, parent: parents.get(id) ?? null };
+  });
+}
+
+/** The ids of what a plan loads around networks, and of those whose usage comes with it. */
+async function loadAround(trx: Knex, stored: readonly Stored[], networks: readonly Network[]) {
+  const snapshot = new PlanSnapshot();
+  const rows = new Set<string>();
+  snapshot.subscribe(({ id }) => rows.add(id));
+  const needs = networks.map(
+    ({ block, ...where }) => ({ kind: 'neighbours', ...where, cidr: formatBlock(block) }) as const,
+  );
+  await loadNeeds(trx, snapshot, needs, { locking: null, pause: () => Promise.resolve() });
+  const near = stored.filter(({ id }) => snapshot.isLoaded({ kind: 'fact', name: 'usage', id }));
+  return { rows: [...rows].sort(), near: idsOf(near) };
+}
+
+test('a plan loads the same around networks that it asks for one by one, or together', async () => {
+  await db.raw(
+    `INSERT INTO vrfs (id, tenant_id, name, enforce_unique) VALUES ('${OWN_VRF}', 't1', 'n', false), ('vrf_p', 'platform', 'p', true)`,
+  );
+  const key = (each: Network) => `${spaceOf(each)} ${formatBlock(each.block)}`;
+  const prefixes = fc.uniqueArray(network, { selector: key, minLength: 10, maxLength: 40 });
+  const asked = fc.array(network, { minLength: 9, maxLength: 9 });
+  await fc.assert(
+    fc.asyncProperty(prefixes, asked, async (unique, others) => {
+      const repeated = unique.filter(({ vrf }, i) => vrf === OWN_VRF && i % 2 === 0);
+      const host = { vrf: 'vrf_p', tenantId: 't1', block: blockAt(4, 2n ** 32n - 1n, 32) };
+      const stored = await store([...unique, ...repeated, host]);
+      // Also the networks that exist, and all addresses.
+      const networks = [
+        ...others,
+        ...unique.slice(0, 9),
+        { ...host, tenantId: 'platform' },
+        ...([4, 6] as const).map((family) => ({ ...unique[0], block: blockAt(family, 0n, 0) })),
+      ] as Network[];
+      const expected = networks.map((each) => surroundings(stored, each));
+      await db.transaction(async (trx) => {
+        await prepareToRead(trx);
+        for (const [i, each] of networks.entries())
+          expect(await loadAround(trx, stored, [each])).toEqual({
+            rows: idsOf(expected[i]?.rows ?? []),
+            near: idsOf(expected[i]?.near ?? []),
+          });
+        expect(await loadAround(trx, stored, networks)).toEqual({
+          rows: idsOf(expected.flatMap(({ rows }) => rows)),
+          near: idsOf(expected.flatMap(({ near }) => near)),
+        });
+      });
+    }),
+    { numRuns: propertyRuns(6) },
+  );
 });
