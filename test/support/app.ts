@@ -40,8 +40,9 @@ export function testEnv(
     HOLDFAST_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     HOLDFAST_STOP_GRACE_MS: '2000',
     HOLDFAST_HEARTBEAT_MS: '1000',
-    HOLDFAST_RECONCILE_SECONDS: '3600',
-    HOLDFAST_CATCH_UP_SECONDS: '3600',
+    // Intervals are counted from 1970: an hour would end in the middle of some test, at any time.
+    HOLDFAST_RECONCILE_SECONDS: '86400',
+    HOLDFAST_CATCH_UP_SECONDS: '86400',
     ...env,
   };
 }

@@ -1,7 +1,11 @@
 import type { AuditArchive } from '../../db/models/AuditArchive.ts';
 import type { TestApp } from './app.ts';
 
-/** Adds entries of one month to the audit log of a tenant, as if they had been written then, and seals them. */
+/**
+ * Adds entries of one month to the audit log of a tenant, as if they had been written then, and
+ * seals them. It refuses a tenant with newer entries: whether those come first in the chain would
+ * depend on when the sealer of the application runs.
+ */
 export async function addOldEntries(
   { deps: { db, ids, auditSealer } }: TestApp,
   tenantId: string,
@@ -28,6 +32,11 @@ export async function addOldEntries(
       at,
     };
   });
+  const newer = await db('audit_entries')
+    .where({ tenant_id: tenantId })
+    .where('at', '>', `${month}-28T23:59:59Z`)
+    .first();
+  if (newer) throw new Error(`The audit log of ${tenantId} has entries after ${month}`);
   await db('audit_entries').insert(rows);
   const unsealed = () => db('audit_entries').where({ tenant_id: tenantId, position: null }).first();
   while (await unsealed()) await auditSealer.seal();

@@ -119,10 +119,10 @@ describe('a job archives old entries', () => {
   test('by itself where retention says so, and not twice a day', async () => {
     const start = createStartArchives(app.deps);
     const { signal } = new AbortController();
-    for (const id of ['set', 'unset'])
+    for (const id of ['set', 'unset']) {
+      await addOldEntries(app, id, '2020-01', 3);
       await root.post('/api/inventory/tenants', { id, name: id }).expect(201);
-    await addOldEntries(app, 'set', '2020-01', 3);
-    await addOldEntries(app, 'unset', '2020-01', 3);
+    }
     expect(await start(signal)).toBe(0);
     await at('set')
       .put('/api/retention/set', { days: { auditArchive: 30_000 } })
