@@ -44,19 +44,6 @@ const USAGE = `SELECT 'fact:usage' AS part, p.id AS key, json_build_object('used
 const isWide = ({ cidr, tenantId }: NeedOf<'neighbours'>): boolean =>
   tenantId === PLATFORM || !/(?:\..*\/32|\/128)$/.test(cidr);
 
-/** Up to this number of networks, a lookup for each is faster than one for all. */
-const MAX_SINGLE_LOOKUPS = 8;
-
-/** What `neighbourParts` says, for few networks; see `prefixes_near` in the migration. */
-const nearPart = (needs: readonly NeedOf<'neighbours'>[]): QueryPart => ({
-  sql: `WITH near AS MATERIALIZED (SELECT found.id, bool_or(found.is_near) AS is_near
-      FROM unnest(?::text[], ?::text[], ?::cidr[], ?::boolean[]) AS asked (vrf, tenant, cidr, is_wide)
-      CROSS JOIN LATERAL prefixes_near(asked.vrf, asked.tenant, asked.cidr, asked.is_wide) AS found GROUP BY found.id)
-    ${select('prefixes', 'WHERE id = ANY (ARRAY(SELECT near.id FROM near))')}
-    UNION ALL ${USAGE} FROM near JOIN prefixes AS p ON p.id = near.id WHERE near.is_near`,
-  bindings: [...spaceBindings(needs), needs.map(({ cidr }) => cidr), needs.map(isWide)],
-});
-
 /**
  * A table with the space of each need, the shared space whose prefixes are parents there as well, and
  * a value of the need in `column`. Most needs are in the same few spaces, which are resolved once.
@@ -159,7 +146,6 @@ const withoutBindings = (sql: string): SharedQuery => ({ sql, bindings: [] });
  */
 export function neighbourParts(needs: readonly NeedOf<'neighbours'>[]): QueryPart[] {
   if (needs.length === 0) return [];
-  if (needs.length <= MAX_SINGLE_LOOKUPS) return [nearPart(needs)];
   const asked = inSpaces('asked', needs, ['cidr', 'cidr'], ({ cidr }) => cidr);
   const someWide = needs.some(isWide);
   const parts: QueryPart[] = [

@@ -27,16 +27,14 @@ import * as legalHolds from './0028_legal_holds.ts';
 import * as auditArchives from './0029_audit_archives.ts';
 import * as fullBlocksInOrder from './0030_full_blocks_in_order.ts';
 import * as holdsAndMoves from './0031_holds_and_moves.ts';
-import * as prefixesNear from './0032_prefixes_near.ts';
 import * as lookupsInOneSpace from './0033_lookups_in_one_space.ts';
 import * as purgedRuns from './0035_purged_runs.ts';
 import * as restOfMonths from './0036_rest_of_months.ts';
 import * as immediateAttempts from './0037_immediate_attempts.ts';
-import * as prefixesNearInOneTable from './0038_prefixes_near_in_one_table.ts';
 
 /**
- * All migrations in the order in which they run. A released migration is never edited. There has
- * never been a 0014.
+ * All migrations in the order in which they run. A released migration is never edited. Numbers that
+ * are missing belong to migrations that were never released.
  */
 export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0001_jobs': jobs,
@@ -67,10 +65,8 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0029_audit_archives': auditArchives,
   '0030_full_blocks_in_order': fullBlocksInOrder,
   '0031_holds_and_moves': holdsAndMoves,
-  '0032_prefixes_near': prefixesNear,
   '0033_lookups_in_one_space': lookupsInOneSpace,
   '0035_purged_runs': purgedRuns,
   '0036_rest_of_months': restOfMonths,
   '0037_immediate_attempts': immediateAttempts,
-  '0038_prefixes_near_in_one_table': prefixesNearInOneTable,
 };

@@ -186,7 +186,6 @@ test('a search and a plan read no networks of other spaces', async () => {
     expect(await readsOf(search)).toBeLessThan(20);
     const near = (cidr: string) => ({ kind: 'neighbours', vrf, tenantId: tenant, cidr }) as const;
     const many = Array.from({ length: 10 }, (_, n) => near(`10.0.${30 + n}.0/24`));
-    // Few networks are loaded one by one, many together.
     for (const needs of [[near('10.0.40.0/24')], [near('10.0.40.0/21')], many]) {
       const options = { locking: null, pause: () => Promise.resolve() };
       const load = (trx: Knex) => loadNeeds(trx, new PlanSnapshot(), needs, options);
