@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OutboxRow } from '../db/core/unitOfWork.ts';
-import type { StartJobTask } from '../domain/dispatch/tasks.ts';
+import type { ImmediateJobs, StartJobTask } from '../domain/dispatch/tasks.ts';
 import { shortJobsWorkflowId } from '../domain/dispatch/workflowIds.ts';
 
 /** The start of a short job, as a commit leaves it in the outbox. */
@@ -10,12 +10,7 @@ export type ShortJobRow = OutboxRow & { task: StartJobTask };
 export type MakeAttempts = {
   accepts(): boolean;
   /** Resolves when the attempts have ended. Never rejects. */
-  make(jobs: {
-    workflowId: string;
-    tenantId: string;
-    jobIds: readonly string[];
-    timeoutMs: number;
-  }): Promise<void>;
+  make(jobs: ImmediateJobs): Promise<void>;
 };
 
 type Options = {

@@ -23,6 +23,9 @@ export type FailedFirstAttempt = { code: string; retryInMs: number | null };
 /** Input of the workflow that makes the first attempts of short jobs of one tenant and type. */
 export type ShortJobsInput = { jobIds: string[]; timeoutMs: number };
 
+/** Short jobs of one tenant and type, and the workflow that is going to be started for them. */
+export type ImmediateJobs = Readonly<ShortJobsInput> & { workflowId: string; tenantId: string };
+
 /** Input of the workflow that a Temporal Schedule starts. Temporal adds the scheduled time. */
 export type ScheduleWorkflowInput = { scheduleId: string };
 

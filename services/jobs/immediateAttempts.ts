@@ -5,6 +5,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import { isCancelRequested } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
+import type { ImmediateJobs } from '../../domain/dispatch/tasks.ts';
 import {
   tenantKey,
   useConnectionsFor,
@@ -27,14 +28,6 @@ type Deps = {
   notifications: Notifications;
   log: Log;
   stopGraceMs: number;
-};
-
-/** Short jobs of one tenant and type, and the workflow that is going to be started for them. */
-export type ImmediateJobs = {
-  workflowId: string;
-  tenantId: string;
-  jobIds: readonly string[];
-  timeoutMs: number;
 };
 
 /** An attempt ends within its time limit, and its outcome is recorded within this time after it. */
