@@ -34,14 +34,16 @@ const MANY_LINES = 100_000;
 export function createLogMonths({ db, commit, log, config: { retention: defaults } }: Deps) {
   /**
    * Null when the lock was not free in time, or PostgreSQL refuses the month, such as one with
-   * lines of a process whose clock is ahead: records are purged nevertheless, and the next purge
-   * tries again.
+   * lines of a process whose clock is ahead: the log says so, records are purged nevertheless, and
+   * the next purge tries again.
    */
   const ifPossible = <T>(month: object, work: Promise<T>): Promise<T | null> =>
     work.catch((error: unknown) => {
-      if (isBusy(error)) return null;
-      if (!isRefused(error)) throw error;
-      log.error({ err: error, ...month }, 'cannot create or drop a month of log lines');
+      if (isBusy(error))
+        log.warn(month, 'a month of log lines is in use; the next purge tries again');
+      else if (isRefused(error))
+        log.error({ err: error, ...month }, 'cannot create or drop a month of log lines');
+      else throw error;
       return null;
     });
 
@@ -73,16 +75,7 @@ export function createLogMonths({ db, commit, log, config: { retention: defaults
      */
     async create(now: Date): Promise<void> {
       for (const missing of await findMissingMonths(db, now))
-        if (
-          (await ifPossible(
-            missing,
-            createMonth(db, now, missing).then(() => true),
-          )) === null
-        )
-          log.warn(
-            missing,
-            'a month of log lines could not be created; the next purge tries again',
-          );
+        await ifPossible(missing, createMonth(db, now, missing));
       const lines = await countLinesOutside(db);
       if (lines >= MANY_LINES)
         log.warn({ lines }, 'many log lines are outside of all months; they are purged one by one');

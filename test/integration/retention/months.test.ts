@@ -61,10 +61,7 @@ test('the rest of a month gets its partition when too many lines of it are outsi
   const ofOtherClock = at('2133-05-15T02:00:00Z');
   await write(ofOtherClock, 1);
   await logMonths.create(new Date('2133-05-15T00:00:00Z'));
-  expect([warnings.splice(0), errors]).toMatchObject([
-    [{ month: 0 }],
-    [{ month: 0, err: { code: '23514' } }],
-  ]);
+  expect([warnings, errors]).toMatchObject([[], [{ month: 0, err: { code: '23514' } }]]);
   await db()('job_logs').where({ job_id: ofOtherClock }).delete();
   await logMonths.create(new Date('2133-05-15T00:00:00Z'));
   const [soon, later] = [at('2133-05-15T00:05:00Z'), at('2133-05-15T00:15:00Z')];
