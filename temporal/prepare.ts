@@ -45,8 +45,7 @@ async function addSearchAttributes(
     await operatorService.addSearchAttributes({ namespace, searchAttributes });
   } catch (error) {
     if (!isGrpcServiceError(error) || !UNSUPPORTED_GRPC_CODES.has(error.code)) throw error;
-    // On Temporal Cloud an administrator adds them (docs/deployment.md). Starts without them fail
-    // and
+    // On Temporal Cloud an administrator adds them (docs/deployment.md). Starts without them fail and
     // are retried.
   }
 }

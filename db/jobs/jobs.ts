@@ -8,10 +8,10 @@ import type { Scope } from '../../domain/access/scope.ts';
 import { prepared } from '../core/prepared.ts';
 import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
 
-const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress, attempts, log_count, run_id,
-  created_by, authority, source_kind, source_id, retry_of, cancel_requested_at, created_at, updated_at, started_at,
-  finished_at, checked_at, version, slot, workflow_id, data_purged_at,
-  leased_until`;
+const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress,
+  attempts, log_count, run_id, created_by, authority, source_kind, source_id, retry_of,
+  cancel_requested_at, created_at, updated_at, started_at, finished_at, checked_at, version, slot,
+  workflow_id, data_purged_at, leased_until`;
 
 /** All columns but payload and result, which may have a megabyte each. */
 export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter(
@@ -130,7 +130,8 @@ const LEASE_END = `clock_timestamp() + ?::double precision * interval '1 ms'`;
  * Claims and logs the next attempt of each job: the first one of a queued job, or another one for
  * the run that has the job. A running job without a run has made its first attempt in a shared run,
  * or without a workflow. An attempt whose lease has expired was left by its process: the job's own
- * workflow repeats it, or the shared one that was to come. Returns the changed jobs, without those of which this run has nothing to do.
+ * workflow repeats it, or the shared one that was to come. Returns the changed jobs, without those
+ * for which this run has nothing to do.
  */
 export async function claimAttempts(
   db: Knex,
