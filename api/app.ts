@@ -30,6 +30,7 @@ import { referenceRoutes } from './reference/routes.ts';
 import { legalHoldRoutes } from './retention/holdRoutes.ts';
 import { retentionRoutes } from './retention/routes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
+import { searchRoutes } from './search/routes.ts';
 import { userRoutes } from './auth/userRoutes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
@@ -51,6 +52,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     auditLog: DepsOf<typeof auditRoutes>;
     events: DepsOf<typeof eventRoutes>;
     legalHolds: DepsOf<typeof legalHoldRoutes>;
+    search: DepsOf<typeof searchRoutes>;
     backups: Omit<DepsOf<typeof backupRoutes>, 'access'> & {
       auditArchives: Parameters<typeof auditRoutes>[1];
     };
@@ -112,6 +114,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...webhookRoutes(deps),
     ...scheduleRoutes(deps),
     ...approvalRoutes(deps),
+    ...searchRoutes(deps.search),
     ...backupRoutes({ ...deps.backups, access: deps.access }),
     ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }),
     ...inventoryPlanRoutes(deps.inventory),

@@ -188,6 +188,7 @@ export function readConfig(env: Env) {
     databasePool: read.integer('HOLDFAST_DATABASE_POOL', 20, [2, 200]),
     statementTimeoutMs: read.integer('HOLDFAST_STATEMENT_TIMEOUT_MS', 15_000, [100, 600_000]),
     questionTimeoutMs: read.integer('HOLDFAST_QUESTION_TIMEOUT_MS', 10_000, [100, 600_000]),
+    searchTimeoutMs: read.integer('HOLDFAST_SEARCH_TIMEOUT_MS', 300, [50, 60_000]),
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
     outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW'),
     strangerBudget: read.integer('HOLDFAST_STRANGER_BUDGET', 600, [20, 1_000_000]),

@@ -31,6 +31,18 @@ export function createOperations(api: Api, client: pg.Client, ids: Containers): 
     },
     { name: 'search text that all addresses have', run: get('ip-addresses?q=example.net') },
     {
+      name: 'search all kinds by a text that one address has',
+      run: (size) => api('GET', `/api/search?q=host${size - 17}.`),
+    },
+    {
+      name: 'search all kinds by an address',
+      run: get('/api/search?q=2001:db8:1:1::9'),
+    },
+    {
+      name: 'search all kinds by the beginning of an address',
+      run: get('/api/search?q=10.0.'),
+    },
+    {
       name: 'prefixes that contain an address',
       run: get('prefixes?contains=2001:db8:1:1::9'),
     },

@@ -275,6 +275,22 @@ function visibilityBranches(
   return read.kind === 'everywhere' ? [readable] : [readable, requested, ...assigned];
 }
 
+/** The condition under which a row of `approvals AS a` is visible. */
+export function visibleCondition(reader: ApprovalReader): Condition {
+  const conditions = visibilityBranches(reader, false).map(({ from, where: { sql, bindings } }) =>
+    from === ASSIGNED
+      ? {
+          sql: `EXISTS (SELECT FROM approval_assignees AS s WHERE s.approval_id = a.id AND ${sql})`,
+          bindings,
+        }
+      : { sql, bindings },
+  );
+  return {
+    sql: conditions.map(({ sql }) => `(${sql})`).join(' OR '),
+    bindings: conditions.flatMap(({ bindings }) => bindings),
+  };
+}
+
 const filterConditions = (
   { type, tenantId, execution, requestedByMe }: ApprovalFilter,
   { actorId, ownTenantId }: ApprovalReader,

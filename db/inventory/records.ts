@@ -1,4 +1,5 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
+import { escapeLike } from '../core/like.ts';
 import { cutPage, type KeysetPage } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
@@ -8,7 +9,15 @@ import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { sharesReadIn } from '../../domain/inventory/sharing.ts';
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
-import { columnOf, columnsOf, scopeColumnsOf, rowOf, sqlTypeOf, tableOf } from './tables.ts';
+import {
+  columnOf,
+  columnsOf,
+  scopeColumnsOf,
+  rowOf,
+  sqlTypeOf,
+  tableOf,
+  withinNetwork,
+} from './tables.ts';
 
 /** The filter of a list: values of fields, search text, tag and address space. */
 export type RecordFilter = {
@@ -107,9 +116,6 @@ export async function findReadable(
   return rowsFrom(resource, await visible(db, resource, scope).whereIn('id', [...new Set(ids)]));
 }
 
-const escapeLike = (text: string): string =>
-  text.replaceAll(/[\\%_]/g, (character) => `\\${character}`);
-
 function applyFilter(
   query: Query,
   resource: Resource,
@@ -136,11 +142,8 @@ function applyFilter(
   const column =
     { prefixes: 'cidr', 'ip-ranges': 'start_address' }[resource.name as string] ?? 'host';
   if (within !== undefined) {
-    // Bounds on the sorted column allow an index scan.
-    void query.whereRaw(
-      `${column} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`,
-      [within, within, within, within],
-    );
+    const { sql, bindings } = withinNetwork(column, within);
+    void query.whereRaw(sql, bindings);
   }
   if (contains !== undefined) void query.whereRaw('cidr = ANY (?::cidr[])', [contains]);
 }

@@ -80,6 +80,12 @@ export function sqlTypeOf({ fields }: Resource, field: string): string {
   return type === 'address' ? 'inet' : 'text';
 }
 
+/** SQL: an address or a network in a column is in a network. Bounds on the column allow an index scan. */
+export const withinNetwork = (column: string, network: string) => ({
+  sql: `${column} <<= ?::cidr AND ${column} >= ?::cidr::inet AND ${column} <= set_masklen(broadcast(?::cidr), CASE family(?::cidr) WHEN 4 THEN 32 ELSE 128 END)`,
+  bindings: Array<string>(4).fill(network),
+});
+
 const SCOPE_COLUMNS: Readonly<Record<ScopeKind, ScopeColumns | null>> = {
   tenant: { tenant: 'tenant_id' },
   site: { tenant: 'tenant_id', site: 'site_id' },

@@ -18,6 +18,7 @@ import { composeApprovals } from './approvals.ts';
 import { composeAuth } from './auth.ts';
 import { composeBackups } from './backups.ts';
 import { composeCore, type Core } from './core.ts';
+import { composeSearch } from './search.ts';
 import { composeInventory } from './inventory.ts';
 import { composeJobs } from './jobs.ts';
 import { composeRetention } from './retention.ts';
@@ -71,6 +72,7 @@ export function compose(
       worker: runsWorker ? workers : undefined,
       workerRequired: config.role === 'worker',
     }),
+    search: composeSearch(core, areas),
     ...composeLifecycle(core, areas, runsWorker ? workers : undefined),
   };
 }

@@ -2,6 +2,7 @@ import { createSlots, sharesOf } from '../../platform/slots.ts';
 
 /** What callers can hold of this process for longer than a moment, and how much of it each may. */
 export const composeSlots = () => ({
+  ...inventorySlots(),
   logStreams: createSlots({ of: 'log streams', retryAfterSeconds: 5, ...sharesOf(200) }),
   exports: createSlots({ of: 'exports', retryAfterSeconds: 5, ...sharesOf(40) }),
   waits: createSlots({ of: 'waiting requests', retryAfterSeconds: 5, ...sharesOf(1_000) }),
@@ -11,6 +12,29 @@ export const composeSlots = () => ({
     ...{ total: 16, perTenant: 4, perCaller: 2 },
     waiting: { ...sharesOf(40), maxMs: 10_000 },
   }),
+  /** Searches over records of all kinds. A console asks while a user types. */
+  searches: createSlots({
+    of: 'searches',
+    retryAfterSeconds: 1,
+    ...{ total: 6, perTenant: 3, perCaller: 1 },
+    waiting: { total: 60, perTenant: 30, perCaller: 6, maxMs: 5_000 },
+  }),
+  /** Counts of what a purge would delete. Each reads many records. */
+  previews: createSlots({
+    of: 'previews of retention',
+    retryAfterSeconds: 5,
+    ...{ total: 2, perTenant: 1, perCaller: 1 },
+    waiting: { total: 16, perTenant: 4, perCaller: 2, maxMs: 5_000 },
+  }),
+  webhookTests: createSlots({
+    of: 'webhook tests',
+    retryAfterSeconds: 5,
+    ...{ total: 20, perTenant: 3, perCaller: 3 },
+  }),
+});
+
+/** Plans, allocations and writes of many records. */
+const inventorySlots = () => ({
   /** Plans that are not written. They keep connections and processor time busy for seconds. */
   questions: createSlots({
     of: 'validations',
@@ -55,17 +79,5 @@ export const composeSlots = () => ({
     retryAfterSeconds: 10,
     ...{ total: 2, perTenant: 1, perCaller: 1 },
     waiting: { total: 40, perTenant: 8, perCaller: 8, maxMs: 10_000 },
-  }),
-  /** Counts of what a purge would delete. Each reads many records. */
-  previews: createSlots({
-    of: 'previews of retention',
-    retryAfterSeconds: 5,
-    ...{ total: 2, perTenant: 1, perCaller: 1 },
-    waiting: { total: 16, perTenant: 4, perCaller: 2, maxMs: 5_000 },
-  }),
-  webhookTests: createSlots({
-    of: 'webhook tests',
-    retryAfterSeconds: 5,
-    ...{ total: 20, perTenant: 3, perCaller: 3 },
   }),
 });

@@ -89,7 +89,7 @@ export function createApprovals({
   graceMs,
 }: Deps) {
   const waitForEnd = createWaitForEnd({ notifications, slots });
-  const { find, list, toViews } = createApprovalViews({ db, access });
+  const { find, list, toViews, readerFor } = createApprovalViews({ db, access });
 
   /**
    * Changes a request that the caller may see, or on which the caller holds the permission of the
@@ -204,6 +204,8 @@ export function createApprovals({
 
   return {
     find,
+    /** The caller, as far as the visible requests depend on them. */
+    readerFor,
     list,
 
     /**

@@ -153,7 +153,7 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
     return { nextKey, counts: { ...NO_COUNTS, ...counts }, items: await toViews(caller, items) };
   }
 
-  return { find, list, toViews };
+  return { find, list, toViews, readerFor: listReaderFor };
 }
 
 /**

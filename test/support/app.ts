@@ -28,6 +28,8 @@ export function testEnv(
   return {
     DATABASE_URL: databaseUrl,
     TEMPORAL_ADDRESS: process.env.TEST_TEMPORAL_ADDRESS ?? '',
+    // A search answers in full, however slow the machine is.
+    HOLDFAST_SEARCH_TIMEOUT_MS: '20000',
     HOLDFAST_TASK_QUEUE: `test-${randomBytes(6).toString('hex')}`,
     HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',
     HOLDFAST_OUTBOUND_ALLOW: '127.0.0.0/8',

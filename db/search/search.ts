@@ -1,0 +1,64 @@
+import { isBusy } from '../core/constraints.ts';
+import type { Knex } from '../core/knex.ts';
+import { readSnapshot } from '../core/readSnapshot.ts';
+import type { SearchKind } from '../../domain/search/query.ts';
+import type { Branch } from './branches.ts';
+
+/** A match. `around` is a prefix around the address that was searched; `rank` is an index of `MATCHES`. */
+export type MatchRow = {
+  kind: SearchKind | 'around';
+  id: string;
+  label: string;
+  description: string | null;
+  tenantId: string | null;
+  vrfId: string | null;
+  rank: number;
+};
+
+type Found = { rows: MatchRow[]; unanswered: Branch['kind'][] };
+
+/** How many times the time of one branch all may take when they are asked one by one. */
+const MAX_TURNS = 5;
+
+/**
+ * Asks all branches in one statement. If that takes too long, each is asked by itself, with a time
+ * limit of its own (`timeoutMs`); `unanswered` names those that did not answer.
+ */
+export async function runBranches(
+  db: Knex,
+  branches: readonly Branch[],
+  limits: { signal: AbortSignal; timeoutMs: number },
+): Promise<Found> {
+  if (branches.length === 0) return { rows: [], unanswered: [] };
+  const together = await answerOf(db, branches, limits);
+  if (together) return { rows: together, unanswered: [] };
+  const endsAt = Date.now() + MAX_TURNS * limits.timeoutMs;
+  const found: Found = { rows: [], unanswered: [] };
+  for (const branch of branches) {
+    const rows = Date.now() < endsAt ? await answerOf(db, [branch], limits) : undefined;
+    if (rows) found.rows.push(...rows);
+    else found.unanswered.push(branch.kind);
+  }
+  return found;
+}
+
+/** Undefined when there is no answer in time. */
+async function answerOf(
+  db: Knex,
+  branches: readonly Branch[],
+  limits: { signal: AbortSignal; timeoutMs: number },
+): Promise<MatchRow[] | undefined> {
+  try {
+    return await readSnapshot(db, limits, async (trx) => {
+      const { rows } = await trx.raw<{ rows: MatchRow[] }>(
+        branches.map(({ sql }) => sql).join('\nUNION ALL\n'),
+        branches.flatMap(({ bindings }) => bindings),
+      );
+      return rows;
+    });
+  } catch (error) {
+    limits.signal.throwIfAborted();
+    if (isBusy(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,252 @@
+import { describe, expect, test } from '@jest/globals';
+import type { SearchAnswer, SearchItem } from '../../../services/search/search.ts';
+import { RESOURCE_NAMES } from '../../../domain/inventory/names.ts';
+import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
+import { systemCaller } from '../../../domain/shared/caller.ts';
+import { composeSearch } from '../../../processes/composition/search.ts';
+import { SEARCH_KINDS } from '../../../domain/search/query.ts';
+import type { TestApp } from '../../support/app.ts';
+import {
+  seedShared,
+  seedTenantEstate,
+  type SharedEstate,
+  type TenantEstate,
+} from '../../support/attacks/tenantEstate.ts';
+import { withIdleApp } from '../../support/attacks/twoTenants.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { recordFactory } from '../../support/inventory.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
+
+let app: TestApp;
+let shared: SharedEstate;
+let red: TenantEstate;
+let root: TestClient;
+const make = recordFactory(() => root);
+withIdleApp(async (started) => {
+  app = started;
+  root = admin(app);
+  shared = await seedShared(app);
+  red = await seedTenantEstate(app, { tenant: 'red', label: 'double', network: 31 }, shared);
+  await seedTenantEstate(app, { tenant: 'blue', label: 'double', network: 32 }, shared);
+});
+
+const search = (client: TestClient, q: string, more = ''): Promise<SearchAnswer> =>
+  client.get<SearchAnswer>(`/api/search?q=${encodeURIComponent(q)}${more}`).expect(200);
+const found = ({ items }: SearchAnswer) =>
+  items.map(({ kind, label, match }) => [kind, label, match]);
+const atRed = () => app.client.as({ actor: 'boss', roles: 'platform-admin', tenant: 'red' });
+
+describe('a search finds what the caller may read, no more and no less', () => {
+  /** The lists in which each kind is, and the text that a search compares. */
+  const LISTS: Readonly<Record<string, readonly string[]>> = {
+    ...Object.fromEntries(
+      RESOURCE_NAMES.map((name) => [
+        name,
+        [
+          `/api/inventory/${name}?`,
+          ...(RESOURCES[name].sharable ? [`/api/inventory/${name}?shared=true&`] : []),
+        ],
+      ]),
+    ),
+    schedules: ['/api/schedules?'],
+    approvals: ['/api/workflows?'],
+    users: ['/api/users?'],
+  };
+
+  async function listed(client: TestClient, kind: string): Promise<string[]> {
+    const ids: string[] = [];
+    for (const path of LISTS[kind] ?? []) {
+      const { status, body } = await client.get<Page<{ id: string }>>(`${path}limit=200`);
+      if (status !== 200) continue;
+      for (const item of body.items) if (JSON.stringify(item).includes('double')) ids.push(item.id);
+    }
+    return ids.toSorted();
+  }
+
+  const readers: [string, () => Promise<TestClient> | TestClient][] = [
+    ['an administrator of the platform', () => root],
+    ['an administrator of a tenant', atRed],
+    [
+      'a user with a role at a site',
+      async () => (await createUser(app, { roleId: 'operator', siteId: red.sites })).client,
+    ],
+    [
+      'a user with a role at a device',
+      async () => (await createUser(app, { roleId: 'viewer', deviceId: red.devices })).client,
+    ],
+    ['a user without a role', async () => (await createUser(app)).client],
+  ];
+
+  test.each(readers)('%s', async (_, clientOf) => {
+    const client = await clientOf();
+    const { items, incomplete, more } = await search(client, 'double', '&limit=20');
+    expect([incomplete, more]).toEqual([[], []]);
+    const ids = (kind: string) =>
+      items
+        .filter((item) => item.kind === kind)
+        .map(({ id }) => id)
+        .toSorted();
+    for (const kind of Object.keys(LISTS))
+      // The texts of users and approval requests that a search reads are their names.
+      if (!['users', 'approvals'].includes(kind))
+        expect([kind, ids(kind)]).toEqual([kind, await listed(client, kind)]);
+    expect(ids('approvals').length > 0).toBe((await listed(client, 'approvals')).length > 0);
+  });
+
+  test('by id: every kind that a search knows, or nothing', async () => {
+    const kinds: readonly [string, string][] = [
+      ...RESOURCE_NAMES.filter((name) => RESOURCES[name].idPrefix !== null && name in red).map(
+        (name): [string, string] => [name, red[name as 'sites']],
+      ),
+      ['jobs', red.job],
+      ['schedules', red.schedule],
+      ['approvals', red.approval],
+      ['users', red.user],
+      ['webhooks', red.webhook],
+      ['backups', red.backup],
+    ];
+    const stranger = app.client.as({ actor: 'boss', roles: 'platform-admin', tenant: 'blue' });
+    for (const [kind, id] of kinds) {
+      expect((await search(atRed(), id.toUpperCase())).items).toMatchObject([
+        { kind, id, match: 'exact' },
+      ]);
+      expect((await search(stranger, id)).items).toEqual([]);
+      expect((await search(atRed(), id, '&kinds=tags')).items).toEqual([]);
+    }
+    expect((await search(atRed(), 'xyz_01jd0cmxk5e5v8kyzwq0q8s3rt')).items).toEqual([]);
+  });
+});
+
+describe('a search by address', () => {
+  test('finds the record, the range, and the prefixes around it, smallest first', async () => {
+    const vrf = await make('vrfs', { name: 'around', tenantId: 'red' });
+    const at = { vrfId: vrf.id, tenantId: 'red' };
+    for (const cidr of ['172.30.0.0/16', '172.30.7.0/24', '172.30.7.64/26'])
+      await make('prefixes', { cidr, ...at });
+    await make('ip-ranges', { startAddress: '172.30.7.70', endAddress: '172.30.7.80', ...at });
+    await make('ip-addresses', { address: '172.30.7.71/26', dnsName: 'nine.example', ...at });
+    const answer = await search(root, '172.30.7.71');
+    expect(found(answer)).toEqual([
+      ['ip-ranges', '172.30.7.70', 'exact'],
+      ['ip-addresses', '172.30.7.71/26', 'exact'],
+    ]);
+    expect(answer.around.map(({ label, vrfId }) => [label, vrfId])).toEqual(
+      ['172.30.7.64/26', '172.30.7.0/24', '172.30.0.0/16'].map((label) => [label, vrf.id]),
+    );
+    const network = await search(root, '172.30.7.0/24');
+    expect([found(network), network.around.map(({ label }) => label)]).toEqual([
+      [['prefixes', '172.30.7.0/24', 'exact']],
+      ['172.30.0.0/16'],
+    ]);
+    expect(found(await search(root, '172.30.7.'))).toEqual([
+      ['prefixes', '172.30.7.0/24', 'prefix'],
+      ['prefixes', '172.30.7.64/26', 'prefix'],
+      ['ip-ranges', '172.30.7.70', 'prefix'],
+      ['ip-addresses', '172.30.7.71/26', 'prefix'],
+    ]);
+    expect(found(await search(root, 'NINE.example'))).toEqual([
+      ['ip-addresses', '172.30.7.71/26', 'exact'],
+    ]);
+    // The address of nobody still has prefixes around it.
+    expect((await search(root, '172.30.9.9')).around.map(({ label }) => label)).toEqual([
+      '172.30.0.0/16',
+    ]);
+  });
+});
+
+describe('a search by text', () => {
+  test('ranks the whole name before beginnings, words and parts, with more than asked named', async () => {
+    for (const name of ['xcorex', 'a core', 'core-1', 'core', 'CORE-2', 'core-3'])
+      await make('manufacturers', { name });
+    const inside = { description: 'for the core' };
+    await make('platforms', { name: 'nos', ...inside });
+    expect(found(await search(root, 'Core', '&kinds=manufacturers,platforms'))).toEqual([
+      ['manufacturers', 'core', 'exact'],
+      ['manufacturers', 'CORE-2', 'prefix'],
+      ['manufacturers', 'core-1', 'prefix'],
+      ['manufacturers', 'core-3', 'prefix'],
+      ['manufacturers', 'a core', 'word'],
+      ['platforms', 'nos', 'word'],
+      ['manufacturers', 'xcorex', 'part'],
+    ]);
+    const two = await search(root, 'core', '&kinds=manufacturers&limit=2');
+    expect([found(two).length, two.more]).toEqual([2, ['manufacturers']]);
+  });
+
+  test('by serial number, asset tag, MAC address in any notation, and VLAN id', async () => {
+    const device = await make('devices', {
+      name: 'sw-9',
+      siteId: red.sites,
+      deviceTypeId: shared['device-types'],
+      serial: 'FOX1234ABCD',
+      assetTag: 'A-0042',
+    });
+    const macAddress = '00:1b:2c:3d:4e:66';
+    await make('interfaces', { deviceId: device.id, name: 'eth0', macAddress });
+    for (const q of ['fox1234abcd', 'a-0042', 'A-0042'])
+      expect([q, found(await search(root, q))]).toEqual([q, [['devices', 'sw-9', 'exact']]]);
+    for (const q of [macAddress, '001b.2c3d.4e66', '00-1B-2C-3D-4E-66'])
+      expect([q, found(await search(root, q))]).toEqual([q, [['interfaces', 'eth0', 'exact']]]);
+    expect(found(await search(root, '3031', '&kinds=vlans'))).toEqual([
+      ['vlans', 'double-vlan', 'exact'],
+    ]);
+  });
+
+  test('all words, wherever they are, and characters that mean something elsewhere', async () => {
+    await make('manufacturers', { name: 'Acme 100%_(x) [y] \\d', description: 'of the north' });
+    const label = 'Acme 100%_(x) [y] \\d';
+    for (const q of ['north acme', '100%_(', '(x) [y]', '] \\d', ' acme   NORTH'])
+      expect([q, found(await search(root, q)).map((item) => item[1])]).toEqual([q, [label]]);
+    for (const q of ['north south', '100_%', 'acme.*'])
+      expect(found(await search(root, q)).filter(([, , match]) => match !== 'similar')).toEqual([]);
+  });
+
+  test('misspelled, if nothing contains the text; short texts are beginnings of names', async () => {
+    await make('manufacturers', { name: 'Juniper' });
+    const similar: SearchItem[] = (await search(root, 'junipper', '&kinds=manufacturers')).items;
+    expect(similar).toMatchObject([{ label: 'Juniper', match: 'similar' }]);
+    expect(found(await search(root, 'ju', '&kinds=manufacturers'))).toEqual([
+      ['manufacturers', 'Juniper', 'prefix'],
+    ]);
+    expect(found(await search(root, 'ip', '&kinds=manufacturers'))).toEqual([]);
+  });
+});
+
+test('a kind that does not answer in time is named, and the others answer', async () => {
+  const { deps } = app;
+  const impatient = composeSearch(
+    { ...deps, config: { ...deps.config, searchTimeoutMs: 250 } },
+    { ...deps, jobs: deps, schedules: deps, webhooks: deps, auth: deps },
+  );
+  const kinds = ['racks', 'tags'] as const;
+  const caller = systemCaller('platform', 'test');
+  const lock = await deps.db.transaction();
+  try {
+    await lock.raw('LOCK TABLE racks IN ACCESS EXCLUSIVE MODE');
+    const { incomplete } = await impatient.find(
+      caller,
+      { q: 'core', kinds, limit: 6 },
+      new AbortController().signal,
+    );
+    expect(incomplete).toContain('racks');
+  } finally {
+    await lock.rollback();
+  }
+});
+
+test('what cannot be searched is refused', async () => {
+  for (const [query, pointer] of [
+    ['', '/q'],
+    ['q=', '/q'],
+    ['q=%20%20', '/q'],
+    ['q=a&kinds=devices,robots', '/kinds'],
+    ['q=a&kinds=', '/kinds'],
+    ['q=a&limit=21', '/limit'],
+    ['q=a%00b', '/q'],
+    [`q=${'a'.repeat(201)}`, '/q'],
+  ])
+    expect(
+      (await root.get<ProblemBody>(`/api/search?${query}`).expect(400)).errors?.[0]?.pointer,
+    ).toBe(pointer);
+  expect(SEARCH_KINDS.length).toBe(new Set(SEARCH_KINDS).size);
+});
