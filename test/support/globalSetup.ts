@@ -17,10 +17,14 @@ import { servers } from './servers.ts';
 const MEMORY_FOLDER = '/dev/shm';
 const MEMORY_NEEDED_BYTES = 6 * 2 ** 30;
 
-/** Nothing has to survive the machine, and each copy of a database makes a checkpoint, after which whole pages are logged. */
+/**
+ * Nothing has to survive the machine, and each copy of a database makes a checkpoint, after which whole pages
+ * are logged. Autovacuum would lock tables at any time: what waits only a moment for a lock would fail.
+ */
 const SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
+  autovacuum: 'off',
   wal_level: 'minimal',
   max_wal_senders: '0',
   max_connections: '300',

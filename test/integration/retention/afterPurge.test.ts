@@ -257,7 +257,8 @@ test('months of log lines are dropped when nobody keeps them and their jobs have
   await owner.put(`/api/retention/${tenant}`, { days: { jobLogs: 300 } }).expect(200);
   expect(await drop()).toEqual([]);
   await owner.delete(`/api/retention/${tenant}`).expect(204);
-  expect(await drop()).toEqual([month]);
+  // A month that jobs of other tests read is dropped by the next purge.
+  expect(await eventually(drop, (dropped) => dropped.length > 0)).toEqual([month]);
   expect(await db()('purge_marks').where({ kind: 'jobLogs', tenant_id: '' })).toHaveLength(1);
   // Lines outside of all months are purged line by line.
   await seedJobs(db(), { tenant, days: 200, lines: 2 });
