@@ -76,13 +76,16 @@ const RoleChange = Type.Object(
   { title: 'RoleChange', ...closed },
 );
 
-const PermissionScope = Type.Object({
-  everywhere: Type.Boolean({ description: 'Held at the platform.' }),
-  complete: Type.Boolean({ description: 'false if ids were left out.' }),
-  tenantIds: Type.Array(Type.String()),
-  siteIds: Type.Array(Type.String()),
-  deviceIds: Type.Array(Type.String()),
-});
+const PermissionScope = Type.Object(
+  {
+    everywhere: Type.Boolean({ description: 'Held at the platform.' }),
+    complete: Type.Boolean({ description: 'false if ids were left out.' }),
+    tenantIds: Type.Array(Type.String()),
+    siteIds: Type.Array(Type.String()),
+    deviceIds: Type.Array(Type.String()),
+  },
+  { title: 'PermissionScope' },
+);
 const byPermission = <S extends Parameters<typeof Type.Record>[1]>(schema: S) =>
   Type.Record(Type.String(), schema);
 const Summary = Type.Object(
@@ -129,15 +132,18 @@ const ExplainResponse = Type.Object(
       deviceId: Nullable(Type.String()),
     }),
     grants: Type.Array(
-      Type.Object({
-        id: Type.String(),
-        kind: Type.Enum(['assignment', 'mapping']),
-        roleId: Type.String(),
-        level: Type.String(),
-        tenantId: Type.String(),
-        siteId: Nullable(Type.String()),
-        deviceId: Nullable(Type.String()),
-      }),
+      Type.Object(
+        {
+          id: Type.String(),
+          kind: Type.Enum(['assignment', 'mapping']),
+          roleId: Type.String(),
+          level: Type.String(),
+          tenantId: Type.String(),
+          siteId: Nullable(Type.String()),
+          deviceId: Nullable(Type.String()),
+        },
+        { title: 'ExplainedGrant' },
+      ),
     ),
   },
   { title: 'Explanation', ...closed },

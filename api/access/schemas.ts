@@ -4,11 +4,12 @@ import { LEVELS } from '../../domain/access/scope.ts';
 import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
 /** A permission by its name. */
-export const PermissionName = Type.Enum([...PERMISSIONS]);
+export const PermissionName = Type.Enum([...PERMISSIONS], { title: 'Permission' });
 
 /** Id of a tenant: short and readable. */
 export const TenantId = (description?: string) =>
   Type.String({
+    title: 'TenantId',
     pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$',
     'x-rule':
       'must be the id of a tenant: up to 63 letters, digits, dots, hyphens and underscores, a letter or digit first',
@@ -17,6 +18,7 @@ export const TenantId = (description?: string) =>
 
 /** Id of a role: built-in, chosen at creation, or generated (`rol_…`). */
 export const RoleId = Type.String({
+  title: 'RoleId',
   pattern: '^[a-z][a-z0-9_-]{1,62}$',
   'x-rule':
     'must be the id of a role: 2 to 63 of a to z, 0 to 9, hyphens and underscores, a letter first',
@@ -25,6 +27,7 @@ export const RoleId = Type.String({
 
 /** Id of an identity provider. */
 export const ProviderId = Type.String({
+  title: 'ProviderId',
   pattern: '^(local|idp_[0-9a-z]{26})$',
   'x-rule': 'must be local, or an id such as idp_01jd0cmxk5e5v8kyzwq0q8s3rt',
 });
@@ -44,7 +47,10 @@ export const RoleRecord = Type.Object(
 export type RoleRecord = Static<typeof RoleRecord>;
 
 const scopeFields = {
-  level: Type.Enum([...LEVELS], { description: 'Level of the scope that the grant covers.' }),
+  level: Type.Enum([...LEVELS], {
+    title: 'ScopeLevel',
+    description: 'Level of the scope that the grant covers.',
+  }),
   tenantId: Type.String({ description: 'Tenant of the scope; `platform` covers everything.' }),
   siteId: Nullable(Type.String({ description: 'Site of the scope.' })),
   deviceId: Nullable(Type.String({ description: 'Device of the scope.' })),

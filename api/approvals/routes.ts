@@ -34,7 +34,9 @@ const tag = 'Workflows';
 const ApprovalParams = Type.Object({ id: Id('apr') }, { additionalProperties: false });
 
 /** An invalid change is answered like its validation. Any other error is a problem. */
-const InvalidChange = Type.Union([Problem, ValidationResult, ValidationResults]);
+const InvalidChange = Type.Union([Problem, ValidationResult, ValidationResults], {
+  title: 'InvalidChange',
+});
 
 const VISIBILITY =
   'you see requests that you created, may decide on or may read with workflow:read';

@@ -28,8 +28,11 @@ const Text = (maxLength: number) =>
     pattern:
       '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f\\ud800-\\udfff]*$',
   });
-const Comment = Text(2_000);
-const ErrorView = Type.Object({ code: Type.String(), message: Type.String() }, closedObject);
+const Comment = { ...Text(2_000), title: 'Comment' };
+const ErrorView = Type.Object(
+  { code: Type.String(), message: Type.String() },
+  { title: 'Failure', ...closedObject },
+);
 
 const summary = {
   id: Id('apr'),
@@ -38,8 +41,9 @@ const summary = {
   tenantId: Type.String(),
   siteId: Nullable(Type.String()),
   deviceId: Nullable(Type.String()),
-  status: Type.Enum([...APPROVAL_STATUSES]),
+  status: Type.Enum([...APPROVAL_STATUSES], { title: 'ApprovalStatus' }),
   execution: Type.Enum([...EXECUTIONS], {
+    title: 'ApprovalExecution',
     description:
       'Execution of the bound job. none: no job is bound, or the request is not approved. stale: the job did not run, because it would no longer have done what was approved.',
   }),
@@ -92,7 +96,7 @@ const Effect = Type.Object(
     ),
     changes: Type.Array(FieldChangeView),
   },
-  closedObject,
+  { title: 'ApprovalEffect', ...closedObject },
 );
 export type EffectView = Static<typeof Effect>;
 
@@ -101,17 +105,20 @@ const Difference = Type.Object(
     errors: Type.Array(PlanErrorView),
     conflicts: Type.Array(PlanConflictView),
     effects: Type.Array(
-      Type.Object({ approved: Nullable(Effect), now: Nullable(Effect) }, closedObject),
+      Type.Object(
+        { approved: Nullable(Effect), now: Nullable(Effect) },
+        { title: 'EffectDifference', ...closedObject },
+      ),
       { description: 'The effects that differ: as approved, and as they would be now.' },
     ),
   },
-  closedObject,
+  { title: 'ApprovalDifference', ...closedObject },
 );
 export type DifferenceView = Static<typeof Difference>;
 
 const RequesterView = Type.Object(
   { id: Type.String(), username: Nullable(Type.String()), displayName: Nullable(Type.String()) },
-  closedObject,
+  { title: 'Requester', ...closedObject },
 );
 const NullableText = Nullable(Type.String());
 
@@ -191,7 +198,7 @@ export const ApprovalRecord = Type.Object(
         users: Type.Array(
           Type.Object(
             { ...RequesterView.properties, mayDecide: Type.Boolean(), reason: Reason },
-            closedObject,
+            { title: 'Decider', ...closedObject },
           ),
         ),
         roles: Type.Array(
@@ -203,7 +210,7 @@ export const ApprovalRecord = Type.Object(
                 description: 'Whether the role itself grants workflow:approve.',
               }),
             },
-            closedObject,
+            { title: 'DecidingRole', ...closedObject },
           ),
         ),
       },
@@ -222,7 +229,7 @@ export const ApprovalRecord = Type.Object(
           contentHash: Type.String(),
           decidedAt: Timestamp,
         },
-        closedObject,
+        { title: 'Decision', ...closedObject },
       ),
     ),
     comments: Type.Array(
@@ -233,7 +240,7 @@ export const ApprovalRecord = Type.Object(
           text: Type.String(),
           createdAt: Timestamp,
         },
-        closedObject,
+        { title: 'ApprovalComment', ...closedObject },
       ),
     ),
     you: Type.Object(
@@ -357,16 +364,24 @@ export const DecisionBody = Type.Object(
       }),
     ),
   },
-  closedObject,
+  { title: 'DecisionRequest', ...closedObject },
 );
-export const CancelBody = Type.Object({ comment: Type.Optional(Comment) }, closedObject);
-export const CommentBody = Type.Object({ text: Comment }, closedObject);
+export const CancelBody = Type.Object(
+  { comment: Type.Optional(Comment) },
+  { title: 'CancelRequest', ...closedObject },
+);
+export const CommentBody = Type.Object(
+  { text: Comment },
+  { title: 'CommentRequest', ...closedObject },
+);
 
 export const ApprovalQuery = Type.Object(
   {
     ...pageQuery,
-    status: Type.Optional(Type.Array(Type.Enum([...APPROVAL_STATUSES]), { maxItems: 5 })),
-    execution: Type.Optional(Type.Enum([...EXECUTIONS])),
+    status: Type.Optional(
+      Type.Array(Type.Enum([...APPROVAL_STATUSES], { title: 'ApprovalStatus' }), { maxItems: 5 }),
+    ),
+    execution: Type.Optional(Type.Enum([...EXECUTIONS], { title: 'ApprovalExecution' })),
     type: Type.Optional(Name()),
     tenantId: Type.Optional(TenantId()),
     assignedToMe: Type.Optional(

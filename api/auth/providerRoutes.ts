@@ -26,7 +26,7 @@ const Config = Type.Object(
 const ProviderRecord = Type.Object(
   {
     id: Type.String(),
-    kind: Type.Enum([...PROVIDER_KINDS]),
+    kind: Type.Enum([...PROVIDER_KINDS], { title: 'ProviderKindName' }),
     name: Type.String(),
     enabled: Type.Boolean(),
     config: Config,
@@ -43,7 +43,7 @@ const ConfigRequest = Type.Record(Type.String(), Type.Unknown(), {
 });
 const ProviderRequest = Type.Object(
   {
-    kind: Type.Enum([...PROVIDER_KINDS]),
+    kind: Type.Enum([...PROVIDER_KINDS], { title: 'ProviderKindName' }),
     name: Name(),
     enabled: Type.Optional(Type.Boolean({ default: true })),
     config: ConfigRequest,
@@ -93,24 +93,30 @@ const TestReport = Type.Object(
   {
     ok: Type.Boolean({ description: 'No step failed.' }),
     steps: Type.Array(
-      Type.Object({
-        name: Type.String(),
-        status: Type.Enum(['passed', 'failed', 'skipped']),
-        message: Type.String(),
-        durationMs: Type.Integer(),
-      }),
+      Type.Object(
+        {
+          name: Type.String(),
+          status: Type.Enum(['passed', 'failed', 'skipped']),
+          message: Type.String(),
+          durationMs: Type.Integer(),
+        },
+        { title: 'ProviderTestStep' },
+      ),
     ),
     groups: Type.Array(Type.String()),
     roles: Type.Array(
-      Type.Object({
-        mappingId: Type.String(),
-        externalGroup: Type.String(),
-        roleId: Type.String(),
-        level: Type.String(),
-        tenantId: Type.String(),
-        siteId: Nullable(Type.String()),
-        deviceId: Nullable(Type.String()),
-      }),
+      Type.Object(
+        {
+          mappingId: Type.String(),
+          externalGroup: Type.String(),
+          roleId: Type.String(),
+          level: Type.String(),
+          tenantId: Type.String(),
+          siteId: Nullable(Type.String()),
+          deviceId: Nullable(Type.String()),
+        },
+        { title: 'MappedRole' },
+      ),
       { description: 'Roles that these groups are mapped to.' },
     ),
   },

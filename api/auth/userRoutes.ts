@@ -20,7 +20,11 @@ export const Password = Type.String({
   maxLength: 4 * MAX_PASSWORD_LENGTH,
   description: `${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters, not a common password.`,
 });
-export const Username = Name({ maxLength: 128, description: 'Case-insensitive.' });
+export const Username = Name({
+  title: 'Username',
+  maxLength: 128,
+  description: 'Case-insensitive.',
+});
 const Email = Type.String({ format: 'email', maxLength: 254 });
 
 const UserRequest = Type.Object(

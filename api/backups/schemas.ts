@@ -1,16 +1,21 @@
 import { Type, type Static } from 'typebox';
 import { ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
-import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
 import { TenantId } from '../access/schemas.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { Id, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
-import { JobReference } from '../jobs/schemas.ts';
+import { JobReference, JobStatus } from '../jobs/schemas.ts';
 
 const closed = { additionalProperties: false };
-const Section = Type.Enum([...SECTIONS]);
-const STATUSES = ['queued', 'running', 'completed', 'failed'] as const;
+const Section = Type.Enum([...SECTIONS], { title: 'BackupSection' });
+const Mode = Type.Enum([...MODES], { title: 'BackupMode' });
+const Engine = Type.Enum([...ENGINES], { title: 'BackupEngine' });
+const Failure = Type.Object(
+  { code: Type.String(), message: Type.String() },
+  { title: 'Failure', ...closed },
+);
+const Status = Type.Enum(['queued', 'running', 'completed', 'failed'], { title: 'BackupStatus' });
 
 export const BackupRequest = Type.Object(BackupPayload.properties, {
   title: 'BackupRequest',
@@ -19,7 +24,7 @@ export const BackupRequest = Type.Object(BackupPayload.properties, {
 export const BackupQuery = Type.Object(
   {
     ...pageQuery,
-    status: Type.Optional(Type.Enum([...STATUSES])),
+    status: Type.Optional(Status),
     label: Type.Optional(Type.String(LABEL)),
     tenantId: Type.Optional(TenantId()),
   },
@@ -31,15 +36,15 @@ const summary = {
   tenantId: Type.String({
     description: 'The tenant that the backup covers; platform: everything.',
   }),
-  mode: Type.Enum([...MODES]),
+  mode: Mode,
   sections: Type.Array(Section, { description: 'The requested sections.' }),
   includes: Type.Array(Section, {
     description: 'Included because the requested sections refer to them.',
   }),
-  engine: Type.Enum([...ENGINES]),
+  engine: Engine,
   label: Type.String(),
   retention: RetentionRule,
-  status: Type.Enum([...STATUSES]),
+  status: Status,
   jobId: Nullable(
     Type.String({
       description: 'The job of the backup; null for pre-restore and imported ones.',
@@ -64,7 +69,7 @@ const summary = {
   restoreTestedAt: Nullable(
     Type.String({ format: 'date-time', description: 'When the last test restore succeeded.' }),
   ),
-  error: Nullable(Type.Object({ code: Type.String(), message: Type.String() }, closed)),
+  error: Nullable(Failure),
   createdBy: Type.String(),
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -82,7 +87,7 @@ const Finding = Type.Object(
     table: Nullable(Type.String()),
     key: Nullable(Type.String({ description: 'The primary key of the record.' })),
   },
-  closed,
+  { title: 'RestoreFinding', ...closed },
 );
 const Counts = Type.Object(
   {
@@ -91,7 +96,7 @@ const Counts = Type.Object(
     deleted: Type.Integer(),
     unchanged: Type.Integer(),
   },
-  closed,
+  { title: 'RestoreCounts', ...closed },
 );
 const Preview = Type.Object(
   {
@@ -120,7 +125,7 @@ const Preview = Type.Object(
             description: 'Only missing rows that restored rows refer to are added.',
           }),
         },
-        closed,
+        { title: 'RestoredTable', ...closed },
       ),
     ),
     differences: Type.Array(
@@ -139,17 +144,17 @@ const Preview = Type.Object(
                   Type.String({ description: 'The value after the restore, as text.' }),
                 ),
               },
-              closed,
+              { title: 'RestoredField', ...closed },
             ),
             { description: 'The columns that differ. Secrets have no values.' },
           ),
         },
-        closed,
+        { title: 'RestoreDifference', ...closed },
       ),
       { description: 'The first 100 of each section whose records you may read.' },
     ),
   },
-  closed,
+  { title: 'RestorePreview', ...closed },
 );
 
 const report = {
@@ -168,7 +173,7 @@ export const ValidationRecord = Type.Object(
     backupId: Type.String(),
     jobId: Type.String(),
     workflowId: Type.String(),
-    status: Type.Enum([...JOB_STATUSES]),
+    status: JobStatus,
     ...report,
   },
   { title: 'RestoreValidation', ...closed },
@@ -186,14 +191,17 @@ export const BackupRecord = Type.Object(
         tables: Type.Array(
           Type.Object(
             { section: Section, table: Type.String(), rows: Type.Integer(), sha256: Type.String() },
-            closed,
+            { title: 'BackupTable', ...closed },
           ),
         ),
         lastValidation: Nullable(
-          Type.Object({ jobId: Type.String(), at: Timestamp, ...report }, closed),
+          Type.Object(
+            { jobId: Type.String(), at: Timestamp, ...report },
+            { title: 'LastRestoreValidation', ...closed },
+          ),
         ),
       },
-      closed,
+      { title: 'BackupContents', ...closed },
     ),
   },
   { title: 'Backup', ...closed },
@@ -213,7 +221,7 @@ export const BackupList = Type.Object(
           message: Type.String(),
           at: Timestamp,
         },
-        closed,
+        { title: 'BackupLogLine', ...closed },
       ),
       { description: 'The last log lines of backup jobs, newest first.' },
     ),
@@ -225,18 +233,18 @@ export const BackupList = Type.Object(
           tables: Type.Array(Type.String()),
           availableToTenants: Type.Boolean({ description: 'Backups of a tenant may contain it.' }),
         },
-        closed,
+        { title: 'BackupSectionInfo', ...closed },
       ),
     ),
     engines: Type.Array(
       Type.Object(
         {
-          name: Type.Enum([...ENGINES]),
+          name: Engine,
           summary: Type.String(),
           default: Type.Boolean(),
           available: Type.Boolean({ description: 'A store and a master key are configured.' }),
         },
-        closed,
+        { title: 'BackupEngineInfo', ...closed },
       ),
     ),
     nextCursor: Nullable(Type.String()),
@@ -259,12 +267,12 @@ export const RestoreRecord = Type.Object(
     backupId: Type.String(),
     jobId: Type.String(),
     workflowId: Type.String(),
-    status: Type.Enum([...JOB_STATUSES]),
+    status: JobStatus,
     preRestoreBackupId: Nullable(
       Type.String({ description: 'The backup that was made before the restore.' }),
     ),
     outcome: Nullable(Type.Unknown({ description: 'The changes that were made.' })),
-    error: Nullable(Type.Object({ code: Type.String(), message: Type.String() }, closed)),
+    error: Nullable(Failure),
     ...report,
     createdAt: Timestamp,
     finishedAt: Nullable(Timestamp),

@@ -19,7 +19,7 @@ export const EventRecord = Type.Object(
     tenantId: Type.String(),
     subject: Type.Object(
       { type: Type.String({ examples: ['job'] }), id: Type.String() },
-      { ...closed, description: 'The record that the event is about.' },
+      { title: 'EventSubject', ...closed, description: 'The record that the event is about.' },
     ),
     actorId: Type.String({ description: 'The user or system component that caused the event.' }),
     data: Type.Object(
@@ -50,7 +50,7 @@ export type EventWithDeliveries = Static<typeof EventWithDeliveries>;
 export const EventQuery = Type.Object(
   {
     type: Type.Optional(
-      Type.Array(Type.Enum([...SUPPORTED_EVENT_TYPES]), {
+      Type.Array(Type.Enum([...SUPPORTED_EVENT_TYPES], { title: 'EventType' }), {
         maxItems: 50,
         description: 'Event types to include; may be repeated. Default: all.',
       }),

@@ -66,29 +66,35 @@ export const Problem = Type.Object(
     title: Type.String(),
     status: Type.Integer(),
     detail: Type.String(),
-    code: Type.Enum(Object.keys(PROBLEMS)),
+    code: Type.Enum(Object.keys(PROBLEMS), { title: 'ErrorCode' }),
     requestId: Type.String(),
     errors: Type.Optional(
       Type.Array(
-        Type.Object({
-          in: Type.Enum(['body', 'query', 'path', 'header']),
-          pointer: Type.String({ description: 'JSON Pointer (RFC 6901) to the invalid field.' }),
-          code: Type.String(),
-          message: Type.String(),
-        }),
+        Type.Object(
+          {
+            in: Type.Enum(['body', 'query', 'path', 'header']),
+            pointer: Type.String({ description: 'JSON Pointer (RFC 6901) to the invalid field.' }),
+            code: Type.String(),
+            message: Type.String(),
+          },
+          { title: 'FieldError' },
+        ),
       ),
     ),
     conflicts: Type.Optional(
       Type.Array(
-        Type.Object({
-          pointer: Type.Union([Type.String(), Type.Null()]),
-          code: Type.String(),
-          message: Type.String(),
-          resource: Type.Union([Type.String(), Type.Null()], {
-            description: 'Resource of the conflicting record; null if you may not read it.',
-          }),
-          id: Type.Union([Type.String(), Type.Null()]),
-        }),
+        Type.Object(
+          {
+            pointer: Type.Union([Type.String(), Type.Null()]),
+            code: Type.String(),
+            message: Type.String(),
+            resource: Type.Union([Type.String(), Type.Null()], {
+              description: 'Resource of the conflicting record; null if you may not read it.',
+            }),
+            id: Type.Union([Type.String(), Type.Null()]),
+          },
+          { title: 'RecordConflict' },
+        ),
       ),
     ),
     quota: Type.Optional(

@@ -1,9 +1,29 @@
 import { Type, type TSchemaOptions } from 'typebox';
-import type { IdKind } from '../../platform/ids.ts';
+
+/** The names of the schemas of ids. */
+const ID_NAMES = {
+  aar: 'AuditArchiveId',
+  apr: 'ApprovalId',
+  asg: 'RoleAssignmentId',
+  aud: 'AuditEntryId',
+  bkp: 'BackupId',
+  dlv: 'DeliveryId',
+  evt: 'EventId',
+  hld: 'LegalHoldId',
+  imp: 'ImportId',
+  job: 'JobId',
+  map: 'ProviderMappingId',
+  run: 'ScheduleRunId',
+  sch: 'ScheduleId',
+  ses: 'SessionId',
+  usr: 'UserId',
+  whk: 'WebhookId',
+} as const;
 
 /** The id of a record: its kind and a UUIDv7 in base 32. */
-export const Id = (kind: IdKind) =>
+export const Id = (kind: keyof typeof ID_NAMES) =>
   Type.String({
+    title: ID_NAMES[kind],
     pattern: `^${kind}_[0-9a-z]{26}$`,
     'x-rule': `must be an id such as ${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
     examples: [`${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`],
@@ -14,6 +34,7 @@ const FORBIDDEN_CHARACTERS = '\\u0000-\\u001f\\u007f\\ud800-\\udfff';
 /** A name, or an id from another system: no control characters, lone surrogates or outer spaces. */
 export const Name = (options: TSchemaOptions = {}) =>
   Type.String({
+    title: 'Name',
     minLength: 1,
     maxLength: 255,
     'x-rule':
@@ -24,6 +45,7 @@ export const Name = (options: TSchemaOptions = {}) =>
 
 /** A time in RFC 3339. */
 export const Timestamp = Type.String({
+  title: 'Timestamp',
   format: 'date-time',
   examples: ['2026-11-21T09:30:00.000Z'],
 });

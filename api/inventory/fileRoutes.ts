@@ -49,6 +49,7 @@ const ImportQuery = Type.Object(
   {
     resource: Type.Optional(
       Type.Enum([...RESOURCE_NAMES], {
+        title: 'ResourceName',
         description: 'The resource of all rows. Without it, each line of NDJSON is a mutation.',
       }),
     ),
@@ -58,6 +59,7 @@ const ImportQuery = Type.Object(
         'Report the outcome of each row without writing anything. The job ends as that of the import would.',
     }),
     mode: Type.Enum([...IMPORT_MODES], {
+      title: 'ImportMode',
       default: 'each',
       description: `each: the valid rows are written. all: all rows or none, in one transaction of at most ${MAX_ATOMIC_ROWS} rows.`,
     }),
@@ -70,8 +72,9 @@ export const ImportRecord = Type.Object(
     id: Id('imp'),
     resource: Nullable(Type.String()),
     dryRun: Type.Boolean(),
-    mode: Type.Enum([...IMPORT_MODES]),
+    mode: Type.Enum([...IMPORT_MODES], { title: 'ImportMode' }),
     status: Type.Enum([...JOB_STATUSES], {
+      title: 'JobStatus',
       description: 'The status of its job. It fails when no row is imported.',
     }),
     rows: Type.Integer({ description: 'The number of rows of the file.' }),
@@ -91,7 +94,7 @@ export const ImportRecord = Type.Object(
 export const ImportRow = Type.Object(
   {
     line: Type.Integer({ description: 'The line in the file, from 1.' }),
-    outcome: Nullable(Type.Enum([...IMPORT_OUTCOMES])),
+    outcome: Nullable(Type.Enum([...IMPORT_OUTCOMES], { title: 'ImportOutcome' })),
     id: Nullable(Type.String()),
     errors: Type.Array(PlanErrorView),
     conflicts: Type.Array(PlanConflictView),
@@ -103,7 +106,10 @@ export const ImportRow = Type.Object(
 const ImportParams = Type.Object({ id: Id('imp') }, closed);
 const ListQuery = Type.Object(pageQuery, closed);
 const RowsQuery = Type.Object(
-  { outcome: Type.Optional(Type.Enum([...IMPORT_OUTCOMES])), ...pageQuery },
+  {
+    outcome: Type.Optional(Type.Enum([...IMPORT_OUTCOMES], { title: 'ImportOutcome' })),
+    ...pageQuery,
+  },
   closed,
 );
 

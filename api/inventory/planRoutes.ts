@@ -31,6 +31,9 @@ const PrefixParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 10
 const TreeQuery = Type.Object(pageQuery, closed);
 
 const Prefix = recordSchema(RESOURCES.prefixes);
+const AllocatedRecord = Type.Union([Prefix, recordSchema(RESOURCES['ip-addresses'])], {
+  title: 'AllocatedRecord',
+});
 const TreeView = Type.Object(
   {
     prefix: Prefix,
@@ -43,7 +46,7 @@ const TreeView = Type.Object(
           status: Nullable(Type.String()),
           usage: UsageView,
         },
-        closed,
+        { title: 'PrefixTreeNode', ...closed },
       ),
     ),
     free: Type.Array(Type.String(), {
@@ -57,6 +60,10 @@ const TreeView = Type.Object(
   },
   { title: 'PrefixTree', ...closed },
 );
+
+const ValidationAnswer = Type.Union([ValidationResult, ValidationResults], {
+  title: 'ValidationAnswer',
+});
 
 const VALIDATION_EXAMPLE = {
   resource: 'prefixes',
@@ -89,9 +96,9 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       example: VALIDATION_EXAMPLE,
       bodyCheckedInHandler: true,
       responses: {
-        200: Type.Union([ValidationResult, ValidationResults]),
-        400: Type.Union([ValidationResult, ValidationResults]),
-        409: Type.Union([ValidationResult, ValidationResults]),
+        200: ValidationAnswer,
+        400: ValidationAnswer,
+        409: ValidationAnswer,
       },
       handle: async ({ caller, body, signal }) => validate(questions, caller, body, signal),
     }),
@@ -119,7 +126,7 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       params: PrefixParams,
       body: AllocateRequest,
       example: { kind: 'address', record: { dnsName: 'leaf1.example.net' } },
-      responses: { 201: Type.Union([Prefix, recordSchema(RESOURCES['ip-addresses'])]) },
+      responses: { 201: AllocatedRecord },
       replayResponse: async (caller, id) =>
         createdResponse({
           resource: kindOf(id),

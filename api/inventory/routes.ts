@@ -41,6 +41,7 @@ const closed = { additionalProperties: false };
 const RecordParams = Type.Object(
   {
     id: Type.String({
+      title: 'RecordId',
       minLength: 1,
       maxLength: 100,
       pattern: '^[\\x21-\\x7e]+$',

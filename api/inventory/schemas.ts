@@ -3,7 +3,7 @@ import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/m
 import { OUTCOMES } from '../../domain/inventory/imports.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
 import { SLUG } from '../../domain/inventory/fields.ts';
-import type { Resource } from '../../domain/inventory/resource.ts';
+import { titleOf, type Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { Nullable, Timestamp } from '../http/schemas.ts';
@@ -13,7 +13,7 @@ const NullableText = Nullable(Type.String());
 
 export const FieldChangeView = Type.Object(
   { field: Type.String(), before: Type.Unknown(), after: Type.Unknown() },
-  closed,
+  { title: 'FieldChange', ...closed },
 );
 export const PlanErrorView = Type.Object(
   {
@@ -21,7 +21,7 @@ export const PlanErrorView = Type.Object(
     code: Type.String(),
     message: Type.String(),
   },
-  closed,
+  { title: 'PlanError', ...closed },
 );
 export const PlanConflictView = Type.Object(
   {
@@ -35,11 +35,11 @@ export const PlanConflictView = Type.Object(
     ),
     id: NullableText,
   },
-  closed,
+  { title: 'PlanConflict', ...closed },
 );
 export const PlanWarningView = Type.Object(
   { pointer: NullableText, code: Type.String(), message: Type.String() },
-  closed,
+  { title: 'PlanWarning', ...closed },
 );
 const EffectView = Type.Object(
   {
@@ -50,7 +50,7 @@ const EffectView = Type.Object(
     reason: Type.Enum([...EFFECT_REASONS]),
     changes: Type.Array(FieldChangeView),
   },
-  closed,
+  { title: 'PlanEffect', ...closed },
 );
 
 const Validation = Type.Object(
@@ -60,7 +60,7 @@ const Validation = Type.Object(
     conflicts: Type.Array(PlanConflictView),
     warnings: Type.Array(PlanWarningView),
   },
-  closed,
+  { title: 'PlanFindings', ...closed },
 );
 const AnyObject = Type.Object({}, { additionalProperties: true });
 
@@ -89,7 +89,7 @@ export const ValidationResults = Type.Object(
           candidateRecord: AnyObject,
           effects: Type.Array(EffectView),
         },
-        closed,
+        { title: 'MutationValidation', ...closed },
       ),
     ),
   },
@@ -107,7 +107,7 @@ export const ValidationRequest = Type.Object(
       }),
     ),
   },
-  { ...closed, minProperties: 1 },
+  { title: 'InventoryValidationRequest', ...closed, minProperties: 1 },
 );
 
 export const BulkRequest = Type.Object(
@@ -118,7 +118,7 @@ export const BulkRequest = Type.Object(
     }),
     mutations: Mutations,
   },
-  closed,
+  { title: 'BulkRequest', ...closed },
 );
 export type BulkRequest = Static<typeof BulkRequest>;
 
@@ -143,7 +143,7 @@ export const BulkResult = Type.Object(
           version: Nullable(Type.Integer()),
           ...report,
         },
-        closed,
+        { title: 'MutationResult', ...closed },
       ),
     ),
   },
@@ -163,10 +163,11 @@ export const AllocateRequest = Type.Object(
       ),
     ),
   },
-  closed,
+  { title: 'AllocationRequest', ...closed },
 );
 
 const BigCount = Type.String({
+  title: 'BigCount',
   pattern: '^[0-9]+$',
   description: 'A whole number as text, because IPv6 exceeds JSON numbers.',
 });
@@ -208,11 +209,13 @@ const FILTERABLE_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /** The id of a record of a resource, or one of `words`. */
-function idFilter({ idPrefix }: Resource, words: readonly string[], description: string): TSchema {
+function idFilter(resource: Resource, words: readonly string[], description: string): TSchema {
+  const { idPrefix } = resource;
   const id = idPrefix === null ? SLUG.slice(1, -1) : `${idPrefix}_[0-9a-z]{26}`;
   const example =
     idPrefix === null ? 'an id' : `an id such as ${idPrefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`;
   return Type.String({
+    title: `${titleOf(resource)}Filter`,
     pattern: `^(?:${[...words, id].join('|')})$`,
     'x-rule': `must be ${[example, ...words].join(', or ')}`,
     description,

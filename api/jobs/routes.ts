@@ -2,7 +2,6 @@ import { Type, type Static } from 'typebox';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
-import { JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import type { JobData, JobLogData } from '../../domain/jobs/records.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
@@ -24,7 +23,7 @@ import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
 import { jobPresenter, logPresenter } from './presenter.ts';
-import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
+import { JobRecord, JobStatus, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 import { Id, Name, Timestamp } from '../http/schemas.ts';
 
 const JobRequest = Type.Object(
@@ -40,6 +39,7 @@ const JobRequest = Type.Object(
     ),
     retryPolicy: Type.Optional(
       Type.Partial(RetryPolicy, {
+        title: 'PartialRetryPolicy',
         additionalProperties: false,
         description: 'Overrides parts of the retry policy of the type.',
       }),
@@ -51,7 +51,7 @@ const JobRequest = Type.Object(
 const JobQuery = Type.Object(
   {
     ...pageQuery,
-    status: Type.Optional(Type.Array(Type.Enum([...JOB_STATUSES]), { maxItems: 5 })),
+    status: Type.Optional(Type.Array(JobStatus, { maxItems: 5 })),
     type: Type.Optional(
       Type.Array(Name(), { maxItems: 20, description: 'Jobs of one of these types.' }),
     ),

@@ -3,9 +3,11 @@ import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { Id, Nullable, Timestamp } from '../http/schemas.ts';
 
+export const JobStatus = Type.Enum([...JOB_STATUSES], { title: 'JobStatus' });
+
 /** A job that a record names. The name stays when retention has purged the job. */
 export const JobReference = (description: string) =>
-  Type.Object({ id: Id('job'), purged: Type.Boolean() }, { description });
+  Type.Object({ id: Id('job'), purged: Type.Boolean() }, { title: 'JobReference', description });
 
 export const LogRecord = Type.Object(
   {
@@ -40,14 +42,22 @@ const summary = {
   id: Id('job'),
   type: Type.String({ description: 'The job type.' }),
   tenantId: Type.String(),
-  status: Type.Enum([...JOB_STATUSES]),
+  status: JobStatus,
   retryCount: Type.Integer({ description: 'Attempts after the first.' }),
   attempts: Type.Integer({ description: 'Attempts that have started.' }),
-  progress: Nullable(Type.Object({ percent: Type.Number(), message: Nullable(Type.String()) })),
-  error: Nullable(Type.Object(error)),
+  progress: Nullable(
+    Type.Object(
+      { percent: Type.Number(), message: Nullable(Type.String()) },
+      { title: 'JobProgress' },
+    ),
+  ),
+  error: Nullable(Type.Object(error, { title: 'JobError' })),
   retryPolicy: RetryPolicy,
   createdBy: Type.String(),
-  source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) }),
+  source: Type.Object(
+    { kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) },
+    { title: 'JobSource' },
+  ),
   retryOf: Nullable(Type.String({ description: 'The job of which this one is a retry.' })),
   workflowId: Nullable(
     Type.String({
@@ -74,15 +84,18 @@ export const JobRecord = Type.Object(
   {
     ...summary,
     error: Nullable(
-      Type.Object({
-        ...error,
-        response: Type.Optional(
-          Type.Unsafe<Static<typeof FailedResponse>>({
-            ...FailedResponse,
-            description: 'What another server answered, for `http_status` of `http.request`.',
-          }),
-        ),
-      }),
+      Type.Object(
+        {
+          ...error,
+          response: Type.Optional(
+            Type.Unsafe<Static<typeof FailedResponse>>({
+              ...FailedResponse,
+              description: 'What another server answered, for `http_status` of `http.request`.',
+            }),
+          ),
+        },
+        { title: 'JobErrorWithResponse' },
+      ),
     ),
     payload: Type.Object(
       {},

@@ -14,14 +14,18 @@ import { Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 
-const DayCount = Type.Integer({ minimum: MIN_DAYS, maximum: MAX_DAYS });
+const DayCount = Type.Integer({ title: 'DayCount', minimum: MIN_DAYS, maximum: MAX_DAYS });
 
 const Days = (name: PeriodName) =>
-  Type.Union([DayCount, Type.Null()], { description: PERIODS[name].text });
+  Type.Union([DayCount, Type.Null()], {
+    title: 'RetentionPeriod',
+    description: PERIODS[name].text,
+  });
 
 const NewDays = (name: PeriodName) =>
   Type.Optional(
     Type.Union([DayCount, Type.Null(), Type.Enum(['default'])], {
+      title: 'NewRetentionPeriod',
       description: PERIODS[name].text,
     }),
   );
@@ -59,6 +63,7 @@ export type RetentionRecord = Static<typeof RetentionRecord>;
 const change = {
   days: Type.Optional(
     Type.Object(each(PERIOD_NAMES, NewDays), {
+      title: 'RetentionDaysChange',
       description:
         'Periods that are not in the request stay; null keeps for ever, `default` returns to the default.',
       ...closed,
@@ -67,7 +72,10 @@ const change = {
   jobTypes: Type.Optional(
     Type.Record(
       JobTypeName,
-      Type.Union([Type.Object(each(JOB_KINDS, NewDays), closed), Type.Enum(['default'])]),
+      Type.Union([
+        Type.Object(each(JOB_KINDS, NewDays), { title: 'JobTypeRetentionChange', ...closed }),
+        Type.Enum(['default']),
+      ]),
       {
         maxProperties: MAX_JOB_TYPES,
         description:

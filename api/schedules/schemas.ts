@@ -30,14 +30,19 @@ export const RunRecord = Type.Object(
     scheduleId: Id('sch'),
     tenantId: Type.String(),
     kind: Type.Enum([...RUN_KINDS], {
+      title: 'ScheduleRunKind',
       description: 'An occurrence, a request to run now, or a backfilled occurrence.',
     }),
     dueAt: time('The scheduled time, or the time of the trigger.'),
     outcome: Type.Enum([...RUN_OUTCOMES], {
+      title: 'ScheduleRunOutcome',
       description: 'A buffered run waits for a job of the schedule to end.',
     }),
     reason: Nullable(
-      Type.Enum([...RUN_REASONS], { description: 'Why no job was created; null if one was.' }),
+      Type.Enum([...RUN_REASONS], {
+        title: 'ScheduleRunReason',
+        description: 'Why no job was created; null if one was.',
+      }),
     ),
     caughtUp: Type.Boolean({
       description: 'True if the job was created more than 10 s after scheduled time and delay.',
@@ -46,6 +51,7 @@ export const RunRecord = Type.Object(
     job: Nullable(JobReference('The job, and whether it is purged: nothing is known of it then.')),
     jobStatus: Nullable(
       Type.Enum([...JOB_STATUSES], {
+        title: 'JobStatus',
         description: 'The status of the job now; null if no job was created, or it is purged.',
       }),
     ),
@@ -89,6 +95,7 @@ export type UpcomingRecord = Static<typeof UpcomingRecord>;
 
 const policies = {
   overlapPolicy: Type.Enum([...OVERLAP_POLICIES], {
+    title: 'OverlapPolicy',
     description: 'What to do at an occurrence while a job is unfinished; skip by default.',
   }),
   catchupWindowSeconds: Type.Integer({
@@ -117,6 +124,7 @@ const MaxRuns = Nullable(
 );
 
 const PartialRetryPolicy = Type.Partial(RetryPolicy, {
+  title: 'PartialRetryPolicy',
   ...closed,
   description: 'Overrides fields of the retry policy of the job type.',
 });
@@ -281,7 +289,7 @@ export const PreviewRequest = Type.Object(
       description: 'The number of occurrences; skipped local times are added.',
     }),
   },
-  { title: 'PreviewRequest', ...closed },
+  { title: 'SchedulePreviewRequest', ...closed },
 );
 export type PreviewRequest = Static<typeof PreviewRequest>;
 
@@ -317,11 +325,13 @@ export const ScheduleRunQuery = Type.Object(
   {
     scheduleId: Type.Optional(Id('sch')),
     tenantId: Type.Optional(TenantId()),
-    kind: Type.Optional(Type.Enum([...RUN_KINDS])),
+    kind: Type.Optional(Type.Enum([...RUN_KINDS], { title: 'ScheduleRunKind' })),
     outcome: Type.Optional(
-      Type.Array(Type.Enum([...RUN_OUTCOMES]), { maxItems: RUN_OUTCOMES.length }),
+      Type.Array(Type.Enum([...RUN_OUTCOMES], { title: 'ScheduleRunOutcome' }), {
+        maxItems: RUN_OUTCOMES.length,
+      }),
     ),
-    reason: Type.Optional(Type.Enum([...RUN_REASONS])),
+    reason: Type.Optional(Type.Enum([...RUN_REASONS], { title: 'ScheduleRunReason' })),
     since: Type.Optional(time('Runs scheduled at this time or later.')),
     until: Type.Optional(time('Runs scheduled before this time.')),
     ...pageQuery,

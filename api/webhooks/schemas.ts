@@ -17,7 +17,7 @@ const AttemptError = Type.Object(
     code: Type.String({ examples: ['http_status', 'timed_out', 'connect_failed'] }),
     message: Type.String(),
   },
-  closed,
+  { title: 'DeliveryError', ...closed },
 );
 
 export const AttemptRecord = Type.Object(
@@ -61,7 +61,7 @@ export const DeliveryRecord = Type.Object(
     eventId: Id('evt'),
     eventType: Type.String(),
     sequence: Type.Integer({ description: 'Position of the event in the log.' }),
-    status: Type.Enum([...DELIVERY_STATUSES]),
+    status: Type.Enum([...DELIVERY_STATUSES], { title: 'DeliveryStatus' }),
     reason: Nullable(Type.String({ description: 'Code: why it failed or was cancelled.' })),
     jobId: Type.Union([Id('job'), Type.Null()], {
       description: 'Its last job; null while it waits for a free slot of its webhook.',
@@ -135,6 +135,7 @@ export const WebhookWithDeliveries = Type.Object(
 export type WebhookWithDeliveries = Static<typeof WebhookWithDeliveries>;
 
 const EndpointUrl = Type.String({
+  title: 'EndpointUrl',
   pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\\\\\s\\ud800-\\udfff]+([/?#][^\\s\\ud800-\\udfff]*)?$',
   maxLength: 2_048,
   examples: ['https://hooks.example.net/holdfast'],
@@ -146,6 +147,7 @@ const EndpointUrl = Type.String({
 
 /** A single schema for both forms, a list of types or `*`, so that errors name one rule. */
 const EventTypes = Type.Unsafe<string[] | string>({
+  title: 'SubscribedEventTypes',
   type: ['array', 'string'],
   items: { type: 'string', enum: [...SUPPORTED_EVENT_TYPES, '*'] },
   minItems: 1,
@@ -157,6 +159,7 @@ const EventTypes = Type.Unsafe<string[] | string>({
 });
 
 const Secret = Type.String({
+  title: 'WebhookSecret',
   minLength: 8,
   maxLength: 256,
   pattern: '^[^\\ud800-\\udfff]*$',
@@ -181,6 +184,7 @@ const webhookFields = {
   ),
   retryPolicy: Type.Optional(
     Type.Partial(DeliveryRetryPolicy, {
+      title: 'PartialDeliveryRetryPolicy',
       ...closed,
       description:
         'Shortens the retry plan: immediately, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, ' +
@@ -217,6 +221,7 @@ export const WebhookQuery = Type.Object(
     ),
     eventType: Type.Optional(
       Type.Enum([...SUPPORTED_EVENT_TYPES], {
+        title: 'EventType',
         description: 'Webhooks that subscribe to this type.',
       }),
     ),
@@ -242,7 +247,10 @@ export type WebhookList = {
 };
 
 export const DeliveryQuery = Type.Object(
-  { status: Type.Optional(Type.Enum([...DELIVERY_STATUSES])), ...pageQuery },
+  {
+    status: Type.Optional(Type.Enum([...DELIVERY_STATUSES], { title: 'DeliveryStatus' })),
+    ...pageQuery,
+  },
   closed,
 );
 export type DeliveryQuery = Static<typeof DeliveryQuery>;

@@ -13,13 +13,14 @@ import { DISABLED_REASONS } from '../webhooks/webhooks.ts';
 
 const closed = { additionalProperties: false };
 const nullable = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
-const data = <P extends Record<string, TSchema>>(properties: P): TObject<P> =>
-  Type.Object(properties, closed);
+/** The data of events; its schema is named in the API description, such as `JobEventData`. */
+const data = <P extends Record<string, TSchema>>(name: string, properties: P): TObject<P> =>
+  Type.Object(properties, { title: `${name}EventData`, ...closed });
 
-const Job = data({
+const Job = data('Job', {
   jobId: Type.String(),
   type: Type.String(),
-  status: Type.Enum([...JOB_STATUSES]),
+  status: Type.Enum([...JOB_STATUSES], { title: 'JobStatus' }),
   attempts: Type.Integer(),
   source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: nullable(Type.String()) }, closed),
   error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
@@ -33,8 +34,8 @@ const webhook = {
   eventTypes: Type.Array(Type.String()),
   enabled: Type.Boolean(),
 };
-const Webhook = data(webhook);
-const WebhookDisabled = data({
+const Webhook = data('Webhook', webhook);
+const WebhookDisabled = data('WebhookDisabled', {
   ...webhook,
   reason: Type.Enum(DISABLED_REASONS.filter((reason) => reason !== 'request')),
 });
@@ -46,8 +47,12 @@ const assignmentScope = {
   siteId: nullable(Type.String()),
   deviceId: nullable(Type.String()),
 };
-const Assignment = data({ assignmentId: Type.String(), userId: Type.String(), ...assignmentScope });
-const Mapping = data({
+const Assignment = data('RoleAssignment', {
+  assignmentId: Type.String(),
+  userId: Type.String(),
+  ...assignmentScope,
+});
+const Mapping = data('ProviderMapping', {
   mappingId: Type.String(),
   providerId: Type.String(),
   externalGroup: Type.String(),
@@ -56,22 +61,24 @@ const Mapping = data({
 const Days = Type.Union([Type.Integer(), Type.Null()], {
   description: 'Number of days; null: kept for ever.',
 });
-const Retention = data({
+const Retention = data('Retention', {
   tenantId: Type.String(),
-  days: data(
+  days: Type.Object(
     Object.fromEntries(PERIOD_NAMES.map((name) => [name, Days])) as Record<PeriodName, typeof Days>,
+    closed,
   ),
   jobTypes: Type.Record(
     Type.String(),
-    data(
+    Type.Object(
       Object.fromEntries(JOB_KINDS.map((kind) => [kind, Type.Optional(Days)])) as Record<
         (typeof JOB_KINDS)[number],
         ReturnType<typeof Type.Optional<typeof Days>>
       >,
+      closed,
     ),
   ),
 });
-const Quota = data({
+const Quota = data('Quota', {
   tenantId: Type.String(),
   limits: Type.Object(
     Object.fromEntries(QUOTA_NAMES.map((name) => [name, Type.Integer()])) as Record<
@@ -81,19 +88,19 @@ const Quota = data({
     closed,
   ),
 });
-const Role = data({
+const Role = data('Role', {
   roleId: Type.String(),
   name: Type.String(),
-  permissions: Type.Array(Type.Enum([...PERMISSIONS])),
+  permissions: Type.Array(Type.Enum([...PERMISSIONS], { title: 'Permission' })),
 });
-const Provider = data({
+const Provider = data('Provider', {
   providerId: Type.String(),
   kind: Type.Enum([...PROVIDER_KINDS]),
   name: Type.String(),
   enabled: Type.Boolean(),
 });
 /** Ids only: callers who may read events may not be allowed to read names and addresses. */
-const User = data({
+const User = data('User', {
   userId: Type.String(),
   providerId: Type.String(),
   tenantId: Type.String(),
@@ -101,7 +108,7 @@ const User = data({
 });
 
 const schedule = { scheduleId: Type.String(), name: Type.String(), jobType: Type.String() };
-const Schedule = data({
+const Schedule = data('Schedule', {
   ...schedule,
   cronExpression: Type.String(),
   timezone: Type.String(),
@@ -112,8 +119,8 @@ const run = {
   kind: Type.Enum([...RUN_KINDS]),
   dueAt: Type.String({ format: 'date-time' }),
 };
-const ScheduleFired = data({ ...run, runId: Type.String(), jobId: Type.String() });
-const ScheduleSkipped = data({
+const ScheduleFired = data('ScheduleFired', { ...run, runId: Type.String(), jobId: Type.String() });
+const ScheduleSkipped = data('ScheduleSkipped', {
   ...run,
   reason: Type.Enum([...RUN_REASONS]),
   occurrences: Type.Integer({
@@ -121,7 +128,7 @@ const ScheduleSkipped = data({
   }),
   lastDueAt: Type.String({ format: 'date-time' }),
 });
-const ScheduleFailed = data({
+const ScheduleFailed = data('ScheduleFailed', {
   ...run,
   runId: Type.String(),
   reason: Type.Enum([...RUN_REASONS]),
@@ -133,8 +140,8 @@ const workflow = {
   title: Type.String(),
   siteId: nullable(Type.String()),
   deviceId: nullable(Type.String()),
-  status: Type.Enum([...APPROVAL_STATUSES]),
-  execution: Type.Enum([...EXECUTIONS]),
+  status: Type.Enum([...APPROVAL_STATUSES], { title: 'ApprovalStatus' }),
+  execution: Type.Enum([...EXECUTIONS], { title: 'ApprovalExecution' }),
   requestedBy: Type.String(),
   requiredApprovals: Type.Integer(),
   approvals: Type.Integer({ description: 'Number of approvals so far.' }),
@@ -148,14 +155,14 @@ const assigned = {
   assignedUserIds: Type.Array(Type.String()),
   assignedRoleIds: Type.Array(Type.String()),
 };
-const Workflow = data(workflow);
-const WorkflowPending = data({ ...workflow, ...assigned });
-const WorkflowDecision = data({
+const Workflow = data('Workflow', workflow);
+const WorkflowPending = data('WorkflowPending', { ...workflow, ...assigned });
+const WorkflowDecision = data('WorkflowDecision', {
   ...workflow,
   decision: Type.Enum([...DECISIONS]),
   decidedBy: Type.String(),
 });
-const WorkflowComment = data({
+const WorkflowComment = data('WorkflowComment', {
   ...workflow,
   number: Type.Integer({
     description: 'Number of the comment; its text is part of the approval request.',
@@ -163,10 +170,10 @@ const WorkflowComment = data({
   commentedBy: Type.String(),
 });
 
-const Backup = data({
+const Backup = data('Backup', {
   backupId: Type.String(),
   mode: Type.Enum([...MODES]),
-  sections: Type.Array(Type.Enum([...SECTIONS])),
+  sections: Type.Array(Type.Enum([...SECTIONS], { title: 'BackupSection' })),
   engine: Type.Enum([...ENGINES]),
   label: Type.String(),
   status: Type.String(),
@@ -175,10 +182,10 @@ const Backup = data({
   jobId: nullable(Type.String()),
   error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
-const Restore = data({
+const Restore = data('Restore', {
   backupId: Type.String(),
   jobId: Type.String(),
-  sections: Type.Array(Type.Enum([...SECTIONS])),
+  sections: Type.Array(Type.Enum([...SECTIONS], { title: 'BackupSection' })),
   preRestoreBackupId: nullable(Type.String()),
   created: Type.Integer(),
   changed: Type.Integer(),
@@ -186,7 +193,7 @@ const Restore = data({
   error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
 
-const LegalHold = data({
+const LegalHold = data('LegalHold', {
   holdId: Type.String(),
   level: Type.Enum(['platform', 'tenant']),
   status: Type.Enum([...HOLD_STATUSES]),
@@ -215,7 +222,7 @@ const INVENTORY = [
   'tag',
   'custom-field',
 ] as const;
-const InventoryRecord = data({
+const InventoryRecord = data('InventoryRecord', {
   recordId: Type.String(),
   label: Type.String({ description: 'The name that the record is shown with.' }),
   siteId: nullable(Type.String()),

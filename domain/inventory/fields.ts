@@ -81,6 +81,7 @@ export const line = (max: number) =>
     maxLength: max,
     pattern: `^[^${FORBIDDEN_CHARACTERS} ](?:[^${FORBIDDEN_CHARACTERS}]*[^${FORBIDDEN_CHARACTERS} ])?$`,
     'x-rule': 'must be one line of text without a blank at either end',
+    title: `Line${max}`,
   });
 
 export const text = ({ max = 100, ...options }: Options & { max?: number } = {}): Field =>
@@ -88,12 +89,13 @@ export const text = ({ max = 100, ...options }: Options & { max?: number } = {})
 
 /** Text of several lines; empty by default. */
 export const prose = (max: number): Field =>
-  field('text', Type.String({ maxLength: max, ...STORABLE }), { default: '' });
+  field('text', Type.String({ maxLength: max, ...STORABLE, title: `Text${max}` }), { default: '' });
 
 /** A readable id that callers choose. `export` is a path of each resource. */
 export const SLUG = '^(?!export$)[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$';
 export const slug = (): TSchema =>
   Type.String({
+    title: 'Slug',
     pattern: SLUG,
     'x-rule':
       'must be 1 to 64 of a-z, 0-9, dot, hyphen and underscore, with a letter or digit at either end, and not export',
@@ -130,10 +132,14 @@ export const reference = (to: ResourceName, options: Options = {}): Field =>
             additionalProperties: Type.String({ minLength: 1, maxLength: 255, ...STORABLE }),
             minProperties: 1,
             maxProperties: 1,
+            title: 'RecordLookup',
           },
         ),
       ],
-      { description: `The id of one of ${to}, or { "field": "value" } that names exactly one.` },
+      {
+        title: 'RecordReference',
+        description: `One of ${to}: its id, or { "field": "value" } that names exactly one.`,
+      },
     ),
     options,
     { reference: to },
@@ -216,7 +222,12 @@ function canonicalAddress(value: string, withLength: boolean): string | ParseErr
 /** Ids of tags. */
 export const TAGS: Field = field(
   'texts',
-  Type.Array(slug(), { maxItems: 50, uniqueItems: true, description: 'Ids of tags.' }),
+  Type.Array(slug(), {
+    title: 'TagIds',
+    maxItems: 50,
+    uniqueItems: true,
+    description: 'Ids of tags.',
+  }),
   { default: [] },
 );
 
@@ -231,6 +242,7 @@ export const SHARED_WITH: Field = field(
       'x-rule': 'must be the id of a tenant, or * for every tenant',
     }),
     {
+      title: 'SharedWith',
       maxItems: 200,
       uniqueItems: true,
       description:
@@ -247,6 +259,7 @@ export const CUSTOM_FIELDS: Field = field(
   Type.Object(
     {},
     {
+      title: 'CustomFieldValues',
       additionalProperties: true,
       maxProperties: 100,
       description:

@@ -16,6 +16,6 @@ export const MutationBody = Type.Object(
       },
     ),
   },
-  { additionalProperties: false },
+  { title: 'Mutation', additionalProperties: false },
 );
 export const Mutations = Type.Array(MutationBody, { minItems: 1, maxItems: MAX_MUTATIONS });

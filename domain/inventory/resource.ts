@@ -65,7 +65,7 @@ type ResourceSpec = Pick<Resource, 'name' | 'kind' | 'idPrefix' | 'fields'> & Pa
  * Defines a resource. Every record has a description, tags and custom fields. Records outside
  * catalogues also have a tenant.
  */
-export function defineResource(spec: ResourceSpec): Resource {
+export function defineResource({ fields, ...spec }: ResourceSpec): Resource {
   const scopeKind = spec.scopeKind ?? 'tenant';
   const tenant =
     scopeKind === 'catalogue' || scopeKind === 'isTenant' || scopeKind === 'onDevice'
@@ -86,7 +86,7 @@ export function defineResource(spec: ResourceSpec): Resource {
     scopeKind,
     fields: {
       ...tenant,
-      ...spec.fields,
+      ...withNamedChoices(spec, fields),
       ...(spec.sharable && { sharedWith: SHARED_WITH }),
       description: prose(2_000),
       tags: TAGS,
@@ -94,6 +94,23 @@ export function defineResource(spec: ResourceSpec): Resource {
     },
   };
 }
+
+/** The fields; the values of a choice are a named schema, such as `DeviceStatus`. */
+const withNamedChoices = (
+  resource: Pick<Resource, 'kind'>,
+  fields: Resource['fields'],
+): Record<string, Field> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [
+      name,
+      'enum' in field.schema
+        ? {
+            ...field,
+            schema: { ...field.schema, title: `${titleOf(resource)}${capitalize(name)}` },
+          }
+        : field,
+    ]),
+  );
 
 /** The fields that callers can set. */
 export const writableFields = ({ fields }: Resource): [string, Field][] =>
@@ -108,8 +125,11 @@ const strictObject = (
   options: { description?: string } = {},
 ): TObject => Type.Object(properties, { additionalProperties: false, title, ...options });
 
-export const titleOf = ({ kind }: Resource): string =>
-  kind.replaceAll(/(?:^|-)(\w)/g, (_, letter: string) => letter.toUpperCase());
+const capitalize = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
+
+/** The name of the schema of a record. */
+export const titleOf = ({ kind }: Pick<Resource, 'kind'>): string =>
+  kind.split('-').map(capitalize).join('');
 
 /** Makes a schema once for each resource: each of its users compiles it once. */
 function oncePerResource(make: (resource: Resource) => TObject): (resource: Resource) => TObject {

@@ -40,7 +40,7 @@ export const RetryPolicy = Type.Object(
       }),
     ),
   },
-  { additionalProperties: false },
+  { title: 'RetryPolicy', additionalProperties: false },
 );
 export type RetryPolicy = Static<typeof RetryPolicy>;
 

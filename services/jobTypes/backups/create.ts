@@ -20,6 +20,7 @@ export const LABEL = {
 export const RetentionRule = Type.Object(
   { last: Count, daily: Count, weekly: Count, monthly: Count },
   {
+    title: 'BackupRetention',
     additionalProperties: false,
     description:
       'How many backups of the series (same tenant, label, mode and sections) to keep: ' +
@@ -32,12 +33,13 @@ export const BackupPayload = Type.Object(
   {
     mode: Type.Optional(
       Type.Enum([...MODES], {
+        title: 'BackupMode',
         description:
           'full: all sections. partial: some sections, and those they refer to. Default: full.',
       }),
     ),
     sections: Type.Optional(
-      Type.Array(Type.Enum([...SECTIONS]), {
+      Type.Array(Type.Enum([...SECTIONS], { title: 'BackupSection' }), {
         maxItems: SECTIONS.length,
         description:
           'Used in the mode partial, where none means all; the mode full ignores them. ' +
@@ -46,6 +48,7 @@ export const BackupPayload = Type.Object(
     ),
     engine: Type.Optional(
       Type.Enum([...ENGINES], {
+        title: 'BackupEngine',
         description:
           'The format of rows. GET /api/backup describes the engines. Default: snapshot.',
       }),

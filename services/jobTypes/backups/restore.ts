@@ -27,7 +27,7 @@ const restoreFields = {
     'x-rule': 'must be the id of a backup, such as bkp_01jd0cmxk5e5v8kyzwq0q8s3rt',
   }),
   sections: Type.Optional(
-    Type.Array(Type.Enum([...SECTIONS]), {
+    Type.Array(Type.Enum([...SECTIONS], { title: 'BackupSection' }), {
       maxItems: SECTIONS.length,
       description: 'The sections of the backup to restore. Default: all.',
     }),
