@@ -2,6 +2,8 @@ import type { TSchema } from 'typebox';
 
 /** The keywords of a schema that say where null may be. */
 type Node = {
+  title?: string;
+  readOnly?: boolean;
   type?: string | readonly string[];
   enum?: readonly unknown[];
   anyOf?: readonly Node[];
@@ -69,6 +71,8 @@ function documented(node: Node): Node {
   if (node.items) return { ...node, items: documented(node.items) };
   if (!node.properties) return node;
   const properties = Object.entries(node.properties).map(([name, property]) => {
+    // What a client sends back is as it was in a response.
+    if (property.readOnly) return [name, property] as const;
     const inner = documented(property);
     return [name, isOptional(node, name, property) ? orNull(inner) : inner] as const;
   });
@@ -85,6 +89,8 @@ function documented(node: Node): Node {
 
 function orNull(node: Node): Node {
   if (allowsNull(node)) return node;
+  // A named schema stays what it is.
+  if (node.title !== undefined) return { anyOf: [node, { type: 'null' }] };
   if (node.anyOf) return { ...node, anyOf: [...node.anyOf, { type: 'null' }] };
   if ('const' in node) return { anyOf: [node, { type: 'null' }] };
   return {

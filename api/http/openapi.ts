@@ -1,7 +1,10 @@
+import { assertDefined } from '../../domain/shared/assert.ts';
 import { Type, type TObject, type TSchema } from 'typebox';
 import { EVENT_DATA } from '../../domain/events/events.ts';
 import { messageSchema } from '../../domain/webhooks/webhooks.ts';
 import { withNulls } from '../../platform/nulls.ts';
+import { createComponents, nameOf, withShortUnions, type Components } from './components.ts';
+import { collectParameters } from './openapiParameters.ts';
 import { readOnlyProperties, withReadOnly } from './presentedRecord.ts';
 import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
 import { bodyLimitOf } from './requestBody.ts';
@@ -14,40 +17,6 @@ const RESPONSE_DESCRIPTIONS: Readonly<Record<number, string>> = {
   204: 'No content',
   303: 'See other',
 };
-
-const HEADER_DOCS: Readonly<Record<string, string>> = {
-  Prefer:
-    '`wait=N` waits up to N seconds (60 at most) for the job to finish; `timing` adds a `Server-Timing` header.',
-  'If-Match':
-    'ETag of the version that was read. The response is 412 if the record has changed since.',
-  'Last-Event-ID': 'Number of the last log line received.',
-  'Idempotency-Key':
-    'Repeating the request with the same key and body within 24 hours returns the original response, ' +
-    'or the record as it is now if the rights of the caller have changed. The response is 404 if the ' +
-    'record is deleted or no longer visible to the caller.',
-};
-
-const headerParameter = (name: string) => ({
-  name,
-  in: 'header',
-  required: false,
-  description: HEADER_DOCS[name],
-  schema: { type: 'string' },
-});
-
-function parameters(location: 'path' | 'query', schema: TObject | undefined) {
-  const required = new Set(schema?.required ?? []);
-  return Object.entries(schema?.properties ?? {}).map(([name, property]) => {
-    const { description, ...rest } = property as { description?: string };
-    return {
-      name,
-      in: location,
-      required: location === 'path' || (required.has(name) && !('default' in rest)),
-      description,
-      schema: rest,
-    };
-  });
-}
 
 /** Error statuses that a route can return, judging by its declaration. */
 export function problemStatuses(route: Route): number[] {
@@ -76,44 +45,52 @@ const PAGE_CONTENT = { 'text/html': { schema: { type: 'string' } } };
  * The content of a declared response: JSON with a schema, streams as text, and a problem where the
  * response is an error.
  */
-function contentOf({ produces = [] }: Route, status: number, schema: TSchema | null) {
+function contentOf(
+  { produces = [] }: Route,
+  status: number,
+  schema: TSchema | null,
+  { refer }: Components,
+) {
   const streams = status === 200 ? produces : [];
   const text = streams.map((type) => [type, { schema: { type: 'string' } }] as const);
   const content = {
-    ...(schema && json(schema)),
+    ...(schema && json(refer(schema, 'response'))),
     ...(status >= 400 && PROBLEM_CONTENT),
     ...Object.fromEntries(text),
   };
   return Object.keys(content).length > 0 ? { content } : {};
 }
 
+const GATEWAY = { gatewayActor: [], gatewayRoles: [] };
+const GATEWAY_WITH_TENANT = { ...GATEWAY, gatewayTenant: [] };
+const SESSION = { session: [] };
+
+/** What an operation accepts that says nothing else. */
+const AUTHENTICATED = [GATEWAY_WITH_TENANT, GATEWAY, SESSION];
+const AUTHENTICATED_WITH_TENANT = [GATEWAY_WITH_TENANT, SESSION];
+
 /** Who may call an operation: as text, and as OpenAPI security requirements. */
-function accessOf(route: Route) {
+function accessOf(route: Route): { description: string; security?: object[] } {
   const { signedIn, session, public: reason, requiresTenantHeader } = route;
   const permissions = permissionsOf(route).map((permission) => `\`${permission}\``);
-  const gatewayWithTenant = { gatewayActor: [], gatewayRoles: [], gatewayTenant: [] };
-  const authenticated = [
-    gatewayWithTenant,
-    ...(requiresTenantHeader ? [] : [{ gatewayActor: [], gatewayRoles: [] }]),
-    { session: [] },
-  ];
+  const authenticated = requiresTenantHeader ? { security: AUTHENTICATED_WITH_TENANT } : {};
   if (session !== undefined)
-    return { description: `Requires a session: ${session}.`, security: [{ session: [] }] };
+    return { description: `Requires a session: ${session}.`, security: [SESSION] };
   if (permissions.length > 0)
     return {
       description: `Requires the permission ${permissions.join(' or ')}.`,
-      security: authenticated,
+      ...authenticated,
     };
   if (signedIn !== undefined)
     return {
       description: `Requires authentication, no permission: ${signedIn}.`,
-      security: authenticated,
+      ...authenticated,
     };
   const limit = route.body ? ` A body has at most ${bodyLimitOf(route)} bytes.` : '';
   return { description: `Public: ${reason}.${limit}`, security: [] };
 }
 
-const json = (schema: TSchema) => ({ 'application/json': { schema } });
+const json = (schema: object) => ({ 'application/json': { schema } });
 
 /** True if the schema refuses an empty object, which an empty body counts as. */
 const isRequired = (body: TSchema): boolean => {
@@ -124,7 +101,7 @@ const isRequired = (body: TSchema): boolean => {
   return required.length > 0 || minProperties > 0;
 };
 
-function requestBody(route: Route, routes: readonly Route[]) {
+function requestBody(route: Route, routes: readonly Route[], { refer }: Components) {
   const { body, bodyType = 'json', upload, example } = route;
   const media = (schema: object) => ({ schema, ...(example !== undefined && { example }) });
   if (upload) {
@@ -135,16 +112,16 @@ function requestBody(route: Route, routes: readonly Route[]) {
   const schema = withNulls(
     route.current ? withReadOnly(body as TObject, readOnlyProperties(route, routes)) : body,
   );
-  const content = { [BODY_TYPES[bodyType]]: media(schema) };
+  const content = { [BODY_TYPES[bodyType]]: media(refer(schema, 'request')) };
   return { requestBody: { required: isRequired(schema), content } };
 }
 
-function responses(route: Route) {
+function responses(route: Route, components: Components) {
   const success = Object.entries(route.responses).map(([status, schema]): [string, object] => [
     status,
     {
       description: RESPONSE_DESCRIPTIONS[Number(status)] ?? 'Response',
-      ...contentOf(route, Number(status), schema),
+      ...contentOf(route, Number(status), schema, components),
     },
   ]);
   const problems = problemStatuses(route)
@@ -160,27 +137,23 @@ function responses(route: Route) {
     ]);
   const isConditional = route.method === 'GET' && 200 in route.responses;
   const unchanged: [string, object][] = isConditional
-    ? [['304', { description: 'Not modified: `If-None-Match` has the current ETag, or `*`' }]]
+    ? [['304', { $ref: '#/components/responses/NotModified' }]]
     : [];
   return Object.fromEntries([...success, ...unchanged, ...problems]);
 }
 
-function operation(route: Route, routes: readonly Route[]) {
-  const headers = [...(route.headers ?? []), ...(route.replayResponse ? ['Idempotency-Key'] : [])];
-  const { description: access, security } = accessOf(route);
+type Parts = { parameters: object[]; requestBody?: object; responses: object };
+
+function operation(route: Route, parts: Parts) {
+  const { description: access, ...security } = accessOf(route);
   return {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
     description: route.description === undefined ? access : `${route.description}\n\n${access}`,
-    security,
-    parameters: [
-      ...parameters('path', route.params),
-      ...parameters('query', route.query),
-      ...headers.map(headerParameter),
-    ],
-    ...requestBody(route, routes),
-    responses: responses(route),
+    'x-permission': permissionsOf(route),
+    ...security,
+    ...parts,
   };
 }
 
@@ -200,17 +173,40 @@ const problemResponses = () =>
     }),
   );
 
-/** The request that a subscribed webhook receives for an event of `type`. */
-const webhookOperation = (type: string, data: TSchema) => ({
+const NOT_MODIFIED = { description: 'Not modified: `If-None-Match` has the current ETag, or `*`' };
+
+const MESSAGE_HEADERS = {
+  MessageId: 'webhook-id',
+  MessageTimestamp: 'webhook-timestamp',
+  MessageSignature: 'webhook-signature',
+} as const;
+
+const messageHeaders = () =>
+  Object.fromEntries(
+    Object.entries(MESSAGE_HEADERS).map(([component, name]) => [
+      component,
+      { name, in: 'header', required: true, schema: { type: 'string' } },
+    ]),
+  );
+
+/** The request that subscribed webhooks receive for events of `types`, which have the same data. */
+const messageOperation = (
+  name: string,
+  types: readonly string[],
+  data: TSchema,
+  { refer }: Components,
+) => ({
   tags: ['Webhooks'],
-  summary: `Sent to webhooks subscribed to ${type}`,
-  parameters: ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => ({
-    name,
-    in: 'header',
-    required: true,
-    schema: { type: 'string' },
+  summary: `Sent to webhooks subscribed to ${types.length > 3 ? `one of ${types.length} types` : types.join(' or ')}`,
+  parameters: Object.keys(MESSAGE_HEADERS).map((header) => ({
+    $ref: `#/components/parameters/${header}`,
   })),
-  requestBody: { required: true, content: json(messageSchema(Type.Literal(type), data)) },
+  requestBody: {
+    required: true,
+    content: json(
+      refer({ ...messageSchema(Type.Enum([...types]), data), title: name }, 'response'),
+    ),
+  },
   responses: {
     '2XX': { description: 'Received' },
     410: { description: 'Holdfast disables the webhook' },
@@ -218,52 +214,75 @@ const webhookOperation = (type: string, data: TSchema) => ({
   },
 });
 
+/**
+ * The messages that webhooks receive, by event type. Types with the same data share a message, such
+ * as `JobMessage`.
+ */
+function messages(components: Components) {
+  const typesByName = Map.groupBy(Object.entries(EVENT_DATA), ([type, data]) =>
+    assertDefined(nameOf(data), `name of the data of ${type}`).replace(/EventData$/, 'Message'),
+  );
+  const webhooks = [...typesByName].flatMap(([name, entries]) =>
+    entries.map(([type]) => [type, { $ref: `#/components/pathItems/${name}` }]),
+  );
+  const pathItems = [...typesByName].map(([name, entries]) => {
+    const types = entries.map(([type]) => type);
+    const [, data] = assertDefined(entries[0], name);
+    return [name, { post: messageOperation(name, types, data, components) }];
+  });
+  return {
+    webhooks: Object.fromEntries(webhooks) as object,
+    pathItems: Object.fromEntries(pathItems) as object,
+  };
+}
+
+const gatewayHeader = (name: string, text: string) => ({
+  type: 'apiKey',
+  in: 'header',
+  name,
+  description: `${text} Accepted from a trusted gateway; with an access token, from everyone, see \`docs/access.md\`.`,
+});
+
+const SECURITY_SCHEMES = {
+  gatewayActor: gatewayHeader('X-Service-Actor-Id', 'ID of the caller.'),
+  gatewayRoles: gatewayHeader('X-Service-Role-Ids', 'Role IDs of the caller, comma-separated.'),
+  gatewayTenant: gatewayHeader(
+    'X-Service-Tenant-Id',
+    'Tenant in which the roles apply; `platform` by default.',
+  ),
+  session: { type: 'http', scheme: 'bearer' },
+};
+
 /** Builds the OpenAPI 3.1 document of `routes`. */
 export function buildOpenApi(routes: readonly Route[], version: string): object {
+  const components = createComponents();
+  components.refer(Problem, 'response');
+  // Responses come first: their schemas get the names.
+  const responsesOf = new Map(routes.map((route) => [route, responses(route, components)]));
+  const { webhooks, pathItems } = messages(components);
+  const parameters = collectParameters(routes, components);
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
-    paths[route.path] = {
-      ...paths[route.path],
-      [route.method.toLowerCase()]: operation(route, routes),
-    };
+    const described = operation(route, {
+      parameters: parameters.of(route),
+      ...requestBody(route, routes, components),
+      responses: responsesOf.get(route) ?? {},
+    });
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: described };
   }
-  const gatewayNote =
-    'Accepted from a trusted gateway; with an access token, from everyone, see `docs/access.md`.';
-  return {
+  return withShortUnions({
     openapi: '3.1.0',
     info: { title: 'Holdfast', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     servers: [{ url: '/' }],
+    security: AUTHENTICATED,
     paths,
-    webhooks: Object.fromEntries(
-      Object.entries(EVENT_DATA).map(([type, data]) => [
-        type,
-        { post: webhookOperation(type, data) },
-      ]),
-    ),
+    webhooks,
     components: {
-      schemas: { Problem },
-      responses: problemResponses(),
-      securitySchemes: {
-        gatewayActor: {
-          type: 'apiKey',
-          in: 'header',
-          name: 'X-Service-Actor-Id',
-          description: `ID of the caller. ${gatewayNote}`,
-        },
-        gatewayRoles: {
-          type: 'apiKey',
-          in: 'header',
-          name: 'X-Service-Role-Ids',
-          description: `Role IDs of the caller, comma-separated. ${gatewayNote}`,
-        },
-        gatewayTenant: {
-          type: 'apiKey',
-          in: 'header',
-          name: 'X-Service-Tenant-Id',
-          description: `Tenant in which the roles apply; \`platform\` by default. ${gatewayNote}`,
-        },
-        session: { type: 'http', scheme: 'bearer' },
-      },
+      schemas: components.all(),
+      parameters: { ...parameters.shared, ...messageHeaders() },
+      responses: { ...problemResponses(), NotModified: NOT_MODIFIED },
+      pathItems,
+      securitySchemes: SECURITY_SCHEMES,
     },
-  };
+  });
 }

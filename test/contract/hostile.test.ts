@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { startAppOn, type TestApp } from '../support/app.ts';
 import { createArchiveFolder } from '../support/backups.ts';
+import { dereference } from '../support/contract/dereference.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { propertyRuns } from '../support/effort.ts';
 import { attackOperation, inOrder, type Amount, type Attacker } from '../support/hostile/attack.ts';
@@ -37,7 +38,9 @@ beforeAll(async () => {
   database = await createDatabase();
   archives = await createArchiveFolder();
   const complete = await startAppOn(database.url, archives.env);
-  document = await complete.client.get<OpenApiDocument>('/api/openapi.json').expect(200);
+  document = dereference(
+    await complete.client.get<OpenApiDocument>('/api/openapi.json').expect(200),
+  );
   const documented = readOperations(document);
   await seedTargets(complete, documented);
   await complete.stop();

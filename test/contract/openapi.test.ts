@@ -1,6 +1,8 @@
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { nameOf } from '../../api/http/components.ts';
 import { PROBLEMS } from '../../api/http/problem.ts';
 import { permissionsOf, type Route } from '../../api/http/route.ts';
 import { allRoutes } from '../../api/app.ts';
@@ -10,18 +12,27 @@ import { compileCheck } from '../../platform/schemaCheck.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { OPERATIONS, SESSION_OPERATIONS } from '../support/contract/operations.ts';
 
+type Schema = { $ref?: string };
+type Content = Record<string, { schema: Schema } | undefined>;
 type Operation = {
   operationId: string;
   description: string;
-  requestBody?: { required: boolean };
-  responses: Record<string, { $ref?: string; content?: object }>;
+  'x-permission': string[];
+  requestBody?: { required: boolean; content: Content };
+  responses: Record<string, { $ref?: string; content?: Content }>;
 };
-type JsonSchema = { properties: Record<string, { const?: string }> };
-type WebhookRequest = { requestBody: { content: { 'application/json': { schema: JsonSchema } } } };
+type Message = { properties: { type: { enum: string[] }; data: { $ref: string } } };
 type OpenApiDocument = {
   paths: Record<string, Record<string, Operation | undefined> | undefined>;
-  webhooks: Record<string, { post: WebhookRequest } | undefined>;
-  components: { responses: Record<string, { content?: object } | undefined> };
+  webhooks: Record<string, { $ref: string } | undefined>;
+  components: {
+    responses: Record<string, { content?: object } | undefined>;
+    schemas: Record<string, object | undefined>;
+    pathItems: Record<string, WebhookItem | undefined>;
+  };
+};
+type WebhookItem = {
+  post: { requestBody: { content: { 'application/json': { schema: { $ref: string } } } } };
 };
 
 let app: TestApp;
@@ -48,6 +59,19 @@ test.each(REQUIRED_OPERATIONS)('%s of the published interface exists', (operatio
   expect(document.paths[path]?.[method.toLowerCase()]).toBeDefined();
 });
 
+/** The schemas inside a part of the document, at any depth. */
+function schemasIn(node: unknown): Schema[] {
+  if (typeof node !== 'object' || node === null) return [];
+  const inner = Object.entries(node).flatMap(([key, value]) =>
+    key === 'example' || key === 'examples' ? [] : schemasIn(value),
+  );
+  const { type, anyOf, enum: values } = node as Record<string, unknown>;
+  const isSchema = typeof type === 'string' || [type, anyOf, values].some(Array.isArray);
+  return isSchema ? [node, ...inner] : inner;
+}
+
+const lastStep = (reference: string): string => reference.split('/').at(-1) ?? '';
+
 const operationOf = ({ path, method }: Route): Operation =>
   assertDefined(document.paths[path]?.[method.toLowerCase()], `${method} ${path}`);
 
@@ -60,6 +84,7 @@ test('every route is documented with an operation id, its access and its errors'
     expect(description).toContain(
       permissionsOf(route)[0] ?? route.signedIn ?? route.session ?? route.public,
     );
+    expect(operationOf(route)['x-permission']).toEqual(permissionsOf(route));
     expect(Object.keys(responses)).toContain('400');
   }
 });
@@ -101,7 +126,7 @@ test('a body is required where an empty one is refused', () => {
 test('what a handler can answer has its content types', () => {
   for (const route of routes.filter(({ path }) => !path.startsWith('/api/docs')))
     for (const [status, declared] of Object.entries(operationOf(route).responses)) {
-      const name = declared.$ref?.split('/').at(-1);
+      const name = declared.$ref && lastStep(declared.$ref);
       const { content = {} } = name
         ? assertDefined(document.components.responses[name], name)
         : declared;
@@ -134,13 +159,54 @@ test('every reference in the document resolves', () => {
   }
 });
 
+test('every body in JSON is a named schema', () => {
+  const unnamed = routes
+    .filter(({ path }) => !path.startsWith('/api/docs'))
+    .flatMap((route) => {
+      const { operationId, requestBody, responses } = operationOf(route);
+      const contents = [requestBody?.content, ...Object.values(responses).map((r) => r.content)];
+      const schemas = contents.flatMap((content) => content?.['application/json']?.schema ?? []);
+      return schemas.filter(({ $ref }) => $ref === undefined).map(() => operationId);
+    });
+  expect(unnamed).toEqual([]);
+});
+
+test('no large part of a schema is written several times: it has a title', () => {
+  const textOf = (schema: Schema) =>
+    JSON.stringify(schema, (key, value: unknown) => (key === 'description' ? undefined : value));
+  const named = new Set<object | undefined>(Object.values(document.components.schemas));
+  const parts = schemasIn(document).filter((schema) => !named.has(schema));
+  const copies = Map.groupBy(parts.map(textOf), (text) => text);
+  const wasteful = [...copies].filter(
+    ([text, { length }]) => text.length >= 100 && text.length * (length - 1) > 1_000,
+  );
+  expect(wasteful.map(([text]) => text)).toEqual([]);
+});
+
+test('names of schemas are names of types in generated clients', () => {
+  const names = Object.keys(document.components.schemas);
+  expect(names.filter((name) => !/^[A-Z][A-Za-z0-9]*$/.test(name))).toEqual([]);
+  expect(names).toEqual(
+    expect.arrayContaining(['Device', 'DeviceRequest', 'DeviceChange', 'DeviceList', 'Problem']),
+  );
+  expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(names.length);
+});
+
+test('the document is small on the wire', () => {
+  const text = JSON.stringify(document);
+  expect(gzipSync(text, { level: 4 }).length).toBeLessThan(100_000);
+});
+
 test('every event type is documented as a webhook with the schema of its data', () => {
   expect(Object.keys(document.webhooks).sort()).toEqual(Object.keys(EVENT_DATA).sort());
   for (const [type, data] of Object.entries(EVENT_DATA)) {
-    const { post } = assertDefined(document.webhooks[type], type);
-    const { properties } = post.requestBody.content['application/json'].schema;
-    expect(properties.type?.const).toBe(type);
-    expect(properties.data).toEqual(JSON.parse(JSON.stringify(data)));
+    const { pathItems, schemas } = document.components;
+    const { $ref } = assertDefined(document.webhooks[type], type);
+    const { post } = assertDefined(pathItems[lastStep($ref)], $ref);
+    const { schema } = post.requestBody.content['application/json'];
+    const { properties } = schemas[lastStep(schema.$ref)] as Message;
+    expect(properties.type.enum).toContain(type);
+    expect(lastStep(properties.data.$ref)).toBe(nameOf(data));
   }
 });
 

@@ -42,33 +42,26 @@ export type Operation = {
   responses: ReadonlyMap<number, readonly string[]>;
 };
 
-type Reference = { $ref: string };
-type Response = { content?: Record<string, Media> };
 type DocumentedOperation = {
-  security: readonly object[];
-  parameters: readonly Parameter[];
+  security?: readonly object[];
+  parameters: readonly (Omit<Parameter, 'required'> & { required?: boolean })[];
   requestBody?: { content: Record<string, Media> };
-  responses: Record<string, Response | Reference>;
+  responses: Record<string, { content?: Record<string, Media> }>;
 };
 export type OpenApiDocument = {
+  security: readonly object[];
   paths: Record<string, Record<string, DocumentedOperation>>;
-  components: { responses: Record<string, Response>; schemas: { Problem: object } };
+  components: { schemas: { Problem: object } };
 };
 
-/** The operations of `document`; one for each content type of a request body. */
-export function readOperations({ paths, components }: OpenApiDocument): Operation[] {
-  const contentTypes = (response: Response | Reference): string[] => {
-    const { content = {} } =
-      '$ref' in response
-        ? (components.responses[response.$ref.split('/').at(-1) ?? ''] ?? {})
-        : response;
-    return Object.keys(content);
-  };
+/** The operations of a document without references; one for each content type of a request body. */
+export function readOperations({ paths, security: usual }: OpenApiDocument): Operation[] {
   const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
   return all.flatMap(({ path, method, operation }): Operation[] => {
-    const { security, parameters, requestBody, responses } = operation;
+    const { security = usual, requestBody, responses } = operation;
+    const parameters = operation.parameters.map((each) => ({ required: false, ...each }));
     const common: Operation = {
       name: `${method.toUpperCase()} ${path}`,
       method: method.toUpperCase(),
@@ -78,9 +71,9 @@ export function readOperations({ paths, components }: OpenApiDocument): Operatio
       parameters,
       body: undefined,
       responses: new Map(
-        Object.entries(responses).map(([status, response]) => [
+        Object.entries(responses).map(([status, { content = {} }]) => [
           Number(status),
-          contentTypes(response),
+          Object.keys(content),
         ]),
       ),
     };
