@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 
 /**
@@ -6,6 +7,10 @@ import { AppError, invalidField } from '../../domain/shared/errors.ts';
  */
 export const etagOf = (version: number, revision?: number): string =>
   revision === undefined ? `"${version}"` : `"${version}.${revision}"`;
+
+/** Returns the strong entity tag of a text without a version. */
+export const etagOfText = (text: string): string =>
+  `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
 
 /**
  * Returns the version that `If-Match` requires; undefined if the header is missing or `*`.

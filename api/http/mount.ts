@@ -352,17 +352,13 @@ async function send(
     await sendStream(ctx, stream);
     return;
   }
-  if (json !== undefined) {
-    ctx.type = 'application/json; charset=utf-8';
-    ctx.body = json;
-    return;
-  }
-  if (body === undefined) {
+  if (json === undefined && body === undefined) {
     ctx.body = null;
     ctx.status = status;
     return;
   }
-  ctx.body = body;
+  ctx.body = json ?? body;
+  if (json !== undefined) ctx.type = 'application/json; charset=utf-8';
   if (ctx.method === 'GET' && ctx.fresh) ctx.status = 304;
 }
 

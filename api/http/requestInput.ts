@@ -8,6 +8,7 @@ import {
 } from '../../domain/shared/errors.ts';
 import { compileNullDrop } from '../../platform/nulls.ts';
 import { compileCheck, compileCoercingCheck, escapePointer } from '../../platform/schemaCheck.ts';
+import { once } from '../../platform/once.ts';
 import { unstorable } from '../../platform/strictJson.ts';
 import { withReadOnly } from './presentedRecord.ts';
 import { bodyLimitOf, readForm, readJson, receiveUpload } from './requestBody.ts';
@@ -21,12 +22,6 @@ export type RawInput = {
 };
 
 const NO_FIELDS = Type.Object({}, { additionalProperties: false });
-
-/** A value that is computed when it is first used. */
-function once<T>(compute: () => T): () => T {
-  let computed: { value: T } | undefined;
-  return () => (computed ??= { value: compute() }).value;
-}
 
 /**
  * Compiles the functions that read the path, query and body of a request and check them against

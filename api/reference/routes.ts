@@ -3,7 +3,9 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import swaggerFolder from 'swagger-ui-dist/absolute-path.js';
 import { Type } from 'typebox';
-import { ok, streamResponse } from '../http/response.ts';
+import { etagOfText } from '../http/etag.ts';
+import { once } from '../../platform/once.ts';
+import { streamResponse } from '../http/response.ts';
 import { buildOpenApi } from '../http/openapi.ts';
 import { route, type Route } from '../http/route.ts';
 import { DOCUMENT, STATIC } from '../http/strangerLimits.ts';
@@ -50,11 +52,15 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       strangers: DOCUMENT,
       operationId: 'getOpenApiDocument',
       summary: 'Get the OpenAPI 3.1 document of this API',
-      responses: { 200: Type.Object({ openapi: Type.String() }) },
-      handle: () => Promise.resolve(ok(document)),
+      responses: { 200: Type.Object({ openapi: Type.String() }, { title: 'OpenApiDocument' }) },
+      handle: () => Promise.resolve(documentResponse()),
     }),
   ];
-  const document = buildOpenApi(documentedRoutes, version);
+  // Made when it is first asked for: most processes never are.
+  const documentResponse = once(() => {
+    const json = JSON.stringify(buildOpenApi(documentedRoutes, version));
+    return { status: 200, headers: { etag: etagOfText(json) }, json };
+  });
   return [
     ...documentedRoutes.slice(routes.length),
     route({
