@@ -17,6 +17,9 @@ const MAX_LISTED = 30;
 /** Schema keyword with a description of `pattern` for error messages. */
 const RULE_KEYWORD = 'x-rule';
 
+/** Schema keywords that describe values and check nothing; see `api/http/references.ts`. */
+const ANNOTATIONS = ['x-reference', 'x-person', 'x-subject', 'x-field-change'];
+
 const createAjv = (coerceTypes: boolean | 'array') => {
   const ajv = new Ajv2020({
     allErrors: true,
@@ -27,6 +30,7 @@ const createAjv = (coerceTypes: boolean | 'array') => {
     verbose: true,
   });
   ajv.addKeyword({ keyword: RULE_KEYWORD, schemaType: 'string' });
+  for (const keyword of ANNOTATIONS) ajv.addKeyword({ keyword });
   // The plugin's types describe its CommonJS shape.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
   return ajv;

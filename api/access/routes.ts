@@ -18,7 +18,7 @@ import {
   scopeRequest,
   TenantId,
 } from './schemas.ts';
-import { Id, Name, Nullable } from '../http/schemas.ts';
+import { accountIn, Actor, Id, Name, Nullable, Reference } from '../http/schemas.ts';
 
 const tag = 'RBAC';
 const closed = { additionalProperties: false };
@@ -80,9 +80,9 @@ const PermissionScope = Type.Object(
   {
     everywhere: Type.Boolean({ description: 'Held at the platform.' }),
     complete: Type.Boolean({ description: 'false if ids were left out.' }),
-    tenantIds: Type.Array(Type.String()),
-    siteIds: Type.Array(Type.String()),
-    deviceIds: Type.Array(Type.String()),
+    tenantIds: Type.Array(Reference('tenants')),
+    siteIds: Type.Array(Reference('sites')),
+    deviceIds: Type.Array(Reference('devices')),
   },
   { title: 'PermissionScope' },
 );
@@ -90,8 +90,8 @@ const byPermission = <S extends Parameters<typeof Type.Record>[1]>(schema: S) =>
   Type.Record(Type.String(), schema);
 const Summary = Type.Object(
   {
-    actorId: Type.String({ description: 'Id of the caller.' }),
-    tenantId: Type.String({ description: 'Tenant of the caller.' }),
+    actorId: Actor('Id of the caller.'),
+    tenantId: Reference('tenants', 'Tenant of the caller.'),
     can: byPermission(Type.Boolean({ description: "Held at the caller's tenant." })),
     permissions: byPermission(PermissionScope),
   },
@@ -124,23 +124,23 @@ const ExplainResponse = Type.Object(
   {
     allowed: Type.Boolean({ description: 'Whether the user holds the permission there.' }),
     reason: Type.String({ description: 'Explanation for people.' }),
-    userId: Type.String(),
+    userId: accountIn(Type.String()),
     permission: PermissionName,
     resourceScope: Type.Object({
-      tenantId: Type.String(),
-      siteId: Nullable(Type.String()),
-      deviceId: Nullable(Type.String()),
+      tenantId: Reference('tenants'),
+      siteId: Nullable(Reference('sites')),
+      deviceId: Nullable(Reference('devices')),
     }),
     grants: Type.Array(
       Type.Object(
         {
           id: Type.String(),
           kind: Type.Enum(['assignment', 'mapping']),
-          roleId: Type.String(),
+          roleId: Reference('roles'),
           level: Type.String(),
-          tenantId: Type.String(),
-          siteId: Nullable(Type.String()),
-          deviceId: Nullable(Type.String()),
+          tenantId: Reference('tenants'),
+          siteId: Nullable(Reference('sites')),
+          deviceId: Nullable(Reference('devices')),
         },
         { title: 'ExplainedGrant' },
       ),

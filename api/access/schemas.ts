@@ -1,7 +1,16 @@
 import { Type, type Static } from 'typebox';
 import { PERMISSIONS } from '../../domain/access/permissions.ts';
 import { LEVELS } from '../../domain/access/scope.ts';
-import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import {
+  accountIn,
+  Actor,
+  Id,
+  Name,
+  Nullable,
+  Reference,
+  referenceTo,
+  Timestamp,
+} from '../http/schemas.ts';
 
 /** A permission by its name. */
 export const PermissionName = Type.Enum([...PERMISSIONS], { title: 'Permission' });
@@ -14,6 +23,7 @@ export const TenantId = (description?: string) =>
     'x-rule':
       'must be the id of a tenant: up to 63 letters, digits, dots, hyphens and underscores, a letter or digit first',
     ...(description !== undefined && { description }),
+    'x-reference': 'tenants',
   });
 
 /** Id of a role: built-in, chosen at creation, or generated (`rol_…`). */
@@ -51,18 +61,18 @@ const scopeFields = {
     title: 'ScopeLevel',
     description: 'Level of the scope that the grant covers.',
   }),
-  tenantId: Type.String({ description: 'Tenant of the scope; `platform` covers everything.' }),
-  siteId: Nullable(Type.String({ description: 'Site of the scope.' })),
-  deviceId: Nullable(Type.String({ description: 'Device of the scope.' })),
+  tenantId: Reference('tenants', 'Tenant of the scope; `platform` covers everything.'),
+  siteId: Nullable(Reference('sites', 'Site of the scope.')),
+  deviceId: Nullable(Reference('devices', 'Device of the scope.')),
 };
 
 export const AssignmentRecord = Type.Object(
   {
     id: Id('asg'),
-    userId: Id('usr'),
-    roleId: Type.String(),
+    userId: accountIn(Id('usr')),
+    roleId: Reference('roles'),
     ...scopeFields,
-    createdBy: Type.String({ description: 'Id of the actor.' }),
+    createdBy: Actor('Id of the actor.'),
     createdAt: Timestamp,
   },
   { title: 'Assignment', additionalProperties: false },
@@ -72,11 +82,11 @@ export type AssignmentRecord = Static<typeof AssignmentRecord>;
 export const MappingRecord = Type.Object(
   {
     id: Id('map'),
-    providerId: ProviderId,
+    providerId: referenceTo('providers', ProviderId),
     externalGroup: Type.String({ description: 'Name of the group at the provider.' }),
-    roleId: Type.String(),
+    roleId: Reference('roles'),
     ...scopeFields,
-    createdBy: Type.String({ description: 'Id of the actor.' }),
+    createdBy: Actor('Id of the actor.'),
     createdAt: Timestamp,
   },
   { title: 'ProviderMapping', additionalProperties: false },
@@ -96,8 +106,8 @@ export const UserRecord = Type.Object(
     username: Type.String({ description: 'Name to sign in with.' }),
     displayName: Type.String({ description: 'Name for display.' }),
     email: Nullable(Type.String({ description: 'E-mail address.' })),
-    providerId: Type.String({ description: '`local`, or the id of the identity provider.' }),
-    tenantId: Type.String({ description: 'Tenant that the user belongs to.' }),
+    providerId: Reference('providers', '`local`, or the id of the identity provider.'),
+    tenantId: Reference('tenants', 'Tenant that the user belongs to.'),
     enabled: Type.Boolean({ description: 'Disabled users cannot sign in.' }),
     mustChangePassword: Type.Boolean({ description: 'The password can be used for one login.' }),
     groups: Type.Array(Type.String(), {
@@ -126,7 +136,7 @@ export type UserWithPassword = Static<typeof UserWithPassword>;
 export const SessionRecord = Type.Object(
   {
     id: Id('ses'),
-    tenantId: Type.String({ description: 'Tenant that new records of this session belong to.' }),
+    tenantId: Reference('tenants', 'Tenant that new records of this session belong to.'),
     current: Type.Boolean({ description: 'Whether the request was made with this session.' }),
     address: Nullable(Type.String({ description: 'Client address at the login.' })),
     userAgent: Nullable(Type.String({ description: 'User-Agent header at the login.' })),

@@ -9,7 +9,16 @@ import {
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
 import { TenantId } from '../access/schemas.ts';
 import { pageQuery } from '../http/pagination.ts';
-import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import {
+  accountIn,
+  Actor,
+  Id,
+  Name,
+  Nullable,
+  Reference,
+  referenceTo,
+  Timestamp,
+} from '../http/schemas.ts';
 import { JobReference } from '../jobs/schemas.ts';
 import {
   FieldChangeView,
@@ -38,18 +47,20 @@ const summary = {
   id: Id('apr'),
   type: Type.String(),
   title: Type.String(),
-  tenantId: Type.String(),
-  siteId: Nullable(Type.String()),
-  deviceId: Nullable(Type.String()),
+  tenantId: Reference('tenants'),
+  siteId: Nullable(Reference('sites')),
+  deviceId: Nullable(Reference('devices')),
   status: Type.Enum([...APPROVAL_STATUSES], { title: 'ApprovalStatus' }),
   execution: Type.Enum([...EXECUTIONS], {
     title: 'ApprovalExecution',
     description:
       'Execution of the bound job. none: no job is bound, or the request is not approved. stale: the job did not run, because it would no longer have done what was approved.',
   }),
-  createdBy: Type.String({ description: 'The actor id of the requester.' }),
-  assignedUserIds: Type.Array(Type.String(), { description: 'Users who may decide.' }),
-  assignedRoleIds: Type.Array(Type.String(), { description: 'Roles whose holders may decide.' }),
+  createdBy: Actor('The actor id of the requester.'),
+  assignedUserIds: Type.Array(accountIn(Type.String()), { description: 'Users who may decide.' }),
+  assignedRoleIds: Type.Array(Reference('roles'), {
+    description: 'Roles whose holders may decide.',
+  }),
   requiredApprovals: Type.Integer({ description: 'The number of approvals that are needed.' }),
   approvals: Type.Integer({ description: 'The number of approvals so far.' }),
   jobType: Nullable(
@@ -57,7 +68,7 @@ const summary = {
       description: 'The type of the bound job; null if the request asks for a decision only.',
     }),
   ),
-  jobId: Nullable(Id('job')),
+  jobId: Nullable(referenceTo('jobs', Id('job'))),
   job: Nullable(JobReference('The job, and whether it is purged.')),
   contentHash: Type.String({
     description: 'The hash of the content of the request. A decision may name it.',
@@ -65,9 +76,7 @@ const summary = {
   expiresAt: Timestamp,
   executeAt: Nullable(Timestamp),
   closedBy: Nullable(
-    Type.String({
-      description: 'The actor who made the deciding decision or cancelled; `system` for an expiry.',
-    }),
+    Actor('The actor who made the deciding decision or cancelled; `system` for an expiry.'),
   ),
   closedAt: Nullable(Timestamp),
   executedAt: Nullable(Timestamp),
@@ -223,7 +232,7 @@ export const ApprovalRecord = Type.Object(
     decisions: Type.Array(
       Type.Object(
         {
-          actorId: Type.String(),
+          actorId: Actor(),
           outcome: Type.Enum([...DECISIONS]),
           comment: NullableText,
           contentHash: Type.String(),
@@ -236,7 +245,7 @@ export const ApprovalRecord = Type.Object(
       Type.Object(
         {
           number: Type.Integer(),
-          actorId: Type.String(),
+          actorId: Actor(),
           text: Type.String(),
           createdAt: Timestamp,
         },

@@ -13,7 +13,7 @@ import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { TenantId } from '../access/schemas.ts';
-import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, Name, Nullable, Reference, Timestamp } from '../http/schemas.ts';
 import { jobReference } from '../jobs/presenter.ts';
 import { JobReference } from '../jobs/schemas.ts';
 
@@ -27,8 +27,8 @@ const AuditEntryRecord = Type.Object(
   {
     id: Id('aud'),
     at: Timestamp,
-    tenantId: Type.String(),
-    actorId: Type.String(),
+    tenantId: Reference('tenants'),
+    actorId: Actor(),
     via: Type.String({
       description: 'How the actor was authenticated: gateway, session, anonymous or system.',
     }),
@@ -36,7 +36,7 @@ const AuditEntryRecord = Type.Object(
     outcome: Type.Enum([...OUTCOMES]),
     subject: Type.Object(
       { type: Type.String(), id: Type.String() },
-      { description: 'Record concerned, or the request.' },
+      { description: 'Record concerned, or the request.', 'x-subject': 'type' },
     ),
     before: AnyObject,
     after: AnyObject,
@@ -64,7 +64,7 @@ export type AuditEntryRecord = Static<typeof AuditEntryRecord>;
 const AuditArchiveRecord = Type.Object(
   {
     id: Id('aar'),
-    tenantId: Type.String(),
+    tenantId: Reference('tenants'),
     archive: Type.String({ description: 'Name of the archive in the backup store.' }),
     store: Type.Enum(['folder', 's3']),
     firstPosition: Type.Integer({ description: 'Position of its first entry in the chain.' }),
@@ -76,7 +76,7 @@ const AuditArchiveRecord = Type.Object(
       description: 'When its newest entry was written.',
     }),
     sizeBytes: Nullable(Type.Integer()),
-    jobId: Type.String(),
+    jobId: Reference('jobs'),
     job: Nullable(JobReference('The job that made it, and whether it is purged.')),
     status: Type.Enum(['checkpointed', 'completed'], {
       description: 'checkpointed: the entries are being deleted from the database.',

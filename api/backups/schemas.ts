@@ -4,7 +4,7 @@ import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/bac
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
 import { TenantId } from '../access/schemas.ts';
 import { pageQuery } from '../http/pagination.ts';
-import { Id, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
+import { Actor, Id, Nullable, Reference, Timestamp, Warnings } from '../http/schemas.ts';
 import { JobReference, JobStatus } from '../jobs/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -33,9 +33,7 @@ export const BackupQuery = Type.Object(
 
 const summary = {
   id: Id('bkp'),
-  tenantId: Type.String({
-    description: 'The tenant that the backup covers; platform: everything.',
-  }),
+  tenantId: Reference('tenants', 'The tenant that the backup covers; platform: everything.'),
   mode: Mode,
   sections: Type.Array(Section, { description: 'The requested sections.' }),
   includes: Type.Array(Section, {
@@ -46,9 +44,7 @@ const summary = {
   retention: RetentionRule,
   status: Status,
   jobId: Nullable(
-    Type.String({
-      description: 'The job of the backup; null for pre-restore and imported ones.',
-    }),
+    Reference('jobs', 'The job of the backup; null for pre-restore and imported ones.'),
   ),
   job: Nullable(JobReference('The job, and whether it is purged.')),
   workflowId: Type.String({ description: 'The Temporal workflow that makes the backup.' }),
@@ -70,7 +66,7 @@ const summary = {
     Type.String({ format: 'date-time', description: 'When the last test restore succeeded.' }),
   ),
   error: Nullable(Failure),
-  createdBy: Type.String(),
+  createdBy: Actor(),
   createdAt: Timestamp,
   updatedAt: Timestamp,
   finishedAt: Nullable(Timestamp),
@@ -100,7 +96,7 @@ const Counts = Type.Object(
 );
 const Preview = Type.Object(
   {
-    backupId: Type.String(),
+    backupId: Reference('backups'),
     schemaVersion: Type.String(),
     createdAt: Timestamp,
     sections: Type.Array(Section),
@@ -170,8 +166,8 @@ const report = {
 };
 export const ValidationRecord = Type.Object(
   {
-    backupId: Type.String(),
-    jobId: Type.String(),
+    backupId: Reference('backups'),
+    jobId: Reference('jobs'),
     workflowId: Type.String(),
     status: JobStatus,
     ...report,
@@ -196,7 +192,7 @@ export const BackupRecord = Type.Object(
         ),
         lastValidation: Nullable(
           Type.Object(
-            { jobId: Type.String(), at: Timestamp, ...report },
+            { jobId: Reference('jobs'), at: Timestamp, ...report },
             { title: 'LastRestoreValidation', ...closed },
           ),
         ),
@@ -214,7 +210,7 @@ export const BackupList = Type.Object(
     logs: Type.Array(
       Type.Object(
         {
-          jobId: Type.String(),
+          jobId: Reference('jobs'),
           jobType: Type.String(),
           line: Type.Integer(),
           level: Type.String(),
@@ -264,12 +260,12 @@ export const RestoreBody = Type.Object(RestoreRequest.properties, {
 
 export const RestoreRecord = Type.Object(
   {
-    backupId: Type.String(),
-    jobId: Type.String(),
+    backupId: Reference('backups'),
+    jobId: Reference('jobs'),
     workflowId: Type.String(),
     status: JobStatus,
     preRestoreBackupId: Nullable(
-      Type.String({ description: 'The backup that was made before the restore.' }),
+      Reference('backups', 'The backup that was made before the restore.'),
     ),
     outcome: Nullable(Type.Unknown({ description: 'The changes that were made.' })),
     error: Nullable(Failure),

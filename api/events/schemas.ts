@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
 import { TenantId } from '../access/schemas.ts';
 import { listSchema, pageQuery } from '../http/pagination.ts';
-import { Id, Name, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, Name, Reference, Timestamp } from '../http/schemas.ts';
 import { DeliveryRecord } from '../webhooks/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -16,12 +16,17 @@ export const EventRecord = Type.Object(
         'including those of other tenants.',
     }),
     type: Type.String({ examples: ['job.failed'] }),
-    tenantId: Type.String(),
+    tenantId: Reference('tenants'),
     subject: Type.Object(
       { type: Type.String({ examples: ['job'] }), id: Type.String() },
-      { title: 'EventSubject', ...closed, description: 'The record that the event is about.' },
+      {
+        title: 'EventSubject',
+        ...closed,
+        description: 'The record that the event is about.',
+        'x-subject': 'type',
+      },
     ),
-    actorId: Type.String({ description: 'The user or system component that caused the event.' }),
+    actorId: Actor('The user or system component that caused the event.'),
     data: Type.Object(
       {},
       {

@@ -8,7 +8,14 @@ type Schema = Readonly<Record<string, unknown>>;
 export type SchemaUse = 'request' | 'response';
 
 /** Keywords that may differ where a named schema is used. */
-const ANNOTATIONS = ['description', 'readOnly', 'default', 'examples'] as const;
+const ANNOTATIONS = [
+  'description',
+  'readOnly',
+  'default',
+  'examples',
+  'x-reference',
+  'x-person',
+] as const;
 
 /** Of these, the ones that say what the schema is, if they are the same everywhere. */
 const HOISTED = ['description', 'default', 'examples'] as const;

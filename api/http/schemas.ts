@@ -1,4 +1,5 @@
-import { Type, type TSchemaOptions } from 'typebox';
+import { Type, type TSchema, type TSchemaOptions } from 'typebox';
+import type { LabelKind } from '../../domain/shared/labels.ts';
 
 /** The names of the schemas of ids. */
 const ID_NAMES = {
@@ -28,6 +29,26 @@ export const Id = (kind: keyof typeof ID_NAMES) =>
     'x-rule': `must be an id such as ${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
     examples: [`${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`],
   });
+
+/** The id of a record of `kind`, in a response: `include=labels` adds its label. */
+export const referenceTo = <S extends TSchema>(kind: LabelKind, schema: S): S => ({
+  ...schema,
+  'x-reference': kind,
+});
+
+/** The id of a record of `kind`, in a response. */
+export const Reference = (kind: LabelKind, description?: string) =>
+  referenceTo(kind, Type.String({ ...(description !== undefined && { description }) }));
+
+/** Who did what a record says: `include=people` adds the name. */
+export const Actor = (description?: string) =>
+  Type.String({ 'x-person': 'actor', ...(description !== undefined && { description }) });
+
+/** An account that a record mentions: `include=people` adds the name for readers of accounts. */
+export const accountIn = <S extends TSchema>(schema: S): S => ({
+  ...schema,
+  'x-person': 'account',
+});
 
 const FORBIDDEN_CHARACTERS = '\\u0000-\\u001f\\u007f\\ud800-\\udfff';
 

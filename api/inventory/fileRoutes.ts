@@ -28,7 +28,7 @@ import {
   pageQuery,
 } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id, Nullable, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, Nullable, referenceTo, Timestamp } from '../http/schemas.ts';
 import { PlanConflictView, PlanErrorView, filterQuery } from './schemas.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { nounOf, pluralIdOf } from './nouns.ts';
@@ -83,9 +83,9 @@ export const ImportRecord = Type.Object(
       Object.fromEntries(IMPORT_OUTCOMES.map((outcome) => [outcome, Type.Integer()])),
       closed,
     ),
-    jobId: Id('job'),
+    jobId: referenceTo('jobs', Id('job')),
     workflowId: Type.String(),
-    createdBy: Type.String(),
+    createdBy: Actor(),
     createdAt: Timestamp,
   },
   { title: 'Import', ...closed },

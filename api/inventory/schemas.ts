@@ -6,14 +6,14 @@ import { SLUG } from '../../domain/inventory/fields.ts';
 import { titleOf, type Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { pageQuery } from '../http/pagination.ts';
-import { Nullable, Timestamp } from '../http/schemas.ts';
+import { Actor, Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 const NullableText = Nullable(Type.String());
 
 export const FieldChangeView = Type.Object(
   { field: Type.String(), before: Type.Unknown(), after: Type.Unknown() },
-  { title: 'FieldChange', ...closed },
+  { title: 'FieldChange', 'x-field-change': true, ...closed },
 );
 export const PlanErrorView = Type.Object(
   {
@@ -191,7 +191,7 @@ export const ChangeView = Type.Object(
     id: Type.String({ description: 'The id of the audit entry.' }),
     at: Timestamp,
     action: Type.Enum([...OPERATIONS]),
-    actorId: Type.String(),
+    actorId: Actor(),
     requestId: Type.String(),
     version: Type.Integer(),
     changes: Type.Array(FieldChangeView),

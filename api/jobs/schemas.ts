@@ -1,13 +1,16 @@
 import { Type, type Static } from 'typebox';
 import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
-import { Id, Nullable, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, Nullable, Reference, referenceTo, Timestamp } from '../http/schemas.ts';
 
 export const JobStatus = Type.Enum([...JOB_STATUSES], { title: 'JobStatus' });
 
 /** A job that a record names. The name stays when retention has purged the job. */
 export const JobReference = (description: string) =>
-  Type.Object({ id: Id('job'), purged: Type.Boolean() }, { title: 'JobReference', description });
+  Type.Object(
+    { id: referenceTo('jobs', Id('job')), purged: Type.Boolean() },
+    { title: 'JobReference', description },
+  );
 
 export const LogRecord = Type.Object(
   {
@@ -41,7 +44,7 @@ const FailedResponse = Type.Object(
 const summary = {
   id: Id('job'),
   type: Type.String({ description: 'The job type.' }),
-  tenantId: Type.String(),
+  tenantId: Reference('tenants'),
   status: JobStatus,
   retryCount: Type.Integer({ description: 'Attempts after the first.' }),
   attempts: Type.Integer({ description: 'Attempts that have started.' }),
@@ -53,12 +56,12 @@ const summary = {
   ),
   error: Nullable(Type.Object(error, { title: 'JobError' })),
   retryPolicy: RetryPolicy,
-  createdBy: Type.String(),
+  createdBy: Actor(),
   source: Type.Object(
     { kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) },
-    { title: 'JobSource' },
+    { title: 'JobSource', 'x-subject': 'kind' },
   ),
-  retryOf: Nullable(Type.String({ description: 'The job of which this one is a retry.' })),
+  retryOf: Nullable(Reference('jobs', 'The job of which this one is a retry.')),
   workflowId: Nullable(
     Type.String({
       description:

@@ -12,7 +12,7 @@ import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
 const tag = 'Legal holds';
 const closed = { additionalProperties: false };
@@ -24,7 +24,7 @@ const Subject = Type.Object(
     }),
     id: Name({ description: 'Id of the record; for `user` the `actorId` of what the user did.' }),
   },
-  { title: 'HeldSubject', ...closed },
+  { title: 'HeldSubject', 'x-subject': 'type', ...closed },
 );
 
 const Reason = (description: string) =>
@@ -49,9 +49,9 @@ const HoldRecord = Type.Object(
     startsAt: Timestamp,
     endsAt: Nullable(Timestamp),
     status: Type.Enum([...HOLD_STATUSES]),
-    createdBy: Type.String(),
+    createdBy: Actor(),
     createdAt: Timestamp,
-    releasedBy: Nullable(Type.String()),
+    releasedBy: Nullable(Actor()),
     releasedAt: Nullable(Timestamp),
     releaseReason: Nullable(Type.String()),
     version: Type.Integer(),

@@ -14,7 +14,16 @@ import {
 } from '../../domain/schedules/schedules.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { TenantId } from '../access/schemas.ts';
-import { Id, Name, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
+import {
+  Actor,
+  Id,
+  Name,
+  Nullable,
+  Reference,
+  referenceTo,
+  Timestamp,
+  Warnings,
+} from '../http/schemas.ts';
 import { JobReference } from '../jobs/schemas.ts';
 import { BACKUP_JOB, VERIFY_JOB } from '../../domain/backups/backups.ts';
 import { BackupPayload } from '../../services/jobTypes/backups/create.ts';
@@ -27,8 +36,8 @@ const timeOrNull = (description: string) => Nullable(time(description));
 export const RunRecord = Type.Object(
   {
     id: Id('run'),
-    scheduleId: Id('sch'),
-    tenantId: Type.String(),
+    scheduleId: referenceTo('schedules', Id('sch')),
+    tenantId: Reference('tenants'),
     kind: Type.Enum([...RUN_KINDS], {
       title: 'ScheduleRunKind',
       description: 'An occurrence, a request to run now, or a backfilled occurrence.',
@@ -47,7 +56,7 @@ export const RunRecord = Type.Object(
     caughtUp: Type.Boolean({
       description: 'True if the job was created more than 10 s after scheduled time and delay.',
     }),
-    jobId: Nullable(Id('job')),
+    jobId: Nullable(referenceTo('jobs', Id('job'))),
     job: Nullable(JobReference('The job, and whether it is purged: nothing is known of it then.')),
     jobStatus: Nullable(
       Type.Enum([...JOB_STATUSES], {
@@ -60,9 +69,7 @@ export const RunRecord = Type.Object(
     ),
     startedAt: timeOrNull('When the job started.'),
     finishedAt: timeOrNull('When the job finished; null while it is queued or running.'),
-    actorId: Type.String({
-      description: 'Who requested the run; for an occurrence the owner of the schedule.',
-    }),
+    actorId: Actor('Who requested the run; for an occurrence the owner of the schedule.'),
     decidedAt: time('When the outcome was decided.'),
   },
   { title: 'ScheduleRun', ...closed },
@@ -131,7 +138,7 @@ const PartialRetryPolicy = Type.Partial(RetryPolicy, {
 
 const summary = {
   id: Id('sch'),
-  tenantId: Type.String(),
+  tenantId: Reference('tenants'),
   name: Type.String(),
   description: Type.String(),
   cronExpression: Type.String(),
@@ -154,15 +161,15 @@ const summary = {
     description: 'A schedule without a next occurrence has ended.',
   }),
   pausedAt: timeOrNull('When the schedule was paused.'),
-  pausedBy: Nullable(Type.String({ description: 'The actor who paused the schedule.' })),
+  pausedBy: Nullable(Actor('The actor who paused the schedule.')),
   pauseReason: Nullable(Type.String()),
-  owner: Type.String({ description: 'The actor whose permissions its jobs have.' }),
+  owner: Actor('The actor whose permissions its jobs have.'),
   nextRuns: Type.Array(UpcomingRecord, {
     description: 'The next five occurrences, without delay, and skipped local times between them.',
   }),
   lastRun: Nullable(RunRecord),
   temporalScheduleId: Type.String({ description: 'Id of the Temporal Schedule.' }),
-  createdBy: Type.String(),
+  createdBy: Actor(),
   createdAt: Timestamp,
   updatedAt: Timestamp,
   version: Type.Integer(),

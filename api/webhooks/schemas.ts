@@ -7,7 +7,15 @@ import {
 } from '../../domain/webhooks/webhooks.ts';
 import { listSchema, pageQuery } from '../http/pagination.ts';
 import { TenantId } from '../access/schemas.ts';
-import { Id, Nullable, Timestamp, Warnings } from '../http/schemas.ts';
+import {
+  Actor,
+  Id,
+  Nullable,
+  Reference,
+  referenceTo,
+  Timestamp,
+  Warnings,
+} from '../http/schemas.ts';
 import { JobReference } from '../jobs/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -23,7 +31,7 @@ const AttemptError = Type.Object(
 export const AttemptRecord = Type.Object(
   {
     number: Type.Integer({ description: 'Counts from 1.' }),
-    jobId: Id('job'),
+    jobId: referenceTo('jobs', Id('job')),
     job: Nullable(JobReference('The job that made it, and whether it is purged.')),
     startedAt: Timestamp,
     finishedAt: Nullable(Timestamp),
@@ -56,14 +64,14 @@ export type AttemptRecord = Static<typeof AttemptRecord>;
 export const DeliveryRecord = Type.Object(
   {
     id: Id('dlv'),
-    tenantId: Type.String({ description: 'The tenant of the webhook.' }),
-    webhookId: Id('whk'),
+    tenantId: Reference('tenants', 'The tenant of the webhook.'),
+    webhookId: referenceTo('webhooks', Id('whk')),
     eventId: Id('evt'),
     eventType: Type.String(),
     sequence: Type.Integer({ description: 'Position of the event in the log.' }),
     status: Type.Enum([...DELIVERY_STATUSES], { title: 'DeliveryStatus' }),
     reason: Nullable(Type.String({ description: 'Code: why it failed or was cancelled.' })),
-    jobId: Type.Union([Id('job'), Type.Null()], {
+    jobId: Type.Union([referenceTo('jobs', Id('job')), Type.Null()], {
       description: 'Its last job; null while it waits for a free slot of its webhook.',
     }),
     job: Nullable(JobReference('Its last job, and whether it is purged.')),
@@ -86,7 +94,7 @@ export type DeliveryRecord = Static<typeof DeliveryRecord>;
 
 const webhook = {
   id: Id('whk'),
-  tenantId: Type.String(),
+  tenantId: Reference('tenants'),
   endpointUrl: Type.String({
     description: 'Credentials in the query are masked for callers other than the creator.',
   }),
@@ -111,7 +119,7 @@ const webhook = {
         'every attempt failed for five days.',
     }),
   ),
-  createdBy: Type.String(),
+  createdBy: Actor(),
   createdAt: Timestamp,
   updatedAt: Timestamp,
   version: Type.Integer(),

@@ -222,12 +222,15 @@ function canonicalAddress(value: string, withLength: boolean): string | ParseErr
 /** Ids of tags. */
 export const TAGS: Field = field(
   'texts',
-  Type.Array(slug(), {
-    title: 'TagIds',
-    maxItems: 50,
-    uniqueItems: true,
-    description: 'Ids of tags.',
-  }),
+  Type.Array(
+    { ...slug(), 'x-reference': 'tags' },
+    {
+      title: 'TagIds',
+      maxItems: 50,
+      uniqueItems: true,
+      description: 'Ids of tags.',
+    },
+  ),
   { default: [] },
 );
 
@@ -240,6 +243,7 @@ export const SHARED_WITH: Field = field(
       maxLength: 100,
       pattern: '^[\\x21-\\x7e]+$',
       'x-rule': 'must be the id of a tenant, or * for every tenant',
+      'x-reference': 'tenants',
     }),
     {
       title: 'SharedWith',

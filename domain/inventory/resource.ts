@@ -182,7 +182,8 @@ export const updateSchema = oncePerResource((declared) => {
 });
 
 const responseSchema = ({ type, schema, reference: to }: Field): TSchema => {
-  if (to !== undefined) return Type.String({ description: `The id of one of ${to}.` });
+  if (to !== undefined)
+    return Type.String({ description: `The id of one of ${to}.`, 'x-reference': to });
   return type === 'network' || type === 'address' ? Type.String() : schema;
 };
 
