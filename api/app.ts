@@ -6,6 +6,7 @@ import { useConnectionsFor } from '../platform/connectionUser.ts';
 import { networkOf } from '../platform/network.ts';
 import type { Slots } from '../platform/slots.ts';
 import type { HttpResponse } from './http/response.ts';
+import { withInclude } from './http/include.ts';
 import { mount, type MountDeps } from './http/mount.ts';
 import type { Route } from './http/route.ts';
 import { createAuthenticate } from './middleware/authenticate.ts';
@@ -77,6 +78,7 @@ type AppDeps = RouteDeps &
       | 'strangerBudget'
     >;
     idempotency: MountDeps['idempotency'];
+    findNames: MountDeps['findNames'];
   };
 
 type DepsOfMiddleware = Parameters<typeof requestContext>[0] &
@@ -99,7 +101,7 @@ type AppOptions = {
 
 /** Returns every route of the API. */
 export function allRoutes(deps: RouteDeps, version: string): Route[] {
-  const routes = [
+  const routes = withInclude([
     ...jobRoutes(deps.jobs, deps.jobTypes, deps.slots.logStreams),
     ...rbacRoutes(deps),
     ...quotaRoutes(deps.quotas),
@@ -119,7 +121,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }),
     ...inventoryPlanRoutes(deps.inventory),
     ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs, slots: deps.slots }),
-  ];
+  ]);
   return [...routes, ...referenceRoutes(routes, version)];
 }
 
@@ -128,7 +130,7 @@ export function createApp(
   deps: AppDeps,
   { version, shutdownSignal, onResponse, onError, accessRecheckMs }: AppOptions,
 ): Koa {
-  const { config, access, idempotency } = deps;
+  const { config, access, idempotency, findNames } = deps;
   const app = new Koa();
   const clientAddress = createClientAddress(config);
   app.use(requestContext(deps, clientAddress.isTrusted));
@@ -146,6 +148,7 @@ export function createApp(
   for (const middleware of mount(routes, {
     access,
     idempotency,
+    findNames,
     authenticate,
     clientAddress,
     strangers,

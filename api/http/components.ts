@@ -73,8 +73,9 @@ export const nameOf = (schema: TSchema): string | undefined => {
  * Collects the named schemas of a document. A schema with a title is written once, as the component
  * of that name; everything else refers to it. Schemas of responses must come before those of
  * requests: where both have one title and differ, the schema of requests gets the suffix `Input`.
+ * `complete` adds to a schema what it has besides its declaration.
  */
-export function createComponents() {
+export function createComponents(complete: (schema: TSchema) => TSchema) {
   const components = new Map<string, Component>();
 
   /** The component for a schema. Error: another schema has the title. */
@@ -134,7 +135,7 @@ export function createComponents() {
   }
 
   return {
-    refer,
+    refer: (schema: TSchema, use: SchemaUse): Schema => refer(complete(schema), use),
     /** All components by name. Nothing may be referred to afterwards. */
     all(): Record<string, Schema> {
       const named = [...components].sort(([a], [b]) => (a < b ? -1 : 1));

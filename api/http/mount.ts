@@ -10,6 +10,7 @@ import type { Log } from '../../platform/log.ts';
 import type { HttpResponse } from './response.ts';
 import { readPrefer } from './prefer.ts';
 import { encodeError, EVENT_STREAM } from './eventStream.ts';
+import { compileInclude, takeInclude, type FindNames } from './include.ts';
 import { changedProperties, readOnlyProperties } from './presentedRecord.ts';
 import { toAppError } from './problem.ts';
 import { compileInput, type RawInput } from './requestInput.ts';
@@ -21,6 +22,7 @@ import { permissionsOf, type Route, type StrangerLimits } from './route.ts';
 export type MountDeps = {
   access: Access;
   idempotency: Idempotency;
+  findNames: FindNames;
   authenticate(ctx: Context, options: { requiresTenantHeader: boolean }): Promise<Caller>;
   clientAddress: ClientAddress;
   strangers: Strangers;
@@ -63,6 +65,7 @@ type RouteContext = Context & { params: Record<string, string> };
 function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) {
   const readOnly = readOnlyProperties(route, routes);
   const { read, check } = compileInput(route, readOnly);
+  const include = compileInclude(route, deps.findNames);
 
   async function handle(ctx: RouteContext): Promise<void> {
     const startedAt = performance.now();
@@ -83,7 +86,11 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
         input.body,
       );
       check(input);
-      await respond(route, deps, ctx, input, caller);
+      const included = takeInclude(route, input.query);
+      if (included.size > 0) requireOwnPassword(caller);
+      await respond(route, deps, ctx, { ...input, caller }, (request, response) =>
+        included.size > 0 ? include(request, included, response) : response,
+      );
     } finally {
       // What the handler has not read is discarded, so that the connection stays usable.
       input.upload?.source.destroy();
@@ -119,19 +126,23 @@ const admitStranger = (
     return handle();
   });
 
-/** Calls the handler and sends its response. */
+type HandlerRequest = Parameters<Route['handle']>[0];
+
+/** Calls the handler and sends its response, with what `complete` adds to it. */
 async function respond(
   route: Route,
   deps: MountDeps,
   ctx: Context,
-  input: RawInput,
-  caller: Caller,
+  input: RawInput & { caller: Caller },
+  complete: (
+    request: HandlerRequest,
+    response: HttpResponse,
+  ) => HttpResponse | Promise<HttpResponse>,
 ): Promise<void> {
   const prefer = readPrefer(ctx.get('prefer') || undefined);
   const request = {
     ...input,
     prefer,
-    caller,
     ifMatch: ctx.get('if-match') || undefined,
     header: (name: string) => ctx.get(name) || undefined,
     // Computed on demand: most routes never read it.
@@ -139,9 +150,10 @@ async function respond(
       return deps.clientAddress.publicOriginOf(ctx);
     },
     signal: AbortSignal.any([deps.shutdownSignal, disconnectSignal(ctx)]),
-  } as unknown as Parameters<Route['handle']>[0];
-  const response = await handleIdempotently(route, deps, ctx, request);
-  deps.onResponse?.(route, response);
+  } as unknown as HandlerRequest;
+  const handled = await handleIdempotently(route, deps, ctx, request);
+  deps.onResponse?.(route, handled);
+  const response = await complete(request, handled);
   if (prefer.waitMs > 0 && route.headers?.includes('Prefer'))
     ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
   if (response.stream && route.public === undefined)
@@ -159,7 +171,7 @@ function endStreamOnLostAccess(
   route: Route,
   deps: MountDeps,
   ctx: Context,
-  request: Parameters<Route['handle']>[0],
+  request: HandlerRequest,
   { contentType, source }: NonNullable<HttpResponse['stream']>,
 ): void {
   const end = (error: AppError) => {
@@ -210,16 +222,20 @@ async function authorizeCaller(
     );
   }
   if (route.session !== undefined || route.allowsOneTimePassword) return caller;
-  if (caller.session?.mustChangePassword) {
-    throw new AppError(
-      'password_change_required',
-      'A one-time password must be changed first, with POST /api/auth/password.',
-    );
-  }
+  requireOwnPassword(caller);
   const [permission, ...others] = permissionsOf(route);
   if (permission !== undefined && !route.permissionCheckedInHandler)
     await access.requireAnywhere(caller, permission, ...others);
   return caller;
+}
+
+/** Error: `password_change_required` for a caller with a one-time password. */
+function requireOwnPassword({ session }: Caller): void {
+  if (session?.mustChangePassword)
+    throw new AppError(
+      'password_change_required',
+      'A one-time password must be changed first, with POST /api/auth/password.',
+    );
 }
 
 /** Aborted when the client closes the connection before the response is complete. */
@@ -243,7 +259,7 @@ async function handleIdempotently(
   route: Route,
   { access, idempotency }: MountDeps,
   ctx: Context,
-  request: Parameters<Route['handle']>[0],
+  request: HandlerRequest,
 ): Promise<HttpResponse> {
   const key = ctx.get('idempotency-key');
   if (key === '' || !route.replayResponse) return route.handle(request);
@@ -291,10 +307,7 @@ async function handleIdempotently(
  * Two requests are the same if these parts are equal. An upload is streamed: its length represents
  * it.
  */
-const fingerprintParts = (
-  ctx: Context,
-  { body, upload }: Parameters<Route['handle']>[0],
-): string[] => [
+const fingerprintParts = (ctx: Context, { body, upload }: HandlerRequest): string[] => [
   ctx.method,
   ctx.path,
   upload ? `${ctx.querystring} ${ctx.get('content-length')}` : JSON.stringify(body ?? null),

@@ -4,6 +4,7 @@ import { EVENT_DATA } from '../../domain/events/events.ts';
 import { messageSchema } from '../../domain/webhooks/webhooks.ts';
 import { withNulls } from '../../platform/nulls.ts';
 import { createComponents, nameOf, withShortUnions, type Components } from './components.ts';
+import { declareIncluded, includedSchema } from './include.ts';
 import { collectParameters } from './openapiParameters.ts';
 import { readOnlyProperties, withReadOnly } from './presentedRecord.ts';
 import { Problem, PROBLEMS, PROBLEM_TYPE } from './problem.ts';
@@ -255,8 +256,9 @@ const SECURITY_SCHEMES = {
 
 /** Builds the OpenAPI 3.1 document of `routes`. */
 export function buildOpenApi(routes: readonly Route[], version: string): object {
-  const components = createComponents();
+  const components = createComponents(declareIncluded(routes));
   components.refer(Problem, 'response');
+  components.refer(includedSchema(routes), 'response');
   // Responses come first: their schemas get the names.
   const responsesOf = new Map(routes.map((route) => [route, responses(route, components)]));
   const { webhooks, pathItems } = messages(components);

@@ -7,6 +7,9 @@ import type { Route } from './route.ts';
 
 type Properties = Record<string, TSchema>;
 
+/** What `include` adds to a record beside its fields. */
+const INCLUDED = 'included';
+
 /** The properties of the records that a route returns with status 200. */
 const presentedBy = (route: Route | undefined): Properties =>
   (route?.responses[200] as TObject | null | undefined)?.properties ?? {};
@@ -19,7 +22,8 @@ export function readOnlyProperties(route: Route, routes: readonly Route[]): Prop
   if (!route.current) return {};
   const read = routes.find(({ method, path }) => method === 'GET' && path === route.path);
   const writable = (route.body as TObject | undefined)?.properties ?? {};
-  const presented = { ...presentedBy(read), ...presentedBy(route) };
+  const included = read?.includes && { [INCLUDED]: Type.Unknown() };
+  const presented = { ...presentedBy(read), ...presentedBy(route), ...included };
   return Object.fromEntries(Object.entries(presented).filter(([name]) => !(name in writable)));
 }
 
@@ -80,7 +84,7 @@ export async function changedProperties(
         passUnchanged.includes(name) || !Object.hasOwn(known, name) || !isSame(value, known[name])
       );
     if (!Object.hasOwn(readOnly, name)) return true;
-    if (!volatile.includes(name) && !isSame(value, known[name]))
+    if (name !== INCLUDED && !volatile.includes(name) && !isSame(value, known[name]))
       errors.push({
         in: 'body',
         pointer: `/${escapePointer(name)}`,

@@ -130,7 +130,7 @@ export function compileReferences(
   schema: TSchema,
   changed: TSchema | undefined,
 ): (body: unknown) => NamedIds {
-  const collect = collectorOf(schema as Schema, changed as Schema | undefined);
+  const collect = collectorOf(schema, changed);
   return (body) => {
     const found: Collected = { records: new Map(), actors: new Set(), accounts: new Set() };
     collect?.(body, found);

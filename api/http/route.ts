@@ -64,6 +64,12 @@ export type RouteRequest<P, Q, B> = {
 
 export type Upload = { contentType: string; source: Readable };
 
+/** Something that `include` adds to responses. */
+export type Extra = {
+  schema: TSchema;
+  load(request: { caller: Caller; signal: AbortSignal }, body: unknown): Promise<unknown>;
+};
+
 type RouteDefinition<P, Q, B> = {
   method: Method;
   /** Path with parameters in braces, as in OpenAPI. */
@@ -106,6 +112,15 @@ type RouteDefinition<P, Q, B> = {
   htmlErrors?: true;
   /** Responses other than problems: schema of the body by status; null without a JSON body. */
   responses: Readonly<Record<number, TSchema | null>>;
+  /**
+   * What `include` can add to the response besides names: the schema, and a function from the
+   * request and the body of its response. It makes one query, however many records there are.
+   */
+  extras?: Readonly<Record<string, Extra>>;
+  /** The record whose changes the response lists; `include=labels` covers their references. */
+  changesOf?: TObject;
+  /** What `include` accepts; see `withInclude`. */
+  includes?: readonly string[];
   /** Content types of streamed responses. */
   produces?: readonly string[];
   /** Further statuses of problems than those that follow from the other properties. */

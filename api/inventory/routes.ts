@@ -213,6 +213,7 @@ const historyRoutes = (resource: Resource, { records }: Deps): Route[] => [
     params: RecordParams,
     query: ChangesQuery,
     responses: { 200: listSchema(ChangeView, 'RecordChangeList') },
+    changesOf: recordSchema(resource),
     handle: ({ caller, params, query }) =>
       listResponse(
         `inventory:${resource.name}:${params.id}`,

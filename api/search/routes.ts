@@ -4,7 +4,7 @@ import { invalidField } from '../../domain/shared/errors.ts';
 import type { Search } from '../../services/search/search.ts';
 import { ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
-import { Nullable } from '../http/schemas.ts';
+import { Nullable, Reference } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 
@@ -49,8 +49,8 @@ const shown = {
   id: Type.String(),
   label: Type.String({ description: 'The name, the network, the address or the title.' }),
   description: Type.String(),
-  tenantId: Nullable(Type.String()),
-  vrfId: Nullable(Type.String({ description: 'Of an address or a network; null: global table.' })),
+  tenantId: Nullable(Reference('tenants')),
+  vrfId: Nullable(Reference('vrfs', 'Of an address or a network; null: global table.')),
 };
 
 const SearchResult = Type.Object(

@@ -136,6 +136,13 @@ export function rowOf(resource: Resource, stored: Record<string, unknown>): Row 
   return row;
 }
 
+/** The text of a field in responses, from that of the database. */
+export function canonicalText({ fields }: Resource, field: string, text: string): string {
+  const type = fields[field]?.type;
+  const isAddress = type === 'network' || type === 'address';
+  return isAddress && text.includes(':') ? canonicalIpv6(text) : text;
+}
+
 /** PostgreSQL formats some IPv6 addresses with an IPv4 suffix; RFC 5952 does not. */
 function canonicalIpv6(text: string): string {
   const host = parseHost(text);

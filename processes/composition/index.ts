@@ -12,6 +12,7 @@ import { allJobTypes } from '../../services/jobTypes/index.ts';
 import { deliveryCompletionHook } from '../../services/jobTypes/webhooks/deliver.ts';
 import { scheduleCompletionHook } from '../../services/schedules/completionHook.ts';
 import { createIdempotency } from '../../services/shared/idempotency.ts';
+import { createFindNames } from '../../services/shared/names.ts';
 import { createReadiness } from '../../services/shared/readiness.ts';
 import { createWorkers } from '../../temporal/worker.ts';
 import { composeApprovals } from './approvals.ts';
@@ -67,6 +68,7 @@ export function compose(
     ...rest,
     activities,
     idempotency: createIdempotency(core),
+    findNames: createFindNames(core),
     readiness: createReadiness({
       ...core,
       worker: runsWorker ? workers : undefined,

@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { allRoutes } from '../../api/app.ts';
+import { compileReferences } from '../../api/http/references.ts';
 import type { Route } from '../../api/http/route.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import type { LabelKind, Names } from '../../domain/shared/labels.ts';
 import type { TestApp } from '../support/app.ts';
 import { pathOf, targetOf } from '../support/attacks/routes.ts';
 import {
@@ -26,12 +28,13 @@ const ROLES = ['platform-admin', 'operator', 'approver', 'auditor', 'viewer'];
 let app: TestApp;
 let routes: Route[];
 let acme: TenantEstate;
+let beta: TenantEstate;
 let shared: SharedEstate;
 let callers: { name: string; client: TestClient }[];
 let ofAcme: ReadonlySet<string>;
 
 withTwoTenants(async (fixture) => {
-  ({ app, acme, shared, ofAcme } = fixture);
+  ({ app, acme, beta, shared, ofAcme } = fixture);
   routes = allRoutes(app.deps, 'test').filter(
     ({ path, public: isPublic }) => path.includes('{') && isPublic === undefined,
   );
@@ -110,6 +113,77 @@ describe('records of another tenant', () => {
       async (attack) => {
         const { status } = await send(attack, own, attack.id);
         if (status !== 200) wrong.push([attack.route.path, status]);
+      },
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe('names beside ids', () => {
+  /** Where a record with a label is read. */
+  const COLLECTIONS: Readonly<Partial<Record<LabelKind, string>>> = {
+    backups: '/api/backup',
+    providers: '/api/auth/providers',
+    roles: '/api/rbac/roles',
+    jobs: '/api/jobs',
+    schedules: '/api/schedules',
+    webhooks: '/api/webhooks',
+    workflows: '/api/workflows',
+  };
+  const urlOf = (kind: LabelKind, id: string) =>
+    `${COLLECTIONS[kind] ?? `/api/inventory/${kind}`}/${encodeURIComponent(id)}`;
+
+  /** Requesters and deciders read requests for changes too, but have no labels of them. */
+  const isExact = (kind: LabelKind) => kind !== 'workflows';
+
+  type Body = Record<string, unknown> & { included?: Names };
+
+  const reads = new Map<string, Promise<TestResponse>>();
+  const readOnce = (client: TestClient, url: string): Promise<TestResponse> => {
+    const key = `${JSON.stringify(client.identity)} ${url}`;
+    const read = reads.get(key) ?? client.get(url);
+    reads.set(key, read);
+    return read;
+  };
+
+  /** What is wrong with the labels of one answer, compared with reads of the same caller. */
+  async function judgeLabels(client: TestClient, route: Route, url: string): Promise<unknown[]> {
+    const { status, body } = await client.get<Body>(`${url}?include=labels,people`);
+    if (status !== 200) return status === 403 ? [] : [[url, status]];
+    const { included, ...rest } = body;
+    const { labels } = assertDefined(included, url);
+    const { records } = compileReferences(
+      assertDefined(route.responses[200], url),
+      route.changesOf,
+    )(rest);
+    const named = [...records].flatMap(([kind, ids]) => [...ids].map((id) => ({ kind, id })));
+    expect(Object.values(labels).flatMap(Object.keys).length).toBeLessThanOrEqual(named.length);
+    const wrong: unknown[] = [];
+    for (const { kind, id } of named) {
+      const label = labels[kind]?.[id];
+      const read = await readOnce(client, urlOf(kind, id));
+      const isRead = read.status === 200 && Object.values(read.body as object).includes(label);
+      if (label === undefined ? read.status === 200 && isExact(kind) : !isRead)
+        wrong.push([url, kind, id, label, read.status]);
+    }
+    return wrong;
+  }
+
+  test('are those of records that the caller can read, and all of these', async () => {
+    const included = allRoutes(app.deps, 'test').filter(
+      ({ includes, session, path }) =>
+        includes && session === undefined && !path.includes('/explain'),
+    );
+    const estate = { ...shared, ...beta };
+    const wrong: unknown[] = [];
+    await inParallel(
+      callers
+        .filter(({ name }) => ['gateway platform-admin', 'account viewer'].includes(name))
+        .flatMap(({ client }) => included.map((route) => ({ client, route }))),
+      async ({ client, route }) => {
+        const id = route.path.includes('{') ? targetOf(route, estate) : '';
+        const url = pathOf(route, assertDefined(id, route.path));
+        wrong.push(...(await judgeLabels(client, route, url)));
       },
     );
     expect(wrong).toEqual([]);

@@ -77,6 +77,7 @@ const VALUES: Readonly<Record<string, (record: Item) => unknown>> = {
   createdBefore: () => '2090-01-01T00:00:00Z',
   eventType: () => 'schedule.created',
   color: () => '#00a1ff',
+  include: () => 'labels,people',
   macAddress: () => '00:1b:2c:3d:4e:5f',
   permission: () => 'job:read',
   q: () => LABEL,

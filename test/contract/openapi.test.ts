@@ -242,6 +242,56 @@ test('every route rejects unknown fields of body, query and path', () => {
   }
 });
 
+describe('ids in responses', () => {
+  type Node = { [keyword: string]: unknown; properties?: Record<string, Node> };
+
+  /** Ids of what has no label: runs in Temporal, requests, events; and an operation. */
+  const WITHOUT_LABEL = /^(workflowId|requestId|temporalScheduleId|eventId|createdOnlyBy)$/;
+  const NAMES_SOMETHING = /(Id|Ids|By|owner)$/;
+  const ANNOTATIONS = ['x-reference', 'x-person'];
+
+  const isAnnotated = (node: Node): boolean =>
+    ANNOTATIONS.some((keyword) => keyword in node) ||
+    [node.anyOf ?? [], node.items ?? []].flat().some((each) => isAnnotated(each as Node));
+
+  const isTyped = (properties: object) => 'type' in properties || 'kind' in properties;
+
+  function findUnannotated(node: unknown, path: string): string[] {
+    if (typeof node !== 'object' || node === null) return [];
+    const { properties = {}, 'x-subject': subject } = node as Node;
+    const own = Object.entries(properties)
+      .filter(([name, schema]) => {
+        // `{ type, id }` names a record of that type.
+        if (name === 'id')
+          return (
+            Object.keys(properties).length === 2 && isTyped(properties) && subject === undefined
+          );
+        return NAMES_SOMETHING.test(name) && !WITHOUT_LABEL.test(name) && !isAnnotated(schema);
+      })
+      .map(([name]) => `${path}/${name}`);
+    const inner = Object.entries(node).flatMap(([key, each]) =>
+      findUnannotated(each, key === 'properties' ? path : `${path}/${key}`),
+    );
+    return [...own, ...inner];
+  }
+
+  test('say what they are of, so that include finds the names', () => {
+    const found = routes
+      .filter(({ includes }) => includes)
+      .flatMap((route) => findUnannotated(route.responses[200], route.operationId));
+    expect([...new Set(found)]).toEqual([]);
+  });
+
+  test('every list and read of JSON accepts include', () => {
+    const without = routes.filter(
+      ({ method, responses, public: isPublic, includes }) =>
+        method === 'GET' && responses[200] && isPublic === undefined && !includes,
+    );
+    expect(without.map(({ path }) => path)).toEqual([]);
+    expect(JSON.stringify(document.components)).toContain('"Included":');
+  });
+});
+
 describe('error codes', () => {
   test('every error code is used', async () => {
     const folders = ['api', 'services', 'domain', 'db', 'platform'];
