@@ -60,7 +60,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     inventory: Omit<DepsOf<typeof inventoryRoutes>, 'requireIfMatch'> &
       DepsOf<typeof inventoryPlanRoutes> &
       Omit<DepsOf<typeof inventoryFileRoutes>, 'jobs' | 'slots'>;
-    slots: { logStreams: Slots; exports: Slots };
+    slots: { logStreams: Slots; eventStreams: Slots; exports: Slots };
     access: MountDeps['access'];
     config: Pick<Config, 'requireIfMatch'>;
   };
@@ -111,7 +111,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...ssoRoutes(deps.sso),
     ...providerRoutes(deps),
     ...auditRoutes(deps.auditLog, deps.backups.auditArchives, deps.slots.exports),
-    ...eventRoutes(deps.events),
+    ...eventRoutes(deps.events, deps.slots.eventStreams),
     ...legalHoldRoutes(deps.legalHolds),
     ...webhookRoutes(deps),
     ...scheduleRoutes(deps),

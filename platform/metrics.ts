@@ -74,17 +74,57 @@ function retentionGauges(registers: Registry[]): (read: ReadRetention) => void {
   return (read) => void (readRetention = read);
 }
 
+/** Registers the metric of slots. Returns what sets which slots there are, by name. */
+function slotsGauge(registers: Registry[]) {
+  let slots: Readonly<Record<string, { held(): number }>> = {};
+  new Gauge({
+    name: 'holdfast_slots_held',
+    help: 'Slots that callers hold in this process: open streams, exports and the like, by kind.',
+    labelNames: ['kind'] as const,
+    registers,
+    collect() {
+      for (const [kind, { held }] of Object.entries(slots)) this.set({ kind }, held());
+    },
+  });
+  return (all: typeof slots): void => void (slots = all);
+}
+
+/** The metrics of events: what is published, and what streams read and send. */
+const eventCounters = (registers: Registry[]) => ({
+  eventsPublished: new Counter({
+    name: 'holdfast_events_published_total',
+    help: 'Events that this process published.',
+    registers,
+  }),
+  eventLogReads: new Counter({
+    name: 'holdfast_event_log_reads_total',
+    help:
+      'Reads of the event log for streams of events: by the process, for all followers, and by ' +
+      'single followers that are behind.',
+    labelNames: ['by'] as const,
+    registers,
+  }),
+  eventsStreamed: new Counter({
+    name: 'holdfast_events_streamed_total',
+    help: 'Events sent in streams of events, counted once for each follower.',
+    registers,
+  }),
+});
+
 /** Creates the metrics of a process. `text()` returns them in Prometheus text format. */
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
   const measureRetention = retentionGauges(registers);
+  const measureSlots = slotsGauge(registers);
   const node = nodeMetrics();
   return {
     contentType: registry.contentType,
     text: async () => `${await node.metrics()}${await registry.metrics()}`,
     /** Sets how the state of retention is read when the metrics are. */
     measureRetention,
+    /** Sets of which slots the metrics show how many are held. */
+    measureSlots,
     httpSeconds: new Histogram({
       name: 'holdfast_http_request_seconds',
       help: 'Duration of HTTP requests in seconds, by method, route and status.',
@@ -109,11 +149,7 @@ export function createMetrics() {
       help: 'Pending outbox tasks, as last counted by this process.',
       registers,
     }),
-    eventsPublished: new Counter({
-      name: 'holdfast_events_published_total',
-      help: 'Events that this process published.',
-      registers,
-    }),
+    ...eventCounters(registers),
     deliveryAttempts: new Counter({
       name: 'holdfast_delivery_attempts_total',
       help: 'Delivery attempts to webhooks, by outcome (succeeded, failed).',

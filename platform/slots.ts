@@ -41,6 +41,7 @@ function createCount() {
   const of = (key: string) => counts.get(key) ?? 0;
   const keysOf = (holder: SlotHolder) => [`tenant:${holder.tenantId}`, callerKey(holder)];
   return {
+    total: () => total,
     ofTenant: (tenantId: string) => of(`tenant:${tenantId}`),
     hasFreeSlot: (bounds: SlotBounds, holder: SlotHolder) =>
       total < bounds.total &&
@@ -137,6 +138,8 @@ export function createSlots({ of, retryAfterSeconds, waiting, ...bounds }: Optio
   }
 
   return {
+    /** How many are held. */
+    held: (): number => held.total(),
     /** Takes a slot if there is one now. */
     tryTake,
     take,

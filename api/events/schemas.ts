@@ -80,6 +80,13 @@ export const EventQuery = Type.Object(
       Type.String({ ...Timestamp, description: 'Events created then or later.' }),
     ),
     until: Type.Optional(Type.String({ ...Timestamp, description: 'Events created before then.' })),
+    follow: Type.Optional(
+      Type.Boolean({
+        description:
+          'Streams the events after `after` as server-sent events, as they are published. Without ' +
+          '`after`, those that are published from now on. `cursor` is refused, `limit` has no effect.',
+      }),
+    ),
     ...pageQuery,
   },
   closed,

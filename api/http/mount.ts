@@ -140,6 +140,7 @@ async function respond(
   ) => HttpResponse | Promise<HttpResponse>,
 ): Promise<void> {
   const prefer = readPrefer(ctx.get('prefer') || undefined);
+  const ended = endOfResponse(ctx);
   const request = {
     ...input,
     prefer,
@@ -149,7 +150,7 @@ async function respond(
     get origin() {
       return deps.clientAddress.publicOriginOf(ctx);
     },
-    signal: AbortSignal.any([deps.shutdownSignal, disconnectSignal(ctx)]),
+    signal: AbortSignal.any([deps.shutdownSignal, ended.signal]),
   } as unknown as HandlerRequest;
   const handled = await handleIdempotently(route, deps, ctx, request);
   deps.onResponse?.(route, handled);
@@ -157,7 +158,7 @@ async function respond(
   if (prefer.waitMs > 0 && route.headers?.includes('Prefer'))
     ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
   if (response.stream && route.public === undefined)
-    endStreamOnLostAccess(route, deps, ctx, request, response.stream);
+    endStreamOnLostAccess(route, deps, ctx, request, response.stream, ended);
   await send(ctx, response);
 }
 
@@ -172,7 +173,8 @@ function endStreamOnLostAccess(
   deps: MountDeps,
   ctx: Context,
   request: HandlerRequest,
-  { contentType, source }: NonNullable<HttpResponse['stream']>,
+  { contentType, source, recheck: onRechecked }: NonNullable<HttpResponse['stream']>,
+  ended: AbortController,
 ): void {
   const end = (error: AppError) => {
     if (contentType === EVENT_STREAM && ctx.res.headersSent) {
@@ -181,11 +183,14 @@ function endStreamOnLostAccess(
     }
     // Before the first byte the client can still get the status.
     source.destroy(ctx.res.headersSent ? undefined : error);
+    // What the source waits for must not keep its slot.
+    ended.abort();
   };
   const timer = setInterval(() => {
     const recheck = async () => {
       const caller = await authorizeCaller(route, deps, ctx);
       await route.recheckAccess?.({ ...request, caller }, request.caller);
+      onRechecked?.(caller);
     };
     recheck().catch((error: unknown) => {
       // A busy server is no reason to end what it has allowed.
@@ -238,14 +243,14 @@ function requireOwnPassword({ session }: Caller): void {
     );
 }
 
-/** Aborted when the client closes the connection before the response is complete. */
-function disconnectSignal(ctx: Context): AbortSignal {
-  const disconnected = new AbortController();
-  if (ctx.res.closed) disconnected.abort();
+/** Aborts when the client closes the connection before the response is complete. */
+function endOfResponse(ctx: Context): AbortController {
+  const ended = new AbortController();
+  if (ctx.res.closed) ended.abort();
   ctx.res.once('close', () => {
-    if (!ctx.res.writableFinished) disconnected.abort();
+    if (!ctx.res.writableFinished) ended.abort();
   });
-  return disconnected.signal;
+  return ended;
 }
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;

@@ -8,7 +8,8 @@ const HEADER_DOCS = {
     '`wait=N` waits up to N seconds (60 at most) for the job to finish; `timing` adds a `Server-Timing` header.',
   'If-Match':
     'ETag of the version that was read. The response is 412 if the record has changed since.',
-  'Last-Event-ID': 'Number of the last log line received.',
+  'Last-Event-ID':
+    'Id of the last message received: the stream continues after it. It replaces other starting points.',
   'Idempotency-Key':
     'Repeating the request with the same key and body within 24 hours returns the original response, ' +
     'or the record as it is now if the rights of the caller have changed. The response is 404 if the ' +

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { SlotHolder, Slots } from '../../platform/slots.ts';
 
 export type ResponseHeaders = Record<string, string | string[]>;
@@ -9,7 +10,13 @@ export type HttpResponse = {
   headers: ResponseHeaders;
   body?: unknown;
   json?: string;
-  stream?: { contentType: string; source: Readable; filename?: string };
+  stream?: {
+    contentType: string;
+    source: Readable;
+    filename?: string;
+    /** Gets the caller with its current rights, at intervals. */
+    recheck?(caller: Caller): void;
+  };
   /** The body has a secret that is shown only once: it is not stored for an `Idempotency-Key`. */
   containsSecret?: boolean;
 };

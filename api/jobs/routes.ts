@@ -200,8 +200,10 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
         const cursor = decodeCursor(`logs:${jobId}`, query.cursor, /^\d{1,9}$/);
         const after = cursor === undefined ? lastEventId(header('last-event-id')) : Number(cursor);
         if (query.follow) {
-          const { job, log } = await jobs.follow(caller, jobId, after, signal);
-          return streams.open(toEvents(log, logPresenter(job, caller)), caller);
+          return streams.open(caller, async () => {
+            const { job, log } = await jobs.follow(caller, jobId, after, signal);
+            return { messages: toEvents(log, logPresenter(job, caller)) };
+          });
         }
         const { job, lines } = await jobs.logs(caller, jobId, { after, limit: query.limit + 1 });
         const items = lines.slice(0, query.limit);

@@ -2,7 +2,7 @@ import type { Knex } from '../core/knex.ts';
 import { cutPage, whereDefined, type KeysetPage } from '../core/keyset.ts';
 import { Event } from '../models/Event.ts';
 import { whereInScope } from '../core/scopeSql.ts';
-import type { StoredEvent } from '../../domain/events/records.ts';
+import type { PublishedEvent, StoredEvent } from '../../domain/events/records.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 
 /** Which events a list shows; `since` is inclusive, `until` exclusive. */
@@ -35,6 +35,20 @@ const SEQUENCE_SKEW_MS = 300_000;
 /** The last sequence that was assigned. */
 export async function readLastSequence(db: Knex): Promise<number> {
   return (await db('event_head').first<{ sequence: number }>()).sequence;
+}
+
+/** Published events of all tenants after a sequence, oldest first, at most `limit`. */
+export async function listPublishedAfter(
+  db: Knex,
+  sequence: number,
+  limit: number,
+): Promise<PublishedEvent[]> {
+  const events: unknown = await Event.query(db)
+    .where('sequence', '>', sequence)
+    .orderBy('sequence')
+    .limit(limit);
+  // The condition excludes events without a sequence.
+  return events as PublishedEvent[];
 }
 
 /** A page of published events inside `scope`. */

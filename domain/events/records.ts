@@ -10,3 +10,5 @@ export type StoredEvent = {
   data: Record<string, unknown>;
   createdAt: Date;
 };
+
+export type PublishedEvent = StoredEvent & { sequence: number };

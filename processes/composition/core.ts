@@ -79,7 +79,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     access: createAccess({ deniedAttempts, rights }),
     describeWorkflow: createDescribeWorkflow(temporal),
     readRunRetention: createReadRunRetention(temporal),
-    slots: composeSlots(),
+    slots: composeSlots(config, metrics),
     jobTypes,
     jobFactory: createJobFactory({ ids, heartbeatMs }),
     jobCompletion: createJobCompletion({ jobTypes }),

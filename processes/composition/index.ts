@@ -167,7 +167,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
     async stop(): Promise<void> {
       await Promise.all([stopWorkers(), schedules.catchUp.stop()]);
       // These add outbox tasks, so they stop before the dispatcher.
-      await Promise.all([webhooks.relay.stop(), jobs.jobSlots.stop()]);
+      await Promise.all([webhooks.relay.stop(), webhooks.eventFeed.stop(), jobs.jobSlots.stop()]);
       await Promise.all([dispatcher.stop(), auth.auditSealer.stop()]);
       await notifications.stop();
       await Promise.all([temporal.close(), http.close(), auth.closeProviders()]);

@@ -1,9 +1,24 @@
+import type { Config } from '../../platform/config.ts';
+import type { Metrics } from '../../platform/metrics.ts';
 import { createSlots, sharesOf } from '../../platform/slots.ts';
 
 /** What callers can hold of this process for longer than a moment, and how much of it each may. */
-export const composeSlots = () => ({
-  ...inventorySlots(),
+export function composeSlots(config: Pick<Config, 'maxEventStreams'>, metrics: Metrics) {
+  const slots = { ...streamSlots(config), ...requestSlots(), ...inventorySlots() };
+  metrics.measureSlots(slots);
+  return slots;
+}
+
+const streamSlots = ({ maxEventStreams }: Pick<Config, 'maxEventStreams'>) => ({
   logStreams: createSlots({ of: 'log streams', retryAfterSeconds: 5, ...sharesOf(200) }),
+  eventStreams: createSlots({
+    of: 'streams of events',
+    retryAfterSeconds: 5,
+    ...sharesOf(maxEventStreams),
+  }),
+});
+
+const requestSlots = () => ({
   exports: createSlots({ of: 'exports', retryAfterSeconds: 5, ...sharesOf(40) }),
   waits: createSlots({ of: 'waiting requests', retryAfterSeconds: 5, ...sharesOf(1_000) }),
   uploads: createSlots({

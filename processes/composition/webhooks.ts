@@ -1,4 +1,6 @@
 import { createEvents } from '../../services/events/events.ts';
+import { createEventFeed } from '../../services/events/eventFeed.ts';
+import { createFollowEvents } from '../../services/events/followEvents.ts';
 import { createEventRelay } from '../../services/events/relay.ts';
 import { createAutoDisable } from '../../services/webhooks/autoDisable.ts';
 import { createDeliveries } from '../../services/webhooks/deliveries.ts';
@@ -27,7 +29,14 @@ export function composeWebhooks(core: Core) {
     disable,
     recorder: createFirstAttemptRecorder(core),
   });
-  const relay = createEventRelay({ ...core, deliveryQueue, firstAttempts });
+  const eventFeed = createEventFeed(core);
+  const relay = createEventRelay({
+    ...core,
+    deliveryQueue,
+    firstAttempts,
+    onPublished: eventFeed.wake,
+  });
+  const followEvents = createFollowEvents({ ...core, feed: eventFeed });
   const webhooks = createWebhooks({ ...core, secrets });
   return {
     sendEvent,
@@ -35,7 +44,8 @@ export function composeWebhooks(core: Core) {
     deliveryQueue,
     firstAttempts,
     relay,
-    events: createEvents({ ...core, relay }),
+    eventFeed,
+    events: createEvents({ ...core, relay, followEvents }),
     webhooks,
     testDelivery: createTestDelivery({ ...core, webhooks, secrets, sendWebhook }),
     webhookReplays: createWebhookReplays({ ...core, webhooks, relay }),

@@ -12,6 +12,7 @@ import type { StoredEvent } from '../../domain/events/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
+import type { EventStream, FollowEvents, FollowRequest } from './followEvents.ts';
 import { assertNotPurged } from './purgedEvents.ts';
 import type { EventRelay } from './relay.ts';
 
@@ -26,10 +27,12 @@ export function createEvents({
   db,
   access,
   relay,
+  followEvents,
 }: {
   db: Knex;
   access: Access;
   relay: EventRelay;
+  followEvents: FollowEvents;
 }) {
   return {
     /**
@@ -46,6 +49,13 @@ export function createEvents({
       }
       return found;
     },
+
+    /**
+     * The events that the caller may read, as they are published. Errors before the first item:
+     * `events_purged`.
+     */
+    follow: (caller: Caller, request: FollowRequest, signal: AbortSignal): Promise<EventStream> =>
+      followEvents(caller, request, signal),
 
     /**
      * An event with its deliveries to the webhooks of tenants where the caller may read events or

@@ -4,6 +4,7 @@ import type { Notifications } from '../../db/core/notifications.ts';
 import { notifyTopics } from '../../db/core/unitOfWork.ts';
 import { publishEvents } from '../../db/events/publish.ts';
 import { useConnectionsForProcess } from '../../platform/connectionUser.ts';
+import { joinRuns } from '../../platform/joinRuns.ts';
 import type { Log } from '../../platform/log.ts';
 import { startLoop, type Loop } from '../../platform/loop.ts';
 import type { Metrics } from '../../platform/metrics.ts';
@@ -17,6 +18,8 @@ type Deps = {
   deliveryQueue: DeliveryQueue;
   firstAttempts: FirstAttempts;
   notifications: Notifications;
+  /** Called when this process has published events. Must not throw. */
+  onPublished(): void;
   log: Log;
   metrics: Metrics;
 };
@@ -49,6 +52,7 @@ export function createEventRelay({
   deliveryQueue,
   firstAttempts,
   notifications,
+  onPublished,
   log,
   metrics,
 }: Deps) {
@@ -59,8 +63,6 @@ export function createEventRelay({
   let arePublished = false;
   /** Deliveries are left that no slot was free for. */
   let areWaiting = false;
-  let flushing: Promise<void> | undefined;
-  let nextFlush: Promise<void> | undefined;
 
   async function publish(lockTimeoutMs?: number): Promise<boolean> {
     const { types, deliveries } = await publishEvents(db, {
@@ -69,6 +71,7 @@ export function createEventRelay({
       ...(lockTimeoutMs !== undefined && { lockTimeoutMs }),
     });
     metrics.eventsPublished.inc(types.length);
+    if (types.length > 0) onPublished();
     const mayCancel = types.some((type) => type.startsWith('webhook.'));
     // The webhook may have been disabled, which leaves deliveries to cancel.
     if (mayCancel) repairsDueAt = 0;
@@ -90,21 +93,9 @@ export function createEventRelay({
 
   /**
    * Publishes the events that were committed before the call, so that the caller can read them;
-   * stops after about a second. Calls during a flush share the next one.
+   * stops after about a second.
    */
-  function flush(): Promise<void> {
-    if (!flushing) {
-      flushing = useConnectionsForProcess(publishAll).finally(() => (flushing = undefined));
-      return flushing;
-    }
-    nextFlush ??= flushing
-      .catch(() => undefined)
-      .then(() => {
-        nextFlush = undefined;
-        return flush();
-      });
-    return nextFlush;
-  }
+  const flush = joinRuns(() => useConnectionsForProcess(publishAll));
 
   /**
    * Starts deliveries that this process has slots for, and makes their first attempts. `waiting`: some

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../support/app.ts';
+import { openEventStream } from '../support/eventStream.ts';
 import { eventually } from '../support/eventually.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({}, { idle: true });
+  app = await startApp({ HOLDFAST_MAX_EVENT_STREAMS: '10' }, { idle: true });
   await app.deps.db('tenants').insert(['acme', 'beta'].map((id) => ({ id, name: id })));
 });
 afterAll(() => app.stop());
@@ -57,6 +58,30 @@ describe('log streams', () => {
     };
     await eventually(openAgain, (status) => status === 200);
   });
+});
+
+test('one caller opens a tenth of the streams of events, one tenant a quarter', async () => {
+  const streams: { status: number; leave(): void }[] = [];
+  const open = async (tenant: string, actor: string) => {
+    const stream = await openEventStream(as(tenant, actor), '/api/events?follow');
+    if (stream.status === 429) expect(stream.headers['retry-after']).toBe('5');
+    streams.push(stream);
+    return stream.status;
+  };
+  const kept = await openEventStream(as('beta', 'mallory'), '/api/events?follow');
+  expect(kept.status).toBe(200);
+  expect(await open('beta', 'mallory')).toBe(429);
+  expect(await open('beta', 'oscar')).toBe(200);
+  expect(await open('beta', 'eve')).toBe(429);
+  expect(await open('acme', 'alice')).toBe(200);
+  const { text } = app.deps.metrics;
+  expect(await text()).toContain('holdfast_slots_held{kind="eventStreams"} 3\n');
+  kept.leave();
+  await eventually(
+    () => open('beta', 'mallory'),
+    (status) => status === 200,
+  );
+  streams.forEach(({ leave }) => leave());
 });
 
 test('exports that are not read to their end do not keep others from theirs', async () => {

@@ -1,20 +1,31 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { AssignmentRecord } from '../../../api/access/schemas.ts';
 import type { EventList, EventRecord, EventWithDeliveries } from '../../../api/events/schemas.ts';
 import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import { BUILT_IN_ROLES } from '../../../domain/access/roles.ts';
+import { grantAtTenant } from '../../../domain/access/scope.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
+import type { Caller } from '../../../domain/shared/caller.ts';
 import { publishEvents } from '../../../db/events/publish.ts';
 import { openDatabase, type Knex } from '../../../db/core/knex.ts';
 import { createIds } from '../../../platform/ids.ts';
 import { createLog } from '../../../platform/log.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { TestClient } from '../../support/client.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { createDatabase } from '../../support/database.ts';
+import { openEventStream } from '../../support/eventStream.ts';
+import { eventually } from '../../support/eventually.ts';
+import { expectInvalid } from '../../support/problem.ts';
+import { seedEvents } from '../../support/retention.ts';
+import { admin, createUser, first, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 beforeAll(async () => {
   app = await startApp({}, { idle: true });
 });
 afterAll(() => app.stop());
+
+const operator = assertDefined(BUILT_IN_ROLES.get('operator'), 'the role operator');
 
 let tenants = 0;
 const asNewTenant = (): TestClient => app.client.as({ tenant: `e${tenants++}` });
@@ -133,6 +144,246 @@ describe('the list of events', () => {
       await platform.get<EventWithDeliveries>(`/api/events/${event?.id}`).expect(200),
     ).toMatchObject({ id: event?.id, deliveries: [] });
     await app.client.as({ tenant: 'e0', roles: 'nobody' }).get('/api/events').expect(403);
+  });
+});
+
+describe('a stream of events', () => {
+  const streams: Awaited<ReturnType<typeof openEventStream>>[] = [];
+  afterEach(() => streams.splice(0).forEach((stream) => stream.leave()));
+
+  async function follow(client: TestClient, query = '', headers: Record<string, string> = {}) {
+    const stream = await openEventStream(client, `/api/events?follow${query}`, headers);
+    streams.push(stream);
+    const has = (count: number) =>
+      eventually(
+        () => stream.data<EventRecord>('event'),
+        (events) => events.length >= count,
+      );
+    return { ...stream, has };
+  }
+  /** Publishes what was emitted, as the relay of a running process does. */
+  const publish = () => app.deps.relay.flush();
+
+  test('has what the list has, and goes on with what is published', async () => {
+    const [client, stranger] = [asNewTenant(), asNewTenant()];
+    const start = (await list(client)).lastSequence;
+    await emitEvent(client);
+    await publish();
+    const stream = await follow(client, `&after=${start}`);
+    expect(stream.headers).toMatchObject({
+      'content-type': expect.stringMatching(/^text\/event-stream/),
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+    });
+    await stream.has(1);
+    await emitEvent(stranger);
+    await emitEvent(client);
+    await publish();
+    await stream.has(2);
+    await emitEvent(client);
+    await publish();
+    const received = await stream.has(3);
+    expect(received).toEqual((await list(client, `?after=${start}`)).items);
+    const ids = stream.messages.flatMap(({ id, event }) => (event ? [id] : []));
+    expect(ids).toEqual(received.map(({ sequence }) => String(sequence)));
+    expect(stream.messages[0]).toEqual({ retry: expect.stringMatching(/^[12]\d{3}$/) });
+  });
+
+  test('continues after the last id, also if nothing was received but that', async () => {
+    const client = asNewTenant();
+    await emitEvent(client);
+    const start = (await list(client)).lastSequence;
+    const first = await follow(client);
+    await eventually(first.lastId, (id) => id !== undefined);
+    expect(first.lastId()).toBe(String(start));
+    first.leave();
+    const ids = [await emitEvent(client), await emitEvent(client)];
+    await publish();
+    // The header counts more than where the stream began.
+    const resume = async (lastId: string | undefined) =>
+      follow(client, '&after=0', { 'last-event-id': lastId ?? '' });
+    const second = await resume(first.lastId());
+    await second.has(2);
+    expect(second.data<EventRecord>('event').map(({ subject }) => subject.id)).toEqual(ids);
+    await emitEvent(client);
+    await publish();
+    await second.has(3);
+    const third = await resume(second.data<EventRecord>('event')[0]?.sequence.toString());
+    expect(await third.has(2)).toEqual(second.data<EventRecord>('event').slice(1));
+  });
+
+  test('a sequence that does not exist yet counts as the last one', async () => {
+    const client = asNewTenant();
+    await emitEvent(client);
+    const { lastSequence } = await list(client);
+    const stream = await follow(client, '&after=999999999');
+    await eventually(stream.lastId, (id) => id === String(lastSequence));
+    const id = await emitEvent(client);
+    await publish();
+    expect((await stream.has(1))[0]?.subject.id).toBe(id);
+  });
+
+  test('has the filters of the list', async () => {
+    const client = asNewTenant();
+    const id = await emitEvent(client);
+    await client.put(`/api/webhooks/${id}`, { description: 'x' }).expect(200);
+    const other = await emitEvent(client);
+    const [, middle] = (await list(client)).items;
+    for (const query of [
+      '&type=webhook.updated',
+      '&type=webhook.updated&type=webhook.created',
+      `&subject=${id}`,
+      `&subject=webhook:${other}`,
+      `&subject=job:${id}`,
+      `&tenantId=${middle?.tenantId}`,
+      '&tenantId=platform',
+      `&since=${middle?.createdAt}`,
+      `&until=${middle?.createdAt}`,
+    ]) {
+      const { items, lastSequence } = await list(client, `?after=0${query}`);
+      const stream = await follow(client, `&after=0${query}`);
+      // The first message is the last one: all that is wanted, or that there is nothing.
+      await eventually(stream.lastId, (lastId) => lastId !== undefined);
+      expect([query, stream.data('event')]).toEqual([query, items]);
+      if (items.length === 0) expect(stream.lastId()).toBe(String(lastSequence));
+      stream.leave();
+    }
+  });
+
+  test('is of the tenants where its caller may read events', async () => {
+    const one = asNewTenant();
+    const platform = app.client.as({ tenant: 'platform' });
+    const [ofOne, ofAll] = [await follow(one), await follow(platform)];
+    const foreign = await emitEvent(asNewTenant());
+    const own = await emitEvent(one);
+    await publish();
+    const subjects = async (stream: typeof ofOne, count: number) =>
+      (await stream.has(count)).map(({ subject }) => subject.id);
+    expect(await subjects(ofAll, 2)).toEqual([foreign, own]);
+    expect(await subjects(ofOne, 1)).toEqual([own]);
+    await app.client.as({ tenant: 'e0', roles: 'nobody' }).get('/api/events?follow').expect(403);
+  });
+
+  test.each([
+    ['a cursor', '&cursor=xyz', undefined, '/cursor'],
+    ['a last id that is no sequence', '', 'evt_1', '/Last-Event-ID'],
+  ])('refuses %s', async (_what, query, lastId, pointer) => {
+    const headers = lastId === undefined ? {} : { 'last-event-id': lastId };
+    await expectInvalid(asNewTenant().get(`/api/events?follow${query}`, headers), pointer);
+  });
+
+  test('has what its caller may read now, and ends when that is nothing', async () => {
+    const tenants = [asNewTenant(), asNewTenant()] as const;
+    const ids = tenants.map(({ identity }) => identity['x-service-tenant-id'] ?? '');
+    await app.deps.db('tenants').insert(ids.map((id) => ({ id, name: id })));
+    const grants = ids.map((tenantId) => ({ roleId: 'viewer', tenantId }));
+    const someone = await createUser(app, ...grants);
+    const remove = async (tenantId: string) => {
+      const assignments = `/api/rbac/assignments?userId=${someone.id}&tenantId=${tenantId}`;
+      const { id } = first(await admin(app).get<Page<AssignmentRecord>>(assignments).expect(200));
+      await admin(app).delete(`/api/rbac/assignments/${id}`).expect(204);
+    };
+    const stream = await follow(someone.client, `&type=webhook.created`);
+    await eventually(stream.lastId, (id) => id !== undefined);
+    /** From which of the two an event is received. */
+    const receivedFrom = async () => {
+      const before = stream.data('event').length;
+      for (const tenant of tenants) await emitEvent(tenant);
+      await publish();
+      const events = await eventually(
+        () => stream.data<EventRecord>('event').slice(before),
+        (all) => all.some(({ tenantId }) => tenantId === ids[1]),
+      );
+      return events.map(({ tenantId }) => tenantId);
+    };
+    expect(await receivedFrom()).toEqual(ids);
+    await remove(ids[0] ?? '');
+    await eventually(receivedFrom, (from) => from.length === 1);
+    await remove(ids[1] ?? '');
+    expect(await stream.ended).toBe('ended');
+    expect(stream.data<ProblemBody>('error')).toMatchObject([{ code: 'permission_denied' }]);
+  });
+
+  const callerOf = (tenantId: string): Caller => ({
+    kind: 'gateway',
+    actorId: 'alice',
+    tenantId,
+    rights: { grants: [grantAtTenant(operator, tenantId)] },
+    requestId: 'req_test',
+    address: null,
+  });
+
+  /** Follows without HTTP. Returns what reads the sequences of the next `count` events. */
+  async function followDirectly(tenantId: string, after: number | undefined, signal: AbortSignal) {
+    const stream = await app.deps.events.follow(callerOf(tenantId), { filter: {}, after }, signal);
+    const items = stream.items[Symbol.asyncIterator]();
+    return {
+      close: stream.close,
+      async next(count: number): Promise<(number | null)[]> {
+        const sequences: (number | null)[] = [];
+        while (sequences.length < count) {
+          const { value, done } = await items.next();
+          if (done === true) break;
+          if (value.kind === 'events') sequences.push(...value.events.map((e) => e.sequence));
+        }
+        return sequences;
+      },
+    };
+  }
+
+  test('one who reads slowly, and one who comes late, read the log in pages', async () => {
+    const tenant = 'slow';
+    const { db } = app.deps;
+    const leaving = new AbortController();
+    const slow = await followDirectly(tenant, undefined, leaving.signal);
+    const other = await follow(asNewTenant());
+    // More than the tail has, and older.
+    await seedEvents(db, { tenant, days: 1, count: 450 });
+    await seedEvents(db, { tenant, days: 0, count: 50 });
+    await seedEvents(db, { tenant: 'other', days: 0, count: 50 });
+    const { lastSequence } = await list(asNewTenant());
+    await eventually(other.lastId, (id) => id !== undefined);
+    const rows = await db('events').where({ tenant_id: tenant }).orderBy('sequence');
+    const sequences = rows.map(({ sequence }) => sequence as number);
+    expect(await slow.next(500)).toEqual(sequences);
+    const late = await followDirectly(tenant, 0, leaving.signal);
+    expect(await late.next(500)).toEqual(sequences);
+    leaving.abort();
+    for (const stream of [slow, late]) {
+      expect(await stream.next(1)).toEqual([]);
+      stream.close();
+    }
+    expect(lastSequence).toBeGreaterThan(sequences.at(-1) ?? 0);
+  });
+
+  test('500 of them cost as many reads as one', async () => {
+    const FOLLOWERS = 500;
+    const client = asNewTenant();
+    const tenant = client.identity['x-service-tenant-id'] ?? '';
+    const after = (await list(client)).lastSequence;
+    const leaving = new AbortController();
+    const { db } = app.deps;
+    let statements = 0;
+    const count = () => void (statements += 1);
+    const first = await followDirectly(tenant, after, leaving.signal);
+    db.on('query', count);
+    const others = await Promise.all(
+      Array.from({ length: FOLLOWERS - 1 }, () => followDirectly(tenant, after, leaving.signal)),
+    );
+    const opening = statements;
+    const followers = [first, ...others];
+    for (let n = 0; n < 3; n++) await emitEvent(client);
+    statements = 0;
+    await publish();
+    const received = await Promise.all(followers.map((follower) => follower.next(3)));
+    db.removeListener('query', count);
+    expect(new Set(received.map((sequences) => sequences.join()))).toHaveProperty('size', 1);
+    expect(received[0]).toHaveLength(3);
+    // Reads of all followers together, four a second.
+    expect(opening).toBeLessThan(50);
+    expect(statements).toBeLessThan(50);
+    leaving.abort();
+    followers.forEach(({ close }) => close());
   });
 });
 

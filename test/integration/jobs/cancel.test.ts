@@ -159,6 +159,6 @@ describe('progress and log', () => {
     const rest = await app.client
       .get<string>(`/api/jobs/${id}/logs?follow=true`, { 'last-event-id': '3' })
       .expect(200);
-    expect(rest).toMatch(/^id: 4\n/);
+    expect(rest).toMatch(/^retry: \d+\n\nid: 4\n/);
   });
 });

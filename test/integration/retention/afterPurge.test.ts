@@ -218,6 +218,10 @@ test('followers of purged events learn where to continue, each of its own tenant
   const [kept = ''] = await seedEvents(db(), { tenant: red.tenant, days: 2 });
   await purge();
   const refused = await expectProblem(red.client.get('/api/events?after=0'), 410, 'events_purged');
+  const followed = red.client.get('/api/events?after=0&follow');
+  expect(await expectProblem(followed, 410, 'events_purged')).toMatchObject({
+    oldestSequence: refused.oldestSequence,
+  });
   const after = Number(refused.oldestSequence) - 1;
   const found = await red.client.get<EventList>(`/api/events?after=${after}`).expect(200);
   expect(found.items.map(({ id }) => id)).toContain(kept);

@@ -389,7 +389,7 @@ describe('streams', () => {
           yield await Promise.resolve({ event: 'log', data: 1 });
           throw new AppError('conflict', 'the source failed');
         }
-        return Promise.resolve(events.open(messages(), caller));
+        return events.open(caller, () => Promise.resolve({ messages: messages() }));
       },
     });
     const guardedRoute = route({
@@ -446,7 +446,7 @@ describe('streams', () => {
     const answer = await exchange(base, 'GET', '/events');
     expect(answer).toMatchObject({ status: 200, complete: true });
     const messages = answer.text.trim().split('\n\n');
-    expect(messages).toHaveLength(2);
-    expect(messages[1]).toMatch(/^event: error\ndata: \{.*"status":409.*"code":"conflict"/);
+    expect(messages).toHaveLength(3);
+    expect(messages[2]).toMatch(/^event: error\ndata: \{.*"status":409.*"code":"conflict"/);
   });
 });

@@ -12,6 +12,7 @@ import { createLog } from '../../../platform/log.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ProblemBody } from '../../support/client.ts';
 import { startAppOn, type TestApp } from '../../support/app.ts';
+import { startFollower } from '../../support/eventStream.ts';
 import { eventually } from '../../support/eventually.ts';
 import { PASSWORD, createUser } from '../../support/users.ts';
 
@@ -78,6 +79,8 @@ async function startHeldServer() {
 
 test('during an outage of PostgreSQL requests get 503, and attempts that end then are recorded after it', async () => {
   const held = await startHeldServer();
+  const follower = startFollower(() => app.client.as({ tenant: 'platform' }));
+  await eventually(follower.isConnected, (isConnected) => isConnected);
   const failing = await app.client
     .post<JobRecord>('/api/jobs', { type: 'http.request', payload: { url: held.url } })
     .expect(201);
@@ -141,4 +144,16 @@ test('during an outage of PostgreSQL requests get 503, and attempts that end the
     .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=20' })
     .expect(201);
   expect(next.status).toBe('succeeded');
+  // Who follows the events gets those from before and after the outage.
+  await eventually(
+    () => follower.received.map(({ subject, type }) => `${type} ${subject.id}`),
+    (events) => events.includes(`job.succeeded ${next.id}`),
+  );
+  await follower.leave();
+  const { rows } = await app.deps.db.raw<{ rows: { id: string }[] }>(
+    'SELECT id FROM events WHERE sequence >= ? ORDER BY sequence LIMIT ?',
+    [follower.received[0]?.sequence ?? 0, follower.received.length],
+  );
+  expect(follower.received.map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
+  expect(follower.received[0]).toMatchObject({ type: 'job.created', subject: { id: failing.id } });
 });

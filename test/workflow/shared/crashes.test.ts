@@ -5,7 +5,8 @@ import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startCrashingWorkers } from '../../support/crashingWorkers.ts';
 import { killRounds } from '../../support/effort.ts';
-import { killAll } from '../../support/processes.ts';
+import { startFollower } from '../../support/eventStream.ts';
+import { killAll, startProcess, type TestProcess } from '../../support/processes.ts';
 import {
   backdateSchedule,
   createMinutelySchedule,
@@ -29,16 +30,18 @@ let app: TestApp;
 let sink: Sink;
 let until: Date;
 let webhooks: Awaited<ReturnType<typeof registerWebhooks>>;
+let follower: ReturnType<typeof startFollower>;
 /** This application only writes and reads; the workers that are killed do everything else. */
 beforeAll(async () => {
   const often = { HOLDFAST_CATCH_UP_SECONDS: '1', HOLDFAST_RECONCILE_SECONDS: '2' };
   [app, sink] = await Promise.all([startApp(often, { idle: true }), startSink()]);
   until = await createLateSchedules();
   webhooks = await registerWebhooks();
-  const workers = await startCrashingWorkers(app);
-  await Promise.all([workers.crash(KILLS, KILL_EVERY_MS), webhooks.writeEvents()]);
+  const [workers, crashApi] = await Promise.all([startCrashingWorkers(app), followCrashingApi()]);
+  await Promise.all([workers.crash(KILLS, KILL_EVERY_MS), webhooks.writeEvents(), crashApi()]);
 }, 300_000);
 afterAll(async () => {
+  await follower.leave();
   await killAll();
   await app.stop();
   await sink.stop();
@@ -46,6 +49,26 @@ afterAll(async () => {
 
 const query = async <T>(sql: string, bindings: readonly Date[] = []): Promise<T[]> =>
   (await app.deps.db.raw<{ rows: T[] }>(sql, bindings)).rows;
+
+/** An API process, and a client that follows its events. Returns what kills the process and replaces it. */
+async function followCrashingApi(): Promise<() => Promise<void>> {
+  const launch = (): Promise<TestProcess> => startProcess({ ...app.env, HOLDFAST_ROLE: 'api' });
+  let api = await launch();
+  const { identity } = app.client.as({ tenant: 'f' });
+  follower = startFollower(
+    () => ({ base: api.base, identity }),
+    '/api/events?follow&type=webhook.updated',
+  );
+  await eventually(follower.isConnected, (isConnected) => isConnected);
+  return async () => {
+    await eventually(
+      () => follower.received.length,
+      (count) => count > 0,
+    );
+    await api.kill();
+    api = await launch();
+  };
+}
 
 /** Schedules of every overlap policy with occurrences that nothing has decided. Returns the time of the last. */
 async function createLateSchedules(): Promise<Date> {
@@ -138,6 +161,23 @@ test('an occurrence has one run and at most one job although workers crash', asy
   expect(fired).toBeGreaterThan(SCHEDULES);
   expect(found).toEqual({ fired, withJob: fired, jobs: fired, events: fired });
 }, 240_000);
+
+test('who follows the events misses none and gets none twice, although the API is killed', async () => {
+  const { db } = app.deps;
+  const written = await db('events')
+    .where({ type: 'webhook.updated', tenant_id: 'f' })
+    .orderBy('id');
+  await eventually(
+    () => follower.received.length,
+    (count) => count >= written.length,
+    { withinMs: 60_000 },
+  );
+  const published: { id: string }[] = await db('events')
+    .where({ type: 'webhook.updated', tenant_id: 'f' })
+    .orderBy('sequence');
+  expect(follower.received.map(({ id }) => id)).toEqual(published.map(({ id }) => id));
+  expect(follower.connections()).toBeGreaterThanOrEqual(2);
+}, 120_000);
 
 test('every event reaches every webhook, although workers are killed all the time', async () => {
   const { db } = app.deps;
