@@ -7,6 +7,12 @@ import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import { prepared } from '../core/prepared.ts';
 import { notifySql, type RecordChange } from '../core/unitOfWork.ts';
+import {
+  NO_EVENTS,
+  STARTED_EVENTS,
+  startedEventBindings,
+  type ClaimReport,
+} from './startedEvents.ts';
 
 const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress,
   attempts, log_count, run_id, created_by, authority, source_kind, source_id, retry_of,
@@ -119,9 +125,7 @@ type JobsClaim = {
   /** For a process that makes the attempts without a run: how long they belong to it, at most. */
   leaseMs?: number | null;
   now: Date;
-};
-
-type JobClaim = Omit<JobsClaim, 'jobIds'> & { jobId: string };
+} & ClaimReport;
 
 /** SQL: when a lease ends, by the clock of the database; NULL without one. */
 const LEASE_END = `clock_timestamp() + ?::double precision * interval '1 ms'`;
@@ -135,8 +139,19 @@ const LEASE_END = `clock_timestamp() + ?::double precision * interval '1 ms'`;
  */
 export async function claimAttempts(
   db: Knex,
-  { jobIds, runId, workflowId = null, needsSlot, isShort = false, leaseMs = null, now }: JobsClaim,
+  {
+    jobIds,
+    runId,
+    workflowId = null,
+    needsSlot,
+    isShort = false,
+    leaseMs = null,
+    now,
+    startedEvents = NO_EVENTS,
+    topics = [],
+  }: JobsClaim,
 ): Promise<Job[]> {
+  const notify = notifySql(topics);
   const { rows }: { rows: object[] } = await prepared(
     db,
     `WITH job AS (
@@ -149,19 +164,23 @@ export async function claimAttempts(
            OR (status = 'running' AND cancel_requested_at IS NULL
                AND leased_until < clock_timestamp() AND (?::boolean OR workflow_id = ?)))
          AND (slot = 'held' OR NOT ?::boolean)
-       RETURNING ${JOB_COLUMNS}
+       RETURNING ${JOB_COLUMNS}, attempts = 1 AS is_first
      ), logged AS (
        INSERT INTO job_logs (job_id, line, attempt, level, message, at)
        SELECT id, log_count, attempts, 'info', 'Attempt ' || attempts || ' started', updated_at FROM job
-     ), unsynced AS (
+     ), ${STARTED_EVENTS}, unsynced AS (
        SELECT set_config('synchronous_commit', 'off', true)
        FROM (SELECT bool_and((retry_policy ->> 'maxAttempts')::integer > 1) AS repeatable FROM job)
        WHERE ?::boolean AND repeatable
      )
-     SELECT ${JOB_COLUMNS} FROM job CROSS JOIN (SELECT count(*) FROM unsynced) AS settings`,
+     SELECT ${JOB_COLUMNS} FROM job CROSS JOIN (SELECT count(*) FROM unsynced) AS settings
+     WHERE ${notify.sql} >= 0`,
     [
       ...[runId, workflowId, leaseMs, now, now, now, [...jobIds]],
-      ...[workflowId === null, runId, runId, workflowId === null, workflowId, needsSlot, isShort],
+      ...[workflowId === null, runId, runId, workflowId === null, workflowId, needsSlot],
+      ...startedEventBindings(jobIds, startedEvents),
+      isShort,
+      ...notify.bindings,
     ],
   );
   return rows.map((row) => Job.fromDatabaseJson(row));
@@ -185,12 +204,6 @@ export async function findLeasedAttempts(
   );
   return rows;
 }
-
-/** Claims the next attempt of one job; undefined when the run has nothing to do. */
-export const claimAttempt = async (
-  db: Knex,
-  { jobId, ...claim }: JobClaim,
-): Promise<Job | undefined> => (await claimAttempts(db, { jobIds: [jobId], ...claim }))[0];
 
 /**
  * Takes a job that has not ended from a shared run, so that its own run can claim it. Returns the
@@ -220,12 +233,31 @@ export const isCancelRequested = async (db: Knex, jobId: string): Promise<boolea
  */
 export async function claimMultiStep(
   db: Knex,
-  { jobId, runId, now }: Pick<JobClaim, 'jobId' | 'runId' | 'now'>,
+  {
+    jobId,
+    runId,
+    now,
+    startedEvents = NO_EVENTS,
+    topics = [],
+  }: { jobId: string; runId: string; now: Date } & ClaimReport,
 ): Promise<Job | undefined> {
+  const notify = notifySql(topics);
   const { rows }: { rows: object[] } = await db.raw(
-    `UPDATE jobs SET status = 'running', run_id = ?, attempts = 1, version = version + 1, started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?
-     WHERE id = ? AND slot = 'held' AND (status = 'queued' OR (status = 'running' AND run_id = ?)) RETURNING ${JOB_COLUMNS}`,
-    [runId, now, now, now, jobId, runId],
+    `WITH before AS (SELECT id, status FROM jobs WHERE id = ? FOR UPDATE), job AS (
+       UPDATE jobs SET status = 'running', run_id = ?, attempts = 1, version = version + 1, started_at = COALESCE(started_at, ?), updated_at = ?, checked_at = ?
+       FROM before
+       WHERE jobs.id = before.id AND slot = 'held'
+         AND (before.status = 'queued' OR (before.status = 'running' AND run_id = ?))
+       RETURNING ${JOB_COLUMNS.split(/,\s+/)
+         .map((column) => `jobs.${column}`)
+         .join(', ')}, before.status = 'queued' AS is_first
+     ), ${STARTED_EVENTS}
+     SELECT ${JOB_COLUMNS} FROM job WHERE ${notify.sql} >= 0`,
+    [
+      ...[jobId, runId, now, now, now, runId],
+      ...startedEventBindings([jobId], startedEvents),
+      ...notify.bindings,
+    ],
   );
   return rows[0] && Job.fromDatabaseJson(rows[0]);
 }

@@ -250,6 +250,7 @@ export const EVENT_DATA = {
   'webhook.deleted': Webhook,
   'webhook.disabled': WebhookDisabled,
   'job.created': Job,
+  'job.started': Job,
   'job.succeeded': Job,
   'job.failed': Job,
   'job.cancelled': Job,

@@ -103,6 +103,8 @@ const composeWrites = (
     onSlotAwaited: late.wakeSlots,
     onChanged: notifications.announce,
   }),
+  /** For events that are written outside of commits. */
+  onEventsCommitted: late.eventsCommitted,
   writeUnaudited: createWriteUnaudited(dispatching),
   dispatchUnaudited: createDispatchUnaudited(dispatching),
 });

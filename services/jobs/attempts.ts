@@ -1,7 +1,6 @@
 import type { Knex } from '../../db/core/knex.ts';
 import {
   attemptGuard,
-  claimAttempt,
   claimAttempts,
   findLeasedAttempts,
   isCancelRequested,
@@ -11,7 +10,9 @@ import { Job } from '../../db/models/Job.ts';
 import { JobFailure, needsSlot, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { isFinal, type JobError } from '../../domain/jobs/jobs.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import type { Ids } from '../../platform/ids.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
+import { claimReport } from './claimReport.ts';
 import {
   AttemptFailed,
   createJobLifecycle,
@@ -42,6 +43,9 @@ export type AdmissionCheck = (jobId: string) => Promise<number | null>;
 
 type Deps = LifecycleDeps & {
   db: Knex;
+  ids: Ids;
+  /** Called when the event of a first attempt is committed. Must not throw. */
+  onEventsCommitted(): void;
   jobTypes: JobTypes;
   jobSlots: JobSlots;
   /** Admission checks by lane. Lanes without one admit every attempt. */
@@ -79,7 +83,7 @@ function errorFor(job: Job, type: JobType | undefined, code: string): JobError {
 
 /** What the job workflow does with the record of its job. Each activity may run more than once. */
 export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...deps }: Deps) {
-  const { writeUnaudited, log } = deps;
+  const { writeUnaudited, ids, log } = deps;
   const lifecycle = createJobLifecycle(deps);
 
   /** Runs the job type within its time limit. Returns the result as JSON text. */
@@ -114,6 +118,23 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     return serializeResult(result);
   }
 
+  /** Claims the next attempts of jobs. The first attempt of a job is an event. */
+  async function claim(
+    jobIds: readonly string[],
+    lane: Lane,
+    run: Pick<
+      Parameters<typeof claimAttempts>[1],
+      'runId' | 'workflowId' | 'needsSlot' | 'leaseMs'
+    >,
+  ): Promise<Job[]> {
+    const report = claimReport({ ids, jobTypes }, jobIds, lane);
+    const claimed = await writeUnaudited((executor, now) =>
+      claimAttempts(executor, { ...run, jobIds, isShort: lane === 'inline', now, ...report }),
+    );
+    if (claimed.some(({ attempts }) => attempts === 1)) deps.onEventsCommitted();
+    return claimed;
+  }
+
   /**
    * Claims the next attempt; undefined when this run has nothing to do. Errors:
    * `AttemptFailed('worker_lost')` when the last attempt of this run ended with its worker;
@@ -124,19 +145,13 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
     { jobId, runId }: JobRunRef,
     lane: Lane,
   ): Promise<Job | undefined> {
-    const claim = () =>
-      writeUnaudited((executor, now) =>
-        claimAttempt(executor, {
-          jobId,
-          runId,
-          needsSlot: needsSlot(lane),
-          isShort: lane === 'inline',
-          now,
-        }),
-      );
-    const job = needsSlot(lane) ? await jobSlots.claim(jobId, claim) : await claim();
+    const claimOne = async () => {
+      const [claimed] = await claim([jobId], lane, { runId, needsSlot: needsSlot(lane) });
+      return claimed;
+    };
+    const job = needsSlot(lane) ? await jobSlots.claim(jobId, claimOne) : await claimOne();
     if (job) return job;
-    const leftJob = lane === 'inline' && (await takeAfterLease(jobId)) && (await claim());
+    const leftJob = lane === 'inline' && (await takeAfterLease(jobId)) && (await claimOne());
     if (leftJob) return leftJob;
     const current = await Job.query(db).findById(jobId);
     const isOwnRun =
@@ -264,10 +279,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
       run: SharedRunRef,
       jobIds: readonly string[],
       leaseMs: number | null = null,
-    ): Promise<Job[]> =>
-      writeUnaudited((executor, now) =>
-        claimAttempts(executor, { ...run, jobIds, needsSlot: false, isShort: true, leaseMs, now }),
-      ),
+    ): Promise<Job[]> => claim(jobIds, 'inline', { ...run, needsSlot: false, leaseMs }),
 
     makeAttempt,
 

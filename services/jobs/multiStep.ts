@@ -4,9 +4,11 @@ import { attemptGuard, claimMultiStep, jobChange, writeJobChange } from '../../d
 import { Job } from '../../db/models/Job.ts';
 import type { LogLevel } from '../../domain/jobs/jobs.ts';
 import { JobFailure, type ChildWorkflowSpec, type StepContext } from '../../domain/jobs/jobType.ts';
+import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
 import type { JobAttempts, JobRunRef } from './attempts.ts';
+import { claimReport } from './claimReport.ts';
 import { jobLogTopic } from './jobAudit.ts';
 import { AttemptFailed, serializeResult, toJobFailure } from './lifecycle.ts';
 import type { JobSlots } from './slots.ts';
@@ -27,6 +29,9 @@ export type StepAttempt = { jobId: string; attempt: number; signal: AbortSignal 
 
 type Deps = {
   db: Knex;
+  ids: Ids;
+  /** Called when the event of the start is committed. Must not throw. */
+  onEventsCommitted(): void;
   writeUnaudited: WriteUnaudited;
   jobTypes: JobTypes;
   jobAttempts: Pick<JobAttempts, 'lifecycle'>;
@@ -40,6 +45,8 @@ type Deps = {
  */
 export function createMultiStepJobs({
   db,
+  ids,
+  onEventsCommitted,
   writeUnaudited,
   jobTypes,
   jobAttempts: { lifecycle },
@@ -83,10 +90,14 @@ export function createMultiStepJobs({
      * it returns the same child workflow. Errors: `AttemptFailed`, database errors.
      */
     async start({ jobId, runId }: JobRunRef): Promise<ChildWorkflowSpec | null> {
+      const report = claimReport({ ids, jobTypes }, [jobId], 'workflow');
       const job = await jobSlots.claim(jobId, () =>
-        writeUnaudited((executor, now) => claimMultiStep(executor, { jobId, runId, now })),
+        writeUnaudited((executor, now) =>
+          claimMultiStep(executor, { jobId, runId, now, ...report }),
+        ),
       );
       if (!job) return null;
+      onEventsCommitted();
       await using runLog = createRunLog({ writeUnaudited, log, job });
       try {
         const type = multiStepTypeOf(job);

@@ -125,7 +125,7 @@ describe('creating a job', () => {
       .orderBy('id')
       .select<{ action: string }[]>();
     expect(audit.map(({ action }) => action)).toEqual(['job.create', 'job.succeed']);
-    expect(await eventTypesOf(job.id)).toEqual(['job.created', 'job.succeeded']);
+    expect(await eventTypesOf(job.id)).toEqual(['job.created', 'job.started', 'job.succeeded']);
     const events = await app.deps.db('events').where({ subject_id: job.id });
     expect(JSON.stringify([audit, events])).not.toContain('do-not-copy');
     await eventually(
@@ -152,7 +152,7 @@ describe('the retry policy', () => {
   test('ends the job with the error of the last attempt', async () => {
     const job = await runJob(failing(9, { maxAttempts: 2, initialIntervalSeconds: 0.05 }));
     expect(job).toMatchObject({ status: 'failed', attempts: 2, error: { code: 'sleep_failed' } });
-    expect(await eventTypesOf(job.id)).toEqual(['job.created', 'job.failed']);
+    expect(await eventTypesOf(job.id)).toEqual(['job.created', 'job.started', 'job.failed']);
   });
 
   test('ends the job after an error code that is not retryable', async () => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { claimKey } from '../../../db/core/idempotency.ts';
+import type { Knex } from '../../../db/core/knex.ts';
 import { claimOutbox } from '../../../db/core/outbox.ts';
-import { claimAttempt, claimMultiStep, findWithLogs } from '../../../db/jobs/jobs.ts';
+import { claimAttempts, claimMultiStep, findWithLogs } from '../../../db/jobs/jobs.ts';
 import { Job } from '../../../db/models/Job.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
@@ -27,6 +28,11 @@ async function propertiesOf(table: string): Promise<string[]> {
     .sort();
 }
 
+type Claim = Parameters<typeof claimMultiStep>[1];
+
+const claimAttempt = async (db: Knex, { jobId, ...claim }: Claim) =>
+  (await claimAttempts(db, { ...claim, jobIds: [jobId], needsSlot: false }))[0];
+
 describe('raw queries return the columns that their types declare', () => {
   test.each([
     ['claimAttempt', claimAttempt],
@@ -34,14 +40,23 @@ describe('raw queries return the columns that their types declare', () => {
   ])('%s', async (_name, claim) => {
     const { id } = await createJob();
     await app.deps.db('jobs').where({ id }).update({ slot: 'held' });
-    const job = await claim(app.deps.db, {
-      jobId: id,
-      runId: 'run',
-      needsSlot: true,
-      now: new Date(),
-    });
+    const { db, ids } = app.deps;
+    const claimAgain = () => {
+      const startedEvents = { ids: [ids.next('evt')], exceptTypes: ['webhook.deliver'] };
+      return claim(db, { jobId: id, runId: 'run', now: new Date(), startedEvents });
+    };
+    const job = await claimAgain();
     expect(Object.keys(job ?? {}).sort()).toEqual(await propertiesOf('jobs'));
-    expect(job).toEqual(await Job.query(app.deps.db).findById(id));
+    expect(job).toEqual(await Job.query(db).findById(id));
+    // Only the start of a job is an event, and not if its type emits none.
+    await claimAgain();
+    const started = await db('events').where({ type: 'job.started', subject_id: id });
+    expect(started).toMatchObject([{ tenant_id: job?.tenantId, actor_id: 'system' }]);
+    const quiet = await createJob();
+    await db('jobs').where({ id: quiet.id }).update({ slot: 'held', type: 'webhook.deliver' });
+    const startedEvents = { ids: [ids.next('evt')], exceptTypes: ['webhook.deliver'] };
+    await claim(db, { jobId: quiet.id, runId: 'run', now: new Date(), startedEvents });
+    expect(await db('events').where({ type: 'job.started', subject_id: quiet.id })).toEqual([]);
   });
 
   test('findWithLogs', async () => {
@@ -49,7 +64,6 @@ describe('raw queries return the columns that their types declare', () => {
     await claimAttempt(app.deps.db, {
       jobId: id,
       runId: 'run',
-      needsSlot: false,
       now: new Date(),
     });
     const found = await findWithLogs(app.deps.db, id, { kind: 'everywhere' }, 10);
