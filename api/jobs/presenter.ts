@@ -9,6 +9,7 @@ import {
 import type { Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials, maskText } from '../../domain/shared/credentials.ts';
 import { DELIVER_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
+import type { JobState } from '../../services/jobs/followLog.ts';
 import type { JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
@@ -59,6 +60,13 @@ const summary = (job: JobSummaryData): JobSummary => ({
   startedAt: isoOrNull(job.startedAt),
   finishedAt: isoOrNull(job.finishedAt),
   version: job.version,
+});
+
+/** How far a job is, in a stream of its log. */
+export const jobState = ({ status, attempts, progress }: JobState) => ({
+  status,
+  attempt: attempts,
+  progress,
 });
 
 /** Jobs as callers see them. */

@@ -22,7 +22,7 @@ import type { Preferences } from '../http/prefer.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
-import { jobPresenter, logPresenter } from './presenter.ts';
+import { jobPresenter, jobState, logPresenter } from './presenter.ts';
 import { JobRecord, JobStatus, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 import { Id, Name, Timestamp } from '../http/schemas.ts';
 
@@ -187,7 +187,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       operationId: 'listJobLogs',
       summary: 'Read the log of a job, oldest line first, or follow it',
       description:
-        'With `follow`, a stream of server-sent events: `log` for each line, with its number as the event id, then `end` with the final status. A stream that ends early has `error` with a problem as its last message. 410 `log_purged`: lines after the given one are purged.',
+        'With `follow`, a stream of server-sent events: `log` for each line, with its number as the event id, `job` with `status`, `attempt` and `progress` of the job, first and whenever one of them has changed, then `end` with the final status. A stream that ends early has `error` with a problem as its last message. 410 `log_purged`: lines after the given one are purged.',
       params: JobParams,
       query: LogQuery,
       headers: ['Last-Event-ID'],
@@ -308,6 +308,7 @@ async function* toEvents(
   for await (const item of log) {
     if (item.kind === 'line')
       yield { id: String(item.line.line), event: 'log', data: logView(item.line) };
+    else if (item.kind === 'job') yield { event: 'job', data: jobState(item.job) };
     else if (item.kind === 'end') yield { event: 'end', data: { status: item.status } };
     else yield { comment: 'waiting' };
   }

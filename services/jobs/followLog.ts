@@ -3,20 +3,26 @@ import type { Knex } from '../../db/core/knex.ts';
 import { Job } from '../../db/models/Job.ts';
 import { JobLog } from '../../db/models/JobLog.ts';
 import { isFinal, type JobStatus } from '../../domain/jobs/jobs.ts';
-import type { JobLogData } from '../../domain/jobs/records.ts';
+import type { JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import { jobLogTopic } from './jobAudit.ts';
 import { waitForChange } from '../shared/waitForChange.ts';
 
+/** How far a job is: its status, the number of the last attempt, and its progress. */
+export type JobState = Pick<JobSummaryData, 'status' | 'attempts' | 'progress'>;
+
 export type LogStreamItem =
-  { kind: 'line'; line: JobLogData } | { kind: 'end'; status: JobStatus } | { kind: 'idle' };
+  | { kind: 'line'; line: JobLogData }
+  | { kind: 'job'; job: JobState }
+  | { kind: 'end'; status: JobStatus }
+  | { kind: 'idle' };
 
 const FOLLOW_BATCH = 500;
 /** Interval of the `idle` items of a stream without new lines, which keep connections open. */
 const FOLLOW_IDLE_MS = 10_000;
 
 /**
- * Yields the lines of a job's log after line number `after` as they are written, then the final
- * status.
+ * Yields the lines of a job's log after line number `after` as they are written, and its state first
+ * and whenever it has changed. After the last line come the final state and the final status.
  */
 export async function* followLog(
   { db, notifications }: { db: Knex; notifications: Notifications },
@@ -26,11 +32,16 @@ export async function* followLog(
 ): AsyncGenerator<LogStreamItem> {
   let last = after;
   let lastYieldAt = Date.now();
+  let lastState = '';
+  const isNew = (state: JobState) => lastState !== (lastState = JSON.stringify(state));
   while (!signal.aborted) {
     using change = waitForChange(notifications, jobLogTopic(jobId));
-    // Reading the status before the lines guarantees that a final status comes after all lines.
-    const job = await Job.query(db).findById(jobId).select('status');
+    // Reading the state before the lines guarantees that a final one comes after all lines.
+    const job = await Job.query(db).findById(jobId).select('status', 'attempts', 'progress');
     if (!job) return;
+    const { status, attempts, progress } = job;
+    const state = { status, attempts, progress };
+    if (!isFinal(status) && isNew(state)) yield { kind: 'job', job: state };
     const lines = await JobLog.query(db)
       .where({ job_id: jobId })
       .where('line', '>', last)
@@ -42,8 +53,9 @@ export async function* followLog(
       lastYieldAt = Date.now();
       continue;
     }
-    if (isFinal(job.status)) {
-      yield { kind: 'end', status: job.status };
+    if (isFinal(status)) {
+      yield { kind: 'job', job: state };
+      yield { kind: 'end', status };
       return;
     }
     if (Date.now() - lastYieldAt >= FOLLOW_IDLE_MS) {

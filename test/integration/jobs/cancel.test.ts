@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody } from '../../support/client.ts';
+import { openEventStream } from '../../support/eventStream.ts';
 import { eventually } from '../../support/eventually.ts';
 
 let app: TestApp;
@@ -46,7 +47,7 @@ describe('cancelling', () => {
       .where({ subject_id: id })
       .orderBy('id')
       .pluck('type');
-    expect(events).toEqual(['job.created', 'job.cancelled']);
+    expect(events).toEqual(['job.created', 'job.started', 'job.cancelled']);
   });
 
   test('ends a job that waits for its next attempt', async () => {
@@ -156,9 +157,29 @@ describe('progress and log', () => {
     expect(ids).toEqual(ids.map((_, i) => i + 1));
     expect(ids.length).toBeGreaterThanOrEqual(5);
     expect(stream.body).toMatch(/event: end\ndata: {"status":"succeeded"}\n\n$/);
+    expect(stream.body).toMatch(
+      /event: job\ndata: {"status":"succeeded","attempt":2,"progress":.*}\n\nevent: end\n/,
+    );
     const rest = await app.client
       .get<string>(`/api/jobs/${id}/logs?follow=true`, { 'last-event-id': '3' })
       .expect(200);
     expect(rest).toMatch(/^retry: \d+\n\nid: 4\n/);
+  });
+
+  test('who follows the log sees each state that lasts, once', async () => {
+    const { id } = await createJob(LONG_SLEEP);
+    const stream = await openEventStream(app.client, `/api/jobs/${id}/logs?follow`);
+    type State = { status: string; attempt: number; progress: { percent: number } | null };
+    const states = () => stream.data<State>('job');
+    await eventually(states, (all) => all.some(({ progress }) => progress !== null));
+    await cancelJob(id).expect(202);
+    expect(await stream.ended).toBe('ended');
+    const all = states().map((state) => JSON.stringify(state));
+    expect(new Set(all).size).toBe(all.length);
+    expect(states().some(({ status, attempt }) => status === 'running' && attempt === 1)).toBe(
+      true,
+    );
+    expect(states().at(-1)).toMatchObject({ status: 'cancelled', attempt: 1 });
+    expect(stream.messages.slice(-2).map(({ event }) => event)).toEqual(['job', 'end']);
   });
 });
