@@ -9,8 +9,12 @@ import { queryIn, queryOn } from './sql.ts';
  * tables change in one short transaction, and not at all if anything fails before.
  */
 
-/** Memory for the indexes of each connection. */
+/**
+ * Memory for the index that each connection creates, which sorts its rows. The terms of a GIN index are
+ * collected in memory instead: in more than the caches of a processor hold, that takes a fifth longer.
+ */
 const INDEX_MEMORY = '256MB';
+const GIN_MEMORY = '32MB';
 
 /** Reads definitions with complete names, as PostgreSQL writes them when it searches no schema. */
 async function withCompleteNames<T>(query: RunQuery, read: () => Promise<T>): Promise<T> {
@@ -51,6 +55,7 @@ export async function createNewTable(
 }
 
 type Statement = { sql: string };
+type IndexStatement = Statement & { isGin: boolean };
 
 const exclusionStatements = (query: RunQuery, table: string, live: string): Promise<Statement[]> =>
   query<Statement>(
@@ -65,10 +70,10 @@ const indexStatements = (
   query: RunQuery,
   schema: string,
   names: readonly string[],
-): Promise<Statement[]> =>
-  query<Statement>(
+): Promise<IndexStatement[]> =>
+  query<IndexStatement>(
     `SELECT replace(pg_get_indexdef(i.indexrelid), format(' ON %s ', i.indrelid::regclass),
-       format(' ON %I.%I ', $1::text, t.relname)) AS sql
+       format(' ON %I.%I ', $1::text, t.relname)) AS sql, m.amname = 'gin' AS "isGin"
      FROM pg_index AS i JOIN pg_class AS t ON t.oid = i.indrelid
        JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam
      WHERE t.relnamespace = 'public'::regnamespace AND t.relname::text = ANY ($2)
@@ -97,7 +102,10 @@ const uniqueStatements = (
     [schema, names],
   );
 
-/** Creates the indexes of new tables, one on each connection concurrently. */
+/**
+ * Creates the indexes of new tables, one on each connection concurrently. Parallel workers of PostgreSQL
+ * would sort with half as much processor time again, and take it from the other connection.
+ */
 export async function createIndexes(
   connections: readonly [BackupConnection, ...BackupConnection[]],
   schema: string,
@@ -108,9 +116,11 @@ export async function createIndexes(
   const waiting = await withCompleteNames(query, () => indexStatements(query, schema, names));
   await Promise.all(
     connections.map(async (connection) => {
-      await connection.query(`SET maintenance_work_mem = '${INDEX_MEMORY}'`);
-      for (let next = waiting.shift(); next; next = waiting.shift())
-        await connection.query(next.sql);
+      await connection.query('SET max_parallel_maintenance_workers = 0');
+      for (let next = waiting.shift(); next; next = waiting.shift()) {
+        const memory = next.isGin ? GIN_MEMORY : INDEX_MEMORY;
+        await connection.query(`SET maintenance_work_mem = '${memory}'; ${next.sql}`);
+      }
     }),
   );
   for (const { sql } of await uniqueStatements(query, schema, names)) await query(sql);
