@@ -22,6 +22,7 @@ import {
   type Row,
 } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import type { AddressSpace } from '../../services/inventory/addressSpace.ts';
 import type { InventoryRecords, RecordFilter } from '../../services/inventory/records.ts';
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
@@ -31,8 +32,9 @@ import { parseTime } from '../http/queryTime.ts';
 import { CREATE_EXAMPLES } from './examples.ts';
 import { nounOf, pluralIdOf } from './nouns.ts';
 import { decodeRecordKey, encodeRecordKey } from './recordCursor.ts';
-import { route, type Route } from '../http/route.ts';
-import { ChangeView, filtersOf, listQuery } from './schemas.ts';
+import { route, type Extra, type Route } from '../http/route.ts';
+import { usageView } from './presenter.ts';
+import { ChangeView, filtersOf, listQuery, UsageView } from './schemas.ts';
 import { Timestamp } from '../http/schemas.ts';
 
 const tag = 'Inventory';
@@ -55,7 +57,12 @@ const NoQuery = Type.Object({}, closed);
 const EvictQuery = Type.Object({ evict: Type.Optional(EVICT) }, closed);
 const ChangesQuery = Type.Object(pageQuery, closed);
 
-type Deps = { records: InventoryRecords; writes: InventoryWrites; requireIfMatch: boolean };
+type Deps = {
+  records: InventoryRecords;
+  writes: InventoryWrites;
+  addressSpace: Pick<AddressSpace, 'usages'>;
+  requireIfMatch: boolean;
+};
 type Query = Record<string, unknown>;
 type ListQuery = Query & { limit: number; cursor?: string; sort: string };
 
@@ -86,8 +93,25 @@ function versionFrom(ifMatch: string | undefined, isRequired: boolean): number |
 const sortFrom = (by: string) =>
   by === '-createdAt' ? undefined : { field: by.replace(/^-/, ''), descending: by.startsWith('-') };
 
+/** What `include` can add to prefixes, in one query. */
+const prefixExtras = ({ addressSpace }: Deps): Record<string, Extra> => ({
+  usage: {
+    schema: Type.Record(Type.String(), UsageView, {
+      description: 'The usage of prefixes now, by their ids.',
+    }),
+    load: async (_, body) => {
+      const { items = [body as Row] } = body as { items?: Row[] };
+      const usages = await addressSpace.usages(items.map(({ id }) => id));
+      return Object.fromEntries([...usages].map(([id, usage]) => [id, usageView(usage)]));
+    },
+  },
+});
+
+const extrasOf = (resource: Resource, deps: Deps) =>
+  resource.name === 'prefixes' && { extras: prefixExtras(deps) };
+
 /** Lists records, and reads one. */
-const readRoutes = (resource: Resource, { records }: Deps): Route[] => [
+const readRoutes = (resource: Resource, deps: Deps): Route[] => [
   route({
     method: 'GET',
     path: pathOf(resource),
@@ -96,13 +120,14 @@ const readRoutes = (resource: Resource, { records }: Deps): Route[] => [
     permission: 'inventory:read',
     summary: `List ${nounOf(resource.name, false)}`,
     query: listQuery(resource),
+    ...extrasOf(resource, deps),
     responses: { 200: listSchema(recordSchema(resource), `${titleOf(resource)}List`) },
     handle: async ({ caller, query }) => {
       const { limit, cursor, sort: by, ...filter } = query as ListQuery;
       const sort = sortFrom(by);
       const list = `inventory:${resource.name}:${by}`;
       const after = decodeRecordKey(list, cursor, resource, sort?.field);
-      const { items, next } = await records.list(
+      const { items, next } = await deps.records.list(
         caller,
         resource.name,
         filterFrom(resource, filter),
@@ -120,12 +145,13 @@ const readRoutes = (resource: Resource, { records }: Deps): Route[] => [
     summary: `Get ${nounOf(resource.kind)}, at present or at a past time`,
     params: RecordParams,
     query: PointInTimeQuery,
+    ...extrasOf(resource, deps),
     responses: { 200: recordSchema(resource) },
     handle: async ({ caller, params, query }) =>
       recordResponse(
         query.at === undefined
-          ? await records.read(caller, resource.name, params.id)
-          : await records.readAt(caller, resource.name, params.id, parseTime('at', query.at)),
+          ? await deps.records.read(caller, resource.name, params.id)
+          : await deps.records.readAt(caller, resource.name, params.id, parseTime('at', query.at)),
       ),
   }),
 ];

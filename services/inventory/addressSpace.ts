@@ -59,6 +59,9 @@ export function createAddressSpace(deps: Deps) {
       return usageOf(await readUsage(db, [prefix.id]), prefix.id);
     },
 
+    /** Reads the usage of prefixes that the caller has read. Ids of none are left out. */
+    usages: (prefixIds: readonly string[]): Promise<Map<string, Usage>> => readUsage(db, prefixIds),
+
     /**
      * Reads a prefix, one page of its children in order, and the free networks between them. A page
      * continues after the network `after`. Error: `not_found`.

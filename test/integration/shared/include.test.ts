@@ -154,6 +154,33 @@ describe('include=labels', () => {
   });
 });
 
+describe('include=usage', () => {
+  type WithUsage = { items: InventoryRecord[]; included: { usage: Record<string, object> } };
+
+  test('has the usage of each prefix of a page, with one statement', async () => {
+    const create = recordFactory(() => acme);
+    const outer = await create('prefixes', { cidr: '172.16.0.0/16', allocationMode: 'pool' });
+    const inner = await create('prefixes', { cidr: '172.16.1.0/25' });
+    for (const address of ['172.16.0.1', '172.16.1.1', '172.16.1.200', '172.16.9.1'])
+      await create('ip-addresses', { address });
+    const path = '/api/inventory/prefixes?within=172.16.0.0/16';
+    const plain = await statementsOf(() => acme.get(path).expect(200));
+    const asked = () => acme.get<WithUsage>(`${path}&include=usage`).expect(200);
+    expect(await statementsOf(asked)).toBe(plain + 1);
+    const { included, items } = await asked();
+    expect(items).toHaveLength(2);
+    for (const { id } of [outer, inner]) {
+      const record = `/api/inventory/prefixes/${id}`;
+      const usage = await acme.get<object>(`${record}/usage`).expect(200);
+      expect(included.usage[id]).toEqual(usage);
+      const read = await acme.get<WithUsage>(`${record}?include=usage`).expect(200);
+      expect(read.included).toEqual({ usage: { [id]: usage } });
+    }
+    expect(included.usage[outer.id]).toMatchObject({ used: '131', addresses: 4, children: 1 });
+    expect((await acme.get(`${DEVICES}?include=usage`)).status).toBe(400);
+  });
+});
+
 describe('include=people', () => {
   /** An account of the tenant other with a role at acme, signed in there. */
   async function guest(displayName: string, ...roles: string[]): Promise<TestUser> {
