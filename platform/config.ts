@@ -196,6 +196,7 @@ export function readConfig(env: Env) {
     publicUrl: readPublicUrl(read),
     masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),
     accessTokenSeconds: read.integer('HOLDFAST_ACCESS_TOKEN_SECONDS', 900, [1, 86_400]),
+    refreshLeewaySeconds: read.integer('HOLDFAST_REFRESH_LEEWAY_SECONDS', 20, [0, 300]),
     sessionIdleSeconds: read.integer('HOLDFAST_SESSION_IDLE_SECONDS', 28_800, [1, 31_536_000]),
     sessionMaxSeconds: read.integer('HOLDFAST_SESSION_MAX_SECONDS', 604_800, [1, 31_536_000]),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),

@@ -178,7 +178,8 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     public: 'the refresh token identifies the session',
     strangers: LOOKUP,
     summary: 'Exchange a refresh token for new tokens',
-    description: 'A refresh token can be used once. Using it again ends the session.',
+    description:
+      'A refresh token can be used once. A second use within `HOLDFAST_REFRESH_LEEWAY_SECONDS` returns one more pair of tokens; a later one ends the session.',
     body: RefreshRequest,
     example: { refreshToken: 'hfr_2Zm0c1Q9lJx3bq7t5vYw8eN4uK6sRdTfGhAiPoLkMnB' },
     responses: { 200: TokenResponse },

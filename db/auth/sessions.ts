@@ -32,12 +32,16 @@ export async function findByAccessToken(
   return rows[0];
 }
 
-/** The session of a refresh token. `spent`: the token was used before. `live`: it can continue. */
+/**
+ * The session of a refresh token. `spentAt`: when the token, or the other one of its generation, was
+ * used. `live`: the session can continue.
+ */
 export type RefreshState = {
   sessionId: string;
   userId: string;
   tenantId: string;
-  spent: boolean;
+  generation: number;
+  spentAt: Date | null;
   live: boolean;
   absoluteExpiresAt: Date;
 };
@@ -50,7 +54,7 @@ export async function lockByRefreshToken(
 ): Promise<RefreshState | undefined> {
   const { rows }: { rows: RefreshState[] } = await trx.raw(
     `SELECT s.id AS "sessionId", s.user_id AS "userId", s.tenant_id AS "tenantId",
-            t.spent_at IS NOT NULL AS spent,
+            t.generation, t.spent_at AS "spentAt",
             s.ended_at IS NULL AND s.idle_expires_at > ? AND s.absolute_expires_at > ?
               AND u.enabled AND p.enabled AS live,
             s.absolute_expires_at AS "absoluteExpiresAt"
@@ -62,9 +66,10 @@ export async function lockByRefreshToken(
   return rows[0];
 }
 
-/** Hashes of a new token pair. */
+/** Hashes of a new token pair. `generation`: how many pairs of the session it follows. */
 export type NewTokens = {
   sessionId: string;
+  generation: number;
   access: { hash: Buffer; expiresAt: Date };
   refresh: { hash: Buffer; expiresAt: Date };
 };
@@ -72,25 +77,63 @@ export type NewTokens = {
 /** Adds a pair of tokens to a session. */
 export const addTokens = async (
   trx: Knex,
-  { sessionId, access, refresh }: NewTokens,
+  { sessionId, generation, access, refresh }: NewTokens,
 ): Promise<void> =>
   void (await trx('session_tokens').insert([
-    { hash: access.hash, session_id: sessionId, kind: 'access', expires_at: access.expiresAt },
-    { hash: refresh.hash, session_id: sessionId, kind: 'refresh', expires_at: refresh.expiresAt },
+    {
+      hash: access.hash,
+      session_id: sessionId,
+      kind: 'access',
+      expires_at: access.expiresAt,
+      generation,
+    },
+    {
+      hash: refresh.hash,
+      session_id: sessionId,
+      kind: 'refresh',
+      expires_at: refresh.expiresAt,
+      generation,
+    },
   ]));
 
 /** Tokens stored for one session, spent ones included. Older ones are rejected as unknown. */
 const MAX_ACCESS_TOKENS = 20;
 const MAX_REFRESH_TOKENS = 500;
 
-/** Replaces a refresh token. Earlier access tokens stay valid until they expire. */
-export async function rotateTokens(
+/** Spends the refresh tokens of a session: the one that is used, and the other of its generation. */
+export const spendRefreshTokens = async (
   trx: Knex.Transaction,
-  spent: Buffer,
+  sessionId: string,
+  now: Date,
+): Promise<void> =>
+  void (await trx('session_tokens')
+    .where({ session_id: sessionId, kind: 'refresh' })
+    .whereNull('spent_at')
+    .update({ spent_at: now }));
+
+/**
+ * The refresh tokens of one generation of a session, which must be locked. `spent`: they have been
+ * used.
+ */
+export async function countRefreshTokens(
+  trx: Knex.Transaction,
+  sessionId: string,
+  generation: number,
+): Promise<{ issued: number; spent: number }> {
+  const { rows }: { rows: { issued: number; spent: number }[] } = await trx.raw(
+    `SELECT count(*)::integer AS issued, count(spent_at)::integer AS spent
+     FROM session_tokens WHERE session_id = ? AND kind = 'refresh' AND generation = ?`,
+    [sessionId, generation],
+  );
+  return rows[0] ?? { issued: 0, spent: 0 };
+}
+
+/** Continues a session with new tokens. Earlier access tokens stay valid until they expire. */
+export async function continueSession(
+  trx: Knex.Transaction,
   tokens: NewTokens,
   now: Date,
 ): Promise<void> {
-  await trx('session_tokens').where({ hash: spent }).update({ spent_at: now });
   await addTokens(trx, tokens);
   await trx('sessions')
     .where({ id: tokens.sessionId })

@@ -33,6 +33,7 @@ import * as restOfMonths from './0036_rest_of_months.ts';
 import * as immediateAttempts from './0037_immediate_attempts.ts';
 import * as usageOfBlocks from './0045_usage_of_blocks.ts';
 import * as search from './0046_search.ts';
+import * as refreshLeeway from './0041_refresh_leeway.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -73,4 +74,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0037_immediate_attempts': immediateAttempts,
   '0045_usage_of_blocks': usageOfBlocks,
   '0046_search': search,
+  '0041_refresh_leeway': refreshLeeway,
 };

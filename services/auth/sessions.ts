@@ -5,12 +5,15 @@ import { Session } from '../../db/models/Session.ts';
 import { User } from '../../db/models/User.ts';
 import {
   addTokens,
+  continueSession,
+  countRefreshTokens,
   endOldestSessions,
   endSessions,
   findByAccessToken,
   findSessionOfToken,
   lockByRefreshToken,
-  rotateTokens,
+  spendRefreshTokens,
+  type RefreshState,
 } from '../../db/auth/sessions.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
@@ -18,6 +21,7 @@ import { NO_RIGHTS } from '../../domain/access/scope.ts';
 import type { SessionDetails, UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { UserRights } from '../access/rights.ts';
+import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import { applyClaims, type IdentityClaims } from './identityClaims.ts';
 import { resolveSessionTenant } from './sessionTenant.ts';
 import { newToken, hashToken } from './tokens.ts';
@@ -38,6 +42,7 @@ export type SessionTokens = {
 
 type SessionLimits = {
   accessTokenSeconds: number;
+  refreshLeewaySeconds: number;
   sessionIdleSeconds: number;
   sessionMaxSeconds: number;
 };
@@ -47,6 +52,7 @@ type Deps = {
   commit: Commit;
   rights: UserRights;
   ids: Ids;
+  deniedAttempts: DeniedAttempts;
   limits: SessionLimits;
 };
 
@@ -56,15 +62,28 @@ const sessionInvalid = () =>
     'The token is invalid or expired, or its session has ended. Get new tokens with POST /api/auth/refresh, or sign in again.',
   );
 
+const tokenReplaced = () =>
+  new AppError(
+    'session_invalid',
+    'The refresh token was replaced moments ago. Use the tokens that replaced it.',
+  );
+
 const addSeconds = (from: Date, seconds: number, bound?: Date) => {
   const at = from.getTime() + seconds * 1_000;
   return new Date(bound ? Math.min(at, bound.getTime()) : at);
 };
 
 /** Sessions of users, with opaque tokens. Each refresh replaces the tokens. */
-export function createSessions({ db, commit, rights, ids, limits }: Deps) {
+export function createSessions({ db, commit, rights, ids, deniedAttempts, limits }: Deps) {
   /** New tokens for a session. None expires after the session. */
-  function issueTokens(sessionId: string, now: Date, absoluteExpiresAt: Date) {
+  function issueTokens(
+    {
+      sessionId,
+      generation,
+      absoluteExpiresAt,
+    }: Pick<RefreshState, 'sessionId' | 'generation' | 'absoluteExpiresAt'>,
+    now: Date,
+  ) {
     const access = newToken('access');
     const refresh = newToken('refresh');
     const refreshExpiresAt = addSeconds(now, limits.sessionIdleSeconds, absoluteExpiresAt);
@@ -72,6 +91,7 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
     return {
       rows: {
         sessionId,
+        generation,
         access: { hash: access.hash, expiresAt: accessExpiresAt },
         refresh: { hash: refresh.hash, expiresAt: refreshExpiresAt },
       },
@@ -100,17 +120,72 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
     });
   }
 
-  const recordTokenReuse = (
+  const recordTokenUse = (
     source: RequestSource,
-    { sessionId, userId, tenantId }: { sessionId: string; userId: string; tenantId: string },
+    { sessionId, userId, tenantId }: RefreshState,
+    action: 'session.token_reuse' | 'session.token_repeated',
+    outcome: 'denied' | 'done',
   ) =>
     commit({ ...anonymousCaller(source), tenantId }, (work) => {
-      work.audit(
-        'session.token_reuse',
-        { type: 'session', id: sessionId },
-        { after: { userId }, outcome: 'denied' },
-      );
+      work.audit(action, { type: 'session', id: sessionId }, { after: { userId }, outcome });
     });
+
+  /**
+   * What a spent token is worth. Within the leeway it is worth one more pair, as long as the first
+   * one is not used; further uses change nothing. Later it was probably stolen.
+   */
+  async function judgeSpentToken(
+    trx: Knex.Transaction,
+    { sessionId, generation }: RefreshState,
+    spentAt: Date,
+    now: Date,
+  ): Promise<'repeated' | 'refused' | 'reused'> {
+    const leewayMs = limits.refreshLeewaySeconds * 1_000;
+    // The clock of the process that spent it may be ahead.
+    if (leewayMs === 0 || now.getTime() - spentAt.getTime() >= leewayMs) return 'reused';
+    const { issued, spent } = await countRefreshTokens(trx, sessionId, generation + 1);
+    return issued === 1 && spent === 0 ? 'repeated' : 'refused';
+  }
+
+  /** Issues the next tokens of a session whose row is locked, or ends the session. */
+  async function exchange(trx: Knex.Transaction, hash: Buffer, now: Date) {
+    const state = await lockByRefreshToken(trx, hash, now);
+    if (!state?.live) return { kind: 'invalid' as const };
+    const kind = state.spentAt
+      ? await judgeSpentToken(trx, state, state.spentAt, now)
+      : ('refreshed' as const);
+    if (kind === 'refused') return { kind, state };
+    if (kind === 'reused') {
+      // Owner and thief cannot be distinguished, so neither may continue.
+      await endSessions(trx, { sessionId: state.sessionId, reason: 'token_reuse', now });
+      return { kind, state };
+    }
+    if (kind === 'refreshed') await spendRefreshTokens(trx, state.sessionId, now);
+    const next = { ...state, generation: state.generation + 1 };
+    const { rows, tokens } = issueTokens(next, now);
+    await continueSession(trx, rows, now);
+    return { kind, state, tokens };
+  }
+
+  /** Audits every use of a spent token. */
+  async function recordExchange(
+    source: RequestSource,
+    outcome: Awaited<ReturnType<typeof exchange>>,
+  ): Promise<void> {
+    const { kind } = outcome;
+    if (kind === 'reused')
+      await recordTokenUse(source, outcome.state, 'session.token_reuse', 'denied');
+    if (kind === 'repeated')
+      await recordTokenUse(source, outcome.state, 'session.token_repeated', 'done');
+    if (kind !== 'refused') return;
+    const { sessionId, userId, tenantId } = outcome.state;
+    await deniedAttempts.record(
+      { ...anonymousCaller(source), tenantId },
+      'session.token_repeated',
+      { userId },
+      { accountId: userId, subject: { type: 'session', id: sessionId } },
+    );
+  }
 
   return {
     /**
@@ -125,7 +200,8 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
     ): Promise<SessionTokens> {
       const absoluteExpiresAt = addSeconds(work.now, limits.sessionMaxSeconds);
       const sessionId = ids.next('ses');
-      const { rows, tokens } = issueTokens(sessionId, work.now, absoluteExpiresAt);
+      const first = { sessionId, generation: 0, absoluteExpiresAt };
+      const { rows, tokens } = issueTokens(first, work.now);
       const trx = await work.trx();
       await Session.query(trx).insert({
         id: sessionId,
@@ -171,28 +247,18 @@ export function createSessions({ db, commit, rights, ids, limits }: Deps) {
 
     /**
      * Exchanges a refresh token for new tokens. Using a spent refresh token again ends the session,
-     * since it was probably stolen (RFC 9700, 4.14.2). Error: `session_invalid`.
+     * since it was probably stolen (RFC 9700, 4.14.2), unless it was spent moments ago: two pages
+     * of a browser, or one whose response was lost, send the same token. Error: `session_invalid`.
      */
     async refresh(refreshToken: string, source: RequestSource): Promise<SessionTokens> {
-      const now = new Date();
       const hash = hashToken(refreshToken);
-      const outcome = await db.transaction(async (trx) => {
-        const state = await lockByRefreshToken(trx, hash, now);
-        if (!state?.live) return { kind: 'invalid' as const };
-        if (state.spent) {
-          // Owner and thief cannot be distinguished, so neither may continue.
-          await endSessions(trx, { sessionId: state.sessionId, reason: 'token_reuse', now });
-          return { kind: 'reused' as const, state };
-        }
-        const { rows, tokens } = issueTokens(state.sessionId, now, state.absoluteExpiresAt);
-        await rotateTokens(trx, hash, rows, now);
-        return { kind: 'refreshed' as const, tokens, userId: state.userId };
-      });
-      if (outcome.kind === 'reused') await recordTokenReuse(source, outcome.state);
-      if (outcome.kind !== 'refreshed') throw sessionInvalid();
+      const outcome = await db.transaction((trx) => exchange(trx, hash, new Date()));
+      await recordExchange(source, outcome);
+      if (outcome.kind === 'refused') throw tokenReplaced();
+      if (outcome.kind === 'invalid' || outcome.kind === 'reused') throw sessionInvalid();
       return {
         ...outcome.tokens,
-        user: await User.query(db).findById(outcome.userId).throwIfNotFound(),
+        user: await User.query(db).findById(outcome.state.userId).throwIfNotFound(),
       };
     },
 

@@ -184,66 +184,6 @@ describe('identity headers with an access token', () => {
   });
 });
 
-describe('refreshing', () => {
-  test('returns new tokens; the old access token stays valid until it expires', async () => {
-    const someone = await createUser(app, 'viewer');
-    const { status, body } = await refresh(someone.refreshToken);
-    expect([status, body.tokenType, body.user.id]).toEqual([200, 'Bearer', someone.id]);
-    expect(body.refreshToken).not.toBe(someone.refreshToken);
-    await bearer(body.accessToken).get('/api/jobs').expect(200);
-    await someone.client.get('/api/jobs').expect(200);
-  });
-
-  test('with a spent token ends the session and is audited', async () => {
-    const someone = await createUser(app, 'viewer');
-    const { body: second } = await refresh(someone.refreshToken);
-    await expectProblem(refresh(someone.refreshToken), 401, 'session_invalid');
-    await expectProblem(refresh(second.refreshToken), 401, 'session_invalid');
-    await expectProblem(bearer(second.accessToken).get('/api/jobs'), 401, 'session_invalid');
-    const entry = await app.deps
-      .db('audit_entries')
-      .where({ action: 'session.token_reuse' })
-      .orderBy('id', 'desc')
-      .first();
-    expect(entry).toMatchObject({ outcome: 'denied', after: { userId: someone.id } });
-    // Another session of the same user is not touched.
-    await login(app, someone.username).expect(200);
-  });
-
-  test('twenty times concurrently with one token succeeds once, and ends the session', async () => {
-    const someone = await createUser(app, 'viewer');
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, () => refresh(someone.refreshToken)),
-    );
-    const won = answers.filter(({ status }) => status === 200);
-    expect(won).toHaveLength(1);
-    await expectProblem(refresh(won[0]?.body.refreshToken), 401, 'session_invalid');
-  });
-
-  test('fails after the idle and the absolute limit; access tokens expire on their own', async () => {
-    const someone = await createUser(app, 'viewer');
-    const { db } = app.deps;
-    const session = () => db('sessions').where({ user_id: someone.id });
-    const past = new Date(Date.now() - 1_000);
-    await db('session_tokens')
-      .where({ kind: 'access' })
-      .whereIn('session_id', session().select('id'))
-      .update({ expires_at: past });
-    await expectProblem(someone.client.get('/api/jobs'), 401, 'session_invalid');
-    const { body } = await refresh(someone.refreshToken);
-    await session().update({ idle_expires_at: past });
-    await expectProblem(refresh(body.refreshToken), 401, 'session_invalid');
-    await session().update({
-      idle_expires_at: new Date(Date.now() + 60_000),
-      absolute_expires_at: past,
-    });
-    await expectProblem(refresh(body.refreshToken), 401, 'session_invalid');
-    await session().update({ absolute_expires_at: new Date(Date.now() + 5_000) });
-    const last = await refresh(body.refreshToken);
-    expect(last.body.expiresIn).toBeLessThanOrEqual(5);
-  });
-});
-
 describe('a session', () => {
   test('returns the user and their permissions', async () => {
     const someone = await createUser(app, { roleId: 'viewer', tenantId: 'red' });
@@ -320,76 +260,6 @@ describe('a session', () => {
   });
 });
 
-describe('in a browser', () => {
-  const cookieOf = (headers: Headers) => (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
-
-  test('the refresh token is in a cookie that scripts and other sites cannot use', async () => {
-    const someone = await createUser(app, 'viewer');
-    const { headers, body } = await login(app, someone.username, PASSWORD, { cookie: true });
-    expect(body.refreshToken).toBeNull();
-    expect(headers.get('set-cookie')).toMatch(
-      /^holdfast_refresh=hfr_[^;]+; Max-Age=\d+; Path=\/api\/auth; HttpOnly; SameSite=Strict$/,
-    );
-    const cookie = cookieOf(headers);
-    const origin = app.client.base;
-    for (const bad of [
-      {},
-      { origin: 'https://evil.example' },
-      { origin: 'null' },
-      { origin: `${origin}.evil.example` },
-    ]) {
-      await expectProblem(
-        anonymous().post('/api/auth/refresh', {}, { cookie, ...bad }),
-        400,
-        'invalid_request',
-      );
-      await expectProblem(
-        anonymous().post('/api/auth/logout', {}, { cookie, ...bad }),
-        400,
-        'invalid_request',
-      );
-    }
-    const next = await anonymous().post<TokenResponse>('/api/auth/refresh', undefined, {
-      cookie,
-      origin,
-    });
-    expect([next.status, next.body.refreshToken]).toEqual([200, null]);
-    expect(cookieOf(next.headers)).not.toBe(cookie);
-    const out = await anonymous().post('/api/auth/logout', undefined, {
-      cookie: cookieOf(next.headers),
-      origin,
-    });
-    expect([out.status, out.headers.get('set-cookie')]).toEqual([
-      204,
-      expect.stringContaining('holdfast_refresh=; Max-Age=0'),
-    ]);
-    await expectProblem(bearer(next.body.accessToken).get('/api/jobs'), 401, 'session_invalid');
-  });
-
-  test('over https the cookie is Secure, and the origin is the configured one, not the Host header', async () => {
-    const secure = await startApp({
-      HOLDFAST_ROLE: 'api',
-      HOLDFAST_PUBLIC_URL: 'https://holdfast.example.net',
-    });
-    try {
-      const someone = await createUser(secure, 'viewer');
-      const { headers } = await login(secure, someone.username, PASSWORD, { cookie: true });
-      expect(headers.get('set-cookie')).toMatch(
-        /^__Secure-holdfast_refresh=.*; HttpOnly; Secure; SameSite=Strict$/,
-      );
-      const cookie = cookieOf(headers);
-      const send = (more: Record<string, string>) =>
-        secure.client
-          .as({ token: null })
-          .post<TokenResponse>('/api/auth/refresh', {}, { cookie, ...more });
-      await send({ origin: 'https://evil.example', host: 'evil.example' }).expect(400);
-      await send({ origin: 'https://holdfast.example.net' }).expect(200);
-    } finally {
-      await secure.stop();
-    }
-  });
-});
-
 test("a session switches only to tenants with a grant, and this is audited in the user's tenant", async () => {
   const someone = await createUser(
     app,
@@ -431,23 +301,6 @@ test('a denial is audited in the tenant of the record if the caller has a grant 
     .db('audit_entries')
     .where({ action: 'access.denied', actor_id: someone.id });
   expect(entries.map((entry) => entry.tenant_id)).toEqual(['red']);
-});
-
-test('the number of stored tokens per session is limited', async () => {
-  const someone = await createUser(app, 'viewer');
-  const session = await app.deps.db('sessions').where({ user_id: someone.id }).first();
-  await app.deps.db.raw(
-    `INSERT INTO session_tokens (hash, session_id, kind, expires_at, spent_at)
-    SELECT sha256(n::text::bytea), ?, 'refresh', now() - interval '1 hour', now() FROM generate_series(1, 700) AS n`,
-    [session.id],
-  );
-  const { body } = await refresh(someone.refreshToken);
-  const kept = (kind: string) =>
-    app.deps.db('session_tokens').where({ session_id: session.id, kind });
-  expect([(await kept('refresh')).length, (await kept('access')).length]).toEqual([500, 2]);
-  await bearer(body.accessToken).get('/api/jobs').expect(200);
-  await expectProblem(refresh(someone.refreshToken), 401, 'session_invalid');
-  await expectProblem(refresh(body.refreshToken), 401, 'session_invalid');
 });
 
 test('expired sessions and counters are purged, and nothing else', async () => {
