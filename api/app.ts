@@ -11,12 +11,14 @@ import { mount, type MountDeps } from './http/mount.ts';
 import type { Route } from './http/route.ts';
 import { createAuthenticate } from './middleware/authenticate.ts';
 import { createClientAddress } from './middleware/clientAddress.ts';
+import { redirectToOrigin } from './middleware/oneOrigin.ts';
 import { requestContext } from './middleware/requestContext.ts';
 import { createStrangers } from './middleware/strangers.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { backupRoutes } from './backups/routes.ts';
+import { consoleRoutes } from './console/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { ssoRoutes } from './auth/ssoRoutes.ts';
 import { inventoryRoutes } from './inventory/routes.ts';
@@ -62,7 +64,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
       Omit<DepsOf<typeof inventoryFileRoutes>, 'jobs' | 'slots'>;
     slots: { logStreams: Slots; eventStreams: Slots; exports: Slots };
     access: MountDeps['access'];
-    config: Pick<Config, 'requireIfMatch'>;
+    config: Pick<Config, 'requireIfMatch'> & DepsOf<typeof consoleRoutes>['config'];
   };
 
 type AppDeps = RouteDeps &
@@ -121,6 +123,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }),
     ...inventoryPlanRoutes(deps.inventory),
     ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs, slots: deps.slots }),
+    ...consoleRoutes(deps, version),
   ]);
   return [...routes, ...referenceRoutes(routes, version)];
 }
@@ -136,6 +139,7 @@ export function createApp(
   app.use(requestContext(deps, clientAddress.isTrusted));
   app.use(helmet(HELMET_OPTIONS));
   app.use(operationRoutes({ ...deps, isMetricsPort: false }));
+  app.use(redirectToOrigin(clientAddress));
   const strangers = createStrangers({ budgetPerMinute: config.strangerBudget });
   const authenticate = createAuthenticate({ ...deps, clientAddress, strangers });
   app.use((ctx, next) =>

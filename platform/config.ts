@@ -81,6 +81,22 @@ function readPublicUrl(read: EnvReader): string | undefined {
   return url?.origin;
 }
 
+/** Reads the address of the Temporal Web UI, to which pages link. */
+function readTemporalUiUrl(read: EnvReader): string | undefined {
+  const value = read.text('HOLDFAST_TEMPORAL_UI_URL');
+  if (value === undefined) return undefined;
+  const url = URL.parse(value);
+  const isPlain = url?.href === `${url?.origin}${url?.pathname}`;
+  if (!url || !/^https?:$/.test(url.protocol) || !isPlain) {
+    // It may contain a password, so the message does not show it.
+    read.addProblem(
+      'HOLDFAST_TEMPORAL_UI_URL',
+      'must be an http or https URL without user name, query and fragment',
+    );
+  }
+  return url?.href.replace(/\/+$/, '');
+}
+
 const MIN_METRICS_TOKEN_LENGTH = 16;
 
 /** Reads the token with which monitoring reads the metrics. */
@@ -194,6 +210,7 @@ export function readConfig(env: Env) {
     strangerBudget: read.integer('HOLDFAST_STRANGER_BUDGET', 600, [20, 1_000_000]),
     requireIfMatch: read.flag('HOLDFAST_REQUIRE_IF_MATCH', false),
     publicUrl: readPublicUrl(read),
+    temporalUiUrl: readTemporalUiUrl(read),
     masterKeys: readKeys(read, 'HOLDFAST_MASTER_KEYS'),
     accessTokenSeconds: read.integer('HOLDFAST_ACCESS_TOKEN_SECONDS', 900, [1, 86_400]),
     refreshLeewaySeconds: read.integer('HOLDFAST_REFRESH_LEEWAY_SECONDS', 20, [0, 300]),

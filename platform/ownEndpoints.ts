@@ -8,6 +8,8 @@ type Endpoint = { host: string; port: number };
 const DEFAULT_PORTS: Readonly<Record<string, number>> = {
   'postgres:': 5_432,
   'postgresql:': 5_432,
+  'http:': 80,
+  'https:': 443,
 };
 
 /** Parses an address. An IPv4-mapped one becomes IPv4: ::ffff:127.0.0.1 is 127.0.0.1. */

@@ -128,6 +128,7 @@ async function readStackConfig(folder: string, stack: Stack): Promise<Config> {
     HOLDFAST_OUTBOUND_ALLOW: TRIAL_TARGETS,
     HOLDFAST_MASTER_KEYS: await masterKeys(folder),
     HOLDFAST_BACKUP_DIR: path.join(folder, 'backups'),
+    HOLDFAST_TEMPORAL_UI_URL: stack.temporalUi,
     ...env,
     HOLDFAST_PORT: port ?? String(await freePort(DEFAULT_PORT)),
     DATABASE_URL: stack.databaseUrl,

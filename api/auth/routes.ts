@@ -76,6 +76,7 @@ const OneSession = Type.Object({ id: Id('ses') }, closed);
 export type SignInRequest = {
   caller: Caller;
   origin: string;
+  isOwnOrigin(origin: string): boolean;
   header(name: string): string | undefined;
 };
 
@@ -121,10 +122,10 @@ function tokenResponse(origin: string, tokens: SessionTokens, inCookie: boolean)
  * The refresh token in the cookie. Error: `invalid_request` unless the Origin header is our own, so
  * that other sites cannot use it (CSRF).
  */
-function cookieToken({ origin, header }: SignInRequest): string | undefined {
+function cookieToken({ origin, isOwnOrigin, header }: SignInRequest): string | undefined {
   const token = readCookie(header('cookie'), origin, REFRESH_COOKIE);
   if (token === undefined) return undefined;
-  if (header('origin') !== origin) {
+  if (!isOwnOrigin(header('origin') ?? '')) {
     throw invalidField('header', '/Origin', 'origin', `must be ${origin} when the cookie is used`);
   }
   return token;

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { Type, type Static } from 'typebox';
-import { invalidField } from '../../domain/shared/errors.ts';
+import { invalidField, LoginFailure } from '../../domain/shared/errors.ts';
 import {
   LOGIN_LIFETIME_SECONDS,
   OIDC_CALLBACK,
@@ -17,12 +17,13 @@ import { htmlPage } from '../http/page.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOGIN, LOOKUP, SAML_RESPONSE, STATIC } from '../http/strangerLimits.ts';
 import { ProviderId } from '../access/schemas.ts';
+import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { refreshCookie, requestSource, type SignInRequest } from './routes.ts';
 
 const tag = 'Authentication';
 const closed = { additionalProperties: false };
 
-/** Page that shows who is signed in, for installations without a user interface. */
+/** Page that shows who is signed in, or why nobody is, for installations without a user interface. */
 const SIGNED_IN = '/api/auth/signed-in';
 
 const LOGIN_COOKIE = 'holdfast_login';
@@ -34,6 +35,12 @@ const SsoStartRequest = Type.Object(
       default: SIGNED_IN,
       maxLength: 2_048,
       description: 'Path of this origin to redirect to after the login.',
+    }),
+    failureTo: Type.String({
+      default: SIGNED_IN,
+      maxLength: 2_048,
+      description:
+        'Path of this origin to redirect to if the login fails, with the code of the problem as `error` and its `requestId` in the query.',
     }),
   },
   { title: 'SsoStartRequest', ...closed },
@@ -69,9 +76,9 @@ const FORBIDDEN_IN_PATH = /[\\\u0000-\u001f]/;
 /**
  * Normalizes a path of this origin as browsers do: they treat a backslash as a slash, drop tabs and
  * newlines and resolve dots. Normalizing twice must not change it: `/.//evil.example` becomes
- * `//evil.example`, which is another origin. Error: `invalid_request` at `/returnTo`.
+ * `//evil.example`, which is another origin. Error: `invalid_request` at `pointer`.
  */
-function sameOriginPath(text: string, origin: string): string {
+function sameOriginPath(text: string, origin: string, pointer: string): string {
   const normalize = (from: string) => {
     const url = from.startsWith('/') ? URL.parse(from, origin) : null;
     return url?.origin === origin ? url.pathname + url.search + url.hash : undefined;
@@ -82,10 +89,30 @@ function sameOriginPath(text: string, origin: string): string {
     normalize(normalized) !== normalized ||
     FORBIDDEN_IN_PATH.test(text)
   ) {
-    throw invalidField('body', '/returnTo', 'origin', 'must be a path of this origin');
+    throw invalidField('body', pointer, 'origin', 'must be a path of this origin');
   }
   return normalized;
 }
+
+/** Where the browser of a failed login continues. A login that is not known has no path of its own. */
+const errorsLeadTo = (error: unknown): string =>
+  error instanceof LoginFailure ? error.failureTo : SIGNED_IN;
+
+const SignedInQuery = Type.Object(
+  {
+    error: Type.Optional(
+      Type.String({
+        pattern: '^[a-z_]{1,64}$',
+        'x-rule': 'must be the code of a problem',
+        description: 'Why a login failed.',
+      }),
+    ),
+    requestId: Type.Optional(
+      Type.String({ pattern: REQUEST_ID.source, 'x-rule': 'must be the id of a request' }),
+    ),
+  },
+  closed,
+);
 
 const scriptPath = (name: string) => path.join(import.meta.dirname, 'pages', name);
 
@@ -123,9 +150,14 @@ export function ssoRoutes(sso: Sso): Route[] {
   const startWith = (start: Sso['startOidc']) => async (request: StartRequest) => {
     const {
       origin,
-      body: { returnTo, ...body },
+      body: { returnTo, failureTo, ...body },
     } = request;
-    const input = { ...body, returnTo: sameOriginPath(returnTo, origin), origin };
+    const input = {
+      ...body,
+      returnTo: sameOriginPath(returnTo, origin, '/returnTo'),
+      failureTo: sameOriginPath(failureTo, origin, '/failureTo'),
+      origin,
+    };
     return redirectResponse(origin, await start(input, requestSource(request)));
   };
 
@@ -149,7 +181,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       strangers: LOGIN,
       summary: 'Start a login with OpenID Connect',
       body: SsoStartRequest,
-      example: { returnTo: '/api/auth/signed-in' },
+      example: { returnTo: '/api/auth/signed-in', failureTo: '/api/auth/signed-in' },
       responses: { 200: SsoStartResponse },
       handle: startWith(sso.startOidc),
     }),
@@ -164,7 +196,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       description: 'The provider redirects the browser here.',
       query: OidcCallbackQuery,
       responses: { 303: null },
-      htmlErrors: true,
+      errorsLeadTo,
       handle: (request) => finishOidc(request, OIDC_CALLBACK),
     }),
     route({
@@ -179,7 +211,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       params: Type.Object({ id: ProviderId }, closed),
       query: OidcCallbackQuery,
       responses: { 303: null },
-      htmlErrors: true,
+      errorsLeadTo,
       handle: (request) => finishOidc(request, `${OIDC_CALLBACK}/${request.params.id}`),
     }),
     route({
@@ -191,7 +223,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       strangers: LOGIN,
       summary: 'Start a login with SAML',
       body: SsoStartRequest,
-      example: { returnTo: '/api/auth/signed-in' },
+      example: { returnTo: '/api/auth/signed-in', failureTo: '/api/auth/signed-in' },
       responses: { 200: SsoStartResponse },
       handle: startWith(sso.startSaml),
     }),
@@ -209,7 +241,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       example: { SAMLResponse: 'PHNhbWxwOlJlc3BvbnNlPg==', RelayState: 'hfs_0Xo9' },
       bodyType: 'form',
       responses: { 303: null },
-      htmlErrors: true,
+      errorsLeadTo,
       handle: async (request) => {
         const { SAMLResponse: samlResponse, RelayState: relayState } = request.body;
         await sso.receiveSaml({ samlResponse, relayState }, requestSource(request));
@@ -228,7 +260,7 @@ export function ssoRoutes(sso: Sso): Route[] {
       description: 'Only the browser that started the login can complete it.',
       query: FinishQuery,
       responses: { 303: null },
-      htmlErrors: true,
+      errorsLeadTo,
       handle: async (request) => {
         const { origin, header, query } = request;
         const token = readCookie(header('cookie'), origin, LOGIN_COOKIE);
@@ -262,7 +294,8 @@ export function ssoRoutes(sso: Sso): Route[] {
       tag,
       public: 'the page contains no data',
       strangers: STATIC,
-      summary: 'Show who is signed in, as a page',
+      summary: 'Show who is signed in, or why a login failed, as a page',
+      query: SignedInQuery,
       responses: { 200: null },
       produces: ['text/html'],
       handle: () =>

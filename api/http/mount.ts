@@ -99,12 +99,12 @@ function createHandler(route: Route, routes: readonly Route[], deps: MountDeps) 
 
   return async (ctx: RouteContext) => {
     ctx.state.route = route.path;
-    ctx.state.page = route.htmlErrors ?? false;
     if (route.public === undefined) ctx.set('cache-control', 'no-store');
     try {
       if (route.public === undefined) await handle(ctx);
       else await admitStranger(route.strangers, deps, ctx, () => handle(ctx));
     } catch (error) {
+      ctx.state.errorsLeadTo = route.errorsLeadTo?.(error);
       deps.onError?.(route, toAppError(error));
       throw error;
     }
@@ -150,6 +150,7 @@ async function respond(
     get origin() {
       return deps.clientAddress.publicOriginOf(ctx);
     },
+    isOwnOrigin: (origin: string) => deps.clientAddress.isOwnOrigin(ctx, origin),
     signal: AbortSignal.any([deps.shutdownSignal, ended.signal]),
   } as unknown as HandlerRequest;
   const handled = await handleIdempotently(route, deps, ctx, request);

@@ -29,7 +29,7 @@ export function problemStatuses(route: Route): number[] {
   // Their limit is checked for every method.
   if (route.public !== undefined) statuses.push(413);
   // These depend on an external identity provider.
-  if (route.htmlErrors || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
+  if (route.errorsLeadTo || route.path.startsWith('/api/auth/login/')) statuses.push(409, 502);
   // A repeated request whose record is deleted, or no longer visible to the caller.
   if (route.replayResponse) statuses.push(404, 422);
   if (route.headers?.includes('If-Match')) statuses.push(412);
@@ -37,10 +37,12 @@ export function problemStatuses(route: Route): number[] {
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
+const LED_BACK =
+  'After an error, a client that prefers HTML is redirected to the `failureTo` of the login, with `error` and `requestId` in the query.';
+
 const BODY_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
 const PROBLEM_CONTENT = { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } };
-const PAGE_CONTENT = { 'text/html': { schema: { type: 'string' } } };
 
 /**
  * The content of a declared response: JSON with a schema, streams as text, and a problem where the
@@ -129,12 +131,7 @@ function responses(route: Route, components: Components) {
     .filter((status) => !(status in route.responses))
     .map((status): [string, object] => [
       String(status),
-      route.htmlErrors
-        ? {
-            description: 'Problem; as a page for a client that prefers HTML',
-            content: { ...PROBLEM_CONTENT, ...PAGE_CONTENT },
-          }
-        : { $ref: `#/components/responses/Problem${status}` },
+      { $ref: `#/components/responses/Problem${status}` },
     ]);
   const isConditional = route.method === 'GET' && 200 in route.responses;
   const unchanged: [string, object][] = isConditional
@@ -151,7 +148,9 @@ function operation(route: Route, parts: Parts) {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    description: route.description === undefined ? access : `${route.description}\n\n${access}`,
+    description: [route.description, route.errorsLeadTo && LED_BACK, access]
+      .filter((text) => text !== undefined)
+      .join('\n\n'),
     'x-permission': permissionsOf(route),
     ...security,
     ...parts,

@@ -1,5 +1,3 @@
-import type { Problem } from './problem.ts';
-
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',
@@ -23,10 +21,3 @@ ${body}
 </body>
 </html>
 `;
-
-/** A problem as a page, for requests that a browser navigates to. */
-export const problemPage = ({ title, detail, code, requestId }: Problem): string =>
-  htmlPage(
-    title,
-    `<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(detail)}</p>\n<p><small>${code}, request ${escapeHtml(requestId)}</small></p>`,
-  );

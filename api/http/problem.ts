@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { isOutage } from '../../domain/shared/outage.ts';
-import { AppError, type ErrorCode } from '../../domain/shared/errors.ts';
+import { AppError, LoginFailure, type ErrorCode } from '../../domain/shared/errors.ts';
 
 /** HTTP status and title of every error code. */
 export const PROBLEMS: Readonly<Record<ErrorCode, { status: number; title: string }>> = {
@@ -139,6 +139,7 @@ const UNSTORABLE_TEXT = /^(22021|22P05|22P02|22007|22008)$/;
  */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
+  if (error instanceof LoginFailure) return toAppError(error.cause);
   if (typeof error !== 'object' || error === null)
     return new AppError('internal', 'An unexpected error occurred.');
   const { code, nativeError, name } = error as {

@@ -56,6 +56,8 @@ export type RouteRequest<P, Q, B> = {
   header(name: string): string | undefined;
   /** The origin under which browsers reach this API. */
   origin: string;
+  /** True for an `Origin` header of our own pages. */
+  isOwnOrigin(origin: string): boolean;
   /** Aborted when the client disconnects or the server stops. */
   signal: AbortSignal;
   /** The uploaded file, if the route declares `upload`. */
@@ -108,8 +110,11 @@ type RouteDefinition<P, Q, B> = {
   permissionCheckedInHandler?: true;
   /** Callers with a one-time password may call this: clients need it to change the password. */
   allowsOneTimePassword?: true;
-  /** Browsers navigate to this route: errors are shown as an HTML page. */
-  htmlErrors?: true;
+  /**
+   * Browsers navigate to this route: after an error, a client that prefers HTML continues at this
+   * path of our origin, with the code of the problem and the id of the request in the query.
+   */
+  errorsLeadTo?(error: unknown): string;
   /** Responses other than problems: schema of the body by status; null without a JSON body. */
   responses: Readonly<Record<number, TSchema | null>>;
   /**

@@ -6,6 +6,14 @@ export type ClientAddress = ReturnType<typeof createClientAddress>;
 
 const MAX_FORWARDED_HOPS = 20;
 
+/** Hosts under which this machine reaches itself, as URLs have them. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+/** True for two origins of one server on this machine: http://localhost:8080, http://127.0.0.1:8080. */
+const isSameLoopback = (one: URL, other: URL): boolean =>
+  one.port === other.port &&
+  [one, other].every((url) => url.protocol === 'http:' && LOOPBACK.test(url.hostname));
+
 /** Some gateways write `203.0.113.1:4455` or `[2001:db8::1]:4455`. */
 const withoutPort = (entry: string): string =>
   entry
@@ -35,8 +43,40 @@ export function createClientAddress({
 }) {
   const isTrusted = createIsTrusted(trustedGateways);
 
+  /**
+   * Returns the origin under which browsers reach this API: `HOLDFAST_PUBLIC_URL`, else the address
+   * of the socket. The `Host` header is not used, since clients can forge it.
+   */
+  function publicOriginOf(ctx: Context): string {
+    if (publicUrl !== undefined) return publicUrl;
+    const { localAddress = '127.0.0.1', localPort = 80 } = ctx.req.socket;
+    const address = ipaddr.process(localAddress.replace(/%.*$/, ''));
+    return new URL(
+      `http://${address.kind() === 'ipv6' ? `[${address.toString()}]` : address.toString()}:${localPort}`,
+    ).origin;
+  }
+
+  /** The origin that the `Host` header names, if it is another loopback address of our origin. */
+  function otherLoopbackOriginOf(ctx: Context): string | undefined {
+    const host = ctx.get('host');
+    const own = publicOriginOf(ctx);
+    const named = /[\s/?#@\\]/.test(host) ? null : URL.parse(`http://${host}`);
+    return named && named.origin !== own && isSameLoopback(named, new URL(own))
+      ? named.origin
+      : undefined;
+  }
+
   return {
     isTrusted,
+    publicOriginOf,
+    otherLoopbackOriginOf,
+
+    /**
+     * True for our own origin in an `Origin` header. On this machine, that is also the loopback
+     * address that the page was opened under: the browser has sent the request to the same one.
+     */
+    isOwnOrigin: (ctx: Context, origin: string): boolean =>
+      origin === publicOriginOf(ctx) || origin === otherLoopbackOriginOf(ctx),
 
     /**
      * Returns the address of the client. Behind a trusted gateway that is the last entry of
@@ -56,19 +96,6 @@ export function createClientAddress({
         if (!isTrusted(entry)) return entry;
       }
       return direct;
-    },
-
-    /**
-     * Returns the origin under which browsers reach this API: `HOLDFAST_PUBLIC_URL`, else the
-     * address of the socket. The `Host` header is not used, since clients can forge it.
-     */
-    publicOriginOf(ctx: Context): string {
-      if (publicUrl !== undefined) return publicUrl;
-      const { localAddress = '127.0.0.1', localPort = 80 } = ctx.req.socket;
-      const address = ipaddr.process(localAddress.replace(/%.*$/, ''));
-      return new URL(
-        `http://${address.kind() === 'ipv6' ? `[${address.toString()}]` : address.toString()}:${localPort}`,
-      ).origin;
     },
   };
 }

@@ -3,8 +3,7 @@ import type { Context, Middleware } from 'koa';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { problemPage } from '../http/page.ts';
-import { PROBLEM_TYPE, toAppError, toProblem } from '../http/problem.ts';
+import { PROBLEM_TYPE, toAppError, toProblem, type Problem } from '../http/problem.ts';
 
 type RequestContextDeps = { ids: Ids; log: Log; metrics: Metrics };
 
@@ -72,10 +71,7 @@ export function requestContext(
           'www-authenticate',
           appError.code === 'session_invalid' ? 'Bearer error="invalid_token"' : 'Bearer',
         );
-      const asHtml = ctx.state.page === true && ctx.accepts('json', 'html') === 'html';
-      ctx.status = problem.status;
-      ctx.body = asHtml ? problemPage(problem) : problem;
-      ctx.type = asHtml ? 'text/html' : PROBLEM_TYPE;
+      sendProblem(ctx, problem);
     }
     skipRestOfBody(ctx.req, ctx.state.isAuthenticated === true ? Infinity : MAX_SKIPPED_BYTES);
     const elapsedMs = performance.now() - startedAt;
@@ -98,6 +94,32 @@ export function requestContext(
       );
     });
   };
+}
+
+/** Sends a problem, or leads the browser back to the page that `errorsLeadTo` names. */
+function sendProblem(ctx: Context, problem: Problem): void {
+  const leadsTo = ctx.state.errorsLeadTo as string | undefined;
+  if (leadsTo !== undefined && ctx.accepts('json', 'html') === 'html') {
+    // First the body: Koa sets 204 for an empty one.
+    ctx.body = null;
+    ctx.status = 303;
+    ctx.set({ location: withProblem(leadsTo, problem), 'cache-control': 'no-store' });
+    return;
+  }
+  ctx.status = problem.status;
+  ctx.body = problem;
+  ctx.type = PROBLEM_TYPE;
+}
+
+/** Any origin: only the path of the result is used. */
+const BASE = 'http://localhost';
+
+/** A path with the code and the request of a problem in its query. */
+function withProblem(path: string, { code, requestId }: Problem): string {
+  const url = new URL(BASE + path);
+  url.searchParams.set('error', code);
+  url.searchParams.set('requestId', requestId);
+  return url.pathname + url.search + url.hash;
 }
 
 /** What is read of the body of a stranger after the response; a larger one ends the connection. */

@@ -58,6 +58,8 @@ export type PendingLoginRow = {
   sealed_request: string;
   return_to: string;
   sealed_profile: string | null;
+  /** Path at which the browser continues if the login fails; null: the default. */
+  failure_to: string | null;
 };
 
 type NewPendingLogin = PendingLoginRow & {
@@ -65,6 +67,15 @@ type NewPendingLogin = PendingLoginRow & {
   browser_hash: Buffer;
   expires_at: Date;
 };
+
+const PENDING_LOGIN_COLUMNS = [
+  'id',
+  'provider_id',
+  'sealed_request',
+  'return_to',
+  'sealed_profile',
+  'failure_to',
+] as const;
 
 /** Stores a login that a browser has started. */
 export const insertPendingLogin = async (db: Knex, login: NewPendingLogin): Promise<void> =>
@@ -89,7 +100,7 @@ export async function findPendingLogin(
     .where('expires_at', '>', now)
     .where('attempts', '<', MAX_RESPONSES)
     .increment('attempts', 1)
-    .returning(['id', 'provider_id', 'sealed_request', 'return_to', 'sealed_profile']);
+    .returning([...PENDING_LOGIN_COLUMNS]);
   return rows[0];
 }
 
@@ -115,7 +126,7 @@ export async function consumePendingLogin(
     .whereNull('used_at')
     .where('expires_at', '>', now)
     .update({ used_at: now })
-    .returning(['id', 'provider_id', 'sealed_request', 'return_to', 'sealed_profile']);
+    .returning([...PENDING_LOGIN_COLUMNS]);
   return rows[0];
 }
 

@@ -34,6 +34,7 @@ import * as immediateAttempts from './0037_immediate_attempts.ts';
 import * as usageOfBlocks from './0045_usage_of_blocks.ts';
 import * as search from './0046_search.ts';
 import * as refreshLeeway from './0041_refresh_leeway.ts';
+import * as failedLogins from './0049_failed_logins.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -75,4 +76,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0045_usage_of_blocks': usageOfBlocks,
   '0046_search': search,
   '0041_refresh_leeway': refreshLeeway,
+  '0049_failed_logins': failedLogins,
 };

@@ -99,6 +99,17 @@ export class AppError extends Error {
   }
 }
 
+/** A login failed, for the reason `cause`. Its browser continues at `failureTo`, a path of our origin. */
+export class LoginFailure extends Error {
+  readonly failureTo: string;
+
+  constructor(failureTo: string, cause: unknown) {
+    super('A login failed', { cause });
+    this.name = 'LoginFailure';
+    this.failureTo = failureTo;
+  }
+}
+
 /** `invalid_request` for one field. */
 export const invalidField = (
   location: FieldLocation,

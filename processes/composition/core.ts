@@ -34,8 +34,9 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
   const ids = createIds();
   const metrics = createMetrics();
   const db = openPool(config, log);
-  const temporalEndpoint = endpointOf(config.temporal.address);
-  const ownEndpoints = createOwnEndpoints([endpointOf(databaseUrl), temporalEndpoint]);
+  const { temporalUiUrl: ui } = config;
+  const ownServers = [databaseUrl, config.temporal.address, ...(ui === undefined ? [] : [ui])];
+  const ownEndpoints = createOwnEndpoints(ownServers.map(endpointOf));
   const notifications = createNotifications(databaseUrl, log);
   const temporal = createTemporalConnection(config.temporal);
   const late = createLateBindings();

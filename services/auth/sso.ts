@@ -8,7 +8,7 @@ import {
   type PendingLoginRow,
 } from '../../db/auth/providers.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import { AppError, notFound } from '../../domain/shared/errors.ts';
+import { AppError, LoginFailure, notFound } from '../../domain/shared/errors.ts';
 import { SignInRefused, type Profile } from '../../domain/auth/providers.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
@@ -26,9 +26,10 @@ import { newToken, hashToken } from './tokens.ts';
 export type Sso = ReturnType<typeof createSso>;
 
 /**
- * `returnTo` is a path of this origin. `origin` comes from the configuration, never from a header.
+ * `returnTo` and `failureTo` are paths of this origin, for a login that succeeds and one that fails.
+ * `origin` comes from the configuration, never from a header.
  */
-type SsoStart = { providerId?: string; returnTo: string; origin: string };
+type SsoStart = { providerId?: string; returnTo: string; failureTo: string; origin: string };
 
 /** Where to send the browser, and the secret that binds the login to it (a cookie). */
 export type SsoRedirect = { redirectUrl: string; browserToken: string };
@@ -93,7 +94,7 @@ export function createSso({
    */
   async function savePendingLogin(
     provider: Provider,
-    returnTo: string,
+    { returnTo, failureTo }: Pick<SsoStart, 'returnTo' | 'failureTo'>,
     state: ReturnType<typeof newToken>,
     pending: object,
   ): Promise<string> {
@@ -105,6 +106,7 @@ export function createSso({
       state_hash: state.hash,
       browser_hash: browser.hash,
       return_to: returnTo,
+      failure_to: failureTo,
       sealed_profile: null,
       sealed_request: vault.seal(JSON.stringify(pending), sealContext(id, 'sealed_request')),
       expires_at: new Date(Date.now() + LOGIN_LIFETIME_SECONDS * 1_000),
@@ -161,7 +163,7 @@ export function createSso({
    */
   async function startLogin(
     kind: 'oidc' | 'saml',
-    { providerId, returnTo }: Omit<SsoStart, 'origin'>,
+    { providerId, ...paths }: Omit<SsoStart, 'origin'>,
     source: RequestSource,
     buildRedirect: (provider: Provider, state: string) => Promise<{ url: string; pending: object }>,
   ): Promise<SsoRedirect> {
@@ -172,10 +174,19 @@ export function createSso({
       const { url, pending } = await buildRedirect(provider, state.token);
       return {
         redirectUrl: url,
-        browserToken: await savePendingLogin(provider, returnTo, state, pending),
+        browserToken: await savePendingLogin(provider, paths, state, pending),
       };
     } catch (error) {
       return throwUnavailable(provider, error);
+    }
+  }
+
+  /** Finishes a login that is known. Error: `LoginFailure`, so that its browser is led back. */
+  async function finishing<T>(login: PendingLoginRow, finish: () => Promise<T>): Promise<T> {
+    try {
+      return await finish();
+    } catch (error) {
+      throw login.failure_to === null ? error : new LoginFailure(login.failure_to, error);
     }
   }
 
@@ -213,26 +224,28 @@ export function createSso({
     ): Promise<SsoResult> {
       await loginThrottle.countStep(source.address);
       const login = await consumeLogin(query.get('state') ?? '', browserToken, source);
-      const provider = await requireEnabledProvider(login, source);
-      // A code at another provider's callback must not be redeemed: that provider may be malicious
-      // and would receive a code of this one.
-      if (path !== callbackPath(provider.id, provider.config)) {
-        return loginSession.reject(source, {
-          providerId: provider.id,
-          reason: `the response came to ${path}`,
-        });
-      }
-      const profile = await verifiedProfile(provider, source, () =>
-        oidc.finish(
-          providers.openConfig(provider) as OidcConfig,
-          openSealed(login, 'sealed_request') as OidcPending,
-          query,
-        ),
-      );
-      return {
-        tokens: await loginSession.startForProfile(provider, profile, source),
-        returnTo: login.return_to,
-      };
+      return finishing(login, async () => {
+        const provider = await requireEnabledProvider(login, source);
+        // A code at another provider's callback must not be redeemed: that provider may be malicious
+        // and would receive a code of this one.
+        if (path !== callbackPath(provider.id, provider.config)) {
+          return loginSession.reject(source, {
+            providerId: provider.id,
+            reason: `the response came to ${path}`,
+          });
+        }
+        const profile = await verifiedProfile(provider, source, () =>
+          oidc.finish(
+            providers.openConfig(provider) as OidcConfig,
+            openSealed(login, 'sealed_request') as OidcPending,
+            query,
+          ),
+        );
+        return {
+          tokens: await loginSession.startForProfile(provider, profile, source),
+          returnTo: login.return_to,
+        };
+      });
     },
 
     /** Errors: as for `startOidc`. */
@@ -261,20 +274,22 @@ export function createSso({
       const login =
         (await findPendingLogin(db, hashToken(relayState), new Date())) ??
         (await rejectUnknownLogin(source));
-      const provider = await requireEnabledProvider(login, source);
-      const profile = await verifiedProfile(provider, source, () =>
-        saml.finish(
-          providers.openConfig(provider) as SamlConfig,
-          openSealed(login, 'sealed_request') as SamlPending,
-          samlResponse,
-        ),
-      );
-      const isSaved = await savePendingProfile(
-        db,
-        login.id,
-        vault.seal(JSON.stringify(profile), sealContext(login.id, 'sealed_profile')),
-      );
-      if (!isSaved) await rejectUnknownLogin(source);
+      await finishing(login, async () => {
+        const provider = await requireEnabledProvider(login, source);
+        const profile = await verifiedProfile(provider, source, () =>
+          saml.finish(
+            providers.openConfig(provider) as SamlConfig,
+            openSealed(login, 'sealed_request') as SamlPending,
+            samlResponse,
+          ),
+        );
+        const isSaved = await savePendingProfile(
+          db,
+          login.id,
+          vault.seal(JSON.stringify(profile), sealContext(login.id, 'sealed_profile')),
+        );
+        if (!isSaved) await rejectUnknownLogin(source);
+      });
     },
 
     /** Error: `login_failed`. */
@@ -285,16 +300,18 @@ export function createSso({
     ): Promise<SsoResult> {
       await loginThrottle.countStep(source.address);
       const login = await consumeLogin(state, browserToken, source);
-      if (login.sealed_profile === null) return rejectUnknownLogin(source);
-      const provider = await requireEnabledProvider(login, source);
-      return {
-        tokens: await loginSession.startForProfile(
-          provider,
-          openSealed(login, 'sealed_profile') as Profile,
-          source,
-        ),
-        returnTo: login.return_to,
-      };
+      return finishing(login, async () => {
+        if (login.sealed_profile === null) return rejectUnknownLogin(source);
+        const provider = await requireEnabledProvider(login, source);
+        return {
+          tokens: await loginSession.startForProfile(
+            provider,
+            openSealed(login, 'sealed_profile') as Profile,
+            source,
+          ),
+          returnTo: login.return_to,
+        };
+      });
     },
 
     /** Service provider metadata (XML) for the identity provider. Error: `not_found`. */

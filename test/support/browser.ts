@@ -137,3 +137,11 @@ const unescape = (text: string) =>
     .replaceAll('&lt;', '<')
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&');
+
+/** Where a browser was led back to after a failed login; undefined for any other response. */
+export function failureOf({ url, status, headers }: BrowserResponse) {
+  const target = URL.parse(headers.get('location') ?? '', url);
+  const error = target?.searchParams.get('error');
+  if (status !== 303 || !target || !error) return undefined;
+  return { path: target.pathname, error, requestId: target.searchParams.get('requestId') };
+}

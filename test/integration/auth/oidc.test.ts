@@ -1,7 +1,12 @@
 import { generateKeyPair, decodeJwt } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { startApp, type TestApp } from '../../support/app.ts';
-import { createBrowser, type Browser, type BrowserResponse } from '../../support/browser.ts';
+import {
+  createBrowser,
+  failureOf,
+  type Browser,
+  type BrowserResponse,
+} from '../../support/browser.ts';
 import { startOidcPeer } from '../../support/oidcPeer.ts';
 import { admin, seedTenant, type Page } from '../../support/users.ts';
 import type { ProviderRecord, TestReport } from '../../../api/auth/providerRoutes.ts';
@@ -66,9 +71,7 @@ const isSignedIn = (browser: Browser) =>
   browser.cookie(app.client.base, 'holdfast_refresh') !== undefined;
 
 function expectRefused(browser: Browser, seen: BrowserResponse) {
-  expect([seen.status, isSignedIn(browser)]).toEqual([401, false]);
-  expect(seen.headers.get('content-type')).toContain('text/html');
-  expect(seen.text).toContain('login_failed');
+  expect([failureOf(seen)?.error, isSignedIn(browser)]).toEqual(['login_failed', false]);
 }
 
 describe('a sign-in', () => {
@@ -176,7 +179,7 @@ describe('the callback is rejected', () => {
     const browser = createBrowser();
     const url = await signInAtProvider(browser);
     const copy = await openCallback(browser, url);
-    expect(copy.status).toBe(303);
+    expect([copy.status, failureOf(copy)]).toEqual([303, undefined]);
     browser.forget(app.client.base, 'holdfast_refresh');
     expectRefused(browser, await openCallback(browser, url));
   });
@@ -188,7 +191,7 @@ describe('the callback is rejected', () => {
     expectRefused(theirs, await openCallback(theirs, url));
     expectRefused(createBrowser(), await openCallback(createBrowser(), url));
     // The login is still valid for its own browser.
-    expect((await openCallback(mine, url)).status).toBe(303);
+    expect(failureOf(await openCallback(mine, url))).toBeUndefined();
   });
 
   test('when the states of two sign-ins are swapped', async () => {
@@ -253,7 +256,8 @@ describe('the callback is rejected', () => {
   test('only for a reason: a token that was signed again without changes is accepted', async () => {
     peer.tamper = async (t) => ({ ...t, id_token: await peer.resign(t.id_token, {}) });
     const browser = createBrowser();
-    expect((await openCallback(browser, await signInAtProvider(browser))).status).toBe(303);
+    const seen = await openCallback(browser, await signInAtProvider(browser));
+    expect([seen.status, failureOf(seen)]).toEqual([303, undefined]);
   });
 
   test.each<
@@ -356,6 +360,34 @@ describe('the callback is rejected', () => {
     expect(entry.after.reason).toMatch(reason);
   });
 
+  test('and the browser is led back to where the login says, with code and request', async () => {
+    peer.tamper = ({ id_token: _, ...t }) => Promise.resolve(t);
+    const browser = createBrowser();
+    const failureTo = '/sign-in?returnTo=%2Fdevices&error=x#form';
+    const url = await signInAtProvider(browser, { failureTo });
+    const seen = await openCallback(browser, url);
+    const requestId = seen.headers.get('x-request-id');
+    expect(seen.headers.get('location')).toBe(
+      `/sign-in?returnTo=%2Fdevices&error=login_failed&requestId=${requestId}#form`,
+    );
+    expect([seen.headers.get('cache-control'), seen.text]).toEqual(['no-store', '']);
+    // The login is used: it is not known any more, and the page is the default one.
+    const again = await openCallback(browser, url);
+    expect(failureOf(again)).toMatchObject({ path: '/api/auth/signed-in', error: 'login_failed' });
+    const page = new URL(again.headers.get('location') ?? '', app.client.base);
+    expect((await browser.send(page.href)).status).toBe(200);
+    page.searchParams.set('error', 'Call +1 555');
+    expect((await browser.send(page.href)).status).toBe(400);
+  });
+
+  test('and the provider is away, the browser is led back too', async () => {
+    peer.tamper = () => Promise.reject(new Error('away'));
+    const browser = createBrowser();
+    const url = await signInAtProvider(browser, { failureTo: '/sign-in' });
+    const seen = await openCallback(browser, url);
+    expect(failureOf(seen)).toMatchObject({ path: '/sign-in', error: 'provider_unavailable' });
+  });
+
   test('the response is JSON on request; only the audit log contains the reason', async () => {
     peer.tamper = async (t) => ({
       ...t,
@@ -397,9 +429,11 @@ describe('the start', () => {
     '/.//evil.example/x',
     '/a/..//evil.example',
     '/%2e//evil.example',
-  ])('rejects the return address %j', async (returnTo) => {
-    const answer = await start(createBrowser(), { returnTo });
-    expect([answer.status, JSON.parse(answer.text).errors[0].pointer]).toEqual([400, '/returnTo']);
+  ])('rejects the return address %j', async (path) => {
+    for (const name of ['returnTo', 'failureTo']) {
+      const answer = await start(createBrowser(), { [name]: path });
+      expect([answer.status, JSON.parse(answer.text).errors[0].pointer]).toEqual([400, `/${name}`]);
+    }
   });
 
   test('uses the configured origin, not the Host header', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { TokenResponse } from '../../../api/access/schemas.ts';
+import type { ConsoleSettings } from '../../../api/console/routes.ts';
 import { createSessions } from '../../../services/auth/sessions.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -8,7 +9,10 @@ import { createUser, login, PASSWORD, type TestUser } from '../../support/users.
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ HOLDFAST_ROLE: 'api' }, { idle: true });
+  app = await startApp(
+    { HOLDFAST_ROLE: 'api', HOLDFAST_TEMPORAL_UI_URL: 'http://127.0.0.1:8233' },
+    { idle: true },
+  );
 });
 afterAll(() => app.stop());
 
@@ -216,6 +220,74 @@ describe('in a browser', () => {
     await expectProblem(bearer(next.body.accessToken).get('/api/jobs'), 401, 'session_invalid');
   });
 
+  /** The same server under another name of this machine. */
+  const under = (host: string) => `http://${host}:${new URL(app.client.base).port}`;
+  const hostOf = (origin: string) => ({ host: new URL(origin).host });
+
+  test.each(['127.0.0.1', 'localhost', '127.0.0.2', '[::1]'])(
+    'a page under %s of this machine signs in and refreshes',
+    async (name) => {
+      const someone = await createUser(app, 'viewer');
+      const page = { ...hostOf(under(name)), origin: under(name) };
+      const credentials = { username: someone.username, password: PASSWORD, cookie: true };
+      const { headers } = await anonymous().post('/api/auth/login/local', credentials, page);
+      const cookie = cookieOf(headers);
+      const send = (more: Record<string, string>) =>
+        anonymous().post<TokenResponse>('/api/auth/refresh', {}, { ...page, cookie, ...more });
+      // Another port, another scheme, another name than the request was sent to.
+      for (const origin of [
+        'http://localhost:1',
+        under(name).replace('http:', 'https:'),
+        under('localhost.evil.example'),
+        under(name === 'localhost' ? '[::1]' : 'localhost'),
+      ])
+        await expectProblem(send({ origin }), 400, 'invalid_request');
+      await expectProblem(
+        send({ origin: under('evil.example'), host: hostOf(under('evil.example')).host }),
+        400,
+        'invalid_request',
+      );
+      await send({}).expect(200);
+    },
+  );
+
+  test('a page under another loopback address is redirected to the origin, nothing else is', async () => {
+    const own = app.client.base;
+    const get = async (path: string, host: string, accept = 'text/html,*/*;q=0.8') => {
+      const { status, headers } = await anonymous().get(path, { host, accept });
+      return [status, headers.get('location')];
+    };
+    const { host } = hostOf(under('localhost'));
+    expect(await get('/api/docs?a=b', host)).toEqual([307, `${own}/api/docs?a=b`]);
+    expect(await get('/prefixes/%2e%2e//evil', host)).toEqual([307, `${own}//evil`]);
+    expect(await get('//evil.example/x', host)).toEqual([307, `${own}//evil.example/x`]);
+    expect(await get('/api/docs', hostOf(own).host)).toEqual([200, null]);
+    expect(await get('/api/docs', host, '*/*')).toEqual([200, null]);
+    expect(await get('/livez', host)).toEqual([200, null]);
+    for (const other of ['evil.example', 'localhost', 'localhost:1', `user@${host}`])
+      expect(await get('/api/docs', other)).toEqual([200, null]);
+    const posted = await anonymous().post(
+      '/api/auth/saml/callback',
+      'SAMLResponse=x&RelayState=x',
+      {
+        host,
+        accept: 'text/html',
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+    );
+    expect(posted.status).toBe(303);
+  });
+
+  test('the settings of the user interface are public, and no more than that', async () => {
+    const settings = await anonymous().get<ConsoleSettings>('/api/console').expect(200);
+    expect(settings).toEqual({
+      version: 'test',
+      origin: app.client.base,
+      temporalUi: { url: 'http://127.0.0.1:8233', namespace: 'default' },
+      timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    });
+  });
+
   test('over https the cookie is Secure, and the origin is the configured one, not the Host header', async () => {
     const secure = await startApp({
       HOLDFAST_ROLE: 'api',
@@ -234,6 +306,16 @@ describe('in a browser', () => {
           .post<TokenResponse>('/api/auth/refresh', {}, { cookie, ...more });
       await send({ origin: 'https://evil.example', host: 'evil.example' }).expect(400);
       await send({ origin: 'https://holdfast.example.net' }).expect(200);
+      // Proxies on this machine send such a Host header: no page is redirected to another name.
+      const proxied = {
+        host: `localhost:${new URL(secure.client.base).port}`,
+        accept: 'text/html',
+      };
+      await secure.client.get('/api/docs', proxied).expect(200);
+      expect(await secure.client.get('/api/console', proxied).expect(200)).toMatchObject({
+        origin: 'https://holdfast.example.net',
+        temporalUi: null,
+      });
     } finally {
       await secure.stop();
     }

@@ -410,7 +410,13 @@ describe('streams', () => {
         Promise.resolve(anonymousCaller({ requestId: 'req_test', address: null })),
       accessRecheckMs: 20,
       strangers: createStrangers({ budgetPerMinute: 1_000 }),
-      clientAddress: { isTrusted: () => false, addressOf: () => null, publicOriginOf: () => base },
+      clientAddress: {
+        isTrusted: () => false,
+        addressOf: () => null,
+        publicOriginOf: () => base,
+        otherLoopbackOriginOf: () => undefined,
+        isOwnOrigin: () => false,
+      },
       shutdownSignal: new AbortController().signal,
     };
     for (const middleware of mount(all, deps)) koa.use(middleware);

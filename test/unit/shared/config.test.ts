@@ -72,6 +72,24 @@ test.each([
   );
 });
 
+test.each([
+  'temporal.example.net',
+  'ftp://temporal.example.net',
+  'https://user:secret@temporal.example.net',
+  'https://temporal.example.net/?x=1',
+])('%s is no address of the Temporal Web UI', (url) => {
+  const read = () => readConfig({ DATABASE_URL, HOLDFAST_TEMPORAL_UI_URL: url });
+  expect(read).toThrow('HOLDFAST_TEMPORAL_UI_URL');
+  expect(read).not.toThrow('secret');
+});
+
+test('the address of the Temporal Web UI may have a path', () => {
+  const HOLDFAST_TEMPORAL_UI_URL = 'https://tools.example.net/temporal/';
+  const { temporalUiUrl } = readConfig({ DATABASE_URL, HOLDFAST_TEMPORAL_UI_URL });
+  expect(temporalUiUrl).toBe('https://tools.example.net/temporal');
+  expect(readConfig({ DATABASE_URL }).temporalUiUrl).toBeUndefined();
+});
+
 test('no gateway is trusted by default, and an API key is never sent without TLS', () => {
   const config = readConfig({ DATABASE_URL, TEMPORAL_API_KEY: 'k' });
   expect(config.trustedGateways).toEqual([]);
