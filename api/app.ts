@@ -4,9 +4,11 @@ import type { AppError } from '../domain/shared/errors.ts';
 import type { Config } from '../platform/config.ts';
 import { useConnectionsFor } from '../platform/connectionUser.ts';
 import { networkOf } from '../platform/network.ts';
+import type { ReadBudgets } from '../platform/readBudgets.ts';
 import type { Slots } from '../platform/slots.ts';
 import type { HttpResponse } from './http/response.ts';
 import { withInclude } from './http/include.ts';
+import { createExpensiveReads } from './http/expensiveReads.ts';
 import { mount, type MountDeps } from './http/mount.ts';
 import type { Route } from './http/route.ts';
 import { createAuthenticate } from './middleware/authenticate.ts';
@@ -81,6 +83,8 @@ type AppDeps = RouteDeps &
     >;
     idempotency: MountDeps['idempotency'];
     findNames: MountDeps['findNames'];
+    slots: { expensiveReads: Slots };
+    readBudgets: ReadBudgets;
   };
 
 type DepsOfMiddleware = Parameters<typeof requestContext>[0] &
@@ -156,6 +160,10 @@ export function createApp(
     authenticate,
     clientAddress,
     strangers,
+    expensiveReads: createExpensiveReads({
+      slots: deps.slots.expensiveReads,
+      budgets: deps.readBudgets,
+    }),
     shutdownSignal,
     ...(accessRecheckMs && { accessRecheckMs }),
     ...(onResponse && { onResponse }),

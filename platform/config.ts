@@ -208,6 +208,7 @@ export function readConfig(env: Env) {
     trustedGateways: read.cidrs('HOLDFAST_TRUSTED_GATEWAYS'),
     outboundAllow: read.networks('HOLDFAST_OUTBOUND_ALLOW'),
     strangerBudget: read.integer('HOLDFAST_STRANGER_BUDGET', 600, [20, 1_000_000]),
+    readBudgetMs: read.integer('HOLDFAST_READ_BUDGET_MS', 500, [10, 1_000_000]),
     requireIfMatch: read.flag('HOLDFAST_REQUIRE_IF_MATCH', false),
     publicUrl: readPublicUrl(read),
     temporalUiUrl: readTemporalUiUrl(read),

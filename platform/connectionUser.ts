@@ -2,12 +2,16 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
  * For whom the current code uses the database. `key` is the tenant; before the caller of a request
- * is known, it is the address of the client. `held`: the connections that it has now.
+ * is known, it is the address of the client. `held`: the connections that it has now. `restedMs`: how
+ * long it has rested, in milliseconds. `onUsed` is called with the time for which it has computed or
+ * held a connection without resting.
  */
 export type ConnectionUser = {
   readonly part: 'requests' | 'background';
   key: string;
   held: number;
+  restedMs: number;
+  onUsed?: (usedMs: number) => void;
 };
 
 const users = new AsyncLocalStorage<ConnectionUser | undefined>();
@@ -16,7 +20,7 @@ const users = new AsyncLocalStorage<ConnectionUser | undefined>();
 export const useConnectionsFor = <T>(
   user: Pick<ConnectionUser, 'part' | 'key'>,
   work: () => T,
-): T => users.run({ ...user, held: 0 }, work);
+): T => users.run({ ...user, held: 0, restedMs: 0 }, work);
 
 /** Runs `work` for the process itself: work that users share must not wait for the turn of one. */
 export const useConnectionsForProcess = <T>(work: () => T): T => users.run(undefined, work);
@@ -32,6 +36,16 @@ const TENANT = 'tenant:';
 /** No address of a client is the key of a tenant. */
 export const tenantKey = (tenantId: string): string => `${TENANT}${tenantId}`;
 export const isTenantKey = (key: string): boolean => key.startsWith(TENANT);
+
+/** Computes something without a connection, and reports the time. */
+export function computeFor<T>(compute: () => T): T {
+  const startedAt = performance.now();
+  try {
+    return compute();
+  } finally {
+    currentConnectionUser()?.onUsed?.(performance.now() - startedAt);
+  }
+}
 
 /** Undefined for the process itself: its loops, its start. */
 export const currentConnectionUser = (): ConnectionUser | undefined => users.getStore();

@@ -31,7 +31,7 @@ export const sharesOf = (total: number): SlotBounds => ({
 });
 
 /** A user is one caller in all tenants; the name that a gateway sends is one in its tenant. */
-const callerKey = ({ kind, tenantId, actorId }: SlotHolder): string =>
+export const callerKey = ({ kind, tenantId, actorId }: SlotHolder): string =>
   kind === 'session' ? `user:${actorId}` : `${kind}:${tenantId}:${actorId}`;
 
 /** Counts holders in all, by tenant and by caller. */

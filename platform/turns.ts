@@ -54,7 +54,8 @@ export function createTurns({ now, rest, activity }: Turns) {
 
   /** For a long computation of the current tenant: to be called often between its parts. */
   return ({ signal, isPatient = false, maxRestMs = Infinity }: Options = {}): Pause => {
-    const tenant = currentConnectionUser()?.key;
+    const user = currentConnectionUser();
+    const tenant = user?.key;
     let turnStartedAt = now();
     let restedMs = 0;
     return async () => {
@@ -64,7 +65,9 @@ export function createTurns({ now, rest, activity }: Turns) {
       if (mayRest && tenant !== undefined && activity.othersAreActive(tenant)) {
         const restStartedAt = now();
         await restAfterOthersOf(tenant, Math.min(REST_FACTOR * usedMs, MAX_REST_MS));
-        restedMs += now() - restStartedAt;
+        const lastedMs = now() - restStartedAt;
+        restedMs += lastedMs;
+        if (user) user.restedMs += lastedMs;
       }
       lastTurn = lastTurn.then(() => setImmediate());
       await lastTurn;

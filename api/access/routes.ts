@@ -230,6 +230,7 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
       permission: RBAC_READERS,
       summary: 'Explain whether and why a user holds a permission',
       query: ExplainQuery,
+      expensiveRead: {},
       responses: { 200: ExplainResponse },
       problems: [404],
       handle: async ({ caller, query: { userId, permission, ...at } }) => {

@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import type { AuditArchiveData } from '../../domain/audit/archives.ts';
 import type { AuditEntryDetails } from '../../domain/audit/auditEntry.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
+import { computeFor } from '../../platform/connectionUser.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { AuditArchives } from '../../services/audit/auditArchives.ts';
 import type { AuditFilter, AuditLog } from '../../services/audit/auditLog.ts';
@@ -183,7 +184,7 @@ async function* ndjsonLines(
   entries: AsyncIterable<AuditEntryDetails>,
   present: (entry: AuditEntryDetails) => AuditEntryRecord,
 ): AsyncGenerator<string> {
-  for await (const entry of entries) yield `${JSON.stringify(present(entry))}\n`;
+  for await (const entry of entries) yield computeFor(() => `${JSON.stringify(present(entry))}\n`);
 }
 
 /** Routes of the audit log. */
@@ -239,6 +240,7 @@ export const auditRoutes = (
     permission: 'audit:read',
     summary: 'Export audit entries as NDJSON, oldest first',
     query: ExportQuery,
+    expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
     produces: ['application/x-ndjson'],
     recheckAccess: ({ caller }, initialCaller) => {

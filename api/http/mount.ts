@@ -14,6 +14,7 @@ import { compileInclude, takeInclude, type FindNames } from './include.ts';
 import { changedProperties, readOnlyProperties } from './presentedRecord.ts';
 import { toAppError } from './problem.ts';
 import { compileInput, type RawInput } from './requestInput.ts';
+import type { ExpensiveReads } from './expensiveReads.ts';
 import type { ClientAddress } from '../middleware/clientAddress.ts';
 import type { Strangers } from '../middleware/strangers.ts';
 import { checkContentLength } from './requestBody.ts';
@@ -26,6 +27,7 @@ export type MountDeps = {
   authenticate(ctx: Context, options: { requiresTenantHeader: boolean }): Promise<Caller>;
   clientAddress: ClientAddress;
   strangers: Strangers;
+  expensiveReads: ExpensiveReads;
   /** Aborted when the server stops. */
   shutdownSignal: AbortSignal;
   /** Interval of the access check while a stream is open, in milliseconds; 10 s by default. */
@@ -153,7 +155,10 @@ async function respond(
     isOwnOrigin: (origin: string) => deps.clientAddress.isOwnOrigin(ctx, origin),
     signal: AbortSignal.any([deps.shutdownSignal, ended.signal]),
   } as unknown as HandlerRequest;
-  const handled = await handleIdempotently(route, deps, ctx, request);
+  const handle = () => handleIdempotently(route, deps, ctx, request);
+  const handled = await (route.public === undefined
+    ? deps.expensiveReads.run(route, request, handle)
+    : handle());
   deps.onResponse?.(route, handled);
   const response = await complete(request, handled);
   if (prefer.waitMs > 0 && route.headers?.includes('Prefer'))

@@ -1,5 +1,6 @@
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { Type, type TObject, type TSchema } from 'typebox';
+import { canBeExpensive } from './expensiveReads.ts';
 import { EVENT_DATA } from '../../domain/events/events.ts';
 import { messageSchema } from '../../domain/webhooks/webhooks.ts';
 import { withNulls } from '../../platform/nulls.ts';
@@ -36,6 +37,9 @@ export function problemStatuses(route: Route): number[] {
   if (route.ifMatchConfigurable) statuses.push(428);
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
+
+const EXPENSIVE =
+  'Expensive: while other callers are active, the time that such reads use is limited for a caller and for a tenant. Beyond it they are 429 with `Retry-After`.';
 
 const LED_BACK =
   'After an error, a client that prefers HTML is redirected to the `failureTo` of the login, with `error` and `requestId` in the query.';
@@ -148,7 +152,12 @@ function operation(route: Route, parts: Parts) {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    description: [route.description, route.errorsLeadTo && LED_BACK, access]
+    description: [
+      route.description,
+      route.errorsLeadTo && LED_BACK,
+      access,
+      canBeExpensive(route) ? EXPENSIVE : undefined,
+    ]
       .filter((text) => text !== undefined)
       .join('\n\n'),
     'x-permission': permissionsOf(route),

@@ -91,6 +91,12 @@ type RouteDefinition<P, Q, B> = {
    * A valid request body, shown in the API reference; the text of a file for a route with `upload`.
    */
   example?: ExampleOf<B>;
+  /**
+   * An expensive read: the time that its requests use is limited for a caller and for a tenant
+   * (`expensiveReads.ts`), and few run at a time, unless the service has slots for them. Lists with
+   * `count`, `facets` or `q` need no declaration.
+   */
+  expensiveRead?: { hasOwnSlots?: true };
   /** Encoding of the body: JSON by default, `form` for a form that a browser posts. */
   bodyType?: 'json' | 'form';
   /**

@@ -236,6 +236,7 @@ const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots
       { ...filterQuery(resource), format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }) },
       closed,
     ),
+    expensiveRead: { hasOwnSlots: true },
     responses: { 200: null },
     produces: Object.values(CONTENT_TYPE_BY_FORMAT),
     handle: ({ caller, query, signal }) => {

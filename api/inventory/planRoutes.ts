@@ -95,6 +95,7 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       body: ValidationRequest,
       example: VALIDATION_EXAMPLE,
       bodyCheckedInHandler: true,
+      expensiveRead: { hasOwnSlots: true },
       responses: {
         200: ValidationAnswer,
         400: ValidationAnswer,
@@ -156,6 +157,7 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       summary: 'Get the children of a prefix and the free networks between them',
       params: PrefixParams,
       query: TreeQuery,
+      expensiveRead: {},
       responses: { 200: TreeView },
       handle: async ({ caller, params, query }) => {
         const list = `inventory:tree:${params.id}`;

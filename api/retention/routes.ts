@@ -111,6 +111,7 @@ const previewRoute = (previews: RetentionPreviews): Route =>
       'Nothing is deleted. With `days` and `jobTypes`, the periods are those that the tenant would have after such a change. Counting ends after a time limit: a kind without a total was not counted.',
     body: PreviewRequest,
     example: { tenantId: 'platform', days: { jobLogs: 30 } },
+    expensiveRead: { hasOwnSlots: true },
     responses: { 200: PreviewRecord },
     problems: [404],
     handle: async ({ caller, body: { tenantId = caller.tenantId, ...change }, signal }) => {

@@ -12,6 +12,8 @@ const CHILDREN = 1_000;
 const MOVES = 20;
 const LOOPS = 4;
 const IMPORT_ROWS = 20_000;
+const ADDRESSES = 20_000;
+const BATCH = 1_000;
 
 /** Waits after a refusal, so that the load is not the refusals themselves. */
 const REFUSED_MS = 100;
@@ -135,6 +137,48 @@ async function validationLoops(api: TenantApi): Promise<Load> {
   };
 }
 
+/** Searches, exports and validations without a pause, each loop as another user of the tenant. */
+async function expensiveReads(api: TenantApi): Promise<Load> {
+  const vrf = await api.send('POST', '/api/inventory/vrfs', {
+    name: 'reads',
+    tenantId: api.tenant,
+  });
+  const address = (n: number) => `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}/32`;
+  for (let from = 0; from < ADDRESSES; from += BATCH)
+    await api.send('POST', '/api/inventory/bulk', {
+      mutations: numbers(BATCH).map((n) => ({
+        resource: 'ip-addresses',
+        operation: 'create',
+        record: { address: address(from + n), vrfId: vrf.id, dnsName: `host-${from + n}.example` },
+      })),
+    });
+  const validation = {
+    mutations: numbers(MOVES).map((n) => ({
+      resource: 'prefixes',
+      operation: 'create',
+      record: { cidr: `10.${n}.0.0/16`, vrfId: vrf.id },
+    })),
+  };
+  const reads = [
+    (as: Record<string, string>) =>
+      api.attempt('GET', '/api/inventory/ip-addresses?q=host&limit=200', undefined, as),
+    (as: Record<string, string>) =>
+      api.attempt('GET', '/api/inventory/ip-addresses/export', undefined, as),
+    (as: Record<string, string>) =>
+      api.attempt('POST', '/api/validation/inventory', validation, as),
+  ];
+  return {
+    name: `${LOOPS} loops of searches, ${LOOPS} of exports and ${LOOPS} of validations`,
+    start: () =>
+      Promise.resolve(
+        repeat(LOOPS * reads.length, async (n) => {
+          const read = reads[n % reads.length];
+          return read ? read({ 'x-service-actor-id': `noisy-${n}` }) : 0;
+        }),
+      ),
+  };
+}
+
 const imports = (api: TenantApi): Load => ({
   name: `${LOOPS} loops of imports of ${IMPORT_ROWS} rows`,
   async start() {
@@ -162,6 +206,7 @@ const LOADS = {
   schedules: minutelySchedules,
   streams: logStreams,
   validations: validationLoops,
+  reads: expensiveReads,
   imports,
 };
 export type LoadName = keyof typeof LOADS;

@@ -114,7 +114,11 @@ export function openSharedDatabase(settings: Settings & { sharePercent: number }
     if (!user) return acquire();
     tenantActivity.note(user.key);
     const taken = await shares.take(user, acquire);
-    releases.set(taken.connection, taken.release);
+    const [since, restedMs] = [performance.now(), user.restedMs];
+    releases.set(taken.connection, () => {
+      user.onUsed?.(performance.now() - since - (user.restedMs - restedMs));
+      taken.release();
+    });
     return taken.connection;
   };
   client.releaseConnection = async (connection) => {

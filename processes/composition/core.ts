@@ -11,6 +11,7 @@ import { createIds } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { createMetrics } from '../../platform/metrics.ts';
 import { createOwnEndpoints, endpointOf } from '../../platform/ownEndpoints.ts';
+import { createReadBudgets } from '../../platform/readBudgets.ts';
 import { createVault } from '../../platform/vault.ts';
 import { createAccess } from '../../services/access/access.ts';
 import { createRights } from '../../services/access/rights.ts';
@@ -81,6 +82,8 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     describeWorkflow: createDescribeWorkflow(temporal),
     readRunRetention: createReadRunRetention(temporal),
     slots: composeSlots(config, metrics),
+    slots: composeSlots(),
+    readBudgets: createReadBudgets({ perSecondMs: config.readBudgetMs }),
     jobTypes,
     jobFactory: createJobFactory({ ids, heartbeatMs }),
     jobCompletion: createJobCompletion({ jobTypes }),

@@ -57,6 +57,13 @@ const inventorySlots = () => ({
     ...{ total: 4, perTenant: 2, perCaller: 1 },
     waiting: { total: 40, perTenant: 16, perCaller: 8, maxMs: 2_000 },
   }),
+  /** Reads that search, count or explain. */
+  expensiveReads: createSlots({
+    of: 'expensive reads',
+    retryAfterSeconds: 5,
+    ...{ total: 8, perTenant: 3, perCaller: 2 },
+    waiting: { total: 400, perTenant: 200, perCaller: 100, maxMs: 10_000 },
+  }),
   /** Searches for free networks. Each is short, and many may wait. */
   allocations: createSlots({
     of: 'allocations of prefixes',

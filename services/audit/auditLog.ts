@@ -11,6 +11,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { sameScope } from '../../domain/access/scope.ts';
 import { minIdAt } from '../../platform/ids.ts';
+import { createPause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 
 export type AuditLog = ReturnType<typeof createAuditLog>;
@@ -91,10 +92,12 @@ export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
       for (let after = ''; ;) {
         // An error, not the end: readers must see that the export is incomplete.
         signal.throwIfAborted();
+        const pause = createPause({ signal, isPatient: true });
         const batch = await matchingEntries(caller, filter)
           .where('id', '>', after)
           .orderBy('id')
           .limit(EXPORT_BATCH);
+        await pause();
         yield* batch;
         const last = batch.at(-1);
         if (!last || batch.length < EXPORT_BATCH) return;

@@ -5,12 +5,16 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { FileFormat } from './imports.ts';
+import { computeFor, tenantKey } from '../../platform/connectionUser.ts';
+import { tenantActivity } from '../../platform/tenantActivity.ts';
+import { createPause } from '../../platform/turns.ts';
 import type { InventoryRecords, RecordFilter, RecordKey } from './records.ts';
 
 export type InventoryExports = ReturnType<typeof createInventoryExports>;
 
-/** The number of records that are read together. */
+/** The number of records that are read together: fewer while other tenants are active. */
 const PAGE_SIZE = 1_000;
+const SMALL_PAGE_SIZE = 100;
 
 const columnsOf = ({ fields }: Resource): string[] => [
   'id',
@@ -48,12 +52,17 @@ export const createInventoryExports = ({ records }: { records: InventoryRecords 
     let after: RecordKey | undefined;
     do {
       signal.throwIfAborted();
+      const pause = createPause({ signal, isPatient: true });
       const { items, next } = await records.list(caller, name, filter, {
         sort: undefined,
         after,
-        limit: PAGE_SIZE,
+        limit: tenantActivity.othersAreActive(tenantKey(caller.tenantId))
+          ? SMALL_PAGE_SIZE
+          : PAGE_SIZE,
       });
-      yield header + toText(resource, format, items);
+      const text = computeFor(() => toText(resource, format, items));
+      await pause();
+      yield header + text;
       header = '';
       after = next ?? undefined;
     } while (after);

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Type } from 'typebox';
+import { allRoutes } from '../../api/app.ts';
+import { canBeExpensive } from '../../api/http/expensiveReads.ts';
 import type { JobRecord } from '../../api/jobs/schemas.ts';
 import { claimOutbox } from '../../db/core/outbox.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -7,7 +9,8 @@ import { waitForSlot } from '../../db/jobs/slots.ts';
 import { cancelJobTask, startJobTask } from '../../domain/dispatch/tasks.ts';
 import { defineJobType } from '../../domain/jobs/jobType.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
-import { currentConnectionUser } from '../../platform/connectionUser.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+import { currentConnectionUser, useConnectionsFor } from '../../platform/connectionUser.ts';
 import { startAppOn, type TestApp } from '../support/app.ts';
 import type { TestClient } from '../support/client.ts';
 import { createDatabase } from '../support/database.ts';
@@ -292,4 +295,85 @@ test('a worker that stops offers no slots any more while its last jobs end', asy
   expect(await status()).toEqual(['running']);
   held.resolve({});
   await stopping;
+});
+
+describe('expensive reads', () => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+  const VALIDATION = {
+    resource: 'prefixes',
+    operation: 'create',
+    record: { cidr: '10.99.0.0/16' },
+  };
+  const READS: [string, () => Promise<{ status: number }>][] = [
+    ['an export', () => noisy.get('/api/inventory/sites/export')],
+    [
+      'an export of the audit log',
+      () => app.client.as({ tenant: 'noisy', roles: 'auditor' }).get('/api/audit/export'),
+    ],
+    ['a search', () => noisy.get('/api/inventory/sites?q=text')],
+    ['a validation', () => noisy.post('/api/validation/inventory', VALIDATION)],
+  ];
+
+  test('are declared: searches, exports, counts, validations, previews, explanations', () => {
+    const named = /^(search|export|validate|preview|explain)(?!Schedule|Restore)/;
+    const isNamed = ({ operationId }: { operationId: string }) => named.test(operationId);
+    const routes = allRoutes(app.deps, 'test');
+    expect(routes.filter(isNamed).filter((route) => !canBeExpensive(route))).toEqual([]);
+    const lists = routes.filter(({ query }) => query?.properties.q);
+    expect(lists.length).toBeGreaterThan(10);
+    expect(lists.every(canBeExpensive)).toBe(true);
+  });
+
+  test.each(READS)('%s counts against the budgets of its caller and tenant', async (_, read) => {
+    const used = jest.spyOn(app.deps.readBudgets, 'charge');
+    expect((await read()).status).toBe(200);
+    const [holder] = used.mock.calls[0] ?? [];
+    expect(holder).toMatchObject({ kind: 'gateway', actorId: 'alice' });
+    expect(used.mock.calls.some(([, usedMs]) => usedMs > 0)).toBe(true);
+  });
+
+  test.each(READS)(
+    '%s is refused when nothing is left; other requests are not',
+    async (_, read) => {
+      jest.spyOn(app.deps.readBudgets, 'admit').mockImplementation(() => {
+        throw new AppError('too_many_requests', 'Used up.', { retryAfterSeconds: 7 });
+      });
+      const answer = (await read()) as Awaited<ReturnType<TestClient['get']>>;
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '7']);
+      await noisy.get('/api/inventory/sites').expect(200);
+      await noisy.get('/api/inventory/sites?limit=5').expect(200);
+    },
+  );
+
+  test('are counted without their rests', async () => {
+    const used = jest.fn<(usedMs: number) => void>();
+    await useConnectionsFor({ part: 'requests', key: 'tenant:noisy' }, async () => {
+      const user = assertDefined(currentConnectionUser(), 'user');
+      user.onUsed = used;
+      const trx = await db().transaction();
+      user.restedMs += 1_000_000;
+      await trx.rollback();
+    });
+    expect(used).toHaveBeenCalledTimes(1);
+    expect(used.mock.calls[0]?.[0]).toBeLessThan(0);
+  });
+
+  test('are counted while an export goes on', async () => {
+    const rows = Array.from({ length: 1_100 }, (_, n) => ({
+      id: `site_export_${n}`,
+      tenant_id: 'noisy',
+      name: `export ${n}`,
+    }));
+    await db()('sites').insert(rows);
+    const counted: number[] = [];
+    const used = jest
+      .spyOn(app.deps.readBudgets, 'charge')
+      .mockImplementation((_holder, usedMs) => void (usedMs > 0 && counted.push(usedMs)));
+    await noisy.get('/api/inventory/sites/export').expect(200);
+    // At least two pages, each with its query and its text, and the rights of the caller.
+    expect(used).toHaveBeenCalled();
+    expect(counted.length).toBeGreaterThanOrEqual(4);
+  });
 });

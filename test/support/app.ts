@@ -49,6 +49,8 @@ export function testEnv(
     HOLDFAST_PORT: '0',
     // All tests come from one address.
     HOLDFAST_STRANGER_BUDGET: '1000000',
+    // Tests of several callers read as fast as they can.
+    HOLDFAST_READ_BUDGET_MS: '1000000',
     // Tests stop several statements together; each holds a connection of background work.
     HOLDFAST_DATABASE_POOL: '16',
     HOLDFAST_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',

@@ -7,6 +7,7 @@ import Koa from 'koa';
 import type { TObject } from 'typebox';
 import { allRoutes } from '../../../api/app.ts';
 import { createEventStreams } from '../../../api/http/eventStream.ts';
+import { createExpensiveReads } from '../../../api/http/expensiveReads.ts';
 import { mount } from '../../../api/http/mount.ts';
 import { streamResponse } from '../../../api/http/response.ts';
 import { route, type Route } from '../../../api/http/route.ts';
@@ -410,6 +411,10 @@ describe('streams', () => {
         Promise.resolve(anonymousCaller({ requestId: 'req_test', address: null })),
       accessRecheckMs: 20,
       strangers: createStrangers({ budgetPerMinute: 1_000 }),
+      expensiveReads: createExpensiveReads({
+        slots: app.deps.slots.expensiveReads,
+        budgets: app.deps.readBudgets,
+      }),
       clientAddress: {
         isTrusted: () => false,
         addressOf: () => null,

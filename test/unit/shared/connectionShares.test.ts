@@ -13,6 +13,7 @@ const user = (key: string, part: ConnectionUser['part'] = 'requests'): Connectio
   part,
   key,
   held: 0,
+  restedMs: 0,
 });
 
 /** Connections that were asked for; each says whether it was granted, and can be released. */

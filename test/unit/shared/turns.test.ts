@@ -1,6 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { tenantKey, useConnectionsFor } from '../../../platform/connectionUser.ts';
+import {
+  currentConnectionUser,
+  tenantKey,
+  useConnectionsFor,
+} from '../../../platform/connectionUser.ts';
 import { createPause, createTurns } from '../../../platform/turns.ts';
 
 /** Occupies the process for longer than a turn. */
@@ -83,9 +87,11 @@ describe('while time passes only in turns and rests', () => {
         await pause();
       }
     };
-    await useConnectionsFor(TENANT, () =>
-      Promise.all(Array.from({ length: computations }, () => run())),
-    );
+    await useConnectionsFor(TENANT, async () => {
+      await Promise.all(Array.from({ length: computations }, () => run()));
+      // What is not used is known as rests.
+      if (computations === 1) expect(currentConnectionUser()?.restedMs).toBe(now - used);
+    });
     return used / now;
   }
 
