@@ -4,6 +4,9 @@ import { Agent, request, type Dispatcher } from 'undici';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
+/** Exports are read to their end. */
+const MAX_BODY = 1_000_000_000;
+
 export type TenantApi = ReturnType<typeof createTenantApi>;
 
 /** The API for the administrators of a tenant. */
@@ -44,7 +47,7 @@ export function createTenantApi(base: string, tenant: string) {
     /** Sends a request that may be refused. Returns its status. */
     async attempt(...args: Parameters<typeof call>): Promise<number> {
       const answer = await call(...args);
-      await answer.body.dump();
+      await answer.body.dump({ limit: MAX_BODY });
       return answer.statusCode;
     },
 
