@@ -47,5 +47,26 @@ export function computeFor<T>(compute: () => T): T {
   }
 }
 
+/**
+ * Makes the parts of a stream for the current user: a stream that is read later
+ * goes on in the context of its reader, which is none.
+ */
+export function partsForCurrentUser<T>(parts: AsyncIterable<T>): AsyncIterable<T> {
+  const user = users.getStore();
+  return {
+    [Symbol.asyncIterator]() {
+      const source = parts[Symbol.asyncIterator]();
+      return {
+        next: () => users.run(user, () => source.next()),
+        return: () =>
+          users.run(
+            user,
+            () => source.return?.() ?? Promise.resolve({ done: true, value: undefined }),
+          ),
+      };
+    },
+  };
+}
+
 /** Undefined for the process itself: its loops, its start. */
 export const currentConnectionUser = (): ConnectionUser | undefined => users.getStore();

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Caller } from '../../domain/shared/caller.ts';
+import { partsForCurrentUser } from '../../platform/connectionUser.ts';
 import type { SlotHolder, Slots } from '../../platform/slots.ts';
 
 export type ResponseHeaders = Record<string, string | string[]>;
@@ -69,7 +70,10 @@ export function exportResponse(
   { contentType, filename }: { contentType: string; filename: string },
 ): HttpResponse {
   const release = slots.takeNow(holder);
-  const source = Readable.from(text, { objectMode: false, highWaterMark: 65_536 });
+  const source = Readable.from(partsForCurrentUser(text), {
+    objectMode: false,
+    highWaterMark: 65_536,
+  });
   source.once('close', release);
   return streamResponse(contentType, source, filename);
 }

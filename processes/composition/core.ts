@@ -82,7 +82,6 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     describeWorkflow: createDescribeWorkflow(temporal),
     readRunRetention: createReadRunRetention(temporal),
     slots: composeSlots(config, metrics),
-    slots: composeSlots(),
     readBudgets: createReadBudgets({ perSecondMs: config.readBudgetMs }),
     jobTypes,
     jobFactory: createJobFactory({ ids, heartbeatMs }),

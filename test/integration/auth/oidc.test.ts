@@ -380,14 +380,6 @@ describe('the callback is rejected', () => {
     expect((await browser.send(page.href)).status).toBe(400);
   });
 
-  test('and the provider is away, the browser is led back too', async () => {
-    peer.tamper = () => Promise.reject(new Error('away'));
-    const browser = createBrowser();
-    const url = await signInAtProvider(browser, { failureTo: '/sign-in' });
-    const seen = await openCallback(browser, url);
-    expect(failureOf(seen)).toMatchObject({ path: '/sign-in', error: 'provider_unavailable' });
-  });
-
   test('the response is JSON on request; only the audit log contains the reason', async () => {
     peer.tamper = async (t) => ({
       ...t,
