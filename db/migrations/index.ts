@@ -31,9 +31,9 @@ import * as lookupsInOneSpace from './0033_lookups_in_one_space.ts';
 import * as purgedRuns from './0035_purged_runs.ts';
 import * as restOfMonths from './0036_rest_of_months.ts';
 import * as immediateAttempts from './0037_immediate_attempts.ts';
+import * as refreshLeeway from './0041_refresh_leeway.ts';
 import * as usageOfBlocks from './0045_usage_of_blocks.ts';
 import * as search from './0046_search.ts';
-import * as refreshLeeway from './0041_refresh_leeway.ts';
 import * as failedLogins from './0049_failed_logins.ts';
 
 /**
@@ -73,8 +73,8 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0035_purged_runs': purgedRuns,
   '0036_rest_of_months': restOfMonths,
   '0037_immediate_attempts': immediateAttempts,
+  '0041_refresh_leeway': refreshLeeway,
   '0045_usage_of_blocks': usageOfBlocks,
   '0046_search': search,
-  '0041_refresh_leeway': refreshLeeway,
   '0049_failed_logins': failedLogins,
 };
