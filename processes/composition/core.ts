@@ -35,9 +35,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
   const ids = createIds();
   const metrics = createMetrics();
   const db = openPool(config, log);
-  const { temporalUiUrl: ui } = config;
-  const ownServers = [databaseUrl, config.temporal.address, ...(ui === undefined ? [] : [ui])];
-  const ownEndpoints = createOwnEndpoints(ownServers.map(endpointOf));
+  const ownEndpoints = createOwnEndpoints(ownServers(config).map(endpointOf));
   const notifications = createNotifications(databaseUrl, log);
   const temporal = createTemporalConnection(config.temporal);
   const late = createLateBindings();
@@ -93,6 +91,10 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     bind: late.bind,
   };
 }
+
+/** Servers of the installation, which no request of a user may reach. */
+const ownServers = ({ databaseUrl, temporal, temporalUiUrl }: Config): string[] =>
+  [databaseUrl, temporal.address, temporalUiUrl].filter((server) => server !== undefined);
 
 /** The ways in which records and technical state are written. */
 const composeWrites = (
