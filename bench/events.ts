@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { measureCreates } from './events/creates.ts';
+import { measureFollowers } from './events/followers.ts';
 import {
   startEndpoint,
   waitForArrivals,
@@ -52,6 +53,7 @@ export async function bench(): Promise<BenchResult[]> {
     });
     const emitEvent = (n: number) =>
       api('PUT', `/api/webhooks/${subject.id}`, { description: String(n) });
+    const followed = await measureFollowers(product.ready, emitEvent);
     const written = await load({ concurrency: 10, total: THROUGHPUT }, emitEvent);
     await api('POST', '/api/webhooks', {
       endpointUrl: endpoint.url('/healthy'),
@@ -62,7 +64,7 @@ export async function bench(): Promise<BenchResult[]> {
     const rate = await throughput(emitEvent, endpoint, written.perSecond);
     const creates = await measureCreates(api, endpoint);
     const isolated = await isolation(api, emitEvent, endpoint, environment.databaseUrl);
-    return [...latency(idle), rate, ...creates, ...isolated];
+    return [...latency(idle), followed, rate, ...creates, ...isolated];
   } finally {
     await product.stop();
     await agent.close();

@@ -25,7 +25,7 @@ export type Follower = {
 const POLL_MS = 250;
 
 /** Rounds are at least this far apart, so that events are read in batches under load. */
-const MIN_INTERVAL_MS = 40;
+const MIN_INTERVAL_MS = 20;
 
 /** How long the log is left alone after it could not be read. */
 const RETRY_MS = 1_000;
