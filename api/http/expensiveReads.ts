@@ -1,7 +1,8 @@
 import type { Caller } from '../../domain/shared/caller.ts';
-import { currentConnectionUser } from '../../platform/connectionUser.ts';
+import { currentConnectionUser, tenantKey } from '../../platform/connectionUser.ts';
 import type { ReadBudgets } from '../../platform/readBudgets.ts';
 import type { Slots } from '../../platform/slots.ts';
+import { tenantActivity } from '../../platform/tenantActivity.ts';
 import type { HttpResponse } from './response.ts';
 import type { Route } from './route.ts';
 
@@ -19,16 +20,32 @@ export const canBeExpensive = ({ expensiveRead, method, query }: Route): boolean
   (method === 'GET' && EXPENSIVE_PARAMETERS.some((name) => query?.properties[name] !== undefined));
 
 /**
+ * While other tenants are active, a slot rests for this multiple of the time that a read has taken,
+ * within a limit. The response does not wait for it, the next read does.
+ */
+const REST_FACTOR = 3;
+const MAX_REST_MS = 500;
+
+type Deps = {
+  slots: Slots;
+  budgets: ReadBudgets;
+  /** These are for tests. */
+  othersAreActive?: (tenant: string) => boolean;
+  now?: () => number;
+  rest?: (ms: number, end: () => void) => void;
+};
+
+/**
  * Limits expensive reads: few run at a time, and the time that those of a caller and of a tenant
  * use is limited (`readBudgets.ts`).
  */
 export const createExpensiveReads = ({
   slots,
   budgets,
-}: {
-  slots: Slots;
-  budgets: ReadBudgets;
-}) => ({
+  othersAreActive = (tenant) => tenantActivity.othersAreActive(tenant),
+  now = () => performance.now(),
+  rest = (ms, end) => void setTimeout(end, ms).unref(),
+}: Deps) => ({
   /** Handles a request of an authenticated caller. Errors: `too_many_requests`; those of `handle`. */
   async run(
     route: Route,
@@ -43,6 +60,17 @@ export const createExpensiveReads = ({
     const user = currentConnectionUser();
     // From now on, all that this request uses is deducted, also while its response is streamed.
     if (user) user.onUsed = (usedMs) => budgets.charge(caller, usedMs);
-    return route.expensiveRead?.hasOwnSlots === true ? handle() : slots.run(caller, signal, handle);
+    if (route.expensiveRead?.hasOwnSlots === true) return handle();
+    const release = await slots.take(caller, signal);
+    const startedAt = now();
+    try {
+      return await handle();
+    } finally {
+      const restMs = othersAreActive(tenantKey(caller.tenantId))
+        ? Math.min(REST_FACTOR * (now() - startedAt), MAX_REST_MS)
+        : 0;
+      if (restMs > 0) rest(restMs, release);
+      else release();
+    }
   },
 });

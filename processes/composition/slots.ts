@@ -61,7 +61,7 @@ const inventorySlots = () => ({
   expensiveReads: createSlots({
     of: 'expensive reads',
     retryAfterSeconds: 5,
-    ...{ total: 8, perTenant: 3, perCaller: 2 },
+    ...{ total: 8, perTenant: 2, perCaller: 1 },
     waiting: { total: 400, perTenant: 200, perCaller: 100, maxMs: 10_000 },
   }),
   /** Searches for free networks. Each is short, and many may wait. */
