@@ -43,6 +43,14 @@ export function createOperations(api: Api, client: pg.Client, ids: Containers): 
       run: get('/api/search?q=10.0.'),
     },
     {
+      name: 'list 200 addresses with labels and people',
+      run: get('ip-addresses?limit=200&include=labels,people'),
+    },
+    {
+      name: 'list 200 prefixes of 250 children each with their usage',
+      run: get('prefixes?limit=200&include=usage'),
+    },
+    {
       name: 'prefixes that contain an address',
       run: get('prefixes?contains=2001:db8:1:1::9'),
     },
