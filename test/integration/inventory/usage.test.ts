@@ -152,3 +152,20 @@ test('the usage of prefixes is what counting every address finds, in every kind 
     { numRuns: propertyRuns(25) },
   );
 });
+
+test('large networks and ranges of IPv6 are counted exactly', async () => {
+  const trx = await db.transaction();
+  await trx.raw(
+    `INSERT INTO prefixes (id, tenant_id, cidr, status, allocation_mode) VALUES
+       ('pfx_o', 't1', '2001:db8::/32', 'active', 'static'), ('pfx_c', 't1', '2001:db8:0:1::/64', 'active', 'static')`,
+  );
+  await trx.raw('SELECT recalculate_prefix_parents()');
+  await trx.raw(
+    `INSERT INTO ip_ranges (id, tenant_id, start_address, end_address, status) VALUES
+       ('rng_1', 't1', '2001:db8:1::1', '2001:db8:2::5', 'active'), ('rng_2', 't1', '2001:db8:9::2', '2001:db8:9::9', 'active')`,
+  );
+  const found = await readUsage(trx, ['pfx_o', 'pfx_c']);
+  await trx.rollback();
+  expect(found.get('pfx_o')?.used).toBe(2n ** 64n + (2n ** 80n + 5n) + 8n);
+  expect(found.get('pfx_c')).toMatchObject({ size: 2n ** 64n, used: 0n });
+});
