@@ -19,7 +19,7 @@ export const LOCKS = {
 
 /** Locks with one number per name: the number is the hash of the prefix and the name. */
 export const LOCK_PREFIXES = {
-  /** The address space of a VRF. */
+  /** The address space of a VRF; taken, as the next two are, by `prepare_to_write` of the schema. */
   vrf: 'inventory:vrf:',
   /** The definitions of custom fields of a tenant. */
   customFields: 'inventory:custom-fields:',
