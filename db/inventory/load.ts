@@ -55,7 +55,8 @@ export type Targets = ReadonlyMap<string, 'update' | 'delete'>;
 export type UnlockedRow = { resource: ResourceName; row: Row };
 
 /**
- * Loads the needs of a plan into its snapshot, in one statement. `pause` lets other work run. Returns
+ * Loads the needs of a plan into its snapshot, in one statement. `pause` lets other work run. Without
+ * `warns`, networks come without the usage that a warning is about. Returns
  * the number of rows, and those that a plan to be written reads without a lock. Error:
  * `limit_reached`.
  */
@@ -63,12 +64,12 @@ export async function loadNeeds(
   db: Knex,
   snapshot: PlanSnapshot,
   needs: readonly DataNeed[],
-  { locking, pause }: { locking: Locking; pause(): Promise<void> },
+  { locking, pause, warns }: { locking: Locking; pause(): Promise<void>; warns: boolean },
 ): Promise<{ count: number; unlocked: UnlockedRow[] }> {
   const parts = [
     ...rowParts(ofKind(needs, 'row'), locking),
     ...lookupParts(ofKind(needs, 'rows')),
-    ...neighbourParts(ofKind(needs, 'neighbours')),
+    ...neighbourParts(ofKind(needs, 'neighbours'), warns),
     ...tenantParts(needs),
     ...addressParts(ofKind(needs, 'addresses')),
     ...rangeParts(ofKind(needs, 'ranges'), ofKind(needs, 'sharedInside')),

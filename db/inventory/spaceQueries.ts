@@ -120,6 +120,11 @@ const AROUND = [
       SELECT space, network, masklen(network) FROM walk WHERE found_in = space AND cidr = network) AS found)`,
 ];
 
+const USAGE_OF_NEAREST: QueryPart = {
+  sql: `${USAGE} FROM nearest AS n JOIN prefixes AS p ON p.space_key = n.space AND p.cidr = n.cidr`,
+  bindings: [],
+};
+
 /** SQL: the prefixes of tenants in the shared table of a space of the platform. */
 const ofTenants = (space: string) =>
   `t.vrf_key = split_part(${space}, '/', 1) AND t.in_shared_table AND t.tenant_id <> 'platform'`;
@@ -141,10 +146,13 @@ const NOT_EMPTY = [
 const withoutBindings = (sql: string): SharedQuery => ({ sql, bindings: [] });
 
 /**
- * The prefixes that contain or equal each network, the outermost prefixes inside it, and the usage
- * of its smallest container; see `prefixes_inside` in the migration.
+ * The prefixes that contain or equal each network, the outermost prefixes inside it, and `withUsage`
+ * that of its smallest container; see `prefixes_inside` in the migration.
  */
-export function neighbourParts(needs: readonly NeedOf<'neighbours'>[]): QueryPart[] {
+export function neighbourParts(
+  needs: readonly NeedOf<'neighbours'>[],
+  withUsage: boolean,
+): QueryPart[] {
   if (needs.length === 0) return [];
   const asked = inSpaces('asked', needs, ['cidr', 'cidr'], ({ cidr }) => cidr);
   const someWide = needs.some(isWide);
@@ -154,10 +162,7 @@ export function neighbourParts(needs: readonly NeedOf<'neighbours'>[]): QueryPar
       sql: select('prefixes', 'WHERE (space_key, cidr) IN (SELECT space, cidr FROM around)'),
       bindings: [],
     },
-    {
-      sql: `${USAGE} FROM nearest AS n JOIN prefixes AS p ON p.space_key = n.space AND p.cidr = n.cidr`,
-      bindings: [],
-    },
+    ...(withUsage ? [USAGE_OF_NEAREST] : []),
   ];
   if (!someWide) return parts;
   return [

@@ -34,9 +34,8 @@ import * as immediateAttempts from './0037_immediate_attempts.ts';
 import * as refreshLeeway from './0041_refresh_leeway.ts';
 import * as usageOfBlocks from './0045_usage_of_blocks.ts';
 import * as search from './0046_search.ts';
-import * as failedLogins from './0049_failed_logins.ts';
-import * as prefixesNearInOneTable from './0038_prefixes_near_in_one_table.ts';
 import * as lockForWrite from './0047_lock_for_write.ts';
+import * as failedLogins from './0049_failed_logins.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -78,7 +77,6 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0041_refresh_leeway': refreshLeeway,
   '0045_usage_of_blocks': usageOfBlocks,
   '0046_search': search,
-  '0049_failed_logins': failedLogins,
-  '0038_prefixes_near_in_one_table': prefixesNearInOneTable,
   '0047_lock_for_write': lockForWrite,
+  '0049_failed_logins': failedLogins,
 };

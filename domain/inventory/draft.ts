@@ -92,6 +92,7 @@ export function createDraft(input: DraftInput): OpenDraft {
     before,
     after,
     planned,
+    warns: viewer.warns,
     ...findings,
     isProvided: (field) => Object.hasOwn(request, field),
     hasChanged: (...fields) =>
@@ -285,7 +286,8 @@ function createFindings(
       });
     },
     warn(code, message, field, about) {
-      if (planned.warnings.length >= MAX_FINDINGS || (about && !isReadable(about))) return;
+      if (!viewer.warns || planned.warnings.length >= MAX_FINDINGS) return;
+      if (about && !isReadable(about)) return;
       planned.warnings.push({ pointer: pointerTo(field), code, message: shortened(message) });
     },
   };

@@ -118,6 +118,8 @@ export type Viewer = {
   canSee(scope: ResourceScope): boolean;
   /** True when a missing permission is an error of its mutation; else it is checked elsewhere. */
   reportsPermissions: boolean;
+  /** False when nobody reads the warnings of the plan: it has none, and loads nothing for them. */
+  warns: boolean;
   /** Validates the fields of a request against the schema of the resource. */
   checkSchema(resource: Resource, operation: 'create' | 'update', record: object): PlanError[];
 };
@@ -163,6 +165,8 @@ export type Draft = {
   requirePermission(field: string, scope: ResourceScope, why: string): boolean;
   /** Adds a conflict. The other record is named only when the caller may read it. */
   conflict(code: string, message: string, other?: OtherRecord | null, field?: string): void;
+  /** False when nobody reads warnings: nothing is loaded for them. */
+  warns: boolean;
   /** Adds a warning. A warning about another record is left out when the caller may not read it. */
   warn(
     code: string,

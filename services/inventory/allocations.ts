@@ -117,6 +117,7 @@ export function createAllocate({ db, access, records, writes, slots }: Deps) {
       writes.apply(item.caller, (trx) => findMutations(trx, [item], found), 'all', {
         toError: (plans) => conflictError(plans, false),
         beforeCommit: (work) => saveHints(work, found),
+        warns: false,
       }),
     );
     const created = changes.find(({ id }) => id === planned[0]?.subject?.id);

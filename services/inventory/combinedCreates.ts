@@ -70,7 +70,7 @@ export function createCombinedCreates({ commit, access, planner }: Deps) {
       trx,
       caller,
       members.map(({ mutation }) => mutation),
-      { perMutation: true, now },
+      { perMutation: true, warns: false, now },
     );
 
   /** Plans the members that have no effects; the others have been planned in vain. */

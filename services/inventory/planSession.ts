@@ -82,7 +82,11 @@ export function createPlanSession(db: Knex, { viewer, locks, pause, cost }: Opti
     );
     if (distinct.length === 0) return;
     cost.statements++;
-    const { count, unlocked: found } = await loadNeeds(db, snapshot, distinct, { locking, pause });
+    const { count, unlocked: found } = await loadNeeds(db, snapshot, distinct, {
+      locking,
+      pause,
+      warns: viewer.warns,
+    });
     cost.rows += count;
     for (const each of found) {
       const key = recordKey(each.resource, each.row.id);

@@ -50,6 +50,8 @@ export type UnwrittenOutcome = PlanOutcome & {
 export type PlanOptions = {
   /** True when each mutation is accepted separately, so that a missing permission is its error. */
   perMutation: boolean;
+  /** False when nobody reads the warnings of the plans. */
+  warns?: boolean;
   /** The time of the changes. */
   now: Date;
   signal?: AbortSignal;
@@ -72,7 +74,7 @@ const noCost = (): PlanCost => ({ statements: 0, rows: 0, attempts: 0 });
  * planner loads the data that they need. Nothing is written before the whole plan is made.
  */
 export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
-  function createViewer(caller: Caller, perMutation: boolean): Viewer {
+  function createViewer(caller: Caller, { perMutation, warns = true }: PlanOptions): Viewer {
     const visibleScope = access.scope(caller, 'inventory:read', 'inventory:write');
     const writeScope = access.scope(caller, 'inventory:write');
     const idByRequest = new WeakMap<object, string>();
@@ -82,6 +84,7 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       canWrite: (scope) => covers(writeScope, scope),
       canSee: (scope) => covers(visibleScope, scope),
       reportsPermissions: perMutation,
+      warns,
       isInside: (resource, row) => isReadable(visibleScope, resource, row),
       canRead: (resource, row) => isVisible(visibleScope, resource, row),
       holds: (permissions, scope) => covers(access.scope(caller, ...permissions), scope),
@@ -124,10 +127,11 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
       trx: Knex,
       caller: Caller,
       requested: readonly Mutation[],
-      { perMutation, now, signal }: PlanOptions,
+      options: PlanOptions,
     ): Promise<UnwrittenOutcome> {
+      const { now, signal } = options;
       const mutations = requested.map(withGivenFields);
-      const viewer = createViewer(caller, perMutation);
+      const viewer = createViewer(caller, options);
       const scope = access.scope(caller, 'inventory:write');
       const locked = await lockForWrite(trx, mutations, viewer, scope);
       const pause = createPause({ signal });
@@ -161,13 +165,10 @@ export function createPlanner({ access, ids }: { access: Access; ids: Ids }) {
     },
 
     /** Starts questions in a transaction that only reads. */
-    async ask(
-      trx: Knex,
-      caller: Caller,
-      { perMutation, now, signal, maxRestMs }: PlanOptions,
-    ): Promise<Questions> {
+    async ask(trx: Knex, caller: Caller, options: PlanOptions): Promise<Questions> {
+      const { now, signal, maxRestMs } = options;
       await prepareToRead(trx);
-      const viewer = createViewer(caller, perMutation);
+      const viewer = createViewer(caller, options);
       const cost = noCost();
       const pause = createPause({ signal, isPatient: true, maxRestMs });
       const session: PlanSession = createPlanSession(trx, {

@@ -37,6 +37,13 @@ export type WriteMode = 'all' | 'each';
 /** Further writes in the transaction of the changes. */
 export type BeforeCommit = (work: Work, trx: Knex, outcome: PlanOutcome) => Promise<void>;
 
+type ApplyOptions = {
+  toError?: (planned: readonly Planned[]) => AppError;
+  beforeCommit?: BeforeCommit;
+  /** False when the caller does not read the warnings of the outcome. */
+  warns?: boolean;
+};
+
 /** Mutations, or a function that returns them in the transaction that writes them. */
 type MutationSource = readonly Mutation[] | ((trx: Knex) => Promise<readonly Mutation[]>);
 
@@ -67,10 +74,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
     caller: Caller,
     source: MutationSource,
     mode: WriteMode,
-    {
-      toError = (planned) => conflictError(planned, true),
-      beforeCommit,
-    }: { toError?: (planned: readonly Planned[]) => AppError; beforeCommit?: BeforeCommit } = {},
+    { toError = (planned) => conflictError(planned, true), beforeCommit, warns }: ApplyOptions = {},
   ): Promise<PlanOutcome> =>
     retry((isLast) =>
       access.auditDenials(caller, async () => {
@@ -81,6 +85,7 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
           const mutations = typeof source === 'function' ? await source(trx) : source;
           const { write, relied, ...planned } = await planner.planToWrite(trx, caller, mutations, {
             perMutation: mode === 'each',
+            ...(warns !== undefined && { warns }),
             now: work.now,
           });
           outcome = planned;
@@ -108,7 +113,10 @@ export function createInventoryWrites({ commit, access, planner, maxBusyMs }: De
   ): Promise<Row | null> {
     const toError = ([planned]: readonly Planned[]) =>
       planned ? conflictErrorOfOne(planned, id) : conflictError([], false);
-    const { planned, changes } = await apply(caller, [mutation], 'all', { toError });
+    const { planned, changes } = await apply(caller, [mutation], 'all', {
+      toError,
+      warns: false,
+    });
     const subject = planned[0]?.subject;
     const change = changes.find(
       ({ resource, id: changed }) => resource === subject?.resource && changed === subject.id,

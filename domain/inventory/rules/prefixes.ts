@@ -19,6 +19,7 @@ export const enforcesUniqueness = ({ snapshot }: Draft, row: Row): boolean =>
 
 /** Warns when `added` addresses raise the usage of a prefix above `FULL_PERCENT`. */
 export function warnWhenFull(draft: Draft, { row, block }: PrefixNode, added: bigint): void {
+  if (!draft.warns) return;
   const size = sizeOfLength(block.family, block.length);
   const used = draft.prefixTree.used(row) + added;
   if (used * 100n > size * FULL_PERCENT) {
@@ -272,6 +273,7 @@ function warnOfContents(
   absorbed: readonly PrefixNode[] | null,
 ): void {
   const { after } = draft;
+  if (!draft.warns) return;
   if (!draft.hasChanged('tenantId', 'cidr', 'vrfId', 'status', 'allocationMode')) return;
   if (after.status !== 'container' && after.allocationMode !== 'dynamic') return;
   const inside = prefixesInside(draft, space, block, absorbed);

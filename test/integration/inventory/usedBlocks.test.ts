@@ -187,7 +187,7 @@ test('a search and a plan read no networks of other spaces', async () => {
     const near = (cidr: string) => ({ kind: 'neighbours', vrf, tenantId: tenant, cidr }) as const;
     const many = Array.from({ length: 10 }, (_, n) => near(`10.0.${30 + n}.0/24`));
     for (const needs of [[near('10.0.40.0/24')], [near('10.0.40.0/21')], many]) {
-      const options = { locking: null, pause: () => Promise.resolve() };
+      const options = { locking: null, warns: true, pause: () => Promise.resolve() };
       const load = (trx: Knex) => loadNeeds(trx, new PlanSnapshot(), needs, options);
       expect(await readsOf(load)).toBeLessThan(20 * needs.length);
     }
@@ -292,7 +292,11 @@ async function loadAround(trx: Knex, stored: readonly Stored[], networks: readon
   const needs = networks.map(
     ({ block, ...where }) => ({ kind: 'neighbours', ...where, cidr: formatBlock(block) }) as const,
   );
-  await loadNeeds(trx, snapshot, needs, { locking: null, pause: () => Promise.resolve() });
+  await loadNeeds(trx, snapshot, needs, {
+    locking: null,
+    warns: true,
+    pause: () => Promise.resolve(),
+  });
   const near = stored.filter(({ id }) => snapshot.isLoaded({ kind: 'fact', name: 'usage', id }));
   return { rows: [...rows].sort(), near: idsOf(near) };
 }
