@@ -12,7 +12,12 @@ export type Statement = {
   isLast?: boolean;
 };
 
-type Result = { rows: unknown[]; rowCount: number | null };
+type Result = {
+  command: string | null;
+  rows: object[];
+  rowCount: number | null;
+  fields: readonly Field[];
+};
 type Done = (error: Error | null, result?: Result) => void;
 
 /** A connection of the driver, as far as it is used here. */
@@ -21,9 +26,12 @@ export type GroupingConnection = {
   connection: Wire;
 };
 
+/** A column of a result. */
+type Field = { name: string; dataTypeID: number };
+
 /** The messages of the extended query protocol, and the statements that the server knows. */
 type Wire = {
-  stream: { cork(): void; uncork(): void };
+  stream: { write(bytes: Buffer): void };
   parsedStatements: Readonly<Record<string, string | undefined>>;
   parse(message: { name: string | undefined; text: string }): void;
   bind(message: { statement: string | undefined; values: readonly unknown[] }): void;
@@ -49,44 +57,162 @@ const isExtended = ({ name, values = [] }: Statement): boolean =>
 /** How Knex ends a transaction. */
 const IS_END = /^(COMMIT;?|ROLLBACK;?)$/;
 
-const NO_ROWS: Result = { rows: [], rowCount: 0 };
+const NO_ROWS: Result = { command: null, rows: [], rowCount: 0, fields: [] };
+
+/** The columns of a result, and what converts their values. */
+type Shape = { fields: readonly Field[]; parsers: ((text: string) => unknown)[]; empty: object };
+
+function shapeOf(fields: readonly Field[]): Shape {
+  const parserOf = pg.types.getTypeParser as (
+    id: number,
+    format: string,
+  ) => (text: string) => unknown;
+  return {
+    fields,
+    parsers: fields.map(({ dataTypeID }) => parserOf(dataTypeID, 'text')),
+    empty: Object.fromEntries(fields.map(({ name }) => [name, null])),
+  };
+}
+
+const NO_COLUMNS = shapeOf([]);
+
+/** The shapes of all connections, by statement: usually each is the same in all of them. */
+const shapes = new Map<string, Shape>();
+
+const isSameShape = ({ fields }: Shape, others: readonly Field[]): boolean =>
+  fields.length === others.length &&
+  fields.every(
+    ({ name, dataTypeID }, i) => name === others[i]?.name && dataTypeID === others[i].dataTypeID,
+  );
+
+function sharedShape(name: string, fields: readonly Field[]): Shape {
+  const known = shapes.get(name);
+  if (known && isSameShape(known, fields)) return known;
+  const shape = shapeOf(fields);
+  shapes.set(name, shape);
+  return shape;
+}
+
+function rowOf({ fields, parsers, empty }: Shape, values: readonly (string | null)[]): object {
+  const row = { ...empty } as Record<string, unknown>;
+  for (let i = 0; i < values.length; i++) {
+    const [value, name, parse] = [values[i], fields[i]?.name, parsers[i]];
+    if (typeof value === 'string' && name !== undefined && parse) row[name] = parse(value);
+  }
+  return row;
+}
+
+/** `INSERT 0 1`, `SELECT 2`, `BEGIN`. */
+const COMMAND = /^([A-Za-z]+)(?: (\d+))?(?: (\d+))?/;
+
+type Parts = { before: readonly Statement[]; main: Statement; after: readonly Statement[] };
 
 /**
  * Statements that are sent in one message and answered in one. When one fails, the server skips the
- * following ones. Only `main` may be one that the server has not parsed yet.
+ * following ones. Only `main` may be one that the server has not parsed yet; the result is its result.
+ *
+ * The server describes the result of a prepared statement once: it cannot change, the server refuses a
+ * statement whose columns have changed. `known` has what it has described.
+ *
+ * The driver calls the methods of this class as those of its own queries.
  */
-class StatementGroup extends pg.Query {
-  constructor(
-    before: readonly Statement[],
-    main: Statement,
-    after: readonly Statement[],
-    done: Done,
-  ) {
-    // The driver notes under this name that the server has parsed the statement.
-    super(
-      { text: main.text, ...(main.name !== undefined && { name: main.name }) },
-      (error, results) =>
-        error ? done(error) : done(null, ([results].flat() as unknown as Result[])[before.length]),
-    );
-    this.submit = (connection) => {
-      const wire = connection as unknown as Wire;
-      wire.stream.cork();
-      try {
-        for (const statement of [...before, main, ...after]) send(wire, statement);
-        wire.sync();
-      } finally {
-        wire.stream.uncork();
-      }
-      return null;
-    };
+class StatementGroup {
+  // The driver notes under this name that the server has parsed the statement.
+  readonly name: string | undefined;
+  readonly text: string;
+  readonly #statements: readonly Statement[];
+  readonly #mainAt: number;
+  readonly #known: Map<string, Shape>;
+  readonly #done: Done;
+  readonly #result: Result = { command: null, rows: [], rowCount: null, fields: [] };
+  #shape: Shape | undefined;
+  #failure: Error | undefined;
+  /** The statement whose result comes now. */
+  #at = 0;
+
+  constructor({ before, main, after }: Parts, known: Map<string, Shape>, done: Done) {
+    this.name = main.name;
+    this.text = main.text;
+    this.#statements = [...before, main, ...after];
+    this.#mainAt = before.length;
+    this.#known = known;
+    this.#done = done;
+  }
+
+  /** Sends the messages of all statements in one piece. Returns an error when one cannot be made. */
+  submit(connection: pg.Connection): Error | null {
+    const wire = connection as unknown as Wire;
+    const pieces: Buffer[] = [];
+    // The driver makes each message and hands it to its stream.
+    const collector = Object.create(wire, {
+      stream: { value: { writable: true, write: (piece: Buffer) => pieces.push(piece) } },
+    }) as Wire;
+    const main = this.#statements[this.#mainAt];
+    this.#shape = main?.name === undefined ? undefined : this.#known.get(main.name);
+    try {
+      for (const statement of this.#statements)
+        send(collector, statement, statement === main && !this.#shape);
+      collector.sync();
+    } catch (error) {
+      return error as Error;
+    }
+    wire.stream.write(Buffer.concat(pieces));
+    return null;
+  }
+
+  handleRowDescription({ fields }: { fields: readonly Field[] }): void {
+    this.#describe(fields);
+  }
+
+  handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
+    if (this.#at !== this.#mainAt || this.#failure) return;
+    try {
+      this.#result.rows.push(rowOf(this.#shape ?? NO_COLUMNS, fields));
+    } catch (error) {
+      this.#failure = error as Error;
+    }
+  }
+
+  handleCommandComplete({ text }: { text: string }): void {
+    if (this.#at++ !== this.#mainAt) return;
+    const [, command = null, first, second] = COMMAND.exec(text) ?? [];
+    const count = second ?? first;
+    this.#result.command = command;
+    this.#result.rowCount = count === undefined ? null : Number(count);
+    // It has been described as having no columns.
+    if (!this.#shape) this.#describe([]);
+    this.#result.fields = this.#shape?.fields ?? [];
+  }
+
+  handleEmptyQuery(): void {
+    this.#at += 1;
+  }
+
+  handleCopyInResponse(connection: { sendCopyFail(reason: string): void }): void {
+    connection.sendCopyFail('A group of statements has no stream');
+  }
+
+  handleError(error: Error): void {
+    this.#done(error);
+  }
+
+  handleReadyForQuery(): void {
+    if (this.#failure) this.#done(this.#failure);
+    else this.#done(null, this.#result);
+  }
+
+  #describe(fields: readonly Field[]): void {
+    const { name } = this;
+    this.#shape = name === undefined ? shapeOf(fields) : sharedShape(name, fields);
+    if (name !== undefined) this.#known.set(name, this.#shape);
   }
 }
 
-function send(wire: Wire, statement: Statement): void {
+function send(wire: Wire, statement: Statement, describes: boolean): void {
   const { name, text, values = [] } = statement;
   if (!isKnown(wire, statement)) wire.parse({ name, text });
   wire.bind({ statement: name, values });
-  wire.describe({ type: 'P', name: '' });
+  if (describes) wire.describe({ type: 'P', name: '' });
   wire.execute({});
 }
 
@@ -135,6 +261,7 @@ function createApart(sendOne: SendOne, run: Run) {
 export function groupStatements(connection: GroupingConnection): void {
   const sendOne = connection.query.bind(connection);
   const wire = connection.connection;
+  const known = new Map<string, Shape>();
   let waiting: Statement[] = [];
   let isCommitted = false;
   const apart = createApart(sendOne, (statement, done) => run(statement, done));
@@ -146,7 +273,8 @@ export function groupStatements(connection: GroupingConnection): void {
     if (!before.every((each) => isKnown(wire, each)) || !isExtended(main))
       return apart.send(before, main, done);
     const commits = main.isLast === true && isKnown(wire, COMMIT);
-    const group = new StatementGroup(before, main, commits ? [COMMIT] : [], (error, result) => {
+    const parts = { before, main, after: commits ? [COMMIT] : [] };
+    const group = new StatementGroup(parts, known, (error, result) => {
       isCommitted = commits && !error;
       done(error, result);
     });
@@ -154,14 +282,15 @@ export function groupStatements(connection: GroupingConnection): void {
   }
 
   /** True when the statement needs no answer of the server now. */
-  function isPostponed({ text, waits, ...statement }: Statement): boolean {
+  function isPostponed(statement: Statement): boolean {
+    const { text } = statement;
     if (/^BEGIN\b/.test(text)) {
       isCommitted = false;
       waiting = [named(text.replace(/;$/, ''))];
       return true;
     }
-    if (waits) {
-      waiting.push({ text, ...statement });
+    if (statement.waits) {
+      waiting.push(statement);
       return true;
     }
     if (!IS_END.test(text)) return false;
@@ -175,7 +304,8 @@ export function groupStatements(connection: GroupingConnection): void {
   function run(statement: Statement, done: Done): void {
     if (apart.isSending()) apart.sendLater(statement, done);
     else if (isPostponed(statement)) process.nextTick(() => done(null, NO_ROWS));
-    else if (waiting.length > 0 || statement.isLast) sendGroup(statement, done);
+    else if (waiting.length > 0 || statement.isLast || statement.name !== undefined)
+      sendGroup(statement, done);
     else sendOne(statement.text === 'COMMIT;' ? COMMIT : statement, done);
   }
 

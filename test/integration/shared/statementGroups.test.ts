@@ -116,3 +116,44 @@ test('a value that cannot be sent fails its transaction only', async () => {
   expect(await answersTo(async () => expect(await failing()).toBe('failed'))).toBe(0);
   expect(await answersTo(() => db.raw('SELECT 1'))).toBe(1);
 });
+
+test('the server describes a result once, and later rows are as the first ones', async () => {
+  const read = (n: number) =>
+    prepared<Record<string, unknown>>(
+      db,
+      `SELECT n, n::bigint AS big, '2026-01-02T03:04:05Z'::timestamptz AS at, json_build_object('n', n) AS data,
+         ARRAY[n::text] AS list, '\\x00ff'::bytea AS bytes, NULL AS nothing
+       FROM generate_series(1, ?::integer) AS n`,
+      [n],
+    );
+  const described: unknown[] = [];
+  const first = await read(2);
+  const client = db.client as {
+    acquireConnection(): Promise<Connection>;
+    releaseConnection(c: Connection): Promise<void>;
+  };
+  const connection = await client.acquireConnection();
+  await client.releaseConnection(connection);
+  connection.connection.on('rowDescription', (message) => described.push(message));
+  const again = await read(2);
+  expect(described).toEqual([]);
+  expect(again).toEqual(first);
+  expect(first.rows[1]).toEqual({
+    n: 2,
+    big: 2,
+    at: new Date('2026-01-02T03:04:05Z'),
+    data: { n: 2 },
+    list: ['2'],
+    bytes: Buffer.from([0, 255]),
+    nothing: null,
+  });
+  expect((await read(0)).rows).toEqual([]);
+});
+
+test('a prepared statement fails when a migration has changed its columns', async () => {
+  await db.raw('CREATE TABLE changing (a integer); INSERT INTO changing VALUES (1)');
+  const read = () => prepared<{ a: unknown }>(db, 'SELECT a FROM changing', []);
+  expect((await read()).rows).toEqual([{ a: 1 }]);
+  await db.raw('ALTER TABLE changing ALTER a TYPE text');
+  await expect(read()).rejects.toMatchObject({ code: '0A000' });
+});
