@@ -52,6 +52,12 @@ type Deps = LifecycleDeps & {
 /** How many outcomes one commit records. Each has at most some kilobytes. */
 const MAX_BATCH = 100;
 
+/**
+ * How long an outcome waits for those that end at the same time: one commit for several costs little
+ * more than one for one, and only the slot of the delivery is held for longer.
+ */
+const GATHER_MS = 5;
+
 const CAUSE = 'first-attempts';
 
 /** The code of an attempt that was given up, because its process stops. */
@@ -214,13 +220,17 @@ export function createFirstAttemptRecorder(deps: Deps): FirstAttemptRecorder {
   const recordAlone = (ended: EndedAttempt): Promise<void> =>
     useConnectionsForProcess(() => retryWrite(() => recordAll([ended]), 'delivery'));
 
-  const recordTogether = createBatches<EndedAttempt, boolean>(MAX_BATCH, async (ended) => {
-    const isRecorded = await useConnectionsForProcess(() => recordAll(ended)).then(
-      () => true,
-      () => false,
-    );
-    return () => isRecorded;
-  });
+  const recordTogether = createBatches<EndedAttempt, boolean>(
+    MAX_BATCH,
+    async (ended) => {
+      const isRecorded = await useConnectionsForProcess(() => recordAll(ended)).then(
+        () => true,
+        () => false,
+      );
+      return () => isRecorded;
+    },
+    GATHER_MS,
+  );
 
   return async (ended) => {
     if (!(await recordTogether(ended))) await recordAlone(ended);

@@ -25,3 +25,15 @@ test('a failure is that of its batch only', async () => {
   fails = false;
   expect(await ask(2)).toBe(2);
 });
+
+test('a batch waits for more questions, unless it is full', async () => {
+  const batches: (readonly number[])[] = [];
+  const answer = (questions: readonly number[]) => {
+    batches.push(questions);
+    return Promise.resolve((question: number) => question);
+  };
+  const ask = createBatches<number, number>(3, answer, 1);
+  await Promise.all([1, 2].map(ask));
+  await Promise.all([3, 4, 5, 6].map(ask));
+  expect(batches).toEqual([[1, 2], [3, 4, 5], [6]]);
+});
