@@ -1,13 +1,17 @@
 import { shareOut } from '../../domain/dispatch/shares.ts';
-import { tryLockUntilCommit } from '../core/advisoryLocks.ts';
+import { LOCKS } from '../core/advisoryLocks.ts';
 import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 import type { DeliveryRetryPolicy } from '../../domain/webhooks/webhooks.ts';
+import type { DeliveryEndpoint, DeliveryMessage } from './deliveryAttempts.ts';
 import {
+  HELD_SLOTS,
   IN_FLIGHT,
-  readSlotDemands,
+  slotDemands,
   WEBHOOK_STATE,
   type CandidateWebhook,
+  type HeldSlots,
   type SlotLimits,
   type SlotShares,
 } from './deliverySlots.ts';
@@ -30,22 +34,29 @@ export async function hasPendingDeliveries(db: Knex): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Takes the lock of the queue until the transaction ends; false when another process has it. */
-export const lockQueue = (trx: Knex): Promise<boolean> => tryLockUntilCommit(trx, 'deliveryQueue');
+/** A claimed delivery, with what its first attempt sends and where. */
+export type ClaimedDelivery = PendingDelivery &
+  DeliveryEndpoint &
+  DeliveryMessage & { /** Of the attempt: 1 unless there were others. */ number: number };
 
 /**
- * Locks up to `limit` pending deliveries that may get a job: of each webhook as many as it has free
+ * Claims up to `limit` pending deliveries that may get a job: of each webhook as many as it has free
  * slots, and of each tenant as many as its share allows and, for webhooks that are not working, as
- * it may try, webhook by webhook in turn. The caller holds the lock of the queue and assigns the
- * jobs in the same transaction.
+ * it may try, webhook by webhook in turn. `areLeft`: others wait, or another process is claiming.
+ *
+ * The transaction has the lock of the queue, and locks the webhooks, before the deliveries as everywhere:
+ * one that disables a webhook waits, and then finds all its deliveries. The caller assigns the jobs in the
+ * same transaction.
  */
 export async function claimPendingDeliveries(
   trx: Knex,
   { limit, capacity, sharePercent, ...limits }: SlotLimits & SlotShares & { limit: number },
-): Promise<PendingDelivery[]> {
-  const webhooks = await findWebhooksWithFreeSlots(trx, limits, limit);
-  if (webhooks.length === 0) return [];
-  const { demands, trialsLeft } = await readSlotDemands(trx, webhooks, limits);
+): Promise<{ claimed: ClaimedDelivery[]; areLeft: boolean }> {
+  const { isLocked, pending, webhooks, held } = await lockAndReadQueue(trx, limits, limit);
+  if (!isLocked) return { claimed: [], areLeft: true };
+  const none = { claimed: [], areLeft: pending > 0 };
+  if (webhooks.length === 0) return none;
+  const { demands, trialsLeft } = slotDemands(webhooks, held, limits);
   const grants = shareOut(demands, { capacity, sharePercent });
   const candidates = webhooks.flatMap(({ id, tenantId, state, free }) => {
     const granted = grants.get(tenantId);
@@ -53,62 +64,89 @@ export async function claimPendingDeliveries(
     const left = state === 'working' ? granted : trialsLeft(tenantId)[state];
     return [{ id, state, granted, left, most: Math.min(free, granted) }];
   });
-  if (candidates.length === 0) return [];
-  const { rows }: { rows: PendingDelivery[] } = await prepared(
-    trx,
-    `WITH candidates AS (
-       SELECT w.id, w.retry_policy, w.cancel_before, random() AS position,
-              c.state, c.granted, c.left_in_state, c.most
-       FROM unnest(?::text[], ?::text[], ?::integer[], ?::integer[], ?::integer[])
-         AS c (id, state, granted, left_in_state, most)
-       JOIN webhooks AS w USING (id) WHERE w.enabled
-     ), ranked AS (
-       SELECT d.*, c.retry_policy, c.granted, c.left_in_state, c.position,
-              row_number() OVER (
-                PARTITION BY d.tenant_id, c.state ORDER BY d.nth, c.position) AS nth_of_state
-       FROM candidates AS c CROSS JOIN LATERAL (
-         SELECT locked.*, row_number() OVER (ORDER BY id) AS nth FROM (
-           SELECT id, webhook_id, tenant_id FROM deliveries
-           WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id
-             AND (c.cancel_before IS NULL OR queued_at > c.cancel_before)
-           ORDER BY id LIMIT c.most FOR UPDATE SKIP LOCKED
-         ) AS locked
-       ) AS d
-     ), allowed AS (
-       SELECT *, row_number() OVER (
-         PARTITION BY tenant_id ORDER BY nth, position) AS nth_of_tenant
-       FROM ranked WHERE nth_of_state <= left_in_state
-     )
-     SELECT id, webhook_id AS "webhookId", tenant_id AS "tenantId", retry_policy AS "retryPolicy"
-     FROM allowed WHERE nth_of_tenant <= granted
-     ORDER BY nth_of_tenant, id LIMIT ?`,
-    [
-      candidates.map(({ id }) => id),
-      candidates.map(({ state }) => state),
-      candidates.map(({ granted }) => granted),
-      candidates.map(({ left }) => left),
-      candidates.map(({ most }) => most),
-      limit,
-    ],
-  );
-  return rows;
+  if (candidates.length === 0) return none;
+  const { rows: claimed }: { rows: ClaimedDelivery[] } = await prepared(trx, CLAIM, [
+    candidates.map(({ id }) => id),
+    candidates.map(({ state }) => state),
+    candidates.map(({ granted }) => granted),
+    candidates.map(({ left }) => left),
+    candidates.map(({ most }) => most),
+    limit,
+  ]);
+  return { claimed, areLeft: pending > claimed.length };
 }
 
+/** SQL: locks candidates, and as many of their deliveries as they may start. */
+const CLAIM = `WITH asked AS (
+    SELECT * FROM unnest(?::text[], ?::text[], ?::integer[], ?::integer[], ?::integer[])
+      AS c (id, state, granted, left_in_state, most)
+  ), webhook AS MATERIALIZED (
+    SELECT id, tenant_id, retry_policy, cancel_before, endpoint_url, failing_since, secret,
+           previous_secret, previous_secret_until
+    FROM webhooks WHERE id IN (SELECT id FROM asked) AND enabled ORDER BY id FOR SHARE
+  ), candidates AS (
+    SELECT w.id, w.cancel_before, random() AS position, c.state, c.granted, c.left_in_state, c.most
+    FROM asked AS c JOIN webhook AS w USING (id)
+  ), ranked AS (
+    SELECT d.*, c.granted, c.left_in_state, c.position,
+           row_number() OVER (
+             PARTITION BY d.tenant_id, c.state ORDER BY d.nth, c.position) AS nth_of_state
+    FROM candidates AS c CROSS JOIN LATERAL (
+      SELECT locked.*, row_number() OVER (ORDER BY id) AS nth FROM (
+        SELECT id, webhook_id, tenant_id, event_id FROM deliveries
+        WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id
+          AND (c.cancel_before IS NULL OR queued_at > c.cancel_before)
+        ORDER BY id LIMIT c.most FOR UPDATE SKIP LOCKED
+      ) AS locked
+    ) AS d
+  ), allowed AS (
+    SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY nth, position) AS nth_of_tenant
+    FROM ranked WHERE nth_of_state <= left_in_state
+  )
+  SELECT d.id, d.webhook_id AS "webhookId", d.tenant_id AS "tenantId", w.retry_policy AS "retryPolicy",
+         w.endpoint_url AS "endpointUrl", w.failing_since AS "failingSince", w.secret,
+         w.previous_secret AS "previousSecret", w.previous_secret_until AS "previousSecretUntil",
+         e.id AS "eventId", e.type AS "eventType", e.sequence, e.tenant_id AS "eventTenantId", e.data,
+         e.created_at AS "eventCreatedAt", COALESCE((
+           SELECT max(t.number) FROM delivery_attempts AS t WHERE t.delivery_id = d.id), 0) + 1 AS number
+  FROM allowed AS d JOIN webhook AS w ON w.id = d.webhook_id JOIN events AS e ON e.id = d.event_id
+  WHERE d.nth_of_tenant <= d.granted ORDER BY d.nth_of_tenant, d.id LIMIT ?`;
+
+/** The setting in which a transaction notes whether it has the lock of the queue. */
+const HAS_LOCK = 'holdfast.has_queue';
+
+type QueueState = {
+  isLocked: boolean;
+  /** The number of deliveries that wait for a job, up to one more than can be claimed. */
+  pending: number;
+  webhooks: CandidateWebhook[];
+  held: HeldSlots[];
+};
+
 /**
- * Finds enabled webhooks that have pending deliveries and free slots, of each tenant in turn.
+ * Takes the lock of the queue until the transaction ends, unless another process has it. Then reads, in
+ * the same round trip, the enabled webhooks that have pending deliveries and free slots, of each tenant in
+ * turn, and the slots in use.
  *
  * The recursive part is a loose index scan: it finds the distinct webhooks with one index probe
  * each, however many deliveries are pending.
  */
-async function findWebhooksWithFreeSlots(
+async function lockAndReadQueue(
   trx: Knex,
   { maxInFlight, maxInFlightFailing }: SlotLimits,
   limit: number,
-): Promise<CandidateWebhook[]> {
-  const { rows }: { rows: CandidateWebhook[] } = await prepared(
+): Promise<QueueState> {
+  await prepared(
+    trx,
+    `SELECT set_config('${HAS_LOCK}', pg_try_advisory_xact_lock(?)::text, true)`,
+    [LOCKS.deliveryQueue],
+    { waits: true },
+  );
+  const { rows }: { rows: QueueState[] } = await prepared(
     trx,
     `WITH RECURSIVE pending (id) AS (
        (SELECT webhook_id FROM deliveries WHERE status = 'pending' AND job_id IS NULL
+          AND current_setting('${HAS_LOCK}')::boolean
         ORDER BY webhook_id LIMIT 1)
        UNION ALL
        SELECT (SELECT webhook_id FROM deliveries
@@ -125,17 +163,23 @@ async function findWebhooksWithFreeSlots(
      ), chosen AS (
        SELECT * FROM free WHERE free > 0
        ORDER BY row_number() OVER (PARTITION BY tenant_id ORDER BY random()), random() LIMIT ?
+     ), candidate AS (
+       SELECT c.id, c.tenant_id AS "tenantId", c.state, c.free, (
+         SELECT count(*) FROM (
+           SELECT FROM deliveries
+           WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id LIMIT c.free
+         ) AS counted
+       ) AS waiting
+       FROM chosen AS c
      )
-     SELECT c.id, c.tenant_id AS "tenantId", c.state, c.free, (
-       SELECT count(*) FROM (
-         SELECT FROM deliveries
-         WHERE status = 'pending' AND job_id IS NULL AND webhook_id = c.id LIMIT c.free
-       ) AS counted
-     ) AS waiting
-     FROM chosen AS c`,
-    [maxInFlight, maxInFlightFailing, limit],
+     SELECT current_setting('${HAS_LOCK}')::boolean AS "isLocked",
+       (SELECT count(*) FROM (
+         SELECT FROM deliveries WHERE status = 'pending' AND job_id IS NULL LIMIT ?) AS counted) AS pending,
+       (SELECT COALESCE(json_agg(c), '[]') FROM candidate AS c) AS webhooks,
+       (SELECT COALESCE(json_agg(h), '[]') FROM (${HELD_SLOTS}) AS h) AS held`,
+    [maxInFlight, maxInFlightFailing, limit, limit + 1],
   );
-  return rows;
+  return assertDefined(rows[0], 'state of the queue');
 }
 
 /** Assigns a job to a delivery, which takes a slot when its attempt starts. */

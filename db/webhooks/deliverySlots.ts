@@ -43,18 +43,18 @@ export const IN_FLIGHT = `(
   SELECT count(*) FROM deliveries
   WHERE webhook_id = w.id AND status = 'pending' AND in_flight)`;
 
+/** The slots that a tenant holds for its webhooks in one state. */
+export type HeldSlots = { tenantId: string; state: WebhookState; held: number };
+
+/** SQL: the slots that each tenant holds, as `HeldSlots`. */
+export const HELD_SLOTS = `SELECT f.tenant_id AS "tenantId", ${WEBHOOK_STATE} AS state, sum(f.held)::bigint AS held
+  FROM (
+    SELECT tenant_id, webhook_id, count(*) AS held FROM deliveries
+    WHERE status = 'pending' AND in_flight GROUP BY tenant_id, webhook_id
+  ) AS f JOIN webhooks AS w ON w.id = f.webhook_id GROUP BY 1, 2`;
+
 /** The slots that each tenant holds: all, and those for webhooks in one state. */
-async function readHeld(db: Knex) {
-  type Row = { tenantId: string; state: WebhookState; held: number };
-  const { rows }: { rows: Row[] } = await prepared(
-    db,
-    `SELECT f.tenant_id AS "tenantId", ${WEBHOOK_STATE} AS state, sum(f.held)::bigint AS held
-     FROM (
-       SELECT tenant_id, webhook_id, count(*) AS held FROM deliveries
-       WHERE status = 'pending' AND in_flight GROUP BY tenant_id, webhook_id
-     ) AS f JOIN webhooks AS w ON w.id = f.webhook_id GROUP BY 1, 2`,
-    [],
-  );
+function createHeld(rows: readonly HeldSlots[]) {
   const byTenant = new Map<string, number>();
   const byState = new Map<string, number>();
   const key = (tenantId: string, state: WebhookState) => `${state} ${tenantId}`;
@@ -84,12 +84,12 @@ export type CandidateWebhook = {
 };
 
 /** The slots that each tenant holds, and how many pending deliveries of these webhooks could use one more. */
-export async function readSlotDemands(
-  trx: Knex,
+export function slotDemands(
   webhooks: readonly CandidateWebhook[],
+  heldSlots: readonly HeldSlots[],
   { maxFailingOfTenant, keptForRetries }: SlotLimits,
-): Promise<{ demands: Demand[]; trialsLeft: (tenantId: string) => TrialsLeft }> {
-  const held = await readHeld(trx);
+): { demands: Demand[]; trialsLeft: (tenantId: string) => TrialsLeft } {
+  const held = createHeld(heldSlots);
   const trialsLeft = (tenantId: string): TrialsLeft => ({
     new: Math.max(maxFailingOfTenant - held.inState(tenantId, 'new'), 0),
     failing: Math.max(maxFailingOfTenant - keptForRetries - held.inState(tenantId, 'failing'), 0),
@@ -193,7 +193,8 @@ export async function takeSlots(
   { capacity, sharePercent, ...limits }: SlotLimits & SlotShares,
 ): Promise<Map<string, SlotContention>> {
   await lockUntilCommit(trx, 'deliveryQueue');
-  const held = await readHeld(trx);
+  const { rows }: { rows: HeldSlots[] } = await prepared(trx, HELD_SLOTS, []);
+  const held = createHeld(rows);
   let free = capacity - [...held.byTenant.values()].reduce((sum, count) => sum + count, 0);
   const used = new Map<string, number>();
   const taken: string[] = [];

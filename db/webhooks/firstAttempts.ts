@@ -5,91 +5,64 @@ import type { LogLine } from '../jobs/jobs.ts';
 import { Job } from '../models/Job.ts';
 import type { JobError } from '../../domain/jobs/jobs.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
-import type { AttemptOutcome, DeliveryEndpoint, DeliveryMessage } from './deliveryAttempts.ts';
-
-/**
- * The webhooks among these that are enabled. They are locked until the transaction ends: one that
- * disables a webhook waits, and then finds all its deliveries.
- */
-export async function lockEnabledWebhooks(
-  trx: Knex,
-  webhookIds: readonly string[],
-): Promise<Map<string, DeliveryEndpoint>> {
-  const { rows }: { rows: DeliveryEndpoint[] } = await prepared(
-    trx,
-    `SELECT id AS "webhookId", tenant_id AS "tenantId", endpoint_url AS "endpointUrl",
-            failing_since AS "failingSince", secret, previous_secret AS "previousSecret",
-            previous_secret_until AS "previousSecretUntil"
-     FROM webhooks WHERE id = ANY (?::text[]) AND enabled ORDER BY id FOR SHARE`,
-    [[...webhookIds]],
-  );
-  return new Map(rows.map((row) => [row.webhookId, row]));
-}
-
-/** The first attempt of a job: what it sends, and its number among the attempts of the delivery. */
-export type StartedFirstAttempt = DeliveryMessage & {
-  deliveryId: string;
-  jobId: string;
-  number: number;
-};
+import type { AttemptOutcome } from './deliveryAttempts.ts';
 
 /** SQL: when a lease ends. By the clock of the database: those of the processes may differ. */
 const LEASE_END = `clock_timestamp() + ? * interval '1 ms'`;
 
+/** A first attempt that starts: its job, and its number among the attempts of the delivery. */
+export type StartingAttempt = {
+  deliveryId: string;
+  number: number;
+  job: Partial<Job> & { id: string };
+};
+
 /**
  * Inserts jobs that are running, assigns each to its delivery and starts its first attempt. No
  * workflow runs them yet (`run_id` is null): while the lease lasts, which the caller extends, the
- * attempts are the caller's.
+ * attempts are the caller's, who has locked the deliveries.
  */
-export async function startFirstAttempts(
-  trx: Knex,
-  assignments: readonly { deliveryId: string; job: Partial<Job> & { id: string } }[],
+export function startFirstAttempts(
+  attempts: readonly StartingAttempt[],
   { leaseMs, now }: { leaseMs: number; now: Date },
-): Promise<StartedFirstAttempt[]> {
-  const jobs = assignments.map(({ job }) => Job.columnNameMappers.format({ ...job }));
+): RecordChange {
+  const jobs = attempts.map(({ job }) => Job.columnNameMappers.format({ ...job }));
   const columns = Object.keys(jobs[0] ?? {}).join(', ');
-  const { rows }: { rows: StartedFirstAttempt[] } = await prepared(
-    trx,
-    `WITH job AS (
+  return {
+    topics: [],
+    sql: (name) => `${name}_job AS (
        INSERT INTO jobs (${columns})
        SELECT ${columns} FROM json_populate_recordset(NULL::jobs, ?::json)
        RETURNING id, log_count, attempts, created_at
-     ), logged AS (
+     ), ${name}_logged AS (
        INSERT INTO job_logs (job_id, line, attempt, level, message, at)
-       SELECT id, log_count, attempts, 'info', 'Attempt 1 started', created_at FROM job
-     ), a AS (
-       SELECT * FROM unnest(?::text[], ?::text[]) AS a (delivery_id, job_id)
-     ), assigned AS (
+       SELECT id, log_count, attempts, 'info', 'Attempt 1 started', created_at FROM ${name}_job
+     ), ${name}_a AS (
+       SELECT * FROM unnest(?::text[], ?::text[], ?::integer[]) AS a (delivery_id, job_id, number)
+     ), ${name} AS (
        UPDATE deliveries AS d
        SET job_id = a.job_id, in_flight = true, leased_until = ${LEASE_END}, updated_at = ?
-       FROM a WHERE d.id = a.delivery_id
-       RETURNING d.id, d.job_id, d.event_id
-     ), interrupted AS (
+       FROM ${name}_a AS a WHERE d.id = a.delivery_id
+       RETURNING d.id
+     ), ${name}_interrupted AS (
        UPDATE delivery_attempts SET finished_at = ?,
          error = '{"code":"interrupted","message":"The attempt was interrupted"}'
-       WHERE delivery_id IN (SELECT delivery_id FROM a) AND finished_at IS NULL
-     ), started AS (
+       WHERE delivery_id IN (SELECT delivery_id FROM ${name}_a) AND finished_at IS NULL
+     ), ${name}_started AS (
        INSERT INTO delivery_attempts (delivery_id, number, job_id, started_at)
-       SELECT delivery_id, COALESCE(
-                (SELECT max(number) FROM delivery_attempts AS t
-                 WHERE t.delivery_id = a.delivery_id), 0) + 1, job_id, ?
-       FROM a RETURNING delivery_id, number
-     )
-     SELECT d.id AS "deliveryId", d.job_id AS "jobId", s.number, e.id AS "eventId",
-            e.type AS "eventType", e.sequence, e.tenant_id AS "eventTenantId", e.data,
-            e.created_at AS "eventCreatedAt"
-     FROM assigned AS d JOIN started AS s ON s.delivery_id = d.id JOIN events AS e ON e.id = d.event_id`,
-    [
+       SELECT delivery_id, number, job_id, ? FROM ${name}_a
+     )`,
+    bindings: [
       JSON.stringify(jobs),
-      assignments.map(({ deliveryId }) => deliveryId),
-      assignments.map(({ job }) => job.id),
+      attempts.map(({ deliveryId }) => deliveryId),
+      attempts.map(({ job }) => job.id),
+      attempts.map(({ number }) => number),
       leaseMs,
       now,
       now,
       now,
     ],
-  );
-  return rows;
+  };
 }
 
 /** The outcome of a first attempt. A failed one has the error of its job. */

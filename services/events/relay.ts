@@ -107,12 +107,12 @@ export function createEventRelay({
     const none = { waiting: false, more: false, started: false };
     if (!firstAttempts.accepts()) return none;
     if (!isKnown && !(await deliveryQueue.hasPending())) return none;
-    const { more, attempts } = await deliveryQueue.startPending({
+    const { more, waiting, attempts } = await deliveryQueue.startPending({
       limit: firstAttempts.freeSlots(),
       leaseMs: firstAttempts.leaseMs,
     });
     firstAttempts.make(attempts);
-    return { waiting: await deliveryQueue.hasPending(), more, started: attempts.length > 0 };
+    return { waiting, more, started: attempts.length > 0 };
   }
 
   /** Every second, and when a webhook has changed. True while deliveries are being cancelled. */

@@ -12,15 +12,14 @@ import {
   clearFinishedCancellations,
   hasPendingDeliveries,
   hasCancellingWebhooks,
-  lockQueue,
   markDeliveriesCancelled,
   claimPendingDeliveries,
+  type ClaimedDelivery,
   type PendingDelivery,
 } from '../../db/webhooks/deliveryQueue.ts';
 import {
   endExpiredLeases,
   hasExpiredLeases,
-  lockEnabledWebhooks,
   startFirstAttempts,
 } from '../../db/webhooks/firstAttempts.ts';
 import { takeSlots, withoutSlot, type SlotContention } from '../../db/webhooks/deliverySlots.ts';
@@ -103,6 +102,9 @@ type Deps = {
   sharePercent: number;
 };
 
+/** Deliveries that were started together; see `startPending`. */
+type StartedBatch = { more: boolean; waiting: boolean; attempts: readonly FirstAttempt[] };
+
 /**
  * Starts deliveries while their webhook has free slots and their tenant has not its share of all
  * slots: each gets a job, whose first attempt this process makes. The other deliveries wait as rows, so
@@ -170,33 +172,30 @@ export function createDeliveryQueue({
       now,
     );
 
-  /** Starts the first attempts of deliveries of enabled webhooks in the transaction of `work`. */
-  async function startAttempts(
+  /** Starts the first attempts of claimed deliveries, in the commit of `work`. */
+  function startAttempts(
     work: Work,
-    pending: readonly PendingDelivery[],
+    claimed: readonly ClaimedDelivery[],
     leaseMs: number,
-  ): Promise<FirstAttempt[]> {
-    const trx = await work.trx();
+  ): FirstAttempt[] {
     const { now } = work;
-    const webhooks = await lockEnabledWebhooks(trx, [
-      ...new Set(pending.map(({ webhookId }) => webhookId)),
-    ]);
-    const starting = new Map(
-      pending
-        .filter(({ webhookId }) => webhooks.has(webhookId))
-        .map((delivery) => [delivery.id, { ...delivery, job: buildJob(delivery, now) }]),
+    const starting = claimed.map((delivery) => ({ delivery, job: buildJob(delivery, now) }));
+    work.change(
+      startFirstAttempts(
+        starting.map(({ delivery: { id, number }, job }) => ({
+          deliveryId: id,
+          number,
+          job: { ...job, status: 'running', attempts: 1, logCount: 1, startedAt: now },
+        })),
+        { leaseMs, now },
+      ),
     );
-    if (starting.size === 0) throw new NoChange();
-    const assignments = [...starting.values()].map(({ id, job }) => ({
+    return starting.map(({ delivery: { id, ...delivery }, job }) => ({
+      ...delivery,
       deliveryId: id,
-      job: { ...job, status: 'running' as const, attempts: 1, logCount: 1, startedAt: now },
+      jobId: job.id,
+      retryPolicy: job.retryPolicy,
     }));
-    const started = await startFirstAttempts(trx, assignments, { leaseMs, now });
-    return started.map((attempt) => {
-      const { webhookId, job } = assertDefined(starting.get(attempt.deliveryId), 'delivery');
-      const endpoint = assertDefined(webhooks.get(webhookId), 'webhook');
-      return { ...attempt, ...endpoint, retryPolicy: job.retryPolicy };
-    });
   }
 
   const cancelBatch = (webhookId: string, tenantId: string, reason: string): Promise<void> =>
@@ -254,6 +253,7 @@ export function createDeliveryQueue({
      * Starts up to `limit` pending deliveries, one batch: the caller makes their first attempts, which
      * are its own for `leaseMs`, and longer if it extends that. None are started without a free slot,
      * and while another process starts deliveries. `more`: the next batch can follow immediately.
+     * `waiting`: some are left.
      */
     async startPending({
       limit,
@@ -261,26 +261,27 @@ export function createDeliveryQueue({
     }: {
       limit: number;
       leaseMs: number;
-    }): Promise<{ more: boolean; attempts: readonly FirstAttempt[] }> {
-      if (limit === 0) return { more: false, attempts: [] };
+    }): Promise<StartedBatch> {
       const size = Math.min(limit, BATCH);
-      return commit(systemCaller(PLATFORM, CAUSE), async (work) => {
+      let waiting = true;
+      const none = () => ({ more: false, waiting, attempts: [] });
+      if (limit === 0) return none();
+      const started = await commit(systemCaller(PLATFORM, CAUSE), async (work) => {
         const trx = await work.trx();
-        if (!(await lockQueue(trx))) throw new NoChange();
-        const pending = await claimPendingDeliveries(trx, {
-          ...(await readLimits(trx)),
-          limit: size,
-        });
-        if (pending.length === 0) throw new NoChange();
-        const attempts = await startAttempts(work, pending, leaseMs);
+        const limits = await readLimits(trx);
+        const { claimed, areLeft } = await claimPendingDeliveries(trx, { ...limits, limit: size });
+        waiting = areLeft;
+        if (claimed.length === 0) throw new NoChange();
+        const attempts = startAttempts(work, claimed, leaseMs);
         for (const [webhookId, some] of Map.groupBy(attempts, (attempt) => attempt.webhookId)) {
           work.audit('webhook.deliver', webhookAudit.subject({ id: webhookId }), {
             after: { deliveries: some.length },
             tenantId: assertDefined(some[0], 'batch[0]').tenantId,
           });
         }
-        return { more: pending.length === size && size < limit, attempts };
-      }).catch(ignoreNoChange({ more: false, attempts: [] }));
+        return { more: claimed.length === size && size < limit, waiting, attempts };
+      }).catch(ignoreNoChange(undefined));
+      return started ?? none();
     },
 
     /**

@@ -1,5 +1,4 @@
 import type { DeliveryEndpoint, DeliveryMessage } from '../../db/webhooks/deliveryAttempts.ts';
-import type { StartedFirstAttempt } from '../../db/webhooks/firstAttempts.ts';
 import { JobFailure } from '../../domain/jobs/jobType.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
 import { ENDPOINT_REMOVED, ENDPOINT_REMOVED_STATUS } from '../../domain/webhooks/webhooks.ts';
@@ -10,7 +9,13 @@ import { noResponse, type SendResult, type WebhookSender } from './sender.ts';
 export type SendEvent = ReturnType<typeof createSendEvent>;
 
 /** A first attempt that this process makes, with the endpoint and the policy of its webhook. */
-export type FirstAttempt = StartedFirstAttempt & DeliveryEndpoint & { retryPolicy: RetryPolicy };
+export type FirstAttempt = DeliveryMessage &
+  DeliveryEndpoint & {
+    deliveryId: string;
+    jobId: string;
+    number: number;
+    retryPolicy: RetryPolicy;
+  };
 
 type Deps = { secrets: WebhookSecrets; sendWebhook: WebhookSender; log: Log };
 

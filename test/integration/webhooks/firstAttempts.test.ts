@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
 import type { WebhookRecord, WebhookWithDeliveries } from '../../../api/webhooks/schemas.ts';
 import { createNotifications } from '../../../db/core/notifications.ts';
-import { lockQueue } from '../../../db/webhooks/deliveryQueue.ts';
+import { tryLockUntilCommit } from '../../../db/core/advisoryLocks.ts';
 import {
   extendLeases,
   recordFirstAttempts,
@@ -158,7 +158,7 @@ test('an attempt that hangs keeps none of its batch from being recorded', async 
   // While the queue is locked, deliveries are published and not started: one batch starts them.
   const { db, relay } = app.deps;
   await db.transaction(async (trx) => {
-    await eventually(() => lockQueue(trx), Boolean);
+    await eventually(() => tryLockUntilCommit(trx, 'deliveryQueue'), Boolean);
     for (let n = 0; n < 6; n++) await webhook.emit();
     await relay.flush();
   });

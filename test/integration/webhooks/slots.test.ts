@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Knex } from '../../../db/core/knex.ts';
-import { claimPendingDeliveries, lockQueue } from '../../../db/webhooks/deliveryQueue.ts';
+import { tryLockUntilCommit } from '../../../db/core/advisoryLocks.ts';
+import { claimPendingDeliveries } from '../../../db/webhooks/deliveryQueue.ts';
 import { takeSlots } from '../../../db/webhooks/deliverySlots.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 
@@ -65,18 +66,21 @@ const takeWith = (limits: typeof LIMITS, n: number) =>
     return (await takeSlots(trx, [jobId], limits)).get(jobId) ?? null;
   });
 const take = (n: number) => takeWith(LIMITS, n);
-const claim = (trx: Knex) => claimPendingDeliveries(trx, { ...LIMITS, limit: 10 });
+const lockQueue = (trx: Knex) => tryLockUntilCommit(trx, 'deliveryQueue');
+const claimWith = async (trx: Knex, limits: typeof LIMITS) =>
+  (await claimPendingDeliveries(trx, { ...limits, limit: 10 })).claimed;
+const claim = (trx: Knex) => claimWith(trx, LIMITS);
 const setFailing = () =>
   db('webhooks').where({ id: webhookId }).update({ failing_since: new Date() });
 const setNew = () => db('deliveries').where({ id: deliveredId }).update({ status: 'failed' });
 
 describe('the queue', () => {
   test('claims as many deliveries as there are free slots, oldest first', async () => {
-    await db.transaction(async (trx) => {
-      expect(await lockQueue(trx)).toBe(true);
-      const claimed = await claim(trx);
-      expect(claimed.map(({ id }) => id)).toEqual(deliveryIds.slice(0, 2));
-    });
+    const { claimed, areLeft } = await db.transaction((trx) =>
+      claimPendingDeliveries(trx, { ...LIMITS, limit: 10 }),
+    );
+    expect(claimed.map(({ id }) => id)).toEqual(deliveryIds.slice(0, 2));
+    expect(areLeft).toBe(true);
   });
 
   test('claims fewer while every attempt fails', async () => {
@@ -97,8 +101,11 @@ describe('the queue', () => {
 
   test('is locked for other processes while one claims', async () => {
     await db.transaction(async (trx) => {
-      expect(await lockQueue(trx)).toBe(true);
+      expect(await claim(trx)).toHaveLength(2);
       expect(await db.transaction(lockQueue)).toBe(false);
+      expect(
+        await db.transaction((other) => claimPendingDeliveries(other, { ...LIMITS, limit: 10 })),
+      ).toEqual({ claimed: [], areLeft: true });
     });
     expect(await db.transaction(lockQueue)).toBe(true);
   });
@@ -126,7 +133,6 @@ describe('a retry', () => {
     await assign(db, 1, false);
     let retry: ReturnType<typeof take> | undefined;
     await db.transaction(async (trx) => {
-      expect(await lockQueue(trx)).toBe(true);
       const claimed = await claim(trx);
       expect(claimed.map(({ id }) => id)).toEqual([deliveryIds[2]]);
       retry = take(1);
@@ -153,7 +159,7 @@ describe('a retry', () => {
 
 describe('a tenant', () => {
   const few = { ...LIMITS, maxInFlight: 50, capacity: 4 };
-  const claimFew = (trx: Knex) => claimPendingDeliveries(trx, { ...few, limit: 10 });
+  const claimFew = (trx: Knex) => claimWith(trx, few);
 
   test('gets slots while it holds fewer than are free, whatever its webhooks allow', async () => {
     expect(await db.transaction(claimFew)).toHaveLength(2);
@@ -178,7 +184,7 @@ describe('a tenant', () => {
 
   describe('with webhooks that are not working', () => {
     const trial = { ...LIMITS, maxInFlightFailing: 50, maxFailingOfTenant: 3, keptForRetries: 1 };
-    const claimTrials = (trx: Knex) => claimPendingDeliveries(trx, { ...trial, limit: 10 });
+    const claimTrials = (trx: Knex) => claimWith(trx, trial);
 
     test('tries a few deliveries of new ones', async () => {
       await setNew();
@@ -230,10 +236,6 @@ describe('a tenant', () => {
     expect(other).toBeDefined();
     await db('deliveries').where({ id: deliveryIds[0] }).update({ tenant_id: 'other' });
     expect(await db.transaction(claimFew)).toHaveLength(2);
-    expect(
-      await db.transaction((trx) =>
-        claimPendingDeliveries(trx, { ...few, capacity: 3, limit: 10 }),
-      ),
-    ).toHaveLength(1);
+    expect(await db.transaction((trx) => claimWith(trx, { ...few, capacity: 3 }))).toHaveLength(1);
   });
 });
