@@ -47,7 +47,8 @@ const cases = ['global', 'vrf_own', 'vrf_shared', 'vrf_missing'].flatMap((vrf) =
 
 test('one space, the usual case, is locked as several are', async () => {
   await db.raw(
-    `INSERT INTO vrfs (id, tenant_id, name) VALUES ('vrf_own', 'acme', 'own'), ('vrf_shared', 'platform', 'shared')`,
+    `INSERT INTO vrfs (id, tenant_id, name, enforce_unique) VALUES
+       ('vrf_own', 'acme', 'own', true), ('vrf_shared', 'platform', 'shared', true)`,
   );
   const seen = new Set<string>();
   for (const asked of cases) {
