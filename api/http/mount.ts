@@ -44,11 +44,14 @@ export type MountDeps = {
  * nothing about what a valid request is.
  */
 export function mount(routes: readonly Route[], deps: MountDeps): Middleware[] {
-  const router = new Router({ strict: false, sensitive: true });
-  const register = { GET: router.get, POST: router.post, PUT: router.put, DELETE: router.delete };
+  const routers = new Map<string, Router>();
   // Specific paths first: /api/schedules/logs is not the schedule with the id "logs".
   const ordered = [...routes].sort((a, b) => a.path.split('{').length - b.path.split('{').length);
   for (const route of ordered) {
+    const start = fixedStart(route.path.split('/')).join('/');
+    const router = routers.get(start) ?? new Router({ strict: false, sensitive: true });
+    routers.set(start, router);
+    const register = { GET: router.get, POST: router.post, PUT: router.put, DELETE: router.delete };
     register[route.method].call(
       router,
       route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
@@ -57,9 +60,35 @@ export function mount(routes: readonly Route[], deps: MountDeps): Middleware[] {
   }
   return [
     rejectMethodOfFixedPath(routes),
-    router.routes() as unknown as Middleware,
-    rejectUnmatched(router),
+    chooseRouter(routers),
+    rejectUnmatched([...routers.values()]),
   ];
+}
+
+/** The segments before the first parameter, at most those of `/api/<area>/<collection>`. */
+const fixedStart = (segments: readonly string[]): string[] => {
+  const parameter = segments.findIndex((segment) => segment.startsWith('{'));
+  return segments.slice(0, Math.min(parameter === -1 ? Infinity : parameter, MAX_FIXED));
+};
+const MAX_FIXED = 4;
+
+/**
+ * Asks the router of the longest start of the path, then those of shorter ones: a router compares a path
+ * with all of its routes, and there are some hundreds.
+ */
+function chooseRouter(routers: ReadonlyMap<string, Router>): Middleware {
+  const handlers = new Map(
+    [...routers].map(([start, router]) => [start, router.routes() as unknown as Middleware]),
+  );
+  return (ctx, next) => {
+    const segments = ((ctx.path as string | null) ?? '/').split('/', MAX_FIXED);
+    const tryFrom = (length: number): Promise<unknown> => {
+      if (length === 0) return next();
+      const handler = handlers.get(segments.slice(0, length).join('/'));
+      return handler ? handler(ctx, () => tryFrom(length - 1)) : tryFrom(length - 1);
+    };
+    return tryFrom(segments.length);
+  };
 }
 
 type RouteContext = Context & { params: Record<string, string> };
@@ -417,11 +446,13 @@ function rejectMethodOfFixedPath(routes: readonly Route[]): Middleware {
 }
 
 /** Answers requests that match no route: 405 if the path has other methods, else 404. */
-function rejectUnmatched(router: Router): Middleware {
+function rejectUnmatched(routers: readonly Router[]): Middleware {
   return (ctx) => {
     // A request line without a path, such as `GET http://`.
     const path = (ctx.path as string | null) ?? '/';
-    const methods = router.match(path, 'GET').path.flatMap((layer) => layer.methods);
+    const methods = routers
+      .flatMap((router) => router.match(path, 'GET').path)
+      .flatMap((layer) => layer.methods);
     if (methods.length === 0)
       throw new AppError('not_found', `No resource at ${path.slice(0, 200)}.`);
     rejectMethod(ctx, methods);
