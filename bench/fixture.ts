@@ -81,12 +81,12 @@ export async function startProgram(
 }
 
 /** Starts the whole product on the servers of a bench environment, with the defaults. */
-export const startProduct = ({
-  temporalAddress,
-  databaseUrl,
-}: Pick<Stack, 'temporalAddress' | 'databaseUrl'>): Promise<BenchProcess> =>
+export const startProduct = (
+  { temporalAddress, databaseUrl }: Pick<Stack, 'temporalAddress' | 'databaseUrl'>,
+  nodeOptions: readonly string[] = [],
+): Promise<BenchProcess> =>
   startProgram(
-    ['processes/main.ts'],
+    [...nodeOptions, 'processes/main.ts'],
     {
       HOLDFAST_PORT: '0',
       HOLDFAST_TRUSTED_GATEWAYS: '127.0.0.0/8',

@@ -12,6 +12,7 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   fairness: () => import('./fairness.ts'),
   inventory: () => import('./inventory.ts'),
   jobs: () => import('./jobs.ts'),
+  profile: () => import('./profile.ts'),
   retention: () => import('./retention.ts'),
   schedules: () => import('./schedules.ts'),
   sizes: () => import('./sizes.ts'),
@@ -20,7 +21,7 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
 };
 
 /** Areas that take long and run only when they are named. */
-const ON_REQUEST: ReadonlySet<string> = new Set(['retention', 'sizes', 'soak']);
+const ON_REQUEST: ReadonlySet<string> = new Set(['profile', 'retention', 'sizes', 'soak']);
 
 const requestedAreas = process.argv.slice(2);
 const unknownAreas = requestedAreas.filter((area) => !(area in AREAS));
