@@ -25,7 +25,7 @@ const IDLE = new Set(['(idle)', '(program)']);
 const MAX_DELTA_US = 1_000;
 
 /** The file of a function from the root of the repository, or its package. */
-function placeOf(url: string): string {
+function moduleOf(url: string): string {
   const [, module] = /node_modules\/((?:@[^/]+\/)?[^/]+)(?!.*node_modules)/.exec(url) ?? [];
   return (
     module ??
@@ -40,7 +40,7 @@ function placeOf(url: string): string {
 
 function labelOf({ functionName, url, lineNumber }: Profile['nodes'][number]['callFrame']): string {
   const name = functionName === '' ? '(anonymous)' : functionName;
-  return url === '' ? name : `${name} ${placeOf(url)}:${lineNumber + 1}`;
+  return url === '' ? name : `${name} ${moduleOf(url)}:${lineNumber + 1}`;
 }
 
 /** The time of each node itself. */
@@ -96,11 +96,11 @@ export function drawFlames(
     deepest = Math.max(deepest, depth);
     const y = HEADER + depth * ROW;
     const ms = (frame.us / 1_000 / per).toFixed(3);
-    const room = Math.floor((width - 4) / CHARACTER);
+    const characters = Math.floor((width - 4) / CHARACTER);
     const text =
-      room < 4
+      characters < 4
         ? ''
-        : `<text x="${(x + 2).toFixed(1)}" y="${y + 11}">${escaped(frame.label.slice(0, room))}</text>`;
+        : `<text x="${(x + 2).toFixed(1)}" y="${y + 11}">${escaped(frame.label.slice(0, characters))}</text>`;
     shapes.push(
       `<g><title>${escaped(frame.label)}: ${ms} ms</title><rect x="${x.toFixed(1)}" y="${y}" width="${width.toFixed(1)}" height="${ROW - 1}" fill="${colourOf(frame.label)}"/>${text}</g>`,
     );
