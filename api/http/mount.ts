@@ -82,10 +82,11 @@ function chooseRouter(routers: ReadonlyMap<string, Router>): Middleware {
   );
   return (ctx, next) => {
     const segments = ((ctx.path as string | null) ?? '/').split('/', MAX_FIXED);
-    const tryFrom = (length: number): Promise<unknown> => {
-      if (length === 0) return next();
+    const tryFrom = async (length: number): Promise<void> => {
+      if (length === 0) return void (await next());
       const handler = handlers.get(segments.slice(0, length).join('/'));
-      return handler ? handler(ctx, () => tryFrom(length - 1)) : tryFrom(length - 1);
+      const tryShorter = () => tryFrom(length - 1);
+      await (handler ? handler(ctx, tryShorter) : tryShorter());
     };
     return tryFrom(segments.length);
   };

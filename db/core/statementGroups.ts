@@ -267,18 +267,17 @@ export function groupStatements(connection: GroupingConnection): void {
   const apart = createApart(sendOne, (statement, done) => run(statement, done));
 
   function sendGroup(main: Statement, done: Done): void {
-    const before = waiting;
-    waiting = [];
+    const before = waiting.splice(0);
     // Others are parsed now, or have several statements in their text.
     if (!before.every((each) => isKnown(wire, each)) || !isExtended(main))
       return apart.send(before, main, done);
     const commits = main.isLast === true && isKnown(wire, COMMIT);
     const parts = { before, main, after: commits ? [COMMIT] : [] };
-    const group = new StatementGroup(parts, known, (error, result) => {
+    const end: Done = (error, result) => {
       isCommitted = commits && !error;
       done(error, result);
-    });
-    sendOne(group);
+    };
+    sendOne(new StatementGroup(parts, known, end));
   }
 
   /** True when the statement needs no answer of the server now. */
