@@ -155,6 +155,10 @@ test('the first start creates everything, a second one is refused, SIGTERM stops
     await first.printed('Holdfast is ready');
     expect(await openToOthers(installation.folder)).toEqual([]);
     expect(first.output()).toContain('One-time password');
+    const [, origin = ''] = /API +(\S+)\/api\n/.exec(first.output()) ?? [];
+    const [, url] = /Temporal Web UI +(\S+)/.exec(first.output()) ?? [];
+    const settings = await (await fetch(`${origin}/api/console`)).json();
+    expect(settings).toMatchObject({ origin, temporalUi: { url, namespace: 'default' } });
     const second = installation.start();
     expect(await second.exited).toBe(1);
     expect(second.output()).toContain('Holdfast already runs on');
