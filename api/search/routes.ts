@@ -111,7 +111,7 @@ export const searchRoutes = (search: Search): Route[] => [
       'and backups are found by id only. Texts of one or two characters find beginnings of names.',
     query: SearchQuery,
     responses: { 200: SearchResult },
-    problems: [429],
+    expensiveRead: {},
     handle: async ({ caller, query: { q, kinds, limit }, signal }) =>
       ok(await search.find(caller, { q, kinds: kindsFrom(kinds), limit }, signal)),
   }),

@@ -27,13 +27,6 @@ const requestSlots = () => ({
     ...{ total: 16, perTenant: 4, perCaller: 2 },
     waiting: { ...sharesOf(40), maxMs: 10_000 },
   }),
-  /** Searches over records of all kinds. A console asks while a user types. */
-  searches: createSlots({
-    of: 'searches',
-    retryAfterSeconds: 1,
-    ...{ total: 6, perTenant: 3, perCaller: 1 },
-    waiting: { total: 60, perTenant: 30, perCaller: 6, maxMs: 5_000 },
-  }),
   /** Counts of what a purge would delete. Each reads many records. */
   previews: createSlots({
     of: 'previews of retention',

@@ -14,7 +14,6 @@ import {
 } from '../../domain/search/query.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 
 export type Search = ReturnType<typeof createSearch>;
@@ -54,7 +53,6 @@ export type Readers = Readonly<
 type Deps = {
   db: Knex;
   access: Access;
-  slots: { searches: Slots };
   approvals: { readerFor(caller: Caller): Promise<ApprovalReader> };
   readers: Readers;
   /** The kinds of records outside the inventory, by the prefix of their ids. */
@@ -69,7 +67,7 @@ const MAX_AROUND = 50;
 const SHORTEST_SIMILAR = 4;
 
 /** Finds records of all kinds by id, address, name or a part of a text. */
-export function createSearch({ db, access, slots, approvals, readers, prefixes, config }: Deps) {
+export function createSearch({ db, access, approvals, readers, prefixes, config }: Deps) {
   const kindOf = (id: string): SearchKind | undefined => {
     const prefix = id.slice(0, 3);
     return prefixes[prefix] ?? RESOURCE_NAMES.find((name) => RESOURCES[name].idPrefix === prefix);
@@ -114,21 +112,20 @@ export function createSearch({ db, access, slots, approvals, readers, prefixes, 
 
   return {
     /**
-     * Finds up to `limit` records of each kind that the caller may read, best matches first. Errors:
-     * `too_many_requests`; the reason of `signal`.
+     * Finds up to `limit` records of each kind that the caller may read, best matches first. Error: the
+     * reason of `signal`.
      */
-    find: (
+    async find(
       caller: Caller,
       { q, kinds = SEARCH_KINDS, limit }: SearchRequest,
       signal: AbortSignal,
-    ): Promise<SearchAnswer> =>
-      slots.searches.run(caller, signal, async () => {
-        const query = parseSearch(q);
-        const wanted = new Set(kinds);
-        if (query.id === undefined) return byText(caller, query, wanted, limit, signal);
-        const items = await byId(caller, query.id, wanted);
-        return { items, around: [], more: [], incomplete: [] };
-      }),
+    ): Promise<SearchAnswer> {
+      const query = parseSearch(q);
+      const wanted = new Set(kinds);
+      if (query.id === undefined) return byText(caller, query, wanted, limit, signal);
+      const items = await byId(caller, query.id, wanted);
+      return { items, around: [], more: [], incomplete: [] };
+    },
   };
 }
 
