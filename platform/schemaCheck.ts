@@ -20,6 +20,9 @@ const RULE_KEYWORD = 'x-rule';
 /** Schema keywords that describe values and check nothing; see `api/http/references.ts`. */
 const ANNOTATIONS = ['x-reference', 'x-person', 'x-subject', 'x-field-change'];
 
+/** Schema keyword: a query parameter can have several values, separated by commas. */
+export const COMMA_SEPARATED = 'x-comma-separated';
+
 const createAjv = (coerceTypes: boolean | 'array') => {
   const ajv = new Ajv2020({
     allErrors: true,
@@ -31,6 +34,7 @@ const createAjv = (coerceTypes: boolean | 'array') => {
   });
   ajv.addKeyword({ keyword: RULE_KEYWORD, schemaType: 'string' });
   for (const keyword of ANNOTATIONS) ajv.addKeyword({ keyword });
+  ajv.addKeyword({ keyword: COMMA_SEPARATED, schemaType: 'boolean' });
   // The plugin's types describe its CommonJS shape.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
   return ajv;

@@ -1,11 +1,13 @@
 import { Type, type Static } from 'typebox';
 import { PERMISSIONS, RBAC_READERS } from '../../domain/access/permissions.ts';
 import type { AccessReport } from '../../services/access/report.ts';
-import type { GrantFilter, Grants } from '../../services/access/grants.ts';
+import type { Grants } from '../../services/access/grants.ts';
 import type { Roles } from '../../services/access/roles.ts';
 import { created, noContent, ok } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
-import { listResponse, listSchema, MAX_LIMIT, paginate, pageQuery } from '../http/pagination.ts';
+import { idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
+import { listSchema, MAX_LIMIT } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { assignmentView, mappingView } from './presenter.ts';
 import {
@@ -37,20 +39,31 @@ const scopeFilter = {
   deviceId: Type.Optional(RecordId),
 };
 
-const AssignmentQuery = Type.Object(
-  { userId: Type.Optional(Id('usr')), roleId: Type.Optional(RoleId), ...scopeFilter, ...pageQuery },
-  closed,
-);
-const MappingQuery = Type.Object(
-  {
-    providerId: Type.Optional(ProviderId),
-    externalGroup: Type.Optional(Name()),
-    roleId: Type.Optional(RoleId),
-    ...scopeFilter,
-    ...pageQuery,
+const grantFields = {
+  roleId: idField(RoleId),
+  tenantId: idField(TenantId()),
+  siteId: idField(RecordId, { nullable: true }),
+  deviceId: idField(RecordId, { nullable: true }),
+  createdAt: timeField(),
+};
+const ASSIGNMENTS = defineList({
+  name: 'assignments',
+  id: 'asg',
+  item: AssignmentRecord,
+  title: 'AssignmentList',
+  fields: { userId: idField(Id('usr')), ...grantFields },
+});
+const MAPPINGS = defineList({
+  name: 'mappings',
+  id: 'map',
+  item: MappingRecord,
+  title: 'ProviderMappingList',
+  fields: {
+    providerId: idField(ProviderId),
+    externalGroup: textField({ facet: true }),
+    ...grantFields,
   },
-  closed,
-);
+});
 
 const AssignmentRequest = Type.Object(
   { userId: Id('usr'), roleId: RoleId, ...scopeRequest },
@@ -176,20 +189,12 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
       handle: async ({ caller }) => {
         const [allRoles, assigned, mapped] = await Promise.all([
           roles.list(),
-          paginate(
-            'assignments',
-            'asg',
+          ASSIGNMENTS.page(
             first,
-            (page) => grants.list(caller, 'assignment', {}, page),
+            (request) => grants.list(caller, 'assignment', request),
             assignmentView,
           ),
-          paginate(
-            'mappings',
-            'map',
-            first,
-            (page) => grants.list(caller, 'mapping', {}, page),
-            mappingView,
-          ),
+          MAPPINGS.page(first, (request) => grants.list(caller, 'mapping', request), mappingView),
         ]);
         return ok({
           roles: allRoles,
@@ -267,15 +272,13 @@ function assignmentRoutes(grants: Grants): Route[] {
       operationId: 'listAssignments',
       tag,
       permission: RBAC_READERS,
-      summary: 'List role assignments, newest first',
-      query: AssignmentQuery,
-      responses: { 200: listSchema(AssignmentRecord, 'AssignmentList') },
-      handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listResponse(
-          'assignments',
-          'asg',
-          { limit, cursor },
-          (page) => grants.list(caller, 'assignment', filter as GrantFilter, page),
+      summary: 'List role assignments',
+      query: ASSIGNMENTS.query,
+      responses: { 200: ASSIGNMENTS.schema },
+      handle: ({ caller, query }) =>
+        ASSIGNMENTS.respond(
+          query,
+          (request) => grants.list(caller, 'assignment', request),
           assignmentView,
         ),
     }),
@@ -334,17 +337,11 @@ function mappingRoutes(grants: Grants): Route[] {
       operationId: 'listProviderMappings',
       tag,
       permission: RBAC_READERS,
-      summary: 'List provider mappings, newest first',
-      query: MappingQuery,
-      responses: { 200: listSchema(MappingRecord, 'ProviderMappingList') },
-      handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listResponse(
-          'mappings',
-          'map',
-          { limit, cursor },
-          (page) => grants.list(caller, 'mapping', filter as GrantFilter, page),
-          mappingView,
-        ),
+      summary: 'List provider mappings',
+      query: MAPPINGS.query,
+      responses: { 200: MAPPINGS.schema },
+      handle: ({ caller, query }) =>
+        MAPPINGS.respond(query, (request) => grants.list(caller, 'mapping', request), mappingView),
     }),
     route({
       method: 'POST',

@@ -6,12 +6,12 @@ import type { ApprovalDetailsLoader } from '../../services/approvals/details.ts'
 import type { ApprovalRequest } from '../../services/approvals/approvalRequest.ts';
 import type { ApprovalRequests } from '../../services/approvals/requests.ts';
 import type { Approvals } from '../../services/approvals/approvals.ts';
+import type { Deciders } from '../../services/approvals/deciders.ts';
 import type { ApprovalView } from '../../services/approvals/views.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import { readMutations } from '../inventory/mutations.ts';
-import { paginate } from '../http/pagination.ts';
 import type { Preferences } from '../http/prefer.ts';
 import { Problem } from '../http/problem.ts';
 import { parseTime } from '../http/queryTime.ts';
@@ -20,11 +20,11 @@ import { approvalPresenter } from './presenter.ts';
 import { validationAnswer } from '../inventory/validationAnswer.ts';
 import {
   ApprovalBody,
-  ApprovalList,
-  ApprovalQuery,
+  APPROVALS,
   ApprovalRecord,
   CancelBody,
   CommentBody,
+  DECIDERS,
   DecisionBody,
 } from './schemas.ts';
 import { Id } from '../http/schemas.ts';
@@ -55,13 +55,18 @@ const EXAMPLE: ApprovalBody = {
 };
 
 type Deps = {
-  approvals: { approvals: Approvals; requests: ApprovalRequests; details: ApprovalDetailsLoader };
+  approvals: {
+    approvals: Approvals;
+    requests: ApprovalRequests;
+    details: ApprovalDetailsLoader;
+    deciders: Deciders;
+  };
   jobTypes: JobTypes;
 };
 
 /** Approval requests: creating, reading, deciding, cancelling and commenting. */
 export function approvalRoutes({
-  approvals: { approvals, requests, details },
+  approvals: { approvals, requests, details, deciders },
   jobTypes,
 }: Deps): Route[] {
   const present = approvalPresenter(jobTypes);
@@ -147,18 +152,34 @@ export function approvalRoutes({
       signedIn: VISIBILITY,
       operationId: 'listWorkflows',
       summary: 'List approval requests, newest first, with counts by status',
-      query: ApprovalQuery,
-      responses: { 200: ApprovalList },
-      handle: async ({ caller, query: { limit, cursor, ...filter } }) => {
-        const totals = { counts: {} };
-        const load = async (pageRequest: { limit: number; after: string | undefined }) => {
-          const { counts, ...items } = await approvals.list(caller, filter, pageRequest);
-          totals.counts = counts;
-          return items;
-        };
-        const items = await paginate('approvals', 'apr', { limit, cursor }, load, present.summary);
-        return ok({ ...items, ...totals });
-      },
+      query: APPROVALS.query,
+      responses: { 200: APPROVALS.schema },
+      handle: ({ caller, query }) =>
+        APPROVALS.respond(
+          query,
+          (request, filter) => approvals.list(caller, filter, request),
+          present.summary,
+          ({ counts }) => ({ counts }),
+        ),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/workflows/deciders',
+      tag,
+      permission: 'workflow:write',
+      operationId: 'listDeciders',
+      summary: 'List who could decide on a request, for those who ask',
+      description:
+        'Roles that include the permission to decide, and the accounts of the tenant of the request that hold one there. At the platform, accounts of all tenants.',
+      query: DECIDERS.query,
+      responses: { 200: DECIDERS.schema },
+      handle: ({ caller, query }) =>
+        DECIDERS.respond(
+          query,
+          (request, asked) => deciders.list(caller, asked, request),
+          ({ id, username, displayName }) => ({ id, username, displayName }),
+          ({ roles }) => ({ roles }),
+        ),
     }),
     route({
       method: 'POST',

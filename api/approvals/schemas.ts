@@ -8,7 +8,8 @@ import {
 } from '../../domain/approvals/approvals.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
 import { TenantId } from '../access/schemas.ts';
-import { pageQuery } from '../http/pagination.ts';
+import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import {
   accountIn,
   Actor,
@@ -384,15 +385,20 @@ export const CommentBody = Type.Object(
   { title: 'CommentRequest', ...closedObject },
 );
 
-export const ApprovalQuery = Type.Object(
-  {
-    ...pageQuery,
-    status: Type.Optional(
-      Type.Array(Type.Enum([...APPROVAL_STATUSES], { title: 'ApprovalStatus' }), { maxItems: 5 }),
-    ),
-    execution: Type.Optional(Type.Enum([...EXECUTIONS], { title: 'ApprovalExecution' })),
-    type: Type.Optional(Name()),
-    tenantId: Type.Optional(TenantId()),
+export const APPROVALS = defineList({
+  name: 'approvals',
+  id: 'apr',
+  item: ApprovalSummary,
+  title: 'ApprovalList',
+  fields: {
+    status: choiceField(APPROVAL_STATUSES, { title: 'ApprovalStatus' }),
+    execution: choiceField(EXECUTIONS, { title: 'ApprovalExecution' }),
+    type: textField({ facet: true }),
+    tenantId: idField(TenantId()),
+    jobType: textField({ nullable: true, facet: true }),
+    createdAt: timeField(),
+  },
+  own: {
     assignedToMe: Type.Optional(
       Type.Boolean({
         description: 'Only requests assigned to you, without pending ones that you have decided.',
@@ -400,5 +406,42 @@ export const ApprovalQuery = Type.Object(
     ),
     requestedByMe: Type.Optional(Type.Boolean()),
   },
-  closedObject,
+  more: Type.Omit(ApprovalList, ['items', 'nextCursor']).properties,
+});
+
+const InventoryId = (prefix: string) =>
+  Type.String({
+    pattern: `^${prefix}_[0-9a-z]{26}$`,
+    'x-rule': `must be an id such as ${prefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
+  });
+
+/** Who could decide on a request: an account. */
+export const DeciderRecord = Type.Object(
+  { id: Id('usr'), username: Type.String(), displayName: Type.String() },
+  { title: 'PossibleDecider', ...closedObject },
 );
+
+export const DECIDERS = defineList({
+  name: 'deciders',
+  id: 'usr',
+  item: DeciderRecord,
+  title: 'DeciderList',
+  fields: {},
+  own: {
+    q: Type.Optional(
+      Type.String({
+        minLength: 3,
+        maxLength: 100,
+        description: 'Text in the user name or the display name.',
+      }),
+    ),
+    tenantId: Type.Optional(TenantId('The tenant of the request; your own by default.')),
+    siteId: Type.Optional(InventoryId('sit')),
+    deviceId: Type.Optional(InventoryId('dev')),
+  },
+  more: {
+    roles: Type.Array(Type.Object({ id: Type.String(), name: Type.String() }, closedObject), {
+      description: 'Roles whose holders may decide.',
+    }),
+  },
+});

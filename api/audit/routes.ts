@@ -5,16 +5,17 @@ import type { JobMark } from '../../domain/jobs/records.ts';
 import { computeFor } from '../../platform/connectionUser.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { AuditArchives } from '../../services/audit/auditArchives.ts';
-import type { AuditFilter, AuditLog } from '../../services/audit/auditLog.ts';
+import type { AuditLog } from '../../services/audit/auditLog.ts';
 import { exportResponse, ok } from '../http/response.ts';
-import { listResponse, listSchema, pageQuery, paginate } from '../http/pagination.ts';
-import { parseTime } from '../http/queryTime.ts';
+import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { TenantId } from '../access/schemas.ts';
-import { Actor, Id, Name, Nullable, Reference, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, Nullable, Reference, Timestamp } from '../http/schemas.ts';
 import { jobReference } from '../jobs/presenter.ts';
 import { JobReference } from '../jobs/schemas.ts';
 
@@ -105,50 +106,51 @@ const presentArchive = (archive: AuditArchiveData & JobMark): AuditArchiveRecord
   checkpointAt: (archive.checkpointAt ?? archive.createdAt).toISOString(),
 });
 
-const AuditList = Type.Object(
-  {
-    ...listSchema(AuditEntryRecord, 'AuditList').properties,
-    archived: Nullable(AuditArchiveRecord),
-  },
-  {
-    title: 'AuditList',
-    description:
-      '`archived` is the newest archive with earlier entries, which are not in the database any ' +
-      'more; GET /api/audit/archives lists all archives.',
-  },
-);
+const dotted = (rule: string, examples: string[]) =>
+  Type.String({
+    maxLength: 100,
+    pattern: '^[a-z][a-z0-9_-]*(?:\\.[a-z0-9_-]+)*$',
+    'x-rule': rule,
+    examples,
+  });
 
-const filters = {
-  tenantId: Type.Optional(TenantId()),
-  actorId: Type.Optional(Name()),
-  action: Type.Optional(
-    Type.String({
-      maxLength: 100,
-      pattern: '^[a-z][a-z0-9_-]*(?:\\.[a-z0-9_-]+)*$',
-      'x-rule': 'must be an action such as access.denied',
-      examples: ['access.denied'],
+const AUDIT = defineList({
+  name: 'audit',
+  id: 'aud',
+  item: AuditEntryRecord,
+  title: 'AuditList',
+  idTime: 'at',
+  fields: {
+    tenantId: idField(TenantId()),
+    actorId: textField({ facet: true }),
+    action: textField({
+      schema: dotted('must be an action such as access.denied', ['access.denied']),
+      facet: true,
     }),
-  ),
-  outcome: Type.Optional(Type.Enum([...OUTCOMES])),
-  subjectType: Type.Optional(
-    Type.String({
-      maxLength: 100,
-      pattern: '^[a-z][a-z0-9_-]*$',
-      'x-rule': 'must be a type of record such as job',
+    outcome: choiceField(OUTCOMES),
+    subjectType: textField({
+      schema: Type.String({
+        maxLength: 100,
+        pattern: '^[a-z][a-z0-9_-]*$',
+        'x-rule': 'must be a type of record such as job',
+      }),
+      facet: true,
     }),
-  ),
-  subjectId: Type.Optional(Name()),
-  requestId: Type.Optional(
-    Type.String({
-      pattern: REQUEST_ID.source,
-      'x-rule': 'must be the id of a request: up to 128 letters, digits, dots, colons and hyphens',
+    subjectId: textField(),
+    requestId: textField({
+      schema: Type.String({
+        pattern: REQUEST_ID.source,
+        'x-rule':
+          'must be the id of a request: up to 128 letters, digits, dots, colons and hyphens',
+      }),
     }),
-  ),
-  since: Type.Optional(Timestamp),
-  until: Type.Optional(Timestamp),
-};
-const AuditQuery = Type.Object({ ...filters, ...pageQuery }, closed);
-const ExportQuery = Type.Object(filters, closed);
+    at: timeField(),
+  },
+  own: { since: Type.Optional(Timestamp), until: Type.Optional(Timestamp) },
+  aliases: { since: 'at.gte', until: 'at.lt' },
+  more: { archived: Nullable(AuditArchiveRecord) },
+});
+const ExportQuery = Type.Object(AUDIT.filters, closed);
 
 /** Presents entries. Only the actor of an entry sees what resembles a credential in it. */
 const presentTo =
@@ -172,14 +174,6 @@ const presentTo =
         : { position: entry.position, hash: entry.hash.toString('hex') },
   });
 
-function filterOf({ since, until, ...same }: Static<typeof ExportQuery>): AuditFilter {
-  return {
-    ...(same as AuditFilter),
-    ...(since !== undefined && { since: parseTime('since', since) }),
-    ...(until !== undefined && { until: parseTime('until', until) }),
-  };
-}
-
 async function* ndjsonLines(
   entries: AsyncIterable<AuditEntryDetails>,
   present: (entry: AuditEntryDetails) => AuditEntryRecord,
@@ -199,19 +193,24 @@ export const auditRoutes = (
     operationId: 'listAuditEntries',
     tag,
     permission: 'audit:read',
-    summary: 'List audit entries, newest first',
-    query: AuditQuery,
-    responses: { 200: AuditList },
-    handle: async ({ caller, query: { limit, cursor, ...filter } }) => {
-      const page = await paginate(
-        'audit',
-        'aud',
-        { limit, cursor },
-        (request) => auditLog.list(caller, filterOf(filter), request),
-        presentTo(caller),
+    summary: 'List audit entries',
+    description:
+      '`archived` is the newest archive with earlier entries, which are not in the database any ' +
+      'more; GET /api/audit/archives lists all archives.',
+    query: AUDIT.query,
+    responses: { 200: AUDIT.schema },
+    handle: async ({ caller, query }) => {
+      const [tenantId, ...others] = (query.tenantId ?? []) as string[];
+      const archived = await auditArchives.newest(
+        caller,
+        others.length === 0 ? tenantId : undefined,
       );
-      const archived = await auditArchives.newest(caller, filter.tenantId);
-      return ok({ ...page, archived: archived ? presentArchive(archived) : null });
+      return AUDIT.respond(
+        query,
+        (request) => auditLog.list(caller, request),
+        presentTo(caller),
+        () => ({ archived: archived ? presentArchive(archived) : null }),
+      );
     },
   }),
   route({
@@ -248,12 +247,12 @@ export const auditRoutes = (
       return Promise.resolve();
     },
     handle: ({ caller, query, signal }) => {
-      const filter = filterOf(query);
+      const where = AUDIT.conditionsFrom(query);
       return Promise.resolve(
         exportResponse(
           exportSlots,
           caller,
-          ndjsonLines(auditLog.stream(caller, filter, signal), presentTo(caller)),
+          ndjsonLines(auditLog.stream(caller, where, signal), presentTo(caller)),
           { contentType: 'application/x-ndjson', filename: 'audit.ndjson' },
         ),
       );

@@ -1,9 +1,10 @@
-import { Type, type Static } from 'typebox';
+import { Type } from 'typebox';
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '../../services/auth/passwords.ts';
-import type { UserFilter, Users, UserWithPassword as Made } from '../../services/auth/users.ts';
+import type { Users, UserWithPassword as Made } from '../../services/auth/users.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { flagField, idField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { userView } from '../access/presenter.ts';
 import { ProviderId, TenantId, UserRecord, UserWithPassword } from '../access/schemas.ts';
@@ -54,16 +55,29 @@ const UserChange = Type.Object(
   },
   { title: 'UserChange', ...closed },
 );
-const UserQuery = Type.Object(
-  {
-    providerId: Type.Optional(ProviderId),
-    username: Type.Optional(Name()),
-    enabled: Type.Optional(Type.Boolean()),
-    tenantId: Type.Optional(TenantId()),
-    ...pageQuery,
+const USERS = defineList({
+  name: 'users',
+  id: 'usr',
+  item: UserRecord,
+  title: 'UserList',
+  fields: {
+    id: idField(Id('usr'), { facet: false }),
+    providerId: idField(ProviderId),
+    enabled: flagField(),
+    tenantId: idField(TenantId()),
+    createdAt: timeField(),
   },
-  closed,
-);
+  own: {
+    username: Type.Optional(Name()),
+    q: Type.Optional(
+      Type.String({
+        minLength: 3,
+        maxLength: 100,
+        description: 'Text in the user name or the display name.',
+      }),
+    ),
+  },
+});
 const ResetRequest = Type.Object(
   { password: Type.Optional(Password) },
   { title: 'ResetPasswordRequest', ...closed },
@@ -91,17 +105,11 @@ export function userRoutes(users: Users): Route[] {
       operationId: 'listUsers',
       tag,
       permission: 'user:read',
-      summary: 'List users, newest first',
-      query: UserQuery,
-      responses: { 200: listSchema(UserRecord, 'UserList') },
+      summary: 'List users',
+      query: USERS.query,
+      responses: { 200: USERS.schema },
       handle: ({ caller, query }) =>
-        listResponse(
-          'users',
-          'usr',
-          query,
-          (page) => users.list(caller, filterOf(query), page),
-          userView,
-        ),
+        USERS.respond(query, (request, filter) => users.list(caller, filter, request), userView),
     }),
     route({
       method: 'POST',
@@ -177,15 +185,3 @@ export function userRoutes(users: Users): Route[] {
     }),
   ];
 }
-
-const filterOf = ({
-  providerId,
-  username,
-  enabled,
-  tenantId,
-}: Static<typeof UserQuery>): UserFilter => ({
-  ...(providerId !== undefined && { providerId }),
-  ...(username !== undefined && { username }),
-  ...(enabled !== undefined && { enabled }),
-  ...(tenantId !== undefined && { tenantId }),
-});

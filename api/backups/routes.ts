@@ -8,7 +8,6 @@ import type { Access } from '../../services/access/access.ts';
 import type { Backups } from '../../services/backups/backups.ts';
 import type { Restores, RestoreView } from '../../services/backups/restores.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
-import { paginate } from '../http/pagination.ts';
 import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';
@@ -22,6 +21,7 @@ import {
 } from './presenter.ts';
 import {
   BackupList,
+  BACKUPS,
   BackupQuery,
   BackupRecord,
   BackupRequest,
@@ -93,16 +93,13 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
       operationId: 'listBackups',
       permission: 'backup:read',
       summary: 'List backups',
-      description:
-        'Newest first, with the last log lines of backup jobs, the sections and the engines.',
+      description: 'With the last log lines of backup jobs, the sections and the engines.',
       query: BackupQuery,
       responses: { 200: BackupList },
-      handle: async ({ caller, query: { limit, cursor, ...filter } }) => {
-        const { items, nextCursor } = await paginate(
-          'backups',
-          'bkp',
-          { limit, cursor },
-          (page) => backups.list(caller, filter, page),
+      handle: async ({ caller, query }) => {
+        const { items, ...page } = await BACKUPS.page(
+          query,
+          (request) => backups.list(caller, request),
           backupSummary,
         );
         const logs = (await backups.logs(caller)).map(({ at, ...line }) => ({
@@ -114,7 +111,7 @@ export function backupRoutes({ backups, restores, access }: Deps): Route[] {
           logs,
           sections: sectionRecords(backups.tablesOf),
           engines: engineRecords(backups.canCreate()),
-          nextCursor,
+          ...page,
         });
       },
     }),

@@ -3,7 +3,8 @@ import { ENGINES, MODES, SECTIONS } from '../../domain/backups/backups.ts';
 import { BackupPayload, RetentionRule, LABEL } from '../../services/jobTypes/backups/create.ts';
 import { RestoreRequest, ValidatePayload } from '../../services/jobTypes/backups/restore.ts';
 import { TenantId } from '../access/schemas.ts';
-import { pageQuery } from '../http/pagination.ts';
+import { choiceField, idField, integerField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { Actor, Id, Nullable, Reference, Timestamp, Warnings } from '../http/schemas.ts';
 import { JobReference, JobStatus } from '../jobs/schemas.ts';
 
@@ -15,22 +16,13 @@ const Failure = Type.Object(
   { code: Type.String(), message: Type.String() },
   { title: 'Failure', ...closed },
 );
-const Status = Type.Enum(['queued', 'running', 'completed', 'failed'], { title: 'BackupStatus' });
+const STATUSES = ['queued', 'running', 'completed', 'failed'] as const;
+const Status = Type.Enum([...STATUSES], { title: 'BackupStatus' });
 
 export const BackupRequest = Type.Object(BackupPayload.properties, {
   title: 'BackupRequest',
   ...closed,
 });
-export const BackupQuery = Type.Object(
-  {
-    ...pageQuery,
-    status: Type.Optional(Status),
-    label: Type.Optional(Type.String(LABEL)),
-    tenantId: Type.Optional(TenantId()),
-  },
-  closed,
-);
-
 const summary = {
   id: Id('bkp'),
   tenantId: Reference('tenants', 'The tenant that the backup covers; platform: everything.'),
@@ -204,8 +196,30 @@ export const BackupRecord = Type.Object(
 );
 export type BackupRecord = Static<typeof BackupRecord>;
 
+export const BACKUPS = defineList({
+  name: 'backups',
+  id: 'bkp',
+  item: BackupSummary,
+  title: 'BackupPage',
+  fields: {
+    status: choiceField(STATUSES, { title: 'BackupStatus' }),
+    mode: choiceField(MODES, { title: 'BackupMode' }),
+    label: textField({ schema: Type.String(LABEL), facet: true, sort: true }),
+    tenantId: idField(TenantId()),
+    createdBy: textField({ facet: true }),
+    sizeBytes: {
+      ...integerField([0, Number.MAX_SAFE_INTEGER], { nullable: true, sort: true }),
+      kind: 'number',
+    },
+    createdAt: timeField(),
+  },
+});
+/** The names of its parts are those of the interface. */
+export const BackupQuery = Type.Omit(BACKUPS.query, ['fields'], closed);
+
 export const BackupList = Type.Object(
   {
+    ...Type.Pick(BACKUPS.schema, ['count', 'facets']).properties,
     backups: Type.Array(BackupSummary),
     logs: Type.Array(
       Type.Object(

@@ -1,5 +1,6 @@
 import type { TObject } from 'typebox';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 import type { Components } from './components.ts';
 import type { Route } from './route.ts';
 
@@ -32,13 +33,19 @@ function inLocation(
 ): Parameter[] {
   const required = new Set(schema?.required ?? []);
   return Object.entries(schema?.properties ?? {}).map(([name, property]) => {
-    const { description, ...rest } = property as { description?: string };
+    const {
+      description,
+      [COMMA_SEPARATED]: commas,
+      ...rest
+    } = property as { description?: string; type?: string; [COMMA_SEPARATED]?: true };
     const isRequired = location === 'path' || (required.has(name) && !('default' in rest));
     return {
       name,
       in: location,
       ...(isRequired && { required: true }),
       ...(description !== undefined && { description }),
+      ...(commas && { explode: false }),
+      ...(rest.type === 'object' && { style: 'deepObject', explode: true }),
       schema: refer(rest, 'request'),
     };
   });

@@ -11,6 +11,7 @@ import { compileCheck, compileCoercingCheck, escapePointer } from '../../platfor
 import { once } from '../../platform/once.ts';
 import { unstorable } from '../../platform/strictJson.ts';
 import { withReadOnly } from './presentedRecord.ts';
+import { declaredParameters } from './queryParameters.ts';
 import { bodyLimitOf, readForm, readJson, receiveUpload } from './requestBody.ts';
 import type { Route, Upload } from './route.ts';
 
@@ -36,7 +37,6 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
   const dropNulls = once(
     () => body && compileNullDrop(route.current ? withReadOnly(body as TObject, readOnly) : body),
   );
-  const flags = booleanFields(query);
   const limitBytes = bodyLimitOf(route);
   const takesBody = (method === 'POST' || method === 'PUT') && !upload;
 
@@ -49,7 +49,7 @@ export function compileInput(route: Route, readOnly: TObject['properties']) {
       const isImpossible = Object.values(pathParams).some((text) => unstorable(text) !== undefined);
       if (isImpossible || (paramsCheck()?.(pathParams) ?? []).length > 0)
         throw new AppError('not_found', 'No record has this id.');
-      const queryValues = readQuery(ctx, flags);
+      const queryValues = readQuery(ctx, query);
       const bodyValue = takesBody
         ? await (bodyType === 'form' ? readForm(ctx, limitBytes) : readJson(ctx, body, limitBytes))
         : undefined;
@@ -89,17 +89,11 @@ const textErrors = (values: object): Omit<FieldError, 'in'>[] =>
       : [{ pointer: `/${escapePointer(name)}`, code: 'characters', message }];
   });
 
-const booleanFields = (query: TObject | undefined): string[] =>
-  Object.entries(query?.properties ?? {}).flatMap(([name, schema]) =>
-    (schema as { type?: string }).type === 'boolean' ? [name] : [],
-  );
-
 /**
- * The query as a plain object that the check may coerce. A flag without a value is true: `?follow`.
- * Error: `invalid_request` for bytes that are not percent-encoded UTF-8, which the parser of URLs
- * would replace.
+ * The query as a plain object that the check may coerce. Error: `invalid_request` for bytes that are
+ * not percent-encoded UTF-8, which the parser of URLs would replace.
  */
-function readQuery(ctx: Context, flags: readonly string[]): Record<string, unknown> {
+function readQuery(ctx: Context, schema: TObject | undefined): Record<string, unknown> {
   try {
     decodeURIComponent(ctx.querystring);
   } catch {
@@ -107,7 +101,5 @@ function readQuery(ctx: Context, flags: readonly string[]): Record<string, unkno
       { in: 'query', pointer: '', code: 'encoding', message: 'is not percent-encoded UTF-8' },
     ]);
   }
-  const values: Record<string, unknown> = { ...ctx.query };
-  for (const flag of flags) if (values[flag] === '') values[flag] = 'true';
-  return values;
+  return declaredParameters(ctx.query, schema?.properties ?? {});
 }

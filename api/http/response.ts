@@ -20,6 +20,8 @@ export type HttpResponse = {
   };
   /** The body has a secret that is shown only once: it is not stored for an `Idempotency-Key`. */
   containsSecret?: boolean;
+  /** A list whose query has chosen the fields of its records. */
+  choosesFields?: boolean;
 };
 
 /** 200 with a JSON body. */

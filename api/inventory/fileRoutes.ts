@@ -29,7 +29,8 @@ import {
 } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { Actor, Id, Nullable, referenceTo, Timestamp } from '../http/schemas.ts';
-import { PlanConflictView, PlanErrorView, filterQuery } from './schemas.ts';
+import { listOf } from './lists.ts';
+import { PlanConflictView, PlanErrorView } from './schemas.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
 import { nounOf, pluralIdOf } from './nouns.ts';
 import { filterFrom } from './routes.ts';
@@ -233,7 +234,7 @@ const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots
     permission: 'inventory:read',
     summary: `Export ${nounOf(resource.name, false)} in the format of an import`,
     query: Type.Object(
-      { ...filterQuery(resource), format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }) },
+      { ...listOf(resource).filters, format: Type.Enum(['csv', 'ndjson'], { default: 'csv' }) },
       closed,
     ),
     expensiveRead: { hasOwnSlots: true },
@@ -245,6 +246,7 @@ const exportRoute = (resource: Resource, exports: InventoryExports, slots: Slots
         caller,
         resource.name,
         filterFrom(resource, filter),
+        listOf(resource).conditionsFrom(filter),
         format,
         signal,
       );

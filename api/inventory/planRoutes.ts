@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { recordSchema, type Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { columnKindOf } from '../../domain/inventory/lists.ts';
 import type { AddressSpace, TreeChild } from '../../services/inventory/addressSpace.ts';
 import type { BatchReport, InventoryBatches } from '../../services/inventory/batches.ts';
 import type { InventoryRecords } from '../../services/inventory/records.ts';
@@ -9,7 +10,8 @@ import type { InventoryQuestions } from '../../services/inventory/questions.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf } from '../http/etag.ts';
 import { pageQuery } from '../http/pagination.ts';
-import { decodeRecordKey, encodeRecordKey } from './recordCursor.ts';
+import { decodeKey, encodeKey } from '../http/listCursor.ts';
+import { RECORD_ID } from './lists.ts';
 import { readMutations } from './mutations.ts';
 import { route, type Route } from '../http/route.ts';
 import { usageView } from './presenter.ts';
@@ -28,6 +30,7 @@ import {
 const tag = 'Inventory';
 const closed = { additionalProperties: false };
 const PrefixParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 100 }) }, closed);
+const BY_NETWORK = { ...columnKindOf(RESOURCES.prefixes, 'cidr'), descending: false };
 const TreeQuery = Type.Object(pageQuery, closed);
 
 const Prefix = recordSchema(RESOURCES.prefixes);
@@ -160,8 +163,8 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       expensiveRead: {},
       responses: { 200: TreeView },
       handle: async ({ caller, params, query }) => {
-        const list = `inventory:tree:${params.id}`;
-        const key = decodeRecordKey(list, query.cursor, RESOURCES.prefixes, 'cidr');
+        const list = [`inventory:tree:${params.id}`];
+        const key = decodeKey(list, query.cursor, RECORD_ID, BY_NETWORK);
         const after = key && { id: key.id, value: String(key.value) };
         const { prefix, usage, children, free, exact, next } = await addressSpace.tree(
           caller,
@@ -177,7 +180,7 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
           children: children.map(childView),
           free,
           exact,
-          nextCursor: encodeRecordKey(list, next),
+          nextCursor: next && encodeKey(list, next),
         });
       },
     }),

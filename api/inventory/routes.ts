@@ -23,7 +23,7 @@ import {
 } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { AddressSpace } from '../../services/inventory/addressSpace.ts';
-import type { InventoryRecords, RecordFilter } from '../../services/inventory/records.ts';
+import type { InventoryRecords, RecordFilterRequest } from '../../services/inventory/records.ts';
 import type { InventoryWrites } from '../../services/inventory/writes.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
@@ -31,10 +31,10 @@ import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { CREATE_EXAMPLES } from './examples.ts';
 import { nounOf, pluralIdOf } from './nouns.ts';
-import { decodeRecordKey, encodeRecordKey } from './recordCursor.ts';
+import { labelledReferences, listOf } from './lists.ts';
 import { route, type Extra, type Route } from '../http/route.ts';
 import { usageView } from './presenter.ts';
-import { ChangeView, filtersOf, listQuery, UsageView } from './schemas.ts';
+import { ChangeView, UsageView } from './schemas.ts';
 import { Timestamp } from '../http/schemas.ts';
 
 const tag = 'Inventory';
@@ -64,7 +64,6 @@ type Deps = {
   requireIfMatch: boolean;
 };
 type Query = Record<string, unknown>;
-type ListQuery = Query & { limit: number; cursor?: string; sort: string };
 
 /** The routes of every resource. All resources have the same operations. */
 export const inventoryRoutes = (deps: Deps): Route[] =>
@@ -88,10 +87,6 @@ function versionFrom(ifMatch: string | undefined, isRequired: boolean): number |
     throw new AppError('if_match_required', 'Send If-Match with the ETag of the record.');
   return expectedVersion(ifMatch);
 }
-
-/** The order that a list names; undefined is the default, newest first. */
-const sortFrom = (by: string) =>
-  by === '-createdAt' ? undefined : { field: by.replace(/^-/, ''), descending: by.startsWith('-') };
 
 /** What `include` can add to prefixes, in one query. */
 const prefixExtras = ({ addressSpace }: Deps): Record<string, Extra> => ({
@@ -119,22 +114,16 @@ const readRoutes = (resource: Resource, deps: Deps): Route[] => [
     operationId: `list${pluralIdOf(resource)}`,
     permission: 'inventory:read',
     summary: `List ${nounOf(resource.name, false)}`,
-    query: listQuery(resource),
+    query: listOf(resource).query,
     ...extrasOf(resource, deps),
-    responses: { 200: listSchema(recordSchema(resource), `${titleOf(resource)}List`) },
-    handle: async ({ caller, query }) => {
-      const { limit, cursor, sort: by, ...filter } = query as ListQuery;
-      const sort = sortFrom(by);
-      const list = `inventory:${resource.name}:${by}`;
-      const after = decodeRecordKey(list, cursor, resource, sort?.field);
-      const { items, next } = await deps.records.list(
-        caller,
-        resource.name,
-        filterFrom(resource, filter),
-        { sort, after, limit },
-      );
-      return ok({ items, nextCursor: encodeRecordKey(list, next) });
-    },
+    responses: { 200: listOf(resource).schema },
+    handle: ({ caller, query }) =>
+      listOf(resource).respond(
+        query,
+        (request, own) =>
+          deps.records.list(caller, resource.name, filterFrom(resource, own), request),
+        (row) => row,
+      ),
   }),
   route({
     method: 'GET',
@@ -258,17 +247,11 @@ function objectOf(body: unknown): Record<string, unknown> {
   return body as Record<string, unknown>;
 }
 
-/** Converts the query of a list to a filter. Error: `invalid_request`. */
-export function filterFrom(resource: Resource, query: Query): RecordFilter {
-  const fields = Object.fromEntries(
-    filtersOf(resource)
-      .filter((field) => query[field] !== undefined)
-      .map((field) => [field, valueFrom(resource, field, query[field])]),
-  );
+/** Converts the query of a list to what its fields alone do not say. Error: `invalid_request`. */
+export function filterFrom(resource: Resource, query: Query): RecordFilterRequest {
   const within = networkFrom(query, 'within');
   const contains = networkFrom(query, 'contains');
   return {
-    fields,
     q: typeof query.q === 'string' ? searchTexts(resource, query.q) : undefined,
     tag: query.tag as string | undefined,
     shared: query.shared as boolean | undefined,
@@ -278,7 +261,29 @@ export function filterFrom(resource: Resource, query: Query): RecordFilter {
       Array.from({ length: contains.length }, (_, i) =>
         formatBlock(blockAt(contains.family, contains.first, i + 1)),
       ),
+    devices: resource.name === 'cables' ? (query.deviceId as string[] | undefined) : undefined,
+    customFields: query.customFields as Record<string, string[]> | undefined,
+    references: labelledReferences(resource).flatMap(({ field, by }) =>
+      referenceFrom(resource, field, by, query[`${field}.${by}`] as string[] | undefined),
+    ),
   };
+}
+
+/** A reference by a field of its record, in the form in which that is stored. */
+function referenceFrom(
+  { fields }: Resource,
+  field: string,
+  by: string,
+  texts: readonly string[] = [],
+): NonNullable<RecordFilterRequest['references']>[number][] {
+  const target = fields[field]?.reference;
+  const canonical = target && RESOURCES[target].fields[by]?.canonical;
+  const values = texts.map((text) => {
+    const form = canonical ? canonical(text) : text;
+    if (typeof form === 'string') return form;
+    throw invalidField('query', `/${field}.${by}`, form.code, form.message);
+  });
+  return values.length === 0 ? [] : [{ field, by, values }];
 }
 
 /** The text to search, and the form in which a searched field stores it, such as a MAC address. */
@@ -297,23 +302,6 @@ function networkFrom(query: Query, name: 'within' | 'contains'): Block | undefin
     : parseBlock(text);
   if (!isBlock(block)) throw invalidField('query', `/${name}`, block.code, block.message);
   return block;
-}
-
-function valueFrom(
-  { fields }: Resource,
-  name: string,
-  value: unknown,
-): string | number | boolean | null {
-  const field = fields[name];
-  if (
-    field?.reference !== undefined &&
-    (value === 'none' || (field.reference === 'vrfs' && value === 'global'))
-  )
-    return null;
-  if (!field?.canonical || typeof value !== 'string') return value as string | number | boolean;
-  const form = field.canonical(value);
-  if (typeof form !== 'string') throw invalidField('query', `/${name}`, form.code, form.message);
-  return form;
 }
 
 type HistoryEntry = Awaited<ReturnType<InventoryRecords['changes']>>['items'][number];

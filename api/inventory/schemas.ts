@@ -1,11 +1,7 @@
-import { Type, type Static, type TObject, type TSchema } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/mutations.ts';
 import { OUTCOMES } from '../../domain/inventory/imports.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
-import { SLUG } from '../../domain/inventory/fields.ts';
-import { titleOf, type Resource } from '../../domain/inventory/resource.ts';
-import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { pageQuery } from '../http/pagination.ts';
 import { Actor, Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
@@ -198,104 +194,3 @@ export const ChangeView = Type.Object(
   },
   { title: 'RecordChange', ...closed },
 );
-
-const FILTERABLE_TYPES: ReadonlySet<string> = new Set([
-  'text',
-  'integer',
-  'boolean',
-  'reference',
-  'network',
-  'address',
-]);
-
-/** The id of a record of a resource, or one of `words`. */
-function idFilter(resource: Resource, words: readonly string[], description: string): TSchema {
-  const { idPrefix } = resource;
-  const id = idPrefix === null ? SLUG.slice(1, -1) : `${idPrefix}_[0-9a-z]{26}`;
-  const example =
-    idPrefix === null ? 'an id' : `an id such as ${idPrefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`;
-  return Type.String({
-    title: `${titleOf(resource)}Filter`,
-    pattern: `^(?:${[...words, id].join('|')})$`,
-    'x-rule': `must be ${[example, ...words].join(', or ')}`,
-    description,
-  });
-}
-
-/** The query parameter of a field. A field with a canonical form checks its value itself. */
-function filterOf({ type, schema, reference, canonical }: Resource['fields'][string]): TSchema {
-  if (reference !== undefined)
-    return idFilter(
-      RESOURCES[reference],
-      reference === 'vrfs' ? ['none', 'global'] : ['none'],
-      'An id, or `none` for records without a reference.',
-    );
-  const { enum: values, pattern } = schema as { enum?: unknown; pattern?: string };
-  const isChecked = values !== undefined || (pattern !== undefined && !canonical);
-  if (type === 'integer' || type === 'boolean' || isChecked) return schema;
-  return Type.String({ minLength: 1, maxLength: 255 });
-}
-
-/** The fields that lists of a resource filter by. */
-export const filtersOf = ({ fields }: Resource): string[] =>
-  Object.entries(fields)
-    .filter(([name, { type }]) => FILTERABLE_TYPES.has(type) && name !== 'description')
-    .map(([name]) => name);
-
-const ADDRESS_SPACE_RESOURCES: ReadonlySet<string> = new Set([
-  'prefixes',
-  'ip-ranges',
-  'ip-addresses',
-]);
-
-/** The query parameters that filter a list of a resource. */
-export function filterQuery(resource: Resource): Record<string, TSchema> {
-  const filterable = new Set(filtersOf(resource));
-  const fields = Object.entries(resource.fields)
-    .filter(([name]) => filterable.has(name))
-    .map(([name, field]) => [name, Type.Optional(filterOf(field))]);
-  const network = (description: string) =>
-    Type.Optional(Type.String({ maxLength: 50, description }));
-  return {
-    q: Type.Optional(
-      Type.String({
-        minLength: 3,
-        maxLength: 100,
-        description: `Text in ${resource.searchFields.join(', ')}.`,
-      }),
-    ),
-    tag: Type.Optional(idFilter(RESOURCES.tags, [], 'The id of a tag.')),
-    ...((resource.sharable || resource.isPlatformPublic) && {
-      shared: Type.Optional(
-        Type.Boolean({
-          description: resource.sharable
-            ? 'true: records that other tenants share with yours, instead of your own.'
-            : 'true: records of the platform, which hold for all tenants, instead of your own.',
-        }),
-      ),
-    }),
-    ...(ADDRESS_SPACE_RESOURCES.has(resource.name) && {
-      within: network('A network: records inside it.'),
-    }),
-    ...(resource.name === 'prefixes' && {
-      contains: network('An address or a network: prefixes that contain it.'),
-    }),
-    ...(Object.fromEntries(fields) as Record<string, TSchema>),
-  };
-}
-
-/** The query parameters of a list of a resource. */
-export function listQuery(resource: Resource): TObject {
-  const sorts = ['-createdAt', ...resource.sortFields.flatMap((field) => [field, `-${field}`])];
-  return Type.Object(
-    {
-      ...filterQuery(resource),
-      sort: Type.Enum(sorts, {
-        default: '-createdAt',
-        description: 'A hyphen reverses the order.',
-      }),
-      ...pageQuery,
-    },
-    closed,
-  );
-}

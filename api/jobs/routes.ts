@@ -1,7 +1,8 @@
-import { Type, type Static } from 'typebox';
+import { Type } from 'typebox';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
+import { JOB_SOURCES, JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import type { JobData, JobLogData } from '../../domain/jobs/records.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
@@ -11,19 +12,14 @@ import { accepted, created, ok } from '../http/response.ts';
 import type { Slots } from '../../platform/slots.ts';
 import { createEventStreams, EVENT_STREAM, type ServerSentEvent } from '../http/eventStream.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
-import {
-  decodeCursor,
-  encodeCursor,
-  listResponse,
-  listSchema,
-  pageQuery,
-} from '../http/pagination.ts';
+import { decodeCursor, encodeCursor, listSchema, pageQuery } from '../http/pagination.ts';
+import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import type { Preferences } from '../http/prefer.ts';
-import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
 import { jobPresenter, jobState, logPresenter } from './presenter.ts';
-import { JobRecord, JobStatus, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
+import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
 import { Id, Name, Timestamp } from '../http/schemas.ts';
 
 const JobRequest = Type.Object(
@@ -48,18 +44,30 @@ const JobRequest = Type.Object(
   { additionalProperties: false, title: 'JobRequest' },
 );
 
-const JobQuery = Type.Object(
-  {
-    ...pageQuery,
-    status: Type.Optional(Type.Array(JobStatus, { maxItems: 5 })),
-    type: Type.Optional(
-      Type.Array(Name(), { maxItems: 20, description: 'Jobs of one of these types.' }),
+const JOBS = defineList({
+  name: 'jobs',
+  id: 'job',
+  item: JobSummary,
+  title: 'JobList',
+  fields: {
+    id: idField(Id('job'), { facet: false }),
+    status: choiceField(JOB_STATUSES, { title: 'JobStatus' }),
+    type: textField({ description: 'Jobs of one of these types.', facet: true }),
+    tenantId: idField(TenantId(), { description: 'Jobs of this tenant.' }),
+    createdBy: textField({ description: 'Jobs of this creator.', facet: true }),
+    source: choiceField(JOB_SOURCES, { description: 'Jobs that these have created.' }),
+    retryOf: idField(Id('job'), { nullable: true, facet: false }),
+    createdAt: timeField(),
+  },
+  own: {
+    internal: Type.Optional(
+      Type.Boolean({
+        description:
+          'false: without deliveries and other jobs of the system, which nobody has asked for.',
+      }),
     ),
-    tenantId: Type.Optional(TenantId('Jobs of this tenant.')),
-    createdBy: Type.Optional(Name({ description: 'Jobs of this creator.' })),
     createdAfter: Type.Optional(Timestamp),
     createdBefore: Type.Optional(Timestamp),
-    retryOf: Type.Optional(Id('job')),
     scheduleId: Type.Optional(
       Type.String({ ...Id('sch'), description: 'Jobs that this schedule created.' }),
     ),
@@ -70,8 +78,8 @@ const JobQuery = Type.Object(
       Type.String({ ...Id('whk'), description: 'Jobs that send deliveries to this webhook.' }),
     ),
   },
-  { additionalProperties: false },
-);
+  aliases: { createdAfter: 'createdAt.gte', createdBefore: 'createdAt.lt' },
+});
 
 const LogQuery = Type.Object(
   {
@@ -152,15 +160,13 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       tag: 'Jobs',
       permission: 'job:read',
       operationId: 'listJobs',
-      summary: 'List jobs, newest first, without payload, result and log',
-      query: JobQuery,
-      responses: { 200: listSchema(JobSummary, 'JobList') },
+      summary: 'List jobs, without payload, result and log',
+      query: JOBS.query,
+      responses: { 200: JOBS.schema },
       handle: ({ caller, query }) =>
-        listResponse(
-          'jobs',
-          'job',
+        JOBS.respond(
           query,
-          (page) => jobs.list(caller, toJobFilter(query), page),
+          (request, own) => jobs.list(caller, toJobFilter(own), request),
           present.summary,
         ),
     }),
@@ -264,34 +270,22 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
 }
 
 function toJobFilter({
-  status,
-  type,
-  tenantId,
-  createdBy,
-  createdAfter,
-  createdBefore,
-  retryOf,
+  internal,
   scheduleId,
   approvalId,
   webhookId,
-}: Static<typeof JobQuery>): JobFilter {
+}: {
+  internal?: boolean;
+  scheduleId?: string;
+  approvalId?: string;
+  webhookId?: string;
+}): JobFilter {
   const sources = [
     { kind: 'schedule' as const, id: scheduleId },
     { kind: 'approval' as const, id: approvalId },
     { kind: 'webhook' as const, id: webhookId },
   ].flatMap(({ kind, id }) => (id === undefined ? [] : [{ kind, id }]));
-  return {
-    ...(sources.length > 0 && { sources }),
-    ...(status && { status }),
-    ...(type && { type }),
-    ...(tenantId !== undefined && { tenantId }),
-    ...(createdBy !== undefined && { createdBy }),
-    ...(createdAfter !== undefined && { createdAfter: parseTime('createdAfter', createdAfter) }),
-    ...(createdBefore !== undefined && {
-      createdBefore: parseTime('createdBefore', createdBefore),
-    }),
-    ...(retryOf !== undefined && { retryOf }),
-  };
+  return { sources, internal };
 }
 
 function lastEventId(header: string | undefined): number {

@@ -8,7 +8,8 @@ import {
 import type { LegalHolds } from '../../services/retention/legalHolds.ts';
 import { TenantId } from '../access/schemas.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, ok } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
@@ -76,16 +77,20 @@ const ReleaseRequest = Type.Object(
   { title: 'LegalHoldRelease', ...closed },
 );
 
-const HoldQuery = Type.Object(
-  {
-    tenantId: Type.Optional(TenantId()),
-    subjectType: Type.Optional(Type.Enum([...HELD_TYPES])),
-    subjectId: Type.Optional(Name()),
-    status: Type.Optional(Type.Enum([...HOLD_STATUSES])),
-    ...pageQuery,
+const HOLDS = defineList({
+  name: 'legal-holds',
+  id: 'hld',
+  item: HoldRecord,
+  title: 'LegalHoldList',
+  fields: {
+    tenantId: idField(TenantId()),
+    subjectType: choiceField(HELD_TYPES, { nullable: true }),
+    subjectId: textField({ nullable: true }),
+    createdBy: textField({ facet: true }),
+    createdAt: timeField(),
   },
-  closed,
-);
+  own: { status: Type.Optional(Type.Enum([...HOLD_STATUSES])) },
+});
 
 const OneHold = Type.Object({ id: Id('hld') }, closed);
 
@@ -122,17 +127,11 @@ export function legalHoldRoutes(legalHolds: LegalHolds): Route[] {
       operationId: 'listLegalHolds',
       tag,
       permission: 'hold:read',
-      summary: 'List legal holds, newest first',
-      query: HoldQuery,
-      responses: { 200: listSchema(HoldRecord, 'LegalHoldList') },
-      handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listResponse(
-          'legal-holds',
-          'hld',
-          { limit, cursor },
-          (page) => legalHolds.list(caller, filter, page),
-          view,
-        ),
+      summary: 'List legal holds',
+      query: HOLDS.query,
+      responses: { 200: HOLDS.schema },
+      handle: ({ caller, query }) =>
+        HOLDS.respond(query, (request, own) => legalHolds.list(caller, own, request), view),
     }),
     route({
       method: 'POST',

@@ -7,7 +7,7 @@ import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Backfills } from '../../services/schedules/backfills.ts';
 import { preview, type ScheduleFields } from '../../services/schedules/fields.ts';
 import type { ScheduleRunner } from '../../services/schedules/scheduleRunner.ts';
-import type { RunFilter, RunHistory } from '../../services/schedules/runHistory.ts';
+import type { RunHistory } from '../../services/schedules/runHistory.ts';
 import type {
   SavedSchedule,
   Schedules,
@@ -16,7 +16,6 @@ import type {
 import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
-import { listResponse, listSchema } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { jobPresenter } from '../jobs/presenter.ts';
@@ -29,13 +28,12 @@ import {
   PreviewRecord,
   PreviewRequest,
   ReasonRequest,
-  ScheduleRunQuery,
+  RUNS,
   RunRecord,
   ScheduleChange,
-  ScheduleQuery,
   ScheduleRecord,
   ScheduleRequest,
-  ScheduleSummary,
+  SCHEDULES,
 } from './schemas.ts';
 
 const tag = 'Schedules';
@@ -109,18 +107,12 @@ export function scheduleRoutes({
       tag,
       permission: 'schedule:read',
       operationId: 'listSchedules',
-      summary: 'List schedules, newest first',
+      summary: 'List schedules',
       description: 'The list omits the payload of each schedule.',
-      query: ScheduleQuery,
-      responses: { 200: listSchema(ScheduleSummary, 'ScheduleList') },
-      handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listResponse(
-          'schedules',
-          'sch',
-          { limit, cursor },
-          (page) => schedules.list(caller, filter, page),
-          present.summary,
-        ),
+      query: SCHEDULES.query,
+      responses: { 200: SCHEDULES.schema },
+      handle: ({ caller, query }) =>
+        SCHEDULES.respond(query, (request) => schedules.list(caller, request), present.summary),
     }),
     route({
       method: 'POST',
@@ -180,16 +172,10 @@ export function scheduleRoutes({
       operationId: 'listScheduleLogs',
       summary: 'List runs of schedules, the latest first',
       description: 'Has one row for each occurrence, also of deleted schedules.',
-      query: ScheduleRunQuery,
-      responses: { 200: listSchema(RunRecord, 'ScheduleRunList') },
+      query: RUNS.query,
+      responses: { 200: RUNS.schema },
       handle: ({ caller, query }) =>
-        listResponse(
-          'schedule-runs',
-          'run',
-          query,
-          (page) => runHistory.list(caller, toRunFilter(query), page),
-          runRecord,
-        ),
+        RUNS.respond(query, (request) => runHistory.list(caller, request), runRecord),
     }),
     route({
       method: 'GET',
@@ -379,16 +365,4 @@ const toPreviewInput = ({
   after: after === undefined ? new Date() : parseTime('after', after, 'body'),
   ...(startAt !== undefined && { startAt: parseTime('startAt', startAt, 'body') }),
   ...(endAt !== undefined && { endAt: parseTime('endAt', endAt, 'body') }),
-});
-
-const toRunFilter = ({
-  limit: _,
-  cursor: __,
-  since,
-  until,
-  ...rest
-}: ScheduleRunQuery): RunFilter => ({
-  ...rest,
-  ...(since !== undefined && { since: parseTime('since', since) }),
-  ...(until !== undefined && { until: parseTime('until', until) }),
 });

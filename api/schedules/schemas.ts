@@ -12,7 +12,8 @@ import {
   RUN_OUTCOMES,
   RUN_REASONS,
 } from '../../domain/schedules/schedules.ts';
-import { pageQuery } from '../http/pagination.ts';
+import { choiceField, flagField, idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { TenantId } from '../access/schemas.ts';
 import {
   Actor,
@@ -319,30 +320,45 @@ export const PreviewRecord = Type.Object(
 );
 export type PreviewRecord = Static<typeof PreviewRecord>;
 
-export const ScheduleQuery = Type.Object(
-  {
-    enabled: Type.Optional(Type.Boolean()),
-    jobType: Type.Optional(Name()),
-    tenantId: Type.Optional(TenantId()),
-    ...pageQuery,
+export const SCHEDULES = defineList({
+  name: 'schedules',
+  id: 'sch',
+  item: ScheduleSummary,
+  title: 'ScheduleList',
+  fields: {
+    id: idField(Id('sch'), { facet: false }),
+    name: textField({ sort: true }),
+    enabled: flagField(),
+    jobType: textField({ facet: true }),
+    timezone: textField({ facet: true }),
+    tenantId: idField(TenantId()),
+    createdBy: textField({ facet: true }),
+    createdAt: timeField(),
+    updatedAt: timeField({ sort: true }),
   },
-  closed,
-);
-export const ScheduleRunQuery = Type.Object(
-  {
-    scheduleId: Type.Optional(Id('sch')),
-    tenantId: Type.Optional(TenantId()),
-    kind: Type.Optional(Type.Enum([...RUN_KINDS], { title: 'ScheduleRunKind' })),
-    outcome: Type.Optional(
-      Type.Array(Type.Enum([...RUN_OUTCOMES], { title: 'ScheduleRunOutcome' }), {
-        maxItems: RUN_OUTCOMES.length,
-      }),
-    ),
-    reason: Type.Optional(Type.Enum([...RUN_REASONS], { title: 'ScheduleRunReason' })),
+});
+
+export const RUNS = defineList({
+  name: 'schedule-runs',
+  id: 'run',
+  item: RunRecord,
+  title: 'ScheduleRunList',
+  idTime: 'dueAt',
+  fields: {
+    scheduleId: idField(Id('sch')),
+    tenantId: idField(TenantId()),
+    kind: choiceField(RUN_KINDS, { title: 'ScheduleRunKind' }),
+    outcome: choiceField(RUN_OUTCOMES, { title: 'ScheduleRunOutcome' }),
+    reason: choiceField(RUN_REASONS, {
+      title: 'ScheduleRunReason',
+      nullable: true,
+      none: ['none'],
+    }),
+    dueAt: timeField(),
+  },
+  own: {
     since: Type.Optional(time('Runs scheduled at this time or later.')),
     until: Type.Optional(time('Runs scheduled before this time.')),
-    ...pageQuery,
   },
-  closed,
-);
-export type ScheduleRunQuery = Static<typeof ScheduleRunQuery>;
+  aliases: { since: 'dueAt.gte', until: 'dueAt.lt' },
+});

@@ -1,34 +1,40 @@
 import { Type } from 'typebox';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { Jobs } from '../../services/jobs/jobs.ts';
+import type { Webhooks } from '../../services/webhooks/webhooks.ts';
 import type { Deliveries, DeliveryView } from '../../services/webhooks/deliveries.ts';
-import { paginate } from '../http/pagination.ts';
 import { accepted, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
 import { deliveryRecord } from './presenter.ts';
-import { DeliveryList, DeliveryQuery, DeliveryRecord } from './schemas.ts';
+import { DELIVERIES, DeliveryRecord } from './schemas.ts';
 
 const tag = 'Webhooks';
 const closed = { additionalProperties: false };
 const requiresTenantHeader = true;
 
+const WebhookDeliveryQuery = Type.Omit(
+  DELIVERIES.query,
+  ['webhookId', 'webhookId.not', 'tenantId', 'tenantId.not'],
+  closed,
+);
 const WebhookParams = Type.Object({ id: Id('whk') }, closed);
 const DeliveryParams = Type.Object({ id: Id('dlv') }, closed);
 
-/** One page of the deliveries of a webhook, newest first. Error: `not_found` for the webhook. */
+/** The query of the deliveries of one webhook: that of all deliveries, with the webhook. */
+const ofWebhook = (webhookId: string, query: object) => ({ ...query, webhookId: [webhookId] });
+
+/** One page of the deliveries of a webhook, newest first. */
 export const pageOfDeliveries = (
   deliveries: Deliveries,
   caller: Caller,
   webhookId: string,
-  { status, ...page }: DeliveryQuery,
+  query: object,
 ) =>
-  paginate(
-    `deliveries:${webhookId}`,
-    'dlv',
-    page,
-    (request) => deliveries.list(caller, webhookId, status, request),
+  DELIVERIES.page(
+    ofWebhook(webhookId, query),
+    (request) => deliveries.list(caller, request),
     deliveryRecord,
   );
 
@@ -37,9 +43,11 @@ const redeliveryAccepted = (delivery: DeliveryView): HttpResponse =>
 
 /** Routes of the deliveries of webhooks. */
 export function deliveryRoutes({
+  webhooks,
   deliveries,
   jobs,
 }: {
+  webhooks: Webhooks;
   deliveries: Deliveries;
   jobs: Jobs;
 }): Route[] {
@@ -48,18 +56,36 @@ export function deliveryRoutes({
   return [
     route({
       method: 'GET',
+      path: '/api/deliveries',
+      tag,
+      requiresTenantHeader,
+      permission: 'webhook:read',
+      operationId: 'listDeliveries',
+      summary: 'List deliveries to all webhooks',
+      query: DELIVERIES.query,
+      responses: { 200: DELIVERIES.schema },
+      handle: ({ caller, query }) =>
+        DELIVERIES.respond(query, (request) => deliveries.list(caller, request), deliveryRecord),
+    }),
+    route({
+      method: 'GET',
       path: '/api/webhooks/{id}/deliveries',
       tag,
       requiresTenantHeader,
       permission: 'webhook:read',
       operationId: 'listWebhookDeliveries',
       summary: 'List the deliveries of a webhook',
-      description: 'Newest first.',
       params: WebhookParams,
-      query: DeliveryQuery,
-      responses: { 200: DeliveryList },
-      handle: async ({ caller, params, query }) =>
-        ok(await pageOfDeliveries(deliveries, caller, params.id, query)),
+      query: WebhookDeliveryQuery,
+      responses: { 200: DELIVERIES.schema },
+      handle: async ({ caller, params, query }) => {
+        await webhooks.read(caller, params.id);
+        return DELIVERIES.respond(
+          ofWebhook(params.id, query),
+          (request) => deliveries.list(caller, request),
+          deliveryRecord,
+        );
+      },
     }),
     route({
       method: 'GET',

@@ -13,7 +13,6 @@ import type { Webhooks, WebhookWithSecret } from '../../services/webhooks/webhoo
 import { accepted, created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
-import { paginate } from '../http/pagination.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { jobPresenter } from '../jobs/presenter.ts';
@@ -22,13 +21,12 @@ import { webhookRecord } from './presenter.ts';
 import { Id } from '../http/schemas.ts';
 import { JobRecord } from '../jobs/schemas.ts';
 import {
-  DeliveryQuery,
+  EmbeddedQuery,
   ReplayRequest,
   RotateRequest,
   TestReport,
   WebhookChange,
-  WebhookList,
-  WebhookQuery,
+  WEBHOOKS,
   WebhookRecord,
   WebhookRequest,
   WebhookWithDeliveries,
@@ -95,19 +93,15 @@ export function webhookRoutes({
       summary: 'List webhooks',
       description:
         'Newest first. The response also lists all event types that webhooks can subscribe to.',
-      query: WebhookQuery,
-      responses: { 200: WebhookList },
-      handle: async ({ caller, query: { limit, cursor, ...filter } }) =>
-        ok({
-          ...(await paginate(
-            'webhooks',
-            'whk',
-            { limit, cursor },
-            (page) => webhooks.list(caller, filter, page),
-            (webhook) => webhookRecord(caller, webhook),
-          )),
-          supportedEventTypes: SUPPORTED_EVENT_TYPES,
-        }),
+      query: WEBHOOKS.query,
+      responses: { 200: WEBHOOKS.schema },
+      handle: ({ caller, query }) =>
+        WEBHOOKS.respond(
+          query,
+          (request, filter) => webhooks.list(caller, filter, request),
+          (webhook) => webhookRecord(caller, webhook),
+          () => ({ supportedEventTypes: SUPPORTED_EVENT_TYPES }),
+        ),
     }),
     route({
       method: 'POST',
@@ -142,7 +136,7 @@ export function webhookRoutes({
       operationId: 'getWebhook',
       summary: 'Get a webhook with its deliveries',
       params: WebhookParams,
-      query: DeliveryQuery,
+      query: EmbeddedQuery,
       responses: { 200: WebhookWithDeliveries },
       handle: async ({ caller, params, query }) => {
         const webhook = await webhooks.read(caller, params.id);
@@ -273,7 +267,7 @@ export function webhookRoutes({
           request.caller,
         ),
     }),
-    ...deliveryRoutes({ deliveries, jobs }),
+    ...deliveryRoutes({ webhooks, deliveries, jobs }),
   ];
 }
 

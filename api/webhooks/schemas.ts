@@ -5,7 +5,8 @@ import {
   DeliveryRetryPolicy,
   DISABLED_REASONS,
 } from '../../domain/webhooks/webhooks.ts';
-import { listSchema, pageQuery } from '../http/pagination.ts';
+import { choiceField, flagField, idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { TenantId } from '../access/schemas.ts';
 import {
   Actor,
@@ -222,49 +223,50 @@ export const WebhookChange = Type.Object(
   { title: 'WebhookChange', ...closed },
 );
 
-export const WebhookQuery = Type.Object(
-  {
-    enabled: Type.Optional(
-      Type.Boolean({ description: 'Only enabled or only disabled webhooks.' }),
-    ),
+export const WEBHOOKS = defineList({
+  name: 'webhooks',
+  id: 'whk',
+  item: WebhookRecord,
+  title: 'WebhookList',
+  fields: {
+    id: idField(Id('whk'), { facet: false }),
+    enabled: flagField({ description: 'Only enabled or only disabled webhooks.' }),
+    tenantId: idField(TenantId()),
+    createdBy: textField({ facet: true }),
+    createdAt: timeField(),
+    updatedAt: timeField({ sort: true }),
+  },
+  own: {
     eventType: Type.Optional(
       Type.Enum([...SUPPORTED_EVENT_TYPES], {
         title: 'EventType',
         description: 'Webhooks that subscribe to this type.',
       }),
     ),
-    tenantId: Type.Optional(TenantId()),
-    ...pageQuery,
   },
-  closed,
-);
-
-export const WebhookList = Type.Object(
-  {
-    ...listSchema(WebhookRecord, 'WebhookList').properties,
+  more: {
     supportedEventTypes: Type.Array(Type.String(), {
       description: 'All types that a webhook can subscribe to.',
     }),
   },
-  { title: 'WebhookList' },
-);
-export type WebhookList = {
-  items: WebhookRecord[];
-  nextCursor: string | null;
-  supportedEventTypes: string[];
-};
+});
 
-export const DeliveryQuery = Type.Object(
-  {
-    status: Type.Optional(Type.Enum([...DELIVERY_STATUSES], { title: 'DeliveryStatus' })),
-    ...pageQuery,
+export const DELIVERIES = defineList({
+  name: 'deliveries',
+  id: 'dlv',
+  item: DeliveryRecord,
+  title: 'DeliveryList',
+  fields: {
+    webhookId: idField(Id('whk')),
+    status: choiceField(DELIVERY_STATUSES, { title: 'DeliveryStatus' }),
+    eventId: idField(Id('evt'), { facet: false }),
+    tenantId: idField(TenantId()),
+    createdAt: timeField(),
   },
-  closed,
-);
-export type DeliveryQuery = Static<typeof DeliveryQuery>;
+});
 
-export const DeliveryList = listSchema(DeliveryRecord, 'DeliveryList');
-export type DeliveryList = { items: DeliveryRecord[]; nextCursor: string | null };
+/** The deliveries in a webhook: their first pages, which the list of them continues. */
+export const EmbeddedQuery = Type.Pick(DELIVERIES.query, ['status', 'limit', 'cursor'], closed);
 
 export const RotateRequest = Type.Object(
   { secret: Type.Optional(Secret) },

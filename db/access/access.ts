@@ -33,6 +33,25 @@ export async function findRoles(db: Knex, ids: Iterable<string>): Promise<Map<st
   return new Map([...builtIn, ...found].map((role) => [role.id, role]));
 }
 
+/** Most custom roles that are read together; there can be no more. */
+const MAX_CUSTOM_ROLES = 1_000;
+
+/** The roles that include a permission, built-in ones first. */
+export async function findRolesWith(
+  db: Knex,
+  permission: Permission,
+): Promise<{ id: string; name: string }[]> {
+  const builtIn = [...BUILT_IN_ROLES.values()].filter(({ permissions }) =>
+    permissions.has(permission),
+  );
+  const { rows } = await prepared<{ id: string; name: string }>(
+    db,
+    'SELECT id, name FROM roles WHERE ? = ANY (permissions) ORDER BY id LIMIT ?',
+    [permission, MAX_CUSTOM_ROLES],
+  );
+  return [...builtIn.map(({ id, name }) => ({ id, name })), ...rows];
+}
+
 /** A grant that includes a permission, as `GET /api/rbac/explain` shows it. */
 export type GrantReason = {
   id: string;
@@ -70,7 +89,7 @@ const MAX_REASONS = 200;
  * SQL condition for grants that cover a resource scope and whose role includes a permission. A
  * narrower grant does not cover a wider scope: without a site, no grant at a site matches.
  */
-function coveringGrants(
+export function coveringGrants(
   alias: string,
   permission: Permission,
   { tenantId, siteId, deviceId }: ResourceScope,

@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
-import { cutPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
+import { allOf, columnOf, conditionSql, createdAtSql, type Sql } from '../core/listConditions.ts';
+import { readCounts } from '../core/lists.ts';
 import {
   Approval,
   ApprovalAssignee,
@@ -14,6 +15,12 @@ import {
   type Execution,
 } from '../../domain/approvals/approvals.ts';
 import type { CommentData, DecisionData } from '../../domain/approvals/records.ts';
+import {
+  MAX_COUNTED,
+  type ListAnswer,
+  type ListCondition,
+  type ListRequest,
+} from '../../domain/shared/lists.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import type { PlanDifference } from '../../domain/inventory/frozenPlan.ts';
 
@@ -205,20 +212,11 @@ export type ApprovalReader = {
 };
 
 export type ApprovalFilter = {
-  status?: readonly ApprovalStatus[];
-  type?: string;
-  tenantId?: string;
-  execution?: Execution;
   assignedToMe?: boolean;
   requestedByMe?: boolean;
 };
 
-type Condition = { sql: string; bindings: Knex.RawBinding[] };
-
-const all = (conditions: readonly Condition[]): Condition => ({
-  sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'TRUE',
-  bindings: conditions.flatMap(({ bindings }) => bindings),
-});
+type Condition = Sql;
 
 const equal = (column: string, value: string | undefined): Condition[] =>
   value === undefined ? [] : [{ sql: `${column} = ?`, bindings: [value] }];
@@ -240,7 +238,7 @@ function visibilityBranches(
   const isInApproveScope = scopeCondition(approve, SCOPE_COLUMNS);
   const assignedTo = (kind: string, id: string, scope: readonly Condition[]): VisibilityBranch => ({
     from: ASSIGNED,
-    where: all([
+    where: allOf([
       { sql: 's.kind = ? AND s.assignee_id = ?', bindings: [kind, id] },
       isInApproveScope,
       notRequester,
@@ -265,13 +263,13 @@ function visibilityBranches(
   };
   const requested: VisibilityBranch = {
     from: 'approvals AS a',
-    where: all([
+    where: allOf([
       { sql: 'a.created_by = ?', bindings: [actorId] },
       ...equal('a.tenant_id', ownTenantId),
     ]),
   };
   if (assignedToMe)
-    return assigned.map(({ from, where }) => ({ from, where: all([where, undecided]) }));
+    return assigned.map(({ from, where }) => ({ from, where: allOf([where, undecided]) }));
   return read.kind === 'everywhere' ? [readable] : [readable, requested, ...assigned];
 }
 
@@ -291,77 +289,108 @@ export function visibleCondition(reader: ApprovalReader): Condition {
   };
 }
 
+/** Most milliseconds by which the time in an id differs from that of the request. */
+const CREATED_AT = { toleranceMs: 60_000, column: 'a.created_at', id: 'a.id' };
+
 const filterConditions = (
-  { type, tenantId, execution, requestedByMe }: ApprovalFilter,
+  { requestedByMe = false }: ApprovalFilter,
+  where: readonly ListCondition[],
   { actorId, ownTenantId }: ApprovalReader,
 ): Condition[] => [
-  ...equal('a.type', type),
-  ...equal('a.tenant_id', tenantId),
-  ...equal('a.execution', execution),
+  ...where.map(
+    (condition) =>
+      (condition.field === 'createdAt' ? createdAtSql('apr', condition, CREATED_AT) : undefined) ??
+      conditionSql(`a.${columnOf(condition.field)}`, condition),
+  ),
   ...(requestedByMe
     ? [...equal('a.created_by', actorId), ...equal('a.tenant_id', ownTenantId)]
     : []),
 ];
 
-/**
- * A page of the visible requests, newest first. Each reason for visibility reads its own index, up
- * to the size of the page.
- */
+/** The visible requests, or the first `limit` of them by id; each reason reads its own index. */
+function selectVisible(
+  reader: ApprovalReader,
+  { assignedToMe = false }: ApprovalFilter,
+  common: readonly Condition[],
+  { columns, order }: { columns: string; order?: { direction: 'ASC' | 'DESC'; limit: number } },
+): Sql {
+  const selects = visibilityBranches(reader, assignedToMe).map(({ from, where }): Sql => {
+    const { sql, bindings } = allOf([where, ...common]);
+    const select = `SELECT ${columns} FROM ${from} WHERE ${sql}`;
+    if (!order) return { sql: select, bindings };
+    return {
+      sql: `(${select} ORDER BY a.id ${order.direction} LIMIT ?)`,
+      bindings: [...bindings, order.limit],
+    };
+  });
+  const union = `SELECT * FROM (${selects.map(({ sql }) => sql).join(' UNION ')}) AS visible`;
+  const bindings = selects.flatMap((select) => select.bindings);
+  if (!order) return { sql: union, bindings };
+  return {
+    sql: `${union} ORDER BY id ${order.direction} LIMIT ?`,
+    bindings: [...bindings, order.limit],
+  };
+}
+
+/** Answers a request for a list of the visible requests, which sort by id. */
 export async function listApprovals(
   db: Knex,
   reader: ApprovalReader,
   filter: ApprovalFilter,
-  { limit, after }: PageRequest,
-): Promise<KeysetPage<Approval>> {
-  const common = [
-    ...filterConditions(filter, reader),
-    ...(filter.status
-      ? [{ sql: 'a.status = ANY (?::text[])', bindings: [[...filter.status]] }]
-      : []),
-    ...(after === undefined ? [] : [{ sql: 'a.id < ?', bindings: [after] }]),
-  ];
-  const selects = visibilityBranches(reader, filter.assignedToMe ?? false).map(
-    ({ from, where }) => {
-      const { sql, bindings } = all([where, ...common]);
-      return {
-        sql: `(SELECT a.id FROM ${from} WHERE ${sql} ORDER BY a.id DESC LIMIT ?)`,
-        bindings: [...bindings, limit + 1],
-      };
-    },
+  request: ListRequest,
+): Promise<ListAnswer<Approval>> {
+  const { where, sort, after, limit } = request;
+  const direction = sort && !sort.descending ? 'ASC' : 'DESC';
+  const follows: Sql[] = after
+    ? [{ sql: `a.id ${direction === 'ASC' ? '>' : '<'} ?`, bindings: [after.id] }]
+    : [];
+  const page = selectVisible(
+    reader,
+    filter,
+    [...filterConditions(filter, where, reader), ...follows],
+    { columns: 'a.id', order: { direction, limit: limit + 1 } },
   );
-  const { rows }: { rows: { id: string }[] } = await db.raw(
-    `SELECT id FROM (${selects.map(({ sql }) => sql).join(' UNION ')}) AS visible
-     ORDER BY id DESC LIMIT ?`,
-    [...selects.flatMap(({ bindings }) => bindings), limit + 1],
-  );
-  const ids = rows.map(({ id }) => id);
-  return cutPage(
-    await Approval.query(db)
-      .select(...APPROVAL_SUMMARY_COLUMNS)
-      .whereIn('id', ids)
-      .orderBy('id', 'desc'),
-    limit,
-    ({ id }) => id,
-  );
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(page.sql, page.bindings);
+  const items = await Approval.query(db)
+    .select(...APPROVAL_SUMMARY_COLUMNS)
+    .whereIn(
+      'id',
+      rows.slice(0, limit).map(({ id }) => id),
+    )
+    .orderBy('id', direction);
+  const last = rows.length > limit ? items.at(-1) : undefined;
+  const counts = await readCounts(db, request, (conditions, field) => {
+    const { sql, bindings } = selectVisible(
+      reader,
+      filter,
+      filterConditions(filter, conditions, reader),
+      {
+        columns: field === undefined ? 'a.id' : `a.id, a.${columnOf(field)} AS value`,
+        order: { direction: 'DESC', limit: MAX_COUNTED + 1 },
+      },
+    );
+    return db.raw(sql, bindings);
+  });
+  return { items, next: last ? { value: null, id: last.id } : null, ...counts };
 }
 
-/** The number of visible requests per status. The filter `status` is not applied. */
+/** The number of visible requests per status. Conditions on the status are not applied. */
 export async function countApprovals(
   db: Knex,
   reader: ApprovalReader,
   filter: ApprovalFilter,
+  where: readonly ListCondition[],
 ): Promise<Partial<Record<ApprovalStatus, number>>> {
-  const common = filterConditions(filter, reader);
-  const selects = visibilityBranches(reader, filter.assignedToMe ?? false).map(
-    ({ from, where }) => {
-      const { sql, bindings } = all([where, ...common]);
-      return { sql: `SELECT a.id, a.status FROM ${from} WHERE ${sql}`, bindings };
-    },
+  const others = where.filter(({ field }) => field !== 'status');
+  const { sql, bindings } = selectVisible(
+    reader,
+    filter,
+    filterConditions(filter, others, reader),
+    { columns: 'a.id, a.status' },
   );
-  const { rows }: { rows: { status: ApprovalStatus; count: number }[] } = await db.raw(
-    `SELECT status, count(*) AS count
-     FROM (${selects.map(({ sql }) => sql).join(' UNION ')}) AS visible GROUP BY status`,
-    selects.flatMap(({ bindings }) => bindings),
+  const { rows } = await db.raw<{ rows: { status: ApprovalStatus; count: number }[] }>(
+    `SELECT status, count(*) AS count FROM (${sql}) AS counted GROUP BY status`,
+    bindings,
   );
   return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
 }

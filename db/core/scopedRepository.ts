@@ -3,9 +3,10 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import type { ResourceScope, Scope } from '../../domain/access/scope.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { checkVersion, notFound, type AppError } from '../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Commit, Work } from './commit.ts';
-import { keysetPage, type KeysetPage, type PageRequest } from './keyset.ts';
 import type { Knex } from './knex.ts';
+import { readList, type ListSource } from './lists.ts';
 import { whereInScope, type ScopeColumns } from './scopeSql.ts';
 
 /** The checks that a repository asks for; `services/access` implements them. */
@@ -38,6 +39,10 @@ type Options<R extends ScopedRecord> = {
   lockBefore?(work: Work, record: R): Promise<unknown>;
 };
 
+type ListOptions<R extends Model> = Pick<ListSource<R>, 'columns' | 'condition'> & {
+  refine?(query: QueryBuilder<R>): void;
+};
+
 export type ScopedRepository<R extends ScopedRecord> = {
   /**
    * A record that the caller may read. With `actedWith`, also one that the caller has just acted on
@@ -50,12 +55,8 @@ export type ScopedRepository<R extends ScopedRecord> = {
    * caller who may not read the record either, otherwise `permission_denied`.
    */
   findToAct(caller: Caller, id: string, permission: Permission): Promise<R>;
-  /** One page of the visible records, newest first. `refine` adds the caller's filters. */
-  list(
-    caller: Caller,
-    page: PageRequest,
-    refine?: (query: QueryBuilder<R>) => void,
-  ): Promise<KeysetPage<R>>;
+  /** Answers a request for a list of the visible records. `refine` adds filters of this list. */
+  list(caller: Caller, request: ListRequest, options?: ListOptions<R>): Promise<ListAnswer<R>>;
   /**
    * Commits a change of a record while its row is locked. The audit entries belong to the tenant of
    * the record, not to the tenant of the caller. `change` gets all columns of the row as locked.
@@ -71,6 +72,11 @@ export type ScopedRepository<R extends ScopedRecord> = {
 };
 
 type RecordClass<R extends ScopedRecord> = (new () => R) & Pick<typeof Model, 'query'>;
+
+function refined<Q>(query: Q, refine: ((query: Q) => void) | undefined): Q {
+  refine?.(query);
+  return query;
+}
 
 /** Reads and locked changes of records that belong to a resource scope. */
 export function scopedRepository<R extends ScopedRecord>(
@@ -106,15 +112,12 @@ export function scopedRepository<R extends ScopedRecord>(
     });
   }
 
-  function list(
+  const list = (
     caller: Caller,
-    page: PageRequest,
-    refine?: (query: QueryBuilder<R>) => void,
-  ): Promise<KeysetPage<R>> {
-    const query = visible(caller);
-    refine?.(query);
-    return keysetPage(query, page);
-  }
+    request: ListRequest,
+    { refine, ...source }: ListOptions<R> = {},
+  ): Promise<ListAnswer<R>> =>
+    readList({ db, visible: () => refined(visible(caller), refine), ...source }, request);
 
   function commitLocked<T>(
     caller: Caller,

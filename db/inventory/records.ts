@@ -1,7 +1,15 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
 import { escapeLike } from '../core/like.ts';
-import { cutPage, type KeysetPage } from '../core/keyset.ts';
 import type { Knex } from '../core/knex.ts';
+import {
+  anyOf,
+  allOf,
+  createdAtSql,
+  isOneOf,
+  isOtherThan,
+  type Sql,
+} from '../core/listConditions.ts';
+import { readList } from '../core/lists.ts';
 import { prepared } from '../core/prepared.ts';
 import { scopeCondition, whereInScope } from '../core/scopeSql.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
@@ -9,6 +17,13 @@ import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { sharesReadIn } from '../../domain/inventory/sharing.ts';
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
+import {
+  withItems,
+  type ListAnswer,
+  type ListCondition,
+  type ListRequest,
+} from '../../domain/shared/lists.ts';
+import type { IdKind } from '../../platform/ids.ts';
 import {
   columnOf,
   columnsOf,
@@ -19,9 +34,8 @@ import {
   withinNetwork,
 } from './tables.ts';
 
-/** The filter of a list: values of fields, search text, tag and address space. */
+/** The filters of a list that are more than a comparison with a field. */
 export type RecordFilter = {
-  fields: Readonly<Record<string, string | number | boolean | null>>;
   /** Texts of which a record contains at least one. */
   q?: readonly string[] | undefined;
   tag?: string | undefined;
@@ -30,28 +44,29 @@ export type RecordFilter = {
   contains?: readonly string[] | undefined;
   /** Records of other tenants that are shared with those of the caller, instead of their own. */
   shared?: boolean | undefined;
+  /** Cables that end at one of these devices. */
+  devices?: readonly string[] | undefined;
+  /** Values of custom fields: a record has one value of each. */
+  customFields?: readonly { name: string; values: readonly unknown[] }[] | undefined;
 };
 
-/** The order of a list; undefined is by time of creation, newest first. */
-export type RecordSort = { field: string; descending: boolean } | undefined;
+type Stored = Model & { id: string };
 
-/** The position of a page: the sort value and the id of the last record of the previous page. */
-export type RecordKey = { value: string | number | null; id: string };
-
-const models = new Map<ResourceName, ModelClass<Model>>();
+const models = new Map<ResourceName, ModelClass<Stored>>();
 
 /** The model of a resource, created on first use. */
-function modelOf(resource: Resource): ModelClass<Model> {
+function modelOf(resource: Resource): ModelClass<Stored> {
   const known = models.get(resource.name);
   if (known) return known;
   const model = class extends Model {
     static override tableName = tableOf(resource);
+    declare id: string;
   };
   models.set(resource.name, model);
   return model;
 }
 
-type Query = QueryBuilder<Model, Model[]>;
+type Query = QueryBuilder<Stored, Stored[]>;
 
 const rowsFrom = (resource: Resource, found: readonly Model[]): Row[] =>
   found.map((each) => rowOf(resource, each.toJSON()));
@@ -119,20 +134,8 @@ export async function findReadable(
 function applyFilter(
   query: Query,
   resource: Resource,
-  { fields, q, tag, within, contains }: RecordFilter,
+  { q, tag, within, contains, devices, customFields = [] }: RecordFilter,
 ): void {
-  for (const [field, value] of Object.entries(fields)) {
-    const column = columnOf(field);
-    if (value === null) void query.whereNull(column);
-    // An address without a length matches any stored length.
-    else if (
-      resource.name === 'ip-addresses' &&
-      field === 'address' &&
-      !String(value).includes('/')
-    )
-      void query.whereRaw('host = ?::inet', [value]);
-    else void query.whereRaw(`${column} = ?::${sqlTypeOf(resource, field)}`, [value]);
-  }
   if (q !== undefined)
     void query.whereRaw(
       `(${q.map(() => 'search LIKE ?').join(' OR ')})`,
@@ -146,55 +149,115 @@ function applyFilter(
     void query.whereRaw(sql, bindings);
   }
   if (contains !== undefined) void query.whereRaw('cidr = ANY (?::cidr[])', [contains]);
-}
-
-function applySort(
-  query: Query,
-  resource: Resource,
-  sort: RecordSort,
-  after: RecordKey | undefined,
-): void {
-  const direction = sort && !sort.descending ? 'asc' : 'desc';
-  const operator = direction === 'asc' ? '>' : '<';
-  if (!sort) {
-    if (after) void query.where('id', operator, after.id);
-    void query.orderBy('id', direction);
-    return;
+  if (devices !== undefined)
+    void query.whereRaw(
+      `id IN (SELECT e.cable_id FROM interfaces AS i JOIN cable_ends AS e ON e.interface_id = i.id
+              WHERE i.device_id = ANY (?::text[]))`,
+      [[...devices]],
+    );
+  for (const { name, values } of customFields) {
+    const { sql, bindings } = anyOf(
+      values.map((value) => ({
+        sql: 'custom_fields @> ?::jsonb',
+        bindings: [JSON.stringify({ [name]: value })],
+      })),
+    );
+    void query.whereRaw(`${sql} AND custom_fields <> '{}'`, bindings);
   }
-  const column = columnOf(sort.field);
-  if (after)
-    void query.whereRaw(`(${column}, id) ${operator} (?::${sqlTypeOf(resource, sort.field)}, ?)`, [
-      after.value,
-      after.id,
-    ]);
-  void query.orderBy([
-    { column, order: direction },
-    { column: 'id', order: direction },
-  ]);
 }
 
-/** Lists one page of the records inside `scope`; `next` is the key of the next page, or null. */
+/** An id is made when a change is planned, which may be days before the record is created. */
+const CREATED_AT = { toleranceMs: 60_000, earlierIds: true };
+
+/** The conditions that are more than a comparison with a column. */
+function conditionOf({ name, idPrefix }: Resource, condition: ListCondition): Sql | undefined {
+  const { field, operator, values } = condition;
+  if (field === 'createdAt' && idPrefix !== null) {
+    const created = createdAtSql(idPrefix as IdKind, condition, CREATED_AT);
+    // No record is updated before it is created: the index on the time of the update helps.
+    return created && (operator === 'gte' || operator === 'gt')
+      ? allOf([created, { sql: 'updated_at >= ?::timestamptz', bindings: [values[0] ?? null] }])
+      : created;
+  }
+  if (name !== 'ip-addresses' || field !== 'address') return undefined;
+  // An address without a length matches any stored length.
+  const [bare, full] = [false, true].map((hasLength) =>
+    values.filter((value) => String(value).includes('/') === hasLength),
+  );
+  const equal = anyOf([
+    ...(bare?.length ? [isOneOf('host', 'inet', bare)] : []),
+    ...(full?.length ? [isOneOf('address', 'inet', full)] : []),
+  ]);
+  return operator === 'in' ? equal : isOtherThan(equal);
+}
+
+/** Lists the records inside `scope`. */
 export async function listRecords(
   db: Knex,
   resource: Resource,
   scope: Scope,
   filter: RecordFilter,
-  { sort, after, limit }: { sort: RecordSort; after: RecordKey | undefined; limit: number },
-): Promise<{ items: Row[]; next: RecordKey | null }> {
-  const query = filter.shared === true ? shared(db, resource, scope) : visible(db, resource, scope);
-  applyFilter(query, resource, filter);
-  applySort(query, resource, sort, after);
-  const page: KeysetPage<Row> = cutPage(
-    rowsFrom(resource, await query.limit(limit + 1)),
-    limit,
-    (row) => row.id,
+  request: ListRequest,
+): Promise<ListAnswer<Row>> {
+  const answer = await readList(
+    {
+      db,
+      visible() {
+        const query =
+          filter.shared === true ? shared(db, resource, scope) : visible(db, resource, scope);
+        applyFilter(query, resource, filter);
+        return query;
+      },
+      condition: (condition) => conditionOf(resource, condition),
+    },
+    request,
   );
-  const last = page.items.at(-1);
-  const next =
-    page.nextKey === null || !last
-      ? null
-      : { id: last.id, value: sort ? (last[sort.field] as string | number) : null };
-  return { items: page.items, next };
+  return withItems(answer, rowsFrom(resource, answer.items));
+}
+
+/**
+ * Ids of the records with one of these values in a field that are inside `scope` or shared with it, at
+ * most `limit`.
+ */
+export async function findIdsBy(
+  db: Knex,
+  resource: Resource,
+  scope: Scope,
+  { field, values, limit }: { field: string; values: readonly string[]; limit: number },
+): Promise<string[]> {
+  const { sql, bindings } = isOneOf(columnOf(field), sqlTypeOf(resource, field), values);
+  const queries = [
+    visible(db, resource, scope),
+    ...(resource.sharable || resource.isPlatformPublic ? [shared(db, resource, scope)] : []),
+  ];
+  const ids = new Set<string>();
+  for (const query of queries)
+    for (const { id } of await query
+      .clearSelect()
+      .select('id')
+      .whereRaw(sql, bindings)
+      .limit(limit - ids.size))
+      ids.add(id);
+  return [...ids];
+}
+
+/** The types of the custom fields of a resource that hold inside `scope`, by their names. */
+export async function customFieldTypes(
+  db: Knex,
+  resource: Resource,
+  scope: Scope,
+  names: readonly string[],
+): Promise<Map<string, string[]>> {
+  const { sql, bindings } = scopeCondition(scope);
+  const { rows } = await prepared<{ name: string; type: string }>(
+    db,
+    `SELECT DISTINCT name, type FROM custom_fields
+     WHERE resource = ? AND name = ANY (?::text[]) AND (tenant_id = ? OR ${sql})`,
+    [resource.name, [...names], PLATFORM, ...bindings],
+  );
+  const types = new Map<string, string[]>();
+  for (const { name, type } of rows) types.set(name, [...(types.get(name) ?? []), type]);
+  return types;
 }
 
 /** Reads a record without a scope. With `lock`, locks it for update. */

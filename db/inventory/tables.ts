@@ -14,11 +14,10 @@ import {
 } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
+import { columnOf } from '../core/listConditions.ts';
 import type { ScopeColumns } from '../core/scopeSql.ts';
 
-/** The column of a field. */
-export const columnOf = (field: string): string =>
-  field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export { columnOf };
 
 /** The table of a resource. */
 export const tableOf = ({ name }: Resource): string => name.replaceAll('-', '_');

@@ -32,6 +32,7 @@ import * as purgedRuns from './0035_purged_runs.ts';
 import * as restOfMonths from './0036_rest_of_months.ts';
 import * as immediateAttempts from './0037_immediate_attempts.ts';
 import * as refreshLeeway from './0041_refresh_leeway.ts';
+import * as listIndexes from './0043_list_indexes.ts';
 import * as usageOfBlocks from './0045_usage_of_blocks.ts';
 import * as search from './0046_search.ts';
 import * as lockForWrite from './0047_lock_for_write.ts';
@@ -75,6 +76,7 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0036_rest_of_months': restOfMonths,
   '0037_immediate_attempts': immediateAttempts,
   '0041_refresh_leeway': refreshLeeway,
+  '0043_list_indexes': listIndexes,
   '0045_usage_of_blocks': usageOfBlocks,
   '0046_search': search,
   '0047_lock_for_write': lockForWrite,

@@ -1,6 +1,7 @@
 import { Model, snakeCaseMappers, type QueryBuilder } from 'objection';
 import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
 import type { Knex } from '../core/knex.ts';
+import { escapeLike } from '../core/like.ts';
 
 /** A row of `users`: a local account, or a person authenticated by an identity provider. */
 export class User extends Model {
@@ -35,6 +36,13 @@ export const nextVersion = (): number => User.raw('version + 1') as unknown as n
 /** Narrows a query to users with this name, compared case-insensitively. */
 export const whereUsername = (query: QueryBuilder<User>, username: string): void =>
   void query.whereRaw('lower(username) = lower(?)', [username]);
+
+/** Narrows a query to users with a text in the user name or the display name. */
+export const whereUserText = (query: QueryBuilder<User>, text: string): void =>
+  // The expression of the index `users_search`.
+  void query.whereRaw("lower(username || ' ' || display_name) LIKE ?", [
+    `%${escapeLike(text.toLowerCase())}%`,
+  ]);
 
 /** The local account with this user name, compared case-insensitively. */
 export const findLocalUser = (db: Knex, username: string) =>

@@ -1,6 +1,9 @@
 import type { Knex } from '../core/knex.ts';
-import { cutPage, type KeysetPage, type PageRequest } from '../core/keyset.ts';
-import { scopeCondition } from '../core/scopeSql.ts';
+import { createdAtSql } from '../core/listConditions.ts';
+import { readList } from '../core/lists.ts';
+import { scopeCondition, whereInScope } from '../core/scopeSql.ts';
+import { Delivery } from '../models/Delivery.ts';
+import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
 import type { DeliveryStatus } from '../../domain/webhooks/webhooks.ts';
@@ -83,27 +86,41 @@ async function selectDeliveries(
   return rows.map((row) => ({ ...row, attempts: row.attempts ?? [] }));
 }
 
-/** One page of the deliveries of a webhook, newest first. */
+/** Most milliseconds by which the time in an id differs from that of the delivery. */
+const CREATED_AT = { toleranceMs: 60_000 };
+
+/** Lists the deliveries inside `scope`. */
 export async function listDeliveries(
   db: Knex,
-  { webhookId, status }: { webhookId: string; status?: DeliveryStatus | undefined },
-  { limit, after }: PageRequest,
-): Promise<KeysetPage<DeliveryView>> {
-  const conditions: DeliveryCondition[] = [
-    { sql: 'd.webhook_id = ?', bindings: [webhookId] },
-    ...(status === undefined ? [] : [{ sql: 'd.status = ?', bindings: [status] }]),
-    ...(after === undefined ? [] : [{ sql: 'd.id < ?', bindings: [after] }]),
-  ];
-  const rows = await selectDeliveries(
-    db,
+  scope: Scope,
+  request: ListRequest,
+): Promise<ListAnswer<DeliveryView>> {
+  const answer = await readList(
     {
-      sql: conditions.map(({ sql }) => sql).join(' AND '),
-      bindings: conditions.flatMap(({ bindings }) => bindings),
+      db,
+      visible() {
+        const query = Delivery.query(db).select('id');
+        whereInScope(query, scope);
+        return query;
+      },
+      condition: (condition) =>
+        condition.field === 'createdAt' ? createdAtSql('dlv', condition, CREATED_AT) : undefined,
     },
-    limit + 1,
+    request,
+  );
+  const ids = answer.items.map(({ id }) => id);
+  if (ids.length === 0) return withItems(answer, []);
+  const found = await selectDeliveries(
+    db,
+    { sql: 'd.id = ANY (?::text[])', bindings: [ids] },
+    ids.length,
     LIST_DETAIL,
   );
-  return cutPage(rows, limit, (row) => row.id);
+  const byId = new Map(found.map((delivery) => [delivery.id, delivery]));
+  return withItems(
+    answer,
+    ids.flatMap((id) => byId.get(id) ?? []),
+  );
 }
 
 const scopeFilter = (scope: Scope) => scopeCondition(scope, { tenant: 'd.tenant_id' });

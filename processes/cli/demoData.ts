@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { pageOf } from '../../domain/shared/lists.ts';
 import type { Composition } from '../composition/index.ts';
 import { EXIT_USAGE, print, type Command } from './command.ts';
 import { demoEstate } from './demoEstate.ts';
@@ -36,8 +37,7 @@ async function printLines(): Promise<void> {
 }
 
 async function hasPrefixes({ records }: Composition['inventory']): Promise<boolean> {
-  const page = { sort: undefined, after: undefined, limit: 1 };
-  const { items } = await records.list(caller, 'prefixes', { fields: {} }, page);
+  const { items } = await records.list(caller, 'prefixes', {}, pageOf(1));
   return items.length > 0;
 }
 

@@ -1,5 +1,6 @@
 import { createApprovals } from '../../services/approvals/approvals.ts';
 import { createApprovalChecks } from '../../services/approvals/checks.ts';
+import { createDeciders } from '../../services/approvals/deciders.ts';
 import { createApprovalDetailsLoader } from '../../services/approvals/details.ts';
 import { createApprovalExecution } from '../../services/approvals/execution.ts';
 import { createApprovalReconcile } from '../../services/approvals/reconcile.ts';
@@ -20,6 +21,7 @@ export function composeApprovals(
   return {
     execution,
     approvals: createApprovals(deps),
+    deciders: createDeciders(deps),
     requests: createApprovalRequests(deps),
     details: createApprovalDetailsLoader({ ...deps, checks }),
     reconcile: createApprovalReconcile({ ...deps, execution }),

@@ -49,6 +49,6 @@ export function composeWebhooks(core: Core) {
     webhooks,
     testDelivery: createTestDelivery({ ...core, webhooks, secrets, sendWebhook }),
     webhookReplays: createWebhookReplays({ ...core, webhooks, relay }),
-    deliveries: createDeliveries({ ...core, webhooks, deliveryQueue }),
+    deliveries: createDeliveries({ ...core, deliveryQueue }),
   };
 }

@@ -1,12 +1,8 @@
 import { findRoles, guardLastAdministrator } from '../../db/access/access.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/core/constraints.ts';
-import {
-  keysetPage,
-  whereDefined,
-  type KeysetPage,
-  type PageRequest,
-} from '../../db/core/keyset.ts';
+import { readList } from '../../db/core/lists.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { GrantRecord } from '../../db/models/GrantRecord.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
@@ -24,16 +20,6 @@ export type Grants = ReturnType<typeof createGrants>;
 
 /** Holder of a grant: a user, or the members of a provider's group. */
 export type Grantee = { userId: string } | { providerId: string; externalGroup: string };
-
-export type GrantFilter = {
-  userId?: string;
-  providerId?: string;
-  externalGroup?: string;
-  roleId?: string;
-  tenantId?: string;
-  siteId?: string;
-  deviceId?: string;
-};
 
 type GrantKind = GrantRecord['kind'];
 
@@ -70,25 +56,14 @@ export function createGrants({ db, commit, access, ids }: Deps) {
       return grant;
     },
 
-    /** Grants of one kind inside the caller's scope, newest first. */
-    async list(
-      caller: Caller,
-      kind: GrantKind,
-      filter: GrantFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<GrantRecord>> {
-      const query = GrantRecord.query(db).where({ kind });
-      whereInScope(query, access.scope(caller, ...RBAC_READERS), SCOPE_COLUMNS);
-      whereDefined(query, {
-        user_id: filter.userId,
-        provider_id: filter.providerId,
-        external_group: filter.externalGroup,
-        role_id: filter.roleId,
-        tenant_id: filter.tenantId,
-        site_id: filter.siteId,
-        device_id: filter.deviceId,
-      });
-      return keysetPage(query, page);
+    /** Grants of one kind inside the caller's scope. */
+    list(caller: Caller, kind: GrantKind, request: ListRequest): Promise<ListAnswer<GrantRecord>> {
+      const visible = () => {
+        const query = GrantRecord.query(db).where({ kind });
+        whereInScope(query, access.scope(caller, ...RBAC_READERS), SCOPE_COLUMNS);
+        return query;
+      };
+      return readList({ db, visible }, request);
     },
 
     /**

@@ -8,7 +8,6 @@ import {
   type Assignees,
 } from '../../db/approvals/approvals.ts';
 import { knownNamesOf } from '../../db/approvals/names.ts';
-import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { jobMarksOf } from '../../db/jobs/purgedJobs.ts';
 import { Approval } from '../../db/models/Approval.ts';
@@ -24,6 +23,7 @@ import type { ApprovalData, DecisionData } from '../../domain/approvals/records.
 import type { JobMark } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
+import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
 import { scopeOfApproval } from './approvalAudit.ts';
 
@@ -40,7 +40,7 @@ export type ApprovalView = JobMark & {
   viewerNames: string[];
 };
 
-export type ApprovalList = KeysetPage<ApprovalView> & { counts: Record<ApprovalStatus, number> };
+export type ApprovalList = ListAnswer<ApprovalView> & { counts: Record<ApprovalStatus, number> };
 
 const NO_COUNTS: Record<ApprovalStatus, number> = {
   pending: 0,
@@ -137,20 +137,21 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
   }
 
   /**
-   * Lists the requests that the caller created, may decide on or may read, newest first, with the
-   * number of requests per status.
+   * Lists the requests that the caller created, may decide on or may read, with the number of
+   * requests per status.
    */
   async function list(
     caller: Caller,
     filter: ApprovalFilter,
-    page: PageRequest,
+    request: ListRequest,
   ): Promise<ApprovalList> {
     const reader = await listReaderFor(caller);
-    const [{ items, nextKey }, counts] = [
-      await listApprovals(db, reader, filter, page),
-      await countApprovals(db, reader, filter),
-    ];
-    return { nextKey, counts: { ...NO_COUNTS, ...counts }, items: await toViews(caller, items) };
+    const answer = await listApprovals(db, reader, filter, request);
+    const counts = await countApprovals(db, reader, filter, request.where);
+    return {
+      ...withItems(answer, await toViews(caller, answer.items)),
+      counts: { ...NO_COUNTS, ...counts },
+    };
   }
 
   return { find, list, toViews, readerFor: listReaderFor };

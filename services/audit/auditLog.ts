@@ -1,77 +1,57 @@
 import { AuditEntry } from '../../db/models/AuditEntry.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import {
-  keysetPage,
-  whereDefined,
-  type KeysetPage,
-  type PageRequest,
-} from '../../db/core/keyset.ts';
+import { createdAtSql, type Sql } from '../../db/core/listConditions.ts';
+import { readList, type ListSource } from '../../db/core/lists.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import { sameScope } from '../../domain/access/scope.ts';
-import { minIdAt } from '../../platform/ids.ts';
+import {
+  pageOf,
+  type ListAnswer,
+  type ListCondition,
+  type ListKey,
+  type ListRequest,
+  type ListSort,
+} from '../../domain/shared/lists.ts';
 import { createPause } from '../../platform/turns.ts';
 import type { Access } from '../access/access.ts';
 
 export type AuditLog = ReturnType<typeof createAuditLog>;
 
-export type AuditFilter = {
-  tenantId?: string;
-  actorId?: string;
-  action?: string;
-  outcome?: string;
-  subjectType?: string;
-  subjectId?: string;
-  requestId?: string;
-  since?: Date;
-  until?: Date;
-};
-
 /** Entries read per query by an export. */
 const EXPORT_BATCH = 500;
 
 /** Maximum difference between the time in an entry's id and its `at`. */
-const ID_SLACK_MS = 60_000;
+const ID_TOLERANCE_MS = 60_000;
+
+const OLDEST_FIRST: ListSort = { field: 'id', kind: 'text', nullable: false, descending: false };
+
+const timeSql = (condition: ListCondition): Sql | undefined =>
+  condition.field === 'at'
+    ? createdAtSql('aud', condition, { toleranceMs: ID_TOLERANCE_MS, column: 'at' })
+    : undefined;
 
 /** Read access to the audit log. */
 export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
-  function matchingEntries(caller: Caller, filter: AuditFilter) {
-    const query = AuditEntry.query(db);
-    whereInScope(query, access.scope(caller, 'audit:read'));
-    whereDefined(query, {
-      tenant_id: filter.tenantId,
-      actor_id: filter.actorId,
-      action: filter.action,
-      outcome: filter.outcome,
-      subject_type: filter.subjectType,
-      subject_id: filter.subjectId,
-      request_id: filter.requestId,
-    });
-    const idBound = (time: Date, slackMs: number) =>
-      minIdAt('aud', new Date(time.getTime() + slackMs));
-    if (filter.since)
-      void query
-        .where('at', '>=', filter.since)
-        .where('id', '>=', idBound(filter.since, -ID_SLACK_MS));
-    if (filter.until)
-      void query
-        .where('at', '<', filter.until)
-        .where('id', '<', idBound(filter.until, ID_SLACK_MS));
-    return query;
-  }
+  const sourceFor = (caller: Caller): ListSource<AuditEntry> => ({
+    db,
+    visible() {
+      const query = AuditEntry.query(db);
+      whereInScope(query, access.scope(caller, 'audit:read'));
+      return query;
+    },
+    condition: timeSql,
+  });
 
   return {
-    /** Entries inside the caller's scope, newest first. */
-    list: (
-      caller: Caller,
-      filter: AuditFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<AuditEntry>> => keysetPage(matchingEntries(caller, filter), page),
+    /** Entries inside the caller's scope. */
+    list: (caller: Caller, request: ListRequest): Promise<ListAnswer<AuditEntry>> =>
+      readList(sourceFor(caller), request),
 
     /** Error: `not_found`. */
     async read(caller: Caller, id: string): Promise<AuditEntry> {
-      const entry = await matchingEntries(caller, {}).findById(id);
+      const entry = await sourceFor(caller).visible().findById(id);
       if (!entry) throw notFound('audit entry', id);
       return entry;
     },
@@ -86,22 +66,22 @@ export function createAuditLog({ db, access }: { db: Knex; access: Access }) {
     /** Every matching entry, oldest first, read in batches until `signal` aborts. */
     async *stream(
       caller: Caller,
-      filter: AuditFilter,
+      where: readonly ListCondition[],
       signal: AbortSignal,
     ): AsyncGenerator<AuditEntry> {
-      for (let after = ''; ;) {
+      for (let after: ListKey | undefined; ;) {
         // An error, not the end: readers must see that the export is incomplete.
         signal.throwIfAborted();
         const pause = createPause({ signal, isPatient: true });
-        const batch = await matchingEntries(caller, filter)
-          .where('id', '>', after)
-          .orderBy('id')
-          .limit(EXPORT_BATCH);
+        const { items, next } = await readList(sourceFor(caller), {
+          ...pageOf(EXPORT_BATCH, after),
+          where,
+          sort: OLDEST_FIRST,
+        });
         await pause();
-        yield* batch;
-        const last = batch.at(-1);
-        if (!last || batch.length < EXPORT_BATCH) return;
-        after = last.id;
+        yield* items;
+        if (!next) return;
+        after = next;
       }
     },
   };

@@ -2,12 +2,18 @@ import { findRoleGrants, guardLastAdministrator, principalsOf } from '../../db/a
 import { endSessions } from '../../db/auth/sessions.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
-import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
-import { insertLocalUser, nextVersion, User, whereUsername } from '../../db/models/User.ts';
+import {
+  insertLocalUser,
+  nextVersion,
+  User,
+  whereUsername,
+  whereUserText,
+} from '../../db/models/User.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
 import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
 import type { UserDetails } from '../../domain/auth/users.ts';
@@ -38,10 +44,9 @@ export type UserChange = {
   enabled?: boolean;
 };
 export type UserFilter = {
-  providerId?: string;
-  username?: string;
-  enabled?: boolean;
-  tenantId?: string;
+  username?: string | undefined;
+  /** Text in the user name or the display name. */
+  q?: string | undefined;
 };
 
 /** A user, and the generated one-time password, which is returned only once. */
@@ -113,19 +118,17 @@ export function createUsers({
     findToChange: (caller: Caller, id: string): Promise<UserDetails> =>
       repository.findToAct(caller, id, 'user:write'),
 
-    /** Users inside the caller's scope, newest first. */
+    /** Users inside the caller's scope. */
     list: (
       caller: Caller,
-      filter: UserFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<UserDetails>> =>
-      repository.list(caller, page, (query) => {
-        whereDefined(query, {
-          provider_id: filter.providerId,
-          enabled: filter.enabled,
-          tenant_id: filter.tenantId,
-        });
-        if (filter.username !== undefined) whereUsername(query, filter.username);
+      { username, q }: UserFilter,
+      request: ListRequest,
+    ): Promise<ListAnswer<UserDetails>> =>
+      repository.list(caller, request, {
+        refine(query) {
+          if (username !== undefined) whereUsername(query, username);
+          if (q !== undefined) whereUserText(query, q);
+        },
       }),
 
     /**

@@ -1,9 +1,9 @@
+import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import { findReferencedSections, tablesOf } from '../../db/backups/catalog.ts';
 import { findBackupLogs, type BackupLog } from '../../db/backups/logs.ts';
 import { findJobUsingArchive, findLastRun } from '../../db/backups/restoreRuns.ts';
 import { queryIn } from '../../db/backups/sql.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
-import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
@@ -17,7 +17,6 @@ import {
   isInProgress,
   type BackupEngine,
   type BackupMode,
-  type BackupStatus,
   type Section,
 } from '../../domain/backups/backups.ts';
 import type { BackupData, RestoreRunData } from '../../domain/backups/records.ts';
@@ -53,7 +52,6 @@ export type BackupOptions = {
   label?: string;
   retention?: RetentionPolicy;
 };
-type BackupFilter = { status?: BackupStatus; label?: string; tenantId?: string };
 
 /** The sections of a backup: requested, and included because those refer to them. */
 type Selection = { sections: Section[]; includes: Section[] };
@@ -228,17 +226,12 @@ export function createBackups({
       return { backup: assertDefined(marked, 'backup'), lastValidation, archiveError };
     },
 
-    /** The backups that the caller may read, newest first. */
-    async list(
-      caller: Caller,
-      { status, label, tenantId }: BackupFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<BackupData & JobMark>> {
-      const { items, nextKey } = await repository.list(caller, page, (query) => {
-        void query.whereNotIn('status', ['deleting', 'deleted']);
-        whereDefined(query, { status, label, tenant_id: tenantId });
+    /** The backups that the caller may read. */
+    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<BackupData & JobMark>> {
+      const answer = await repository.list(caller, request, {
+        refine: (query) => void query.whereNotIn('status', ['deleting', 'deleted']),
       });
-      return { items: await withJobMarks(db, items), nextKey };
+      return withItems(answer, await withJobMarks(db, answer.items));
     },
 
     /** The last log lines of backup jobs that the caller may read, newest first. */

@@ -14,9 +14,11 @@ import {
 import { isReadable } from '../../domain/inventory/ownership.ts';
 import { blockOf } from '../../domain/inventory/prefixTree.ts';
 import type { Row } from '../../domain/inventory/resource.ts';
+import { columnKindOf } from '../../domain/inventory/lists.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
+import { pageOf } from '../../domain/shared/lists.ts';
 import { createAllocate } from './allocations.ts';
 
 export type { Usage } from '../../db/inventory/usage.ts';
@@ -77,8 +79,14 @@ export function createAddressSpace(deps: Deps) {
         db,
         prefixes,
         EVERYWHERE,
-        { fields: { parentPrefixId: prefix.id } },
-        { sort: { field: 'cidr', descending: false }, after, limit },
+        {},
+        {
+          ...pageOf(limit, after),
+          where: [
+            { ...columnKindOf(prefixes, 'parentPrefixId'), operator: 'in', values: [prefix.id] },
+          ],
+          sort: { ...columnKindOf(prefixes, 'cidr'), descending: false },
+        },
       );
       const usages = await readUsage(db, [prefix.id, ...items.map(({ id }) => id)]);
       const children = items.map((row): TreeChild => {

@@ -4,11 +4,12 @@ import { cellOfText } from '../../domain/inventory/imports.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { pageOf, type ListCondition, type ListKey } from '../../domain/shared/lists.ts';
 import type { FileFormat } from './imports.ts';
 import { computeFor, tenantKey } from '../../platform/connectionUser.ts';
 import { tenantActivity } from '../../platform/tenantActivity.ts';
 import { createPause } from '../../platform/turns.ts';
-import type { InventoryRecords, RecordFilter, RecordKey } from './records.ts';
+import type { InventoryRecords, RecordFilterRequest } from './records.ts';
 
 export type InventoryExports = ReturnType<typeof createInventoryExports>;
 
@@ -42,23 +43,24 @@ export const createInventoryExports = ({ records }: { records: InventoryRecords 
   async *stream(
     caller: Caller,
     name: ResourceName,
-    filter: RecordFilter,
+    filter: RecordFilterRequest,
+    where: readonly ListCondition[],
     format: FileFormat,
     signal: AbortSignal,
   ): AsyncGenerator<string> {
     const resource = RESOURCES[name];
     // Sent with the first page, so that an error of the query comes before the first byte.
     let header = format === 'csv' ? stringify([columnsOf(resource)]) : '';
-    let after: RecordKey | undefined;
+    let after: ListKey | undefined;
     do {
       signal.throwIfAborted();
       const pause = createPause({ signal, isPatient: true });
       const { items, next } = await records.list(caller, name, filter, {
-        sort: undefined,
-        after,
-        limit: tenantActivity.othersAreActive(tenantKey(caller.tenantId))
-          ? SMALL_PAGE_SIZE
-          : PAGE_SIZE,
+        ...pageOf(
+          tenantActivity.othersAreActive(tenantKey(caller.tenantId)) ? SMALL_PAGE_SIZE : PAGE_SIZE,
+          after,
+        ),
+        where,
       });
       const text = computeFor(() => toText(resource, format, items));
       await pause();

@@ -1,12 +1,5 @@
 import { findLastState, findStateAt, listChanges } from '../../db/inventory/history.ts';
-import {
-  findRecord,
-  findShared,
-  listRecords,
-  type RecordFilter,
-  type RecordKey,
-  type RecordSort,
-} from '../../db/inventory/records.ts';
+import { findRecord, findShared, listRecords } from '../../db/inventory/records.ts';
 import { inheritAsOfNow } from '../../db/inventory/inheritedScopes.ts';
 import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -19,11 +12,13 @@ import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { isReadable } from '../../domain/inventory/ownership.ts';
 import { sharedView } from '../../domain/inventory/sharing.ts';
+import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
+import { resolveFilter, type RecordFilterRequest } from './listFilters.ts';
 
 export type InventoryRecords = ReturnType<typeof createInventoryRecords>;
 
-export type { RecordFilter, RecordKey, RecordSort } from '../../db/inventory/records.ts';
+export type { RecordFilterRequest } from './listFilters.ts';
 
 type Deps = { db: Knex; access: Access };
 
@@ -102,16 +97,26 @@ export function createInventoryRecords({ db, access }: Deps) {
       throw notFound(RESOURCES[name].kind, id);
     },
 
-    /** Lists records inside the caller's scope, or those that are shared with its tenants. */
+    /**
+     * Lists records inside the caller's scope, or those that are shared with its tenants. Error:
+     * `invalid_request` (custom fields, names of references).
+     */
     async list(
       caller: Caller,
       name: ResourceName,
-      filter: RecordFilter,
-      page: { sort: RecordSort; after: RecordKey | undefined; limit: number },
-    ) {
-      const scope = scopeOf(caller);
-      const { items, next } = await listRecords(db, RESOURCES[name], scope, filter, page);
-      return { items: items.map((row) => sharedView(scope, RESOURCES[name], row)), next };
+      asked: RecordFilterRequest,
+      request: ListRequest,
+    ): Promise<ListAnswer<Row>> {
+      const [resource, scope] = [RESOURCES[name], scopeOf(caller)];
+      const { filter, where } = await resolveFilter(db, resource, scope, asked);
+      const answer = await listRecords(db, resource, scope, filter, {
+        ...request,
+        where: [...request.where, ...where],
+      });
+      return withItems(
+        answer,
+        answer.items.map((row) => sharedView(scope, resource, row)),
+      );
     },
 
     /** Reads a record as it was at a time. Error: `not_found`, also when it did not exist then. */

@@ -1,17 +1,17 @@
 import type { Commit } from '../../db/core/commit.ts';
-import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
+import { createdAtSql } from '../../db/core/listConditions.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { findWithLogs, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
-import { isFinal, type JobSource, type JobStatus } from '../../domain/jobs/jobs.ts';
+import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
-import { minIdAt } from '../../platform/ids.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Slots } from '../../platform/slots.ts';
 import type { Access } from '../access/access.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -25,15 +25,16 @@ import type { CreateJobInput, JobOrigin } from './newJob.ts';
 export type Jobs = ReturnType<typeof createJobs>;
 
 export type JobFilter = {
-  status?: readonly JobStatus[];
-  type?: readonly string[];
-  tenantId?: string;
-  createdBy?: string;
-  createdAfter?: Date;
-  createdBefore?: Date;
-  retryOf?: string;
   /** Jobs that this schedule, approval request or webhook created. */
   sources?: readonly { kind: JobSource['kind']; id: string }[];
+  /** Whether the jobs are those that nobody has asked for: deliveries and the system's own. */
+  internal?: boolean | undefined;
+};
+
+/** The conditions are those of the index `jobs_asked_for`. */
+const IS_INTERNAL = {
+  true: "source_kind IN ('webhook', 'system')",
+  false: "source_kind <> 'webhook' AND source_kind <> 'system'",
 };
 
 /** A job with the last lines of its log, oldest first. */
@@ -70,10 +71,6 @@ const EMBEDDED_LOG_LINES = 200;
  * the commit takes its time.
  */
 const ID_TIME_TOLERANCE_MS = 5_000;
-
-/** Ids start with their time, so a time filter can also narrow the key that orders the list. */
-const idBound = (time: Date, toleranceMs: number) =>
-  minIdAt('job', new Date(time.getTime() + toleranceMs));
 
 /** The operations of callers on jobs. `attempts.ts` has those of the job workflow. */
 export function createJobs({
@@ -170,31 +167,23 @@ export function createJobs({
 
     read,
 
-    /** Jobs inside the caller's scope, newest first. */
+    /** Jobs inside the caller's scope. */
     list: (
       caller: Caller,
-      filter: JobFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<JobSummaryData>> =>
-      repository.list(caller, page, (query) => {
-        const { status, type, createdAfter, createdBefore } = filter;
-        if (status) void query.whereIn('status', [...status]);
-        if (type) void query.whereIn('type', [...type]);
-        whereDefined(query, {
-          tenant_id: filter.tenantId,
-          created_by: filter.createdBy,
-          retry_of: filter.retryOf,
-        });
-        for (const { kind, id } of filter.sources ?? [])
-          void query.where({ source_kind: kind, source_id: id });
-        if (createdAfter)
-          void query
-            .where('created_at', '>=', createdAfter)
-            .where('id', '>=', idBound(createdAfter, -ID_TIME_TOLERANCE_MS));
-        if (createdBefore)
-          void query
-            .where('created_at', '<', createdBefore)
-            .where('id', '<', idBound(createdBefore, ID_TIME_TOLERANCE_MS));
+      { sources = [], internal }: JobFilter,
+      request: ListRequest,
+    ): Promise<ListAnswer<JobSummaryData>> =>
+      repository.list(caller, request, {
+        columns: { source: 'source_kind' },
+        condition: (condition) =>
+          condition.field === 'createdAt'
+            ? createdAtSql('job', condition, { toleranceMs: ID_TIME_TOLERANCE_MS })
+            : undefined,
+        refine(query) {
+          for (const { kind, id } of sources)
+            void query.where({ source_kind: kind, source_id: id });
+          if (internal !== undefined) void query.whereRaw(IS_INTERNAL[`${internal}`]);
+        },
       }),
 
     /**

@@ -1,5 +1,5 @@
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Commit, Work } from '../../db/core/commit.ts';
-import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { recordOf } from '../../db/core/recordAudit.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
@@ -105,19 +105,14 @@ export function createLegalHolds({ db, commit, access, ids }: Deps) {
     read: (caller: Caller, id: string, actedWith?: Permission): Promise<LegalHoldData> =>
       repository.find(caller, id, actedWith),
 
-    /** The holds that the caller may read, newest first. */
+    /** The holds that the caller may read. */
     list: (
       caller: Caller,
-      { tenantId, subjectType, subjectId, status }: HoldFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<LegalHoldData>> =>
-      repository.list(caller, page, (query) => {
-        whereDefined(query, {
-          tenant_id: tenantId,
-          subject_type: subjectType,
-          subject_id: subjectId,
-        });
-        if (status) void query.whereRaw(STATUS_SQL[status]);
+      { status }: HoldFilter,
+      request: ListRequest,
+    ): Promise<ListAnswer<LegalHoldData>> =>
+      repository.list(caller, request, {
+        refine: (query) => void (status && query.whereRaw(STATUS_SQL[status])),
       }),
 
     /**

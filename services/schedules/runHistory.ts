@@ -1,10 +1,6 @@
-import {
-  keysetPage,
-  whereDefined,
-  type KeysetPage,
-  type PageRequest,
-} from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { idTimeSql, type Sql } from '../../db/core/listConditions.ts';
+import { readList } from '../../db/core/lists.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
 import { withJobs } from '../../db/schedules/runs.ts';
@@ -13,23 +9,19 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import type { ScheduleRunData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
-import type { RunKind, RunOutcome, RunReason } from '../../domain/schedules/schedules.ts';
-import { minIdAt } from '../../platform/ids.ts';
+import {
+  withItems,
+  type ListAnswer,
+  type ListCondition,
+  type ListRequest,
+} from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
 
 export type RunHistory = ReturnType<typeof createRunHistory>;
 
-export type RunFilter = {
-  scheduleId?: string;
-  tenantId?: string;
-  kind?: RunKind;
-  outcome?: readonly RunOutcome[];
-  reason?: RunReason;
-  /** The earliest scheduled time, inclusive. */
-  since?: Date;
-  /** The end of the scheduled times, exclusive. */
-  until?: Date;
-};
+/** The id of a run starts with its scheduled time. */
+const scheduledTimeSql = (condition: ListCondition): Sql | undefined =>
+  condition.field === 'dueAt' ? idTimeSql('run', condition) : undefined;
 
 /** The log of schedules: the outcome of each occurrence, trigger and backfill. */
 export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) => {
@@ -58,19 +50,12 @@ export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) =
     withJob,
 
     /** Runs inside the caller's scope, also of deleted schedules, latest scheduled time first. */
-    async list(
-      caller: Caller,
-      { scheduleId, tenantId, kind, outcome, reason, since, until }: RunFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<ScheduleRunWithJob>> {
-      const query = visible(caller);
-      whereDefined(query, { schedule_id: scheduleId, tenant_id: tenantId, kind, reason });
-      if (outcome) void query.whereIn('outcome', [...outcome]);
-      // The id of a run starts with its scheduled time.
-      if (since) void query.where('id', '>=', minIdAt('run', since));
-      if (until) void query.where('id', '<', minIdAt('run', until));
-      const { items, nextKey } = await keysetPage(query, page);
-      return { items: await withJobs(db, items), nextKey };
+    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<ScheduleRunWithJob>> {
+      const answer = await readList(
+        { db, visible: () => visible(caller), condition: scheduledTimeSql },
+        request,
+      );
+      return withItems(answer, await withJobs(db, answer.items));
     },
   };
 };

@@ -1,6 +1,5 @@
 import { lockOwned } from '../../db/access/quotas.ts';
 import type { Commit } from '../../db/core/commit.ts';
-import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Schedule } from '../../db/models/Schedule.ts';
@@ -20,6 +19,7 @@ import {
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { invalidFields } from '../../domain/shared/errors.ts';
+import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
@@ -38,8 +38,6 @@ import { createSchedulePermissions } from './schedulePermissions.ts';
 import { createUpdateSchedule, type ScheduleUpdate } from './updateSchedule.ts';
 
 export type Schedules = ReturnType<typeof createSchedules>;
-
-export type ScheduleFilter = { enabled?: boolean; jobType?: string; tenantId?: string };
 
 export type BackupScheduleFields = {
   name: string;
@@ -225,16 +223,11 @@ export function createSchedules({ db, commit, access, ids, jobTypes, runDecision
     ): Promise<ScheduleWithLastRun> => withLastRun(await repository.find(caller, id, actedWith)),
 
     /** Schedules inside the caller's scope, newest first, without their payloads. */
-    async list(
-      caller: Caller,
-      { enabled, jobType, tenantId }: ScheduleFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<ScheduleWithLastRun>> {
-      const { items, nextKey } = await repository.list(caller, page, (query) => {
-        whereDefined(query, { enabled, job_type: jobType, tenant_id: tenantId });
-        void query.select(SCHEDULE_SUMMARY_COLUMNS);
+    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<ScheduleWithLastRun>> {
+      const answer = await repository.list(caller, request, {
+        refine: (query) => void query.select(SCHEDULE_SUMMARY_COLUMNS),
       });
-      return { items: await withLastRuns(items), nextKey };
+      return withItems(answer, await withLastRuns(answer.items));
     },
 
     /**

@@ -4,7 +4,6 @@ import {
   listDeliveries,
   type DeliveryView,
 } from '../../db/webhooks/deliveryViews.ts';
-import type { KeysetPage, PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { Delivery } from '../../db/models/Delivery.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
@@ -12,10 +11,9 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import type { JobData } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
-import type { DeliveryStatus } from '../../domain/webhooks/webhooks.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
 import type { DeliveryQueue } from './deliveryQueue.ts';
-import type { Webhooks } from './webhooks.ts';
 
 export type { DeliveryView } from '../../db/webhooks/deliveryViews.ts';
 export type Deliveries = ReturnType<typeof createDeliveries>;
@@ -24,12 +22,11 @@ type Deps = {
   db: Knex;
   commit: Commit;
   access: Access;
-  webhooks: Webhooks;
   deliveryQueue: DeliveryQueue;
 };
 
 /** Deliveries of events to webhooks. */
-export function createDeliveries({ db, commit, access, webhooks, deliveryQueue }: Deps) {
+export function createDeliveries({ db, commit, access, deliveryQueue }: Deps) {
   async function read(
     caller: Caller,
     id: string,
@@ -47,18 +44,9 @@ export function createDeliveries({ db, commit, access, webhooks, deliveryQueue }
      */
     read,
 
-    /**
-     * One page of the deliveries of a webhook, newest first. Error: `not_found` for the webhook.
-     */
-    async list(
-      caller: Caller,
-      webhookId: string,
-      status: DeliveryStatus | undefined,
-      page: PageRequest,
-    ): Promise<KeysetPage<DeliveryView>> {
-      await webhooks.read(caller, webhookId);
-      return listDeliveries(db, { webhookId, status }, page);
-    },
+    /** Deliveries inside the caller's scope, also to deleted webhooks. */
+    list: (caller: Caller, request: ListRequest): Promise<ListAnswer<DeliveryView>> =>
+      listDeliveries(db, access.scope(caller, 'webhook:read'), request),
 
     /**
      * Sends a delivery again that has finished or waits for its next attempt. It gets a new job,

@@ -1,5 +1,4 @@
 import type { Commit } from '../../db/core/commit.ts';
-import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { Webhook } from '../../db/models/Webhook.ts';
@@ -10,6 +9,7 @@ import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import { maskText } from '../../domain/shared/credentials.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { MASK } from '../../domain/shared/mask.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Warning } from '../../domain/shared/warnings.ts';
 import {
   DEFAULT_DELIVERY_RETRY,
@@ -37,7 +37,7 @@ export type WebhookFields = {
   description?: string;
   retryPolicy?: Partial<DeliveryRetryPolicy>;
 };
-export type WebhookFilter = { enabled?: boolean; eventType?: string; tenantId?: string };
+export type WebhookFilter = { eventType?: string | undefined };
 
 /**
  * A webhook, its secret in the one response that shows it (otherwise null), and advice about a
@@ -116,15 +116,16 @@ export function createWebhooks({ db, commit, access, ids, http, secrets }: Deps)
     read: (caller: Caller, id: string, actedWith?: Permission): Promise<WebhookData> =>
       repository.find(caller, id, actedWith),
 
-    /** One page of the webhooks that the caller may read, newest first. */
+    /** The webhooks that the caller may read. */
     list: (
       caller: Caller,
-      { enabled, eventType, tenantId }: WebhookFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<WebhookData>> =>
-      repository.list(caller, page, (query) => {
-        whereDefined(query, { enabled, tenant_id: tenantId });
-        if (eventType !== undefined) whereSubscribedTo(query, eventType);
+      { eventType }: WebhookFilter,
+      request: ListRequest,
+    ): Promise<ListAnswer<WebhookData>> =>
+      repository.list(caller, request, {
+        refine(query) {
+          if (eventType !== undefined) whereSubscribedTo(query, eventType);
+        },
       }),
 
     /**

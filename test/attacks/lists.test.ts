@@ -65,7 +65,19 @@ type Item = Record<string, unknown>;
 type Answer = { items?: Item[]; backups?: Item[]; nextCursor?: string | null };
 
 /** Parameters that are no filters, and one that opens a stream. */
-const NOT_FILTERS = new Set(['limit', 'cursor', 'sort', 'format', 'follow', 'at']);
+const NOT_FILTERS = new Set([
+  'limit',
+  'cursor',
+  'sort',
+  'format',
+  'follow',
+  'at',
+  'fields',
+  'count',
+]);
+
+/** The operators of a filter use its mechanism, which the filter itself tries: they repeat. */
+const OPERATOR = /\.(?:not|gte|gt|lte|lt)$/;
 
 /** Filters that no field of the records has the name of. */
 const VALUES: Readonly<Record<string, (record: Item) => unknown>> = {
@@ -81,6 +93,7 @@ const VALUES: Readonly<Record<string, (record: Item) => unknown>> = {
   macAddress: () => '00:1b:2c:3d:4e:5f',
   permission: () => 'job:read',
   q: () => LABEL,
+  source: ({ source }) => (source as { kind: string }).kind,
   since: () => '2020-01-01T00:00:00Z',
   subject: ({ subject }) => (subject as { id: string }).id,
   subjectId: ({ subject }) => (subject as { id: string }).id,
@@ -103,12 +116,23 @@ function referencedBy({ path }: Route, name: string): string | undefined {
   return reference && { ...shared, ...beta }[reference];
 }
 
+/** The label of a record that a reference names: `siteId.name`. */
+const labelFor = (name: string): string | undefined => {
+  const [, by] = name.split('.');
+  const labels: Readonly<Record<string, string>> = { cidr: '10.12.0.0/16', address: '10.12.2.3' };
+  return by === undefined || OPERATOR.test(name) ? undefined : (labels[by] ?? LABEL);
+};
+
 /** The queries of a list: none, each filter with a value of `record`, each order, the next page. */
 function queriesOf(route: Route, record: Item, cursor: string | null | undefined): string[] {
   const parameters = Object.entries((route.query?.properties ?? {}) as Record<string, Schema>);
   const required = new Set((route.query?.required ?? []) as string[]);
   const valueOf = (name: string, schema: Schema): unknown =>
-    VALUES[name]?.(record) ?? record[name] ?? referencedBy(route, name) ?? sampleOf(schema);
+    VALUES[name]?.(record) ??
+    labelFor(name) ??
+    record[name.replace(OPERATOR, '')] ??
+    referencedBy(route, name) ??
+    sampleOf(schema.type === 'array' ? (schema.items ?? {}) : schema);
   const text = (query: Record<string, unknown>) =>
     new URLSearchParams(
       Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
@@ -128,6 +152,11 @@ function queriesOf(route: Route, record: Item, cursor: string | null | undefined
       return choicesOf(schema).map((value) => ({ [name]: value }));
     if (name === 'cursor') return cursor ? [{ limit: 1, cursor }] : [];
     if (name === 'limit') return [{ limit: 1 }];
+    // All facets in one question, with the count of the same records.
+    if (name === 'facets')
+      return [{ count: true, facets: choicesOf(schema).slice(0, 8).join(',') }];
+    if (OPERATOR.test(name) && !isThorough()) return [];
+    if (schema.type === 'object') return [];
     // Exports filter as lists do.
     return NOT_FILTERS.has(name) || (route.path.endsWith('/export') && name !== 'q')
       ? []

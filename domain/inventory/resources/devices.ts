@@ -30,6 +30,7 @@ export const devices = defineResource({
     ['tenantId', 'siteId', 'name'],
     ['tenantId', 'assetTag'],
   ],
+  sortFields: ['name', 'serial', 'assetTag'],
   searchFields: ['name', 'serial', 'assetTag', 'description'],
   cascades: [{ resource: 'interfaces', field: 'deviceId' }],
 });
@@ -88,7 +89,7 @@ export const cables = defineResource({
     lengthMeters: integer(0, 1_000_000),
   },
   labelField: 'label',
-  sortFields: [],
+  sortFields: ['label'],
   searchFields: ['label', 'description'],
   lookupFields: ['label'],
 });

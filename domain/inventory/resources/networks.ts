@@ -122,7 +122,7 @@ export const ipAddresses = defineResource({
     dnsName: text({ max: 255 }),
   },
   labelField: 'address',
-  sortFields: ['address'],
+  sortFields: ['address', 'dnsName'],
   searchFields: ['address', 'dnsName', 'description'],
   lookupFields: ['address', 'dnsName'],
 });

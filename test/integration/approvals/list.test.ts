@@ -32,16 +32,25 @@ const users: TestUser[] = [];
 
 type Listed = { ids: string[]; counts: ApprovalList['counts']; items: ApprovalSummary[] };
 
-/** Reads every page of a list. */
+type Counted = ApprovalList & {
+  count?: { value: number; exact: boolean };
+  facets?: { status: { values: { value: string; count: number }[] } };
+};
+
+/** Reads every page of a list. What it counts is what the pages have. */
 async function listAll(client: TestClient, query: string, limit = 200): Promise<Listed> {
   const items: ApprovalSummary[] = [];
   for (let cursor = ''; ;) {
     const page = await client
-      .get<ApprovalList>(`/api/workflows?limit=${limit}${query}${cursor}`)
+      .get<Counted>(`/api/workflows?limit=${limit}${query}${cursor}&count=true&facets=status`)
       .expect(200);
     items.push(...page.items);
-    if (page.nextCursor === null)
+    if (page.nextCursor === null) {
+      expect(page.count).toEqual({ value: items.length, exact: true });
+      const byStatus = page.facets?.status.values.map(({ value, count }) => [value, count]) ?? [];
+      expect({ ...page.counts, ...Object.fromEntries(byStatus) }).toEqual(page.counts);
       return { ids: items.map(({ id }) => id), counts: page.counts, items };
+    }
     cursor = `&cursor=${page.nextCursor}`;
   }
 }
@@ -208,4 +217,24 @@ test('requesters and deciders can comment, other readers cannot', async () => {
   const { comments } = await readRequest(viewer, id);
   expect(comments.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6]);
   await comment(root, '').expect(400);
+});
+
+test('who asks finds who could decide: accounts of the tenant, and roles', async () => {
+  type Deciders = { items: { id: string; username: string }[]; roles: { id: string }[] };
+  const decider = await createUser(fixture.app, { roleId: 'approver', tenantId: 'la' });
+  const elsewhere = await createUser(fixture.app, { roleId: 'approver', tenantId: 'lb' });
+  const asker = await createUser(fixture.app, { roleId: 'operator', tenantId: 'la' });
+  await root.put(`/api/users/${decider.id}`, { tenantId: 'la' }).expect(200);
+  const ask = (query = '') =>
+    asker.client.get<Deciders>(`/api/workflows/deciders?tenantId=la&limit=200${query}`);
+  const { items, roles } = await ask().expect(200);
+  const ids = items.map(({ id }) => id);
+  expect(ids).toContain(decider.id);
+  expect(ids).not.toContain(elsewhere.id);
+  expect(ids).not.toContain(asker.id);
+  expect(roles.map(({ id }) => id)).toEqual(expect.arrayContaining(['platform-admin', 'approver']));
+  const found = await ask(`&q=${decider.username.slice(1)}`).expect(200);
+  expect(found.items.map(({ id }) => id)).toEqual([decider.id]);
+  expect((await ask('&tenantId=lb')).status).toBe(400);
+  expect((await asker.client.get('/api/workflows/deciders?tenantId=lb')).status).toBe(403);
 });

@@ -204,6 +204,7 @@ describe('accounts', () => {
       );
     for (const query of [
       `username=${someone.username.toUpperCase()}`,
+      `q=${someone.username.slice(1).toUpperCase()}`,
       'tenantId=filtered',
       'enabled=false&tenantId=filtered',
       `providerId=local&username=${someone.username}`,

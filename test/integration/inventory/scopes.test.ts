@@ -8,6 +8,7 @@ import type { Mutation } from '../../../domain/inventory/planning.ts';
 import type { Row } from '../../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
+import { pageOf } from '../../../domain/shared/lists.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
@@ -320,19 +321,7 @@ const RESOURCE_OF = {
 } as const;
 
 const allOf = async (resource: ResourceName, within: Scope = EVERYWHERE): Promise<Row[]> =>
-  (
-    await listRecords(
-      app.deps.db,
-      RESOURCES[resource],
-      within,
-      { fields: {} },
-      {
-        sort: undefined,
-        after: undefined,
-        limit: 10_000,
-      },
-    )
-  ).items;
+  (await listRecords(app.deps.db, RESOURCES[resource], within, {}, pageOf(10_000))).items;
 
 function mutationOf(round: Round, created: Map<ResourceName, Set<string>>, asked: Step) {
   const { what, pick } = asked;
@@ -503,17 +492,7 @@ test('a list of one site reads what it returns, in a table of many records of ot
   };
   const statements: { sql: string; bindings: readonly unknown[] }[] = [];
   db.on('query', (query: { sql: string; bindings: readonly unknown[] }) => statements.push(query));
-  const page = await listRecords(
-    db,
-    RESOURCES['ip-addresses'],
-    within,
-    { fields: {} },
-    {
-      sort: undefined,
-      after: undefined,
-      limit: 50,
-    },
-  );
+  const page = await listRecords(db, RESOURCES['ip-addresses'], within, {}, pageOf(50));
   db.removeAllListeners('query');
   expect([page.items.length, page.next === null]).toEqual([50, false]);
   const list = assertDefined(

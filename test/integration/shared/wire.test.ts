@@ -320,6 +320,11 @@ describe('lists', () => {
     expect(await ids('createdBy=dave')).toEqual([]);
     expect(await ids(`createdAfter=${failed.createdAt}`)).toEqual([failed.id]);
     expect(await ids(`createdBefore=${failed.createdAt}`)).toEqual([done.id]);
+    expect(await ids(`createdAt>=${failed.createdAt}`)).toEqual([failed.id]);
+    expect(await ids('status!=failed')).toEqual([done.id]);
+    expect(await ids('sort=createdAt')).toEqual([done.id, failed.id]);
+    expect(await ids('source=api&internal=false')).toEqual([failed.id, done.id]);
+    expect([await ids('internal=true'), await ids('source!=api')]).toEqual([[], []]);
   });
 });
 

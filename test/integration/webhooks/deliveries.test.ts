@@ -1,11 +1,12 @@
 import { expect, test } from '@jest/globals';
 import type { EventWithDeliveries } from '../../../api/events/schemas.ts';
 import type { JobRecord, LogRecord } from '../../../api/jobs/schemas.ts';
-import type { DeliveryList, DeliveryRecord, WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import type { DeliveryRecord, WebhookRecord } from '../../../api/webhooks/schemas.ts';
 import { startApp } from '../../support/app.ts';
 import type { ProblemBody } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { respondWith } from '../../support/sink.ts';
+import type { Page } from '../../support/users.ts';
 import {
   allFinished,
   fastRetries,
@@ -129,8 +130,14 @@ test('a delivery fails after the last attempt, and the webhook shows since when 
   expect(delivery).toMatchObject({ status: 'failed', reason: 'http_status', attemptCount: 3 });
   expect((await readWebhook(client, webhook.id)).failingSince).toEqual(expect.any(String));
   const list = (status: string) =>
-    client.get<DeliveryList>(`/api/webhooks/${webhook.id}/deliveries?status=${status}`).expect(200);
+    client
+      .get<Page<DeliveryRecord>>(`/api/webhooks/${webhook.id}/deliveries?status=${status}`)
+      .expect(200);
   expect((await list('failed')).items.map(({ id }) => id)).toEqual([delivery.id]);
+  const everywhere = await client
+    .get<Page<DeliveryRecord>>('/api/deliveries?status=failed&count=true')
+    .expect(200);
+  expect(everywhere.items.map(({ id }) => id)).toEqual([delivery.id]);
   expect((await list('succeeded')).items).toEqual([]);
 });
 

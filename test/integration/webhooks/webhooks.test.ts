@@ -1,17 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
 import type { EventList, EventWithDeliveries } from '../../../api/events/schemas.ts';
-import type { WebhookList, WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
 import { SUPPORTED_EVENT_TYPES } from '../../../domain/events/events.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
-import { admin, createUser } from '../../support/users.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
 import { fastRetries, verifyMessage, withWebhookReceiver } from '../../support/webhooks.ts';
 
 const { fixture, asNewTenant, register, createJob, readWebhook, getDeliveries, waitForDelivery } =
   withWebhookReceiver();
 
 const listWebhooks = (client: TestClient, query = '') =>
-  client.get<WebhookList>(`/api/webhooks${query}`).expect(200);
+  client
+    .get<Page<WebhookRecord> & { supportedEventTypes: string[] }>(`/api/webhooks${query}`)
+    .expect(200);
 
 /** Waits until a path has received messages. */
 const waitForMessages = (path: string) =>

@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import {
+  isBlock,
+  parseBlock,
+  parseHost,
+  parseInterfaceAddress,
+} from '../../domain/inventory/cidr.ts';
+import { invalidField } from '../../domain/shared/errors.ts';
+import type { FieldKind, ListKey, ListSort } from '../../domain/shared/lists.ts';
+
+/** Parameters that change what a page shows, not which records the list has. */
+const PRESENTATION: ReadonlySet<string> = new Set([
+  'limit',
+  'cursor',
+  'count',
+  'facets',
+  'fields',
+  'include',
+]);
+
+/** A cursor continues one list with one filter in one order: the name of the list, and a hash. */
+export function cursorScope(name: string, query: Readonly<Record<string, unknown>>): string[] {
+  const asked = Object.entries(query)
+    .filter(([parameter]) => !PRESENTATION.has(parameter))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  const hash = createHash('sha256').update(JSON.stringify(asked)).digest('base64url').slice(0, 12);
+  return [name, hash];
+}
+
+export const encodeKey = (scope: readonly string[], { value, id }: ListKey): string =>
+  Buffer.from(JSON.stringify([...scope, value, id])).toString('base64url');
+
+const TIME = /^(\d{4})-(\d\d)-(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)([+-]\d\d(?::\d\d)?)$/;
+
+/** Whether PostgreSQL can compare a sort value with a field: what casts fail for is no cursor. */
+const IS_SORT_VALUE: Readonly<Record<FieldKind, (text: string) => boolean>> = {
+  text: (text) => text.length <= 2_000 && !text.includes('\0') && text.isWellFormed(),
+  integer: (text) => /^-?\d{1,10}$/.test(text) && Math.abs(Number(text)) < 2 ** 31,
+  number: (text) =>
+    /^-?\d{1,17}(?:\.\d{1,17})?(?:e[+-]\d{1,2})?$/.test(text) && Number.isFinite(Number(text)),
+  boolean: (text) => text === 'true' || text === 'false',
+  time: (text) => {
+    const [, year, month, day, time, zone = ''] = TIME.exec(text) ?? [];
+    const offset = zone.length === 3 ? `${zone}:00` : zone;
+    return !Number.isNaN(Date.parse(`${year}-${month}-${day}T${time}${offset}`));
+  },
+  network: (text) => isBlock(parseBlock(text)),
+  address: (text) => (parseHost(text) ?? parseInterfaceAddress(text)) !== undefined,
+};
+
+const invalidCursor = (message: string) => invalidField('query', '/cursor', 'cursor', message);
+
+/** Decodes the key of a cursor. Error: `invalid_request` for what this query cannot continue. */
+export function decodeKey(
+  scope: readonly string[],
+  cursor: string | undefined,
+  idPattern: RegExp,
+  sort: ListSort | undefined,
+): ListKey | undefined {
+  if (cursor === undefined) return undefined;
+  const parts = parseCursor(cursor);
+  const [value, id] = parts.slice(scope.length);
+  if (
+    parts.length !== scope.length + 2 ||
+    parts[0] !== scope[0] ||
+    typeof id !== 'string' ||
+    !idPattern.test(id)
+  )
+    throw invalidCursor('is not a cursor of this list');
+  if (scope.some((part, i) => part !== parts[i]))
+    throw invalidCursor('is a cursor of this list with another filter or in another order');
+  const key = { value: value as string | null, id };
+  if (!isSortValue(value, sort) || encodeKey(scope, key) !== cursor)
+    throw invalidCursor('is not a cursor of this list');
+  return key;
+}
+
+function isSortValue(value: unknown, sort: ListSort | undefined): boolean {
+  const byId = !sort || sort.field === 'id';
+  if (value === null) return byId || sort.nullable;
+  return !byId && typeof value === 'string' && IS_SORT_VALUE[sort.kind](value);
+}
+
+function parseCursor(cursor: string): unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+    return Array.isArray(parsed) ? parsed : [];
+  } catch {
+    return [];
+  }
+}

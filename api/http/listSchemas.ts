@@ -1,0 +1,120 @@
+import { Type, type TObject, type TSchema } from 'typebox';
+import { MAX_COUNTED, MAX_FACET_VALUES } from '../../domain/shared/lists.ts';
+import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
+import { parametersOf, type FieldDeclaration } from './listFields.ts';
+import { listSchema, pageQuery } from './pagination.ts';
+
+type Properties = Record<string, TSchema>;
+
+/** The time that ids of most records start with. */
+export const ID_TIME = 'createdAt';
+
+const Count = Type.Union(
+  [
+    Type.Object(
+      { value: Type.Integer(), exact: Type.Boolean() },
+      { title: 'ListCount', additionalProperties: false },
+    ),
+    Type.Null(),
+  ],
+  {
+    description: `With \`count\`: the number of records of all pages. With \`exact: false\` there are more than ${MAX_COUNTED}; null if counting took too long.`,
+  },
+);
+
+const Facet = Type.Union([
+  Type.Object(
+    {
+      values: Type.Array(
+        Type.Object(
+          {
+            value: Type.Union([Type.String(), Type.Boolean(), Type.Number(), Type.Null()]),
+            count: Type.Integer(),
+          },
+          { additionalProperties: false },
+        ),
+        { description: `The most frequent values, at most ${MAX_FACET_VALUES}.` },
+      ),
+      exact: Type.Boolean({
+        description: `false: only the newest ${MAX_COUNTED} records are counted.`,
+      }),
+      others: Type.Integer({ description: 'The number of records with other values.' }),
+    },
+    { title: 'ListFacet', additionalProperties: false },
+  ),
+  Type.Null(),
+]);
+
+const Facets = Type.Record(Type.String(), Facet, {
+  title: 'ListFacets',
+  description:
+    'With `facets`: the number of records by the values of each field, without the filters on that field; null if counting took too long.',
+});
+
+const names = (values: readonly string[], description: string): TSchema =>
+  Type.Optional(
+    Type.Array(Type.Enum([...values]), {
+      minItems: 1,
+      maxItems: 100,
+      [COMMA_SEPARATED]: true,
+      description,
+    }),
+  );
+
+type Described = {
+  item: TSchema;
+  title: string;
+  fields: Readonly<Record<string, FieldDeclaration>>;
+  own?: Properties;
+  more?: Properties;
+  idTime?: string;
+};
+
+const fieldsWith = ({ fields }: Described, trait: 'sort' | 'facet'): string[] =>
+  Object.entries(fields)
+    .filter(([, field]) => field[trait])
+    .map(([name]) => name);
+
+/** The parameters that choose the records of a list. */
+export function filterParameters({ fields, own }: Described): Properties {
+  const comparisons = Object.entries(fields).map(([name, field]) => parametersOf(name, field));
+  return Object.assign({ ...own }, ...comparisons) as Properties;
+}
+
+/** The query parameters of a list. */
+export function listQuery(described: Described): TObject {
+  const facets = fieldsWith(described, 'facet');
+  const { idTime = ID_TIME } = described;
+  const sorts = new Set([idTime, ...fieldsWith(described, 'sort')]);
+  const newestFirst = `-${idTime}`;
+  const orders = new Set([newestFirst, ...[...sorts].flatMap((name) => [name, `-${name}`])]);
+  const properties: Properties = {
+    ...filterParameters(described),
+    sort: Type.Enum([...orders], {
+      default: newestFirst,
+      description: 'A hyphen reverses the order. Records without a value are last.',
+    }),
+    fields: names(
+      Object.keys((described.item as TObject).properties),
+      'The fields of each record in the response, besides `id`.',
+    ),
+    count: Type.Optional(Type.Boolean({ description: 'Counts the records of all pages.' })),
+    ...(facets.length > 0 && {
+      facets: names(facets, 'Counts the records by the values of these fields.'),
+    }),
+    ...pageQuery,
+  };
+  return Type.Object(properties, { additionalProperties: false });
+}
+
+/** The schema of the response of a list. */
+export const listResponseSchema = (described: Described): TObject =>
+  Type.Object(
+    {
+      ...listSchema(described.item, described.title).properties,
+      count: Type.Optional(Count),
+      ...(fieldsWith(described, 'facet').length > 0 && { facets: Type.Optional(Facets) }),
+      ...described.more,
+    },
+    { title: described.title },
+  );

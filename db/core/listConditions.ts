@@ -1,0 +1,130 @@
+import type { Knex } from './knex.ts';
+import { minIdAt, type IdKind } from '../../platform/ids.ts';
+import type { FieldKind, FilterValue, ListCondition } from '../../domain/shared/lists.ts';
+
+export type Sql = { sql: string; bindings: Knex.RawBinding[] };
+
+const SQL_TYPES: Readonly<Record<FieldKind, string>> = {
+  text: 'text',
+  integer: 'integer',
+  number: 'double precision',
+  boolean: 'boolean',
+  time: 'timestamptz',
+  network: 'cidr',
+  address: 'inet',
+};
+
+/** The PostgreSQL type of the values of a field. */
+export const sqlTypeOf = (kind: FieldKind): string => SQL_TYPES[kind];
+
+/** The column of a field that has its name. */
+export const columnOf = (field: string): string =>
+  field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+const NONE: Sql = { sql: 'FALSE', bindings: [] };
+const ALL: Sql = { sql: 'TRUE', bindings: [] };
+
+/** A column that has one of `values`. With a single one, an index on (column, id) has the order. */
+export function isOneOf(column: string, type: string, values: readonly FilterValue[]): Sql {
+  const given = textsOf(values);
+  const parts: Sql[] = [];
+  if (given.length === 1) parts.push({ sql: `${column} = ?::${type}`, bindings: [...given] });
+  if (given.length > 1) parts.push({ sql: `${column} = ANY (?::${type}[])`, bindings: [given] });
+  if (given.length < values.length) parts.push({ sql: `${column} IS NULL`, bindings: [] });
+  return anyOf(parts);
+}
+
+/** The values that are not null. PostgreSQL reads all types from text. */
+const textsOf = (values: readonly FilterValue[]): string[] =>
+  values.filter((value) => value !== null).map(String);
+
+/** A column that has none of `values`. A record without a value has none, unless null is one. */
+function isNoneOf(column: string, type: string, values: readonly FilterValue[]): Sql {
+  const given = textsOf(values);
+  const excludesNull = given.length < values.length;
+  if (given.length === 0)
+    return excludesNull ? { sql: `${column} IS NOT NULL`, bindings: [] } : ALL;
+  const differs = `${column} <> ALL (?::${type}[])`;
+  return {
+    sql: excludesNull ? differs : `(${column} IS NULL OR ${differs})`,
+    bindings: [given],
+  };
+}
+
+export const anyOf = (conditions: readonly Sql[]): Sql => {
+  const [first = NONE, ...more] = conditions;
+  if (more.length === 0) return first;
+  return {
+    sql: `(${conditions.map(({ sql }) => sql).join(' OR ')})`,
+    bindings: conditions.flatMap(({ bindings }) => bindings),
+  };
+};
+
+/** True where a condition on columns that are never null is false. */
+export const isOtherThan = ({ sql, bindings }: Sql): Sql => ({ sql: `NOT ${sql}`, bindings });
+
+export const allOf = (conditions: readonly Sql[]): Sql => ({
+  sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'TRUE',
+  bindings: conditions.flatMap(({ bindings }) => bindings),
+});
+
+const COMPARISONS = { gte: '>=', gt: '>', lte: '<=', lt: '<' } as const;
+
+/** The SQL form of a condition on a column. */
+export function conditionSql(
+  column: string,
+  { kind, operator, values, others, nullable }: ListCondition,
+): Sql {
+  const type = sqlTypeOf(kind);
+  if (operator === 'in') return isOneOf(column, type, values);
+  if (operator === 'not') {
+    // Few other values can be found by an index; what differs from a value cannot.
+    if (!others)
+      return isNoneOf(column, type, nullable ? values : values.filter((v) => v !== null));
+    return others.length === 0 ? NONE : isOneOf(column, type, others);
+  }
+  const [value = null] = values;
+  return { sql: `${column} ${COMPARISONS[operator]} ?::${type}`, bindings: [value] };
+}
+
+/**
+ * A condition on the time of creation, for a table whose ids start with it: ids narrow the key that
+ * orders the list. `toleranceMs` is the most by which the two differ. With `earlierIds`, an id may be
+ * older than its record by any time, as that of a record which a plan has created.
+ */
+export function createdAtSql(
+  kind: IdKind,
+  { operator, values }: ListCondition,
+  {
+    toleranceMs,
+    earlierIds = false,
+    column = 'created_at',
+    id = 'id',
+  }: { toleranceMs: number; earlierIds?: boolean; column?: string; id?: string },
+): Sql | undefined {
+  const isLower = operator === 'gte' || operator === 'gt';
+  if (operator === 'in' || operator === 'not') return undefined;
+  const [value = null] = values;
+  const bound = new Date(Date.parse(String(value)) + (isLower ? -toleranceMs : toleranceMs));
+  const time: Sql = {
+    sql: `${column} ${COMPARISONS[operator]} ?::timestamptz`,
+    bindings: [value],
+  };
+  if (isLower && earlierIds) return time;
+  return allOf([
+    time,
+    { sql: `${id} ${isLower ? '>=' : '<='} ?`, bindings: [minIdAt(kind, bound)] },
+  ]);
+}
+
+/** A condition on a time that ids start with. Of a time, all ids are inside the range or none. */
+export function idTimeSql(kind: IdKind, { operator, values }: ListCondition): Sql | undefined {
+  if (operator === 'in' || operator === 'not') return undefined;
+  const time = Date.parse(String(values[0]));
+  const isAfterIt = operator === 'gt' || operator === 'lte';
+  const bound = minIdAt(kind, new Date(time + (isAfterIt ? 1 : 0)));
+  return {
+    sql: `id ${operator === 'gte' || operator === 'gt' ? '>=' : '<'} ?`,
+    bindings: [bound],
+  };
+}

@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { assertDefined } from '../../../domain/shared/assert.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { propertyRuns } from '../../support/effort.ts';
+import { recordFactory, type InventoryRecord, type RecordPage } from '../../support/inventory.ts';
+import { answerOf, expectedFacet, expectedIds, questions } from '../../support/listModel.ts';
+import { admin } from '../../support/users.ts';
+
+/** The filters, orders and counts that all lists have, at one with fields of most kinds. */
+let app: TestApp;
+let root: TestClient;
+const make = recordFactory(() => root);
+const ACME = { actor: 'ann', roles: 'operator', tenant: 'acme' };
+const path = '/api/inventory/interfaces';
+let ports: InventoryRecord[];
+beforeAll(async () => {
+  app = await startApp({}, { idle: true });
+  root = admin(app);
+  await make('tenants', { id: 'acme', name: 'Acme' });
+  const manufacturerId = (await make('manufacturers', { name: 'Maker' })).id;
+  const deviceTypeId = (await make('device-types', { manufacturerId, model: 'x' })).id;
+  const devices: string[] = [];
+  for (const tenantId of ['acme', 'platform']) {
+    const site = await make('sites', { name: `ports-${tenantId}`, tenantId });
+    for (const name of ['one', 'two'])
+      devices.push((await make('devices', { name, siteId: site.id, deviceTypeId, tenantId })).id);
+  }
+  await make('custom-fields', { resource: 'interfaces', name: 'circuit', type: 'text' });
+  await make('custom-fields', { resource: 'interfaces', name: 'rank', type: 'integer' });
+  const mutations = Array.from({ length: 48 }, (_, i) => ({
+    resource: 'interfaces',
+    operation: 'create',
+    record: {
+      deviceId: devices[i % devices.length],
+      name: `p${String(i % 7)}x${String(i).padStart(2, '0')}`,
+      kind: ['copper', 'fiber', 'virtual'][i % 3],
+      enabled: i % 5 !== 0,
+      ...(i % 4 !== 0 && { speedMbps: (i % 3) * 1_000 + 100 }),
+      ...(i % 3 !== 0 && { mode: i % 2 === 0 ? 'access' : 'tagged' }),
+      customFields: { ...(i % 6 === 0 && { circuit: `c${String(i % 4)}` }), rank: i % 4 },
+    },
+  }));
+  await root.post('/api/inventory/bulk', { mutations }).expect(200);
+  const { items } = await root.get<RecordPage>(`${path}?limit=200`).expect(200);
+  ports = items.filter(({ name }) => /^p\dx/.test(String(name)));
+});
+const idsOf = async (query: string, client = root) =>
+  (await client.get<RecordPage>(`${path}?limit=200&${query}`).expect(200)).items.map(
+    ({ id }) => id,
+  );
+
+test('pages, counts and facets agree with the records that a caller may read', async () => {
+  const facets = ['kind', 'enabled', 'mode', 'deviceId'];
+  const all = (await root.get<RecordPage>(`${path}?limit=200`).expect(200)).items;
+  const arbitrary = fc.record({
+    question: questions({
+      several: {
+        kind: ['copper', 'fiber', 'virtual', 'lag'],
+        mode: ['access', 'tagged', 'none'],
+        deviceId: [...new Set(ports.map(({ deviceId }) => String(deviceId)))],
+      },
+      ranges: { speedMbps: [100, 1_100, 2_000] },
+      sorts: ['createdAt', 'name'],
+    }),
+    limit: fc.constantFrom(3, 7, 200),
+    tenant: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(arbitrary, async ({ question, limit, tenant }) => {
+      const client = tenant ? app.client.as(ACME) : root;
+      const visible = all.filter(({ tenantId }) => !tenant || tenantId === 'acme');
+      const ids = expectedIds(visible, question);
+      expect(await answerOf(client, path, question, { limit, facets })).toEqual({
+        ids,
+        count: { value: ids.length, exact: true },
+        facets: Object.fromEntries(
+          facets.map((field) => [field, expectedFacet(visible, question, field)]),
+        ),
+      });
+    }),
+    { numRuns: propertyRuns(25) },
+  );
+});
+test('operators can be written as in a formula, and values repeated', async () => {
+  const fast = ports.filter(({ speedMbps }) => Number(speedMbps ?? 0) >= 1_100);
+  expect(await idsOf('speedMbps%3E=1100')).toEqual(fast.map(({ id }) => id));
+  expect(await idsOf('speedMbps>=1100&kind=fiber&kind=copper')).toEqual(
+    fast.filter(({ kind }) => kind !== 'virtual').map(({ id }) => id),
+  );
+  expect(await idsOf('speedMbps>=1100&kind!=virtual')).toEqual(
+    await idsOf('speedMbps.gte=1100&kind=fiber,copper'),
+  );
+  const [newest] = ports;
+  expect(
+    await idsOf(`createdAt>=${assertDefined(newest, 'port').createdAt}&id=${ports[3]?.id ?? ''}`),
+  ).toEqual([ports[3]?.id]);
+  expect(await idsOf('createdAt<=2020-01-01T00:00:00Z')).toEqual([]);
+});
+test('references are named, and custom fields filter', async () => {
+  const acme = app.client.as(ACME);
+  expect((await idsOf('deviceId.name=one')).length).toBe(24);
+  expect((await idsOf('deviceId.name=one', acme)).length).toBe(12);
+  expect(await idsOf('siteId.name=ports-platform', acme)).toEqual([]);
+  expect(await idsOf('customFields.circuit=c2')).toEqual(
+    ports
+      .filter(({ customFields }) => (customFields as { circuit?: string }).circuit === 'c2')
+      .map(({ id }) => id),
+  );
+  expect(await idsOf('customFields[rank]=3&customFields.circuit=c2')).toEqual([]);
+  expect((await idsOf('customFields[rank]=3')).length).toBe(12);
+});
+test('a query chooses the fields of the records', async () => {
+  const { items } = await root.get<RecordPage>(`${path}?fields=name,kind&limit=1`).expect(200);
+  expect(items.map((item) => Object.keys(item).sort())).toEqual([['id', 'kind', 'name']]);
+});
+test('a cursor continues the same filter in the same order only', async () => {
+  const { nextCursor } = await root
+    .get<RecordPage>(`${path}?kind=fiber&sort=name&limit=2`)
+    .expect(200);
+  const cursor = assertDefined(nextCursor, 'cursor');
+  for (const [query, status] of [
+    ['kind=fiber&sort=name', 200],
+    ['kind=fiber&sort=name&count=true&fields=name&limit=1', 200],
+    ['kind=copper&sort=name', 400],
+    ['kind=fiber&sort=-name', 400],
+    ['sort=name', 400],
+  ] as const)
+    expect([query, (await root.get(`${path}?${query}&cursor=${cursor}`)).status]).toEqual([
+      query,
+      status,
+    ]);
+});
+test.each([
+  ['nothing.not=1', '/nothing.not'],
+  ['nothing!=1', '/nothing!'],
+  ['name.gte=a', '/name.gte'],
+  ['speedMbps.gte=fast', '/speedMbps.gte'],
+  ['speedMbps.gte=1&speedMbps.gte=2', '/speedMbps.gte'],
+  ['createdAt.gte=yesterday', '/createdAt.gte'],
+  ['createdAt.gte=2026-01-01T23:59:60Z', '/createdAt.gte'],
+  ['createdAt=2026-01-01T00:00:00Z', '/createdAt'],
+  ['kind=', '/kind/0'],
+  ['kind=copper,tin', '/kind/1'],
+  [`id=${Array.from({ length: 100 }, () => 'int_01jd0cmxk5e5v8kyzwq0q8s3rt').join(',')}`, '/id'],
+  ['macAddress=zebra', '/macAddress'],
+  ['customFields.colour=red', '/customFields/colour'],
+  ['customFields.rank=high', '/customFields/rank'],
+  ['customFields.Rank=1', '/customFields/Rank'],
+  ['facets=name', '/facets/0'],
+  ['fields=colour', '/fields/0'],
+  ['count=perhaps', '/count'],
+  ['sort=kind', '/sort'],
+  ['q=abc&q=def', '/q'],
+])('%s is 400 at %s', async (query, pointer) => {
+  const { errors = [] } = await root.get<ProblemBody>(`${path}?${query}`).expect(400);
+  expect(errors.map((error) => error.pointer)).toEqual([pointer]);
+});
+
+afterAll(() => app.stop());
