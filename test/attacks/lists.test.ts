@@ -149,13 +149,16 @@ function queriesOf(route: Route, record: Item, cursor: string | null | undefined
   );
   const more = parameters.flatMap(([name, schema]): Record<string, unknown>[] => {
     if (name === 'sort' || name === 'format')
-      return choicesOf(schema).map((value) => ({ [name]: value }));
+      return choicesOf(schema)
+        .slice(0, isThorough() ? undefined : 3)
+        .map((value) => ({ [name]: value }));
     if (name === 'cursor') return cursor ? [{ limit: 1, cursor }] : [];
     if (name === 'limit') return [{ limit: 1 }];
     // All facets in one question, with the count of the same records.
     if (name === 'facets')
       return [{ count: true, facets: choicesOf(schema).slice(0, 8).join(',') }];
-    if (OPERATOR.test(name) && !isThorough()) return [];
+    // They are made of the same parts for every list.
+    if ((OPERATOR.test(name) || name.includes('.')) && !isThorough()) return [];
     if (schema.type === 'object') return [];
     // Exports filter as lists do.
     return NOT_FILTERS.has(name) || (route.path.endsWith('/export') && name !== 'q')
