@@ -63,22 +63,31 @@ export type GrantReason = {
   deviceId: string | null;
 };
 
-type GrantRow = { role_id: string; level: Level; target_id: string };
+type GrantRow = {
+  role_id: string;
+  level: Level;
+  target_id: string;
+  tenant_id: string;
+  site_id: string | null;
+};
 
 /** Every grant of these principals, with its role. Grants of deleted roles are left out. */
 export async function findGrants(db: Knex, principals: readonly string[]): Promise<Grant[]> {
   const { rows }: { rows: GrantRow[] } = await prepared(
     db,
-    'SELECT role_id, level, target_id FROM grants WHERE principal = ANY (?::text[])',
+    'SELECT role_id, level, target_id, tenant_id, site_id FROM grants WHERE principal = ANY (?::text[])',
     [[...principals]],
   );
   const roles = await findRoles(
     db,
     rows.map((row) => row.role_id),
   );
-  return rows.flatMap(({ role_id, level, target_id }) => {
+  return rows.flatMap(({ role_id, level, target_id, tenant_id, site_id }) => {
     const role = roles.get(role_id);
-    return role ? [{ role, level, targetId: target_id }] : [];
+    if (!role) return [];
+    const owner = { tenantId: tenant_id, siteId: site_id };
+    const isNarrow = level === 'site' || level === 'device';
+    return [{ role, level, targetId: target_id, ...(isNarrow && { owner }) }];
   });
 }
 
@@ -142,7 +151,8 @@ export async function findUserAuthState(
 ): Promise<UserAuthState | undefined> {
   const { rows }: { rows: UserAuthState[] } = await prepared(
     db,
-    `SELECT u.enabled AND COALESCE(p.enabled, false) AS enabled, u.provider_id AS "providerId",
+    `SELECT u.enabled AND COALESCE(p.enabled, u.provider_id = 'service') AS enabled,
+            u.provider_id AS "providerId",
             u.external_groups AS "externalGroups", (SELECT version FROM access_state) AS version
      FROM users AS u LEFT JOIN providers AS p ON p.id = u.provider_id WHERE u.id = ?`,
     [userId],

@@ -8,14 +8,27 @@ export const PLATFORM = 'platform';
 export const LEVELS = ['platform', 'tenant', 'site', 'device'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/** A role held at the platform, a tenant, a site or a device. */
-export type Grant = { role: Role; level: Level; targetId: string };
+/**
+ * A role held at the platform, a tenant, a site or a device. `owner`: the tenant of a site or a device,
+ * and the site of a device.
+ */
+export type Grant = {
+  role: Role;
+  level: Level;
+  targetId: string;
+  owner?: { tenantId: string; siteId: string | null };
+};
 
 /**
  * Every grant of a caller. `principals` is set when the grants are rows of the table `grants`, so
- * that a query can join that table instead of receiving a long list of ids.
+ * that a query can join that table instead of receiving a long list of ids. `token`: the rights are
+ * those of an API token, with the patterns of job types that it may use, null for all.
  */
-export type Rights = { grants: readonly Grant[]; principals?: readonly string[] };
+export type Rights = {
+  grants: readonly Grant[];
+  principals?: readonly string[];
+  token?: { jobTypes: readonly string[] | null };
+};
 
 /** The tenant, and the site and device if any, that a record belongs to. */
 export type ResourceScope = { tenantId: string; siteId?: string | null; deviceId?: string | null };
@@ -99,10 +112,13 @@ export const narrowToRoles = (rights: Rights, roleIds: readonly string[]): Right
   grants: rights.grants.filter(({ role }) => roleIds.includes(role.id)),
 });
 
-/** True when a grant covers the tenant as a whole, whatever its permissions. */
-export const reachesTenant = ({ grants }: Rights, tenantId: string): boolean =>
+/** True when a grant covers the tenant, or a site or a device of it, whatever its permissions. */
+export const holdsAnythingAt = ({ grants }: Rights, tenantId: string): boolean =>
   grants.some(
-    ({ level, targetId }) => level === 'platform' || (level === 'tenant' && targetId === tenantId),
+    ({ level, targetId, owner }) =>
+      level === 'platform' ||
+      (level === 'tenant' && targetId === tenantId) ||
+      owner?.tenantId === tenantId,
   );
 
 /** Number of tenants, sites and devices in a scope; 0 for `everywhere`, which lists none. */

@@ -5,6 +5,9 @@ export type ProviderKind = (typeof PROVIDER_KINDS)[number];
 /** Id of the provider of local accounts, whose passwords Holdfast stores. It always exists. */
 export const LOCAL_PROVIDER = 'local';
 
+/** `providerId` of service accounts, which have no provider. */
+export const NO_PROVIDER = 'service';
+
 /** A person as an identity provider describes them after a successful login. */
 export type Profile = {
   /** Stable id of the person at the provider: OIDC `sub`, SAML NameID, LDAP `entryUUID`. */

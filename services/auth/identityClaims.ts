@@ -1,7 +1,6 @@
-import { findReachableTenants } from '../../db/access/access.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { User } from '../../db/models/User.ts';
-import { narrowToRoles, reachesTenant } from '../../domain/access/scope.ts';
+import { holdsAnythingAt, narrowToRoles } from '../../domain/access/scope.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 
@@ -25,15 +24,6 @@ async function isNameOf(db: Knex, userId: string, name: string): Promise<boolean
   return names.some((each) => each?.toLowerCase() === name.toLowerCase());
 }
 
-/** True when the caller holds anything at the tenant, or at a site or device of it. */
-async function holdsAnythingAt(db: Knex, { rights }: Caller, tenantId: string): Promise<boolean> {
-  if (reachesTenant(rights, tenantId)) return true;
-  const { principals } = rights;
-  const hasNarrowGrants = rights.grants.some(({ level }) => level === 'site' || level === 'device');
-  if (!hasNarrowGrants || !principals) return false;
-  return (await findReachableTenants(db, principals)).includes(tenantId);
-}
-
 /**
  * Applies the identity headers of a request with a token: they choose the tenant of the request and
  * narrow its rights, and never add any. So they are accepted from every address. Error:
@@ -48,7 +38,7 @@ export async function applyClaims(
     throw identityMismatch('X-Service-Actor-Id does not name the user of the token.');
   // A caller with a one-time password has no rights yet.
   if (caller.session?.mustChangePassword) return caller;
-  if (tenantId !== caller.tenantId && !(await holdsAnythingAt(db, caller, tenantId)))
+  if (tenantId !== caller.tenantId && !holdsAnythingAt(caller.rights, tenantId))
     throw identityMismatch(
       `X-Service-Tenant-Id names ${tenantId}, where the user of the token holds no role.`,
     );
