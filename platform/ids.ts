@@ -37,6 +37,7 @@ export type IdKind =
   | 'cfd'
   | 'usr'
   | 'ses'
+  | 'tok'
   | 'lgn'
   | 'idp'
   | 'rol'

@@ -119,6 +119,7 @@ async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
     await query(
       'DELETE FROM public.tenant_quotas AS q WHERE NOT EXISTS (SELECT FROM public.tenants AS t WHERE t.id = q.tenant_id)',
     );
+  if (isRestored(plan, 'users', 'tokens')) await query(ALIGN_TOKENS);
   if (isRestored(plan, 'roles', 'grants', 'users'))
     await query('UPDATE public.access_state SET version = version + 1');
 }
@@ -135,6 +136,11 @@ const ALIGN_GRANTS: readonly string[] = [
   `UPDATE public.grants SET site_id = public.own_site_of_device(device_id)
    WHERE level = 'device' AND site_id IS DISTINCT FROM public.own_site_of_device(device_id)`,
 ];
+
+/** Tokens belong to the tenant of their owner. */
+const ALIGN_TOKENS = `
+  UPDATE public.tokens AS t SET tenant_id = u.tenant_id FROM public.users AS u
+  WHERE u.id = t.user_id AND u.tenant_id <> t.tenant_id`;
 
 const ADVANCE_EVENT_SEQUENCE = `
   UPDATE public.event_head

@@ -110,6 +110,8 @@ export const TABLES: readonly BackedUpTable[] = [
   access('roles', SHARED),
   access('users', { preserved: ['last_login_at'], hidden: ['password_hash'] }),
   access('grants'),
+  // Present tokens stay as they are: a restore neither brings back nor widens one.
+  table('access', 'history')('tokens', { hidden: ['hash', 'previous_hash'] }),
   access('tenant_quotas', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   access('retention_settings', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   jobs('jobs', { hidden: ['payload', 'result', 'error', 'authority'] }),

@@ -35,6 +35,8 @@ type Options<R extends ScopedRecord> = {
   scopeColumns?: ScopeColumns;
   /** True for tables with `deleted_at`: deleted rows are never found. */
   softDelete?: boolean;
+  /** Narrows every query: one table may have several kinds of records. */
+  only?(query: QueryBuilder<R>): void;
   /** Takes other locks that must come before the lock of the row itself. */
   lockBefore?(work: Work, record: R): Promise<unknown>;
 };
@@ -88,6 +90,7 @@ export function scopedRepository<R extends ScopedRecord>(
   /** All rows that are not deleted. */
   function live(executor: Knex): QueryBuilder<R> {
     const query = model.query(executor) as unknown as QueryBuilder<R>;
+    options.only?.(query);
     return options.softDelete ? query.whereNull('deleted_at') : query;
   }
 

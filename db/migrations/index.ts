@@ -31,6 +31,7 @@ import * as lookupsInOneSpace from './0033_lookups_in_one_space.ts';
 import * as purgedRuns from './0035_purged_runs.ts';
 import * as restOfMonths from './0036_rest_of_months.ts';
 import * as immediateAttempts from './0037_immediate_attempts.ts';
+import * as tokens from './0039_tokens.ts';
 import * as refreshLeeway from './0041_refresh_leeway.ts';
 import * as listIndexes from './0043_list_indexes.ts';
 import * as usageOfBlocks from './0045_usage_of_blocks.ts';
@@ -75,6 +76,7 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0035_purged_runs': purgedRuns,
   '0036_rest_of_months': restOfMonths,
   '0037_immediate_attempts': immediateAttempts,
+  '0039_tokens': tokens,
   '0041_refresh_leeway': refreshLeeway,
   '0043_list_indexes': listIndexes,
   '0045_usage_of_blocks': usageOfBlocks,

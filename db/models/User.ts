@@ -3,13 +3,15 @@ import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
 import type { Knex } from '../core/knex.ts';
 import { escapeLike } from '../core/like.ts';
 
-/** A row of `users`: a local account, or a person authenticated by an identity provider. */
+/**
+ * A row of `users`: a local account, a person authenticated by an identity provider, or a service account.
+ */
 export class User extends Model {
   static override tableName = 'users';
   static override columnNameMappers = snakeCaseMappers();
 
   declare id: string;
-  /** `local`, or the id of the identity provider. */
+  /** `local`, the id of the identity provider, or `NO_PROVIDER` for a service account. */
   declare providerId: string;
   /** Stable id of the person at the provider. Names and e-mail addresses can be reassigned. */
   declare externalId: string | null;
@@ -18,6 +20,8 @@ export class User extends Model {
   declare username: string;
   declare displayName: string;
   declare email: string | null;
+  /** The person who is responsible for a service account. */
+  declare ownerId: string | null;
   /** The tenant that the record belongs to, and the default tenant of this user's sessions. */
   declare tenantId: string;
   declare enabled: boolean;
@@ -51,19 +55,20 @@ export const findLocalUser = (db: Knex, username: string) =>
     .whereRaw('lower(username) = lower(?)', [username])
     .first();
 
-type NewUser = Pick<
-  User,
-  | 'id'
-  | 'providerId'
-  | 'externalId'
-  | 'externalGroups'
-  | 'username'
-  | 'displayName'
-  | 'email'
-  | 'tenantId'
-  | 'passwordHash'
-  | 'mustChangePassword'
->;
+type NewUser = Partial<Pick<User, 'ownerId'>> &
+  Pick<
+    User,
+    | 'id'
+    | 'providerId'
+    | 'externalId'
+    | 'externalGroups'
+    | 'username'
+    | 'displayName'
+    | 'email'
+    | 'tenantId'
+    | 'passwordHash'
+    | 'mustChangePassword'
+  >;
 
 /** Inserts an enabled user. Errors: unique violations of the user name or the external id. */
 export const insertUser = (trx: Knex, user: NewUser, now: Date) =>

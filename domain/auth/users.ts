@@ -17,6 +17,15 @@ export type UserDetails = {
   version: number;
 };
 
+/** An account of a program. Its user name is its name. */
+export type ServiceAccountDetails = Pick<
+  UserDetails,
+  'id' | 'username' | 'displayName' | 'tenantId' | 'enabled' | 'createdAt' | 'updatedAt' | 'version'
+> & {
+  /** The person who is responsible for it. */
+  ownerId: string | null;
+};
+
 /** A session of a user, without its tokens. */
 export type SessionDetails = {
   id: string;
