@@ -217,6 +217,12 @@ export function readConfig(env: Env) {
     refreshLeewaySeconds: read.integer('HOLDFAST_REFRESH_LEEWAY_SECONDS', 20, [0, 300]),
     sessionIdleSeconds: read.integer('HOLDFAST_SESSION_IDLE_SECONDS', 28_800, [1, 31_536_000]),
     sessionMaxSeconds: read.integer('HOLDFAST_SESSION_MAX_SECONDS', 604_800, [1, 31_536_000]),
+    tokenMaxDays: read.integer('HOLDFAST_TOKEN_MAX_DAYS', 366, [1, 3_660]),
+    tokenRequestsPerMinute: read.integer(
+      'HOLDFAST_TOKEN_REQUESTS_PER_MINUTE',
+      6_000,
+      [1, 1_000_000],
+    ),
     stopGraceMs: read.integer('HOLDFAST_STOP_GRACE_MS', 10_000, [0, 600_000]),
     heartbeatMs: read.integer('HOLDFAST_HEARTBEAT_MS', 10_000, [500, 600_000]),
     reconcileSeconds: read.integer('HOLDFAST_RECONCILE_SECONDS', 60, [1, 86_400]),

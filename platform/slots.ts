@@ -1,5 +1,5 @@
 import { PLATFORM } from '../domain/access/scope.ts';
-import type { Caller } from '../domain/shared/caller.ts';
+import { hasAccount, type Caller } from '../domain/shared/caller.ts';
 import { AppError } from '../domain/shared/errors.ts';
 
 /** How many there are at most: in all, of one tenant, and of one caller. */
@@ -32,7 +32,7 @@ export const sharesOf = (total: number): SlotBounds => ({
 
 /** A user is one caller in all tenants; the name that a gateway sends is one in its tenant. */
 export const callerKey = ({ kind, tenantId, actorId }: SlotHolder): string =>
-  kind === 'session' ? `user:${actorId}` : `${kind}:${tenantId}:${actorId}`;
+  hasAccount({ kind }) ? `user:${actorId}` : `${kind}:${tenantId}:${actorId}`;
 
 /** Counts holders in all, by tenant and by caller. */
 function createCount() {

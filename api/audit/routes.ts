@@ -32,7 +32,8 @@ const AuditEntryRecord = Type.Object(
     tenantId: Reference('tenants'),
     actorId: Actor(),
     via: Type.String({
-      description: 'How the actor was authenticated: gateway, session, anonymous or system.',
+      description:
+        'How the actor was authenticated: gateway, session, token:<id>, anonymous or system.',
     }),
     action: Type.String({ description: 'Such as `job.create` or `access.denied`.' }),
     outcome: Type.Enum([...OUTCOMES]),

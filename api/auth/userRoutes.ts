@@ -117,6 +117,7 @@ export function userRoutes(users: Users): Route[] {
       operationId: 'createUser',
       tag,
       permission: 'user:write',
+      refusesTokens: 'it makes a password',
       summary: 'Create a local account',
       description: 'Without a password, a one-time password is generated and returned once.',
       body: UserRequest,
@@ -164,6 +165,7 @@ export function userRoutes(users: Users): Route[] {
       operationId: 'resetUserPassword',
       tag,
       permission: 'user:write',
+      refusesTokens: 'it makes a password',
       summary: 'Reset the password of a local account',
       description:
         'Sets a one-time password and ends the sessions of the user. Without a password in the request, one is generated and returned once.',

@@ -238,7 +238,7 @@ function endStreamOnLostAccess(
 
 /**
  * Authenticates the caller and checks the permission of the route. Errors: those of `authenticate`;
- * `session_invalid`, `password_change_required`, `permission_denied`.
+ * `session_invalid`, `token_not_accepted`, `password_change_required`, `permission_denied`.
  */
 async function authorizeCaller(
   route: Route,
@@ -259,9 +259,10 @@ async function authorizeCaller(
   if (route.session !== undefined && !caller.session) {
     throw new AppError(
       'session_invalid',
-      'This operation requires a session; identity headers do not have one.',
+      'This operation requires a session; identity headers and API tokens do not have one.',
     );
   }
+  if (caller.token) await authorizeToken(route, caller, caller.token, access);
   if (route.session !== undefined || route.allowsOneTimePassword) return caller;
   requireOwnPassword(caller);
   const [permission, ...others] = permissionsOf(route);
@@ -277,6 +278,20 @@ function requireOwnPassword({ session }: Caller): void {
       'password_change_required',
       'A one-time password must be changed first, with POST /api/auth/password.',
     );
+}
+
+/** Errors: `token_not_accepted`, `permission_denied`. */
+async function authorizeToken(
+  { refusesTokens, tokenPermissions, allowsReadOnly, method }: Route,
+  caller: Caller,
+  { readOnly }: NonNullable<Caller['token']>,
+  access: Access,
+): Promise<void> {
+  if (refusesTokens !== undefined)
+    throw new AppError('token_not_accepted', `Not possible with an API token: ${refusesTokens}.`);
+  if (readOnly && method !== 'GET' && !allowsReadOnly)
+    throw new AppError('token_not_accepted', 'The token can only read.');
+  if (tokenPermissions) await access.requireAnywhere(caller, ...tokenPermissions);
 }
 
 /** Aborts when the client closes the connection before the response is complete. */

@@ -71,26 +71,36 @@ function contentOf(
 const GATEWAY = { gatewayActor: [], gatewayRoles: [] };
 const GATEWAY_WITH_TENANT = { ...GATEWAY, gatewayTenant: [] };
 const SESSION = { session: [] };
+const TOKEN = { token: [] };
 
 /** What an operation accepts that says nothing else. */
-const AUTHENTICATED = [GATEWAY_WITH_TENANT, GATEWAY, SESSION];
-const AUTHENTICATED_WITH_TENANT = [GATEWAY_WITH_TENANT, SESSION];
+const AUTHENTICATED = [GATEWAY_WITH_TENANT, GATEWAY, SESSION, TOKEN];
+const AUTHENTICATED_WITH_TENANT = [GATEWAY_WITH_TENANT, SESSION, TOKEN];
+const WITHOUT_TOKEN = [GATEWAY_WITH_TENANT, GATEWAY, SESSION];
+
+/** How callers authenticate, if not as for most operations. */
+function securityOf({ requiresTenantHeader, refusesTokens }: Route): { security?: object[] } {
+  if (refusesTokens !== undefined) return { security: WITHOUT_TOKEN };
+  return requiresTenantHeader ? { security: AUTHENTICATED_WITH_TENANT } : {};
+}
 
 /** Who may call an operation: as text, and as OpenAPI security requirements. */
 function accessOf(route: Route): { description: string; security?: object[] } {
-  const { signedIn, session, public: reason, requiresTenantHeader } = route;
+  const { signedIn, session, public: reason, refusesTokens } = route;
   const permissions = permissionsOf(route).map((permission) => `\`${permission}\``);
-  const authenticated = requiresTenantHeader ? { security: AUTHENTICATED_WITH_TENANT } : {};
+  const authenticated = securityOf(route);
+  const refusal =
+    refusesTokens === undefined ? '' : ` Not possible with an API token: ${refusesTokens}.`;
   if (session !== undefined)
     return { description: `Requires a session: ${session}.`, security: [SESSION] };
   if (permissions.length > 0)
     return {
-      description: `Requires the permission ${permissions.join(' or ')}.`,
+      description: `Requires the permission ${permissions.join(' or ')}.${refusal}`,
       ...authenticated,
     };
   if (signedIn !== undefined)
     return {
-      description: `Requires authentication, no permission: ${signedIn}.`,
+      description: `Requires authentication, no permission: ${signedIn}.${refusal}`,
       ...authenticated,
     };
   const limit = route.body ? ` A body has at most ${bodyLimitOf(route)} bytes.` : '';
@@ -259,7 +269,12 @@ const SECURITY_SCHEMES = {
     'X-Service-Tenant-Id',
     'Tenant in which the roles apply; `platform` by default.',
   ),
-  session: { type: 'http', scheme: 'bearer' },
+  session: { type: 'http', scheme: 'bearer', description: 'Access token of a session.' },
+  token: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'API token (`hft_…` or `hfv_…`), see `docs/tokens.md`.',
+  },
 };
 
 /** Builds the OpenAPI 3.1 document of `routes`. */

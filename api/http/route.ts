@@ -114,6 +114,12 @@ type RouteDefinition<P, Q, B> = {
    * The handler checks the permission in the scope of the record, which denials are audited with.
    */
   permissionCheckedInHandler?: true;
+  /** Why API tokens cannot call this: what it makes would outlive the token, or exceed its scope. */
+  refusesTokens?: string;
+  /** Each of these permissions lets a token call a route that needs none of other callers. */
+  tokenPermissions?: AnyOf;
+  /** Tokens that only read may call this, although it is no GET: it changes no record. */
+  allowsReadOnly?: true;
   /** Callers with a one-time password may call this: clients need it to change the password. */
   allowsOneTimePassword?: true;
   /**

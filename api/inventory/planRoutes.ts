@@ -94,6 +94,7 @@ export function inventoryPlanRoutes({ questions, batches, addressSpace, records 
       tag,
       operationId: 'validateInventoryMutation',
       permission: ['inventory:read', 'inventory:write'],
+      allowsReadOnly: true,
       summary: 'Validate one mutation, or several in order, without storing anything',
       body: ValidationRequest,
       example: VALIDATION_EXAMPLE,

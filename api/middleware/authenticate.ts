@@ -7,11 +7,17 @@ import type { DeniedAttempts } from '../../services/audit/deniedAttempts.ts';
 import type { UserRights } from '../../services/access/rights.ts';
 import type { IdentityClaims } from '../../services/auth/identityClaims.ts';
 import type { Sessions } from '../../services/auth/sessions.ts';
+import { hasValidChecksum, isTokenText } from '../../domain/auth/tokenText.ts';
+import {
+  tokenInvalid,
+  type TokenAuthentication,
+} from '../../services/auth/apiTokens/authentication.ts';
 import { hashToken } from '../../services/auth/tokens.ts';
 import type { ClientAddress } from './clientAddress.ts';
 import type { Strangers } from './strangers.ts';
 
 type Deps = {
+  tokenAuthentication: TokenAuthentication;
   clientAddress: ClientAddress;
   deniedAttempts: DeniedAttempts;
   sessions: Sessions;
@@ -36,23 +42,41 @@ const HEADER_RULES: Readonly<Record<string, string>> = {
 };
 const MAX_ROLES = 100;
 
+type RequestInfo = Pick<Caller, 'requestId' | 'address'>;
+
 /** Bearer token (RFC 6750, 2.1). */
 const BEARER = /^Bearer ([A-Za-z0-9._~+/-]{1,512}=*)$/i;
 
 /**
- * Authenticates a request by the access token of a session, or by identity headers of a trusted
- * gateway. With a token, the headers only choose the tenant and narrow the rights of the request.
- * With `requiresTenantHeader`, gateways must name the tenant. Errors: `identity_required`,
- * `identity_mismatch`, `session_invalid`, `invalid_request`; `too_many_requests` if the address has
- * used up the budget of strangers.
+ * Authenticates a request by the access token of a session, by an API token, or by identity headers of
+ * a trusted gateway. With a token, the headers only choose the tenant and narrow the rights of the
+ * request. With `requiresTenantHeader`, gateways must name the tenant. Errors: `identity_required`,
+ * `identity_mismatch`, `session_invalid`, `token_invalid`, `address_not_allowed`, `invalid_request`;
+ * `too_many_requests` if the address has used up the budget of strangers, or the token its own.
  */
 export function createAuthenticate({
   clientAddress,
   deniedAttempts,
   sessions,
+  tokenAuthentication,
   rights,
   strangers,
 }: Deps) {
+  const identify = (ctx: Context, token: string, requestInfo: RequestInfo): Promise<Caller> => {
+    const { address } = requestInfo;
+    if (isTokenText(token) && !hasValidChecksum(token)) {
+      strangers.reject(address);
+      throw tokenInvalid('is not complete or has a typing error');
+    }
+    // Streams authenticate again, and requests whose body was slow.
+    const isRepeated = ctx.state.isAuthenticated === true;
+    return strangers.identify(address, hashToken(token), () =>
+      isTokenText(token)
+        ? tokenAuthentication.authenticate(token, requestInfo, { isRepeated })
+        : sessions.authenticate(token, requestInfo),
+    );
+  };
+
   async function rejectUntrusted(ctx: Context, caller: Caller): Promise<never> {
     const claimed = {
       actorId: ctx.get(HEADERS.actor).slice(0, 255),
@@ -82,9 +106,7 @@ export function createAuthenticate({
           'The Authorization header must be "Bearer" and an access token.',
         );
       }
-      const caller = await strangers.identify(requestInfo.address, hashToken(token), () =>
-        sessions.authenticate(token, requestInfo),
-      );
+      const caller = await identify(ctx, token, requestInfo);
       return hasIdentityHeaders ? sessions.applyClaims(caller, readClaims(headers)) : caller;
     }
     const isTrusted = clientAddress.isTrusted(ctx.req.socket.remoteAddress);
@@ -93,7 +115,7 @@ export function createAuthenticate({
     if (!hasIdentityHeaders)
       throw new AppError(
         'identity_required',
-        'The request is not authenticated. Sign in with POST /api/auth/login/local and send the access token as Authorization: Bearer.',
+        'The request is not authenticated. Sign in with POST /api/auth/login/local and send the access token, or an API token, as Authorization: Bearer.',
       );
     if (!isTrusted) return rejectUntrusted(ctx, anonymousCaller(requestInfo));
     const actorId = requiredHeader(headers, HEADERS.actor, ACTOR);

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { AppError } from '../../domain/shared/errors.ts';
+import { AppError, type ErrorCode } from '../../domain/shared/errors.ts';
 import { createBoundedQueue } from '../../platform/boundedQueue.ts';
 import { networkOf } from '../../platform/network.ts';
 
@@ -22,6 +22,13 @@ const MAX_LOOKUPS_QUEUED = 200;
 
 /** What a request costs that states no valid identity. */
 const REJECTED_COST = 1;
+
+/** Errors of a client without a valid session or token, and of one that has stolen a token. */
+const INVALID: ReadonlySet<ErrorCode> = new Set([
+  'session_invalid',
+  'token_invalid',
+  'address_not_allowed',
+]);
 
 const tooMany = (detail: string, retryAfterSeconds: number) =>
   new AppError('too_many_requests', detail, { retryAfterSeconds });
@@ -103,8 +110,8 @@ export function createStrangers({
 
     /**
      * Finds the owner of a token. Strangers at the same address do not hold up a user who has used
-     * it successfully. Errors: `too_many_requests`; those of `find`, of which `session_invalid` is
-     * counted.
+     * it successfully. Errors: `too_many_requests`; those of `find`, of which those about the
+     * token are counted.
      */
     async identify<T>(
       address: string | null,
@@ -119,7 +126,7 @@ export function createStrangers({
         knownTokens.set(key, true);
         return found;
       } catch (error) {
-        if (error instanceof AppError && error.code === 'session_invalid') {
+        if (error instanceof AppError && INVALID.has(error.code)) {
           knownTokens.delete(key);
           budgetOf(networkOf(address)).left -= REJECTED_COST;
         }

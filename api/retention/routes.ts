@@ -106,6 +106,7 @@ const previewRoute = (previews: RetentionPreviews): Route =>
     operationId: 'previewRetention',
     tag,
     permission: RBAC_READERS,
+    allowsReadOnly: true,
     summary: 'Count what a purge would delete now, by kind and month',
     description:
       'Nothing is deleted. With `days` and `jobTypes`, the periods are those that the tenant would have after such a change. Counting ends after a time limit: a kind without a total was not counted.',

@@ -151,6 +151,7 @@ export function scheduleRoutes({
       path: '/api/schedules/preview',
       tag,
       permission: ['schedule:read', 'schedule:write'],
+      allowsReadOnly: true,
       operationId: 'previewSchedule',
       summary: 'Preview the occurrences of an expression',
       description: 'Shows the effect of daylight saving. Saves nothing.',

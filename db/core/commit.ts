@@ -1,6 +1,11 @@
 import { transaction, type Model, type Transaction } from 'objection';
 import type { Knex } from './knex.ts';
-import type { Actor, Caller, IdempotencyClaim } from '../../domain/shared/caller.ts';
+import {
+  viaOf,
+  type Actor,
+  type Caller,
+  type IdempotencyClaim,
+} from '../../domain/shared/caller.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventData, EventType } from '../../domain/events/events.ts';
@@ -203,7 +208,7 @@ function createWork(
         id: ids.next('aud'),
         tenantId: tenantId ?? caller.tenantId,
         actorId: actor.actorId,
-        via: actor.kind,
+        via: viaOf(actor),
         action,
         outcome: outcome ?? 'done',
         subject,

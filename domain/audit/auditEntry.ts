@@ -3,7 +3,7 @@ export type AuditEntryDetails = {
   id: string;
   tenantId: string;
   actorId: string;
-  /** How the actor was authenticated: gateway, session, anonymous or system. */
+  /** How the actor was authenticated: gateway, session, anonymous, system, or token:<id>. */
   via: string;
   action: string;
   outcome: 'done' | 'denied' | 'failed';

@@ -14,7 +14,7 @@ export type IdempotencyClaim = {
 
 /** The sender of a request, and how it was authenticated. */
 export type Caller = {
-  kind: 'gateway' | 'session' | 'anonymous' | 'system';
+  kind: 'gateway' | 'session' | 'token' | 'anonymous' | 'system';
   /** The id of a user, or the actor id from the gateway. */
   actorId: string;
   /** The tenant of records that this caller creates. */
@@ -24,6 +24,8 @@ export type Caller = {
   roleIds?: readonly string[];
   /** The session, if the caller signed in. */
   session?: { id: string; mustChangePassword: boolean };
+  /** The API token, if the request has one. */
+  token?: { id: string; readOnly: boolean };
   requestId: string;
   /** Network address of the client, for the audit log. */
   address: string | null;
@@ -31,13 +33,21 @@ export type Caller = {
 };
 
 /**
- * The principal that a job acts for. The rights of a user are read when the job runs, and narrowed to
- * `roleIds` if the original request was. For callers authenticated by a gateway, the roles sent with
- * the original request are kept.
+ * The principal that a job acts for. The rights of a user are read when the job runs, cut by the API
+ * token of the original request, and narrowed to `roleIds` if the request was. For callers
+ * authenticated by a gateway, the roles sent with the original request are kept.
  */
 export type Authority =
-  | { actorId: string; userId: string; roleIds?: readonly string[] }
+  | { actorId: string; userId: string; roleIds?: readonly string[]; tokenId?: string }
   | { actorId: string; grants: readonly { roleId: string; tenantId: string }[] };
+
+/** True for a caller with an account: signed in, or with an API token. */
+export const hasAccount = ({ kind }: Pick<Caller, 'kind'>): boolean =>
+  kind === 'session' || kind === 'token';
+
+/** How the audit log says that a caller was authenticated. */
+export const viaOf = ({ kind, token }: Pick<Caller, 'kind' | 'token'>): string =>
+  token ? `token:${token.id}` : kind;
 
 /**
  * Identifies a person as the author of what is stored: the id of an account, or the actor id from a
@@ -49,7 +59,7 @@ export const authorKeyOf = ({
   actorId,
   tenantId,
 }: Pick<Caller, 'kind' | 'actorId' | 'tenantId'>): string =>
-  kind === 'session' ? actorId : `${tenantId}/${actorId}`;
+  hasAccount({ kind }) ? actorId : `${tenantId}/${actorId}`;
 
 const adminRole = BUILT_IN_ROLES.get('platform-admin');
 const SYSTEM_RIGHTS: Rights = { grants: adminRole ? [grantAtTenant(adminRole, PLATFORM)] : [] };
@@ -67,7 +77,7 @@ export const systemCaller = (tenantId: string, requestId: string): Caller => ({
 });
 
 /** Who made a change, as the audit log and events show it. */
-export type Actor = Pick<Caller, 'kind' | 'actorId' | 'address'>;
+export type Actor = Pick<Caller, 'kind' | 'actorId' | 'address' | 'token'>;
 
 /**
  * The actor of changes that the owner of a record in another tenant causes: readers of the changed

@@ -68,7 +68,11 @@ export function createRestores({
     backup: Backup,
     payload: Pick<RestorePayload, 'sections'>,
   ): Promise<void> {
-    for (const permission of permissionsToRestore(sectionsOf(backup, payload)))
+    const sections = sectionsOf(backup, payload);
+    // It would make passwords, providers and tokens.
+    if (caller.rights.token && sections.includes('access'))
+      throw new AppError('token_not_accepted', 'An API token cannot restore the section access.');
+    for (const permission of permissionsToRestore(sections))
       await access.require(caller, permission, backup);
   }
 
