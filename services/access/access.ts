@@ -12,6 +12,7 @@ import {
   type Rights,
   type Scope,
 } from '../../domain/access/scope.ts';
+import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
 import type { UserRights } from './rights.ts';
@@ -43,6 +44,10 @@ class MissingPermission extends Error {
     this.isKnown = isKnown;
   }
 }
+
+/** The error for jobs of a type that the token of the caller may not create. */
+export const jobTypeDenied = (type: string): AppError =>
+  new AppError('permission_denied', `The token does not allow jobs of the type ${type}.`);
 
 /** True when any grant covers the resource scope, whatever its permissions. */
 const hasAnyGrantAt = (
@@ -149,6 +154,16 @@ export function createAccess({
         throw missing;
       await require(caller, permission, record);
       return record;
+    },
+
+    /**
+     * Throws `permission_denied`, and audits it, unless the rights of the caller allow jobs of a type:
+     * those of an API token may not.
+     */
+    async requireJobType(caller: Caller, type: string): Promise<void> {
+      if (allowsJobType(caller.rights, type)) return;
+      await deniedAttempts.record(caller, 'access.denied', { jobType: type });
+      throw jobTypeDenied(type);
     },
 
     /**

@@ -6,6 +6,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import { planDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Rights } from '../../domain/access/scope.ts';
+import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import type { Access } from '../access/access.ts';
 import { callerForRequester, boundPayload, type ExecutionOutcome } from './approvalAudit.ts';
 import type { Asker, InventoryQuestions } from '../inventory/questions.ts';
@@ -37,6 +38,7 @@ export function createApprovalChecks({ db, access, rights, jobTypes, questions }
     const requiredScopes = plan?.requiredScopes ?? [];
     if (!requiredScopes.every((scope) => access.holds(held, 'inventory:write', scope)))
       return false;
+    if (jobType !== null && !allowsJobType(held, jobType)) return false;
     const type = jobType === null ? undefined : jobTypes.find(jobType);
     if (jobType === INVENTORY_APPLY || !type) return true;
     return permissionsToCreate(type).every((permission) =>

@@ -92,7 +92,10 @@ export function createApprovalRequests({
         'one_of',
         'must be absent: the payload is the change in validationRequest',
       );
-    if (appliesChange) return { jobType: INVENTORY_APPLY, jobPayload: null };
+    if (appliesChange) {
+      await access.requireJobType(tenantCaller, INVENTORY_APPLY);
+      return { jobType: INVENTORY_APPLY, jobPayload: null };
+    }
     if (jobType === INVENTORY_APPLY)
       throw invalidField(
         'body',
@@ -104,6 +107,7 @@ export function createApprovalRequests({
       throw invalidField('body', '/executeAt', 'one_of', 'needs a jobType or a validationRequest');
     if (jobType === undefined) return { jobType: null, jobPayload: null };
     const type = jobTypes.getPublic(jobType, '/jobType');
+    await access.requireJobType(tenantCaller, jobType);
     for (const permission of permissionsToCreate(type))
       await access.require(tenantCaller, permission, { tenantId: tenantCaller.tenantId });
     const payload = jobPayload ?? {};

@@ -1,5 +1,6 @@
 import type { Work } from '../../db/core/commit.ts';
 import { Job } from '../../db/models/Job.ts';
+import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { needsSlot, type JobType } from '../../domain/jobs/jobType.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -8,6 +9,7 @@ import {
   type FailedFirstAttempt,
   type StartJobTask,
 } from '../../domain/dispatch/tasks.ts';
+import { jobTypeDenied } from '../access/access.ts';
 import { jobRecord } from './jobAudit.ts';
 import { newJobRow, type JobOrigin, type CreateJobInput } from './newJob.ts';
 
@@ -57,7 +59,8 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
 
     /**
      * Adds a job to a commit: the record, its audit entry and event, and the start of its workflow.
-     * A job that needs a slot is started when it gets one.
+     * A job that needs a slot is started when it gets one. Error: `permission_denied` if the token of
+     * the caller does not allow the type.
      */
     create(
       work: Work,
@@ -66,6 +69,7 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
       caller: Caller,
       origin: JobOrigin = {},
     ): Job {
+      if (!allowsJobType(caller.rights, type.name)) throw jobTypeDenied(type.name);
       const row = build(type, request, caller, origin, work.now);
       if (needsSlot(type.lane)) {
         work.awaitSlot();

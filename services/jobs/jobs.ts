@@ -105,6 +105,7 @@ export function createJobs({
     origin: JobOrigin = {},
   ): Promise<JobData> {
     const type = jobTypes.getPublic(request.type);
+    await access.requireJobType(caller, type.name);
     for (const permission of permissionsToCreate(type))
       await access.require(caller, permission, caller);
     if (request.createdBy !== undefined && request.createdBy !== caller.actorId)
@@ -206,6 +207,7 @@ export function createJobs({
      */
     async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<void> {
       const found = await repository.findToAct(caller, jobId, 'job:cancel');
+      await access.requireJobType(caller, found.type);
       await repository.commitLocked(caller, found, expectedVersion, async (work, job) => {
         if (isFinal(job.status))
           throw new AppError('job_already_finished', `The job has finished: ${job.status}.`);

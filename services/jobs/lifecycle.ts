@@ -2,6 +2,7 @@ import { ignoreNoChange, type Commit, type WriteUnaudited } from '../../db/core/
 import { attemptGuard, jobChange, writeJobChange, type JobGuard } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
+import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import {
   JobFailure,
   permissionsToRun,
@@ -191,8 +192,9 @@ export function createJobLifecycle({
   }
 
   const mayRun = (caller: Caller, job: Job, type: JobType): boolean =>
-    type.authorizesItself ||
-    permissionsToRun(type).every((permission) => access.holds(caller.rights, permission, job));
+    allowsJobType(caller.rights, type.name) &&
+    (type.authorizesItself ||
+      permissionsToRun(type).every((permission) => access.holds(caller.rights, permission, job)));
 
   /**
    * The caller that a job acts for, with its current rights. Error: `JobFailure('permission_lost')`

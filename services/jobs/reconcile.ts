@@ -32,6 +32,8 @@ type Deps = {
   startPurge(): Promise<unknown>;
   /** Creates the jobs that archive audit logs, where they are due. */
   startArchives(signal: AbortSignal): Promise<unknown>;
+  /** Reports API tokens that expire soon, and disables unused ones. */
+  keepTokens(signal: AbortSignal): Promise<void>;
   /** The reconciler checks a job at the earliest this long after its creation or its last check. */
   graceMs: number;
 };
@@ -52,6 +54,7 @@ export function createReconcile({
   describeWorkflow,
   startPurge,
   startArchives,
+  keepTokens,
   graceMs,
 }: Deps) {
   /** Starts a job that has neither a workflow nor a pending outbox task. */
@@ -119,7 +122,7 @@ export function createReconcile({
     /**
      * Deletes technical rows that have expired: idempotency keys, sessions, sign-ins, rows of files
      * that were not received completely. Folds the ledger of quotas. Starts the purge of records
-     * and archives of audit logs when they are due.
+     * and archives of audit logs when they are due, and keeps tokens.
      */
     async purge(signal: AbortSignal): Promise<void> {
       const before = new Date(Date.now() - KEY_RETENTION_MS);
@@ -132,6 +135,7 @@ export function createReconcile({
       await foldQuotaUsage(db);
       await startPurge();
       await startArchives(signal);
+      await keepTokens(signal);
     },
   };
 }

@@ -10,6 +10,7 @@ import {
 } from '../../db/schedules/schedules.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import type { AppError } from '../../domain/shared/errors.ts';
+import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { RUN_KINDS, type RunKind, type RunReason } from '../../domain/schedules/schedules.ts';
@@ -68,9 +69,11 @@ export function createRunDecisions({ access, jobTypes, jobFactory, jobCompletion
     // The check fills defaults into the payload, so it gets a copy.
     if (!jobTypes.isValidPayload(type, structuredClone(payload)))
       return { outcome: 'failed', reason: 'payload_invalid' };
-    const allowed = permissionsToCreate(type).every((permission) =>
-      access.holds(ownerRights, permission, { tenantId }),
-    );
+    const allowed =
+      allowsJobType(ownerRights, jobType) &&
+      permissionsToCreate(type).every((permission) =>
+        access.holds(ownerRights, permission, { tenantId }),
+      );
     if (!allowed) return { outcome: 'skipped', reason: 'owner_denied' };
     return exceeded ? { outcome: 'failed', reason: 'quota_exceeded' } : null;
   }

@@ -1,4 +1,5 @@
 import { describeResourceScope } from '../../domain/access/scope.ts';
+import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { OverlapPolicy } from '../../domain/schedules/schedules.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -29,7 +30,8 @@ export const createSchedulePermissions = ({
    */
   function mayRun(caller: Caller, schedule: RunnableSchedule): boolean {
     const permission = permissionOf(schedule);
-    const { tenantId } = schedule;
+    const { tenantId, jobType } = schedule;
+    if (!allowsJobType(caller.rights, jobType)) return false;
     return permission === null || access.holds(caller.rights, permission, { tenantId });
   }
 
@@ -53,6 +55,7 @@ export const createSchedulePermissions = ({
      */
     async requireToRun(caller: Caller, schedule: RunnableSchedule): Promise<void> {
       const permission = permissionOf(schedule);
+      await access.requireJobType(caller, schedule.jobType);
       if (permission !== null)
         await access.require(caller, permission, { tenantId: schedule.tenantId });
     },
@@ -66,9 +69,12 @@ export const createSchedulePermissions = ({
       const missing = permissionsToCreate(checkJob(jobTypes, type, payload)).filter(
         (permission) => !access.holds(caller.rights, permission, caller),
       );
-      if (missing.length === 0) return [];
+      const isTypeAllowed = allowsJobType(caller.rights, type);
+      if (missing.length === 0 && isTypeAllowed) return [];
       const where = describeResourceScope({ tenantId: caller.tenantId });
-      const message = `its jobs need ${missing.join(' and ')} at ${where}, which you do not hold: occurrences are skipped as owner_denied until you do`;
+      const message = isTypeAllowed
+        ? `its jobs need ${missing.join(' and ')} at ${where}, which you do not hold: occurrences are skipped as owner_denied until you do`
+        : `the token of the request does not allow jobs of the type ${type}: occurrences are skipped as owner_denied`;
       return [{ code: 'owner_denied', pointer: '/jobType', message }];
     },
   };
