@@ -10,6 +10,7 @@ import { notFound } from '../../domain/shared/errors.ts';
 import { PERMISSIONS, RBAC_READERS, type Permission } from '../../domain/access/permissions.ts';
 import { covers, isEmpty, scopeOf, type ResourceScope } from '../../domain/access/scope.ts';
 import type { Access } from './access.ts';
+import { mayEverHold } from './rights.ts';
 import { requesterOf, resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
 
 export type AccessReport = ReturnType<typeof createAccessReport>;
@@ -96,6 +97,13 @@ export function createAccessReport({ db, access }: Deps) {
       const principals = principalsOf(userId, authState.providerId, authState.externalGroups);
       const reasons = await findGrantReasons(db, principals, permission, resourceScope);
       const grants = reasons.filter((grant) => covers(scope, grant));
+      if (!mayEverHold(authState.providerId, permission))
+        return {
+          allowed: false,
+          reason: 'Service accounts never decide approvals.',
+          resourceScope,
+          grants: [],
+        };
       // Without a grant here, the account may be of another tenant.
       if (!authState.enabled && reasons.length > 0)
         return {

@@ -1,4 +1,4 @@
-import { findRoleGrants, guardLastAdministrator, principalsOf } from '../../db/access/access.ts';
+import { guardLastAdministrator } from '../../db/access/access.ts';
 import { endSessions } from '../../db/auth/sessions.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
@@ -15,13 +15,13 @@ import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
-import { LOCAL_PROVIDER } from '../../domain/auth/providers.ts';
+import { LOCAL_PROVIDER, NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { createAccessChange } from '../access/accessChange.ts';
-import { checkTenant, requesterOf } from '../access/resourceScope.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
+import { createAccountChecks } from './accountChecks.ts';
 import type { Passwords } from './passwords.ts';
 import { requireSessionId } from './sessions.ts';
 import { localAccountKey, type LoginThrottle } from './loginThrottle.ts';
@@ -79,29 +79,10 @@ export function createUsers({
     access,
     kind: 'user',
     readPermission: 'user:read',
+    only: (query) => void query.whereNot({ provider_id: NO_PROVIDER }),
   });
 
-  /**
-   * Resetting a password, enabling or moving an account allows acting as its owner, so the caller
-   * must hold every permission of the owner at that moment. Requires `lockAccess`; `currentCaller`
-   * is from `withCurrentRights`.
-   */
-  async function assertHoldsOwnersRights(
-    currentCaller: Caller,
-    trx: Knex,
-    user: User,
-  ): Promise<void> {
-    access.assertHolds(
-      currentCaller,
-      await findRoleGrants(trx, principalsOf(user.id, user.providerId, user.externalGroups)),
-    );
-  }
-
-  /** Errors: `permission_denied`, `invalid_request` when the tenant of an account does not exist. */
-  async function requireTenant(caller: Caller, tenantId: string): Promise<void> {
-    await access.require(caller, 'user:write', { tenantId });
-    await checkTenant(db, tenantId, requesterOf(access, caller, 'user:write'), 'body');
-  }
+  const { assertHoldsOwnersRights, requireTenant } = createAccountChecks({ db, access });
 
   /** Hash of the password, or of a generated one-time password, which is returned too. */
   const hashOrGenerate = async (password: string | undefined) =>

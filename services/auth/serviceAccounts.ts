@@ -1,0 +1,159 @@
+import type { Commit } from '../../db/core/commit.ts';
+import { isUniqueViolation } from '../../db/core/constraints.ts';
+import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { insertUser, User, whereUsername } from '../../db/models/User.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
+import { NO_PROVIDER } from '../../domain/auth/providers.ts';
+import type { ServiceAccountDetails } from '../../domain/auth/users.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { Access } from '../access/access.ts';
+import { createAccessChange } from '../access/accessChange.ts';
+import { createAccountChecks } from './accountChecks.ts';
+import { serviceAccountRecord } from './userAudit.ts';
+
+export type ServiceAccounts = ReturnType<typeof createServiceAccounts>;
+
+export type ServiceAccountRequest = {
+  name: string;
+  displayName?: string;
+  ownerId?: string;
+  tenantId?: string;
+};
+export type ServiceAccountChange = Partial<ServiceAccountRequest> & { enabled?: boolean };
+export type ServiceAccountFilter = {
+  name?: string;
+  ownerId?: string;
+  enabled?: boolean;
+  tenantId?: string;
+};
+
+type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
+
+const nameTaken = (error: unknown, name: string): unknown =>
+  isUniqueViolation(error)
+    ? new AppError('conflict', `A service account named ${name} already exists in the tenant.`)
+    : error;
+
+/** Accounts of programs: users without password and provider, who authenticate by API tokens. */
+export function createServiceAccounts({ db, commit, access, ids }: Deps) {
+  const commitChange = createAccessChange({ commit, access });
+  const { assertHoldsOwnersRights, requireTenant } = createAccountChecks({ db, access });
+  const repository = scopedRepository<User>(User, {
+    db,
+    commit,
+    access,
+    kind: 'service account',
+    readPermission: 'user:read',
+    only: (query) => void query.where({ provider_id: NO_PROVIDER }),
+  });
+
+  /** The owner must be a person: the caller, or one whom the caller may read. */
+  async function checkOwner(caller: Caller, ownerId: string): Promise<void> {
+    const owner = await User.query(db).findById(ownerId).whereNot({ provider_id: NO_PROVIDER });
+    const isKnown =
+      owner && (ownerId === caller.actorId || access.holds(caller.rights, 'user:read', owner));
+    if (!isKnown)
+      throw invalidField('body', '/ownerId', 'not_found', `there is no user with id ${ownerId}`);
+  }
+
+  return {
+    /** Error: `not_found`. */
+    read: (caller: Caller, id: string, actedWith?: Permission): Promise<User> =>
+      repository.find(caller, id, actedWith),
+
+    /** Errors: `not_found`, `permission_denied`. */
+    findToChange: (caller: Caller, id: string): Promise<User> =>
+      repository.findToAct(caller, id, 'user:write'),
+
+    /** Service accounts inside the caller's scope, newest first. */
+    list: (
+      caller: Caller,
+      filter: ServiceAccountFilter,
+      page: PageRequest,
+    ): Promise<KeysetPage<User>> =>
+      repository.list(caller, page, (query) => {
+        whereDefined(query, {
+          owner_id: filter.ownerId,
+          enabled: filter.enabled,
+          tenant_id: filter.tenantId,
+        });
+        if (filter.name !== undefined) whereUsername(query, filter.name);
+      }),
+
+    /** Errors: `permission_denied`, `invalid_request` (owner, tenant), `conflict` (name). */
+    async create(caller: Caller, request: ServiceAccountRequest): Promise<ServiceAccountDetails> {
+      const { name, displayName = name, tenantId = caller.tenantId } = request;
+      await requireTenant(caller, tenantId);
+      const ownerId = request.ownerId ?? (caller.session ? caller.actorId : undefined);
+      if (ownerId === undefined && caller.kind !== 'system')
+        throw invalidField('body', '/ownerId', 'required', 'is required');
+      if (ownerId !== undefined) await checkOwner(caller, ownerId);
+      return commit({ ...caller, tenantId }, async (work) => {
+        const id = ids.next('usr');
+        const account = {
+          id,
+          providerId: NO_PROVIDER,
+          externalId: id,
+          externalGroups: [],
+          username: name,
+          displayName,
+          email: null,
+          ownerId: ownerId ?? null,
+          tenantId,
+          passwordHash: null,
+          mustChangePassword: false,
+        };
+        const user = await insertUser(await work.trx(), account, work.now).catch(
+          (error: unknown) => {
+            throw nameTaken(error, name);
+          },
+        );
+        serviceAccountRecord.created(work, user);
+        work.result(user.id);
+        return user;
+      });
+    },
+
+    /**
+     * Changes an account. Disabling it ends what its tokens do. Errors: `not_found`,
+     * `permission_denied`, `invalid_request` (owner, tenant), `conflict` (name), `version_conflict`.
+     */
+    async update(
+      caller: Caller,
+      id: string,
+      { name, ...change }: ServiceAccountChange,
+      expectedVersion?: number,
+    ): Promise<ServiceAccountDetails> {
+      const known = await repository.findToAct(caller, id, 'user:write');
+      if (change.tenantId !== undefined) await requireTenant(caller, change.tenantId);
+      if (change.ownerId !== undefined) await checkOwner(caller, change.ownerId);
+      return commitChange(caller, 'user:write', known, async (work, currentCaller, trx) => {
+        const before = await User.query(trx).findById(id).forUpdate().throwIfNotFound();
+        checkVersion(before, expectedVersion);
+        access.assertPermission(currentCaller, 'user:write', before);
+        if (change.tenantId !== undefined)
+          access.assertPermission(currentCaller, 'user:write', { tenantId: change.tenantId });
+        // As for people: disabling an account needs no more than `user:write`.
+        const { enabled, ...rest } = change;
+        if (enabled === true || name !== undefined || Object.keys(rest).length > 0)
+          await assertHoldsOwnersRights(currentCaller, trx, before);
+        const after = await User.query(trx)
+          .patchAndFetchById(id, {
+            ...change,
+            ...(name !== undefined && { username: name }),
+            updatedAt: work.now,
+            version: before.version + 1,
+          })
+          .catch((error: unknown) => {
+            throw nameTaken(error, name ?? before.username);
+          });
+        serviceAccountRecord.updated(work, before, after);
+        return after;
+      });
+    },
+  };
+}
