@@ -4,6 +4,7 @@ import { ENGINES, MODES, SECTIONS } from '../backups/backups.ts';
 import { JOB_SOURCES, JOB_STATUSES } from '../jobs/jobs.ts';
 import { PERMISSIONS } from '../access/permissions.ts';
 import { PROVIDER_KINDS } from '../auth/providers.ts';
+import { TOKEN_KINDS } from '../auth/tokenText.ts';
 import { RUN_KINDS, RUN_REASONS } from '../schedules/schedules.ts';
 import { QUOTA_NAMES, type QuotaName } from '../access/quotas.ts';
 import { LEVELS } from '../access/scope.ts';
@@ -105,6 +106,14 @@ const User = data('User', {
   providerId: Type.String(),
   tenantId: Type.String(),
   enabled: Type.Boolean(),
+});
+
+const Token = data({
+  tokenId: Type.String(),
+  kind: Type.Enum([...TOKEN_KINDS]),
+  userId: Type.String({ description: 'The user or service account that it belongs to.' }),
+  expiresAt: Type.String({ format: 'date-time' }),
+  lastUsedAt: nullable(Type.String({ format: 'date-time' })),
 });
 
 const schedule = { scheduleId: Type.String(), name: Type.String(), jobType: Type.String() };
@@ -268,6 +277,8 @@ export const EVENT_DATA = {
   'auth.provider.deleted': Provider,
   'auth.user.created': User,
   'auth.user.updated': User,
+  'token.expiring': Token,
+  'token.unused': Token,
   'schedule.created': Schedule,
   'schedule.updated': Schedule,
   'schedule.deleted': Schedule,
