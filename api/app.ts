@@ -1,6 +1,7 @@
-import Koa from 'koa';
+import Koa, { type Context } from 'koa';
 import helmet from 'koa-helmet';
-import type { AppError } from '../domain/shared/errors.ts';
+import { PLATFORM } from '../domain/access/scope.ts';
+import { AppError } from '../domain/shared/errors.ts';
 import type { Config } from '../platform/config.ts';
 import { useConnectionsFor } from '../platform/connectionUser.ts';
 import { networkOf } from '../platform/network.ts';
@@ -36,6 +37,8 @@ import { legalHoldRoutes } from './retention/holdRoutes.ts';
 import { retentionRoutes } from './retention/routes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
 import { searchRoutes } from './search/routes.ts';
+import { serviceAccountRoutes } from './auth/serviceAccountRoutes.ts';
+import { tokenRoutes } from './auth/tokenRoutes.ts';
 import { userRoutes } from './auth/userRoutes.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 
@@ -45,6 +48,8 @@ type DepsOf<Routes extends (...args: never[]) => Route[]> = Parameters<Routes>[0
 type RouteDeps = DepsOf<typeof rbacRoutes> &
   DepsOf<typeof retentionRoutes> &
   DepsOf<typeof authRoutes> &
+  DepsOf<typeof tokenRoutes> &
+  DepsOf<typeof serviceAccountRoutes> &
   DepsOf<typeof providerRoutes> &
   DepsOf<typeof webhookRoutes> &
   DepsOf<typeof scheduleRoutes> &
@@ -88,7 +93,7 @@ type AppDeps = RouteDeps &
   };
 
 type DepsOfMiddleware = Parameters<typeof requestContext>[0] &
-  Omit<Parameters<typeof operationRoutes>[0], 'isMetricsPort' | 'config'> &
+  Omit<Parameters<typeof operationRoutes>[0], 'isMetricsPort' | 'config' | 'mayReadMetrics'> &
   Omit<Parameters<typeof createAuthenticate>[0], 'clientAddress' | 'strangers'>;
 
 /** The defaults, except the directive that breaks pages served without TLS, as on loopback. */
@@ -114,6 +119,8 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...retentionRoutes(deps),
     ...userRoutes(deps.users),
     ...authRoutes(deps),
+    ...tokenRoutes(deps),
+    ...serviceAccountRoutes(deps),
     ...ssoRoutes(deps.sso),
     ...providerRoutes(deps),
     ...auditRoutes(deps.auditLog, deps.backups.auditArchives, deps.slots.exports),
@@ -132,6 +139,34 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
   return [...routes, ...referenceRoutes(routes, version)];
 }
 
+type AuthenticationDeps = Omit<
+  Parameters<typeof createAuthenticate>[0],
+  'clientAddress' | 'strangers'
+> &
+  Pick<AppDeps, 'access'> & {
+    config: Pick<Config, 'trustedGateways' | 'publicUrl' | 'strangerBudget'>;
+  };
+
+/** How the servers of a process authenticate requests. */
+function createAuthentication(deps: AuthenticationDeps) {
+  const clientAddress = createClientAddress(deps.config);
+  const strangers = createStrangers({ budgetPerMinute: deps.config.strangerBudget });
+  const authenticate = createAuthenticate({ ...deps, clientAddress, strangers });
+
+  async function mayReadMetrics(ctx: Context): Promise<boolean> {
+    if (!/^Bearer hf[tv]_/i.test(ctx.get('authorization'))) return false;
+    try {
+      const { rights } = await authenticate(ctx);
+      return deps.access.holds(rights, 'metrics:read', { tenantId: PLATFORM });
+    } catch (error) {
+      if (error instanceof AppError && error.code !== 'too_many_requests') return false;
+      throw error;
+    }
+  }
+
+  return { clientAddress, strangers, authenticate, mayReadMetrics };
+}
+
 /** Creates the HTTP application of a process. A worker serves probes and metrics only. */
 export function createApp(
   deps: AppDeps,
@@ -139,13 +174,11 @@ export function createApp(
 ): Koa {
   const { config, access, idempotency, findNames } = deps;
   const app = new Koa();
-  const clientAddress = createClientAddress(config);
+  const { clientAddress, strangers, authenticate, mayReadMetrics } = createAuthentication(deps);
   app.use(requestContext(deps, clientAddress.isTrusted));
   app.use(helmet(HELMET_OPTIONS));
-  app.use(operationRoutes({ ...deps, isMetricsPort: false }));
+  app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: false }));
   app.use(redirectToOrigin(clientAddress));
-  const strangers = createStrangers({ budgetPerMinute: config.strangerBudget });
-  const authenticate = createAuthenticate({ ...deps, clientAddress, strangers });
   app.use((ctx, next) =>
     useConnectionsFor(
       { part: 'requests', key: `address:${networkOf(clientAddress.addressOf(ctx))}` },
@@ -178,10 +211,11 @@ export function createApp(
 
 /** Creates the application of the metrics port: probes and metrics, for every client that reaches the port. */
 export function createOperationsApp(
-  deps: Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness' | 'config'>,
+  deps: AuthenticationDeps & Pick<AppDeps, 'ids' | 'log' | 'metrics' | 'readiness' | 'config'>,
 ): Koa {
   const app = new Koa();
+  const { mayReadMetrics } = createAuthentication(deps);
   app.use(requestContext(deps, () => false));
-  app.use(operationRoutes({ ...deps, isMetricsPort: true }));
+  app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: true }));
   return app;
 }

@@ -10,6 +10,8 @@ type OperationDeps = {
   readiness: Readiness;
   metrics: Metrics;
   config: { metricsPort: number; metricsToken: string | undefined };
+  /** True for a request with an API token that may read metrics. */
+  mayReadMetrics(ctx: Context): Promise<boolean>;
   /** True for the metrics port, which operators open to their monitoring only. */
   isMetricsPort: boolean;
 };
@@ -55,6 +57,7 @@ export function operationRoutes({
   readiness,
   metrics,
   config: { metricsPort, metricsToken },
+  mayReadMetrics,
   isMetricsPort,
 }: OperationDeps): Middleware {
   const router = new Router();
@@ -76,7 +79,8 @@ export function operationRoutes({
 
   router.get('/metrics', async (ctx: Context) => {
     // 404 hides from other callers that metrics exist.
-    if (!showsMetrics(ctx)) throw new AppError('not_found', 'No resource at /metrics.');
+    if (!showsMetrics(ctx) && !(await mayReadMetrics(ctx)))
+      throw new AppError('not_found', 'No resource at /metrics.');
     ctx.body = await metrics.text();
     ctx.type = metrics.contentType;
   });

@@ -4,6 +4,7 @@ import { scopeCondition } from '../core/scopeSql.ts';
 import { columnOf, scopeColumnsOf, tableOf, withinNetwork } from '../inventory/tables.ts';
 import { visibleCondition, type ApprovalReader } from '../approvals/approvals.ts';
 import { isEmpty, PLATFORM, type Scope } from '../../domain/access/scope.ts';
+import { NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -134,7 +135,8 @@ const otherSources = ({ schedules, users, approvals }: SearchReader): Source[] =
     vrf: 'NULL',
     exact: [],
     text: `lower(username || ' ' || display_name)`,
-    visible: scopeCondition(users),
+    // Service accounts are no users that a client can read at /api/users.
+    visible: and({ sql: 'provider_id <> ?', bindings: [NO_PROVIDER] }, scopeCondition(users)),
   },
 ];
 

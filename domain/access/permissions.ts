@@ -29,6 +29,7 @@ export const PERMISSIONS = [
   'hold:read',
   'hold:write',
   'hold:release',
+  'metrics:read',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];

@@ -23,7 +23,7 @@ const role = (id: string, name: string, permissions: readonly Permission[]): Rol
 });
 
 /** Areas whose records viewers cannot read. */
-const NOT_FOR_VIEWERS = new Set(['rbac', 'auth', 'user', 'audit', 'hold', 'backup']);
+const NOT_FOR_VIEWERS = new Set(['rbac', 'auth', 'user', 'audit', 'hold', 'backup', 'metrics']);
 
 /** Roles of every installation, by id. Custom roles are rows of the table `roles`. */
 export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(

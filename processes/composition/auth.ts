@@ -5,6 +5,9 @@ import { createQuotas } from '../../services/access/quotas.ts';
 import { createRoles } from '../../services/access/roles.ts';
 import { createAuditLog } from '../../services/audit/auditLog.ts';
 import { createAuditSealer } from '../../services/audit/sealer.ts';
+import { createTokenAuthentication } from '../../services/auth/apiTokens/authentication.ts';
+import { createApiTokens } from '../../services/auth/apiTokens/tokens.ts';
+import { createTokenUses } from '../../services/auth/apiTokens/uses.ts';
 import { createBootstrapAdmin } from '../../services/auth/bootstrapAdmin.ts';
 import { createLoginSession } from '../../services/auth/loginSession.ts';
 import { createLoginThrottle } from '../../services/auth/loginThrottle.ts';
@@ -13,6 +16,7 @@ import { createOidc } from '../../services/auth/providers/kinds/oidc.ts';
 import { createSaml, createSamlThreads } from '../../services/auth/providers/kinds/saml.ts';
 import { createProviders } from '../../services/auth/providers/providers.ts';
 import { createConnectionTest } from '../../services/auth/providers/testConnection.ts';
+import { createServiceAccounts } from '../../services/auth/serviceAccounts.ts';
 import { createSessions } from '../../services/auth/sessions.ts';
 import { createSignIn } from '../../services/auth/signIn.ts';
 import { createSso } from '../../services/auth/sso.ts';
@@ -32,9 +36,14 @@ export function composeAuth(core: Core) {
   const sessions = createSessions({ ...core, limits: core.config });
   const loginSession = createLoginSession({ ...core, sessions });
   const providers = createProviders(core);
+  const tokenUses = createTokenUses(core);
   const login = { ...core, ...kinds, loginThrottle, loginSession, providers };
   return {
     sessions,
+    tokenUses,
+    tokenAuthentication: createTokenAuthentication({ ...core, tokenUses }),
+    apiTokens: createApiTokens(core),
+    serviceAccounts: createServiceAccounts(core),
     providers,
     roles: createRoles(core),
     grants: createGrants(core),

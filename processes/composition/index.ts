@@ -150,6 +150,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       temporal.nativeConnection().catch(() => undefined);
       dispatcher.start();
       auth.auditSealer.start();
+      auth.tokenUses.start();
       webhooks.relay.start();
       jobs.jobSlots.start();
       workers?.start();
@@ -168,7 +169,7 @@ function composeLifecycle(core: Core, areas: Areas, workers: Workers | undefined
       await Promise.all([stopWorkers(), schedules.catchUp.stop()]);
       // These add outbox tasks, so they stop before the dispatcher.
       await Promise.all([webhooks.relay.stop(), webhooks.eventFeed.stop(), jobs.jobSlots.stop()]);
-      await Promise.all([dispatcher.stop(), auth.auditSealer.stop()]);
+      await Promise.all([dispatcher.stop(), auth.auditSealer.stop(), auth.tokenUses.stop()]);
       await notifications.stop();
       await Promise.all([temporal.close(), http.close(), auth.closeProviders()]);
       await backups.archives.close();

@@ -1,4 +1,5 @@
 import { createStartArchives } from '../../services/audit/startArchives.ts';
+import { createTokenKeeper } from '../../services/auth/apiTokens/keeper.ts';
 import { createJobAttempts } from '../../services/jobs/attempts.ts';
 import { createImmediateAttempts } from '../../services/jobs/immediateAttempts.ts';
 import { createJobs } from '../../services/jobs/jobs.ts';
@@ -41,6 +42,7 @@ export function composeJobs(core: Core, deliveryQueue: DeliveryQueue) {
       jobAttempts,
       startPurge: createStartPurge(core),
       startArchives: createStartArchives(core),
+      keepTokens: createTokenKeeper(core),
     }),
   };
 }

@@ -1,0 +1,201 @@
+import { Type } from 'typebox';
+import type { ServiceAccountDetails } from '../../domain/auth/users.ts';
+import type { ApiTokens } from '../../services/auth/apiTokens/tokens.ts';
+import type { ServiceAccounts } from '../../services/auth/serviceAccounts.ts';
+import { TenantId } from '../access/schemas.ts';
+import { etagOf, expectedVersion } from '../http/etag.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { created, ok, type HttpResponse } from '../http/response.ts';
+import { route, type Route } from '../http/route.ts';
+import { Id, Name } from '../http/schemas.ts';
+import { serviceAccountView, tokenView } from './tokenPresenter.ts';
+import {
+  filterOf,
+  limitsOf,
+  MAKES_TOKENS,
+  newTokenResponse,
+  TokenList,
+  tokenQuery,
+} from './tokenRoutes.ts';
+import { ServiceAccountRecord, TokenRequest, TokenWithSecret } from './tokenSchemas.ts';
+import { Username } from './userRoutes.ts';
+
+const tag = 'Service accounts';
+const closed = { additionalProperties: false };
+
+const OneAccount = Type.Object({ id: Id('usr') }, closed);
+
+const fields = {
+  displayName: Type.Optional(Name()),
+  ownerId: Type.Optional(Id('usr')),
+};
+const AccountRequest = Type.Object(
+  {
+    name: Username,
+    ...fields,
+    tenantId: Type.Optional(
+      TenantId('Tenant that the account belongs to; by default that of the caller.'),
+    ),
+  },
+  {
+    title: 'ServiceAccountRequest',
+    description: '`ownerId` is the caller by default; a caller without an account must name one.',
+    ...closed,
+  },
+);
+const AccountChange = Type.Object(
+  {
+    name: Type.Optional(Username),
+    ...fields,
+    tenantId: Type.Optional(TenantId()),
+    enabled: Type.Optional(Type.Boolean({ description: 'false: its tokens are refused.' })),
+  },
+  { title: 'ServiceAccountChange', ...closed },
+);
+const AccountQuery = Type.Object(
+  {
+    name: Type.Optional(Name()),
+    ownerId: Type.Optional(Id('usr')),
+    enabled: Type.Optional(Type.Boolean()),
+    tenantId: Type.Optional(TenantId()),
+    ...pageQuery,
+  },
+  closed,
+);
+
+type Deps = { serviceAccounts: ServiceAccounts; apiTokens: ApiTokens };
+
+const accountResponse = (account: ServiceAccountDetails): HttpResponse =>
+  ok(serviceAccountView(account), { etag: etagOf(account.version) });
+const createdResponse = (account: ServiceAccountDetails): HttpResponse =>
+  created(`/api/service-accounts/${account.id}`, serviceAccountView(account), {
+    etag: etagOf(account.version),
+  });
+
+/** Routes for the tokens of service accounts. */
+const tokenRoutesOf = ({ serviceAccounts, apiTokens }: Deps): Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/service-accounts/{id}/tokens',
+    operationId: 'listServiceAccountTokens',
+    tag,
+    permission: ['user:read', 'user:write'],
+    summary: 'List the API tokens of a service account, newest first',
+    params: OneAccount,
+    query: Type.Object(tokenQuery, closed),
+    responses: { 200: TokenList },
+    handle: async ({ caller, params, query }) => {
+      const { id } = await serviceAccounts.read(caller, params.id, 'user:write');
+      return listResponse(
+        'tokens',
+        'tok',
+        query,
+        (page) => apiTokens.list(caller, { ...filterOf(query), userId: id }, page),
+        tokenView,
+      );
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/service-accounts/{id}/tokens',
+    operationId: 'createServiceAccountToken',
+    tag,
+    permission: 'user:write',
+    refusesTokens: MAKES_TOKENS,
+    summary: 'Create an API token for a service account',
+    description:
+      'The caller must hold every permission of the account. The text of the token is returned once.',
+    params: OneAccount,
+    body: TokenRequest,
+    example: {
+      name: 'pipeline',
+      permissions: ['job:write', 'job:read'],
+      jobTypes: ['inventory.*'],
+    },
+    responses: { 201: TokenWithSecret },
+    replayResponse: async (caller, id) =>
+      newTokenResponse({ token: await apiTokens.find(caller, id), secret: null }),
+    handle: async ({ caller, params, body }) => {
+      const { id } = await serviceAccounts.findToChange(caller, params.id);
+      return newTokenResponse(await apiTokens.createForService(caller, id, limitsOf(body)));
+    },
+  }),
+];
+
+/** Routes for service accounts. */
+export const serviceAccountRoutes = (deps: Deps): Route[] => {
+  const { serviceAccounts } = deps;
+  return [
+    route({
+      method: 'GET',
+      path: '/api/service-accounts',
+      operationId: 'listServiceAccounts',
+      tag,
+      permission: 'user:read',
+      summary: 'List service accounts, newest first',
+      query: AccountQuery,
+      responses: { 200: listSchema(ServiceAccountRecord, 'ServiceAccountList') },
+      handle: ({ caller, query: { limit, cursor, ...filter } }) =>
+        listResponse(
+          'service-accounts',
+          'usr',
+          { limit, cursor },
+          (page) => serviceAccounts.list(caller, filter, page),
+          serviceAccountView,
+        ),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/service-accounts',
+      operationId: 'createServiceAccount',
+      tag,
+      permission: 'user:write',
+      summary: 'Create a service account',
+      description:
+        'A user without password and provider, for programs. Assign it roles, then create its tokens. It never decides approvals.',
+      body: AccountRequest,
+      example: {
+        name: 'ci',
+        displayName: 'Pipelines of the network team',
+        ownerId: 'usr_01k8qzj3m5x7c9v1b3n5m7q9w1',
+      },
+      responses: { 201: ServiceAccountRecord },
+      replayResponse: async (caller, id) =>
+        createdResponse(await serviceAccounts.read(caller, id, 'user:write')),
+      handle: async ({ caller, body }) =>
+        createdResponse(await serviceAccounts.create(caller, body)),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/service-accounts/{id}',
+      operationId: 'getServiceAccount',
+      tag,
+      permission: 'user:read',
+      summary: 'Get a service account',
+      params: OneAccount,
+      responses: { 200: ServiceAccountRecord },
+      handle: async ({ caller, params }) =>
+        accountResponse(await serviceAccounts.read(caller, params.id)),
+    }),
+    route({
+      method: 'PUT',
+      path: '/api/service-accounts/{id}',
+      operationId: 'updateServiceAccount',
+      tag,
+      permission: 'user:write',
+      summary: 'Change, disable or enable a service account',
+      params: OneAccount,
+      body: AccountChange,
+      example: { displayName: 'Pipelines', enabled: true },
+      responses: { 200: ServiceAccountRecord },
+      headers: ['If-Match'],
+      current: async ({ caller, params }) =>
+        serviceAccountView(await serviceAccounts.findToChange(caller, params.id)),
+      handle: async ({ caller, params, body, ifMatch }) =>
+        accountResponse(
+          await serviceAccounts.update(caller, params.id, body, expectedVersion(ifMatch)),
+        ),
+    }),
+    ...tokenRoutesOf(deps),
+  ];
+};

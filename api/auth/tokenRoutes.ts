@@ -1,0 +1,222 @@
+import { Type, type Static } from 'typebox';
+import { TOKEN_KINDS } from '../../domain/auth/tokenText.ts';
+import { TOKEN_STATUSES, type TokenDetails } from '../../domain/auth/tokens.ts';
+import type { AccessReport } from '../../services/access/report.ts';
+import type { ApiTokens, NewToken, TokenFilter } from '../../services/auth/apiTokens/tokens.ts';
+import { expectedVersion } from '../http/etag.ts';
+import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { parseTime } from '../http/queryTime.ts';
+import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
+import { route, type Route } from '../http/route.ts';
+import { Id } from '../http/schemas.ts';
+import { secretView, tokenTag, tokenView } from './tokenPresenter.ts';
+import {
+  CurrentToken,
+  RotationRequest,
+  TokenChange,
+  TokenRecord,
+  TokenRequest,
+  TokenWithSecret,
+} from './tokenSchemas.ts';
+
+const tag = 'Tokens';
+const closed = { additionalProperties: false };
+
+export const MAKES_TOKENS = 'it makes a token';
+
+const OneToken = Type.Object({ id: Id('tok') }, closed);
+export const tokenQuery = {
+  kind: Type.Optional(Type.Enum([...TOKEN_KINDS])),
+  status: Type.Optional(Type.Enum([...TOKEN_STATUSES])),
+  ...pageQuery,
+};
+const TokenQuery = Type.Object({ userId: Type.Optional(Id('usr')), ...tokenQuery }, closed);
+
+export const TokenList = listSchema(TokenRecord, 'TokenList');
+
+/** The limits of a request as the service takes them. */
+export const limitsOf = <B extends { expiresAt?: string }>({ expiresAt, ...body }: B) => ({
+  ...body,
+  ...(expiresAt !== undefined && { expiresAt: parseTime('expiresAt', expiresAt, 'body') }),
+});
+
+const noStore = { 'cache-control': 'no-store' };
+
+const tokenResponse = (token: TokenDetails): HttpResponse => ok(tokenView(token), tokenTag(token));
+
+/** The response to a request that made a token; `secret` is null in a repeated one. */
+export const newTokenResponse = (
+  made: Omit<NewToken, 'secret'> & { secret: string | null },
+): HttpResponse => ({
+  ...created(`/api/auth/tokens/${made.token.id}`, secretView(made), {
+    ...tokenTag(made.token),
+    ...noStore,
+  }),
+  containsSecret: true,
+});
+
+type Deps = { apiTokens: ApiTokens; accessReport: AccessReport };
+
+/** The routes about the token of the request. */
+const currentTokenRoutes = ({ apiTokens, accessReport }: Deps): Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/auth/token',
+    operationId: 'getCurrentToken',
+    tag,
+    signedIn: 'it returns the token of the request',
+    summary: 'Get the token of the request',
+    description: 'A request without an API token gets 401 `token_invalid`.',
+    responses: { 200: CurrentToken },
+    handle: async ({ caller }) => {
+      const token = await apiTokens.current(caller);
+      return ok({ ...tokenView(token), heldPermissions: accessReport.heldPermissions(caller) });
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: '/api/auth/token',
+    operationId: 'revokeCurrentToken',
+    tag,
+    signedIn: 'it revokes the token of the request',
+    allowsReadOnly: true,
+    summary: 'Revoke the token of the request',
+    responses: { 204: null },
+    handle: async ({ caller }) => {
+      await apiTokens.revokeCurrent(caller);
+      return noContent();
+    },
+  }),
+];
+
+/** Routes for API tokens. */
+export const tokenRoutes = (deps: Deps): Route[] => {
+  const { apiTokens } = deps;
+  return [
+    ...currentTokenRoutes(deps),
+    route({
+      method: 'GET',
+      path: '/api/auth/tokens',
+      operationId: 'listTokens',
+      tag,
+      signedIn: 'it returns the tokens of the caller; those of others with `user:read`',
+      tokenPermissions: ['user:read', 'user:write'],
+      summary: 'List API tokens, newest first',
+      query: TokenQuery,
+      responses: { 200: TokenList },
+      handle: ({ caller, query }) =>
+        listResponse(
+          'tokens',
+          'tok',
+          query,
+          (page) => apiTokens.list(caller, filterOf(query), page),
+          tokenView,
+        ),
+    }),
+    route({
+      method: 'POST',
+      path: '/api/auth/tokens',
+      operationId: 'createToken',
+      tag,
+      session: 'only people make tokens for themselves',
+      refusesTokens: MAKES_TOKENS,
+      summary: 'Create an API token for yourself',
+      description:
+        'The token may do what you may do at the time of each request, within these limits. Its text is returned once.',
+      body: TokenRequest,
+      example: {
+        name: 'nightly export',
+        permissions: ['inventory:read'],
+        readOnly: true,
+        allowedNetworks: ['10.20.0.0/16'],
+      },
+      responses: { 201: TokenWithSecret },
+      replayResponse: async (caller, id) =>
+        newTokenResponse({ token: await apiTokens.find(caller, id), secret: null }),
+      handle: async ({ caller, body }) =>
+        newTokenResponse(await apiTokens.createOwn(caller, limitsOf(body))),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/auth/tokens/{id}',
+      operationId: 'getToken',
+      tag,
+      signedIn: 'it returns a token of the caller; one of others with `user:read`',
+      tokenPermissions: ['user:read', 'user:write'],
+      summary: 'Get an API token',
+      params: OneToken,
+      responses: { 200: TokenRecord },
+      handle: async ({ caller, params }) => tokenResponse(await apiTokens.find(caller, params.id)),
+    }),
+    route({
+      method: 'PUT',
+      path: '/api/auth/tokens/{id}',
+      operationId: 'updateToken',
+      tag,
+      signedIn: 'it changes a token of the caller; one of others with `user:write`',
+      tokenPermissions: ['user:write'],
+      summary: 'Rename an API token, or narrow what it may do',
+      description: 'What would let it do more is 400 `widened`. The owner never changes.',
+      params: OneToken,
+      body: TokenChange,
+      example: { permissions: ['inventory:read'], expiresAt: '2027-02-01T00:00:00.000Z' },
+      responses: { 200: TokenRecord },
+      headers: ['If-Match'],
+      current: async ({ caller, params }) =>
+        tokenView(await apiTokens.findToChange(caller, params.id)),
+      volatile: ['status', 'lastUsedAt', 'lastUsedAddress'],
+      handle: async ({ caller, params, body, ifMatch }) =>
+        tokenResponse(
+          await apiTokens.update(caller, params.id, limitsOf(body), expectedVersion(ifMatch)),
+        ),
+    }),
+    route({
+      method: 'DELETE',
+      path: '/api/auth/tokens/{id}',
+      operationId: 'revokeToken',
+      tag,
+      signedIn: 'it revokes a token of the caller; one of others with `user:write`',
+      tokenPermissions: ['user:write'],
+      summary: 'Revoke an API token',
+      description:
+        'Ends what was asked for with it, too: its queued jobs and its schedules no longer run.',
+      params: OneToken,
+      responses: { 204: null },
+      headers: ['If-Match'],
+      handle: async ({ caller, params, ifMatch }) => {
+        await apiTokens.revoke(caller, params.id, expectedVersion(ifMatch));
+        return noContent();
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/auth/tokens/{id}/rotate',
+      operationId: 'rotateToken',
+      tag,
+      signedIn:
+        'for the owner of a personal token; for one of a service account with `user:write` and everything that the account may do',
+      refusesTokens: MAKES_TOKENS,
+      summary: 'Replace the secret of an API token',
+      description:
+        'Id, limits and expiry stay. The present secret is valid for `overlapSeconds`; one that an earlier rotation replaced ends.',
+      params: OneToken,
+      body: RotationRequest,
+      example: { overlapSeconds: 3_600 },
+      responses: { 200: TokenWithSecret },
+      handle: async ({ caller, params, body }) => {
+        const made = await apiTokens.rotate(caller, params.id, body.overlapSeconds);
+        return ok(secretView(made), { ...tokenTag(made.token), ...noStore });
+      },
+    }),
+  ];
+};
+
+export const filterOf = ({
+  userId,
+  kind,
+  status,
+}: Partial<Static<typeof TokenQuery>>): TokenFilter => ({
+  ...(userId !== undefined && { userId }),
+  ...(kind !== undefined && { kind }),
+  ...(status !== undefined && { status }),
+});

@@ -1,0 +1,216 @@
+import { Type, type Static } from 'typebox';
+import { PERMISSIONS } from '../../domain/access/permissions.ts';
+import { JOB_TYPE_PATTERN } from '../../domain/access/tokenScope.ts';
+import { TOKEN_KINDS } from '../../domain/auth/tokenText.ts';
+import {
+  MAX_JOB_TYPES,
+  MAX_NETWORKS,
+  MAX_OVERLAP_SECONDS,
+  MAX_RESOURCE_SCOPES,
+  TOKEN_STATUSES,
+} from '../../domain/auth/tokens.ts';
+import { PermissionName, scopeRequest, TenantId } from '../access/schemas.ts';
+import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+
+const closed = { additionalProperties: false };
+
+const JobTypePattern = Type.String({
+  pattern: JOB_TYPE_PATTERN,
+  maxLength: 128,
+  'x-rule': 'must be the name of a job type such as core.echo, an area such as inventory.*, or *',
+});
+const Network = Type.String({ minLength: 1, maxLength: 64, examples: ['10.20.0.0/16'] });
+
+const expiresAt = Type.String({
+  format: 'date-time',
+  examples: ['2027-02-01T00:00:00.000Z'],
+});
+
+/** What a token may do at most; a missing field and null are no limit. */
+const limits = {
+  permissions: Type.Optional(
+    Nullable(
+      Type.Array(PermissionName, {
+        minItems: 1,
+        maxItems: PERMISSIONS.length,
+        description: 'Permissions that the token has, if its owner has them. Null: all.',
+      }),
+    ),
+  ),
+  resourceScopes: Type.Optional(
+    Nullable(
+      Type.Array(Type.Object(scopeRequest, { title: 'TokenResourceScopeRequest', ...closed }), {
+        minItems: 1,
+        maxItems: MAX_RESOURCE_SCOPES,
+        description:
+          'Tenants, sites and devices where the token works. Null: wherever its owner does.',
+      }),
+    ),
+  ),
+  jobTypes: Type.Optional(
+    Nullable(
+      Type.Array(JobTypePattern, {
+        minItems: 1,
+        maxItems: MAX_JOB_TYPES,
+        description: 'Types of the jobs that the token creates. Null: all.',
+      }),
+    ),
+  ),
+  allowedNetworks: Type.Optional(
+    Nullable(
+      Type.Array(Network, {
+        minItems: 1,
+        maxItems: MAX_NETWORKS,
+        description: 'CIDRs of the clients that may use the token. Null: all.',
+      }),
+    ),
+  ),
+  requestsPerMinute: Type.Optional(
+    Nullable(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description:
+          'Requests a minute that each process accepts. Null: `HOLDFAST_TOKEN_REQUESTS_PER_MINUTE`, which is also the most.',
+      }),
+    ),
+  ),
+  readOnly: Type.Optional(
+    Type.Boolean({ description: 'Only permissions that read, and only requests that read.' }),
+  ),
+};
+
+export const TokenRequest = Type.Object(
+  {
+    name: Name({ description: 'What uses the token.' }),
+    ...limits,
+    tenantId: Type.Optional(
+      TenantId(
+        'Tenant of requests without `X-Service-Tenant-Id`. By default that of `resourceScopes`, else as for a session.',
+      ),
+    ),
+    expiresAt: Type.Optional(
+      Type.String({
+        ...expiresAt,
+        description: 'By default in 90 days; at most `HOLDFAST_TOKEN_MAX_DAYS` ahead.',
+      }),
+    ),
+  },
+  { title: 'TokenRequest', ...closed },
+);
+
+export const TokenChange = Type.Object(
+  {
+    name: Type.Optional(Name()),
+    ...limits,
+    expiresAt: Type.Optional(
+      Type.String({ ...expiresAt, description: 'Not later than at present.' }),
+    ),
+  },
+  { title: 'TokenChange', ...closed },
+);
+
+export const RotationRequest = Type.Object(
+  {
+    overlapSeconds: Type.Integer({
+      minimum: 0,
+      maximum: MAX_OVERLAP_SECONDS,
+      default: 0,
+      description: 'How long the present secret stays valid beside the new one.',
+    }),
+  },
+  { title: 'TokenRotation', ...closed },
+);
+
+const LocatedScope = Type.Object(
+  {
+    tenantId: Type.String(),
+    siteId: Nullable(Type.String()),
+    deviceId: Nullable(Type.String()),
+  },
+  { title: 'TokenResourceScope', ...closed },
+);
+
+export const TokenRecord = Type.Object(
+  {
+    id: Id('tok'),
+    kind: Type.Enum([...TOKEN_KINDS]),
+    userId: Type.String({ description: 'The user or service account that it belongs to.' }),
+    tenantId: Type.String({ description: 'Tenant of its owner.' }),
+    name: Type.String(),
+    status: Type.Enum([...TOKEN_STATUSES], {
+      description: '`disabled`: it was not used for 90 days.',
+    }),
+    permissions: Nullable(Type.Array(PermissionName)),
+    resourceScopes: Nullable(Type.Array(LocatedScope)),
+    jobTypes: Nullable(Type.Array(Type.String())),
+    readOnly: Type.Boolean(),
+    allowedNetworks: Nullable(Type.Array(Type.String())),
+    requestsPerMinute: Nullable(Type.Integer()),
+    requestTenantId: Type.String({
+      description: 'Tenant of requests without `X-Service-Tenant-Id`.',
+    }),
+    expiresAt: Timestamp,
+    rotatedAt: Nullable(Timestamp),
+    previousValidUntil: Nullable(
+      Type.String({
+        format: 'date-time',
+        description: 'Until when the secret before the last rotation is valid.',
+      }),
+    ),
+    lastUsedAt: Nullable(
+      Type.String({ format: 'date-time', description: 'To the minute, a few seconds later.' }),
+    ),
+    lastUsedAddress: Nullable(Type.String()),
+    disabledAt: Nullable(Timestamp),
+    revokedAt: Nullable(Timestamp),
+    revokedBy: Nullable(Type.String()),
+    createdBy: Type.String(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    version: Type.Integer(),
+  },
+  { title: 'Token', ...closed },
+);
+export type TokenRecord = Static<typeof TokenRecord>;
+
+export const TokenWithSecret = Type.Object(
+  {
+    ...TokenRecord.properties,
+    token: Nullable(
+      Type.String({
+        description:
+          'The token, for `Authorization: Bearer`; only in this response, null in a repeated one.',
+      }),
+    ),
+  },
+  { title: 'TokenWithSecret', ...closed },
+);
+export type TokenWithSecret = Static<typeof TokenWithSecret>;
+
+export const CurrentToken = Type.Object(
+  {
+    ...TokenRecord.properties,
+    heldPermissions: Type.Array(PermissionName, {
+      description: 'Permissions that the token has in at least one scope now.',
+    }),
+  },
+  { title: 'CurrentToken', ...closed },
+);
+export type CurrentToken = Static<typeof CurrentToken>;
+
+export const ServiceAccountRecord = Type.Object(
+  {
+    id: Id('usr'),
+    name: Type.String({ description: 'Unique in the tenant, case-insensitive.' }),
+    displayName: Type.String({ description: 'Name for display.' }),
+    ownerId: Nullable(Type.String({ description: 'The user who is responsible for the account.' })),
+    tenantId: Type.String({ description: 'Tenant that the account belongs to.' }),
+    enabled: Type.Boolean({ description: 'The tokens of a disabled account are refused.' }),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    version: Type.Integer(),
+  },
+  { title: 'ServiceAccount', ...closed },
+);
+export type ServiceAccountRecord = Static<typeof ServiceAccountRecord>;
