@@ -54,6 +54,8 @@ const mapping = grant('/api/rbac/provider-mappings', () => ({
 }));
 const request = (field: string) => (value: unknown) =>
   mallory.post('/api/workflows', { ...assignedToApprovers, title: 'new', [field]: value });
+const service = (field: string) => (value: unknown) =>
+  mallory.post('/api/service-accounts', { name: 'new', ownerId: beta.user, [field]: value });
 const signIn = (path: string) => (tenantId: string) =>
   app.client.as({ token: null }).post(path, { username: 'beta-ann', password: PASSWORD, tenantId });
 
@@ -76,6 +78,25 @@ const CASES: Readonly<Record<string, Case>> = {
   'PUT /api/users/{id} tenantId': {
     to: 'tenants',
     send: (tenantId) => mallory.put(`/api/users/${beta.user}`, { tenantId }),
+  },
+  'POST /api/auth/tokens tenantId': {
+    to: 'tenants',
+    send: (tenantId) => account.post('/api/auth/tokens', { name: 'new', tenantId }),
+  },
+  'POST /api/service-accounts ownerId': { to: 'user', send: service('ownerId') },
+  'POST /api/service-accounts tenantId': { to: 'tenants', send: service('tenantId') },
+  'PUT /api/service-accounts/{id} ownerId': {
+    to: 'user',
+    send: (ownerId) => mallory.put(`/api/service-accounts/${beta.service}`, { ownerId }),
+  },
+  'PUT /api/service-accounts/{id} tenantId': {
+    to: 'tenants',
+    send: (tenantId) => mallory.put(`/api/service-accounts/${beta.service}`, { tenantId }),
+  },
+  'POST /api/service-accounts/{id}/tokens tenantId': {
+    to: 'tenants',
+    send: (tenantId) =>
+      mallory.post(`/api/service-accounts/${beta.service}/tokens`, { name: 'new', tenantId }),
   },
   'POST /api/auth/login/local tenantId': { to: 'tenants', send: signIn('/api/auth/login/local') },
   'POST /api/auth/login/ldap tenantId': { to: 'tenants', send: signIn('/api/auth/login/ldap') },

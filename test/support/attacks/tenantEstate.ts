@@ -26,7 +26,9 @@ type OtherKind =
   | 'mapping'
   | 'run'
   | 'schedule'
+  | 'service'
   | 'session'
+  | 'token'
   | 'user'
   | 'webhook';
 
@@ -232,6 +234,13 @@ export async function seedTenantEstate(
     user: account.user,
     webhook,
   };
+  const service = await create('/api/service-accounts', {
+    name: `${label}-program`,
+    ownerId: account.user,
+  });
+  const token = await create(`/api/service-accounts/${service}/tokens`, {
+    name: `token of ${label}`,
+  });
   const archivedAt = new Date('2020-02-01T00:00:00.000Z');
   await db('audit_archives').insert({
     id: app.deps.ids.next('aar'),
@@ -259,6 +268,8 @@ export async function seedTenantEstate(
     tenants,
     ...inventory,
     ...others,
+    service,
+    token,
     audit: await newest('audit_entries'),
     delivery: await newest('deliveries'),
     event: await newest('events'),

@@ -29,6 +29,11 @@ export async function seedTargets(app: TestApp, operations: readonly Operation[]
       roleId: 'viewer',
     })
     .expect(201);
+  const users = await root.get<Listed>('/api/users').expect(200);
+  const account = await root
+    .post<{ id: string }>('/api/service-accounts', { name: 'ci', ownerId: users.items?.[0]?.id })
+    .expect(201);
+  await root.post(`/api/service-accounts/${account.id}/tokens`, { name: 'pipeline' }).expect(201);
   const atPlatform = app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' });
   const webhooks = await atPlatform.get<Listed>('/api/webhooks').expect(200);
   await atPlatform.post(`/api/webhooks/${webhooks.items?.[0]?.id}/test`).expect(200);
@@ -145,6 +150,7 @@ const withUniqueFields = (body: object, n: number): object =>
 
 const ID_LISTS: Readonly<Record<string, string>> = {
   usr: '/api/users',
+  tok: '/api/auth/tokens',
   idp: '/api/auth/providers',
   bkp: '/api/backup?status=completed',
   int: '/api/inventory/interfaces',

@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type {
+  CurrentToken,
+  ServiceAccountRecord,
+  TokenRecord,
+  TokenWithSecret,
+} from '../../../api/auth/tokenSchemas.ts';
+import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { token as tokenCommand } from '../../../processes/cli/token.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import type { TestClient } from '../../support/client.ts';
+import { runHere } from '../../support/commands.ts';
+import { expectInvalid, expectProblem } from '../../support/problem.ts';
+import { createToken, textOf } from '../../support/tokens.ts';
+import { admin, createUser, type Page } from '../../support/users.ts';
+
+let app: TestApp;
+let root: TestClient;
+beforeAll(async () => {
+  app = await startApp({ HOLDFAST_ROLE: 'api' });
+  root = admin(app);
+});
+afterAll(() => app.stop());
+
+const bearer = (token: string) => app.client.as({ token });
+const echo = { type: 'core.echo', payload: {} };
+
+describe('service accounts', () => {
+  const change = {
+    type: 'change',
+    title: 'a request',
+    payload: {},
+    assignedUserIds: [],
+    assignedRoleIds: ['platform-admin', 'approver'],
+  };
+  const create = (body: object, client = root) =>
+    client.post<ServiceAccountRecord>('/api/service-accounts', body);
+
+  test('work by tokens with the roles they are assigned, but never decide approvals', async () => {
+    const person = await createUser(app, 'platform-admin');
+    const account = await create({ name: 'ci', displayName: 'Pipelines' }, person.client).expect(
+      201,
+    );
+    expect(account).toMatchObject({ ownerId: person.id, enabled: true, tenantId: 'platform' });
+    const tokens = `/api/service-accounts/${account.id}/tokens`;
+    const made = await person.client
+      .post<TokenWithSecret>(tokens, { name: 'pipeline' })
+      .expect(201);
+    expect(textOf(made)).toMatch(/^hfv_/);
+    const client = bearer(textOf(made));
+    await expectProblem(client.post('/api/jobs', echo), 403, 'permission_denied');
+    for (const roleId of ['operator', 'approver'])
+      await root.post('/api/rbac/assignments', { userId: account.id, roleId }).expect(201);
+    const job = await client.post<JobRecord>('/api/jobs', echo).expect(201);
+    expect(job.createdBy).toBe(account.id);
+    const { heldPermissions } = await client.get<CurrentToken>('/api/auth/token').expect(200);
+    expect(heldPermissions).toContain('workflow:write');
+    expect(heldPermissions).not.toContain('workflow:approve');
+    const explained = await root
+      .get<{ allowed: boolean }>(
+        `/api/rbac/explain?userId=${account.id}&permission=workflow:approve`,
+      )
+      .expect(200);
+    expect(explained.allowed).toBe(false);
+    const list = await root.get<Page<TokenRecord>>(tokens).expect(200);
+    expect(list.items.map(({ id }) => id)).toEqual([made.id]);
+    // What it requests, its owner does not decide.
+    const request = async (by: TestClient) =>
+      (await by.post<{ id: string }>('/api/workflows', change).expect(201)).id;
+    const approve = async (by: TestClient, id: string, code: string) =>
+      expectProblem(by.post(`/api/workflows/${id}/approve`, {}), 403, code);
+    await approve(person.client, await request(client), 'self_approval');
+    await approve(client, await request(root), 'permission_denied');
+    await root.put(`/api/service-accounts/${account.id}`, { enabled: false }).expect(200);
+    await expectProblem(client.get('/api/jobs'), 401, 'token_invalid');
+  });
+
+  test('are neither users who sign in nor assignees of requests', async () => {
+    const person = await createUser(app);
+    const account = await create({ name: 'exporter', ownerId: person.id }).expect(201);
+    await expectProblem(root.get(`/api/users/${account.id}`), 404, 'not_found');
+    await expectProblem(
+      app.client
+        .as({ token: null })
+        .post('/api/auth/login/local', { username: 'exporter', password: 'correct horse battery' }),
+      401,
+      'login_failed',
+    );
+    await expectInvalid(
+      root.post('/api/workflows', {
+        type: 'change',
+        title: 'x',
+        payload: {},
+        assignedUserIds: [account.id],
+        assignedRoleIds: ['approver'],
+      }),
+      '/assignedUserIds/0',
+    );
+    await expectProblem(create({ name: 'EXPORTER', ownerId: person.id }), 409, 'conflict');
+    await expectInvalid(create({ name: 'no-owner' }), '/ownerId');
+    await expectInvalid(create({ name: 'x', ownerId: account.id }), '/ownerId');
+    const found = await root
+      .get<Page<ServiceAccountRecord>>('/api/service-accounts?name=Exporter')
+      .expect(200);
+    expect(found.items.map(({ id }) => id)).toEqual([account.id]);
+    await root
+      .put(`/api/service-accounts/${account.id}`, { name: 'renamed', tenantId: 'platform' })
+      .expect(200);
+  });
+
+  test('get tokens only from callers who hold what the account holds', async () => {
+    const person = await createUser(app);
+    const account = await create({ name: 'strong', ownerId: person.id }).expect(201);
+    await root
+      .post('/api/rbac/assignments', { userId: account.id, roleId: 'platform-admin' })
+      .expect(201);
+    await root
+      .post('/api/rbac/roles', {
+        id: 'account-admin',
+        name: 'Accounts',
+        permissions: ['user:read', 'user:write'],
+      })
+      .expect(201);
+    const helper = await createUser(app, 'account-admin');
+    const tokens = `/api/service-accounts/${account.id}/tokens`;
+    await expectProblem(helper.client.post(tokens, { name: 'mine' }), 403, 'permission_denied');
+    const made = await root.post<TokenWithSecret>(tokens, { name: 'x' }).expect(201);
+    await expectProblem(
+      helper.client.post(`/api/auth/tokens/${made.id}/rotate`, {}),
+      403,
+      'permission_denied',
+    );
+    await expectProblem(
+      helper.client.put(`/api/service-accounts/${account.id}`, { ownerId: helper.id }),
+      403,
+      'permission_denied',
+    );
+    await helper.client.delete(`/api/auth/tokens/${made.id}`).expect(204);
+  });
+});
+
+test('a token with metrics:read at the platform reads the metrics, whatever the client', async () => {
+  const proxied = { 'x-forwarded-for': '192.0.2.7' };
+  const owner = await createUser(app, 'auditor');
+  const metrics = (permissions: string[]) =>
+    createToken(app, owner, { permissions }).then(({ client }) => client.get('/metrics', proxied));
+  expect((await metrics(['metrics:read'])).status).toBe(200);
+  expect((await metrics(['audit:read'])).status).toBe(404);
+  const ofTenant = await createToken(
+    app,
+    await createUser(app, { roleId: 'platform-admin', tenantId: 'red' }),
+  );
+  expect((await ofTenant.client.get('/metrics', proxied)).status).toBe(404);
+  expect((await bearer('hft_x').get('/metrics', proxied)).status).toBe(404);
+});
+
+test('npm run token', async () => {
+  const run = (...args: string[]) => runHere(app, tokenCommand, ...args);
+  const create = ['create', '--service', 'robot', '--permissions', 'job:write'];
+  const made = await run(...create, '--role', 'operator', '--days', '30');
+  expect(made.status).toBe(0);
+  const [, secret = ''] = /^Secret +(\S+)$/m.exec(made.text) ?? [];
+  const [, id = ''] = /^Token +(tok_\w+)/m.exec(made.text) ?? [];
+  await bearer(secret).post('/api/jobs', echo).expect(201);
+  const again = await run(...create, '--role', 'operator', '--read-only');
+  expect([again.status, again.text]).toEqual([0, expect.stringContaining('exists')]);
+  expect((await run('list', '--service', 'robot')).text).toMatch(new RegExp(`^${id}  active`, 'm'));
+  expect((await run('revoke', id)).status).toBe(0);
+  await expectProblem(bearer(secret).get('/api/jobs'), 401, 'token_invalid');
+  expect((await run('list', '--service', 'robot')).text).toMatch(
+    new RegExp(`^${id}  revoked`, 'm'),
+  );
+  expect((await run('revoke', id.replace(/.$/, 'x'))).status).toBe(1);
+  for (const wrong of [
+    ['create'],
+    ['create', '--service', 'x', '--permissions', 'job:fly'],
+    ['create', '--service', 'x', '--days', 'soon'],
+    ['list', '--unknown'],
+    ['revoke'],
+  ])
+    expect((await run(...wrong)).status).toBe(2);
+});
