@@ -6,11 +6,13 @@ import { admin } from './admin.ts';
 import { EXIT_USAGE, type Command } from './command.ts';
 import { demoData } from './demoData.ts';
 import { reencryptSecrets } from './reencryptSecrets.ts';
+import { token } from './token.ts';
 import { verifyAudit } from './verifyAudit.ts';
 
 /** Commands of an operator. Without `DATABASE_URL` they use the embedded stack on this machine. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   admin,
+  token,
   'verify-audit': verifyAudit,
   'demo-data': demoData,
   'reencrypt-secrets': reencryptSecrets,
