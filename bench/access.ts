@@ -7,6 +7,7 @@ import { DEFAULT_RETRY } from '../domain/jobs/retry.ts';
 import { createIds } from '../platform/ids.ts';
 import { createLog } from '../platform/log.ts';
 import { createPasswords } from '../services/auth/passwords.ts';
+import { measureTokens } from './access/tokens.ts';
 import { startBenchEnvironment, startProgram } from './fixture.ts';
 import { load } from './load.ts';
 import { ms, perSecond, quantile, type BenchResult } from './report.ts';
@@ -23,7 +24,7 @@ const PASSWORD = 'a password for the benchmark';
 
 const median = (values: number[]) => quantile(values, 0.5);
 
-/** Lists of a user with 10,000 grants compared with unscoped ones; the cost of audit entries. */
+/** Lists of a user with 10,000 grants compared with unscoped ones; API tokens; the cost of audit entries. */
 export async function bench(): Promise<BenchResult[]> {
   const environment = await startBenchEnvironment();
   const db = openDatabase({
@@ -34,11 +35,10 @@ export async function bench(): Promise<BenchResult[]> {
   });
   try {
     await fill(db);
-    const lists = await measureLists({
-      DATABASE_URL: environment.databaseUrl,
-      TEMPORAL_ADDRESS: '127.0.0.1:1',
-    });
-    return [...lists, ...(await measureAudit(db))];
+    const env = { DATABASE_URL: environment.databaseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' };
+    const lists = await measureLists(env);
+    const tokens = await measureTokens(db, env, 'usr_4');
+    return [...lists, ...tokens, ...(await measureAudit(db))];
   } finally {
     await db.destroy();
     await environment.stop();
