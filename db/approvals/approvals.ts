@@ -204,6 +204,8 @@ export type ApprovalReader = {
    * tenant. An actor id from a gateway identifies a person within the tenant of the gateway only.
    */
   ownTenantId: string | undefined;
+  /** With an API token: where the token lets its owner see the requests of the owner. */
+  ownScope: Scope | undefined;
   /** The recorded names that mean the reader. */
   names: readonly string[];
   read: Scope;
@@ -227,7 +229,7 @@ type VisibilityBranch = { from: string; where: Condition };
 const ASSIGNED = 'approval_assignees AS s JOIN approvals AS a ON a.id = s.approval_id';
 
 function visibilityBranches(
-  { actorId, ownTenantId, names, read, approve, roles }: ApprovalReader,
+  { actorId, ownTenantId, ownScope, names, read, approve, roles }: ApprovalReader,
   assignedToMe: boolean,
 ): VisibilityBranch[] {
   // Requesters never decide on their own requests.
@@ -266,6 +268,7 @@ function visibilityBranches(
     where: allOf([
       { sql: 'a.created_by = ?', bindings: [actorId] },
       ...equal('a.tenant_id', ownTenantId),
+      ...(ownScope ? [scopeCondition(ownScope, SCOPE_COLUMNS)] : []),
     ]),
   };
   if (assignedToMe)

@@ -12,7 +12,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { jobMarksOf } from '../../db/jobs/purgedJobs.ts';
 import { Approval } from '../../db/models/Approval.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
-import { covers, PLATFORM, scopeOfRole } from '../../domain/access/scope.ts';
+import { covers, PLATFORM, scopeOfRole, type Scope } from '../../domain/access/scope.ts';
 import {
   refusalToDecide,
   type ApprovalStatus,
@@ -21,7 +21,7 @@ import {
 import { isSamePerson, namesMeaning, recordedNames } from '../../domain/approvals/names.ts';
 import type { ApprovalData, DecisionData } from '../../domain/approvals/records.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
-import type { Caller } from '../../domain/shared/caller.ts';
+import { hasAccount, type Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import { withItems, type ListAnswer, type ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
@@ -52,11 +52,18 @@ const NO_COUNTS: Record<ApprovalStatus, number> = {
 
 /** Reads requests as callers see them. */
 export function createApprovalViews({ db, access }: { db: Knex; access: Access }) {
+  /** A requester sees their requests without a permission, but not with every API token. */
+  const ownScopeOf = (caller: Caller): Scope | undefined =>
+    caller.token
+      ? access.scope(caller, 'workflow:read', 'workflow:write', 'workflow:approve')
+      : undefined;
+
   async function listReaderFor(caller: Caller): Promise<ApprovalReader> {
     const roleIds = [...new Set(caller.rights.grants.map(({ role }) => role.id))];
     return {
       actorId: caller.actorId,
       ownTenantId: requesterTenantOf(caller),
+      ownScope: ownScopeOf(caller),
       names: namesMeaning((await knownNamesOf(db, [caller]))(caller)),
       read: access.scope(caller, 'workflow:read'),
       approve: access.scope(caller, 'workflow:approve'),
@@ -127,10 +134,11 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
   ): Promise<ApprovalView> {
     const approval = await Approval.query(db).findById(id);
     const [view] = await toViews(caller, approval ? [approval] : []);
+    const ownScope = ownScopeOf(caller);
     const isVisible =
       view &&
       (view.refusal === null ||
-        view.isRequester ||
+        (view.isRequester && (!ownScope || covers(ownScope, scopeOfApproval(view.approval)))) ||
         covers(access.scope(caller, 'workflow:read', actsWith), scopeOfApproval(view.approval)));
     if (!isVisible) throw notFound('approval request', id);
     return view;
@@ -162,8 +170,8 @@ export function createApprovalViews({ db, access }: { db: Knex; access: Access }
  * means every tenant. An actor id from a gateway identifies a person within the tenant of the
  * gateway only.
  */
-const requesterTenantOf = ({ session, tenantId }: Caller): string | undefined =>
-  session || tenantId === PLATFORM ? undefined : tenantId;
+const requesterTenantOf = ({ kind, tenantId }: Caller): string | undefined =>
+  hasAccount({ kind }) || tenantId === PLATFORM ? undefined : tenantId;
 
 function isRequestedBy(caller: Caller, { createdBy, tenantId }: ApprovalData): boolean {
   const requesterTenantId = requesterTenantOf(caller);
