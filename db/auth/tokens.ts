@@ -14,6 +14,8 @@ export type TokenState = TokenScope &
   UserAuthState & {
     id: string;
     userId: string;
+    /** The tenant of its owner. */
+    tenantId: string;
     /** The tenant of requests that name none. */
     requestTenantId: string;
     allowedNetworks: string[] | null;
@@ -27,7 +29,8 @@ export type TokenState = TokenScope &
   };
 
 const selectState = (previousValidUntil: string, condition: string): string => `
-  SELECT t.id, t.user_id AS "userId", t.request_tenant_id AS "requestTenantId", t.permissions,
+  SELECT t.id, t.user_id AS "userId", t.tenant_id AS "tenantId",
+         t.request_tenant_id AS "requestTenantId", t.permissions,
          CASE WHEN t.resource_scopes IS NOT NULL THEN ARRAY(
            SELECT jsonb_build_object('tenantId', asked."tenantId",
                     'siteId', CASE WHEN d.id IS NULL THEN s.id ELSE own_site_of_device(d.id) END,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { allRoutes } from '../../api/app.ts';
+import type { TokenWithSecret } from '../../api/auth/tokenSchemas.ts';
 import { compileReferences } from '../../api/http/references.ts';
 import type { Route } from '../../api/http/route.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
@@ -18,7 +19,7 @@ import { leaksOfAcme, withTwoTenants } from '../support/attacks/twoTenants.ts';
 import type { TestClient, TestResponse } from '../support/client.ts';
 
 /**
- * People of beta, with each of five roles and through a gateway, send a request to every route with an id, for a record of acme: the answer is
+ * People of beta, with each of five roles, through a gateway and with an API token, send a request to every route with an id, for a record of acme: the answer is
  * the one for a record that does not exist, has nothing of acme, and changes nothing outside beta. Routes come from the
  * registry: a new one needs a line in
  * `test/support/attacks/routes.ts`. Public routes are for strangers, who belong to no tenant.
@@ -42,13 +43,22 @@ withTwoTenants(async (fixture) => {
     const account = { username: `beta-${roleId}`, roleId, tenantId: 'beta' };
     return { name: `account ${roleId}`, client: (await seedAccount(app, account)).client };
   });
+  // With the other roles, a token has the rights of its account.
+  const tokens = ROLES.slice(0, isThorough() ? ROLES.length : 1).map(async (roleId) => {
+    const account = { username: `beta-token-${roleId}`, roleId, tenantId: 'beta' };
+    const { client } = await seedAccount(app, account);
+    const made = await client
+      .post<TokenWithSecret>('/api/auth/tokens', { name: roleId })
+      .expect(201);
+    return { name: `token ${roleId}`, client: app.client.as({ token: made.token }) };
+  });
   callers = [
     // With the other roles, a gateway's caller has the rights of an account.
     ...ROLES.slice(0, isThorough() ? ROLES.length : 1).map((roles) => ({
       name: `gateway ${roles}`,
       client: app.client.as({ actor: `mallory-${roles}`, roles, tenant: 'beta' }),
     })),
-    ...(await Promise.all(accounts)),
+    ...(await Promise.all([...accounts, ...tokens])),
   ];
 });
 

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { findTokenByHash, type TokenState } from '../../../db/auth/tokens.ts';
 import type { Knex } from '../../../db/core/knex.ts';
+import { holdsAnythingAt } from '../../../domain/access/scope.ts';
 import { statusOf } from '../../../domain/auth/tokens.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
 import { AppError } from '../../../domain/shared/errors.ts';
@@ -54,10 +55,14 @@ export function createTokenAuthentication({
   }
 
   /** Error: `address_not_allowed`. */
-  async function requireAddress(caller: Caller, { id, allowedNetworks }: TokenState) {
+  async function requireAddress(
+    caller: Caller,
+    { id, tenantId, allowedNetworks }: TokenState,
+  ): Promise<void> {
     if (allowedNetworks === null || isInNetworks(caller.address, allowedNetworks)) return;
     const subject = { type: 'token', id };
-    await deniedAttempts.record(caller, 'token.address', { tokenId: id }, { subject });
+    const ofOwner = { ...caller, tenantId };
+    await deniedAttempts.record(ofOwner, 'token.address', { tokenId: id }, { subject });
     throw new AppError('address_not_allowed', 'The token is not valid from this address.');
   }
 
@@ -77,14 +82,17 @@ export function createTokenAuthentication({
       if (knownId !== undefined && !isRepeated) rate.check(knownId);
       const token = await findLive(hash);
       knownIds.set(key, token.id);
+      const held = await rights.forToken(token);
+      const isReachable = holdsAnythingAt(held, token.requestTenantId);
       const caller: Caller = {
         kind: 'token',
         actorId: token.userId,
-        tenantId: token.requestTenantId,
+        // Nobody writes to the audit log of a tenant where they hold nothing any more.
+        tenantId: isReachable ? token.requestTenantId : token.tenantId,
         requestId,
         address,
         token: { id: token.id, readOnly: token.readOnly },
-        rights: await rights.forToken(token),
+        rights: held,
       };
       await requireAddress(caller, token);
       const limit = Math.min(token.requestsPerMinute ?? Infinity, tokenRequestsPerMinute);

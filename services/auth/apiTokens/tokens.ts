@@ -213,10 +213,11 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
 
     /**
      * Creates a token of the caller, who is signed in. Errors: `invalid_request`, `limit_reached`,
-     * `session_invalid`.
+     * `session_invalid`, `password_change_required`, `permission_denied`.
      */
     async createOwn(caller: Caller, request: TokenRequest): Promise<NewToken> {
       requireSessionId(caller);
+      requireWholeRights(caller);
       const owner = await User.query(db).findById(caller.actorId).throwIfNotFound();
       const requestTenantId = await requestTenantOf(owner, request);
       return commit({ ...caller, tenantId: owner.tenantId }, (work) =>
@@ -289,6 +290,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
         if (status !== 'active') throw new AppError('conflict', `The token is ${status}.`);
         if (before.kind === 'personal' && !isOwn(caller, before))
           throw new AppError('permission_denied', 'Only its owner rotates a personal token.');
+        if (before.kind === 'personal') requireWholeRights(caller);
         if (before.kind === 'service')
           await assertHoldsOwnersRights(
             currentCaller,
@@ -337,6 +339,17 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
       }).catch(ignoreNoChange(undefined));
     },
   };
+}
+
+/** A token has all rights of its owner: a request that has fewer cannot make one. */
+function requireWholeRights({ session, roleIds }: Caller): void {
+  if (session?.mustChangePassword)
+    throw new AppError('password_change_required', 'A one-time password must be changed first.');
+  if (roleIds)
+    throw new AppError(
+      'permission_denied',
+      'A request that X-Service-Role-Ids narrows cannot make a token.',
+    );
 }
 
 function requireTokenId({ token }: Caller): string {

@@ -130,6 +130,19 @@ describe('a token', () => {
     );
   });
 
+  test('needs all rights of its owner to be made, and no one-time password', async () => {
+    const owner = await createUser(app, red);
+    const narrowed = { [ROLES]: 'operator' };
+    const refused = await owner.client.post('/api/auth/tokens', { name: 'x' }, narrowed);
+    expect(refused.body).toMatchObject({ status: 403, code: 'permission_denied' });
+    await app.deps.db('users').where({ id: owner.id }).update({ must_change_password: true });
+    await expectProblem(
+      owner.client.post('/api/auth/tokens', { name: 'x' }),
+      403,
+      'password_change_required',
+    );
+  });
+
   test('must expire, within HOLDFAST_TOKEN_MAX_DAYS', async () => {
     const owner = await createUser(app);
     const { expiresAt } = await createToken(owner);
@@ -521,6 +534,7 @@ test('raw queries return the columns that their types declare', async () => {
   const shape = {
     id: 'string',
     userId: 'string',
+    tenantId: 'string',
     requestTenantId: 'string',
     permissions: 'nullable',
     resourceScopes: 'nullable',
