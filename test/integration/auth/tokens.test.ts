@@ -10,6 +10,7 @@ import type {
 } from '../../../api/auth/tokenSchemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { ScheduleRecord } from '../../../api/schedules/schemas.ts';
+import { allRoutes } from '../../../api/app.ts';
 import { findTokenByHash, findTokenState } from '../../../db/auth/tokens.ts';
 import { findUserAuthState } from '../../../db/access/access.ts';
 import { hashToken } from '../../../services/auth/tokens.ts';
@@ -197,6 +198,22 @@ describe('a token', () => {
       await expectProblem(client.get(path), 401, 'session_invalid');
     await expectProblem(client.post('/api/auth/tokens', { name: 'x' }), 401, 'session_invalid');
   });
+});
+
+test('tokens reach every route without a session, but those that make secrets or providers', () => {
+  const refused = allRoutes(app.deps, 'test')
+    .filter(({ refusesTokens, session }) => refusesTokens !== undefined && session === undefined)
+    .map(({ method, path }) => `${method} ${path}`);
+  expect(refused.sort()).toEqual([
+    'DELETE /api/auth/providers/{id}',
+    'POST /api/auth/providers',
+    'POST /api/auth/providers/{id}/test',
+    'POST /api/auth/tokens/{id}/rotate',
+    'POST /api/service-accounts/{id}/tokens',
+    'POST /api/users',
+    'POST /api/users/{id}/reset-password',
+    'PUT /api/auth/providers/{id}',
+  ]);
 });
 
 describe('the scope of a token', () => {
