@@ -10,7 +10,7 @@ import {
   TOKEN_STATUSES,
 } from '../../domain/auth/tokens.ts';
 import { PermissionName, scopeRequest, TenantId } from '../access/schemas.ts';
-import { Id, Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { accountIn, Actor, Id, Name, Nullable, Reference, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 
@@ -124,9 +124,9 @@ export const RotationRequest = Type.Object(
 
 const LocatedScope = Type.Object(
   {
-    tenantId: Type.String(),
-    siteId: Nullable(Type.String()),
-    deviceId: Nullable(Type.String()),
+    tenantId: Reference('tenants'),
+    siteId: Nullable(Reference('sites')),
+    deviceId: Nullable(Reference('devices')),
   },
   { title: 'TokenResourceScope', ...closed },
 );
@@ -135,8 +135,10 @@ export const TokenRecord = Type.Object(
   {
     id: Id('tok'),
     kind: Type.Enum([...TOKEN_KINDS]),
-    userId: Type.String({ description: 'The user or service account that it belongs to.' }),
-    tenantId: Type.String({ description: 'Tenant of its owner.' }),
+    userId: accountIn(
+      Type.String({ description: 'The user or service account that it belongs to.' }),
+    ),
+    tenantId: Reference('tenants', 'Tenant of its owner.'),
     name: Type.String(),
     status: Type.Enum([...TOKEN_STATUSES], {
       description: '`disabled`: it was not used for 90 days.',
@@ -147,9 +149,7 @@ export const TokenRecord = Type.Object(
     readOnly: Type.Boolean(),
     allowedNetworks: Nullable(Type.Array(Type.String())),
     requestsPerMinute: Nullable(Type.Integer()),
-    requestTenantId: Type.String({
-      description: 'Tenant of requests without `X-Service-Tenant-Id`.',
-    }),
+    requestTenantId: Reference('tenants', 'Tenant of requests without `X-Service-Tenant-Id`.'),
     expiresAt: Timestamp,
     rotatedAt: Nullable(Timestamp),
     previousValidUntil: Nullable(
@@ -164,8 +164,8 @@ export const TokenRecord = Type.Object(
     lastUsedAddress: Nullable(Type.String()),
     disabledAt: Nullable(Timestamp),
     revokedAt: Nullable(Timestamp),
-    revokedBy: Nullable(Type.String()),
-    createdBy: Type.String(),
+    revokedBy: Nullable(Actor()),
+    createdBy: Actor(),
     createdAt: Timestamp,
     updatedAt: Timestamp,
     version: Type.Integer(),
@@ -204,8 +204,10 @@ export const ServiceAccountRecord = Type.Object(
     id: Id('usr'),
     name: Type.String({ description: 'Unique in the tenant, case-insensitive.' }),
     displayName: Type.String({ description: 'Name for display.' }),
-    ownerId: Nullable(Type.String({ description: 'The user who is responsible for the account.' })),
-    tenantId: Type.String({ description: 'Tenant that the account belongs to.' }),
+    ownerId: Nullable(
+      accountIn(Type.String({ description: 'The user who is responsible for the account.' })),
+    ),
+    tenantId: Reference('tenants', 'Tenant that the account belongs to.'),
     enabled: Type.Boolean({ description: 'The tokens of a disabled account are refused.' }),
     createdAt: Timestamp,
     updatedAt: Timestamp,

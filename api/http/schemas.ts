@@ -17,6 +17,7 @@ const ID_NAMES = {
   run: 'ScheduleRunId',
   sch: 'ScheduleId',
   ses: 'SessionId',
+  tok: 'TokenId',
   usr: 'UserId',
   whk: 'WebhookId',
 } as const;

@@ -108,7 +108,7 @@ const User = data('User', {
   enabled: Type.Boolean(),
 });
 
-const Token = data({
+const Token = data('Token', {
   tokenId: Type.String(),
   kind: Type.Enum([...TOKEN_KINDS]),
   userId: Type.String({ description: 'The user or service account that it belongs to.' }),
