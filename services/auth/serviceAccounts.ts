@@ -5,6 +5,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { insertUser, User, whereUsername } from '../../db/models/User.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
+import { covers } from '../../domain/access/scope.ts';
 import { NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { ServiceAccountDetails } from '../../domain/auth/users.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
@@ -51,11 +52,11 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
     only: (query) => void query.where({ provider_id: NO_PROVIDER }),
   });
 
-  /** The owner must be a person: the caller, or one whom the caller may read. */
+  /** The owner must be a person: the caller, or one whom the caller may read or change. */
   async function checkOwner(caller: Caller, ownerId: string): Promise<void> {
     const owner = await User.query(db).findById(ownerId).whereNot({ provider_id: NO_PROVIDER });
-    const isKnown =
-      owner && (ownerId === caller.actorId || access.holds(caller.rights, 'user:read', owner));
+    const scope = access.scope(caller, 'user:read', 'user:write');
+    const isKnown = owner && (ownerId === caller.actorId || covers(scope, owner));
     if (!isKnown)
       throw invalidField('body', '/ownerId', 'not_found', `there is no user with id ${ownerId}`);
   }

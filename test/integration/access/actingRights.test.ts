@@ -89,6 +89,8 @@ const newJob = async (job: object, headers = {}) =>
 const newWebhook = () =>
   created('/api/webhooks', { endpointUrl: sink.url('/hook'), eventTypes: ['webhook.created'] });
 const newUser = () => created('/api/users', { username: newName(), tenantId: TENANT });
+const service = async () => ({ name: newName(), ownerId: (await newUser()).id });
+const newService = async () => created('/api/service-accounts', await service());
 const newRole = () =>
   created('/api/rbac/roles', { id: newName(), name: 'x', permissions: ['job:read'] }, admin(app));
 const provider = () => ({
@@ -194,6 +196,20 @@ const ACTING: Readonly<Record<string, Acting>> = {
     newUser,
     actionOf('users', 'reset-password'),
     {},
+  ),
+  'PUT /api/service-accounts/{id}': acting(
+    'user:write',
+    200,
+    newService,
+    (id) => `/api/service-accounts/${id}`,
+    { displayName: 'A program' },
+  ),
+  'POST /api/service-accounts/{id}/tokens': acting(
+    'user:write',
+    201,
+    newService,
+    actionOf('service-accounts', 'tokens'),
+    { name: 'a token' },
   ),
   'PUT /api/auth/providers/{id}': onPlatform(
     acting('auth:write', 200, newProvider, (id) => `/api/auth/providers/${id}`, {
@@ -408,6 +424,7 @@ const CREATING: Readonly<
     () => ({ endpointUrl: sink.url('/made'), eventTypes: '*', enabled: false }),
   ],
   '/api/users': ['user:write', () => ({ username: newName(), password: PASSWORD })],
+  '/api/service-accounts': ['user:write', service],
   '/api/backup/create': ['backup:write', () => ({ mode: 'partial', sections: ['settings'] })],
   '/api/inventory/prefixes': ['inventory:write', newPrefix],
   '/api/rbac/assignments': [
