@@ -93,17 +93,9 @@ const service = async () => ({ name: newName(), ownerId: (await newUser()).id })
 const newService = async () => created('/api/service-accounts', await service());
 const newRole = () =>
   created('/api/rbac/roles', { id: newName(), name: 'x', permissions: ['job:read'] }, admin(app));
-const provider = () => ({
-  kind: 'ldap',
-  name: newName(),
-  config: {
-    url: 'ldaps://127.0.0.1:1',
-    allowPrivateNetwork: true,
-    bindDn: 'cn=x',
-    bindPassword: 'x',
-    userBaseDn: 'ou=x',
-  },
-});
+const LDAP = { url: 'ldaps://127.0.0.1:1', bindDn: 'cn=x', bindPassword: 'x', userBaseDn: 'ou=x' };
+const ldap = { kind: 'ldap', config: { ...LDAP, allowPrivateNetwork: true } };
+const provider = () => ({ ...ldap, name: newName() });
 const newProvider = () => created('/api/auth/providers', provider(), admin(app));
 const newAssignment = async () =>
   created('/api/rbac/assignments', {
@@ -164,6 +156,8 @@ const tenant = () => Promise.resolve({ id: TENANT });
 const ofTenant = (area: string) => (id: string) => `/api/${area}/${id}`;
 const actionOf = (area: string, action: string) => (id: string) => `/api/${area}/${id}/${action}`;
 const prefixOf = (id: string) => `/api/inventory/prefixes/${id}`;
+const onService = (status: number, action: string, body: object) =>
+  acting('user:write', status, newService, (id) => `/api/service-accounts/${id}${action}`, body);
 
 /** Every operation on one record, by method and path. */
 const ACTING: Readonly<Record<string, Acting>> = {
@@ -197,20 +191,8 @@ const ACTING: Readonly<Record<string, Acting>> = {
     actionOf('users', 'reset-password'),
     {},
   ),
-  'PUT /api/service-accounts/{id}': acting(
-    'user:write',
-    200,
-    newService,
-    (id) => `/api/service-accounts/${id}`,
-    { displayName: 'A program' },
-  ),
-  'POST /api/service-accounts/{id}/tokens': acting(
-    'user:write',
-    201,
-    newService,
-    actionOf('service-accounts', 'tokens'),
-    { name: 'a token' },
-  ),
+  'PUT /api/service-accounts/{id}': onService(200, '', { displayName: 'A program' }),
+  'POST /api/service-accounts/{id}/tokens': onService(201, '/tokens', { name: 'a token' }),
   'PUT /api/auth/providers/{id}': onPlatform(
     acting('auth:write', 200, newProvider, (id) => `/api/auth/providers/${id}`, {
       enabled: false,
