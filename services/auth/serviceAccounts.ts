@@ -1,7 +1,13 @@
 import type { Commit } from '../../db/core/commit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
-import { whereDefined, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
+import {
+  keysetPage,
+  whereDefined,
+  type KeysetPage,
+  type PageRequest,
+} from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { whereInScope } from '../../db/core/scopeSql.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
 import { insertUser, User, whereUsername } from '../../db/models/User.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
@@ -75,15 +81,17 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
       caller: Caller,
       filter: ServiceAccountFilter,
       page: PageRequest,
-    ): Promise<KeysetPage<User>> =>
-      repository.list(caller, page, (query) => {
-        whereDefined(query, {
-          owner_id: filter.ownerId,
-          enabled: filter.enabled,
-          tenant_id: filter.tenantId,
-        });
-        if (filter.name !== undefined) whereUsername(query, filter.name);
-      }),
+    ): Promise<KeysetPage<User>> => {
+      const query = User.query(db).where({ provider_id: NO_PROVIDER });
+      whereInScope(query, access.scope(caller, 'user:read'));
+      whereDefined(query, {
+        owner_id: filter.ownerId,
+        enabled: filter.enabled,
+        tenant_id: filter.tenantId,
+      });
+      if (filter.name !== undefined) whereUsername(query, filter.name);
+      return keysetPage(query, page);
+    },
 
     /** Errors: `permission_denied`, `invalid_request` (owner, tenant), `conflict` (name). */
     async create(caller: Caller, request: ServiceAccountRequest): Promise<ServiceAccountDetails> {
