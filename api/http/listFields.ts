@@ -82,7 +82,8 @@ export const flagField = (options: Options = {}): FieldDeclaration =>
 export const integerField = (
   [minimum, maximum]: readonly [number, number],
   options: Options = {},
-): FieldDeclaration => declare('integer', Type.Integer({ minimum, maximum }), options);
+): FieldDeclaration =>
+  declare('integer', Type.Integer({ minimum, maximum }), { commas: true, ...options });
 
 /** A time, which is filtered by ranges. */
 export const timeField = (options: Options = {}): FieldDeclaration =>

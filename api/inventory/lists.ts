@@ -78,7 +78,7 @@ function declarationOf(resource: Resource, name: string, field: Field): FieldDec
       filter: true,
       sort: isSorted(resource, name) && field.reference === undefined,
       facet: choices !== undefined || field.reference !== undefined || kind === 'boolean',
-      commas: choices !== undefined || field.reference !== undefined,
+      commas: kind !== 'text' || choices !== undefined || field.reference !== undefined,
       ...(reader && { read: reader }),
     },
   ];

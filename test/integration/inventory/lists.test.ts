@@ -92,6 +92,10 @@ test('operators can be written as in a formula, and values repeated', async () =
   expect(await idsOf('speedMbps>=1100&kind!=virtual')).toEqual(
     await idsOf('speedMbps.gte=1100&kind=fiber,copper'),
   );
+  expect(await idsOf('speedMbps=1100,2100')).toEqual(fast.map(({ id }) => id));
+  expect(await idsOf('speedMbps!=1100,2100&speedMbps>=1')).toEqual(
+    ports.filter(({ speedMbps }) => speedMbps === 100).map(({ id }) => id),
+  );
   const [newest] = ports;
   expect(
     await idsOf(`createdAt>=${assertDefined(newest, 'port').createdAt}&id=${ports[3]?.id ?? ''}`),
