@@ -148,6 +148,11 @@ export const reference = (to: ResourceName, options: Options = {}): Field =>
 const MAC_ADDRESS =
   '^(?:[0-9A-Fa-f]{2}([:-]?)(?:[0-9A-Fa-f]{2}\\1){4}[0-9A-Fa-f]{2}|[0-9A-Fa-f]{4}(?:\\.[0-9A-Fa-f]{4}){2})$';
 
+const MAC_PATTERN = new RegExp(MAC_ADDRESS);
+
+/** Whether a text is a MAC address in any usual notation. */
+export const isMacAddress = (text: string): boolean => MAC_PATTERN.test(text);
+
 /** A MAC address in any usual notation; its canonical form is `00:1b:2c:3d:4e:5f`. */
 export const macAddress = (options: Options = {}): Field =>
   matchingForm(

@@ -2,6 +2,7 @@ import type { ApprovalReader } from '../../db/approvals/approvals.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { branchesOf, similarBranchesOf, type SearchReader } from '../../db/search/branches.ts';
 import { runBranches, type MatchRow } from '../../db/search/search.ts';
+import { isMacAddress } from '../../domain/inventory/fields.ts';
 import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import {
@@ -66,6 +67,10 @@ const MAX_AROUND = 50;
 /** Shorter texts are too like each other. */
 const SHORTEST_SIMILAR = 4;
 
+/** Whether a text can be a name: another address than the one that was searched is none. */
+const isMisspellable = ({ text, network }: SearchQuery): boolean =>
+  !network && !isMacAddress(text) && text.length >= SHORTEST_SIMILAR;
+
 /** Finds records of all kinds by id, address, name or a part of a text. */
 export function createSearch({ db, access, approvals, readers, prefixes, config }: Deps) {
   const kindOf = (id: string): SearchKind | undefined => {
@@ -104,7 +109,7 @@ export function createSearch({ db, access, approvals, readers, prefixes, config 
     const limits = { signal, timeoutMs: config.searchTimeoutMs };
     const parts = { kinds, limit: limit + 1, aroundLimit: MAX_AROUND + 1 };
     const found = await runBranches(db, branchesOf(query, reader, parts), limits);
-    if (found.rows.length > 0 || query.network || query.text.length < SHORTEST_SIMILAR)
+    if (found.rows.length > 0 || !isMisspellable(query))
       return answerFrom(found.rows, found.unanswered, limit);
     const similar = await runBranches(db, similarBranchesOf(query, reader, parts), limits);
     return answerFrom(similar.rows, [...found.unanswered, ...similar.unanswered], limit);

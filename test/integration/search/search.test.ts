@@ -210,6 +210,18 @@ describe('a search by text', () => {
     ]);
     expect(found(await search(root, 'ip', '&kinds=manufacturers'))).toEqual([]);
   });
+
+  test('an unknown MAC address is not a misspelled one', async () => {
+    const { macAddress } = await root
+      .get<{ macAddress: string }>(`/api/inventory/interfaces/${red.interfaces}`)
+      .expect(200);
+    await root
+      .put(`/api/inventory/interfaces/${red.interfaces}`, { macAddress: '02:00:00:00:ee:01' })
+      .expect(200);
+    for (const q of ['02:00:00:00:ee:02', '0200.0000.ee02'])
+      expect([q, found(await search(root, q))]).toEqual([q, []]);
+    await root.put(`/api/inventory/interfaces/${red.interfaces}`, { macAddress }).expect(200);
+  });
 });
 
 test('a kind that does not answer in time is named, and the others answer', async () => {
