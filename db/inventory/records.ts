@@ -4,6 +4,7 @@ import type { Knex } from '../core/knex.ts';
 import {
   anyOf,
   allOf,
+  conditionSql,
   createdAtSql,
   isOneOf,
   isOtherThan,
@@ -12,6 +13,7 @@ import {
 import { readList } from '../core/lists.ts';
 import { prepared } from '../core/prepared.ts';
 import { scopeCondition, whereInScope } from '../core/scopeSql.ts';
+import { columnKindOf } from '../../domain/inventory/lists.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -24,15 +26,7 @@ import {
   type ListRequest,
 } from '../../domain/shared/lists.ts';
 import type { IdKind } from '../../platform/ids.ts';
-import {
-  columnOf,
-  columnsOf,
-  scopeColumnsOf,
-  rowOf,
-  sqlTypeOf,
-  tableOf,
-  withinNetwork,
-} from './tables.ts';
+import { columnOf, columnsOf, scopeColumnsOf, rowOf, tableOf, withinNetwork } from './tables.ts';
 
 /** The filters of a list that are more than a comparison with a field. */
 export type RecordFilter = {
@@ -225,7 +219,9 @@ export async function findIdsBy(
   scope: Scope,
   { field, values, limit }: { field: string; values: readonly string[]; limit: number },
 ): Promise<string[]> {
-  const { sql, bindings } = isOneOf(columnOf(field), sqlTypeOf(resource, field), values);
+  const condition: ListCondition = { ...columnKindOf(resource, field), operator: 'in', values };
+  const { sql, bindings } =
+    conditionOf(resource, condition) ?? conditionSql(columnOf(field), condition);
   const queries = [
     visible(db, resource, scope),
     ...(resource.sharable || resource.isPlatformPublic ? [shared(db, resource, scope)] : []),

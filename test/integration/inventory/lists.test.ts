@@ -115,6 +115,24 @@ test('references are named, and custom fields filter', async () => {
   expect(await idsOf('customFields[rank]=3&customFields.circuit=c2')).toEqual([]);
   expect((await idsOf('customFields[rank]=3')).length).toBe(12);
 });
+test('an address without a length names the address of a reference', async () => {
+  const [{ id: deviceId }] = (
+    await root.get<RecordPage>('/api/inventory/devices?limit=1').expect(200)
+  ).items as [InventoryRecord];
+  const interfaceId = (await make('interfaces', { deviceId, name: 'loop', kind: 'virtual' })).id;
+  const address = '192.0.2.7/24';
+  const primaryIp4Id = (await make('ip-addresses', { address, interfaceId })).id;
+  await root.put(`/api/inventory/devices/${deviceId}`, { primaryIp4Id }).expect(200);
+  for (const [named, ids] of [
+    ['192.0.2.7', [deviceId]],
+    ['192.0.2.7/24', [deviceId]],
+    ['192.0.2.7/25', []],
+  ] as const) {
+    const found = `/api/inventory/devices?primaryIp4Id.address=${named}`;
+    const { items } = await root.get<RecordPage>(found).expect(200);
+    expect([named, items.map(({ id }) => id)]).toEqual([named, ids]);
+  }
+});
 test('a query chooses the fields of the records', async () => {
   const { items } = await root.get<RecordPage>(`${path}?fields=name,kind&limit=1`).expect(200);
   expect(items.map((item) => Object.keys(item).sort())).toEqual([['id', 'kind', 'name']]);
