@@ -237,6 +237,23 @@ export async function findIdsBy(
   return [...ids];
 }
 
+/** The tenants with records in `scope`, also those of which it has single sites or devices only. */
+function tenantsIn(scope: Scope): Sql {
+  const { sql, bindings } = scopeCondition(scope);
+  const parts: Sql[] = [{ sql, bindings: [...bindings] }];
+  if (scope.kind === 'everywhere') return anyOf(parts);
+  for (const [table, ids] of [
+    ['sites', scope.siteIds],
+    ['devices', scope.deviceIds],
+  ] as const)
+    if (ids.size > 0)
+      parts.push({
+        sql: `tenant_id IN (SELECT tenant_id FROM ${table} WHERE id = ANY (?::text[]))`,
+        bindings: [[...ids]],
+      });
+  return anyOf(parts);
+}
+
 /** The types of the custom fields of a resource that hold inside `scope`, by their names. */
 export async function customFieldTypes(
   db: Knex,
@@ -244,7 +261,7 @@ export async function customFieldTypes(
   scope: Scope,
   names: readonly string[],
 ): Promise<Map<string, string[]>> {
-  const { sql, bindings } = scopeCondition(scope);
+  const { sql, bindings } = tenantsIn(scope);
   const { rows } = await prepared<{ name: string; type: string }>(
     db,
     `SELECT DISTINCT name, type FROM custom_fields

@@ -6,7 +6,7 @@ import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { propertyRuns } from '../../support/effort.ts';
 import { recordFactory, type InventoryRecord, type RecordPage } from '../../support/inventory.ts';
 import { answerOf, expectedFacet, expectedIds, questions } from '../../support/listModel.ts';
-import { admin } from '../../support/users.ts';
+import { admin, createUser } from '../../support/users.ts';
 
 /** The filters, orders and counts that all lists have, at one with fields of most kinds. */
 let app: TestApp;
@@ -132,6 +132,26 @@ test('an address without a length names the address of a reference', async () =>
     const { items } = await root.get<RecordPage>(found).expect(200);
     expect([named, items.map(({ id }) => id)]).toEqual([named, ids]);
   }
+});
+test('custom fields of a tenant filter also for a reader at a site or a device', async () => {
+  const acme = app.client.as({ actor: 'ann', roles: 'platform-admin', tenant: 'acme' });
+  await acme
+    .post('/api/inventory/custom-fields', { resource: 'devices', name: 'color', type: 'text' })
+    .expect(201);
+  const devices = '/api/inventory/devices';
+  const [device] = (await acme.get<RecordPage>(`${devices}?name=one`).expect(200)).items as [
+    InventoryRecord,
+  ];
+  await acme.put(`${devices}/${device.id}`, { customFields: { color: 'red' } }).expect(200);
+  for (const at of [{ siteId: String(device.siteId) }, { deviceId: device.id }]) {
+    const { client } = await createUser(app, { roleId: 'viewer', ...at });
+    const { items } = await client.get<RecordPage>(`${devices}?customFields.color=red`).expect(200);
+    expect(items.map(({ id }) => id)).toEqual([device.id]);
+  }
+  await app.client
+    .as({ actor: 'bea', roles: 'viewer', tenant: 'blue' })
+    .get(`${devices}?customFields.color=red`)
+    .expect(400);
 });
 test('a query chooses the fields of the records', async () => {
   const { items } = await root.get<RecordPage>(`${path}?fields=name,kind&limit=1`).expect(200);
