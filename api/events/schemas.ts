@@ -4,6 +4,7 @@ import { TenantId } from '../access/schemas.ts';
 import { listSchema, pageQuery } from '../http/pagination.ts';
 import { Actor, Id, Name, Reference, Timestamp } from '../http/schemas.ts';
 import { DeliveryRecord } from '../webhooks/schemas.ts';
+import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 
 const closed = { additionalProperties: false };
 
@@ -57,6 +58,7 @@ export const EventQuery = Type.Object(
     type: Type.Optional(
       Type.Array(Type.Enum([...SUPPORTED_EVENT_TYPES], { title: 'EventType' }), {
         maxItems: 50,
+        [COMMA_SEPARATED]: true,
         description: 'Event types to include; may be repeated. Default: all.',
       }),
     ),
