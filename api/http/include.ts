@@ -117,6 +117,21 @@ export function takeInclude({ includes }: Route, query: Record<string, unknown>)
 
 type Request = Parameters<Route['handle']>[0];
 
+type WithFacets = {
+  items?: readonly unknown[];
+  facets?: Readonly<Record<string, { values: readonly { value: unknown }[] } | null>>;
+};
+
+/** A list with the values of its facets as further items: they refer to what the fields refer to. */
+function withFacetValues(body: unknown): unknown {
+  const { items, facets } = (body ?? {}) as WithFacets;
+  if (!items || !facets) return body;
+  const counted = Object.entries(facets).flatMap(([field, facet]) =>
+    (facet?.values ?? []).map(({ value }) => ({ [field]: value })),
+  );
+  return { ...(body as object), items: [...items, ...counted] };
+}
+
 /**
  * Returns the function that adds `included` to responses of a route. A single record keeps its
  * properties, and gets a strong ETag of its own, which `If-Match` accepts like that of the record.
@@ -127,7 +142,7 @@ export function compileInclude(route: Route, findNames: FindNames) {
 
   function idsIn(body: unknown, wanted: ReadonlySet<string>): NamedIds {
     collect ??= compileReferences(schema ?? Type.Unknown(), route.changesOf);
-    const { records, actors, accounts } = collect(body);
+    const { records, actors, accounts } = collect(withFacetValues(body));
     const isWanted = (name: string) => wanted.has(name);
     return {
       records: isWanted('labels') ? records : new Map(),

@@ -67,6 +67,12 @@ describe('include=labels', () => {
     });
   });
 
+  test('covers the values of facets', async () => {
+    const path = `${DEVICES}?include=labels&fields=name&facets=siteId,rackId,status&limit=1`;
+    const { included } = await acme.get<Included>(path).expect(200);
+    expect(included.labels).toEqual({ sites: { [site.id]: 'Berlin' } });
+  });
+
   test('adds one statement, however many records and references there are', async () => {
     const one = await statementsOf(() => acme.get(`${DEVICES}?limit=1`).expect(200));
     for (const limit of [1, 3])
