@@ -11,6 +11,8 @@ export type HttpServer = { port: number; stop(graceMs: number): Promise<void> };
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
+/** Interval at which a server that stops closes connections whose requests have ended. */
+const CLOSE_IDLE_MS = 50;
 const MAX_CONNECTIONS = 5_000;
 /** Of them, those from one address that is not a trusted gateway. */
 const MAX_CONNECTIONS_PER_ADDRESS = 1_000;
@@ -73,12 +75,16 @@ function limitConnections(
 }
 
 /**
- * Accepts no new connection, waits `graceMs` for requests in flight, then closes every connection.
+ * Accepts no new connection, waits `graceMs` for requests in flight, then closes every connection. Those
+ * without a request are closed, so that clients continue at another process instead of here.
  */
 async function stop(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.prependListener('request', (_, response) => response.setHeader('connection', 'close'));
   server.closeIdleConnections();
+  const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS);
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
+  clearInterval(idle);
   clearTimeout(timer);
 }
