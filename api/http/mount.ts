@@ -402,7 +402,9 @@ async function sendStream(
   if (contentType !== EVENT_STREAM) await firstChunk(source);
   source.once('error', (error) => {
     const { log } = ctx.state as { log: Log };
-    log.error({ err: error, path: ctx.path }, 'a response is incomplete');
+    // Clients of event streams leave when they like.
+    if (ctx.res.closed) log.debug({ path: ctx.path }, 'the client closed the connection');
+    else log.error({ err: error, path: ctx.path }, 'a response is incomplete');
   });
   if (filename !== undefined) ctx.attachment(filename);
   ctx.type = contentType;

@@ -18,6 +18,7 @@ import { AppError } from '../../../domain/shared/errors.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { isThorough } from '../../support/effort.ts';
+import { eventually } from '../../support/eventually.ts';
 import { admin } from '../../support/users.ts';
 
 let app: TestApp;
@@ -373,11 +374,18 @@ describe('streams', () => {
         ),
     });
 
+  const logged: string[] = [];
   let server: Server;
   let base: string;
   beforeAll(async () => {
     const koa = new Koa();
     koa.use(requestContext(app.deps, () => false));
+    koa.use((ctx, next) => {
+      const log = (level: string) => (context: { path: string }) =>
+        void logged.push(`${level} ${context.path}`);
+      Object.assign(ctx.state.log as object, { error: log('error'), debug: log('debug') });
+      return next();
+    });
     const events = createEventStreams(app.deps.slots.logStreams);
     const eventRoute = route({
       ...closed,
@@ -393,6 +401,20 @@ describe('streams', () => {
         return events.open(caller, () => Promise.resolve({ messages: messages() }));
       },
     });
+    const endlessRoute = route({
+      ...closed,
+      method: 'GET',
+      path: '/endless',
+      operationId: 'readEndless',
+      summary: 'Events for ever',
+      handle: ({ caller, signal }) => {
+        async function* messages() {
+          yield await Promise.resolve({ event: 'log', data: 1 });
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        }
+        return events.open(caller, () => Promise.resolve({ messages: messages() }));
+      },
+    });
     const guardedRoute = route({
       tag: 'Test',
       signedIn: 'a test',
@@ -404,7 +426,13 @@ describe('streams', () => {
       recheckAccess: () => Promise.reject(new AppError('session_invalid', 'the session has ended')),
       handle: () => Promise.resolve(streamResponse('text/csv', new Readable({ read: () => null }))),
     });
-    const all = [streamRoute('/first', 0), streamRoute('/later', 3), eventRoute, guardedRoute];
+    const all = [
+      streamRoute('/first', 0),
+      streamRoute('/later', 3),
+      eventRoute,
+      endlessRoute,
+      guardedRoute,
+    ];
     const deps = {
       ...app.deps,
       authenticate: () =>
@@ -451,6 +479,19 @@ describe('streams', () => {
     const answer = await exchange(base, 'GET', '/later');
     expect(answer).toMatchObject({ status: 200, complete: false });
     expect(answer.headers['content-disposition']).toBe('attachment; filename="a.csv"');
+    expect(logged).toContain('error /later');
+  });
+
+  test('a client that closes an event stream is no error', async () => {
+    const left = new AbortController();
+    const response = await fetch(`${base}/endless`, { signal: left.signal });
+    await response.body?.getReader().read();
+    left.abort();
+    await eventually(
+      () => logged.filter((line) => line.endsWith(' /endless')),
+      ({ length }) => length > 0,
+    );
+    expect(logged).not.toContain('error /endless');
   });
 
   test('an event stream ends with the problem as an event', async () => {
