@@ -15,6 +15,7 @@ import type { Route } from './http/route.ts';
 import { createAuthenticate } from './middleware/authenticate.ts';
 import { createClientAddress } from './middleware/clientAddress.ts';
 import { redirectToOrigin } from './middleware/oneOrigin.ts';
+import { compression } from './middleware/compression.ts';
 import { requestContext } from './middleware/requestContext.ts';
 import { createStrangers } from './middleware/strangers.ts';
 import { approvalRoutes } from './approvals/routes.ts';
@@ -179,6 +180,7 @@ export function createApp(
   app.use(helmet(HELMET_OPTIONS));
   app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: false }));
   app.use(redirectToOrigin(clientAddress));
+  app.use(compression());
   app.use((ctx, next) =>
     useConnectionsFor(
       { part: 'requests', key: `address:${networkOf(clientAddress.addressOf(ctx))}` },

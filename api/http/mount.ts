@@ -195,8 +195,19 @@ async function respond(
     ctx.set('preference-applied', `wait=${prefer.waitMs / 1_000}`);
   if (response.stream && route.public === undefined)
     endStreamOnLostAccess(route, deps, ctx, request, response.stream, ended);
+  ctx.compress = mayCompress(route, response);
   await send(ctx, response);
 }
+
+/**
+ * The length of a compressed text reveals something about it, if a part of it is chosen by others
+ * (BREACH). So what has a secret is sent as it is, and what strangers get, except descriptions.
+ */
+const mayCompress = (route: Route, { containsSecret, stream }: HttpResponse): boolean =>
+  stream === undefined &&
+  containsSecret !== true &&
+  route.secretBody !== true &&
+  (route.public === undefined || route.compressible === true);
 
 /** Authentication is repeated if reading the body took longer than this. */
 const CALLER_MAX_AGE_MS = 1_000;
@@ -428,8 +439,9 @@ async function send(
     ctx.status = status;
     return;
   }
-  ctx.body = json ?? body;
-  if (json !== undefined) ctx.type = 'application/json; charset=utf-8';
+  // As text, so that its length is known without serializing it twice.
+  ctx.body = json ?? JSON.stringify(body);
+  ctx.type = 'application/json; charset=utf-8';
   if (ctx.method === 'GET' && ctx.fresh) ctx.status = 304;
 }
 

@@ -108,8 +108,10 @@ type RouteDefinition<P, Q, B> = {
   upload?: { types: readonly string[]; limitBytes: number };
   /** Identity headers must name a tenant. On other routes the default is `platform`. */
   requiresTenantHeader?: boolean;
-  /** The body may hold a password or another secret. */
+  /** The body may hold a password or another secret. The response is not compressed. */
   secretBody?: true;
+  /** The response of a public route has no secrets and may be compressed. */
+  compressible?: true;
   /**
    * The handler checks the permission in the scope of the record, which denials are audited with.
    */

@@ -52,6 +52,7 @@ export function referenceRoutes(routes: readonly Route[], version: string): Rout
       strangers: DOCUMENT,
       operationId: 'getOpenApiDocument',
       summary: 'Get the OpenAPI 3.1 document of this API',
+      compressible: true,
       responses: { 200: Type.Object({ openapi: Type.String() }, { title: 'OpenApiDocument' }) },
       handle: () => Promise.resolve(documentResponse()),
     }),

@@ -1,7 +1,9 @@
 import { Agent, request } from 'node:http';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { encodeCursor } from '../../../api/http/pagination.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
+import { EVENT_DATA } from '../../../domain/events/events.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
 import type { ProblemBody } from '../../support/client.ts';
 import { expectProblem } from '../../support/problem.ts';
@@ -459,6 +461,96 @@ describe('other responses', () => {
     expect(await (await fetchPublic('/api/docs')).text()).toContain('swagger-ui-bundle.js');
     expect((await fetchPublic('/api/docs/assets/swagger-ui.css')).status).toBe(200);
     expect((await fetchPublic('/api/docs/assets/..%2f..%2fpackage.json')).status).toBe(404);
+  });
+});
+
+describe('compression', () => {
+  type Received = { status: number; headers: NodeJS.Dict<string | string[]>; content: Buffer };
+
+  /** Sends a request with `Accept-Encoding` and returns the bytes of the response as they came. */
+  const receive = (
+    path: string,
+    encoding: string,
+    { method = 'GET', body = '', more = {} } = {},
+  ): Promise<Received> =>
+    new Promise((resolve, reject) => {
+      const headers = {
+        'x-service-actor-id': 'alice',
+        'x-service-role-ids': 'platform-admin',
+        'x-service-tenant-id': 'platform',
+        'accept-encoding': encoding,
+        ...(body !== '' && { 'content-type': 'application/json' }),
+        ...more,
+      };
+      const sent = request(app.client.base + path, { method, headers }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            content: Buffer.concat(chunks),
+          }),
+        );
+      });
+      sent.on('error', reject);
+      sent.end(body);
+    });
+
+  const LONG = '/api/job-types';
+
+  test('follows Accept-Encoding, and Vary says so', async () => {
+    const plain = await receive(LONG, 'identity');
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(plain.headers.vary).toContain('Accept-Encoding');
+    const gzip = await receive(LONG, 'gzip');
+    expect(gzip.headers['content-encoding']).toBe('gzip');
+    expect(gunzipSync(gzip.content)).toEqual(plain.content);
+    const brotli = await receive(LONG, 'gzip, deflate, br, zstd');
+    expect(brotli.headers['content-encoding']).toBe('br');
+    expect(brotliDecompressSync(brotli.content)).toEqual(plain.content);
+    expect(brotli.content.length).toBeLessThan(plain.content.length / 2);
+    const refused = await receive(LONG, 'br;q=0, gzip;q=0');
+    expect(refused.headers['content-encoding']).toBeUndefined();
+  });
+
+  test('leaves out HEAD, unchanged and short responses', async () => {
+    const document = await receive('/api/openapi.json', 'gzip');
+    expect(document.headers['content-encoding']).toBe('gzip');
+    expect(document.content.length).toBeLessThan(350_000);
+    const more = { 'if-none-match': String(document.headers.etag) };
+    const unchanged = await receive('/api/openapi.json', 'gzip', { more });
+    const { headers } = await receive(LONG, 'gzip', { method: 'HEAD' });
+    const short = await receive('/api/jobs?limit=1', 'gzip');
+    expect([unchanged.status, unchanged.content.length]).toEqual([304, 0]);
+    expect(
+      [unchanged.headers, headers, short.headers].map((each) => each['content-encoding']),
+    ).toEqual([undefined, undefined, undefined]);
+  });
+
+  test('leaves out responses with a secret and streams', async () => {
+    const body = JSON.stringify({
+      endpointUrl: 'https://127.0.0.1:1/',
+      eventTypes: Object.keys(EVENT_DATA),
+    });
+    const webhook = await receive('/api/webhooks', 'gzip', { method: 'POST', body });
+    expect([webhook.status, webhook.headers['content-encoding']]).toEqual([201, undefined]);
+    const { id } = JSON.parse(webhook.content.toString()) as { id: string };
+    const read = await receive(`/api/webhooks/${id}`, 'gzip');
+    expect(read.headers['content-encoding']).toBe('gzip');
+    const file = await receive('/api/audit/export', 'gzip');
+    expect([file.status, file.headers['content-encoding']]).toEqual([200, undefined]);
+    expect(file.content.length).toBeGreaterThan(1_400);
+    const job = await app.client
+      .post<JobRecord>('/api/jobs', echo, { prefer: 'wait=30' })
+      .expect(201);
+    const logs = await receive(`/api/jobs/${job.id}/logs?follow`, 'gzip');
+    expect(logs.headers['content-type']).toContain('text/event-stream');
+    expect(logs.headers['content-encoding']).toBeUndefined();
+    await app.client
+      .as({ actor: 'alice', roles: 'platform-admin', tenant: 'platform' })
+      .delete(`/api/webhooks/${id}`)
+      .expect(204);
   });
 });
 

@@ -1,0 +1,21 @@
+import { constants } from 'node:zlib';
+import type { Middleware } from 'koa';
+import compress from 'koa-compress';
+
+/** A shorter response fits into one packet, compressed or not. */
+const THRESHOLD_BYTES = 1_400;
+
+/**
+ * Compresses responses that `mount` allows to, with Brotli or gzip, as `Accept-Encoding` says. The
+ * levels are those that cost little time: higher ones save a few per cent more. Streams are not
+ * compressed: an error in the middle must end the connection.
+ */
+export const compression = (): Middleware =>
+  compress({
+    threshold: THRESHOLD_BYTES,
+    encodingPreference: ['br', 'gzip'],
+    br: { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } },
+    gzip: { level: 3 },
+    deflate: false,
+    zstd: false,
+  });
