@@ -2,6 +2,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import openapiTS, { astToString } from 'openapi-typescript';
 import { nameOf } from '../../api/http/components.ts';
 import { PROBLEMS } from '../../api/http/problem.ts';
 import { permissionsOf, type Route } from '../../api/http/route.ts';
@@ -10,6 +11,7 @@ import { EVENT_DATA } from '../../domain/events/events.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { compileCheck } from '../../platform/schemaCheck.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { typeErrors } from '../support/contract/typeErrors.ts';
 import { OPERATIONS, SESSION_OPERATIONS } from '../support/contract/operations.ts';
 
 type Schema = { $ref?: string };
@@ -195,6 +197,40 @@ test('names of schemas are names of types in generated clients', () => {
 test('the document is small on the wire', () => {
   const text = JSON.stringify(document);
   expect(gzipSync(text, { level: 4 }).length).toBeLessThan(100_000);
+});
+
+/** A program against types that are generated from the document. */
+const CLIENT = `
+import type { components, paths } from './holdfast.ts';
+type Schemas = components['schemas'];
+
+export const wanted: Schemas['DeviceRequest'] = {
+  name: 'leaf1',
+  siteId: { name: 'ams1' },
+  deviceTypeId: 'dty_01jd0cmxk5e5v8kyzwq0q8s3rt',
+  tags: null,
+};
+type Listed = paths['/api/inventory/devices']['get']['responses'][200]['content']['application/json'];
+export const namesOf = ({ items, nextCursor }: Listed): Record<string, Schemas['DeviceStatus']> =>
+  nextCursor === null ? {} : Object.fromEntries(items.map(({ name, status }) => [name, status]));
+export const read = (device: Schemas['Device']): Schemas['DeviceChange'] => device;
+export const subjectOf = (message: Schemas['JobMessage'] | Schemas['BackupMessage']): string =>
+  message.type === 'job.failed' ? message.data.jobId : message.type;
+export const codeOf = ({ code }: Schemas['Problem']): Schemas['ErrorCode'] => code;
+
+// @ts-expect-error a name is required
+export const nameless: Schemas['DeviceRequest'] = { siteId: 'x', deviceTypeId: 'y' };
+// @ts-expect-error no device has this status
+export const lost: Schemas['DeviceStatus'] = 'lost';
+`;
+
+test('types for TypeScript are generated, and a program against them compiles', async () => {
+  const holdfast = astToString(await openapiTS(JSON.stringify(document)));
+  expect(typeErrors({ 'client.ts': CLIENT, 'holdfast.ts': holdfast })).toEqual([]);
+  const wrong = CLIENT.replace("name: 'leaf1'", 'name: 1');
+  expect(typeErrors({ 'client.ts': wrong, 'holdfast.ts': holdfast })).toEqual([
+    "client.ts: Type 'number' is not assignable to type 'string'.",
+  ]);
 });
 
 test('every event type is documented as a webhook with the schema of its data', () => {
