@@ -28,6 +28,7 @@ import { ssoRoutes } from './auth/ssoRoutes.ts';
 import { inventoryRoutes } from './inventory/routes.ts';
 import { inventoryFileRoutes } from './inventory/fileRoutes.ts';
 import { inventoryPlanRoutes } from './inventory/planRoutes.ts';
+import { resourceRoutes } from './inventory/resourceRoutes.ts';
 import { jobRoutes } from './jobs/routes.ts';
 import { operationRoutes } from './operations/routes.ts';
 import { quotaRoutes } from './access/quotaRoutes.ts';
@@ -133,6 +134,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...searchRoutes(deps.search),
     ...backupRoutes({ ...deps.backups, access: deps.access }),
     ...inventoryRoutes({ ...deps.inventory, requireIfMatch: deps.config.requireIfMatch }),
+    ...resourceRoutes(deps.inventory),
     ...inventoryPlanRoutes(deps.inventory),
     ...inventoryFileRoutes({ ...deps.inventory, jobs: deps.jobs, slots: deps.slots }),
     ...consoleRoutes(deps, version),

@@ -93,6 +93,29 @@ export const KEYWORD_RULES: Readonly<Record<string, (params: Params, schema: Par
   exclusiveMaximum: ({ limit }) => `must be less than ${String(limit)}`,
 };
 
+/** Keywords whose rules a reader cannot see from the type and the choices of a value. */
+const UNSEEN = [
+  'pattern',
+  'format',
+  'minLength',
+  'maxLength',
+  'minimum',
+  'maximum',
+  'minItems',
+  'maxItems',
+  'uniqueItems',
+] as const;
+
+/** What a value of a schema, or each of its items, must be: the messages of errors. */
+export function rulesOf(schema: TSchema): string[] {
+  const { items, ...keywords } = schema as Params & { items?: TSchema };
+  const own = UNSEEN.filter((keyword) => keyword in keywords).map((keyword) => {
+    const limit = keywords[keyword];
+    return KEYWORD_RULES[keyword]?.({ limit, format: limit }, keywords) ?? UNKNOWN_RULE;
+  });
+  return [...own, ...(items ? rulesOf(items).map((rule) => `each item ${rule}`) : [])];
+}
+
 /** Error codes that are not the keyword of the schema. */
 const CODES: Readonly<Record<string, string>> = { additionalProperties: 'unknown_field' };
 

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { writableFields } from '../../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { TestClient } from '../../support/client.ts';
+import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { attemptFactory, recordFactory, type RecordPage } from '../../support/inventory.ts';
-import { admin } from '../../support/users.ts';
+import { admin, type Page } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -163,4 +164,88 @@ test('an update of one custom field keeps the others; null removes one', async (
     '/customFields/nobody unknown_field',
     '/customFields/rank custom_field',
   ]);
+});
+
+describe('the description of the resources', () => {
+  type Described = {
+    name: keyof typeof RESOURCES;
+    sorts: string[];
+    facets: string[];
+    filters: string[];
+    fields: { name: string; choices: string[] | null; reference: string | null; rules: string[] }[];
+    customFields: { name: string; tenantId: string; type: string }[];
+  };
+  const PATH = '/api/inventory/resources';
+  const describedBy = async (client: TestClient, name: string): Promise<Described> => {
+    const { items } = await client.get<Page<Described>>(PATH).expect(200);
+    return assertDefined(
+      items.find((each) => each.name === name),
+      name,
+    );
+  };
+
+  test('has every resource with its fields; lists accept the sorts and filters that it names', async () => {
+    const { items } = await root.get<Page<Described>>(PATH).expect(200);
+    expect(items.map(({ name }) => name)).toEqual(Object.keys(RESOURCES));
+    for (const { name, fields, sorts, facets, filters } of items) {
+      expect(fields.map((field) => field.name)).toEqual(Object.keys(RESOURCES[name].fields));
+      for (const sort of sorts)
+        await root.get(`/api/inventory/${name}?limit=1&sort=${sort}`).expect(200);
+      if (facets.length > 0)
+        await root.get(`/api/inventory/${name}?limit=1&facets=${facets.join(',')}`).expect(200);
+      // A value that no parameter has is refused for the value, not for the parameter.
+      const query = filters.map((filter) => `${filter}=%00`).join('&');
+      const refused = await root.get<ProblemBody>(`/api/inventory/${name}?${query}`).expect(400);
+      expect((refused.errors ?? []).map(({ code }) => code)).not.toContain('unknown_field');
+    }
+    const devices = await describedBy(root, 'devices');
+    expect(devices.fields).toContainEqual({
+      name: 'position',
+      type: 'integer',
+      description: 'The lowest rack unit that it takes; 1 is at the bottom.',
+      reference: null,
+      choices: null,
+      required: false,
+      nullable: true,
+      default: null,
+      derived: false,
+      immutable: false,
+      rules: ['must be at least 1', 'must be at most 100'],
+    });
+    expect(devices.fields).toContainEqual(
+      expect.objectContaining({ name: 'siteId', reference: 'sites', required: true, rules: [] }),
+    );
+    expect(devices.fields).toContainEqual(
+      expect.objectContaining({ name: 'face', choices: ['front', 'rear'] }),
+    );
+  });
+
+  test('has the custom fields that are in force for the tenant of the caller, and no others', async () => {
+    for (const id of ['ours', 'theirs']) await make('tenants', { id, name: id });
+    const field = (tenantId: string | null, name: string, type: string) =>
+      make('custom-fields', {
+        resource: 'vrfs',
+        name,
+        type,
+        ...(tenantId !== null && { tenantId }),
+      });
+    await field('ours', 'owner', 'text');
+    await field('ours', 'cost', 'integer');
+    await field('theirs', 'secret_plan', 'text');
+    const client = app.client.as({ actor: 'bob', roles: 'operator', tenant: 'ours' });
+    expect((await describedBy(client, 'vrfs')).customFields).toMatchObject([
+      { name: 'cost', type: 'integer', tenantId: 'ours' },
+      { name: 'owner', type: 'text', tenantId: 'ours' },
+    ]);
+    expect((await describedBy(client, 'devices')).customFields).toEqual([]);
+
+    const before = await client.get(PATH);
+    const tag = before.headers.get('etag') ?? '';
+    expect((await client.get(PATH, { 'if-none-match': tag })).status).toBe(304);
+    await field('platform', 'contract', 'text');
+    const after = await client.get(PATH, { 'if-none-match': tag });
+    expect(after.status).toBe(200);
+    const names = (await describedBy(client, 'vrfs')).customFields.map(({ name }) => name);
+    expect(names).toEqual(['contract', 'cost', 'owner']);
+  });
 });
