@@ -5,6 +5,7 @@ import type { ResourceName } from '../../domain/inventory/names.ts';
 import { recordSchema, titleOf, type Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
+import { Name } from '../http/schemas.ts';
 import { choiceSchema, MAX_VALUES, timeField, type FieldDeclaration } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
@@ -137,9 +138,7 @@ const CustomFields = Type.Optional(
 function ownFilters(resource: Resource): Record<string, TSchema> {
   const references = labelledReferences(resource).map(({ field, by }) => [
     `${field}.${by}`,
-    Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: MAX_VALUES }),
-    ),
+    Type.Optional(Type.Array(Name(), { maxItems: MAX_VALUES })),
   ]);
   return {
     q: Type.Optional(

@@ -251,6 +251,7 @@ const FILTERS: Readonly<Record<string, keyof TenantEstate>> = {
   approvalId: 'approval',
   createdBy: 'user',
   deviceId: 'devices',
+  eventId: 'event',
   ownerId: 'user',
   requestId: 'audit',
   scheduleId: 'schedule',
