@@ -25,12 +25,12 @@ export async function bench(): Promise<BenchResult[]> {
   const port = await freePort(0);
   const product = await startProduct(environment, [`--inspect=127.0.0.1:${port}`]);
   const { api, close } = openApi(product.ready, 1);
+  const profiler = await connectProfiler(port);
   const createMany = async (count: number) => {
     const vrfId = await vrf(api, `profile ${Math.random()}`);
     for (let n = 0; n < count; n++) await api('POST', 'prefixes', { cidr: cidr(n), vrfId });
   };
   try {
-    const profiler = await connectProfiler(port);
     const draw = async (name: string, title: string) => {
       const profile: Profile = await profiler.record(() => createMany(CREATES));
       await writeFile(
@@ -40,17 +40,19 @@ export async function bench(): Promise<BenchResult[]> {
     };
     await createMany(WARM_UP);
     await draw('flames-create', 'Create of a prefix');
-    await api('POST', '/api/webhooks', {
+    const webhook = {
       endpointUrl: endpoint.url('/profile'),
       eventTypes: ['inventory.prefix.created'],
-    });
+    };
+    await api('POST', '/api/webhooks', webhook, { 'x-service-tenant-id': 'platform' });
     await createMany(WARM_UP);
     await waitForArrivals(endpoint, WARM_UP);
     await sleep(1_000);
     await draw('flames-create-webhook', 'Create of a prefix while a webhook matches');
-    profiler.close();
     return [];
   } finally {
+    // A process waits for its debugger before it ends.
+    profiler.close();
     await close();
     await product.stop();
     await endpoint.stop();
