@@ -10,8 +10,8 @@ const THRESHOLD_BYTES = 1_400;
  * levels are those that cost little time: higher ones save a few per cent more. Streams are not
  * compressed: an error in the middle must end the connection.
  */
-export const compression = (): Middleware =>
-  compress({
+export function compression(): Middleware {
+  const compressResponse = compress({
     threshold: THRESHOLD_BYTES,
     encodingPreference: ['br', 'gzip'],
     br: { params: { [constants.BROTLI_PARAM_QUALITY]: 3 } },
@@ -19,3 +19,11 @@ export const compression = (): Middleware =>
     deflate: false,
     zstd: false,
   });
+  return async (ctx, next) => {
+    await compressResponse(ctx, async () => {
+      await next();
+      // A client that accepts no encoding, not even none, gets none (RFC 9110, 12.5.3).
+      if (ctx.acceptsEncodings('br', 'gzip', 'identity') === false) ctx.compress = false;
+    });
+  };
+}
