@@ -70,10 +70,14 @@ export function createAuthenticate({
     }
     // Streams authenticate again, and requests whose body was slow.
     const isRepeated = ctx.state.isAuthenticated === true;
-    return strangers.identify(address, hashToken(token), () =>
-      isTokenText(token)
-        ? tokenAuthentication.authenticate(token, requestInfo, { isRepeated })
-        : sessions.authenticate(token, requestInfo),
+    return strangers.identify(
+      address,
+      hashToken(token),
+      () =>
+        isTokenText(token)
+          ? tokenAuthentication.authenticate(token, requestInfo, { isRepeated })
+          : sessions.authenticate(token, requestInfo),
+      { isRepeated },
     );
   };
 

@@ -110,16 +110,18 @@ export function createStrangers({
 
     /**
      * Finds the owner of a token. Strangers at the same address do not hold up a user who has used
-     * it successfully. Errors: `too_many_requests`; those of `find`, of which those about the
-     * token are counted.
+     * it successfully, nor one who `isRepeated`: an address that has used up its budget must not keep
+     * a stream whose token was revoked. Errors: `too_many_requests`; those of `find`, of which those
+     * about the token are counted.
      */
     async identify<T>(
       address: string | null,
       tokenHash: Buffer,
       find: () => Promise<T>,
+      { isRepeated = false } = {},
     ): Promise<T> {
       const key = tokenHash.toString('base64');
-      const isKnown = knownTokens.has(key);
+      const isKnown = isRepeated || knownTokens.has(key);
       if (!isKnown) requireBudget(address, REJECTED_COST);
       try {
         const found = await (isKnown ? find() : lookups.run(find));

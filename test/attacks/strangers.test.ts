@@ -5,8 +5,10 @@ import { allRoutes } from '../../api/app.ts';
 import type { Route, StrangerLimits } from '../../api/http/route.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import type { ProblemBody } from '../support/client.ts';
+import { openEventStream } from '../support/eventStream.ts';
 import { eventually } from '../support/eventually.ts';
 import { sendBytes, sendRaw, type RawAnswer } from '../support/rawHttp.ts';
+import { createToken } from '../support/tokens.ts';
 import { createUser, type TestUser } from '../support/users.ts';
 
 const BUDGET = 45;
@@ -232,5 +234,26 @@ describe('a request without a valid identity', () => {
     expect((JSON.parse(answer.text) as ProblemBody).code).toBe('session_invalid');
     const later = { ...mine, ...through(newAddress()) };
     await expectLimited(() => jobs(later), 1);
+  });
+
+  test('does not keep a stream with a revoked token by using up the budget', async () => {
+    const owner = await createUser(app, 'viewer');
+    const { id, client, text } = await createToken(app, owner);
+    const address = newAddress();
+    const stream = await openEventStream(client, '/api/events?follow', through(address));
+    expect(stream.status).toBe(200);
+    let isEnded = false;
+    void stream.ended.then(() => (isEnded = true));
+    await expectLimited(() => jobs({ authorization: 'Bearer hfa_wrong', ...through(address) }), 1);
+    await owner.client.delete(`/api/auth/tokens/${id}`).expect(204);
+    // Each counts, since all begin before the first is refused: nothing is left for some time.
+    const revoked = { authorization: `Bearer ${text}`, ...through(address) };
+    await Promise.all(Array.from({ length: 20 }, () => jobs(revoked)));
+    await eventually(
+      () => isEnded,
+      (done) => done,
+      { withinMs: 5_000 },
+    );
+    expect(stream.data('error')).toEqual([expect.objectContaining({ code: 'token_invalid' })]);
   });
 });
