@@ -82,7 +82,14 @@ export default tseslint.config(
   { files: ['**/*.js', '**/*.cjs'], ...tseslint.configs.disableTypeChecked },
   {
     files: ['api/auth/pages/*.js'],
-    languageOptions: { globals: { document: 'readonly', fetch: 'readonly' } },
+    languageOptions: {
+      globals: {
+        document: 'readonly',
+        fetch: 'readonly',
+        location: 'readonly',
+        URLSearchParams: 'readonly',
+      },
+    },
   },
   { files: ['jest.config.js'], languageOptions: { globals: { process: 'readonly' } } },
   { files: ['**/*.cjs'], languageOptions: { globals: { module: 'readonly' } } },

@@ -1,7 +1,5 @@
 import type { PublishedEvent } from '../../domain/events/records.ts';
 
-export type EventTail = ReturnType<typeof createEventTail>;
-
 type Options = { maxEvents: number; maxAgeMs: number; now?: () => number };
 
 /**
