@@ -205,7 +205,8 @@ export const tokenRoutes = (deps: Deps): Route[] => {
       responses: { 200: TokenWithSecret },
       handle: async ({ caller, params, body }) => {
         const made = await apiTokens.rotate(caller, params.id, body.overlapSeconds);
-        return ok(secretView(made), { ...tokenTag(made.token), ...noStore });
+        const response = ok(secretView(made), { ...tokenTag(made.token), ...noStore });
+        return { ...response, containsSecret: true };
       },
     }),
   ];

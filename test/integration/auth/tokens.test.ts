@@ -321,6 +321,20 @@ describe('the scope of a token', () => {
     );
   });
 
+  test('that limits job types hands out no roles, which have no such limit', async () => {
+    const owner = await createUser(app, 'platform-admin');
+    const other = await createUser(app);
+    const assignment = { userId: other.id, roleId: 'operator', tenantId: 'platform' };
+    const limited = await createToken(owner, { jobTypes: ['core.*'] });
+    await expectProblem(
+      limited.client.post('/api/rbac/assignments', assignment),
+      403,
+      'permission_denied',
+    );
+    const { client } = await createToken(owner, {});
+    await client.post('/api/rbac/assignments', assignment).expect(201);
+  });
+
   test('is narrowed and never widened', async () => {
     const owner = await createUser(app, red, blue);
     const token = await createToken(owner, {
