@@ -58,10 +58,20 @@ const CREATE: Record<string, () => Promise<string>> = {
         },
       })
     ).id,
+  '/api/service-accounts/{id}': () => createServiceAccount('put-back-ci'),
+  '/api/auth/tokens/{id}': async () => {
+    const path = `/api/service-accounts/${await createServiceAccount('put-back-token')}/tokens`;
+    return (await create(path, { name: 'deploy', permissions: ['job:read'] })).id;
+  },
   '/api/auth/session': () => Promise.resolve(''),
   '/api/quotas/{tenantId}': () => Promise.resolve('acme'),
   '/api/retention/{tenantId}': () => Promise.resolve('acme'),
 };
+
+async function createServiceAccount(name: string): Promise<string> {
+  const { id: ownerId } = await create('/api/users', { username: `owner-of-${name}` });
+  return (await create('/api/service-accounts', { name, ownerId })).id;
+}
 
 async function createCable(): Promise<string> {
   const deviceId = paths.get('/api/inventory/devices/{id}')?.split('/').at(-1);
