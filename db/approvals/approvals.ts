@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
-import { allOf, columnOf, conditionSql, createdAtSql, type Sql } from '../core/listConditions.ts';
+import { columnOf, conditionSql, createdAtSql } from '../core/listConditions.ts';
+import { allOf, anyOf, type Sql } from '../core/sql.ts';
 import { readCounts } from '../core/lists.ts';
 import {
   Approval,
@@ -218,13 +219,11 @@ export type ApprovalFilter = {
   requestedByMe?: boolean;
 };
 
-type Condition = Sql;
-
-const equal = (column: string, value: string | undefined): Condition[] =>
+const equal = (column: string, value: string | undefined): Sql[] =>
   value === undefined ? [] : [{ sql: `${column} = ?`, bindings: [value] }];
 
 /** Selects rows of `approvals AS a` that are visible for one reason. */
-type VisibilityBranch = { from: string; where: Condition };
+type VisibilityBranch = { from: string; where: Sql };
 
 const ASSIGNED = 'approval_assignees AS s JOIN approvals AS a ON a.id = s.approval_id';
 
@@ -233,12 +232,12 @@ function visibilityBranches(
   assignedToMe: boolean,
 ): VisibilityBranch[] {
   // Requesters never decide on their own requests.
-  const notRequester: Condition = {
+  const notRequester: Sql = {
     sql: 'NOT jsonb_exists_any(a.requester_names, ?::text[])',
     bindings: [[...names]],
   };
   const isInApproveScope = scopeCondition(approve, SCOPE_COLUMNS);
-  const assignedTo = (kind: string, id: string, scope: readonly Condition[]): VisibilityBranch => ({
+  const assignedTo = (kind: string, id: string, scope: readonly Sql[]): VisibilityBranch => ({
     from: ASSIGNED,
     where: allOf([
       { sql: 's.kind = ? AND s.assignee_id = ?', bindings: [kind, id] },
@@ -247,7 +246,7 @@ function visibilityBranches(
       ...scope,
     ]),
   });
-  const undecided: Condition = {
+  const undecided: Sql = {
     sql: `NOT (a.status = 'pending' AND EXISTS (
       SELECT FROM approval_decisions AS d
       WHERE d.approval_id = a.id AND jsonb_exists_any(d.actor_names, ?::text[])))`,
@@ -277,19 +276,17 @@ function visibilityBranches(
 }
 
 /** The condition under which a row of `approvals AS a` is visible. */
-export function visibleCondition(reader: ApprovalReader): Condition {
-  const conditions = visibilityBranches(reader, false).map(({ from, where: { sql, bindings } }) =>
-    from === ASSIGNED
-      ? {
-          sql: `EXISTS (SELECT FROM approval_assignees AS s WHERE s.approval_id = a.id AND ${sql})`,
-          bindings,
-        }
-      : { sql, bindings },
+export function visibleCondition(reader: ApprovalReader): Sql {
+  return anyOf(
+    visibilityBranches(reader, false).map(({ from, where: { sql, bindings } }) =>
+      from === ASSIGNED
+        ? {
+            sql: `EXISTS (SELECT FROM approval_assignees AS s WHERE s.approval_id = a.id AND ${sql})`,
+            bindings,
+          }
+        : { sql, bindings },
+    ),
   );
-  return {
-    sql: conditions.map(({ sql }) => `(${sql})`).join(' OR '),
-    bindings: conditions.flatMap(({ bindings }) => bindings),
-  };
 }
 
 /** Most milliseconds by which the time in an id differs from that of the request. */
@@ -299,7 +296,7 @@ const filterConditions = (
   { requestedByMe = false }: ApprovalFilter,
   where: readonly ListCondition[],
   { actorId, ownTenantId }: ApprovalReader,
-): Condition[] => [
+): Sql[] => [
   ...where.map(
     (condition) =>
       (condition.field === 'createdAt' ? createdAtSql('apr', condition, CREATED_AT) : undefined) ??
@@ -314,7 +311,7 @@ const filterConditions = (
 function selectVisible(
   reader: ApprovalReader,
   { assignedToMe = false }: ApprovalFilter,
-  common: readonly Condition[],
+  common: readonly Sql[],
   { columns, order }: { columns: string; order?: { direction: 'ASC' | 'DESC'; limit: number } },
 ): Sql {
   const selects = visibilityBranches(reader, assignedToMe).map(({ from, where }): Sql => {

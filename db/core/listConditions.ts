@@ -1,8 +1,6 @@
-import type { Knex } from './knex.ts';
 import { minIdAt, type IdKind } from '../../platform/ids.ts';
 import type { FieldKind, FilterValue, ListCondition } from '../../domain/shared/lists.ts';
-
-export type Sql = { sql: string; bindings: Knex.RawBinding[] };
+import { allOf, anyOf, type Sql } from './sql.ts';
 
 const SQL_TYPES: Readonly<Record<FieldKind, string>> = {
   text: 'text',
@@ -51,22 +49,8 @@ function isNoneOf(column: string, type: string, values: readonly FilterValue[]):
   };
 }
 
-export const anyOf = (conditions: readonly Sql[]): Sql => {
-  const [first = NONE, ...more] = conditions;
-  if (more.length === 0) return first;
-  return {
-    sql: `(${conditions.map(({ sql }) => sql).join(' OR ')})`,
-    bindings: conditions.flatMap(({ bindings }) => bindings),
-  };
-};
-
 /** True where a condition on columns that are never null is false. */
 export const isOtherThan = ({ sql, bindings }: Sql): Sql => ({ sql: `NOT ${sql}`, bindings });
-
-export const allOf = (conditions: readonly Sql[]): Sql => ({
-  sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'TRUE',
-  bindings: conditions.flatMap(({ bindings }) => bindings),
-});
 
 const COMPARISONS = { gte: '>=', gt: '>', lte: '<=', lt: '<' } as const;
 

@@ -9,8 +9,10 @@ import {
   type ListKey,
   type ListRequest,
 } from '../../domain/shared/lists.ts';
+import { isCancelledStatement } from './constraints.ts';
 import type { Knex } from './knex.ts';
-import { columnOf, conditionSql, sqlTypeOf, type Sql } from './listConditions.ts';
+import { columnOf, conditionSql, sqlTypeOf } from './listConditions.ts';
+import type { Sql } from './sql.ts';
 
 type Query = QueryBuilder<Model, Model[]>;
 
@@ -30,7 +32,6 @@ const SORT_KEY = 'listSortKey';
 
 /** A count or a facet that takes longer is left out. */
 const COUNT_TIMEOUT_MS = 1_000;
-const QUERY_CANCELED = '57014';
 
 /**
  * Answers a request for a list: the page, and what it asks to count. Counts have the conditions of the
@@ -167,7 +168,7 @@ async function readInTime<T>(db: Knex, read: (trx: Knex) => Promise<T>): Promise
       { readOnly: true },
     );
   } catch (error) {
-    if ((error as { code?: unknown }).code === QUERY_CANCELED) return null;
+    if (isCancelledStatement(error)) return null;
     throw error;
   }
 }

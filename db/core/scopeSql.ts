@@ -1,5 +1,5 @@
 import type { Model, QueryBuilder } from 'objection';
-import type { Knex } from './knex.ts';
+import { anyOf, type Sql } from './sql.ts';
 import { sizeOf, type Level, type Scope } from '../../domain/access/scope.ts';
 
 /**
@@ -19,14 +19,12 @@ const TENANT_ONLY: ScopeColumns = { tenant: 'tenant_id' };
  */
 const MAX_IDS_SENT = 100;
 
-type ScopeCondition = { sql: string; bindings: Knex.RawBinding[] };
-
 /** The SQL form of `covers`: a condition that is true for the rows inside `scope`. */
 export function scopeCondition(
   scope: Scope,
   columns: ScopeColumns = TENANT_ONLY,
   maxIdsSent = MAX_IDS_SENT,
-): ScopeCondition {
+): Sql {
   if (scope.kind === 'everywhere') return { sql: 'TRUE', bindings: [] };
   const levels: [Level, readonly string[], ReadonlySet<string>][] = [
     ['tenant', [columns.tenant], scope.tenantIds],
@@ -42,14 +40,10 @@ export function scopeCondition(
           usesLookup ? grantLookup(level, column, stored) : idCondition(column, [...ids]),
         ),
   );
-  if (conditions.length === 0) return { sql: 'FALSE', bindings: [] };
-  return {
-    sql: `(${conditions.map(({ sql }) => sql).join(' OR ')})`,
-    bindings: conditions.flatMap(({ bindings }) => bindings),
-  };
+  return anyOf(conditions);
 }
 
-const idCondition = (column: string, ids: readonly string[]): ScopeCondition =>
+const idCondition = (column: string, ids: readonly string[]): Sql =>
   ids.length === 1
     ? // With an equality, the index on (tenant, key) also provides the order.
       { sql: `${column} = ?`, bindings: [...ids] }
@@ -62,7 +56,7 @@ const grantLookup = (
   level: Level,
   column: string,
   { principals, roleIds }: { principals: readonly string[]; roleIds: readonly string[] },
-): ScopeCondition => ({
+): Sql => ({
   // OFFSET 0 stops the planner from reading all grants first, which costs more than one page.
   sql: `EXISTS (SELECT FROM grants AS held WHERE held.level = '${level}' AND held.target_id = ${column}
           AND held.principal = ANY (?::text[]) AND held.role_id = ANY (?::text[]) OFFSET 0)`,

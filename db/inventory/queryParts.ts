@@ -1,21 +1,17 @@
-import type { Knex } from '../core/knex.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { DataNeed } from '../../domain/inventory/planSnapshot.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import type { Sql } from '../core/sql.ts';
 import { columnsOf, tableOf } from './tables.ts';
 
 /** A common table expression that parts of a union use. It may be recursive. */
-export type SharedQuery = { sql: string; bindings: Knex.RawBinding[] };
+export type SharedQuery = Sql;
 
 /**
  * One part of a union. Its columns are `part`, `key` and `row`, see `FoundRow` in `load.ts`. The
  * queries `before` the union are computed once; parts of different needs have different names for them.
  */
-export type QueryPart = {
-  sql: string;
-  bindings: Knex.RawBinding[];
-  before?: readonly SharedQuery[];
-};
+export type QueryPart = Sql & { before?: readonly SharedQuery[] };
 
 export type NeedOf<K extends DataNeed['kind']> = Extract<DataNeed, { kind: K }>;
 export const ofKind = <K extends DataNeed['kind']>(

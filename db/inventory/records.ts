@@ -1,23 +1,15 @@
 import { Model, raw, type ModelClass, type QueryBuilder } from 'objection';
 import { escapeLike } from '../core/like.ts';
 import type { Knex } from '../core/knex.ts';
-import {
-  anyOf,
-  allOf,
-  conditionSql,
-  createdAtSql,
-  isOneOf,
-  isOtherThan,
-  type Sql,
-} from '../core/listConditions.ts';
+import { conditionSql, createdAtSql, isOneOf, isOtherThan } from '../core/listConditions.ts';
 import { readList } from '../core/lists.ts';
 import { prepared } from '../core/prepared.ts';
 import { scopeCondition, whereInScope } from '../core/scopeSql.ts';
+import { allOf, anyOf, type Sql } from '../core/sql.ts';
 import { columnKindOf } from '../../domain/inventory/lists.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource, Row } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { sharesReadIn } from '../../domain/inventory/sharing.ts';
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import {
   withItems,
@@ -26,6 +18,7 @@ import {
   type ListRequest,
 } from '../../domain/shared/lists.ts';
 import type { IdKind } from '../../platform/ids.ts';
+import { sharedCondition } from './readable.ts';
 import { columnOf, columnsOf, scopeColumnsOf, rowOf, tableOf, withinNetwork } from './tables.ts';
 
 /** The filters of a list that are more than a comparison with a field. */
@@ -80,9 +73,8 @@ function shared(db: Knex, resource: Resource, scope: Scope): Query {
   const query = modelOf(resource)
     .query(db)
     .select(raw(columnsOf(resource)));
-  if (resource.isPlatformPublic) void query.where('tenant_id', PLATFORM);
-  else
-    void query.whereRaw("shared_with <> '{}' AND shared_with && ?::text[]", [sharesReadIn(scope)]);
+  const byOthers = sharedCondition(resource, scope) ?? anyOf([]);
+  void query.whereRaw(byOthers.sql, byOthers.bindings);
   const inside = scopeCondition(scope, scopeColumnsOf(resource) ?? undefined);
   return query.whereRaw(`(${inside.sql}) IS NOT TRUE`, [...inside.bindings]);
 }

@@ -1,18 +1,17 @@
 import { PLATFORM, covers, type Scope } from '../../domain/access/scope.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
+import type { Sql } from '../core/sql.ts';
 import { scopeColumnsOf, siteColumnsOf, tableOf } from './tables.ts';
 
 const NONE: ReadonlySet<string> = new Set();
-type Condition = { sql: string; bindings: Knex.RawBinding[] };
 
 /**
  * SQL: whether a record is in the scope of a writer, so that a transaction of theirs may lock it.
  * A site counts for records of its own tenant only.
  */
-export function writableCondition(name: ResourceName, scope: Scope): Condition {
+export function writableCondition(name: ResourceName, scope: Scope): Sql {
   const resource = RESOURCES[name];
   const columns = scopeColumnsOf(resource);
   if (!columns)

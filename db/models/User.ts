@@ -41,12 +41,12 @@ export const nextVersion = (): number => User.raw('version + 1') as unknown as n
 export const whereUsername = (query: QueryBuilder<User>, username: string): void =>
   void query.whereRaw('lower(username) = lower(?)', [username]);
 
+/** SQL: the text by which users are found; the expression of the index `users_search`. */
+export const USER_TEXT = "lower(username || ' ' || display_name)";
+
 /** Narrows a query to users with a text in the user name or the display name. */
 export const whereUserText = (query: QueryBuilder<User>, text: string): void =>
-  // The expression of the index `users_search`.
-  void query.whereRaw("lower(username || ' ' || display_name) LIKE ?", [
-    `%${escapeLike(text.toLowerCase())}%`,
-  ]);
+  void query.whereRaw(`${USER_TEXT} LIKE ?`, [`%${escapeLike(text.toLowerCase())}%`]);
 
 /** The local account with this user name, compared case-insensitively. */
 export const findLocalUser = (db: Knex, username: string) =>

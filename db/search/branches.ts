@@ -1,14 +1,16 @@
 import { escapeLike } from '../core/like.ts';
-import type { Knex } from '../core/knex.ts';
 import { scopeCondition } from '../core/scopeSql.ts';
-import { columnOf, scopeColumnsOf, tableOf, withinNetwork } from '../inventory/tables.ts';
+import { allOf, anyOf, type Sql } from '../core/sql.ts';
+import { labelSql } from '../inventory/labels.ts';
+import { readableCondition } from '../inventory/readable.ts';
+import { columnOf, tableOf, withinNetwork } from '../inventory/tables.ts';
+import { USER_TEXT } from '../models/User.ts';
 import { visibleCondition, type ApprovalReader } from '../approvals/approvals.ts';
-import { isEmpty, PLATFORM, type Scope } from '../../domain/access/scope.ts';
+import { isEmpty, type Scope } from '../../domain/access/scope.ts';
 import { NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
-import { sharesReadIn } from '../../domain/inventory/sharing.ts';
 import type { NetworkShape, SearchKind, SearchQuery } from '../../domain/search/query.ts';
 
 /** Where the caller may read what a search can find. */
@@ -18,8 +20,6 @@ export type SearchReader = {
   users: Scope;
   approvals: ApprovalReader;
 };
-
-type Sql = { sql: string; bindings: Knex.RawBinding[] };
 
 /** A part of a search: the matches of one kind. */
 export type Branch = Sql & { kind: SearchKind | 'around' };
@@ -62,43 +62,20 @@ const EXACT_FIELDS: Readonly<Partial<Record<ResourceName, readonly string[]>>> =
   'ip-ranges': [],
 };
 
-const and = (...conditions: readonly Sql[]): Sql => ({
-  sql: conditions.map(({ sql }) => `(${sql})`).join(' AND '),
-  bindings: conditions.flatMap(({ bindings }) => bindings),
-});
-
-/** Inside the scope, or shared with one of its tenants, or of the platform and for all. */
-function visibleRecords(resource: Resource, scope: Scope): Sql {
-  const columns = scopeColumnsOf(resource);
-  if (isEmpty(scope)) return { sql: 'FALSE', bindings: [] };
-  if (!columns) return { sql: 'TRUE', bindings: [] };
-  const inside = scopeCondition(scope, columns);
-  if (resource.isPlatformPublic)
-    return { sql: `${inside.sql} OR tenant_id = '${PLATFORM}'`, bindings: inside.bindings };
-  if (!resource.sharable) return inside;
-  return {
-    sql: `${inside.sql} OR (shared_with <> '{}' AND shared_with && ?::text[])`,
-    bindings: [...inside.bindings, sharesReadIn(scope)],
-  };
-}
-
-const labelOf = (name: ResourceName, column: string): string =>
-  name === 'ip-ranges' ? `host(${column})` : `coalesce(${column}::text, id)`;
-
 function sourceOf(resource: Resource, scope: Scope): Source {
-  const { name, fields, labelField, idPrefix, scopeKind } = resource;
+  const { name, fields, idPrefix, scopeKind } = resource;
   const exact = EXACT_FIELDS[name] ?? ['name'];
   return {
     kind: name,
     from: tableOf(resource),
-    label: labelOf(name, columnOf(labelField)),
+    label: `coalesce(nullif(${labelSql(resource)}, ''), id)`,
     description: name === 'ip-addresses' ? `coalesce(dns_name, description)` : 'description',
     tenant: scopeKind === 'isTenant' ? 'id' : scopeKind === 'catalogue' ? 'NULL' : 'tenant_id',
     vrf: 'vrfId' in fields && name !== 'interfaces' ? 'vrf_id' : 'NULL',
     exact: [...exact.map(columnOf), ...(idPrefix === null ? ['id'] : [])],
     ...(name === 'vlans' && { number: 'vid' }),
     text: 'search',
-    visible: visibleRecords(resource, scope),
+    visible: readableCondition(resource, scope),
   };
 }
 
@@ -113,7 +90,7 @@ const otherSources = ({ schedules, users, approvals }: SearchReader): Source[] =
     vrf: 'NULL',
     exact: [],
     text: 'lower(name)',
-    visible: and({ sql: 'deleted_at IS NULL', bindings: [] }, scopeCondition(schedules)),
+    visible: allOf([{ sql: 'deleted_at IS NULL', bindings: [] }, scopeCondition(schedules)]),
   },
   {
     kind: 'approvals',
@@ -134,9 +111,9 @@ const otherSources = ({ schedules, users, approvals }: SearchReader): Source[] =
     tenant: 'tenant_id',
     vrf: 'NULL',
     exact: [],
-    text: `lower(username || ' ' || display_name)`,
+    text: USER_TEXT,
     // Service accounts are no users that a client can read at /api/users.
-    visible: and({ sql: 'provider_id <> ?', bindings: [NO_PROVIDER] }, scopeCondition(users)),
+    visible: allOf([{ sql: 'provider_id <> ?', bindings: [NO_PROVIDER] }, scopeCondition(users)]),
   },
 ];
 
@@ -160,31 +137,28 @@ const spellings = ({ text }: SearchQuery, { kind }: Source): string[] => {
 /** The condition that a record is named by the text; undefined for kinds without such names. */
 function equalTo(source: Source, query: SearchQuery): Sql | undefined {
   const { exact, number } = source;
+  if (exact.length === 0) return undefined;
   const forms = spellings(query, source);
   const isNumber = number !== undefined && /^\d{1,9}$/.test(query.text);
-  const conditions = exact.map((column) => `${column} = ANY (?::text[])`);
-  if (conditions.length === 0) return undefined;
-  return {
-    sql: [...conditions, ...(isNumber ? [`${number} = ?::integer`] : [])].join(' OR '),
-    bindings: [...exact.map(() => forms), ...(isNumber ? [query.text] : [])],
-  };
+  return anyOf([
+    ...exact.map((column) => ({ sql: `${column} = ANY (?::text[])`, bindings: [forms] })),
+    ...(isNumber ? [{ sql: `${number} = ?::integer`, bindings: [query.text] }] : []),
+  ]);
 }
 
 /** Candidates of a kind: what equals the text, what begins with it, what contains all words. */
 function candidates(source: Source, query: SearchQuery): Sql[] {
   const { from, text, visible } = source;
   const select = (condition: Sql, isExact = false): Sql => {
-    const { sql, bindings } = and(condition, visible);
+    const { sql, bindings } = allOf([condition, visible]);
     const columns = columnsOf(source, isExact);
     return {
       sql: `(SELECT ${columns} FROM ${from} WHERE ${sql} LIMIT ${MAX_CANDIDATES})`,
       bindings,
     };
   };
-  const like = (patterns: readonly string[]): Sql => ({
-    sql: patterns.map(() => `${text} LIKE ?`).join(' AND '),
-    bindings: [...patterns],
-  });
+  const like = (patterns: readonly string[]): Sql =>
+    allOf(patterns.map((pattern) => ({ sql: `${text} LIKE ?`, bindings: [pattern] })));
   const whole = escapeLike(query.text.toLowerCase());
   const isLong = query.words.some(({ length }) => length >= SHORTEST_PART);
   const equal = equalTo(source, query);
@@ -227,7 +201,10 @@ const escapeRegex = (text: string): string => text.replaceAll(/[^\p{L}\p{N} ]/gu
 /** The records whose text has a word like this one, for a text that nothing contains. */
 function byLikeness(source: Source, { text }: SearchQuery, limit: number): Branch {
   const lower = text.toLowerCase();
-  const { sql, bindings } = and({ sql: `? <% ${source.text}`, bindings: [lower] }, source.visible);
+  const { sql, bindings } = allOf([
+    { sql: `? <% ${source.text}`, bindings: [lower] },
+    source.visible,
+  ]);
   return {
     kind: source.kind,
     sql: `(SELECT ${MATCH}, 4 AS rank FROM (
@@ -242,7 +219,7 @@ function byNetwork(source: Source, shape: NetworkShape, limit: number): Branch |
   const condition = networkCondition(source.kind, shape);
   if (!condition) return undefined;
   const { column } = condition;
-  const { sql, bindings } = and(condition, source.visible);
+  const { sql, bindings } = allOf([condition, source.visible]);
   const rank = shape.kind === 'beginning' ? 1 : 0;
   return {
     kind: source.kind,
@@ -283,20 +260,20 @@ function networkCondition(
 function around(prefixes: Source, shape: NetworkShape, limit: number): Branch[] {
   if (shape.kind === 'beginning') return [];
   const network = shape.kind === 'network' ? shape.cidr : shape.host;
-  const { sql, bindings } = and(
+  const { sql, bindings } = allOf([
     {
       sql: 'cidr = ANY (supernets(?::inet)) AND cidr >> ?::cidr',
       bindings: [network, network],
     },
     prefixes.visible,
-  );
+  ]);
   return [
     {
       kind: 'around',
-      sql: `(SELECT 'around' AS kind, id, label, description, tenant_id AS "tenantId", vrf_id AS "vrfId", 0 AS rank FROM (
+      sql: `(SELECT ${MATCH}, 0 AS rank FROM (
           SELECT ${columnsOf(prefixes, false)}, cidr FROM prefixes WHERE ${sql}) AS c
         ORDER BY masklen(cidr) DESC, id LIMIT ?)`,
-      bindings: [...bindings, limit],
+      bindings: ['around', ...bindings, limit],
     },
   ];
 }
@@ -305,9 +282,11 @@ export type SearchParts = { kinds: ReadonlySet<SearchKind>; limit: number; aroun
 
 const sourcesOf = (reader: SearchReader, kinds: ReadonlySet<SearchKind>): Source[] =>
   [
-    ...Object.values(RESOURCES).map((resource) => sourceOf(resource, reader.inventory)),
+    ...(isEmpty(reader.inventory)
+      ? []
+      : Object.values(RESOURCES).map((resource) => sourceOf(resource, reader.inventory))),
     ...otherSources(reader),
-  ].filter(({ kind, visible }) => kinds.has(kind) && visible.sql !== 'FALSE');
+  ].filter(({ kind }) => kinds.has(kind));
 
 /** The branches of a search, each with up to `limit` matches of one kind. */
 export function branchesOf(

@@ -1,7 +1,10 @@
 import { isBusy } from '../core/constraints.ts';
 import type { Knex } from '../core/knex.ts';
 import { readSnapshot } from '../core/readSnapshot.ts';
+import type { ResourceName } from '../../domain/inventory/names.ts';
+import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { SearchKind } from '../../domain/search/query.ts';
+import { presentLabel } from '../inventory/labels.ts';
 import type { Branch } from './branches.ts';
 
 /** A match. `around` is a prefix around the address that was searched; `rank` is an index of `MATCHES`. */
@@ -42,6 +45,15 @@ export async function runBranches(
   return found;
 }
 
+/** The label as lists have it. */
+function labelOf({ kind, label }: MatchRow): string {
+  const name = kind === 'around' ? 'prefixes' : kind;
+  const resource = isResourceName(name) ? RESOURCES[name] : undefined;
+  return resource ? presentLabel(resource, label) : label;
+}
+
+const isResourceName = (name: string): name is ResourceName => Object.hasOwn(RESOURCES, name);
+
 /** Undefined when there is no answer in time. */
 async function answerOf(
   db: Knex,
@@ -54,7 +66,7 @@ async function answerOf(
         branches.map(({ sql }) => sql).join('\nUNION ALL\n'),
         branches.flatMap(({ bindings }) => bindings),
       );
-      return rows;
+      return rows.map((row) => ({ ...row, label: labelOf(row) }));
     });
   } catch (error) {
     limits.signal.throwIfAborted();

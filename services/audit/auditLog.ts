@@ -1,6 +1,7 @@
 import { AuditEntry } from '../../db/models/AuditEntry.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { createdAtSql, type Sql } from '../../db/core/listConditions.ts';
+import { createdAtSql } from '../../db/core/listConditions.ts';
+import type { Sql } from '../../db/core/sql.ts';
 import { readList, type ListSource } from '../../db/core/lists.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
 import type { Caller } from '../../domain/shared/caller.ts';

@@ -1,5 +1,6 @@
 import type { Knex } from '../../db/core/knex.ts';
-import { idTimeSql, type Sql } from '../../db/core/listConditions.ts';
+import { idTimeSql } from '../../db/core/listConditions.ts';
+import type { Sql } from '../../db/core/sql.ts';
 import { readList } from '../../db/core/lists.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';

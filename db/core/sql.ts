@@ -1,0 +1,20 @@
+import type { Knex } from './knex.ts';
+
+/** A part of a statement. Every `?` in the text is one of the bindings. */
+export type Sql = { sql: string; bindings: Knex.RawBinding[] };
+
+/** True if every condition is; TRUE without any. */
+export const allOf = (conditions: readonly Sql[]): Sql => ({
+  sql: conditions.map(({ sql }) => `(${sql})`).join(' AND ') || 'TRUE',
+  bindings: conditions.flatMap(({ bindings }) => bindings),
+});
+
+/** True if one condition is; FALSE without any. */
+export function anyOf(conditions: readonly Sql[]): Sql {
+  const [first = { sql: 'FALSE', bindings: [] }, ...more] = conditions;
+  if (more.length === 0) return first;
+  return {
+    sql: `(${conditions.map(({ sql }) => sql).join(' OR ')})`,
+    bindings: conditions.flatMap(({ bindings }) => bindings),
+  };
+}
