@@ -82,7 +82,7 @@ async function emitSequentially(
   const from = sink.arrivals.length;
   for (let n = 1; n <= count; n++) {
     await happen(n);
-    await waitForArrivals(sink, from + n);
+    await waitForArrivals(sink.arrivals, from + n);
     await sleep(20 + Math.random() * 30);
   }
   return sink.arrivals.slice(from).map(({ afterMs }) => afterMs);
@@ -98,7 +98,7 @@ async function throughput(
     const from = sink.arrivals.length;
     const began = performance.now();
     await load({ concurrency: 10, total: THROUGHPUT }, happen);
-    await waitForArrivals(sink, from + THROUGHPUT);
+    await waitForArrivals(sink.arrivals, from + THROUGHPUT);
     rates.push(THROUGHPUT / ((performance.now() - began) / 1_000));
     await sleep(2_000);
   }

@@ -46,7 +46,7 @@ export async function bench(): Promise<BenchResult[]> {
     };
     await api('POST', '/api/webhooks', webhook, { 'x-service-tenant-id': 'platform' });
     await createMany(WARM_UP);
-    await waitForArrivals(endpoint, WARM_UP);
+    await waitForArrivals(endpoint.arrivals, WARM_UP);
     await sleep(1_000);
     await draw('flames-create-webhook', 'Create of a prefix while a webhook matches');
     return [];

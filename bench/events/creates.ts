@@ -48,13 +48,12 @@ export async function measureCreates(
     const alone = await createSingly(SINGLES, await newVrf(`without-${round}`));
     without.push(...alone.map(({ durationMs }) => durationMs));
     await enable(true);
-    const from = endpoint.arrivals.length;
+    const arrivals = endpoint.arrivalsAt('/creates');
+    const from = arrivals.length;
     const created = await createSingly(SINGLES, await newVrf(`with-${round}`));
     beside.push(...created.map(({ durationMs }) => durationMs));
-    await waitForArrivals(endpoint, from + SINGLES);
-    const arrivedAt = new Map(
-      endpoint.arrivals.slice(from).map(({ recordId, atMs }) => [recordId, atMs]),
-    );
+    await waitForArrivals(arrivals, from + SINGLES);
+    const arrivedAt = new Map(arrivals.slice(from).map(({ recordId, atMs }) => [recordId, atMs]));
     arrivalsMs.push(...created.map(({ id, atMs }) => (arrivedAt.get(id) ?? Number.NaN) - atMs));
 
     const vrfId = await newVrf(`bulk-${round}`);
@@ -66,7 +65,7 @@ export async function measureCreates(
         record: { cidr: cidr(n), vrfId },
       })),
     });
-    await waitForArrivals(endpoint, from + SINGLES + BULK);
+    await waitForArrivals(arrivals, from + SINGLES + BULK);
     bulkMs.push(performance.now() - began);
     await enable(false);
     await sleep(2_000);

@@ -25,6 +25,12 @@ type Arrival = {
  */
 export async function startEndpoint() {
   const arrivals: Arrival[] = [];
+  const byPath = new Map<string, Arrival[]>();
+  const arrivalsAt = (path: string): Arrival[] => {
+    const known = byPath.get(path) ?? [];
+    byPath.set(path, known);
+    return known;
+  };
   let hanging = 0;
   let failing = 0;
   const server = createServer((incoming, response) => {
@@ -45,19 +51,23 @@ export async function startEndpoint() {
         timestamp: string;
         data: { recordId?: string };
       };
-      arrivals.push({
+      const arrival: Arrival = {
         path: String(incoming.url),
         id: String(incoming.headers['webhook-id']),
         recordId: data.recordId,
         afterMs: performance.timeOrigin + atMs - Date.parse(timestamp),
         atMs,
-      });
+      };
+      arrivals.push(arrival);
+      arrivalsAt(arrival.path).push(arrival);
       response.writeHead(204).end();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     arrivals,
+    /** The arrivals at one path; other webhooks may still retry. */
+    arrivalsAt,
     hanging: () => hanging,
     url: (path: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
     async stop() {
@@ -68,6 +78,6 @@ export async function startEndpoint() {
 }
 export type BenchEndpoint = Awaited<ReturnType<typeof startEndpoint>>;
 
-export const waitForArrivals = async ({ arrivals }: BenchEndpoint, count: number) => {
+export const waitForArrivals = async (arrivals: readonly unknown[], count: number) => {
   while (arrivals.length < count) await sleep(1);
 };
