@@ -32,7 +32,7 @@ const QuotaRecord = Type.Object(
   {
     tenantId: TenantId(),
     limits: Counts('QuotaLimits', 'What the tenant may own.'),
-    overridden: Type.Array(Type.Enum([...QUOTA_NAMES]), {
+    overridden: Type.Array(Type.Enum([...QUOTA_NAMES], { title: 'QuotaName' }), {
       description: 'The limits that the platform has set for this tenant; others are defaults.',
     }),
     used: Counts('QuotaUse', 'What the tenant owns now.'),
@@ -53,6 +53,7 @@ const QuotaChange = Type.Object(
           ReturnType<typeof NewLimit>
         >,
         {
+          title: 'QuotaLimitsChange',
           description: 'Limits that are not in the request stay; null returns to the default.',
           ...closed,
         },

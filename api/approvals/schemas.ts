@@ -14,6 +14,7 @@ import {
   accountIn,
   Actor,
   Id,
+  JsonObject,
   Name,
   Nullable,
   Reference,
@@ -144,10 +145,7 @@ export const ApprovalRecord = Type.Object(
     ...summary,
     payload: Type.Object({}, openObject),
     jobPayload: Nullable(
-      Type.Object(
-        {},
-        { ...openObject, description: 'The payload of the bound job. Secrets are masked.' },
-      ),
+      JsonObject({ description: 'The payload of the bound job. Secrets are masked.' }),
     ),
     validationRequest: Nullable(
       Type.Object(
@@ -155,11 +153,12 @@ export const ApprovalRecord = Type.Object(
           mutations: Type.Array(
             Type.Object(
               { resource: Type.String(), operation: Type.String(), record: Type.Unknown() },
-              closedObject,
+              { title: 'RequestedMutation', ...closedObject },
             ),
           ),
         },
         {
+          title: 'RequestedChange',
           ...closedObject,
           description:
             'The requested change; null if you may neither decide nor read the inventory at the scope of the request.',
@@ -194,6 +193,7 @@ export const ApprovalRecord = Type.Object(
       Type.Object(
         { code: Type.String(), message: Type.String(), difference: Nullable(Difference) },
         {
+          title: 'ApprovalBlocker',
           ...closedObject,
           description:
             'Why the request could not be executed now. Null if nothing blocks it, if it is finished, and in responses to other methods than GET.',
@@ -316,7 +316,7 @@ export const ApprovalBody = Type.Object(
       }),
     ),
     jobPayload: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), {
+      JsonObject<Record<string, unknown>>({
         description: 'The payload of the job, validated against the schema of its type.',
       }),
     ),
@@ -331,6 +331,7 @@ export const ApprovalBody = Type.Object(
           ),
         },
         {
+          title: 'InventoryChangeRequest',
           ...closedObject,
           description: 'A change of the inventory, as in POST /api/validation/inventory.',
         },
@@ -440,8 +441,12 @@ export const DECIDERS = defineList({
     deviceId: Type.Optional(InventoryId('dev')),
   },
   more: {
-    roles: Type.Array(Type.Object({ id: Type.String(), name: Type.String() }, closedObject), {
-      description: 'Roles whose holders may decide.',
-    }),
+    roles: Type.Array(
+      Type.Object(
+        { id: Type.String(), name: Type.String() },
+        { title: 'ApprovingRole', ...closedObject },
+      ),
+      { description: 'Roles whose holders may decide.' },
+    ),
   },
 });

@@ -15,7 +15,7 @@ import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
 import { REQUEST_ID } from '../middleware/requestContext.ts';
 import { TenantId } from '../access/schemas.ts';
-import { Actor, Id, Nullable, Reference, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, JsonObject, Nullable, Reference, Timestamp } from '../http/schemas.ts';
 import { jobReference } from '../jobs/presenter.ts';
 import { JobReference } from '../jobs/schemas.ts';
 
@@ -23,7 +23,7 @@ const tag = 'Audit';
 const closed = { additionalProperties: false };
 const OUTCOMES = ['done', 'denied', 'failed'] as const;
 
-const AnyObject = Nullable(Type.Object({}, { additionalProperties: true }));
+const AnyObject = Nullable(JsonObject());
 
 const AuditEntryRecord = Type.Object(
   {
@@ -36,7 +36,7 @@ const AuditEntryRecord = Type.Object(
         'How the actor was authenticated: gateway, session, token:<id>, anonymous or system.',
     }),
     action: Type.String({ description: 'Such as `job.create` or `access.denied`.' }),
-    outcome: Type.Enum([...OUTCOMES]),
+    outcome: Type.Enum([...OUTCOMES], { title: 'AuditOutcome' }),
     subject: Type.Object(
       { type: Type.String(), id: Type.String() },
       { description: 'Record concerned, or the request.', 'x-subject': 'type' },
@@ -54,6 +54,7 @@ const AuditEntryRecord = Type.Object(
           }),
         },
         {
+          title: 'AuditSeal',
           description:
             'Position in the hash chain of the tenant; null until it is sealed, about a second after the write.',
         },
@@ -128,7 +129,7 @@ const AUDIT = defineList({
       schema: dotted('must be an action such as access.denied', ['access.denied']),
       facet: true,
     }),
-    outcome: choiceField(OUTCOMES),
+    outcome: choiceField(OUTCOMES, { title: 'AuditOutcome' }),
     subjectType: textField({
       schema: Type.String({
         maxLength: 100,

@@ -9,7 +9,7 @@ import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOOKUP } from '../http/strangerLimits.ts';
 import { ProviderId } from '../access/schemas.ts';
-import { Name, Nullable, Timestamp } from '../http/schemas.ts';
+import { JsonObject, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
 const tag = 'Authentication';
 const closed = { additionalProperties: false };
@@ -37,7 +37,7 @@ const ProviderRecord = Type.Object(
   { title: 'Provider', ...closed },
 );
 export type ProviderRecord = Static<typeof ProviderRecord>;
-const ConfigRequest = Type.Record(Type.String(), Type.Unknown(), {
+const ConfigRequest = JsonObject<Record<string, unknown>>({
   description:
     'Validated by the schema of the kind. In a change, ******** keeps a secret and null removes a field.',
 });
@@ -82,7 +82,7 @@ const TestRequest = Type.Object(
   {
     username: Type.Optional(Name({ description: 'User name to search in an LDAP directory.' })),
     sampleClaims: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), {
+      JsonObject<Record<string, unknown>>({
         description: 'Claims or attributes of a person, to preview the mapped roles.',
       }),
     ),

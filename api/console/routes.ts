@@ -17,6 +17,7 @@ const ConsoleSettings = Type.Object(
       Type.Object(
         { url: Type.String(), namespace: Type.String() },
         {
+          title: 'TemporalUi',
           ...closed,
           description: 'Temporal Web UI and the namespace of the workflows; null if none is set.',
         },

@@ -3,23 +3,22 @@ import { MAX_COUNTED, MAX_FACET_VALUES } from '../../domain/shared/lists.ts';
 import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 import { parametersOf, type FieldDeclaration } from './listFields.ts';
 import { listSchema, pageQuery } from './pagination.ts';
+import { Nullable } from './schemas.ts';
 
 type Properties = Record<string, TSchema>;
 
 /** The time that ids of most records start with. */
 export const ID_TIME = 'createdAt';
 
-const Count = Type.Union(
-  [
-    Type.Object(
-      { value: Type.Integer(), exact: Type.Boolean() },
-      { title: 'ListCount', additionalProperties: false },
-    ),
-    Type.Null(),
-  ],
-  {
-    description: `With \`count\`: the number of records of all pages. With \`exact: false\` there are more than ${MAX_COUNTED}; null if counting took too long.`,
-  },
+const Count = Nullable(
+  Type.Object(
+    { value: Type.Integer(), exact: Type.Boolean() },
+    {
+      title: 'ListCount',
+      description: `With \`count\`: the number of records of all pages. With \`exact: false\` there are more than ${MAX_COUNTED}; null if counting took too long.`,
+      additionalProperties: false,
+    },
+  ),
 );
 
 const Facet = Type.Union([
@@ -31,7 +30,7 @@ const Facet = Type.Union([
             value: Type.Union([Type.String(), Type.Boolean(), Type.Number(), Type.Null()]),
             count: Type.Integer(),
           },
-          { additionalProperties: false },
+          { title: 'ListFacetValue', additionalProperties: false },
         ),
         { description: `The most frequent values, at most ${MAX_FACET_VALUES}.` },
       ),
@@ -51,9 +50,9 @@ const Facets = Type.Record(Type.String(), Facet, {
     'With `facets`: the number of records by the values of each field, without the filters on that field; null if counting took too long.',
 });
 
-const names = (values: readonly string[], description: string): TSchema =>
+const names = (values: readonly string[], title: string, description: string): TSchema =>
   Type.Optional(
-    Type.Array(Type.Enum([...values]), {
+    Type.Array(Type.Enum([...values], { title }), {
       minItems: 1,
       maxItems: 100,
       [COMMA_SEPARATED]: true,
@@ -81,8 +80,9 @@ export function filterParameters({ fields, own }: Described): Properties {
   return Object.assign({ ...own }, ...comparisons) as Properties;
 }
 
-/** The query parameters of a list. */
+/** The query parameters of a list. The choices of `DeviceList` are `DeviceSort` and the like. */
 export function listQuery(described: Described): TObject {
+  const noun = described.title.replace(/(?:List|Page)$/, '');
   const facets = fieldsWith(described, 'facet');
   const { idTime = ID_TIME } = described;
   const sorts = new Set([idTime, ...fieldsWith(described, 'sort')]);
@@ -91,16 +91,18 @@ export function listQuery(described: Described): TObject {
   const properties: Properties = {
     ...filterParameters(described),
     sort: Type.Enum([...orders], {
+      title: `${noun}Sort`,
       default: newestFirst,
       description: 'A hyphen reverses the order. Records without a value are last.',
     }),
     fields: names(
       Object.keys((described.item as TObject).properties),
+      `${noun}Field`,
       'The fields of each record in the response, besides `id`.',
     ),
     count: Type.Optional(Type.Boolean({ description: 'Counts the records of all pages.' })),
     ...(facets.length > 0 && {
-      facets: names(facets, 'Counts the records by the values of these fields.'),
+      facets: names(facets, `${noun}Facet`, 'Counts the records by the values of these fields.'),
     }),
     ...pageQuery,
   };

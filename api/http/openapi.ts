@@ -38,15 +38,30 @@ export function problemStatuses(route: Route): number[] {
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
-const EXPENSIVE =
-  'Expensive: while other callers are active, the time that such reads use is limited for a caller and for a tenant. Beyond it they are 429 with `Retry-After`.';
-
 const LED_BACK =
   'After an error, a client that prefers HTML is redirected to the `failureTo` of the login, with `error` and `requestId` in the query.';
 
 const BODY_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
+/** Statuses that follow from the kind of an operation: the response `default` describes them. */
+export const COMMON_PROBLEMS: readonly number[] = [400, 401, 403, 413, 415, 429, 500, 503];
+
+const COMMON_TEXT =
+  'A problem. Every operation can answer 400, 401, 429, 500 and 503, those that need an identity 403, ' +
+  'and those other than GET 413 and 415. Other statuses are listed with the operation.';
+
+const EXPENSIVE_TEXT =
+  'While other callers are active, the time that expensive reads use is limited for a caller and for a tenant. Beyond it they are 429 with `Retry-After`.';
+
 const PROBLEM_CONTENT = { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } };
+
+/** Types of files that clients read and send as bytes. */
+const FILE_TYPES: ReadonlySet<string> = new Set(['text/csv', 'application/x-ndjson']);
+
+const textOf = (type: string) => ({
+  type: 'string',
+  ...(FILE_TYPES.has(type) && { format: 'binary' }),
+});
 
 /**
  * The content of a declared response: JSON with a schema, streams as text, and a problem where the
@@ -59,7 +74,7 @@ function contentOf(
   { refer }: Components,
 ) {
   const streams = status === 200 ? produces : [];
-  const text = streams.map((type) => [type, { schema: { type: 'string' } }] as const);
+  const text = streams.map((type) => [type, { schema: textOf(type) }] as const);
   const content = {
     ...(schema && json(refer(schema, 'response'))),
     ...(status >= 400 && PROBLEM_CONTENT),
@@ -120,16 +135,22 @@ const isRequired = (body: TSchema): boolean => {
 
 function requestBody(route: Route, routes: readonly Route[], { refer }: Components) {
   const { body, bodyType = 'json', upload, example } = route;
-  const media = (schema: object) => ({ schema, ...(example !== undefined && { example }) });
   if (upload) {
-    const content = upload.types.map((type) => [type, media({ type: 'string' })] as const);
+    const content = Object.entries(upload.examples).map(
+      ([type, text]) => [type, { schema: textOf(type), example: text }] as const,
+    );
     return { requestBody: { required: true, content: Object.fromEntries(content) } };
   }
   if (!body) return {};
   const schema = withNulls(
     route.current ? withReadOnly(body as TObject, readOnlyProperties(route, routes)) : body,
   );
-  const content = { [BODY_TYPES[bodyType]]: media(refer(schema, 'request')) };
+  const content = {
+    [BODY_TYPES[bodyType]]: {
+      schema: refer(schema, 'request'),
+      ...(example !== undefined && { example }),
+    },
+  };
   return { requestBody: { required: isRequired(schema), content } };
 }
 
@@ -142,11 +163,13 @@ function responses(route: Route, components: Components) {
     },
   ]);
   const problems = problemStatuses(route)
-    .filter((status) => !(status in route.responses))
+    .filter((status) => !(status in route.responses) && !COMMON_PROBLEMS.includes(status))
     .map((status): [string, object] => [
       String(status),
       { $ref: `#/components/responses/Problem${status}` },
     ]);
+  if (canBeExpensive(route)) problems.push(['429', { $ref: '#/components/responses/Problem429' }]);
+  problems.push(['default', { $ref: '#/components/responses/Problem' }]);
   const isConditional = route.method === 'GET' && 200 in route.responses;
   const unchanged: [string, object][] = isConditional
     ? [['304', { $ref: '#/components/responses/NotModified' }]]
@@ -166,7 +189,7 @@ function operation(route: Route, parts: Parts) {
       route.description,
       route.errorsLeadTo && LED_BACK,
       access,
-      canBeExpensive(route) ? EXPENSIVE : undefined,
+      canBeExpensive(route) ? 'Expensive, see the response 429.' : undefined,
     ]
       .filter((text) => text !== undefined)
       .join('\n\n'),
@@ -176,21 +199,27 @@ function operation(route: Route, parts: Parts) {
   };
 }
 
-const problemResponses = () =>
-  Object.fromEntries(
-    [...new Set(Object.values(PROBLEMS).map(({ status }) => status))].map((status) => {
-      const codes = Object.entries(PROBLEMS)
-        .filter(([, problem]) => problem.status === status)
-        .map(([code, { title }]) => `- \`${code}\`: ${title}`);
-      return [
-        `Problem${status}`,
-        {
-          description: `Problem with one of these codes:\n\n${codes.join('\n')}`,
-          content: PROBLEM_CONTENT,
-        },
-      ];
-    }),
-  );
+const problemResponse = (text: string, statuses: readonly number[]) => {
+  const codes = Object.entries(PROBLEMS)
+    .filter(([, { status }]) => statuses.includes(status))
+    .map(([code, { status, title }]) => `- ${status} \`${code}\`: ${title}`);
+  return { description: `${text}\n\n${codes.join('\n')}`, content: PROBLEM_CONTENT };
+};
+
+/** The responses to which operations refer: one for each status that is not common, and the others. */
+function problemResponses() {
+  const statuses = new Set(Object.values(PROBLEMS).map(({ status }) => status));
+  const listed = [...statuses].filter((status) => !COMMON_PROBLEMS.includes(status));
+  const named = listed.map((status) => [
+    `Problem${status}`,
+    problemResponse('Problem with one of these codes:', [status]),
+  ]);
+  return {
+    ...(Object.fromEntries(named) as Record<string, object>),
+    Problem429: problemResponse(EXPENSIVE_TEXT, [429]),
+    Problem: problemResponse(COMMON_TEXT, COMMON_PROBLEMS),
+  };
+}
 
 const NOT_MODIFIED = { description: 'Not modified: `If-None-Match` has the current ETag, or `*`' };
 

@@ -151,8 +151,9 @@ export async function readJson(
  */
 export function receiveUpload(
   ctx: Context,
-  { types, limitBytes }: NonNullable<Route['upload']>,
+  { examples, limitBytes }: NonNullable<Route['upload']>,
 ): Upload {
+  const types = Object.keys(examples);
   const contentType = ctx.is(...types);
   if (typeof contentType !== 'string') throw unsupported(`The body must be ${types.join(' or ')}.`);
   if (!/^(identity)?$/i.test(ctx.get('content-encoding')))

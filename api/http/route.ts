@@ -42,7 +42,7 @@ export const permissionsOf = ({ permission }: RouteAccess): readonly Permission[
   permission === undefined ? [] : [permission].flat();
 
 type StaticOf<S> = S extends TSchema ? Static<S> : undefined;
-type ExampleOf<B> = B extends TSchema ? Static<B> : string;
+type ExampleOf<B> = B extends TSchema ? Static<B> : never;
 
 /** A request that passed all checks, as the handler receives it. */
 export type RouteRequest<P, Q, B> = {
@@ -87,9 +87,7 @@ type RouteDefinition<P, Q, B> = {
   params?: P;
   query?: Q;
   body?: B;
-  /**
-   * A valid request body, shown in the API reference; the text of a file for a route with `upload`.
-   */
+  /** A valid request body, shown in the API reference. */
   example?: ExampleOf<B>;
   /**
    * An expensive read: the time that its requests use is limited for a caller and for a tenant
@@ -104,8 +102,8 @@ type RouteDefinition<P, Q, B> = {
    * value.
    */
   bodyCheckedInHandler?: true;
-  /** The body is a file of one of these content types, which the handler reads as a stream. */
-  upload?: { types: readonly string[]; limitBytes: number };
+  /** The body is a file, which the handler reads as a stream: an example of each content type. */
+  upload?: { examples: Readonly<Record<string, string>>; limitBytes: number };
   /** Identity headers must name a tenant. On other routes the default is `platform`. */
   requiresTenantHeader?: boolean;
   /** The body may hold a password or another secret. The response is not compressed. */

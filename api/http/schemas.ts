@@ -65,6 +65,10 @@ export const Name = (options: TSchemaOptions = {}) =>
     ...options,
   });
 
+/** Any JSON object. */
+export const JsonObject = <T extends object = object>(options: TSchemaOptions = {}) =>
+  Type.Unsafe<T>(Type.Object({}, { title: 'JsonObject', additionalProperties: true, ...options }));
+
 /** A time in RFC 3339. */
 export const Timestamp = Type.String({
   title: 'Timestamp',

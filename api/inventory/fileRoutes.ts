@@ -28,7 +28,7 @@ import {
   pageQuery,
 } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
-import { Actor, Id, Nullable, referenceTo, Timestamp } from '../http/schemas.ts';
+import { Actor, Id, JsonObject, Nullable, referenceTo, Timestamp } from '../http/schemas.ts';
 import { listOf } from './lists.ts';
 import { PlanConflictView, PlanErrorView } from './schemas.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
@@ -40,6 +40,11 @@ const closed = { additionalProperties: false };
 const FORMAT_BY_CONTENT_TYPE: Readonly<Record<string, FileFormat>> = {
   'text/csv': 'csv',
   'application/x-ndjson': 'ndjson',
+};
+/** Clients that know one type of bytes only send the last one. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  'application/x-ndjson': '{"cidr":"10.0.0.0/16","status":"container"}\n',
+  'text/csv': 'cidr,status\n10.0.0.0/16,container\n',
 };
 const CONTENT_TYPE_BY_FORMAT: Readonly<Record<FileFormat, string>> = {
   csv: 'text/csv',
@@ -99,7 +104,7 @@ export const ImportRow = Type.Object(
     id: Nullable(Type.String()),
     errors: Type.Array(PlanErrorView),
     conflicts: Type.Array(PlanConflictView),
-    warnings: Type.Array(Type.Object({}, { additionalProperties: true })),
+    warnings: Type.Array(JsonObject()),
   },
   { title: 'ImportRow', ...closed },
 );
@@ -153,8 +158,7 @@ export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Ro
       description:
         'Rows with an `id` update that record, all others create one. A row without differences is `unchanged`. The job fails when no row is imported: every row is invalid or in conflict, or one is in the mode `all`. The other rows are then `skipped`.',
       query: ImportQuery,
-      example: 'cidr,status\n10.0.0.0/16,container\n',
-      upload: { types: Object.keys(FORMAT_BY_CONTENT_TYPE), limitBytes: MAX_IMPORT_BYTES },
+      upload: { examples: EXAMPLES, limitBytes: MAX_IMPORT_BYTES },
       responses: { 202: ImportRecord },
       headers: ['Prefer'],
       replayResponse: async (caller, id) =>

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 import { MAX_MUTATIONS, MutationBody, Mutations } from '../../domain/inventory/mutations.ts';
 import { OUTCOMES } from '../../domain/inventory/imports.ts';
 import { EFFECT_REASONS, OPERATIONS } from '../../domain/inventory/planning.ts';
-import { Actor, Nullable, Timestamp } from '../http/schemas.ts';
+import { Actor, JsonObject, Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 const NullableText = Nullable(Type.String());
@@ -109,6 +109,7 @@ export const ValidationRequest = Type.Object(
 export const BulkRequest = Type.Object(
   {
     mode: Type.Enum(['all', 'each'], {
+      title: 'BulkMode',
       default: 'all',
       description: 'all: all mutations or none. each: the valid ones, with a report.',
     }),
@@ -153,10 +154,7 @@ export const AllocateRequest = Type.Object(
       Type.Integer({ minimum: 1, maximum: 128, description: 'The length of the child prefix.' }),
     ),
     record: Type.Optional(
-      Type.Object(
-        {},
-        { additionalProperties: true, description: 'Further fields of the new record.' },
-      ),
+      JsonObject<Record<string, unknown>>({ description: 'Further fields of the new record.' }),
     ),
   },
   { title: 'AllocationRequest', ...closed },

@@ -55,7 +55,10 @@ const JOBS = defineList({
     type: textField({ description: 'Jobs of one of these types.', facet: true }),
     tenantId: idField(TenantId(), { description: 'Jobs of this tenant.' }),
     createdBy: textField({ description: 'Jobs of this creator.', facet: true }),
-    source: choiceField(JOB_SOURCES, { description: 'Jobs that these have created.' }),
+    source: choiceField(JOB_SOURCES, {
+      title: 'JobSourceKind',
+      description: 'Jobs that these have created.',
+    }),
     retryOf: idField(Id('job'), { nullable: true, facet: false }),
     createdAt: timeField(),
   },

@@ -1,7 +1,15 @@
 import { Type, type Static } from 'typebox';
 import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
-import { Actor, Id, Nullable, Reference, referenceTo, Timestamp } from '../http/schemas.ts';
+import {
+  Actor,
+  Id,
+  JsonObject,
+  Nullable,
+  Reference,
+  referenceTo,
+  Timestamp,
+} from '../http/schemas.ts';
 
 export const JobStatus = Type.Enum([...JOB_STATUSES], { title: 'JobStatus' });
 
@@ -18,7 +26,7 @@ export const LogRecord = Type.Object(
     attempt: Type.Integer({ description: 'The attempt that wrote it; 0 before the first.' }),
     level: Type.Enum([...LOG_LEVELS]),
     message: Type.String(),
-    data: Nullable(Type.Object({}, { additionalProperties: true })),
+    data: Nullable(JsonObject()),
     at: Timestamp,
   },
   { title: 'LogLine', additionalProperties: false },
@@ -58,7 +66,7 @@ const summary = {
   retryPolicy: RetryPolicy,
   createdBy: Actor(),
   source: Type.Object(
-    { kind: Type.Enum([...JOB_SOURCES]), id: Nullable(Type.String()) },
+    { kind: Type.Enum([...JOB_SOURCES], { title: 'JobSourceKind' }), id: Nullable(Type.String()) },
     { title: 'JobSource', 'x-subject': 'kind' },
   ),
   retryOf: Nullable(Reference('jobs', 'The job of which this one is a retry.')),
@@ -110,7 +118,7 @@ export const JobRecord = Type.Object(
           'the result and in the log.',
       },
     ),
-    result: Nullable(Type.Object({}, { additionalProperties: true })),
+    result: Nullable(JsonObject()),
     logs: Type.Array(LogRecord, { description: 'The last 200 lines, oldest first.' }),
     dataPurgedAt: Nullable(
       Type.String({

@@ -21,6 +21,7 @@ const closed = { additionalProperties: false };
 const Subject = Type.Object(
   {
     type: Type.Enum([...HELD_TYPES], {
+      title: 'LegalHoldSubjectType',
       description: 'Kind of the record, as audit entries name it.',
     }),
     id: Name({ description: 'Id of the record; for `user` the `actorId` of what the user did.' }),
@@ -84,7 +85,7 @@ const HOLDS = defineList({
   title: 'LegalHoldList',
   fields: {
     tenantId: idField(TenantId()),
-    subjectType: choiceField(HELD_TYPES, { nullable: true }),
+    subjectType: choiceField(HELD_TYPES, { title: 'LegalHoldSubjectType', nullable: true }),
     subjectId: textField({ nullable: true }),
     createdBy: textField({ facet: true }),
     createdAt: timeField(),

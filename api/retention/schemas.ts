@@ -14,6 +14,7 @@ import { Nullable, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 
+const ToDefault = Type.Enum(['default'], { title: 'DefaultRetention' });
 const DayCount = Type.Integer({ title: 'DayCount', minimum: MIN_DAYS, maximum: MAX_DAYS });
 
 const Days = (name: PeriodName) =>
@@ -24,7 +25,7 @@ const Days = (name: PeriodName) =>
 
 const NewDays = (name: PeriodName) =>
   Type.Optional(
-    Type.Union([DayCount, Type.Null(), Type.Enum(['default'])], {
+    Type.Union([DayCount, Type.Null(), ToDefault], {
       title: 'NewRetentionPeriod',
       description: PERIODS[name].text,
     }),
@@ -43,7 +44,7 @@ export const RetentionRecord = Type.Object(
       description: 'How long records of the tenant are kept.',
       ...closed,
     }),
-    overridden: Type.Array(Type.Enum([...PERIOD_NAMES]), {
+    overridden: Type.Array(Type.Enum([...PERIOD_NAMES], { title: 'RetentionPeriodName' }), {
       description: 'The periods that are set for this tenant; others are defaults.',
     }),
     jobTypes: Type.Record(
@@ -74,9 +75,10 @@ const change = {
       JobTypeName,
       Type.Union([
         Type.Object(each(JOB_KINDS, NewDays), { title: 'JobTypeRetentionChange', ...closed }),
-        Type.Enum(['default']),
+        ToDefault,
       ]),
       {
+        title: 'JobTypeRetentionChanges',
         maxProperties: MAX_JOB_TYPES,
         description:
           'Periods of job types. Types and periods that are not in the request stay; `default` returns to the periods of the tenant.',
@@ -112,7 +114,7 @@ export const PreviewRecord = Type.Object(
                 }),
                 count: Type.Integer(),
               },
-              closed,
+              { title: 'RetentionMonthPreview', ...closed },
             ),
           ),
         },

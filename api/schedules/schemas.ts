@@ -18,6 +18,7 @@ import { TenantId } from '../access/schemas.ts';
 import {
   Actor,
   Id,
+  JsonObject,
   Name,
   Nullable,
   Reference,
@@ -92,6 +93,7 @@ export const UpcomingRecord = Type.Object(
     utcOffset: Nullable(Type.String({ examples: ['+01:00'] })),
     daylightSaving: Nullable(
       Type.Enum(['skipped', 'first', 'second'], {
+        title: 'DaylightSaving',
         description:
           'Clocks are set forward and skip this local time, or are set back and show it twice.',
       }),
@@ -209,7 +211,7 @@ const Timezone = Type.String({
   description: 'A time zone of the tz database; UTC by default.',
   examples: ['Europe/London'],
 });
-const Payload = Type.Record(Type.String(), Type.Unknown(), {
+const Payload = JsonObject<Record<string, unknown>>({
   description: 'The payload of its jobs, validated against the schema of the job type.',
 });
 
@@ -259,6 +261,7 @@ export const BackupScheduleRequest = Type.Object(
     ...BackupPayload.properties,
     jobType: Type.Optional(
       Type.Enum([BACKUP_JOB, VERIFY_JOB], {
+        title: 'BackupScheduleJobType',
         default: BACKUP_JOB,
         description: 'backup.verify does a test restore of the newest backup, of the label if set.',
       }),

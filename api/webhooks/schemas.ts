@@ -43,6 +43,7 @@ export const AttemptRecord = Type.Object(
     error: Nullable(AttemptError),
     requestHeaders: Nullable(
       Type.Record(Type.String(), Type.String(), {
+        title: 'MessageHeaders',
         description: 'Headers of the request, without the signature.',
       }),
     ),
@@ -115,6 +116,7 @@ const webhook = {
   disabledAt: Nullable(Timestamp),
   disabledReason: Nullable(
     Type.Enum([...DISABLED_REASONS], {
+      title: 'WebhookDisabledReason',
       description:
         'request: disabled with PUT; endpoint_removed: the endpoint answered 410; failing: ' +
         'every attempt failed for five days.',
@@ -158,7 +160,11 @@ const EndpointUrl = Type.String({
 const EventTypes = Type.Unsafe<string[] | string>({
   title: 'SubscribedEventTypes',
   type: ['array', 'string'],
-  items: { type: 'string', enum: [...SUPPORTED_EVENT_TYPES, '*'] },
+  items: {
+    title: 'SubscribedEventType',
+    type: 'string',
+    enum: [...SUPPORTED_EVENT_TYPES, '*'],
+  },
   minItems: 1,
   maxItems: 500,
   pattern: '^\\*$',

@@ -11,6 +11,7 @@ export const MutationBody = Type.Object(
     record: Type.Object(
       {},
       {
+        title: 'JsonObject',
         additionalProperties: true,
         description: 'The candidate; `id` names the record that is updated or deleted.',
       },

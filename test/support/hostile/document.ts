@@ -1,3 +1,5 @@
+import { COMMON_PROBLEMS } from '../../../api/http/openapi.ts';
+
 /** The parts of a JSON Schema (2020-12) that the generator reads. */
 export type Schema = {
   type?: string | readonly string[];
@@ -61,6 +63,7 @@ export function readOperations({ paths, security: usual }: OpenApiDocument): Ope
   );
   return all.flatMap(({ path, method, operation }): Operation[] => {
     const { security = usual, requestBody, responses } = operation;
+    const { default: other, ...listed } = responses;
     const parameters = operation.parameters.map((each) => ({ required: false, ...each }));
     const common: Operation = {
       name: `${method.toUpperCase()} ${path}`,
@@ -71,10 +74,10 @@ export function readOperations({ paths, security: usual }: OpenApiDocument): Ope
       parameters,
       body: undefined,
       responses: new Map(
-        Object.entries(responses).map(([status, { content = {} }]) => [
-          Number(status),
-          Object.keys(content),
-        ]),
+        [
+          ...COMMON_PROBLEMS.map((status) => [status, other] as const),
+          ...Object.entries(listed),
+        ].map(([status, { content = {} } = {}]) => [Number(status), Object.keys(content)]),
       ),
     };
     if (requestBody === undefined) return [common];
