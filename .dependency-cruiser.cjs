@@ -1,5 +1,5 @@
 /** Who may import whom; the table is in docs/architecture.md. Imports of types count as imports. */
-const LAYERS = 'activities|api|bench|db|dev|domain|platform|processes|services|temporal|test';
+const LAYERS = 'activities|api|bench|db|dev|domain|platform|processes|services|temporal|test|ui';
 
 /** A layer may import itself and the `allowed` layers only. */
 const layer = (name, allowed, { path = `^${name}/`, pathNot } = {}) => ({
@@ -24,7 +24,7 @@ module.exports = {
     {
       name: 'not-to-dev-dependency',
       severity: 'error',
-      from: { path: `^(${LAYERS})/`, pathNot: ['^(test|bench|dev)/'] },
+      from: { path: `^(${LAYERS})/`, pathNot: ['^(test|bench|dev|ui)/'] },
       to: { dependencyTypes: ['npm-dev'] },
     },
     layer('domain', []),
@@ -45,8 +45,42 @@ module.exports = {
     },
     layer('api', ['^services/', '^domain/', '^platform/']),
     layer('dev', ['^db/', '^domain/', '^platform/']),
-    layer('processes', ['^(activities|api|db|dev|domain|platform|services|temporal)/']),
-    layer('bench', ['^(activities|api|db|dev|domain|platform|services|temporal)/']),
+    layer('processes', [
+      '^(activities|api|db|dev|domain|platform|services|temporal)/',
+      '^ui/build\\.ts$',
+    ]),
+    layer('bench', [
+      '^(activities|api|db|dev|domain|platform|services|temporal)/',
+      '^ui/build\\.ts$',
+    ]),
+    layer('ui', []),
+    {
+      name: 'parts-know-no-page',
+      comment: 'Parts are shared by the pages of all areas.',
+      severity: 'error',
+      from: { path: '^ui/parts/' },
+      to: { path: '^ui/', pathNot: ['^ui/parts/', '^ui/app/(api|problem|schema\\.d)\\.ts$'] },
+    },
+    {
+      name: 'app-knows-no-area',
+      severity: 'error',
+      from: { path: '^ui/app/' },
+      to: { path: '^ui/', pathNot: ['^ui/(app|parts)/'] },
+    },
+    {
+      name: 'no-area-in-another',
+      comment: 'What two areas need is a part, or belongs to the frame.',
+      severity: 'error',
+      from: { path: '^ui/areas/([^/]+)/' },
+      to: { path: '^ui/areas/', pathNot: ['^ui/areas/$1/'] },
+    },
+    {
+      name: 'ui-is-built-not-imported',
+      comment: 'The server serves the bundle; only ui/build.ts runs in Node.',
+      severity: 'error',
+      from: { pathNot: '^(ui|test)/' },
+      to: { path: '^ui/', pathNot: '^ui/build\\.ts$' },
+    },
     {
       name: 'no-area-in-shared',
       comment: 'Shared code must not depend on an area.',

@@ -1,10 +1,11 @@
 import js from '@eslint/js';
+import reactHooks from 'eslint-plugin-react-hooks';
 import tseslint from 'typescript-eslint';
 import { functionSize } from './dev/functionSize.js';
 import { noModels } from './dev/noModels.js';
 
 export default tseslint.config(
-  { ignores: ['node_modules/', '.holdfast/', 'coverage/'] },
+  { ignores: ['node_modules/', '.holdfast/', 'coverage/', 'ui/app/schema.d.ts'] },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,
   ...tseslint.configs.stylisticTypeChecked,
@@ -77,6 +78,10 @@ export default tseslint.config(
       ],
     },
   },
+  {
+    files: ['ui/**/*.tsx', 'ui/**/use*.ts'],
+    ...reactHooks.configs.flat['recommended-latest'],
+  },
   // A migration is SQL in a function.
   { files: ['db/migrations/**'], rules: { 'holdfast/function-size': 'off' } },
   { files: ['**/*.js', '**/*.cjs'], ...tseslint.configs.disableTypeChecked },
@@ -89,6 +94,12 @@ export default tseslint.config(
         location: 'readonly',
         URLSearchParams: 'readonly',
       },
+    },
+  },
+  {
+    files: ['ui/app/theme/early.js'],
+    languageOptions: {
+      globals: { document: 'readonly', localStorage: 'readonly', matchMedia: 'readonly' },
     },
   },
   { files: ['jest.config.js'], languageOptions: { globals: { process: 'readonly' } } },

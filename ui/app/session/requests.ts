@@ -1,0 +1,80 @@
+import { networkProblem, Problem, problemOf } from '../problem.ts';
+import type { Token } from './state.ts';
+
+/** The answer of a login or a refresh, as far as the session needs it. */
+export type Tokens = {
+  accessToken: string;
+  expiresIn: number;
+  user: { id: string; mustChangePassword: boolean };
+};
+
+export const tokenFrom = ({ accessToken, expiresIn, user }: Tokens): Token => {
+  const now = Date.now();
+  return {
+    value: accessToken,
+    userId: user.id,
+    receivedAt: now,
+    expiresAt: now + expiresIn * 1_000,
+  };
+};
+
+/** Sends a request without a token. Error: Problem. */
+export async function send<T>(path: string, init: RequestInit = {}): Promise<T> {
+  const response = await fetch(path, init).catch((error: unknown) => {
+    throw networkProblem(error);
+  });
+  const text = await response.text();
+  const body = parse(text);
+  if (!response.ok) throw problemOf(response, body);
+  return body as T;
+}
+
+function parse(text: string): unknown {
+  try {
+    return text === '' ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export const post = <T>(
+  path: string,
+  body: object,
+  headers: Record<string, string> = {},
+): Promise<T> =>
+  send(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+
+const REPEATS = 3;
+
+/**
+ * Exchanges the cookie for new tokens. The request outlives the page, so that the browser stores the
+ * next cookie even if the page is reloaded before the answer. Undefined: there is no session. Errors:
+ * Problem, for anything that does not mean that the session has ended.
+ */
+export async function exchangeCookie(): Promise<Tokens | undefined> {
+  for (let repeat = 0; ; repeat += 1) {
+    try {
+      return await send<Tokens>('/api/auth/refresh', { method: 'POST', keepalive: true });
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status !== 401) throw error;
+      // The cookie was replaced moments ago; the browser has the next one now, or will have it soon.
+      if (error.retryAfterSeconds === undefined || repeat === REPEATS) return undefined;
+      await new Promise((resolve) => setTimeout(resolve, 300 * (repeat + 1)));
+    }
+  }
+}
+
+/** True if requests without a token are accepted, since a gateway authenticates them. */
+export async function isBehindGateway(): Promise<boolean> {
+  try {
+    await send('/api/rbac/summary');
+    return true;
+  } catch (error) {
+    if (error instanceof Problem && (error.status === 401 || error.status === 403)) return false;
+    throw error;
+  }
+}

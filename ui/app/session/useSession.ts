@@ -1,0 +1,37 @@
+import { createContext, use } from 'react';
+import type { Schemas } from '../api.ts';
+
+export type Summary = Schemas['PermissionSummary'];
+
+/** Where something is or would be done; the narrowest id counts. */
+export type Where = { tenantId?: string; siteId?: string | null; deviceId?: string | null };
+
+export type Session = {
+  /** Null behind a gateway that names a system. */
+  user: { id: string; username: string; displayName: string };
+  /** The account at Holdfast; undefined behind a gateway. */
+  account: Schemas['User'] | undefined;
+  /** The tenant that new records belong to. */
+  tenant: string;
+  /** Tenants in which the user has a grant; undefined if it may be any. */
+  tenants: readonly string[] | undefined;
+  summary: Summary;
+  isGateway: boolean;
+  /** Whether the service would allow it; without `where`, in the tenant of the session. */
+  can(permission: string, where?: Where): boolean;
+  /** Whether the user holds the permission anywhere: if not, what it is about is not shown. */
+  canAnywhere(permission: string): boolean;
+  /** Why the service would not allow it, in words; undefined if it would. */
+  whyNot(permission: string, where?: Where): string | undefined;
+  signOut(): Promise<void>;
+  switchTenant(tenantId: string): Promise<void>;
+};
+
+export const SessionContext = createContext<Session | undefined>(undefined);
+
+/** The session of the user. The pages inside the frame have one. */
+export function useSession(): Session {
+  const session = use(SessionContext);
+  if (session === undefined) throw new Error('There is no session outside the frame');
+  return session;
+}

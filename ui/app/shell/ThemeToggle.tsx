@@ -1,0 +1,20 @@
+import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { MoonIcon, SunIcon } from './icons.tsx';
+
+/** Switches between dark and light. Until then, the choice of the system counts. */
+export function ThemeToggle() {
+  const { setColorScheme } = useMantineColorScheme();
+  const isDark = useComputedColorScheme('light') === 'dark';
+  const label = isDark ? 'Light colours' : 'Dark colours';
+  return (
+    <Tooltip label={label}>
+      <ActionIcon
+        size="md"
+        aria-label={label}
+        onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
+      >
+        {isDark ? <SunIcon /> : <MoonIcon />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}

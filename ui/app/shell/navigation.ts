@@ -1,0 +1,26 @@
+import type { ComponentType } from 'react';
+
+/** An entry of the rail. */
+export type NavigationEntry = {
+  label: string;
+  icon: ComponentType<{ size?: number }>;
+  /** Entries are sorted by it. */
+  order: number;
+  /** Shown only to users who hold one of these permissions anywhere. */
+  permissions?: readonly string[];
+  /** After `g`, this key opens the page. */
+  key: string;
+  /** The number of requests that wait for the user. */
+  badge?: 'approvals';
+};
+
+declare module '@tanstack/react-router' {
+  // An interface, since the declaration of the library is extended.
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions
+  interface StaticDataRouteOption {
+    /** Title of the document, unless the page sets its own. */
+    title?: string;
+    /** The route is a page of the rail. */
+    navigation?: NavigationEntry;
+  }
+}

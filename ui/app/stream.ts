@@ -1,0 +1,42 @@
+import { problemOf } from './problem.ts';
+import { authorizedFetch } from './session/tokens.ts';
+
+/** A message of a stream of server-sent events (WHATWG HTML, 9.2). */
+export type StreamMessage = { id: string | undefined; event: string; data: string };
+
+/**
+ * Reads a stream of the API, from after the message `lastEventId` if it is set. Ends when the server
+ * ends it. Errors: Problem; those of `fetch`, when the connection breaks or `signal` aborts.
+ */
+export async function* readStream(
+  path: string,
+  { signal, lastEventId }: { signal: AbortSignal; lastEventId?: string | undefined },
+): AsyncGenerator<StreamMessage> {
+  const headers = { ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) };
+  const response = await authorizedFetch(new Request(path, { headers, signal }));
+  if (!response.ok || response.body === null)
+    throw problemOf(response, await response.json().catch(() => undefined));
+  let rest = '';
+  let id: string | undefined;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const messages = (rest + value).split('\n\n');
+    rest = messages.pop() ?? '';
+    for (const message of messages) {
+      const fields = fieldsOf(message);
+      id = fields.id ?? id;
+      yield { id, event: fields.event ?? '', data: fields.data ?? '' };
+    }
+  }
+}
+
+/** The fields of a message; the server writes each on one line. Comments have no name. */
+const fieldsOf = (message: string): Partial<Record<string, string>> =>
+  Object.fromEntries(
+    message
+      .split('\n')
+      .map((line) => /^(\w+): ?(.*)$/.exec(line))
+      .flatMap((match) => (match === null ? [] : [[match[1], match[2]]])),
+  ) as Partial<Record<string, string>>;

@@ -1,0 +1,28 @@
+import type { SearchText } from '../../app/search.ts';
+
+/** What leads to the sign-in page, and how it goes on. */
+export type SignInSearch = {
+  /** Path to open after signing in. */
+  to?: string;
+  /** Why a login at a provider failed, and the request that it failed in. */
+  error?: string;
+  requestId?: string;
+  /** The page is in a window beside a page whose session has expired: a provider, or `done`. */
+  window?: string;
+};
+
+/** Paths of this origin only: a backslash counts as a slash in browsers. */
+const isOwnPath = (text: string | undefined): text is string =>
+  text !== undefined && /^\/(?![/\\])/.test(text);
+
+export const validateSignInSearch = ({
+  to,
+  error,
+  requestId,
+  window,
+}: SearchText): SignInSearch => ({
+  ...(isOwnPath(to) && { to }),
+  ...(error !== undefined && { error }),
+  ...(requestId !== undefined && { requestId }),
+  ...(window !== undefined && { window }),
+});

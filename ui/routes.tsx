@@ -1,0 +1,27 @@
+import { createRouter } from '@tanstack/react-router';
+import { frameRoute, rootRoute } from './app/rootRoute.tsx';
+import { parseSearch, stringifySearch } from './app/search.ts';
+import { NotFoundPage } from './app/shell/NotFoundPage.tsx';
+import { PageError } from './app/shell/PageError.tsx';
+import { signInRoutes } from './areas/auth/routes.tsx';
+import { homeRoutes } from './areas/home/routes.tsx';
+
+/** Every route. An area adds its own here: those in the frame need a session. */
+const routeTree = rootRoute.addChildren([...signInRoutes, frameRoute.addChildren([...homeRoutes])]);
+
+export const router = createRouter({
+  routeTree,
+  parseSearch,
+  stringifySearch,
+  defaultPreload: 'intent',
+  defaultErrorComponent: PageError,
+  defaultNotFoundComponent: NotFoundPage,
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions
+  interface Register {
+    router: typeof router;
+  }
+}

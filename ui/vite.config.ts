@@ -1,0 +1,67 @@
+import path from 'node:path';
+import { readFileSync } from 'node:fs';
+import { defineConfig, type Plugin } from 'vite';
+
+/** What the server replaces in index.html with the nonce of the response (`api/console/pages.ts`). */
+const NONCE_PLACEHOLDER = '__CSP_NONCE__';
+
+/** The API to which the development server passes requests on. */
+const API = process.env.HOLDFAST_API ?? 'http://127.0.0.1:8080';
+
+const EARLY_SCRIPT = 'app/theme/early.js';
+
+/**
+ * Runs a script before anything is painted: it sets the colours that the user has chosen. It is a file,
+ * since the Content Security Policy forbids inline scripts, and no module, since these run later.
+ */
+function earlyScript(): Plugin {
+  let isBuild = false;
+  let reference: string | undefined;
+  return {
+    name: 'early-script',
+    configResolved: (config) => void (isBuild = config.command === 'build'),
+    buildStart() {
+      if (!isBuild) return;
+      const source = readFileSync(path.join(import.meta.dirname, EARLY_SCRIPT));
+      reference = this.emitFile({ type: 'asset', name: 'early.js', source });
+    },
+    transformIndexHtml: {
+      order: 'post',
+      handler(_html, { bundle }) {
+        const name = Object.values(bundle ?? {}).find(
+          (file) => file.type === 'asset' && file.names.includes('early.js'),
+        )?.fileName;
+        const src = reference === undefined ? `/${EARLY_SCRIPT}` : `/${name ?? ''}`;
+        return [{ tag: 'script', attrs: { src }, injectTo: 'head-prepend' }];
+      },
+    },
+  };
+}
+
+/** The build of the console, and `npm run ui`, the server for its development. */
+export default defineConfig({
+  root: import.meta.dirname,
+  publicDir: false,
+  html: { cspNonce: NONCE_PLACEHOLDER },
+  plugins: [earlyScript()],
+  build: {
+    // Everything is a file: the Content Security Policy allows no other origin, and files are cached.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    manifest: true,
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 1_000,
+  },
+  server: {
+    host: '127.0.0.1',
+    port: 5_173,
+    proxy: {
+      '/api': {
+        target: API,
+        configure: (proxy) =>
+          // The API accepts its cookies from pages of its own origin only.
+          void proxy.on('proxyReq', (request) => request.setHeader('origin', API)),
+      },
+    },
+  },
+});
