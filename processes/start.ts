@@ -1,8 +1,10 @@
 import { createApp, createOperationsApp } from '../api/app.ts';
+import { readConsoleBundle } from '../api/console/bundle.ts';
 import { startServer, type HttpServer } from '../api/server.ts';
 import type { Config } from '../platform/config.ts';
 import type { Log } from '../platform/log.ts';
 import { APP_VERSION as version } from '../platform/version.ts';
+import { findConsoleBundle } from '../ui/build.ts';
 import { compose, type Composition } from './composition/index.ts';
 
 export type RunningProcess = {
@@ -24,7 +26,8 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
   resources.defer(() => deps.stop());
   const shutdown = new AbortController();
   try {
-    const api = createApp(deps, { version, shutdownSignal: shutdown.signal });
+    const consoleBundle = await readConsole(config, log);
+    const api = createApp(deps, { version, shutdownSignal: shutdown.signal, consoleBundle });
     const servers = [await startServer(api, config)];
     resources.defer(() => stopAll(servers, config.stopGraceMs));
     if (config.metricsPort > 0) {
@@ -51,6 +54,15 @@ export async function startProcess(config: Config, log: Log): Promise<RunningPro
     await resources.disposeAsync();
     throw error;
   }
+}
+
+/** The console, if `npm run bundle` or `npm start` has built it from these sources. */
+async function readConsole({ role }: Config, log: Log) {
+  if (role === 'worker') return undefined;
+  const folder = await findConsoleBundle();
+  if (folder !== undefined) return readConsoleBundle(folder);
+  log.warn('the console has not been built; npm run bundle builds it');
+  return undefined;
 }
 
 const stopAll = async (servers: readonly HttpServer[], graceMs: number): Promise<void> =>

@@ -159,6 +159,8 @@ test('the first start creates everything, a second one is refused, SIGTERM stops
     const [, url] = /Temporal Web UI +(\S+)/.exec(first.output()) ?? [];
     const settings = await (await fetch(`${origin}/api/console`)).json();
     expect(settings).toMatchObject({ origin, temporalUi: { url, namespace: 'default' } });
+    const [, page = ''] = /Console +(\S+)\n/.exec(first.output()) ?? [];
+    expect((await fetch(page, { headers: { accept: 'text/html' } })).status).toBe(200);
     const second = installation.start();
     expect(await second.exited).toBe(1);
     expect(second.output()).toContain('Holdfast already runs on');
