@@ -1,6 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { columnOf, conditionSql, createdAtSql } from '../core/listConditions.ts';
-import { allOf, anyOf, type Sql } from '../core/sql.ts';
+import { allOf, type Sql } from '../core/sql.ts';
 import { readCounts } from '../core/lists.ts';
 import {
   Approval,
@@ -275,19 +275,9 @@ function visibilityBranches(
   return read.kind === 'everywhere' ? [readable] : [readable, requested, ...assigned];
 }
 
-/** The condition under which a row of `approvals AS a` is visible. */
-export function visibleCondition(reader: ApprovalReader): Sql {
-  return anyOf(
-    visibilityBranches(reader, false).map(({ from, where: { sql, bindings } }) =>
-      from === ASSIGNED
-        ? {
-            sql: `EXISTS (SELECT FROM approval_assignees AS s WHERE s.approval_id = a.id AND ${sql})`,
-            bindings,
-          }
-        : { sql, bindings },
-    ),
-  );
-}
+/** The reasons for which rows of `approvals AS a` are visible, each with its tables. */
+export const visibleReasons = (reader: ApprovalReader): { from: string; where: Sql }[] =>
+  visibilityBranches(reader, false);
 
 /** Most milliseconds by which the time in an id differs from that of the request. */
 const CREATED_AT = { toleranceMs: 60_000, column: 'a.created_at', id: 'a.id' };

@@ -11,7 +11,7 @@ export type NameSource = {
   /** SQL of the name, as text that is not null; empty for a record without one. */
   label: string;
   where: string;
-  bindings: readonly Knex.RawBinding[];
+  bindings: Knex.RawBinding[];
   /** Converts the text of the database to that of responses. */
   present?: (text: string) => string;
 };
@@ -32,7 +32,7 @@ const scoped =
 
 const LIVE = { and: ' AND deleted_at IS NULL' };
 
-/** The labels of records outside the inventory, as far as they are in a scope. */
+/** The labels of records outside the inventory, as far as they are in a scope; searches show the same. */
 const SOURCES: Readonly<Record<OtherLabelKind, SourceOf>> = {
   jobs: scoped('jobs', 'type'),
   schedules: scoped('schedules', 'name', LIVE),
@@ -50,10 +50,14 @@ const SOURCES: Readonly<Record<OtherLabelKind, SourceOf>> = {
     `CASE description WHEN '' THEN coalesce(substring(endpoint_url FROM '^[^/]*//([^/\\?#]*)'), '') ELSE description END`,
     LIVE,
   ),
-  backups: scoped('backups', 'label', LIVE),
+  backups: scoped('backups', 'label', { and: ` AND status NOT IN ('deleting', 'deleted')` }),
   providers: scoped('providers', 'name', { columns: () => ({ sql: 'TRUE', bindings: [] }) }),
   roles: scoped('roles', 'name', { columns: () => ({ sql: 'TRUE', bindings: [] }) }),
 };
+
+/** The table of a kind, the SQL of its labels, and the condition under which a reader in `scope` sees a record. */
+export const namedIn = (kind: OtherLabelKind, scope: Scope): ReturnType<SourceOf> =>
+  SOURCES[kind](scope);
 
 /**
  * The labels of records of a kind. Providers and roles have no tenant: the scope says only that the
@@ -63,7 +67,7 @@ export const labelsOf = (
   kind: OtherLabelKind,
   scope: Scope,
   ids: Iterable<string>,
-): NameSource => ({ kind, ids, ...SOURCES[kind](scope) });
+): NameSource => ({ kind, ids, ...namedIn(kind, scope) });
 
 /** The display names of accounts, with their tenants. */
 export const accountNames = (ids: Iterable<string>): NameSource => ({

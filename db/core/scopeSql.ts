@@ -20,12 +20,22 @@ const TENANT_ONLY: ScopeColumns = { tenant: 'tenant_id' };
 const MAX_IDS_SENT = 100;
 
 /** The SQL form of `covers`: a condition that is true for the rows inside `scope`. */
-export function scopeCondition(
+export const scopeCondition = (
   scope: Scope,
   columns: ScopeColumns = TENANT_ONLY,
   maxIdsSent = MAX_IDS_SENT,
-): Sql {
-  if (scope.kind === 'everywhere') return { sql: 'TRUE', bindings: [] };
+): Sql => anyOf(scopeReasons(scope, columns, maxIdsSent));
+
+/**
+ * The reasons for which rows are inside `scope`: by their tenant, a site or a device. A query for each
+ * reason can use the index of its column; a query for any of them uses none.
+ */
+export function scopeReasons(
+  scope: Scope,
+  columns: ScopeColumns = TENANT_ONLY,
+  maxIdsSent = MAX_IDS_SENT,
+): Sql[] {
+  if (scope.kind === 'everywhere') return [{ sql: 'TRUE', bindings: [] }];
   const levels: [Level, readonly string[], ReadonlySet<string>][] = [
     ['tenant', [columns.tenant], scope.tenantIds],
     ['site', [columns.site ?? []].flat(), scope.siteIds],
@@ -33,14 +43,13 @@ export function scopeCondition(
   ];
   const { stored } = scope;
   const usesLookup = stored !== undefined && sizeOf(scope) > maxIdsSent;
-  const conditions = levels.flatMap(([level, names, ids]) =>
+  return levels.flatMap(([level, names, ids]) =>
     ids.size === 0
       ? []
       : names.map((column) =>
           usesLookup ? grantLookup(level, column, stored) : idCondition(column, [...ids]),
         ),
   );
-  return anyOf(conditions);
 }
 
 const idCondition = (column: string, ids: readonly string[]): Sql =>

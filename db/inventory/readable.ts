@@ -1,7 +1,7 @@
 import { PLATFORM, type Scope } from '../../domain/access/scope.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { sharesReadIn } from '../../domain/inventory/sharing.ts';
-import { scopeCondition } from '../core/scopeSql.ts';
+import { scopeReasons } from '../core/scopeSql.ts';
 import { anyOf, type Sql } from '../core/sql.ts';
 import { scopeColumnsOf } from './tables.ts';
 
@@ -24,8 +24,12 @@ export function sharedCondition(
  * SQL: a record is one that `findRecord` or `findShared` finds in `scope`. The scope must not be empty:
  * all who may read any inventory read catalogues and what the platform publishes.
  */
-export function readableCondition(resource: Resource, scope: Scope): Sql {
+export const readableCondition = (resource: Resource, scope: Scope): Sql =>
+  anyOf(readableReasons(resource, scope));
+
+/** The reasons for which a record is readable, as in `scopeReasons`. */
+export function readableReasons(resource: Resource, scope: Scope): Sql[] {
   const columns = scopeColumnsOf(resource);
-  if (!columns) return { sql: 'TRUE', bindings: [] };
-  return anyOf([scopeCondition(scope, columns), sharedCondition(resource, scope) ?? []].flat());
+  if (!columns || scope.kind === 'everywhere') return [{ sql: 'TRUE', bindings: [] }];
+  return [...scopeReasons(scope, columns), sharedCondition(resource, scope) ?? []].flat();
 }

@@ -1,45 +1,13 @@
 import { escapeLike } from '../core/like.ts';
-import { scopeCondition } from '../core/scopeSql.ts';
 import { allOf, anyOf, type Sql } from '../core/sql.ts';
-import { labelSql } from '../inventory/labels.ts';
-import { readableCondition } from '../inventory/readable.ts';
-import { columnOf, tableOf, withinNetwork } from '../inventory/tables.ts';
-import { USER_TEXT } from '../models/User.ts';
-import { visibleCondition, type ApprovalReader } from '../approvals/approvals.ts';
-import { isEmpty, type Scope } from '../../domain/access/scope.ts';
-import { NO_PROVIDER } from '../../domain/auth/providers.ts';
-import type { ResourceName } from '../../domain/inventory/names.ts';
-import type { Resource } from '../../domain/inventory/resource.ts';
+import { withinNetwork } from '../inventory/tables.ts';
+import { isMacAddress } from '../../domain/inventory/fields.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import type { NetworkShape, SearchKind, SearchQuery } from '../../domain/search/query.ts';
-
-/** Where the caller may read what a search can find. */
-export type SearchReader = {
-  inventory: Scope;
-  schedules: Scope;
-  users: Scope;
-  approvals: ApprovalReader;
-};
+import type { Source } from './sources.ts';
 
 /** A part of a search: the matches of one kind. */
 export type Branch = Sql & { kind: SearchKind | 'around' };
-
-/** A table as a search sees it: SQL of what matches show, and of what is compared. */
-type Source = {
-  kind: SearchKind;
-  from: string;
-  label: string;
-  description: string;
-  tenant: string;
-  vrf: string;
-  /** Columns that a text can equal, each with an index. */
-  exact: readonly string[];
-  /** A column that a number can equal. */
-  number?: string;
-  /** The text with a trigram index, in lower case; it begins with the label. */
-  text: string;
-  visible: Sql;
-};
 
 /** Records that are read to rank the matches of one kind. */
 const MAX_CANDIDATES = 200;
@@ -47,78 +15,46 @@ const MAX_CANDIDATES = 200;
 /** Texts shorter than this have no trigram: only beginnings are searched. */
 const SHORTEST_PART = 3;
 
-const NETWORKS: ReadonlySet<ResourceName> = new Set(['prefixes', 'ip-ranges', 'ip-addresses']);
+/** Whether a text is too short for trigrams. */
+export const isShort = ({ words }: SearchQuery): boolean =>
+  words.every(({ length }) => length < SHORTEST_PART);
 
-/** The fields whose values name a record, besides its id if callers choose it. */
-const EXACT_FIELDS: Readonly<Partial<Record<ResourceName, readonly string[]>>> = {
-  devices: ['name', 'serial', 'assetTag'],
-  racks: ['name', 'serial'],
-  interfaces: ['name', 'macAddress'],
-  'device-types': ['model'],
-  cables: ['label'],
-  vrfs: ['name', 'rd'],
-  'ip-addresses': ['dnsName'],
-  prefixes: [],
-  'ip-ranges': [],
-};
+/** The first characters of a text, which have an index. */
+const INDEXED_CHARACTERS = 2;
 
-function sourceOf(resource: Resource, scope: Scope): Source {
-  const { name, fields, idPrefix, scopeKind } = resource;
-  const exact = EXACT_FIELDS[name] ?? ['name'];
-  return {
-    kind: name,
-    from: tableOf(resource),
-    label: `coalesce(nullif(${labelSql(resource)}, ''), id)`,
-    description: name === 'ip-addresses' ? `coalesce(dns_name, description)` : 'description',
-    tenant: scopeKind === 'isTenant' ? 'id' : scopeKind === 'catalogue' ? 'NULL' : 'tenant_id',
-    vrf: 'vrfId' in fields && name !== 'interfaces' ? 'vrf_id' : 'NULL',
-    exact: [...exact.map(columnOf), ...(idPrefix === null ? ['id'] : [])],
-    ...(name === 'vlans' && { number: 'vid' }),
-    text: 'search',
-    visible: readableCondition(resource, scope),
-  };
+const isNetwork = ({ kind }: Source): boolean =>
+  kind === 'prefixes' || kind === 'ip-ranges' || kind === 'ip-addresses';
+
+const columnsOf = ({ label, description, tenant, vrf }: Source): string =>
+  `id, coalesce(nullif(${label}, ''), id) AS label, ${description} AS description, ${tenant} AS tenant_id, ${vrf} AS vrf_id`;
+
+type Named = Source & { text: string };
+const hasText = (source: Source): source is Named => source.text !== null;
+
+/**
+ * The records that a condition holds for, at most `limit` for each reason for which they are readable:
+ * each reason has a query of its own, which reads the index of that reason or that of the condition.
+ */
+function select(
+  source: Source,
+  condition: Sql,
+  { more, limit, order = '' }: { more?: Sql; limit: number; order?: string },
+): Sql {
+  const columns = `${columnsOf(source)}${more ? `, ${more.sql}` : ''}`;
+  const parts = source.readable.map(({ from, where }) => {
+    const { sql, bindings } = allOf([condition, where]);
+    const text = `(SELECT ${columns} FROM ${from} WHERE ${sql} ${order} LIMIT ?)`;
+    return { sql: text, bindings: [...(more?.bindings ?? []), ...bindings, limit] };
+  });
+  return unionOf(parts);
 }
 
-/** The records of other areas that are found by text. */
-const otherSources = ({ schedules, users, approvals }: SearchReader): Source[] => [
-  {
-    kind: 'schedules',
-    from: 'schedules',
-    label: 'name',
-    description: 'description',
-    tenant: 'tenant_id',
-    vrf: 'NULL',
-    exact: [],
-    text: 'lower(name)',
-    visible: allOf([{ sql: 'deleted_at IS NULL', bindings: [] }, scopeCondition(schedules)]),
-  },
-  {
-    kind: 'approvals',
-    from: 'approvals AS a',
-    label: 'a.title',
-    description: 'a.type',
-    tenant: 'a.tenant_id',
-    vrf: 'NULL',
-    exact: [],
-    text: 'lower(a.title)',
-    visible: visibleCondition(approvals),
-  },
-  {
-    kind: 'users',
-    from: 'users',
-    label: 'username',
-    description: 'display_name',
-    tenant: 'tenant_id',
-    vrf: 'NULL',
-    exact: [],
-    text: USER_TEXT,
-    // Service accounts are no users that a client can read at /api/users.
-    visible: allOf([{ sql: 'provider_id <> ?', bindings: [NO_PROVIDER] }, scopeCondition(users)]),
-  },
-];
+const column = (sql: string): Sql => ({ sql, bindings: [] });
 
-const columnsOf = ({ label, description, tenant, vrf, text }: Source, isExact: boolean): string =>
-  `id, ${label} AS label, ${description} AS description, ${tenant} AS tenant_id, ${vrf} AS vrf_id, ${text} AS text, ${isExact} AS is_exact`;
+const unionOf = (parts: readonly Sql[]): Sql => ({
+  sql: parts.map(({ sql }) => sql).join(' UNION ALL '),
+  bindings: parts.flatMap(({ bindings }) => bindings),
+});
 
 /** The spellings under which a text may be stored where case counts. */
 const spellings = ({ text }: SearchQuery, { kind }: Source): string[] => {
@@ -134,64 +70,87 @@ const spellings = ({ text }: SearchQuery, { kind }: Source): string[] => {
   ];
 };
 
+const isNumberOf = ({ number }: Source, { text }: SearchQuery): boolean =>
+  number !== undefined && /^\d{1,9}$/.test(text);
+
+/** Whether a record can be named by the text, and not contain it. */
+const hasOtherForms = (source: Source, query: SearchQuery): boolean =>
+  isNumberOf(source, query) || (source.kind === 'interfaces' && isMacAddress(query.text));
+
 /** The condition that a record is named by the text; undefined for kinds without such names. */
 function equalTo(source: Source, query: SearchQuery): Sql | undefined {
-  const { exact, number } = source;
+  const { exact, number = '' } = source;
   if (exact.length === 0) return undefined;
   const forms = spellings(query, source);
-  const isNumber = number !== undefined && /^\d{1,9}$/.test(query.text);
   return anyOf([
-    ...exact.map((column) => ({ sql: `${column} = ANY (?::text[])`, bindings: [forms] })),
-    ...(isNumber ? [{ sql: `${number} = ?::integer`, bindings: [query.text] }] : []),
+    ...exact.map((name) => ({ sql: `${name} = ANY (?::text[])`, bindings: [forms] })),
+    ...(isNumberOf(source, query)
+      ? [{ sql: `${number} = ?::integer`, bindings: [query.text] }]
+      : []),
   ]);
 }
 
-/** Candidates of a kind: what equals the text, what begins with it, what contains all words. */
-function candidates(source: Source, query: SearchQuery): Sql[] {
-  const { from, text, visible } = source;
-  const select = (condition: Sql, isExact = false): Sql => {
-    const { sql, bindings } = allOf([condition, visible]);
-    const columns = columnsOf(source, isExact);
-    return {
-      sql: `(SELECT ${columns} FROM ${from} WHERE ${sql} LIMIT ${MAX_CANDIDATES})`,
-      bindings,
-    };
-  };
-  const like = (patterns: readonly string[]): Sql =>
-    allOf(patterns.map((pattern) => ({ sql: `${text} LIKE ?`, bindings: [pattern] })));
-  const whole = escapeLike(query.text.toLowerCase());
-  const isLong = query.words.some(({ length }) => length >= SHORTEST_PART);
+/**
+ * Candidates of a kind: what contains all words. Of a text without long words, or thoroughly, also what
+ * equals the text and what begins with it, which may not be among the candidates that are read.
+ */
+function candidates(source: Named, query: SearchQuery, isThorough: boolean): Sql {
+  const { text } = source;
   const equal = equalTo(source, query);
-  return [
-    ...(equal ? [select(equal, true)] : []),
-    select(like([`${whole}%`])),
-    ...(isLong ? [select(like(query.words.map((word) => `%${escapeLike(word)}%`)))] : []),
-  ];
+  const isExact = equal ? `(${equal.sql}) IS TRUE` : 'FALSE';
+  const more = { sql: `${text} AS text, ${isExact} AS is_exact`, bindings: equal?.bindings ?? [] };
+  const matching = (condition: Sql): Sql =>
+    select(source, condition, { more, limit: MAX_CANDIDATES });
+  if (isShort(query))
+    return unionOf([
+      ...(equal ? [matching(equal)] : []),
+      ...beginning(source, query).map(matching),
+    ]);
+  const contains = matching(allOf(query.words.map((word) => like(text, `%${escapeLike(word)}%`))));
+  const isNamed = equal && (isThorough || hasOtherForms(source, query));
+  return unionOf([
+    contains,
+    ...(isNamed ? [matching(equal)] : []),
+    ...(isThorough ? [matching(like(text, `${escapeLike(query.text.toLowerCase())}%`))] : []),
+  ]);
 }
+
+const like = (text: string, pattern: string): Sql => ({
+  sql: `${text} LIKE ?`,
+  bindings: [pattern],
+});
+
+/** The conditions that a text begins with a short one, each with an index on the first characters. */
+const beginning = ({ beginnings, text }: Named, query: SearchQuery): Sql[] =>
+  [text, ...beginnings].map((each) => {
+    const lower = query.text.toLowerCase();
+    const first = Array.from(lower).slice(0, INDEXED_CHARACTERS).join('');
+    return allOf([
+      like(`left(${each}, ${INDEXED_CHARACTERS})`, `${escapeLike(first)}%`),
+      like(each, `${escapeLike(lower)}%`),
+    ]);
+  });
 
 const MATCH = `? AS kind, id, label, description, tenant_id AS "tenantId", vrf_id AS "vrfId"`;
 
-/** The matches of a kind by text, best first. */
-function byText(source: Source, query: SearchQuery, limit: number): Branch {
-  const found = candidates(source, query);
+/**
+ * The matches of a kind by text, best first. `isCut`: not all candidates were read, so that better ones
+ * may be missing.
+ */
+function byText(source: Named, query: SearchQuery, { limit, isThorough }: TextParts): Branch {
+  const { sql, bindings } = candidates(source, query, isThorough);
   const lower = query.text.toLowerCase();
   return {
     kind: source.kind,
-    sql: `(SELECT ${MATCH}, rank FROM (
+    sql: `(SELECT ${MATCH}, rank, count(*) OVER () >= ${MAX_CANDIDATES} AS "isCut" FROM (
         SELECT DISTINCT ON (id) * FROM (
-          SELECT *, CASE WHEN is_exact OR lower(label) = ? THEN 0 WHEN starts_with(text, ?) THEN 1
+          SELECT *, CASE WHEN is_exact OR lower(label) = ? THEN 0
+            WHEN starts_with(text, ?) OR starts_with(lower(label), ?) THEN 1
             WHEN text ~ ? THEN 2 ELSE 3 END AS rank
-          FROM (${found.map(({ sql }) => sql).join(' UNION ALL ')}) AS c) AS r
+          FROM (${sql}) AS c) AS r
         ORDER BY id, rank) AS m
       ORDER BY rank, label, id LIMIT ?)`,
-    bindings: [
-      source.kind,
-      lower,
-      lower,
-      `\\m${escapeRegex(lower)}`,
-      ...found.flatMap(({ bindings }) => bindings),
-      limit,
-    ],
+    bindings: [source.kind, lower, lower, lower, `\\m${escapeRegex(lower)}`, ...bindings, limit],
   };
 }
 
@@ -199,18 +158,29 @@ function byText(source: Source, query: SearchQuery, limit: number): Branch {
 const escapeRegex = (text: string): string => text.replaceAll(/[^\p{L}\p{N} ]/gu, '\\$&');
 
 /** The records whose text has a word like this one, for a text that nothing contains. */
-function byLikeness(source: Source, { text }: SearchQuery, limit: number): Branch {
+function byLikeness(source: Named, { text }: SearchQuery, limit: number): Branch {
   const lower = text.toLowerCase();
-  const { sql, bindings } = allOf([
+  const { sql, bindings } = select(
+    source,
     { sql: `? <% ${source.text}`, bindings: [lower] },
-    source.visible,
-  ]);
+    { more: column(`${source.text} AS text`), limit: MAX_CANDIDATES },
+  );
   return {
     kind: source.kind,
-    sql: `(SELECT ${MATCH}, 4 AS rank FROM (
-        SELECT ${columnsOf(source, false)} FROM ${source.from} WHERE ${sql} LIMIT ${MAX_CANDIDATES}) AS c
+    sql: `(SELECT ${MATCH}, 4 AS rank, FALSE AS "isCut" FROM (
+        SELECT DISTINCT ON (id) * FROM (${sql}) AS r ORDER BY id) AS c
       ORDER BY word_similarity(?, text) DESC, label, id LIMIT ?)`,
     bindings: [source.kind, ...bindings, lower, limit],
+  };
+}
+
+/** The record with an id. */
+export function byId(source: Source, id: string): Branch {
+  const { sql, bindings } = select(source, { sql: 'id = ?', bindings: [id] }, { limit: 1 });
+  return {
+    kind: source.kind,
+    sql: `(SELECT ${MATCH}, 0 AS rank, FALSE AS "isCut" FROM (${sql}) AS c LIMIT 1)`,
+    bindings: [source.kind, ...bindings],
   };
 }
 
@@ -218,14 +188,16 @@ function byLikeness(source: Source, { text }: SearchQuery, limit: number): Branc
 function byNetwork(source: Source, shape: NetworkShape, limit: number): Branch | undefined {
   const condition = networkCondition(source.kind, shape);
   if (!condition) return undefined;
-  const { column } = condition;
-  const { sql, bindings } = allOf([condition, source.visible]);
+  const { sql, bindings } = select(source, condition, {
+    more: column(`${condition.column} AS network`),
+    limit,
+    order: `ORDER BY ${condition.column}, id`,
+  });
   const rank = shape.kind === 'beginning' ? 1 : 0;
   return {
     kind: source.kind,
-    sql: `(SELECT ${MATCH}, ${rank} AS rank FROM (
-        SELECT ${columnsOf(source, true)}, ${column} AS network FROM ${source.from} WHERE ${sql}
-        ORDER BY ${column}, id LIMIT ?) AS c
+    sql: `(SELECT ${MATCH}, ${rank} AS rank, FALSE AS "isCut" FROM (
+        SELECT DISTINCT ON (network, id) * FROM (${sql}) AS r ORDER BY network, id LIMIT ?) AS c
       ORDER BY network, id)`,
     bindings: [source.kind, ...bindings, limit],
   };
@@ -260,45 +232,41 @@ function networkCondition(
 function around(prefixes: Source, shape: NetworkShape, limit: number): Branch[] {
   if (shape.kind === 'beginning') return [];
   const network = shape.kind === 'network' ? shape.cidr : shape.host;
-  const { sql, bindings } = allOf([
-    {
-      sql: 'cidr = ANY (supernets(?::inet)) AND cidr >> ?::cidr',
-      bindings: [network, network],
-    },
-    prefixes.visible,
-  ]);
+  const contains = {
+    sql: 'cidr = ANY (supernets(?::inet)) AND cidr >> ?::cidr',
+    bindings: [network, network],
+  };
+  const { sql, bindings } = select(prefixes, contains, {
+    more: column('masklen(cidr) AS length'),
+    limit,
+    order: 'ORDER BY masklen(cidr) DESC, id',
+  });
   return [
     {
       kind: 'around',
-      sql: `(SELECT ${MATCH}, 0 AS rank FROM (
-          SELECT ${columnsOf(prefixes, false)}, cidr FROM prefixes WHERE ${sql}) AS c
-        ORDER BY masklen(cidr) DESC, id LIMIT ?)`,
+      sql: `(SELECT ${MATCH}, 0 AS rank, FALSE AS "isCut" FROM (
+          SELECT DISTINCT ON (length, id) * FROM (${sql}) AS r ORDER BY length DESC, id LIMIT ?) AS c
+        ORDER BY length DESC, id)`,
       bindings: ['around', ...bindings, limit],
     },
   ];
 }
 
-export type SearchParts = { kinds: ReadonlySet<SearchKind>; limit: number; aroundLimit: number };
-
-const sourcesOf = (reader: SearchReader, kinds: ReadonlySet<SearchKind>): Source[] =>
-  [
-    ...(isEmpty(reader.inventory)
-      ? []
-      : Object.values(RESOURCES).map((resource) => sourceOf(resource, reader.inventory))),
-    ...otherSources(reader),
-  ].filter(({ kind }) => kinds.has(kind));
+/** How many matches of a kind are asked for; `isThorough` after an answer that was cut. */
+type TextParts = { limit: number; isThorough: boolean };
+export type SearchParts = TextParts & { aroundLimit: number };
 
 /** The branches of a search, each with up to `limit` matches of one kind. */
 export function branchesOf(
   query: SearchQuery,
-  reader: SearchReader,
-  { kinds, limit, aroundLimit }: SearchParts,
+  sources: readonly Source[],
+  { aroundLimit, ...parts }: SearchParts,
 ): Branch[] {
   const { network } = query;
-  return sourcesOf(reader, kinds).flatMap((source) => {
-    if (!network || !NETWORKS.has(source.kind as ResourceName))
-      return [byText(source, query, limit)];
-    const own = byNetwork(source, network, limit);
+  return sources.flatMap((source) => {
+    if (!network || !isNetwork(source))
+      return hasText(source) ? [byText(source, query, parts)] : [];
+    const own = byNetwork(source, network, parts.limit);
     return [
       ...(own ? [own] : []),
       ...(source.kind === 'prefixes' ? around(source, network, aroundLimit) : []),
@@ -309,9 +277,9 @@ export function branchesOf(
 /** The branches that find misspelled names. Addresses and networks are not names. */
 export const similarBranchesOf = (
   query: SearchQuery,
-  reader: SearchReader,
-  { kinds, limit }: SearchParts,
+  sources: readonly Source[],
+  limit: number,
 ): Branch[] =>
-  sourcesOf(reader, kinds)
-    .filter(({ kind }) => !NETWORKS.has(kind as ResourceName))
-    .map((source) => byLikeness(source, query, limit));
+  sources.flatMap((source) =>
+    hasText(source) && !isNetwork(source) ? [byLikeness(source, query, limit)] : [],
+  );

@@ -7,7 +7,10 @@ import type { SearchKind } from '../../domain/search/query.ts';
 import { presentLabel } from '../inventory/labels.ts';
 import type { Branch } from './branches.ts';
 
-/** A match. `around` is a prefix around the address that was searched; `rank` is an index of `MATCHES`. */
+/**
+ * A match. `around` is a prefix around the address that was searched; `rank` is an index of `MATCHES`;
+ * `isCut`: better matches of the kind may be missing.
+ */
 export type MatchRow = {
   kind: SearchKind | 'around';
   id: string;
@@ -16,9 +19,13 @@ export type MatchRow = {
   tenantId: string | null;
   vrfId: string | null;
   rank: number;
+  isCut: boolean;
 };
 
-type Found = { rows: MatchRow[]; unanswered: Branch['kind'][] };
+/** When a statement is cancelled. */
+export type Limits = { signal: AbortSignal; timeoutMs: number };
+
+export type Found = { rows: MatchRow[]; unanswered: Branch['kind'][] };
 
 /** How many times the time of one branch all may take when they are asked one by one. */
 const MAX_TURNS = 5;
@@ -30,7 +37,7 @@ const MAX_TURNS = 5;
 export async function runBranches(
   db: Knex,
   branches: readonly Branch[],
-  limits: { signal: AbortSignal; timeoutMs: number },
+  limits: Limits,
 ): Promise<Found> {
   if (branches.length === 0) return { rows: [], unanswered: [] };
   const together = await answerOf(db, branches, limits);
@@ -58,7 +65,7 @@ const isResourceName = (name: string): name is ResourceName => Object.hasOwn(RES
 async function answerOf(
   db: Knex,
   branches: readonly Branch[],
-  limits: { signal: AbortSignal; timeoutMs: number },
+  limits: Limits,
 ): Promise<MatchRow[] | undefined> {
   try {
     return await readSnapshot(db, limits, async (trx) => {

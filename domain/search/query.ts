@@ -8,18 +8,33 @@ import {
   type Family,
 } from '../inventory/cidr.ts';
 import { RESOURCE_NAMES } from '../inventory/names.ts';
+import { RESOURCES } from '../inventory/resources/index.ts';
+import type { LabelKind } from '../shared/labels.ts';
+
+/** The kinds of records of other areas, by the prefix of their ids. Kinds with labels are called as there. */
+const OTHER_KINDS = {
+  job: 'jobs',
+  sch: 'schedules',
+  apr: 'workflows',
+  usr: 'users',
+  whk: 'webhooks',
+  bkp: 'backups',
+} as const satisfies Readonly<Record<string, LabelKind | 'users'>>;
 
 /** What a search can find: resources of the inventory, and records of other areas. */
-export const SEARCH_KINDS = [
-  ...RESOURCE_NAMES,
-  'jobs',
-  'schedules',
-  'approvals',
-  'users',
-  'webhooks',
-  'backups',
-] as const;
+export const SEARCH_KINDS = [...RESOURCE_NAMES, ...Object.values(OTHER_KINDS)];
 export type SearchKind = (typeof SEARCH_KINDS)[number];
+
+const KINDS_BY_PREFIX: ReadonlyMap<string, SearchKind> = new Map<string, SearchKind>([
+  ...Object.entries(OTHER_KINDS),
+  ...RESOURCE_NAMES.flatMap((name): [string, SearchKind][] => {
+    const { idPrefix } = RESOURCES[name];
+    return idPrefix === null ? [] : [[idPrefix, name]];
+  }),
+]);
+
+/** The kind of the records whose ids begin like this one. */
+export const kindOfId = (id: string): SearchKind | undefined => KINDS_BY_PREFIX.get(id.slice(0, 3));
 
 /** How a record matches, best first. */
 export const MATCHES = ['exact', 'prefix', 'word', 'part', 'similar'] as const;

@@ -1,7 +1,7 @@
 import { RESOURCE_NAMES, type ResourceName } from '../inventory/names.ts';
 import { RESOURCES } from '../inventory/resources/index.ts';
 
-/** Records outside the inventory that have labels, by the path of their list. */
+/** Records outside the inventory that have labels, by the path of their list. Searches call them the same. */
 const OTHER_KINDS = [
   'jobs',
   'schedules',

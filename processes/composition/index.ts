@@ -74,7 +74,7 @@ export function compose(
       worker: runsWorker ? workers : undefined,
       workerRequired: config.role === 'worker',
     }),
-    search: composeSearch(core, areas),
+    search: composeSearch(core, areas.approvals),
     ...composeLifecycle(core, areas, runsWorker ? workers : undefined),
   };
 }

@@ -1,11 +1,11 @@
 import type { ApprovalReader } from '../../db/approvals/approvals.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { branchesOf, similarBranchesOf, type SearchReader } from '../../db/search/branches.ts';
-import { runBranches, type MatchRow } from '../../db/search/search.ts';
+import { branchesOf, byId, isShort, similarBranchesOf } from '../../db/search/branches.ts';
+import { runBranches, type Found, type Limits, type MatchRow } from '../../db/search/search.ts';
+import { sourcesOf, type SearchReader, type Source } from '../../db/search/sources.ts';
 import { isMacAddress } from '../../domain/inventory/fields.ts';
-import { RESOURCE_NAMES } from '../../domain/inventory/names.ts';
-import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import {
+  kindOfId,
   MATCHES,
   parseSearch,
   SEARCH_KINDS,
@@ -14,7 +14,6 @@ import {
   type SearchQuery,
 } from '../../domain/search/query.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { AppError } from '../../domain/shared/errors.ts';
 import type { Access } from '../access/access.ts';
 
 export type Search = ReturnType<typeof createSearch>;
@@ -42,22 +41,10 @@ export type SearchAnswer = {
 
 type SearchRequest = { q: string; kinds: readonly SearchKind[] | undefined; limit: number };
 
-/** What a search shows of a record that it finds by its id. */
-type Shown = Pick<SearchItem, 'label' | 'description' | 'tenantId'> &
-  Partial<Pick<SearchItem, 'vrfId'>>;
-
-/** Reads a record of a kind for a caller. Error: `not_found`, also for one outside their scope. */
-export type Readers = Readonly<
-  Partial<Record<SearchKind, (caller: Caller, id: string) => Promise<Shown>>>
->;
-
 type Deps = {
   db: Knex;
   access: Access;
   approvals: { readerFor(caller: Caller): Promise<ApprovalReader> };
-  readers: Readers;
-  /** The kinds of records outside the inventory, by the prefix of their ids. */
-  prefixes: Readonly<Record<string, SearchKind>>;
   config: { searchTimeoutMs: number };
 };
 
@@ -72,46 +59,53 @@ const isMisspellable = ({ text, network }: SearchQuery): boolean =>
   !network && !isMacAddress(text) && text.length >= SHORTEST_SIMILAR;
 
 /** Finds records of all kinds by id, address, name or a part of a text. */
-export function createSearch({ db, access, approvals, readers, prefixes, config }: Deps) {
-  const kindOf = (id: string): SearchKind | undefined => {
-    const prefix = id.slice(0, 3);
-    return prefixes[prefix] ?? RESOURCE_NAMES.find((name) => RESOURCES[name].idPrefix === prefix);
-  };
-
-  async function byId(caller: Caller, id: string, kinds: ReadonlySet<SearchKind>) {
-    const kind = kindOf(id);
-    const read = kind && kinds.has(kind) ? readers[kind] : undefined;
-    if (!kind || !read) return [];
-    try {
-      const shown = await read(caller, id);
-      return [{ kind, id, vrfId: null, ...shown, match: 'exact' as const }];
-    } catch (error) {
-      if (error instanceof AppError && error.code === 'not_found') return [];
-      throw error;
-    }
-  }
-
+export function createSearch({ db, access, approvals, config }: Deps) {
   const readerFor = async (caller: Caller): Promise<SearchReader> => ({
     inventory: access.scope(caller, 'inventory:read'),
+    jobs: access.scope(caller, 'job:read'),
     schedules: access.scope(caller, 'schedule:read'),
+    workflows: await approvals.readerFor(caller),
     users: access.scope(caller, 'user:read'),
-    approvals: await approvals.readerFor(caller),
+    webhooks: access.scope(caller, 'webhook:read'),
+    backups: access.scope(caller, 'backup:read'),
   });
 
-  async function byText(
-    caller: Caller,
+  /** The matches by text or address. Kinds of which many records contain the text are asked twice. */
+  async function matching(
     query: SearchQuery,
-    kinds: ReadonlySet<SearchKind>,
+    sources: readonly Source[],
     limit: number,
-    signal: AbortSignal,
+    limits: Limits,
+  ): Promise<Found> {
+    const parts = { limit: limit + 1, aroundLimit: MAX_AROUND + 1, isThorough: false };
+    const found = await runBranches(db, branchesOf(query, sources, parts), limits);
+    const cut = new Set(found.rows.flatMap(({ kind, isCut }) => (isCut ? [kind] : [])));
+    if (cut.size === 0 || isShort(query)) return found;
+    const again = sources.filter(({ kind }) => cut.has(kind));
+    const thorough = branchesOf(query, again, { ...parts, isThorough: true });
+    const better = await runBranches(db, thorough, limits);
+    const missing = new Set(better.unanswered);
+    return {
+      rows: [
+        ...found.rows.filter(({ kind }) => !cut.has(kind) || missing.has(kind)),
+        ...better.rows,
+      ],
+      unanswered: [...found.unanswered, ...better.unanswered],
+    };
+  }
+
+  /** Runs the branches, and those of misspelled names if nothing is found. */
+  async function byText(
+    query: SearchQuery,
+    sources: readonly Source[],
+    limit: number,
+    limits: Limits,
   ): Promise<SearchAnswer> {
-    const reader = await readerFor(caller);
-    const limits = { signal, timeoutMs: config.searchTimeoutMs };
-    const parts = { kinds, limit: limit + 1, aroundLimit: MAX_AROUND + 1 };
-    const found = await runBranches(db, branchesOf(query, reader, parts), limits);
+    const found = await matching(query, sources, limit, limits);
     if (found.rows.length > 0 || !isMisspellable(query))
       return answerFrom(found.rows, found.unanswered, limit);
-    const similar = await runBranches(db, similarBranchesOf(query, reader, parts), limits);
+    const branches = similarBranchesOf(query, sources, limit + 1);
+    const similar = await runBranches(db, branches, limits);
     return answerFrom(similar.rows, [...found.unanswered, ...similar.unanswered], limit);
   }
 
@@ -126,10 +120,14 @@ export function createSearch({ db, access, approvals, readers, prefixes, config 
       signal: AbortSignal,
     ): Promise<SearchAnswer> {
       const query = parseSearch(q);
-      const wanted = new Set(kinds);
-      if (query.id === undefined) return byText(caller, query, wanted, limit, signal);
-      const items = await byId(caller, query.id, wanted);
-      return { items, around: [], more: [], incomplete: [] };
+      const { id } = query;
+      const named = id === undefined ? kinds : kinds.filter((kind) => kind === kindOfId(id));
+      const sources = sourcesOf(await readerFor(caller), new Set(named));
+      const limits = { signal, timeoutMs: config.searchTimeoutMs };
+      if (id === undefined) return byText(query, sources, limit, limits);
+      const branches = sources.map((source) => byId(source, id));
+      const { rows, unanswered } = await runBranches(db, branches, limits);
+      return answerFrom(rows, unanswered, limit);
     },
   };
 }
@@ -153,7 +151,7 @@ function answerFrom(
     items: shown
       .filter((row) => row.kind !== 'around')
       .toSorted((a, b) => a.rank - b.rank)
-      .map(({ kind, rank, ...row }) => ({
+      .map(({ kind, rank, isCut: _, ...row }) => ({
         kind: kind as SearchKind,
         ...row,
         description: row.description ?? '',

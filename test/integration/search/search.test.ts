@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import type { SearchAnswer, SearchItem } from '../../../services/search/search.ts';
 import { RESOURCE_NAMES } from '../../../domain/inventory/names.ts';
 import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
@@ -14,8 +15,11 @@ import {
 } from '../../support/attacks/tenantEstate.ts';
 import { withIdleApp } from '../../support/attacks/twoTenants.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { propertyRuns } from '../../support/effort.ts';
 import { recordFactory } from '../../support/inventory.ts';
-import { admin, createUser, type Page } from '../../support/users.ts';
+import { searchEstate, seedSearchEstate } from '../../support/searchEstate.ts';
+import { expectedIn, labelOf, readLists, type Lists } from '../../support/searchModel.ts';
+import { admin, createUser } from '../../support/users.ts';
 
 let app: TestApp;
 let shared: SharedEstate;
@@ -37,34 +41,11 @@ const found = ({ items }: SearchAnswer) =>
 const atRed = () => app.client.as({ actor: 'boss', roles: 'platform-admin', tenant: 'red' });
 
 describe('a search finds what the caller may read, no more and no less', () => {
-  /** The lists in which each kind is, and the text that a search compares. */
-  const LISTS: Readonly<Record<string, readonly string[]>> = {
-    ...Object.fromEntries(
-      RESOURCE_NAMES.map((name) => [
-        name,
-        [
-          `/api/inventory/${name}?`,
-          ...(RESOURCES[name].sharable ? [`/api/inventory/${name}?shared=true&`] : []),
-        ],
-      ]),
-    ),
-    schedules: ['/api/schedules?'],
-    approvals: ['/api/workflows?'],
-    users: ['/api/users?'],
-  };
-
-  async function listed(client: TestClient, kind: string): Promise<string[]> {
-    const ids: string[] = [];
-    for (const path of LISTS[kind] ?? []) {
-      const { status, body } = await client.get<Page<{ id: string }>>(`${path}limit=200`);
-      if (status !== 200) continue;
-      for (const item of body.items) if (JSON.stringify(item).includes('double')) ids.push(item.id);
-    }
-    return ids.toSorted();
-  }
-
   const readers: [string, () => Promise<TestClient> | TestClient][] = [
-    ['an administrator of the platform', () => root],
+    [
+      'an administrator of the platform',
+      () => app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'platform' }),
+    ],
     ['an administrator of a tenant', atRed],
     [
       'a user with a role at a site',
@@ -77,20 +58,50 @@ describe('a search finds what the caller may read, no more and no less', () => {
     ['a user without a role', async () => (await createUser(app)).client],
   ];
 
+  /** Compares a search with the lists of the same caller. */
+  async function compare(client: TestClient, lists: Lists, q: string): Promise<void> {
+    const { items, around, incomplete, more } = await search(client, q, '&limit=20');
+    const expected = expectedIn(lists, q);
+    const actual = items
+      .filter(({ match }) => match !== 'similar')
+      .map(({ kind, id, label }) => [kind, id, label].join(' '));
+    const full = new Set(more);
+    const isComplete = (entry: string) => !full.has(entry.split(' ', 1)[0] ?? '');
+    const kindsOf = (entries: readonly string[]) => entries.filter(isComplete).toSorted();
+    expect([q, incomplete, kindsOf(actual)]).toEqual([q, [], kindsOf(expected.items)]);
+    expect([q, around.map(({ id, label }) => [id, label].join(' ')).toSorted()]).toEqual([
+      q,
+      expected.around,
+    ]);
+    const listed = new Set(expected.items);
+    // Of kinds with more matches, and of what is only spelled alike, nothing else than what is listed.
+    for (const { kind, id, label, match } of items)
+      if (match === 'similar' || full.has(kind)) {
+        const item = lists.get(kind)?.get(id);
+        expect([q, kind, id, label]).toEqual([q, kind, item?.id, item && labelOf(kind, item)]);
+        if (match !== 'similar') expect(listed).toContain([kind, id, label].join(' '));
+      }
+  }
+
   test.each(readers)('%s', async (_, clientOf) => {
     const client = await clientOf();
-    const { items, incomplete, more } = await search(client, 'double', '&limit=20');
-    expect([incomplete, more]).toEqual([[], []]);
-    const ids = (kind: string) =>
-      items
-        .filter((item) => item.kind === kind)
-        .map(({ id }) => id)
-        .toSorted();
-    for (const kind of Object.keys(LISTS))
-      // The texts of users and approval requests that a search reads are their names.
-      if (!['users', 'approvals'].includes(kind))
-        expect([kind, ids(kind)]).toEqual([kind, await listed(client, kind)]);
-    expect(ids('approvals').length > 0).toBe((await listed(client, 'approvals')).length > 0);
+    const lists = await readLists(client);
+    for (const q of ['double', red.job, red.webhook, red.backup]) await compare(client, lists, q);
+  });
+
+  test('in any estate, with any roles, by any text', async () => {
+    let round = 0;
+    await fc.assert(
+      fc.asyncProperty(searchEstate, async (estate) => {
+        const texts = await seedSearchEstate(app, estate, round++);
+        for (const roles of texts.roles) {
+          const { client } = await createUser(app, ...roles);
+          const lists = await readLists(client);
+          for (const q of texts.searched) await compare(client, lists, q);
+        }
+      }),
+      { numRuns: propertyRuns(2), endOnFailure: true },
+    );
   });
 
   test('by id: every kind that a search knows, or nothing', async () => {
@@ -100,7 +111,7 @@ describe('a search finds what the caller may read, no more and no less', () => {
       ),
       ['jobs', red.job],
       ['schedules', red.schedule],
-      ['approvals', red.approval],
+      ['workflows', red.approval],
       ['users', red.user],
       ['webhooks', red.webhook],
       ['backups', red.backup],
@@ -195,10 +206,16 @@ describe('a search by text', () => {
   test('all words, wherever they are, and characters that mean something elsewhere', async () => {
     await make('manufacturers', { name: 'Acme 100%_(x) [y] \\d', description: 'of the north' });
     const label = 'Acme 100%_(x) [y] \\d';
+    const inCatalogue = '&kinds=manufacturers';
     for (const q of ['north acme', '100%_(', '(x) [y]', '] \\d', ' acme   NORTH'])
-      expect([q, found(await search(root, q)).map((item) => item[1])]).toEqual([q, [label]]);
+      expect([q, found(await search(root, q, inCatalogue)).map((item) => item[1])]).toEqual([
+        q,
+        [label],
+      ]);
     for (const q of ['north south', '100_%', 'acme.*'])
-      expect(found(await search(root, q)).filter(([, , match]) => match !== 'similar')).toEqual([]);
+      expect(
+        found(await search(root, q, inCatalogue)).filter(([, , match]) => match !== 'similar'),
+      ).toEqual([]);
   });
 
   test('misspelled, if nothing contains the text; short texts are beginnings of names', async () => {
@@ -228,7 +245,7 @@ test('a kind that does not answer in time is named, and the others answer', asyn
   const { deps } = app;
   const impatient = composeSearch(
     { ...deps, config: { ...deps.config, searchTimeoutMs: 250 } },
-    { ...deps, jobs: deps, schedules: deps, webhooks: deps, auth: deps },
+    deps.approvals,
   );
   const kinds = ['racks', 'tags'] as const;
   const caller = systemCaller('platform', 'test');
