@@ -38,6 +38,7 @@ import * as usageOfBlocks from './0045_usage_of_blocks.ts';
 import * as search from './0046_search.ts';
 import * as lockForWrite from './0047_lock_for_write.ts';
 import * as failedLogins from './0049_failed_logins.ts';
+import * as searchInScopes from './0050_search_in_scopes.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -83,4 +84,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0046_search': search,
   '0047_lock_for_write': lockForWrite,
   '0049_failed_logins': failedLogins,
+  '0050_search_in_scopes': searchInScopes,
 };
