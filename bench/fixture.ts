@@ -80,10 +80,11 @@ export async function startProgram(
   };
 }
 
-/** Starts the whole product on the servers of a bench environment, with the defaults. */
+/** Starts the whole product on the servers of a bench environment, with the defaults and `env`. */
 export const startProduct = (
   { temporalAddress, databaseUrl }: Pick<Stack, 'temporalAddress' | 'databaseUrl'>,
   nodeOptions: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<BenchProcess> =>
   startProgram(
     [...nodeOptions, 'processes/main.ts'],
@@ -95,6 +96,7 @@ export const startProduct = (
       HOLDFAST_MASTER_KEYS: `bench:${Buffer.alloc(32, 1).toString('base64')}`,
       TEMPORAL_ADDRESS: temporalAddress,
       DATABASE_URL: databaseUrl,
+      ...env,
     },
     /"port":(\d+)[^]*the worker is polling/,
   );

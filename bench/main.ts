@@ -15,13 +15,20 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
   profile: () => import('./profile.ts'),
   retention: () => import('./retention.ts'),
   schedules: () => import('./schedules.ts'),
+  search: () => import('./search.ts'),
   sizes: () => import('./sizes.ts'),
   soak: () => import('./soak.ts'),
   start: () => import('./start.ts'),
 };
 
 /** Areas that take long and run only when they are named. */
-const ON_REQUEST: ReadonlySet<string> = new Set(['profile', 'retention', 'sizes', 'soak']);
+const ON_REQUEST: ReadonlySet<string> = new Set([
+  'profile',
+  'retention',
+  'search',
+  'sizes',
+  'soak',
+]);
 
 const requestedAreas = process.argv.slice(2);
 const unknownAreas = requestedAreas.filter((area) => !(area in AREAS));
