@@ -386,6 +386,12 @@ export const CommentBody = Type.Object(
   { title: 'CommentRequest', ...closedObject },
 );
 
+const InventoryId = (prefix: string) =>
+  Type.String({
+    pattern: `^${prefix}_[0-9a-z]{26}$`,
+    'x-rule': `must be an id such as ${prefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
+  });
+
 export const APPROVALS = defineList({
   name: 'approvals',
   id: 'apr',
@@ -396,6 +402,8 @@ export const APPROVALS = defineList({
     execution: choiceField(EXECUTIONS, { title: 'ApprovalExecution' }),
     type: textField({ facet: true }),
     tenantId: idField(TenantId()),
+    siteId: idField(InventoryId('sit'), { nullable: true }),
+    deviceId: idField(InventoryId('dev'), { nullable: true }),
     jobType: textField({ nullable: true, facet: true }),
     createdAt: timeField(),
   },
@@ -409,12 +417,6 @@ export const APPROVALS = defineList({
   },
   more: Type.Omit(ApprovalList, ['items', 'nextCursor']).properties,
 });
-
-const InventoryId = (prefix: string) =>
-  Type.String({
-    pattern: `^${prefix}_[0-9a-z]{26}$`,
-    'x-rule': `must be an id such as ${prefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
-  });
 
 /** Who could decide on a request: an account. */
 export const DeciderRecord = Type.Object(

@@ -34,7 +34,7 @@ type Listed = { ids: string[]; counts: ApprovalList['counts']; items: ApprovalSu
 
 type Counted = ApprovalList & {
   count?: { value: number; exact: boolean };
-  facets?: { status: { values: { value: string; count: number }[] } };
+  facets?: Partial<Record<'status' | 'siteId', { values: { value: string; count: number }[] }>>;
 };
 
 /** Reads every page of a list. What it counts is what the pages have. */
@@ -47,7 +47,7 @@ async function listAll(client: TestClient, query: string, limit = 200): Promise<
     items.push(...page.items);
     if (page.nextCursor === null) {
       expect(page.count).toEqual({ value: items.length, exact: true });
-      const byStatus = page.facets?.status.values.map(({ value, count }) => [value, count]) ?? [];
+      const byStatus = page.facets?.status?.values.map(({ value, count }) => [value, count]) ?? [];
       expect({ ...page.counts, ...Object.fromEntries(byStatus) }).toEqual(page.counts);
       return { ids: items.map(({ id }) => id), counts: page.counts, items };
     }
@@ -194,6 +194,21 @@ test('a role shows requests only where it is held', async () => {
     .expect(201);
   const { ids } = await listAll(user.client, '');
   expect([ids.includes(here.id), ids.includes(there.id)]).toEqual([true, false]);
+});
+
+test('requests are listed by their site', async () => {
+  const site = await root
+    .post<{ id: string }>('/api/inventory/sites', { name: 'asked' })
+    .expect(201);
+  const { id } = await createRequest(root, { siteId: site.id });
+  const list = await listAll(root, `&siteId=${site.id}`);
+  expect([list.ids, list.counts.pending]).toEqual([[id], 1]);
+  const elsewhere = await listAll(root, `&siteId.not=${site.id}`);
+  expect(elsewhere.ids).not.toContain(id);
+  const { facets } = await root
+    .get<Counted>(`/api/workflows?siteId=${site.id}&facets=siteId`)
+    .expect(200);
+  expect(facets?.siteId?.values).toContainEqual({ value: site.id, count: 1 });
 });
 
 test('invalid cursors, filters and statuses are refused', async () => {
