@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 import type { ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import type { Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
@@ -23,14 +23,17 @@ import { previewRecord, runRecord, schedulePresenter } from './presenter.ts';
 import { Id } from '../http/schemas.ts';
 import { JobRecord } from '../jobs/schemas.ts';
 import {
+  BackfillPreviewRecord,
   BackfillRequest,
   BackupScheduleRequest,
+  DaysQuery,
   PreviewRecord,
   PreviewRequest,
   ReasonRequest,
   RUNS,
   RunRecord,
   ScheduleChange,
+  ScheduleDays,
   ScheduleRecord,
   ScheduleRequest,
   SCHEDULES,
@@ -202,6 +205,23 @@ export function scheduleRoutes({
         okResponse(caller, await schedules.read(caller, params.id)),
     }),
     route({
+      method: 'GET',
+      path: '/api/schedules/{id}/days',
+      tag,
+      permission: 'schedule:read',
+      expensiveRead: {},
+      operationId: 'listScheduleDays',
+      summary: 'Count the runs of a schedule by day and outcome',
+      params: ScheduleParams,
+      query: DaysQuery,
+      responses: { 200: ScheduleDays },
+      handle: async ({ caller, params, query }) => {
+        const { schedule } = await schedules.read(caller, params.id);
+        const { timezone } = schedule;
+        return ok({ timezone, days: await runHistory.days(schedule, query.days) });
+      },
+    }),
+    route({
       method: 'PUT',
       path: '/api/schedules/{id}',
       tag,
@@ -327,18 +347,39 @@ export function scheduleRoutes({
         backfillResponse(await jobs.read(caller, id, 'schedule:write'), caller),
       handle: async (request) => {
         const { caller, params, body } = request;
-        const range = {
-          since: parseTime('since', body.since, 'body'),
-          until: parseTime('until', body.until, 'body'),
-        };
         return backfillResponse(
-          await waitForBackfill(request, await backfills.start(caller, params.id, range)),
+          await waitForBackfill(
+            request,
+            await backfills.start(caller, params.id, toInterval(body)),
+          ),
           caller,
         );
       },
     }),
+    route({
+      method: 'POST',
+      path: '/api/schedules/{id}/backfill/preview',
+      tag,
+      permission: 'schedule:write',
+      allowsReadOnly: true,
+      expensiveRead: {},
+      operationId: 'previewBackfill',
+      summary: 'Count what a backfill would run',
+      description: `Has the errors of the backfill. Starts nothing. ${NEEDS_JOB_PERMISSION}`,
+      example: { since: '2026-11-21T12:00:00Z', until: '2026-11-21T13:00:00Z' },
+      params: ScheduleParams,
+      body: BackfillRequest,
+      responses: { 200: BackfillPreviewRecord },
+      handle: async ({ caller, params, body }) =>
+        ok(await backfills.preview(caller, params.id, toInterval(body))),
+    }),
   ];
 }
+
+const toInterval = ({ since, until }: Static<typeof BackfillRequest>) => ({
+  since: parseTime('since', since, 'body'),
+  until: parseTime('until', until, 'body'),
+});
 
 type DateFields = { startAt?: string | null; endAt?: string | null };
 

@@ -270,6 +270,62 @@ export const BackupScheduleRequest = Type.Object(
   { title: 'BackupScheduleRequest', ...closed },
 );
 
+const BackfillCount = (description: string) => Type.Integer({ minimum: 0, description });
+export const BackfillPreviewRecord = Type.Object(
+  {
+    occurrences: BackfillCount('All occurrences of the interval.'),
+    toRun: BackfillCount('Those for which a backfill would create a job.'),
+    hasRun: BackfillCount('Those that have run or wait to run.'),
+    pending: BackfillCount('Those that catch-up can still run.'),
+    purged: BackfillCount('Those whose runs are purged: they may have run.'),
+  },
+  { title: 'BackfillPreview', ...closed },
+);
+
+export const DaysQuery = Type.Object(
+  {
+    days: Type.Integer({
+      minimum: 1,
+      maximum: 366,
+      default: 91,
+      description: 'The number of days up to today.',
+    }),
+  },
+  closed,
+);
+export const ScheduleDays = Type.Object(
+  {
+    timezone: Type.String({ description: 'The time zone of the schedule, in which days start.' }),
+    days: Nullable(
+      Type.Array(
+        Type.Object(
+          {
+            date: Type.String({ format: 'date', examples: ['2026-11-21'] }),
+            runs: Type.Array(
+              Type.Object(
+                {
+                  outcome: RunRecord.properties.outcome,
+                  reason: RunRecord.properties.reason,
+                  jobStatus: RunRecord.properties.jobStatus,
+                  count: Type.Integer({ minimum: 1 }),
+                },
+                { title: 'ScheduleRunCount', ...closed },
+              ),
+            ),
+          },
+          { title: 'ScheduleDay', ...closed },
+        ),
+        {
+          description:
+            'The earliest day first, also days without runs. Of a schedule with more than 50,000 runs, ' +
+            'the days before them are left out. Null if counting took longer than a second.',
+        },
+      ),
+    ),
+  },
+  { title: 'ScheduleDays', ...closed },
+);
+
 export const ReasonRequest = Type.Object(
   { reason: Type.Optional(Text(1_000)) },
   { title: 'ReasonRequest', ...closed },

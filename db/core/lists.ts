@@ -158,7 +158,7 @@ function takeSortKey(row: object): string | null {
 }
 
 /** Reads in a transaction that cannot write. Null if a statement takes too long. */
-async function readInTime<T>(db: Knex, read: (trx: Knex) => Promise<T>): Promise<T | null> {
+export async function readInTime<T>(db: Knex, read: (trx: Knex) => Promise<T>): Promise<T | null> {
   try {
     return await db.transaction(
       async (trx) => {

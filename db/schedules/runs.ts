@@ -1,5 +1,6 @@
 import type { Knex } from '../core/knex.ts';
 import { Job } from '../models/Job.ts';
+import { ScheduleRun } from '../models/ScheduleRun.ts';
 import type { ScheduleRunData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
 
 /**
@@ -12,6 +13,18 @@ export async function readPurgedUntil(db: Knex, scheduleId: string): Promise<Dat
     .first<{ until_due: Date } | undefined>('until_due');
   return mark?.until_due ?? null;
 }
+
+/** The runs of occurrences and of their backfills at some times, in no order. */
+export const findRunsAt = async (
+  db: Knex,
+  scheduleId: string,
+  times: readonly Date[],
+): Promise<Pick<ScheduleRun, 'kind' | 'dueAt' | 'outcome'>[]> =>
+  ScheduleRun.query(db)
+    .where({ schedule_id: scheduleId })
+    .whereNot({ kind: 'trigger' })
+    .whereIn('due_at', [...times])
+    .select('kind', 'due_at', 'outcome');
 
 /** Adds to each run the state of the job that it created. Reads all jobs in one query. */
 export async function withJobs(

@@ -52,3 +52,18 @@ function findOffsetPeriod(zone: string, epochMs: number): OffsetPeriod {
     offsetMs: at.offsetNanoseconds / 1e6,
   };
 }
+
+/** A day of a time zone, as `2026-11-21`, and the instant at which it starts. */
+export type ZoneDay = { date: string; start: Date };
+
+/** The last `count` days of a zone up to the one that contains `now`, and the day after it. */
+export function lastDays(zone: string, now: Date, count: number): ZoneDay[] {
+  const today = Temporal.Instant.fromEpochMilliseconds(now.getTime())
+    .toZonedDateTimeISO(zone)
+    .toPlainDate();
+  return Array.from({ length: count + 1 }, (_, index) => {
+    const day = today.add({ days: index + 1 - count });
+    const start = day.toZonedDateTime(zone);
+    return { date: day.toString(), start: new Date(start.epochMilliseconds) };
+  });
+}

@@ -4,12 +4,18 @@ import type { Sql } from '../../db/core/sql.ts';
 import { readList } from '../../db/core/lists.ts';
 import { ScheduleRun } from '../../db/models/ScheduleRun.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
+import { countRuns, type RunCount } from '../../db/schedules/runDays.ts';
 import { withJobs } from '../../db/schedules/runs.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
-import type { ScheduleRunData, ScheduleRunWithJob } from '../../domain/schedules/records.ts';
+import type {
+  ScheduleData,
+  ScheduleRunData,
+  ScheduleRunWithJob,
+} from '../../domain/schedules/records.ts';
+import { lastDays } from '../../domain/schedules/timeZone.ts';
 import {
   withItems,
   type ListAnswer,
@@ -19,6 +25,9 @@ import {
 import type { Access } from '../access/access.ts';
 
 export type RunHistory = ReturnType<typeof createRunHistory>;
+
+/** The runs of a schedule on a day of its time zone, by how they ended. */
+export type RunDay = { date: string; runs: Omit<RunCount, 'interval'>[] };
 
 /** The id of a run starts with its scheduled time. */
 const scheduledTimeSql = (condition: ListCondition): Sql | undefined =>
@@ -57,6 +66,27 @@ export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) =
         request,
       );
       return withItems(answer, await withJobs(db, answer.items));
+    },
+
+    /**
+     * How the runs of a schedule ended on each of the last `count` days of its time zone, the first
+     * day first. Days that have more runs than are counted are left out; null if counting takes too
+     * long.
+     */
+    async days(
+      { id, timezone }: Pick<ScheduleData, 'id' | 'timezone'>,
+      count: number,
+    ): Promise<RunDay[] | null> {
+      const days = lastDays(timezone, new Date(), count);
+      const bounds = days.map(({ start }) => start);
+      const counted = await countRuns(db, id, bounds);
+      if (!counted) return null;
+      const { counts, countedAfter } = counted;
+      return days.slice(0, -1).flatMap(({ date, start }, day): RunDay[] => {
+        if (countedAfter && start <= countedAfter) return [];
+        const own = counts.filter(({ interval }) => interval === day);
+        return [{ date, runs: own.map(({ interval: _interval, ...run }) => run) }];
+      });
     },
   };
 };

@@ -10,6 +10,7 @@ import {
   updateBufferedRun,
 } from '../../db/schedules/schedules.ts';
 import { readPurgedUntil } from '../../db/schedules/runs.ts';
+import { backfillState, isDecided } from '../../domain/schedules/backfill.ts';
 import type { ScheduleRunResult } from '../../domain/dispatch/tasks.ts';
 import { isDue } from '../../domain/schedules/occurrences.ts';
 import type { ScheduleRunData } from '../../domain/schedules/records.ts';
@@ -170,13 +171,16 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
       const backfilled = await decideLocked(scheduleId, callerOf, async (context) => {
         const { trx, schedule } = context;
         if (!isDue(timingOf(schedule), dueAt)) throw new NoChange();
-        const scheduledRun = await findRun(trx, scheduleId, 'scheduled', dueAt);
+        const scheduled = await findRun(trx, scheduleId, 'scheduled', dueAt);
         const earlierBackfill = await findRun(trx, scheduleId, 'backfill', dueAt);
-        const isPending = !scheduledRun && !isDecided(schedule, dueAt);
-        if (isPending || hasRun(scheduledRun) || hasRun(earlierBackfill)) throw new NoChange();
-        const purgedUntil = await readPurgedUntil(trx, scheduleId);
-        isPurged = purgedUntil !== null && dueAt <= purgedUntil;
-        if (isPurged) throw new NoChange();
+        const state = backfillState(dueAt, {
+          nextDueAt: schedule.nextDueAt,
+          scheduled,
+          backfilled: earlierBackfill,
+          purgedUntil: await readPurgedUntil(trx, scheduleId),
+        });
+        isPurged = state === 'purged';
+        if (state !== 'toRun') throw new NoChange();
         if (earlierBackfill) await ScheduleRun.query(trx).deleteById(earlierBackfill.id);
         const decision: RunDecision = findBlocker(context) ?? {
           outcome: 'fired',
@@ -188,14 +192,6 @@ export function createScheduleRunner({ db, commit, rights, ids, runDecisions, sc
     },
   };
 }
-
-/** True for an occurrence that was run or skipped. */
-const isDecided = ({ nextDueAt }: Schedule, dueAt: Date): boolean =>
-  nextDueAt === null || dueAt < nextDueAt;
-
-/** True for a run that has created a job or waits to do so. */
-const hasRun = (run: ScheduleRun | undefined): boolean =>
-  run?.outcome === 'fired' || run?.outcome === 'buffered';
 
 /** The decision to skip an occurrence whatever the overlap policy; null when it may run. */
 function skipDecision(schedule: Schedule, dueAt: Date, now: Date): RunDecision | null {

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { RunRecord } from '../../../api/schedules/schemas.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
+import { countRuns } from '../../../db/schedules/runDays.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
   backdateSchedule,
@@ -87,11 +88,26 @@ describe('a backfill', () => {
     const hour = stepsFromNow(3_600);
     await backdateSchedule(fixture.app, id, hour(-2));
     await fixture.app.deps.catchUp.catchUpAll(timeoutSignal());
+    const preview = (since: Date, until: Date) =>
+      client
+        .post<object>(`/api/schedules/${id}/backfill/preview`, {
+          since: since.toISOString(),
+          until: until.toISOString(),
+        })
+        .expect(200);
+    const none = { toRun: 0, hasRun: 0, pending: 0, purged: 0 };
+    expect(await preview(hour(-5), hour(-1))).toEqual({ ...none, occurrences: 5, toRun: 5 });
     const job = await backfill(client, id, hour(-5), hour(-1));
     expect(job).toMatchObject({
       type: 'schedule.backfill',
       status: 'succeeded',
       result: { occurrences: 5, fired: 5 },
+    });
+    expect(await preview(hour(-6), hour(-1))).toEqual({
+      ...none,
+      occurrences: 6,
+      toRun: 1,
+      hasRun: 5,
     });
     const repeated = await backfill(client, id, hour(-5), hour(-1));
     expect(repeated.result).toEqual({ occurrences: 5, already_handled: 5 });
@@ -106,6 +122,40 @@ describe('a backfill', () => {
     const [latest, ...earlier] = [...first.items, ...second.items].map(({ dueAt }) => dueAt);
     expect(latest).toBe(hour(-1).toISOString());
     expect(earlier.slice(0, 2)).toEqual([hour(-2).toISOString(), hour(-3).toISOString()]);
+  });
+
+  it('is counted by day with the skipped occurrences, as far as runs are counted', async () => {
+    const client = clientOfNewTenant();
+    const { id } = await createMinutelySchedule(client, {
+      cronExpression: '0 0 * * *',
+      timezone: 'Asia/Tokyo',
+    });
+    // Midnight in Tokyo; the day before yesterday is missed, yesterday too, but it is run later.
+    const day = stepsFromNow(86_400);
+    const due = (days: number) => new Date(day(days).getTime() - 9 * 3_600_000);
+    await backdateSchedule(fixture.app, id, due(-2));
+    await fixture.app.deps.catchUp.catchUpAll(timeoutSignal());
+    await backfill(client, id, due(-1), due(-1));
+    type Days = { timezone: string; days: { date: string; runs: object[] }[] };
+    const { timezone, days } = await client
+      .get<Days>(`/api/schedules/${id}/days?days=4`)
+      .expect(200);
+    expect(timezone).toBe('Asia/Tokyo');
+    expect(days).toHaveLength(4);
+    const missed = { outcome: 'skipped', reason: 'missed', jobStatus: null, count: 1 };
+    const runsOf = (at: Date) =>
+      days.find(({ date }) => date === at.toISOString().slice(0, 10))?.runs;
+    expect(runsOf(day(-2))).toEqual([missed]);
+    expect(runsOf(day(-1))).toEqual([
+      { outcome: 'fired', reason: null, jobStatus: 'succeeded', count: 1 },
+      missed,
+    ]);
+
+    const bounds = [due(-3), due(-2), due(-1), due(0)];
+    const { db } = fixture.app.deps;
+    const cut = await countRuns(db, id, bounds, 2);
+    expect(cut?.countedAfter).toEqual(due(-1));
+    expect((await countRuns(db, id, bounds))?.countedAfter).toBeNull();
   });
 
   it('is the last run when it replaces the latest one, with the end of its job', async () => {
