@@ -47,6 +47,8 @@ export default defineConfig({
   build: {
     // Everything is a file: the Content Security Policy allows no other origin, and files are cached.
     assetsInlineLimit: 0,
+    // Older browsers have no light-dark(); what replaces it for them does not know Mantine's scheme.
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     modulePreload: { polyfill: false },
     manifest: true,
     reportCompressedSize: false,

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Navigate, useRouterState } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useMemo } from 'react';
+import { PermissionsProvider } from '../../parts/permissions.tsx';
 import { queryClient } from '../queryClient.ts';
 import { Problem } from '../problem.ts';
 import { sessionOf, sessionQueries } from '../session/session.ts';
@@ -77,7 +78,9 @@ function Session({ isGateway }: { isGateway: boolean }) {
   if (session)
     return (
       <SessionContext value={session}>
-        <Shell />
+        <PermissionsProvider value={session}>
+          <Shell />
+        </PermissionsProvider>
       </SessionContext>
     );
   const error = [account.error, summary.error].find(

@@ -21,7 +21,7 @@ const SYSTEM_FONT =
 export const theme = createTheme({
   colors: { steel },
   primaryColor: 'steel',
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: 7,
   autoContrast: true,
   fontFamily: SYSTEM_FONT,
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',

@@ -1,0 +1,116 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  activeFilters,
+  formatTimeRange,
+  joinValues,
+  parseTimeRange,
+  splitValues,
+  toQuery,
+  validateListSearch,
+  withoutFilters,
+  type Filter,
+} from '../../../ui/parts/list/search.ts';
+
+type Query = {
+  status?: string[];
+  createdBy?: string[];
+  createdAt?: string;
+  internal?: boolean;
+  sort?: string;
+};
+
+const filters: Filter<Extract<keyof Query, string>>[] = [
+  {
+    id: 'status',
+    label: 'Status',
+    kind: 'choice',
+    choices: [{ value: 'failed' }, { value: 'running' }],
+  },
+  { id: 'createdBy', label: 'Created by', kind: 'text' },
+  { id: 'createdAt', label: 'Created', kind: 'time' },
+  { id: 'internal', label: 'Jobs of the system', kind: 'flag', on: null, off: false },
+];
+const validate = validateListSearch(filters);
+const now = new Date('2026-11-23T12:00:00.000Z');
+
+test('several values are one text, whatever is in them', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ minLength: 1 })), (values) =>
+      expect(splitValues(joinValues(values))).toEqual(values),
+    ),
+  );
+});
+
+describe('addresses', () => {
+  test('keep what the list knows, and lose the rest without an error', () => {
+    expect(
+      validate({
+        status: 'failed,running',
+        createdBy: 42,
+        createdAt: 'yesterday',
+        unknown: 'x',
+        sort: '-createdAt',
+        density: 'huge',
+      }),
+    ).toEqual({ status: 'failed,running', createdBy: '42', sort: '-createdAt' });
+    expect(
+      validate({ status: 'failed,exploded', internal: 'off', density: 'comfortable' }),
+    ).toEqual({
+      density: 'comfortable',
+    });
+  });
+
+  test('say which filters are active; clearing them keeps order and columns', () => {
+    const search = validate({ status: 'failed', sort: 'type', columns: 'type,status' });
+    expect(activeFilters(filters, search).map(({ id }) => id)).toEqual(['status']);
+    expect(withoutFilters(filters, search)).toMatchObject({
+      sort: 'type',
+      columns: 'type,status',
+      status: undefined,
+    });
+  });
+});
+
+describe('the query of the API', () => {
+  const query = (search: Record<string, string>) => toQuery<Query>(filters, validate(search), now);
+
+  test('has several values as a list, and times up to now', () => {
+    expect(query({ status: 'failed,running', createdAt: '24h', sort: 'type' })).toEqual({
+      status: ['failed', 'running'],
+      'createdAt.gte': '2026-11-22T12:00:00.000Z',
+      internal: false,
+      sort: 'type',
+    });
+  });
+
+  test('does not split free text, and trims it', () => {
+    expect(query({ createdBy: ' Doe, Jane ', internal: 'on' })).toEqual({
+      createdBy: ['Doe, Jane'],
+    });
+  });
+
+  test('has both ends of a range', () => {
+    expect(
+      query({ createdAt: '2026-11-01T00:00:00.000Z..2026-11-02T00:00:00.000Z', internal: 'on' }),
+    ).toEqual({
+      'createdAt.gte': '2026-11-01T00:00:00.000Z',
+      'createdAt.lt': '2026-11-02T00:00:00.000Z',
+    });
+  });
+});
+
+test('a range of times is written as it is read', () => {
+  const time = fc.option(
+    fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }),
+    { nil: undefined },
+  );
+  fc.assert(
+    fc.property(time, time, (from, to) => {
+      fc.pre(from !== undefined || to !== undefined);
+      expect(parseTimeRange(formatTimeRange({ from, to }), now)).toEqual({ from, to });
+    }),
+  );
+  for (const wrong of ['', '..', 'x..', '1h..', '2026-01-01', 'a..b..c'])
+    expect(parseTimeRange(wrong, now)).toBeUndefined();
+});

@@ -1,0 +1,113 @@
+import { Button, Modal, TextInput } from '@mantine/core';
+import { useState, type ReactNode } from 'react';
+import { ProblemNote } from './ProblemNote.tsx';
+import classes from './ConfirmDialog.module.css';
+
+type Props = {
+  opened: boolean;
+  onClose: () => void;
+  title: string;
+  children?: ReactNode;
+  /** The verb of the button: `Cancel job`. */
+  confirm: string;
+  /** Runs when confirmed. The dialog stays while `busy`, and shows `problem`. */
+  onConfirm: () => void;
+  busy?: boolean | undefined;
+  problem?: unknown;
+  /** Text to be typed first, such as the label of a backup. */
+  typed?: string | undefined;
+  /** For what cannot be taken back. */
+  danger?: boolean | undefined;
+  /** Text of the other button. */
+  cancel?: string | undefined;
+};
+
+type TypedProps = { wanted: string; text: string; onText: (text: string) => void };
+
+function TypedText({ wanted, text, onText }: TypedProps) {
+  return (
+    <TextInput
+      data-autofocus
+      label={
+        <>
+          Type <code>{wanted}</code> to confirm
+        </>
+      }
+      value={text}
+      onChange={(event) => onText(event.currentTarget.value)}
+      autoComplete="off"
+      spellCheck={false}
+    />
+  );
+}
+
+type ContentProps = Omit<Props, 'opened' | 'title'>;
+
+function Content(props: ContentProps) {
+  const {
+    children,
+    confirm,
+    onConfirm,
+    onClose,
+    busy = false,
+    problem,
+    typed,
+    danger,
+    cancel,
+  } = props;
+  const [text, setText] = useState('');
+  const isReady = typed === undefined || text.trim() === typed;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isReady && !busy) onConfirm();
+      }}
+    >
+      <div className={classes.body}>{children}</div>
+      {typed !== undefined && <TypedText wanted={typed} text={text} onText={setText} />}
+      {problem !== undefined && problem !== null && (
+        <div className={classes.problem}>
+          <ProblemNote problem={problem} />
+        </div>
+      )}
+      <div className={classes.buttons}>
+        {/* The focus starts on the harmless button: Enter by mistake does nothing. */}
+        <Button
+          variant="default"
+          onClick={onClose}
+          disabled={busy}
+          {...(typed === undefined && { 'data-autofocus': true })}
+        >
+          {cancel ?? 'Back'}
+        </Button>
+        <Button
+          type="submit"
+          loading={busy}
+          disabled={!isReady}
+          {...(danger === true && { color: 'red.8' })}
+        >
+          {confirm}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** Asks before something is done. The focus stays in the dialog and returns to where it was. */
+export function ConfirmDialog({ opened, title, ...props }: Props) {
+  const close = () => {
+    if (props.busy !== true) props.onClose();
+  };
+  return (
+    <Modal
+      opened={opened}
+      onClose={close}
+      title={title}
+      size="md"
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <Content {...props} onClose={close} />
+    </Modal>
+  );
+}

@@ -1,0 +1,35 @@
+import type { ReactNode } from 'react';
+import { Icon, type IconName } from './icons.tsx';
+import classes from './Empty.module.css';
+
+/** Why there is nothing: not yet, not for this filter, nothing that you may see, or not set up. */
+export type EmptyKind = 'nothing' | 'filtered' | 'hidden' | 'notSetUp';
+
+type Props = {
+  kind: EmptyKind;
+  title: string;
+  detail?: ReactNode;
+  /** What the reader can do about it. */
+  action?: ReactNode;
+};
+
+const ICONS: Readonly<Record<EmptyKind, IconName>> = {
+  nothing: 'inbox',
+  filtered: 'filter',
+  hidden: 'eyeOff',
+  notSetUp: 'settings',
+};
+
+/** Says why there is nothing to see, and what can be done. */
+export function Empty({ kind, title, detail, action }: Props) {
+  return (
+    <div className={classes.empty} role="status">
+      <span className={classes.icon}>
+        <Icon name={ICONS[kind]} size={28} />
+      </span>
+      <strong className={classes.title}>{title}</strong>
+      {detail !== undefined && <div className={classes.detail}>{detail}</div>}
+      {action !== undefined && <div className={classes.action}>{action}</div>}
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+import { Button } from '@mantine/core';
+import { CopyButton } from './CopyButton.tsx';
+import { Icon } from './icons.tsx';
+import { isTemporary, problemFields } from './problems.ts';
+import classes from './ProblemNote.module.css';
+
+type Props = {
+  /** A Problem of the API, or any error. */
+  problem: unknown;
+  /** Repeats what has failed. */
+  retry?: (() => void) | undefined;
+  /** Without the list of fields, where a form shows them. */
+  withoutFields?: boolean;
+};
+
+/** Why something failed: title, details, code, and the request id for those who read the server log. */
+export function ProblemNote({ problem, retry, withoutFields = false }: Props) {
+  const fields = problemFields(problem);
+  const { title, detail, code, requestId, errors, retryAfterSeconds } = fields;
+  return (
+    <div className={classes.note} role="alert" data-tone={isTemporary(fields) ? 'warning' : 'bad'}>
+      <span className={classes.icon}>
+        <Icon name="alertTriangle" size={16} />
+      </span>
+      <div className={classes.body}>
+        <strong className={classes.title}>{title}</strong>
+        {detail !== '' && <div className={classes.detail}>{detail}</div>}
+        {!withoutFields && errors.length > 0 && (
+          <ul className={classes.errors}>
+            {errors.map((error) => (
+              <li key={`${error.pointer} ${error.detail}`}>
+                <code>{error.pointer || '/'}</code> {error.detail}
+              </li>
+            ))}
+          </ul>
+        )}
+        {retryAfterSeconds !== undefined && (
+          <div className={classes.detail}>Try again in {retryAfterSeconds} s.</div>
+        )}
+        <div className={classes.facts}>
+          <span>
+            Code <code>{code}</code>
+          </span>
+          {requestId !== undefined && (
+            <span className={classes.request}>
+              Request <code>{requestId}</code>
+              <CopyButton value={requestId} label="Copy request id" />
+            </span>
+          )}
+        </div>
+      </div>
+      {retry && (
+        <Button variant="default" onClick={retry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}

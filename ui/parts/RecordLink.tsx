@@ -1,0 +1,25 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { labelOf, type Names } from './names.ts';
+import { recordPath, shortId } from './recordIds.ts';
+import classes from './RecordLink.module.css';
+
+type Props = {
+  id: string | null | undefined;
+  /** What is shown; without it the label in `names`, or the end of the id. */
+  label?: ReactNode;
+  names?: Names | undefined;
+  /** The kind of the record, as `included.labels` calls it. */
+  kind?: string | undefined;
+};
+
+/** A link to the page of a record. */
+export function RecordLink({ id, label, names, kind }: Props) {
+  if (id === null || id === undefined || id === '') return <span>–</span>;
+  const text = label ?? labelOf(names, id, kind);
+  return (
+    <Link to={recordPath(id)} className={classes.link} title={id}>
+      {text ?? <span className={classes.id}>{shortId(id)}</span>}
+    </Link>
+  );
+}

@@ -1,0 +1,39 @@
+import { formatFullTime, formatRelative, formatTime } from './format.ts';
+import { usePreferences } from './preferences.tsx';
+import { useNow } from './useNow.ts';
+
+type Props = {
+  /** RFC 3339, or a Date. */
+  value: string | Date | null | undefined;
+  /** `relative` says how long ago it is. Default: the time, as short as it is clear. */
+  format?: 'time' | 'relative' | 'full';
+  /** What is shown without a value. Default: a dash. */
+  none?: string;
+};
+
+/** The present time on the first render, so that times without a clock do not follow it. */
+const started = new Date();
+
+function Relative({ at, title }: { at: Date; title: string }) {
+  const now = useNow();
+  return (
+    <time dateTime={at.toISOString()} title={title}>
+      {formatRelative(at, new Date(now))}
+    </time>
+  );
+}
+
+/** A time in the local zone or in UTC, as the user prefers; the other one is its tooltip. */
+export function Time({ value, format = 'time', none = '–' }: Props) {
+  const { utc } = usePreferences();
+  if (value === null || value === undefined || value === '') return <span>{none}</span>;
+  const at = new Date(value);
+  if (Number.isNaN(at.getTime())) return <span>{String(value)}</span>;
+  const title = `${formatFullTime(at, { utc: false })}\n${formatFullTime(at, { utc: true })}`;
+  if (format === 'relative') return <Relative at={at} title={title} />;
+  return (
+    <time dateTime={at.toISOString()} title={title}>
+      {format === 'full' ? formatFullTime(at, { utc }) : formatTime(at, started, { utc })}
+    </time>
+  );
+}

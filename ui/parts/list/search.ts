@@ -1,0 +1,180 @@
+/** Filters, order and columns of a list, as they are in the address of the page. */
+
+/** What can be found by a reference filter. */
+export type Found = { id: string; label: string; detail?: string | undefined };
+
+export type Choice = { value: string; label?: string | undefined };
+
+/** A filter of a list. `id` is the name of the field in the API. */
+export type Filter<Field extends string = string> = {
+  id: Field;
+  label: string;
+} & (
+  | { kind: 'text'; example?: string | undefined }
+  | {
+      kind: 'choice';
+      /** The values; without them, those that the list counts. */
+      choices?: readonly Choice[] | undefined;
+      /** Counts the records by value. */
+      facet?: boolean | undefined;
+      /** Shows the values with their counts beside the list, not in a menu. */
+      inline?: boolean | undefined;
+    }
+  | {
+      kind: 'reference';
+      find: (text: string, signal: AbortSignal) => Promise<readonly Found[]>;
+      /** The kind of the records, as `included.labels` calls it. */
+      of?: string | undefined;
+    }
+  | { kind: 'time' }
+  | {
+      kind: 'flag';
+      /** What is sent if the filter is on; null for nothing. */
+      on: boolean | null;
+      /** What is sent if it is off. Default: nothing. */
+      off?: boolean | undefined;
+    }
+);
+
+export type Density = 'compact' | 'comfortable';
+
+/** The search parameters of a page with a list. All are text, so that addresses stay readable. */
+export type ListSearch = {
+  sort?: string | undefined;
+  columns?: string | undefined;
+  density?: Density | undefined;
+} & Readonly<Record<string, string | undefined>>;
+
+const OWN = ['sort', 'columns', 'density'] as const;
+
+/** Values as one text. A comma or backslash in a value has a backslash before it. */
+export const joinValues = (values: readonly string[]): string =>
+  values.map((value) => value.replace(/[\\,]/g, (each) => `\\${each}`)).join(',');
+
+/** The values of a text that `joinValues` made; empty ones are left out. */
+export function splitValues(text: string | undefined): string[] {
+  if (text === undefined || text === '') return [];
+  const values: string[] = [];
+  let value = '';
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charAt(at);
+    if (char === '\\' && at + 1 < text.length) value += text.charAt((at += 1));
+    else if (char === ',') {
+      values.push(value);
+      value = '';
+    } else value += char;
+  }
+  return [...values, value].filter((each) => each !== '');
+}
+
+const MINUTE = 60_000;
+
+/** Ranges up to now, by their name in the address. */
+export const TIME_PRESETS: Readonly<Record<string, { label: string; ms: number }>> = {
+  '1h': { label: 'Last hour', ms: 60 * MINUTE },
+  '24h': { label: 'Last 24 hours', ms: 24 * 60 * MINUTE },
+  '7d': { label: 'Last 7 days', ms: 7 * 24 * 60 * MINUTE },
+  '30d': { label: 'Last 30 days', ms: 30 * 24 * 60 * MINUTE },
+};
+
+export type TimeRange = { from?: Date | undefined; to?: Date | undefined };
+
+const timeIn = (text: string): Date | undefined | null => {
+  if (text === '') return undefined;
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? null : at;
+};
+
+/** A range as the address has it: `24h`, or `<from>..<to>` of which one may be missing. */
+export function parseTimeRange(text: string | undefined, now: Date): TimeRange | undefined {
+  if (text === undefined) return undefined;
+  const preset = TIME_PRESETS[text];
+  if (preset) return { from: new Date(now.getTime() - preset.ms) };
+  const [start, end, ...more] = text.split('..');
+  if (start === undefined || end === undefined || more.length > 0) return undefined;
+  const from = timeIn(start);
+  const to = timeIn(end);
+  if (from === null || to === null || (!from && !to)) return undefined;
+  return { from, to };
+}
+
+export const formatTimeRange = ({ from, to }: TimeRange): string =>
+  `${from?.toISOString() ?? ''}..${to?.toISOString() ?? ''}`;
+
+const isSensible = (filter: Filter, text: string): boolean => {
+  if (filter.kind === 'time') return parseTimeRange(text, new Date(0)) !== undefined;
+  if (filter.kind === 'flag') return text === 'on';
+  if (filter.kind !== 'choice' || !filter.choices) return text.trim() !== '';
+  const known = new Set(filter.choices.map(({ value }) => value));
+  return splitValues(text).every((value) => known.has(value));
+};
+
+const asText = (value: unknown): string | undefined => {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return Array.isArray(value) ? joinValues(value.map(String)) : undefined;
+};
+
+/**
+ * Checks the search parameters of an address, for `validateSearch` of a route. What the list does not
+ * know is left out: an old link opens the list, not an error.
+ */
+export const validateListSearch =
+  (filters: readonly Filter[]) =>
+  (raw: Readonly<Record<string, unknown>>): ListSearch => {
+    const search: Record<string, string> = {};
+    for (const filter of filters) {
+      const text = asText(raw[filter.id]);
+      if (text !== undefined && isSensible(filter, text)) search[filter.id] = text;
+    }
+    for (const name of OWN) {
+      const text = asText(raw[name]);
+      if (text !== undefined && text !== '') search[name] = text;
+    }
+    const { density, ...rest } = search;
+    return density === 'compact' || density === 'comfortable' ? { ...rest, density } : rest;
+  };
+
+/** The filters that an address has set. */
+export const activeFilters = <F extends Filter>(filters: readonly F[], search: ListSearch): F[] =>
+  filters.filter(({ id }) => search[id] !== undefined);
+
+/** The search parameters without filters. Order and columns stay. */
+export const withoutFilters = (filters: readonly Filter[], search: ListSearch): ListSearch => ({
+  ...search,
+  ...Object.fromEntries(filters.map(({ id }) => [id, undefined])),
+});
+
+type QueryValue = string | boolean | readonly string[];
+
+function queryOf(filter: Filter, text: string, now: Date): [string, QueryValue][] {
+  const { id } = filter;
+  if (filter.kind === 'flag') return filter.on === null ? [] : [[id, filter.on]];
+  if (filter.kind === 'text') return [[id, [text.trim()]]];
+  if (filter.kind !== 'time') return [[id, splitValues(text)]];
+  const { from, to } = parseTimeRange(text, now) ?? {};
+  return [
+    ...(from ? [[`${id}.gte`, from.toISOString()] as [string, QueryValue]] : []),
+    ...(to ? [[`${id}.lt`, to.toISOString()] as [string, QueryValue]] : []),
+  ];
+}
+
+/**
+ * The query of the API for what an address filters and sorts by. `Query` is the query type of the
+ * operation; the filters name its fields.
+ */
+export function toQuery<Query extends object>(
+  filters: readonly Filter<Extract<keyof Query, string>>[],
+  search: ListSearch,
+  now: Date,
+): Partial<Query> {
+  const entries = filters.flatMap((filter) => {
+    const text = search[filter.id];
+    if (text !== undefined) return queryOf(filter, text, now);
+    const isOff = filter.kind === 'flag' && filter.off !== undefined;
+    return isOff ? [[filter.id, filter.off] as [string, QueryValue]] : [];
+  });
+  const sort = search.sort === undefined ? [] : [['sort', search.sort]];
+  // The ids of filters are fields of the query, and the server checks their values.
+  return Object.fromEntries([...entries, ...sort]) as Partial<Query>;
+}

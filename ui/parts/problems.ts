@@ -1,0 +1,36 @@
+/** A bad field of a request: a JSON Pointer (RFC 6901), and what is wrong. */
+export type FieldError = { pointer: string; detail: string };
+
+/** What is shown of a failed request. Problems of the API have these fields (RFC 9457). */
+export type ProblemFields = {
+  status: number;
+  code: string;
+  title: string;
+  detail: string;
+  requestId?: string | undefined;
+  errors: readonly FieldError[];
+  retryAfterSeconds?: number | undefined;
+};
+
+const isProblem = (error: unknown): error is ProblemFields =>
+  typeof error === 'object' &&
+  error !== null &&
+  'title' in error &&
+  'detail' in error &&
+  'code' in error;
+
+/** Any error as a problem. One that the API has not sent is a mistake of the console. */
+export const problemFields = (error: unknown): ProblemFields =>
+  isProblem(error)
+    ? error
+    : {
+        status: 0,
+        code: 'console_error',
+        title: 'This page has a mistake',
+        detail: error instanceof Error ? error.message : String(error),
+        errors: [],
+      };
+
+/** True for an error that may pass by itself: an outage, or too many requests. */
+export const isTemporary = ({ status, code }: ProblemFields): boolean =>
+  code === 'network' || status === 429 || status === 502 || status === 503 || status === 504;
