@@ -128,7 +128,11 @@ async function measureReads(db: Knex) {
       listEvents(
         db,
         scope,
-        { tenantId: TENANT },
+        {
+          where: [
+            { field: 'tenantId', kind: 'text', nullable: false, operator: 'in', values: [TENANT] },
+          ],
+        },
         { limit: 50, order: 'newest', before: undefined },
       ),
     'list of runs': async () => {

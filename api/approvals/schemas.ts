@@ -404,8 +404,11 @@ export const APPROVALS = defineList({
     tenantId: idField(TenantId()),
     siteId: idField(InventoryId('sit'), { nullable: true }),
     deviceId: idField(InventoryId('dev'), { nullable: true }),
+    createdBy: textField({ facet: true }),
     jobType: textField({ nullable: true, facet: true }),
+    expiresAt: timeField({ sort: true }),
     createdAt: timeField(),
+    updatedAt: timeField({ sort: true }),
   },
   own: {
     assignedToMe: Type.Optional(

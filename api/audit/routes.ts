@@ -9,7 +9,6 @@ import type { AuditLog } from '../../services/audit/auditLog.ts';
 import { exportResponse, ok } from '../http/response.ts';
 import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { route, type Route } from '../http/route.ts';
@@ -70,7 +69,7 @@ const AuditArchiveRecord = Type.Object(
     id: Id('aar'),
     tenantId: Reference('tenants'),
     archive: Type.String({ description: 'Name of the archive in the backup store.' }),
-    store: Type.Enum(['folder', 's3']),
+    store: Type.Enum(['folder', 's3'], { title: 'AuditArchiveStore' }),
     firstPosition: Type.Integer({ description: 'Position of its first entry in the chain.' }),
     position: Type.Integer({ description: 'Position of its last entry: the checkpoint.' }),
     hash: Type.String({ description: 'Hash of its last entry.' }),
@@ -83,6 +82,7 @@ const AuditArchiveRecord = Type.Object(
     jobId: Reference('jobs'),
     job: Nullable(JobReference('The job that made it, and whether it is purged.')),
     status: Type.Enum(['checkpointed', 'completed'], {
+      title: 'AuditArchiveStatus',
       description: 'checkpointed: the entries are being deleted from the database.',
     }),
     checkpointAt: Timestamp,
@@ -151,6 +151,22 @@ const AUDIT = defineList({
   own: { since: Type.Optional(Timestamp), until: Type.Optional(Timestamp) },
   aliases: { since: 'at.gte', until: 'at.lt' },
   more: { archived: Nullable(AuditArchiveRecord) },
+});
+const ARCHIVES = defineList({
+  name: 'audit-archives',
+  id: 'aar',
+  item: AuditArchiveRecord,
+  title: 'AuditArchiveList',
+  fields: {
+    tenantId: idField(TenantId()),
+    store: choiceField(['folder', 's3'], { title: 'AuditArchiveStore' }),
+    status: choiceField(['checkpointed', 'completed'], { title: 'AuditArchiveStatus' }),
+    since: timeField(),
+    until: timeField(),
+    checkpointAt: timeField({ sort: true }),
+  },
+  idTime: 'checkpointAt',
+  idsByTime: false,
 });
 const ExportQuery = Type.Object(AUDIT.filters, closed);
 
@@ -221,17 +237,11 @@ export const auditRoutes = (
     operationId: 'listAuditArchives',
     tag,
     permission: 'audit:read',
-    summary: 'List archives of the audit log, newest first',
-    query: Type.Object({ tenantId: Type.Optional(TenantId()), ...pageQuery }, closed),
-    responses: { 200: listSchema(AuditArchiveRecord, 'AuditArchiveList') },
-    handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-      listResponse(
-        'audit-archives',
-        'aar',
-        { limit, cursor },
-        (page) => auditArchives.list(caller, filter, page),
-        presentArchive,
-      ),
+    summary: 'List archives of the audit log',
+    query: ARCHIVES.query,
+    responses: { 200: ARCHIVES.schema },
+    handle: ({ caller, query }) =>
+      ARCHIVES.respond(query, (request) => auditArchives.list(caller, request), presentArchive),
   }),
   route({
     method: 'GET',

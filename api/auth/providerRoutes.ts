@@ -5,7 +5,9 @@ import type { Providers, ProviderView } from '../../services/auth/providers/prov
 import type { ConnectionTest } from '../../services/auth/providers/testConnection.ts';
 import { created, noContent, ok } from '../http/response.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { choiceField, flagField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
+import { listSchema } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOOKUP } from '../http/strangerLimits.ts';
 import { ProviderId } from '../access/schemas.ts';
@@ -123,6 +125,20 @@ const TestReport = Type.Object(
   { title: 'ProviderTestReport', ...closed },
 );
 export type TestReport = Static<typeof TestReport>;
+const PROVIDERS = defineList({
+  name: 'providers',
+  id: /^(local|idp_[0-9a-z]{26})$/,
+  item: ProviderRecord,
+  title: 'ProviderList',
+  fields: {
+    kind: choiceField(PROVIDER_KINDS, { title: 'ProviderKindName' }),
+    name: textField({ sort: true }),
+    enabled: flagField(),
+    createdAt: timeField({ sort: true }),
+    updatedAt: timeField({ sort: true }),
+  },
+  idsByTime: false,
+});
 const OneProvider = Type.Object({ id: ProviderId }, closed);
 
 const present = (provider: ProviderView) => ({
@@ -187,17 +203,11 @@ export function providerRoutes({ providers, connectionTest }: Deps): Route[] {
       operationId: 'listProviders',
       tag,
       permission: 'auth:read',
-      summary: 'List identity providers, newest first',
-      query: Type.Object({ ...pageQuery }, closed),
-      responses: { 200: listSchema(ProviderRecord, 'ProviderList') },
+      summary: 'List identity providers',
+      query: PROVIDERS.query,
+      responses: { 200: PROVIDERS.schema },
       handle: ({ caller, query }) =>
-        listResponse(
-          'providers',
-          /^(local|idp_[0-9a-z]{26})$/,
-          query,
-          (page) => providers.list(caller, page),
-          present,
-        ),
+        PROVIDERS.respond(query, (request) => providers.list(caller, request), present),
     }),
     route({
       method: 'POST',

@@ -7,7 +7,8 @@ import type { SignIn } from '../../services/auth/signIn.ts';
 import type { Users } from '../../services/auth/users.ts';
 import { noContent, ok, type HttpResponse } from '../http/response.ts';
 import { readCookie, setCookie } from '../http/cookies.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { route, type Route } from '../http/route.ts';
 import { LOGIN, LOOKUP } from '../http/strangerLimits.ts';
 import { sessionView, userView } from '../access/presenter.ts';
@@ -70,6 +71,18 @@ const PasswordChange = Type.Object(
   { currentPassword: Type.String({ maxLength: 1_024 }), newPassword: Password },
   { title: 'PasswordChange', ...closed },
 );
+const SESSIONS = defineList({
+  name: 'sessions',
+  id: 'ses',
+  item: SessionRecord,
+  title: 'SessionList',
+  fields: {
+    tenantId: idField(TenantId()),
+    address: textField({ nullable: true, facet: true }),
+    createdAt: timeField(),
+    refreshedAt: timeField({ sort: true }),
+  },
+});
 const OneSession = Type.Object({ id: Id('ses') }, closed);
 
 /** The parts of a request that a login needs. */
@@ -269,15 +282,13 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
     operationId: 'listSessions',
     tag,
     session: 'it returns the sessions of the caller',
-    summary: "List the caller's sessions, newest first",
-    query: Type.Object({ ...pageQuery }, closed),
-    responses: { 200: listSchema(SessionRecord, 'SessionList') },
+    summary: "List the caller's sessions",
+    query: SESSIONS.query,
+    responses: { 200: SESSIONS.schema },
     handle: ({ caller, query }) =>
-      listResponse(
-        'sessions',
-        'ses',
+      SESSIONS.respond(
         query,
-        (page) => sessions.list(caller, page),
+        (request) => sessions.list(caller, request),
         (session) => sessionView(session, caller.session?.id),
       ),
   }),

@@ -4,19 +4,13 @@ import type { ApiTokens } from '../../services/auth/apiTokens/tokens.ts';
 import type { ServiceAccounts } from '../../services/auth/serviceAccounts.ts';
 import { TenantId } from '../access/schemas.ts';
 import { etagOf, expectedVersion } from '../http/etag.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { flagField, idField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { created, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id, Name } from '../http/schemas.ts';
-import { serviceAccountView, tokenView } from './tokenPresenter.ts';
-import {
-  filterOf,
-  limitsOf,
-  MAKES_TOKENS,
-  newTokenResponse,
-  TokenList,
-  tokenQuery,
-} from './tokenRoutes.ts';
+import { serviceAccountView } from './tokenPresenter.ts';
+import { limitsOf, MAKES_TOKENS, newTokenResponse, tokenList } from './tokenRoutes.ts';
 import { ServiceAccountRecord, TokenRequest, TokenWithSecret } from './tokenSchemas.ts';
 import { Username } from './userRoutes.ts';
 
@@ -52,16 +46,29 @@ const AccountChange = Type.Object(
   },
   { title: 'ServiceAccountChange', ...closed },
 );
-const AccountQuery = Type.Object(
-  {
-    name: Type.Optional(Name()),
-    ownerId: Type.Optional(Id('usr')),
-    enabled: Type.Optional(Type.Boolean()),
-    tenantId: Type.Optional(TenantId()),
-    ...pageQuery,
+const ACCOUNTS = defineList({
+  name: 'service-accounts',
+  id: 'usr',
+  item: ServiceAccountRecord,
+  title: 'ServiceAccountList',
+  fields: {
+    id: idField(Id('usr'), { facet: false }),
+    ownerId: idField(Id('usr'), { nullable: true }),
+    enabled: flagField(),
+    tenantId: idField(TenantId()),
+    createdAt: timeField(),
   },
-  closed,
-);
+  own: {
+    name: Type.Optional(Name()),
+    q: Type.Optional(
+      Type.String({
+        minLength: 3,
+        maxLength: 100,
+        description: 'Text in the name or the display name.',
+      }),
+    ),
+  },
+});
 
 type Deps = { serviceAccounts: ServiceAccounts; apiTokens: ApiTokens };
 
@@ -73,26 +80,23 @@ const createdResponse = (account: ServiceAccountDetails): HttpResponse =>
   });
 
 /** Routes for the tokens of service accounts. */
-const tokenRoutesOf = ({ serviceAccounts, apiTokens }: Deps): Route[] => [
+const tokenRoutesOf = (
+  { serviceAccounts, apiTokens }: Deps,
+  tokens = tokenList(apiTokens),
+): Route[] => [
   route({
     method: 'GET',
     path: '/api/service-accounts/{id}/tokens',
     operationId: 'listServiceAccountTokens',
     tag,
     permission: ['user:read', 'user:write'],
-    summary: 'List the API tokens of a service account, newest first',
+    summary: 'List the API tokens of a service account',
     params: OneAccount,
-    query: Type.Object(tokenQuery, closed),
-    responses: { 200: TokenList },
+    query: tokens.query,
+    responses: tokens.responses,
     handle: async ({ caller, params, query }) => {
       const { id } = await serviceAccounts.read(caller, params.id, 'user:write');
-      return listResponse(
-        'tokens',
-        'tok',
-        query,
-        (page) => apiTokens.list(caller, { ...filterOf(query), userId: id }, page),
-        tokenView,
-      );
+      return tokens.respond(caller, query, id);
     },
   }),
   route({
@@ -132,15 +136,13 @@ export const serviceAccountRoutes = (deps: Deps): Route[] => {
       operationId: 'listServiceAccounts',
       tag,
       permission: 'user:read',
-      summary: 'List service accounts, newest first',
-      query: AccountQuery,
-      responses: { 200: listSchema(ServiceAccountRecord, 'ServiceAccountList') },
-      handle: ({ caller, query: { limit, cursor, ...filter } }) =>
-        listResponse(
-          'service-accounts',
-          'usr',
-          { limit, cursor },
-          (page) => serviceAccounts.list(caller, filter, page),
+      summary: 'List service accounts',
+      query: ACCOUNTS.query,
+      responses: { 200: ACCOUNTS.schema },
+      handle: ({ caller, query }) =>
+        ACCOUNTS.respond(
+          query,
+          (request, filter) => serviceAccounts.list(caller, filter, request),
           serviceAccountView,
         ),
     }),

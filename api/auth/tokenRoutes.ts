@@ -1,10 +1,13 @@
-import { Type, type Static } from 'typebox';
+import { Type } from 'typebox';
 import { TOKEN_KINDS } from '../../domain/auth/tokenText.ts';
 import { TOKEN_STATUSES, type TokenDetails } from '../../domain/auth/tokens.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
 import type { AccessReport } from '../../services/access/report.ts';
-import type { ApiTokens, NewToken, TokenFilter } from '../../services/auth/apiTokens/tokens.ts';
+import type { ApiTokens, NewToken } from '../../services/auth/apiTokens/tokens.ts';
+import { TenantId } from '../access/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
-import { listResponse, listSchema, pageQuery } from '../http/pagination.ts';
+import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
 import { route, type Route } from '../http/route.ts';
@@ -25,14 +28,39 @@ const closed = { additionalProperties: false };
 export const MAKES_TOKENS = 'it makes a token';
 
 const OneToken = Type.Object({ id: Id('tok') }, closed);
-export const tokenQuery = {
-  kind: Type.Optional(Type.Enum([...TOKEN_KINDS])),
-  status: Type.Optional(Type.Enum([...TOKEN_STATUSES])),
-  ...pageQuery,
-};
-const TokenQuery = Type.Object({ userId: Type.Optional(Id('usr')), ...tokenQuery }, closed);
+const TOKENS = defineList({
+  name: 'tokens',
+  id: 'tok',
+  item: TokenRecord,
+  title: 'TokenList',
+  fields: {
+    kind: choiceField(TOKEN_KINDS, { title: 'TokenKind' }),
+    userId: idField(Id('usr')),
+    tenantId: idField(TenantId()),
+    name: textField({ sort: true }),
+    expiresAt: timeField({ sort: true }),
+    createdAt: timeField(),
+    updatedAt: timeField({ sort: true }),
+  },
+  own: { status: Type.Optional(Type.Enum([...TOKEN_STATUSES], { title: 'TokenStatus' })) },
+});
 
-export const TokenList = listSchema(TokenRecord, 'TokenList');
+/** The list of the tokens that a caller may see, or of those of one account. */
+export const tokenList = (apiTokens: ApiTokens) => ({
+  query: TOKENS.query,
+  responses: { 200: TOKENS.schema },
+  respond: (caller: Caller, query: object, ownerId?: string): Promise<HttpResponse> =>
+    TOKENS.respond(
+      query,
+      (request, { status }) =>
+        apiTokens.list(
+          caller,
+          { ...(ownerId !== undefined && { ownerId }), ...(status && { status }) },
+          request,
+        ),
+      tokenView,
+    ),
+});
 
 /** The limits of a request as the service takes them. */
 export const limitsOf = <B extends { expiresAt?: string }>({ expiresAt, ...body }: B) => ({
@@ -92,6 +120,7 @@ const currentTokenRoutes = ({ apiTokens, accessReport }: Deps): Route[] => [
 /** Routes for API tokens. */
 export const tokenRoutes = (deps: Deps): Route[] => {
   const { apiTokens } = deps;
+  const list = tokenList(apiTokens);
   return [
     ...currentTokenRoutes(deps),
     route({
@@ -101,17 +130,10 @@ export const tokenRoutes = (deps: Deps): Route[] => {
       tag,
       signedIn: 'it returns the tokens of the caller; those of others with `user:read`',
       tokenPermissions: ['user:read', 'user:write'],
-      summary: 'List API tokens, newest first',
-      query: TokenQuery,
-      responses: { 200: TokenList },
-      handle: ({ caller, query }) =>
-        listResponse(
-          'tokens',
-          'tok',
-          query,
-          (page) => apiTokens.list(caller, filterOf(query), page),
-          tokenView,
-        ),
+      summary: 'List API tokens',
+      query: list.query,
+      responses: list.responses,
+      handle: ({ caller, query }) => list.respond(caller, query),
     }),
     route({
       method: 'POST',
@@ -211,13 +233,3 @@ export const tokenRoutes = (deps: Deps): Route[] => {
     }),
   ];
 };
-
-export const filterOf = ({
-  userId,
-  kind,
-  status,
-}: Partial<Static<typeof TokenQuery>>): TokenFilter => ({
-  ...(userId !== undefined && { userId }),
-  ...(kind !== undefined && { kind }),
-  ...(status !== undefined && { status }),
-});

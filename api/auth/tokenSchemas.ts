@@ -134,13 +134,14 @@ const LocatedScope = Type.Object(
 export const TokenRecord = Type.Object(
   {
     id: Id('tok'),
-    kind: Type.Enum([...TOKEN_KINDS]),
+    kind: Type.Enum([...TOKEN_KINDS], { title: 'TokenKind' }),
     userId: accountIn(
       Type.String({ description: 'The user or service account that it belongs to.' }),
     ),
     tenantId: Reference('tenants', 'Tenant of its owner.'),
     name: Type.String(),
     status: Type.Enum([...TOKEN_STATUSES], {
+      title: 'TokenStatus',
       description: '`disabled`: it was not used for 90 days.',
     }),
     permissions: Nullable(Type.Array(PermissionName)),

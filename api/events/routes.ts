@@ -1,37 +1,29 @@
 import { Type } from 'typebox';
 import { invalidField } from '../../domain/shared/errors.ts';
 import type { Slots } from '../../platform/slots.ts';
-import type { EventFilter, EventPageRequest, Events } from '../../services/events/events.ts';
+import type { EventFilter, Events } from '../../services/events/events.ts';
 import { createEventStreams, EVENT_STREAM } from '../http/eventStream.ts';
 import { ok } from '../http/response.ts';
-import { decodeCursor, encodeCursor } from '../http/pagination.ts';
-import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { Id } from '../http/schemas.ts';
 import { deliveryRecord } from '../webhooks/presenter.ts';
 import { eventRecord, streamMessages } from './presenter.ts';
-import { EventList, EventQuery, EventWithDeliveries } from './schemas.ts';
+import { EVENTS, EventWithDeliveries } from './schemas.ts';
 
 const tag = 'Events';
 const closed = { additionalProperties: false };
 
-/** The two orders are different lists, so that a cursor of one is refused by the other. */
-const CURSOR_LISTS = { oldest: 'events-after', newest: 'events' } as const;
 const SEQUENCE = /^\d{1,16}$/;
 
-function toPageRequest({ limit, after, cursor }: EventQuery): EventPageRequest {
-  if (after === undefined) {
-    const before = decodeCursor(CURSOR_LISTS.newest, cursor, SEQUENCE);
-    return { limit, order: 'newest', before: before === undefined ? undefined : Number(before) };
-  }
-  return {
-    limit,
-    order: 'oldest',
-    after: Number(decodeCursor(CURSOR_LISTS.oldest, cursor, SEQUENCE) ?? after),
-  };
-}
+type EventQuery = Record<string, unknown> & {
+  after?: number;
+  cursor?: string;
+  follow?: boolean;
+  subject?: string;
+};
 
-function toFilter({ type, subject, tenantId, since, until }: EventQuery): EventFilter {
+function toFilter(query: EventQuery): EventFilter {
+  const { subject } = query;
   const [, subjectType, subjectId] = /^(?:([a-z][a-z._-]*):)?(.+)$/.exec(subject ?? '') ?? [];
   if (subject?.endsWith(':'))
     throw invalidField(
@@ -41,12 +33,9 @@ function toFilter({ type, subject, tenantId, since, until }: EventQuery): EventF
       'must be an id, or a type and an id as type:id',
     );
   return {
-    ...(type && { type }),
-    ...(tenantId !== undefined && { tenantId }),
+    where: EVENTS.conditionsFrom(query),
     ...(subjectType !== undefined && { subjectType }),
     ...(subjectId !== undefined && { subjectId }),
-    ...(since !== undefined && { since: parseTime('since', since) }),
-    ...(until !== undefined && { until: parseTime('until', until) }),
   };
 }
 
@@ -81,11 +70,12 @@ export function eventRoutes(events: Events, streamSlots: Slots): Route[] {
         'twice. A stream that ends because of an error has `error` with a problem as its last message. ' +
         '410 `events_purged`: events after that sequence are purged.',
       problems: [410],
-      query: EventQuery,
+      query: EVENTS.query,
       headers: ['Last-Event-ID'],
-      responses: { 200: EventList },
+      responses: { 200: EVENTS.schema },
       produces: [EVENT_STREAM],
-      handle: async ({ caller, query, header, signal }) => {
+      handle: ({ caller, query: asked, header, signal }) => {
+        const query: EventQuery = asked;
         if (query.follow) {
           const after = followAfter(query, header('last-event-id'));
           const filter = toFilter(query);
@@ -94,13 +84,13 @@ export function eventRoutes(events: Events, streamSlots: Slots): Route[] {
             return { messages: streamMessages(items), ...stream };
           });
         }
-        const page = toPageRequest(query);
-        const { items, nextKey, lastSequence } = await events.list(caller, toFilter(query), page);
-        return ok({
-          items: items.map(eventRecord),
-          nextCursor: nextKey === null ? null : encodeCursor(CURSOR_LISTS[page.order], nextKey),
-          lastSequence,
-        });
+        const { after } = query;
+        return EVENTS.respond(
+          after === undefined ? query : { ...query, sort: 'sequence' },
+          (request) => events.list(caller, { filter: toFilter(query), after }, request),
+          eventRecord,
+          ({ lastSequence }) => ({ lastSequence }),
+        );
       },
     }),
     route({

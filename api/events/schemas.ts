@@ -1,10 +1,10 @@
 import { Type, type Static } from 'typebox';
 import { SUPPORTED_EVENT_TYPES } from '../../domain/events/events.ts';
 import { TenantId } from '../access/schemas.ts';
-import { listSchema, pageQuery } from '../http/pagination.ts';
+import { choiceField, declareField, idField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
 import { Actor, Id, Name, Reference, Timestamp } from '../http/schemas.ts';
 import { DeliveryRecord } from '../webhooks/schemas.ts';
-import { COMMA_SEPARATED } from '../../platform/schemaCheck.ts';
 
 const closed = { additionalProperties: false };
 
@@ -53,22 +53,28 @@ export const EventWithDeliveries = Type.Object(
 );
 export type EventWithDeliveries = Static<typeof EventWithDeliveries>;
 
-export const EventQuery = Type.Object(
-  {
-    type: Type.Optional(
-      Type.Array(Type.Enum([...SUPPORTED_EVENT_TYPES], { title: 'EventType' }), {
-        maxItems: 50,
-        [COMMA_SEPARATED]: true,
-        description: 'Event types to include; may be repeated. Default: all.',
-      }),
-    ),
+export const EVENTS = defineList({
+  name: 'events',
+  id: 'evt',
+  item: EventRecord,
+  title: 'EventList',
+  fields: {
+    type: choiceField(SUPPORTED_EVENT_TYPES, {
+      title: 'EventType',
+      description: 'Event types to include. Default: all.',
+    }),
+    tenantId: idField(TenantId()),
+    sequence: declareField('bigint', Type.Integer(), { filter: false, sort: true }),
+    createdAt: timeField(),
+  },
+  own: {
     after: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
         description:
-          'A sequence. Lists the events after it, oldest first. No event with a smaller ' +
-          'sequence appears later.',
+          'A sequence. Lists the events after it, oldest first whatever `sort` is. No event with a ' +
+          'smaller sequence appears later.',
       }),
     ),
     subject: Type.Optional(
@@ -77,7 +83,6 @@ export const EventQuery = Type.Object(
         examples: ['job:job_01jd0cmxk5e5v8kyzwq0q8s3rt'],
       }),
     ),
-    tenantId: Type.Optional(TenantId()),
     since: Type.Optional(
       Type.String({ ...Timestamp, description: 'Events created then or later.' }),
     ),
@@ -86,25 +91,21 @@ export const EventQuery = Type.Object(
       Type.Boolean({
         description:
           'Streams the events after `after` as server-sent events, as they are published. Without ' +
-          '`after`, those that are published from now on. `cursor` is refused, `limit` has no effect.',
+          '`after`, those that are published from now on. `cursor` is refused; `limit`, `sort`, `fields`, `count` and `facets` have no effect.',
       }),
     ),
-    ...pageQuery,
   },
-  closed,
-);
-export type EventQuery = Static<typeof EventQuery>;
-
-export const EventList = Type.Object(
-  {
-    ...listSchema(EventRecord, 'EventList').properties,
+  aliases: { since: 'createdAt.gte', until: 'createdAt.lt' },
+  idTime: null,
+  defaultSort: '-sequence',
+  more: {
     lastSequence: Type.Integer({
       description:
         'The response covers the log up to this sequence. Pass it as `after` to continue.',
     }),
   },
-  { title: 'EventList' },
-);
+});
+
 export type EventList = {
   items: EventRecord[];
   nextCursor: string | null;

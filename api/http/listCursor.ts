@@ -36,6 +36,7 @@ const TIME = /^(\d{4})-(\d\d)-(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)([+-]\d\d(?::
 const IS_SORT_VALUE: Readonly<Record<FieldKind, (text: string) => boolean>> = {
   text: (text) => text.length <= 2_000 && !text.includes('\0') && text.isWellFormed(),
   integer: (text) => /^-?\d{1,10}$/.test(text) && Math.abs(Number(text)) < 2 ** 31,
+  bigint: (text) => /^-?\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text)),
   number: (text) =>
     /^-?\d{1,17}(?:\.\d{1,17})?(?:e[+-]\d{1,2})?$/.test(text) && Number.isFinite(Number(text)),
   boolean: (text) => text === 'true' || text === 'false',

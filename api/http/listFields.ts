@@ -30,7 +30,8 @@ type Options = Partial<
   Pick<FieldDeclaration, 'nullable' | 'none' | 'description' | 'filter' | 'sort' | 'facet' | 'read'>
 >;
 
-const declare = (
+/** A field of any kind. */
+export const declareField = (
   kind: FieldKind,
   schema: TSchema,
   more: Partial<FieldDeclaration>,
@@ -38,7 +39,7 @@ const declare = (
   kind,
   schema,
   nullable: false,
-  none: [],
+  none: more.nullable && !more.choices?.includes('none') && kind !== 'boolean' ? ['none'] : [],
   filter: true,
   sort: false,
   facet: false,
@@ -48,7 +49,7 @@ const declare = (
 
 /** Text in which a value must be equal. */
 export const textField = (options: Options & { schema?: TSchema } = {}): FieldDeclaration =>
-  declare('text', options.schema ?? Name(), options);
+  declareField('text', options.schema ?? Name(), options);
 
 /** One of few values, by `title` in the API description. A schema with further words has another. */
 export function choiceSchema(
@@ -60,12 +61,12 @@ export function choiceSchema(
   return Type.Enum([...values, ...none], name === undefined ? {} : { title: name });
 }
 
-/** One of few values. It has a facet. */
+/** One of few values, by `title` in the API description. It has a facet. */
 export const choiceField = (
   values: readonly string[],
-  { title, ...options }: Options & { title?: string } = {},
+  { title, ...options }: Options & { title: string },
 ): FieldDeclaration =>
-  declare('text', choiceSchema(values, options.none ?? [], title), {
+  declareField('text', choiceSchema(values, options.none ?? [], title), {
     choices: values,
     facet: true,
     commas: true,
@@ -74,26 +75,53 @@ export const choiceField = (
 
 /** The id of another record, which never contains a comma. */
 export const idField = (id: TSchema, options: Options = {}): FieldDeclaration =>
-  declare('text', id, { commas: true, facet: true, ...options });
+  declareField('text', id, { commas: true, facet: true, ...options });
 
 export const flagField = (options: Options = {}): FieldDeclaration =>
-  declare('boolean', Type.Boolean(), { facet: true, ...options });
+  declareField('boolean', Type.Boolean(), { facet: true, ...options });
 
 export const integerField = (
   [minimum, maximum]: readonly [number, number],
   options: Options = {},
 ): FieldDeclaration =>
-  declare('integer', Type.Integer({ minimum, maximum }), { commas: true, ...options });
+  declareField('integer', Type.Integer({ minimum, maximum }), { commas: true, ...options });
 
 /** A time, which is filtered by ranges. */
 export const timeField = (options: Options = {}): FieldDeclaration =>
-  declare('time', Timestamp, options);
+  declareField('time', Timestamp, options);
 
-const RANGES: ReadonlySet<FieldKind> = new Set(['integer', 'number', 'time']);
+const RANGES: ReadonlySet<FieldKind> = new Set(['integer', 'bigint', 'number', 'time']);
 export const RANGE_OPERATORS = ['gte', 'gt', 'lte', 'lt'] as const;
 
-const several = ({ schema, commas }: FieldDeclaration, more: object = {}): TSchema =>
-  Type.Array(schema, { maxItems: MAX_VALUES, ...(commas && { [COMMA_SEPARATED]: true }), ...more });
+/** Whether a schema accepts a word that means no value. */
+function accepts(schema: TSchema, word: string): boolean {
+  const {
+    type,
+    enum: values,
+    pattern,
+  } = schema as {
+    type?: string;
+    enum?: readonly string[];
+    pattern?: string;
+  };
+  if (values) return values.includes(word);
+  return type === 'string' && (pattern === undefined || new RegExp(pattern, 'u').test(word));
+}
+
+/** The schema of one value to be equal to: a value of the field, or a word that means none. */
+const orNone = ({ schema, none }: FieldDeclaration): TSchema => {
+  const words = none.filter((word) => !accepts(schema, word));
+  return words.length === 0
+    ? schema
+    : Type.Union([schema, ...words.map((word) => Type.Literal(word))]);
+};
+
+const several = (field: FieldDeclaration, more: object = {}): TSchema =>
+  Type.Array(orNone(field), {
+    maxItems: MAX_VALUES,
+    ...(field.commas && { [COMMA_SEPARATED]: true }),
+    ...more,
+  });
 
 /** The query parameters that filter by a field. */
 export function parametersOf(name: string, field: FieldDeclaration): Record<string, TSchema> {

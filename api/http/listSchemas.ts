@@ -66,8 +66,15 @@ type Described = {
   fields: Readonly<Record<string, FieldDeclaration>>;
   own?: Properties;
   more?: Properties;
-  idTime?: string;
+  idTime?: string | null;
+  defaultSort?: string;
 };
+
+/** The order of a list without `sort`: newest first, if nothing else is declared. */
+export const defaultSortOf = ({
+  idTime,
+  defaultSort = `-${idTime ?? ID_TIME}`,
+}: Pick<Described, 'idTime' | 'defaultSort'>): string => defaultSort;
 
 const fieldsWith = ({ fields }: Described, trait: 'sort' | 'facet'): string[] =>
   Object.entries(fields)
@@ -85,14 +92,15 @@ export function listQuery(described: Described): TObject {
   const noun = described.title.replace(/(?:List|Page)$/, '');
   const facets = fieldsWith(described, 'facet');
   const { idTime = ID_TIME } = described;
-  const sorts = new Set([idTime, ...fieldsWith(described, 'sort')]);
-  const newestFirst = `-${idTime}`;
-  const orders = new Set([newestFirst, ...[...sorts].flatMap((name) => [name, `-${name}`])]);
+  const defaultSort = defaultSortOf(described);
+  const times = idTime === null ? [] : [idTime];
+  const sorts = new Set([...times, ...fieldsWith(described, 'sort')]);
+  const orders = new Set([defaultSort, ...[...sorts].flatMap((name) => [name, `-${name}`])]);
   const properties: Properties = {
     ...filterParameters(described),
     sort: Type.Enum([...orders], {
       title: `${noun}Sort`,
-      default: newestFirst,
+      default: defaultSort,
       description: 'A hyphen reverses the order. Records without a value are last.',
     }),
     fields: names(

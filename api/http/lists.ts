@@ -10,7 +10,13 @@ import {
 import type { IdKind } from '../../platform/ids.ts';
 import { RANGE_OPERATORS, valueOf, type FieldDeclaration } from './listFields.ts';
 import { cursorScope, decodeKey, encodeKey } from './listCursor.ts';
-import { filterParameters, listQuery, ID_TIME, listResponseSchema } from './listSchemas.ts';
+import {
+  defaultSortOf,
+  filterParameters,
+  ID_TIME,
+  listQuery,
+  listResponseSchema,
+} from './listSchemas.ts';
 import { parseTime } from './queryTime.ts';
 import { DEFAULT_LIMIT } from './pagination.ts';
 import { ok, type HttpResponse } from './response.ts';
@@ -28,8 +34,10 @@ export type ListDeclaration<O extends Properties> = {
   fields: Readonly<Record<string, FieldDeclaration>>;
   /** Filters that are more than a comparison with a field. */
   own?: O;
-  /** The time that ids start with, `createdAt` by default. */
-  idTime?: string;
+  /** The time that ids start with, `createdAt` by default; null if the list cannot sort by it. */
+  idTime?: string | null;
+  /** The order without `sort`, if it is not newest first. */
+  defaultSort?: string;
   /** False if callers choose the ids: they do not start with a time. */
   idsByTime?: boolean;
   /** Properties of the response besides those of every list. */
@@ -59,7 +67,8 @@ type ListView = Omit<ListAnswer<object>, 'next'> & { nextCursor: string | null }
 
 /** Makes the parts of the route of a list from its declaration. */
 export function defineList<O extends Properties>(declaration: ListDeclaration<O>) {
-  const { name, fields, idTime = ID_TIME } = declaration;
+  const { name, fields } = declaration;
+  const defaultSort = defaultSortOf(declaration);
   const idPattern =
     typeof declaration.id === 'string'
       ? new RegExp(`^${declaration.id}_[0-9a-z]{26}$`)
@@ -84,7 +93,7 @@ export function defineList<O extends Properties>(declaration: ListDeclaration<O>
     load: Load<O, T>,
     present: (item: T) => object,
   ): Promise<ListView> {
-    const query: Query = { limit: DEFAULT_LIMIT, sort: `-${idTime}`, ...values };
+    const query: Query = { limit: DEFAULT_LIMIT, sort: defaultSort, ...values };
     const answer = await load(requestFrom(query), query as unknown as OwnFilters<O>);
     const { items, next, count, facets } = answer;
     return {

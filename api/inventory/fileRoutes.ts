@@ -20,13 +20,9 @@ import type { Slots } from '../../platform/slots.ts';
 import type { Jobs } from '../../services/jobs/jobs.ts';
 import { accepted, exportResponse, ok } from '../http/response.ts';
 import { waitForJob } from '../jobs/waitForJob.ts';
-import {
-  decodeCursor,
-  encodeCursor,
-  listResponse,
-  listSchema,
-  pageQuery,
-} from '../http/pagination.ts';
+import { choiceField, flagField, textField, timeField } from '../http/listFields.ts';
+import { defineList } from '../http/lists.ts';
+import { decodeCursor, encodeCursor, listSchema, pageQuery } from '../http/pagination.ts';
 import { route, type Route } from '../http/route.ts';
 import { Actor, Id, JsonObject, Nullable, referenceTo, Timestamp } from '../http/schemas.ts';
 import { listOf } from './lists.ts';
@@ -110,7 +106,23 @@ export const ImportRow = Type.Object(
 );
 
 const ImportParams = Type.Object({ id: Id('imp') }, closed);
-const ListQuery = Type.Object(pageQuery, closed);
+const IMPORTS = defineList({
+  name: 'imports',
+  id: 'imp',
+  item: ImportRecord,
+  title: 'ImportList',
+  fields: {
+    resource: choiceField(RESOURCE_NAMES, {
+      title: 'ResourceName',
+      nullable: true,
+      none: ['none'],
+    }),
+    dryRun: flagField(),
+    mode: choiceField(IMPORT_MODES, { title: 'ImportMode' }),
+    createdBy: textField({ facet: true }),
+    createdAt: timeField(),
+  },
+});
 const RowsQuery = Type.Object(
   {
     outcome: Type.Optional(Type.Enum([...IMPORT_OUTCOMES], { title: 'ImportOutcome' })),
@@ -187,11 +199,11 @@ export function inventoryFileRoutes({ imports, exports, jobs, slots }: Deps): Ro
       tag,
       operationId: 'listImports',
       permission: 'inventory:read',
-      summary: 'List imports, newest first',
-      query: ListQuery,
-      responses: { 200: listSchema(ImportRecord, 'ImportList') },
+      summary: 'List imports',
+      query: IMPORTS.query,
+      responses: { 200: IMPORTS.schema },
       handle: ({ caller, query }) =>
-        listResponse('imports', 'imp', query, (page) => imports.list(caller, page), importView),
+        IMPORTS.respond(query, (request) => imports.list(caller, request), importView),
     }),
     route({
       method: 'GET',

@@ -1,5 +1,5 @@
 import type { Knex } from '../core/knex.ts';
-import { columnOf, conditionSql, createdAtSql } from '../core/listConditions.ts';
+import { columnOf, conditionSql, createdAtSql, sqlTypeOf } from '../core/listConditions.ts';
 import { allOf, type Sql } from '../core/sql.ts';
 import { readCounts } from '../core/lists.ts';
 import {
@@ -20,6 +20,7 @@ import {
   MAX_COUNTED,
   type ListAnswer,
   type ListCondition,
+  type ListKey,
   type ListRequest,
 } from '../../domain/shared/lists.ts';
 import type { Scope } from '../../domain/access/scope.ts';
@@ -297,63 +298,85 @@ const filterConditions = (
     : []),
 ];
 
-/** The visible requests, or the first `limit` of them by id; each reason reads its own index. */
+/** The first records by a column and then by id, or by id only. */
+type Order = { column?: string; direction: 'ASC' | 'DESC'; limit: number };
+
+const orderSql = ({ column, direction }: Order, id: string): string =>
+  [...(column === undefined ? [] : [column]), id].map((each) => `${each} ${direction}`).join(', ');
+
+/** The visible requests, or the first of them in an order; each reason reads its own index. */
 function selectVisible(
   reader: ApprovalReader,
   { assignedToMe = false }: ApprovalFilter,
   common: readonly Sql[],
-  { columns, order }: { columns: string; order?: { direction: 'ASC' | 'DESC'; limit: number } },
+  { columns, order }: { columns: string; order?: Order },
 ): Sql {
   const selects = visibilityBranches(reader, assignedToMe).map(({ from, where }): Sql => {
     const { sql, bindings } = allOf([where, ...common]);
     const select = `SELECT ${columns} FROM ${from} WHERE ${sql}`;
     if (!order) return { sql: select, bindings };
     return {
-      sql: `(${select} ORDER BY a.id ${order.direction} LIMIT ?)`,
+      sql: `(${select} ORDER BY ${orderSql(order, 'a.id')} LIMIT ?)`,
       bindings: [...bindings, order.limit],
     };
   });
   const union = `SELECT * FROM (${selects.map(({ sql }) => sql).join(' UNION ')}) AS visible`;
   const bindings = selects.flatMap((select) => select.bindings);
   if (!order) return { sql: union, bindings };
+  const outer = order.column === undefined ? order : { ...order, column: 'key' };
   return {
-    sql: `${union} ORDER BY id ${order.direction} LIMIT ?`,
+    sql: `${union} ORDER BY ${orderSql(outer, 'id')} LIMIT ?`,
     bindings: [...bindings, order.limit],
   };
 }
 
-/** Answers a request for a list of the visible requests, which sort by id. */
+/** The order of a request, with what its rows select and the condition of the next page. */
+function orderOf({ sort, after, limit }: ListRequest): {
+  columns: string;
+  follows: Sql[];
+  order: Order;
+} {
+  const direction = sort && !sort.descending ? 'ASC' : 'DESC';
+  const operator = direction === 'ASC' ? '>' : '<';
+  if (!sort || sort.field === 'id')
+    return {
+      columns: 'a.id, NULL AS value',
+      follows: after ? [{ sql: `a.id ${operator} ?`, bindings: [after.id] }] : [],
+      order: { direction, limit: limit + 1 },
+    };
+  const column = `a.${columnOf(sort.field)}`;
+  const key = `(${column}, a.id) ${operator} (?::${sqlTypeOf(sort.kind)}, ?)`;
+  return {
+    columns: `a.id, ${column} AS key, ${column}::text AS value`,
+    follows: after ? [{ sql: key, bindings: [after.value, after.id] }] : [],
+    order: { column, direction, limit: limit + 1 },
+  };
+}
+
+/** Answers a request for a list of the visible requests. */
 export async function listApprovals(
   db: Knex,
   reader: ApprovalReader,
   filter: ApprovalFilter,
   request: ListRequest,
 ): Promise<ListAnswer<Approval>> {
-  const { where, sort, after, limit } = request;
-  const direction = sort && !sort.descending ? 'ASC' : 'DESC';
-  const follows: Sql[] = after
-    ? [{ sql: `a.id ${direction === 'ASC' ? '>' : '<'} ?`, bindings: [after.id] }]
-    : [];
-  const page = selectVisible(
-    reader,
-    filter,
-    [...filterConditions(filter, where, reader), ...follows],
-    { columns: 'a.id', order: { direction, limit: limit + 1 } },
-  );
-  const { rows } = await db.raw<{ rows: { id: string }[] }>(page.sql, page.bindings);
-  const items = await Approval.query(db)
+  const { where, limit } = request;
+  const { columns, follows, order } = orderOf(request);
+  const conditions = [...filterConditions(filter, where, reader), ...follows];
+  const page = selectVisible(reader, filter, conditions, { columns, order });
+  const { rows } = await db.raw<{ rows: ListKey[] }>(page.sql, page.bindings);
+  const ids = rows.slice(0, limit).map(({ id }) => id);
+  const found = await Approval.query(db)
     .select(...APPROVAL_SUMMARY_COLUMNS)
-    .whereIn(
-      'id',
-      rows.slice(0, limit).map(({ id }) => id),
-    )
-    .orderBy('id', direction);
-  const last = rows.length > limit ? items.at(-1) : undefined;
-  const counts = await readCounts(db, request, (conditions, field) => {
+    .whereIn('id', ids);
+  const byId = new Map(found.map((approval) => [approval.id, approval]));
+  const items = ids.flatMap((id) => byId.get(id) ?? []);
+  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  const counts = await readCounts(db, request, (asked, field) => {
     const { sql, bindings } = selectVisible(
       reader,
       filter,
-      filterConditions(filter, conditions, reader),
+      filterConditions(filter, asked, reader),
       {
         columns: field === undefined ? 'a.id' : `a.id, a.${columnOf(field)} AS value`,
         order: { direction: 'DESC', limit: MAX_COUNTED + 1 },
@@ -361,7 +384,7 @@ export async function listApprovals(
     );
     return db.raw(sql, bindings);
   });
-  return { items, next: last ? { value: null, id: last.id } : null, ...counts };
+  return { items, next: last ? { value: last.value, id: last.id } : null, ...counts };
 }
 
 /** The number of visible requests per status. Conditions on the status are not applied. */

@@ -5,6 +5,7 @@ import { allOf, anyOf, type Sql } from './sql.ts';
 const SQL_TYPES: Readonly<Record<FieldKind, string>> = {
   text: 'text',
   integer: 'integer',
+  bigint: 'bigint',
   number: 'double precision',
   boolean: 'boolean',
   time: 'timestamptz',

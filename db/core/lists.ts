@@ -58,7 +58,7 @@ export async function readList<M extends Model & { id: string }>(
  */
 export async function readCounts(
   db: Knex,
-  { where, count, facets }: ListRequest,
+  { where, count, facets }: Pick<ListRequest, 'where' | 'count' | 'facets'>,
   found: (
     where: readonly ListCondition[],
     field: string | undefined,

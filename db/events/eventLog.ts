@@ -1,18 +1,25 @@
+import { raw, type QueryBuilder } from 'objection';
 import type { Knex } from '../core/knex.ts';
 import { cutPage, whereDefined, type KeysetPage } from '../core/keyset.ts';
+import { columnOf, conditionSql } from '../core/listConditions.ts';
+import { readCounts } from '../core/lists.ts';
 import { Event } from '../models/Event.ts';
 import { whereInScope } from '../core/scopeSql.ts';
+import { allOf, type Sql } from '../core/sql.ts';
+import {
+  MAX_COUNTED,
+  type ListAnswer,
+  type ListCondition,
+  type ListRequest,
+} from '../../domain/shared/lists.ts';
 import type { PublishedEvent, StoredEvent } from '../../domain/events/records.ts';
 import type { Scope } from '../../domain/access/scope.ts';
 
-/** Which events a list shows; `since` is inclusive, `until` exclusive. */
+/** Which events a list shows. */
 export type EventFilter = {
-  type?: readonly string[];
+  where: readonly ListCondition[];
   subjectType?: string;
   subjectId?: string;
-  tenantId?: string;
-  since?: Date;
-  until?: Date;
 };
 
 /** A page of events after a sequence, oldest first, or before one, newest first. */
@@ -22,9 +29,9 @@ export type EventPageRequest = { limit: number } & (
 
 /**
  * A page, and the sequence up to which the log was searched. A follower continues after it,
- * whatever the filter excluded.
+ * whatever the filter excluded. `head` is the last sequence at that time.
  */
-export type EventLogPage = KeysetPage<StoredEvent> & { lastSequence: number };
+export type EventLogPage = KeysetPage<StoredEvent> & { lastSequence: number; head: number };
 
 /**
  * Sequences are in the order of creation times, except within this interval: the clocks of
@@ -51,6 +58,64 @@ export async function listPublishedAfter(
   return events as PublishedEvent[];
 }
 
+/** Conditions on the time of creation, which also narrow the sequence. */
+function createdAtSql(condition: ListCondition, head: number): Sql {
+  const { operator, values } = condition;
+  const time = Date.parse(String(values[0]));
+  const created = conditionSql('created_at', condition);
+  const sequence: Sql =
+    operator === 'gte' || operator === 'gt'
+      ? {
+          sql: `sequence > COALESCE((
+             SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at < ?
+             ORDER BY created_at DESC LIMIT 1), 0)`,
+          bindings: [new Date(time - SEQUENCE_SKEW_MS)],
+        }
+      : {
+          sql: `sequence <= COALESCE((
+             SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at >= ?
+             ORDER BY created_at LIMIT 1), ?::bigint)`,
+          bindings: [new Date(time + SEQUENCE_SKEW_MS), head],
+        };
+  return allOf([created, sequence]);
+}
+
+/** The events inside `scope` up to the sequence `head`. */
+function publishedEvents(
+  db: Knex,
+  scope: Scope,
+  { where, subjectType, subjectId }: EventFilter,
+  head: number,
+): QueryBuilder<Event> {
+  const query = Event.query(db).where('sequence', '<=', head);
+  whereInScope(query, scope);
+  whereDefined(query, { subject_type: subjectType, subject_id: subjectId });
+  for (const condition of where) {
+    const { sql, bindings } =
+      condition.field === 'createdAt'
+        ? createdAtSql(condition, head)
+        : conditionSql(columnOf(condition.field), condition);
+    void query.whereRaw(sql, bindings);
+  }
+  return query;
+}
+
+/** What a request asks to count of the events after a sequence. */
+export const countEvents = (
+  db: Knex,
+  scope: Scope,
+  { filter, after, head }: { filter: EventFilter; after: number; head: number },
+  request: Pick<ListRequest, 'count' | 'facets'>,
+): Promise<Pick<ListAnswer<unknown>, 'count' | 'facets'>> =>
+  readCounts(db, { ...request, where: filter.where }, (where, field) =>
+    publishedEvents(db, scope, { ...filter, where }, head)
+      .where('sequence', '>', after)
+      .select(raw(field === undefined ? 'id' : `${columnOf(field)} AS value, id`))
+      .orderBy('sequence', 'desc')
+      .limit(MAX_COUNTED + 1)
+      .toKnexQuery(),
+  );
+
 /** A page of published events inside `scope`. */
 export async function listEvents(
   db: Knex,
@@ -60,30 +125,7 @@ export async function listEvents(
 ): Promise<EventLogPage> {
   // Read first: events that are published between the two statements are not covered.
   const head = await readLastSequence(db);
-  const query = Event.query(db).where('sequence', '<=', head);
-  whereInScope(query, scope);
-  whereDefined(query, {
-    subject_type: filter.subjectType,
-    subject_id: filter.subjectId,
-    tenant_id: filter.tenantId,
-  });
-  if (filter.type) void query.whereIn('type', [...filter.type]);
-  if (filter.since) {
-    void query.where('created_at', '>=', filter.since).whereRaw(
-      `sequence > COALESCE((
-           SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at < ?
-           ORDER BY created_at DESC LIMIT 1), 0)`,
-      [new Date(filter.since.getTime() - SEQUENCE_SKEW_MS)],
-    );
-  }
-  if (filter.until) {
-    void query.where('created_at', '<', filter.until).whereRaw(
-      `sequence <= COALESCE((
-           SELECT sequence FROM events WHERE sequence IS NOT NULL AND created_at >= ?
-           ORDER BY created_at LIMIT 1), ?::bigint)`,
-      [new Date(filter.until.getTime() + SEQUENCE_SKEW_MS), head],
-    );
-  }
+  const query = publishedEvents(db, scope, filter, head);
   if (page.order === 'oldest') void query.where('sequence', '>', page.after).orderBy('sequence');
   else void query.where('sequence', '<', page.before ?? head + 1).orderBy('sequence', 'desc');
   const result = cutPage(await query.limit(page.limit + 1), page.limit, (event) =>
@@ -91,6 +133,7 @@ export async function listEvents(
   );
   return {
     ...result,
+    head,
     lastSequence:
       result.nextKey !== null && page.order === 'oldest' ? Number(result.nextKey) : head,
   };

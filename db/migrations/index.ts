@@ -39,6 +39,7 @@ import * as search from './0046_search.ts';
 import * as lockForWrite from './0047_lock_for_write.ts';
 import * as failedLogins from './0049_failed_logins.ts';
 import * as searchInScopes from './0050_search_in_scopes.ts';
+import * as listOrders from './0051_list_orders.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -85,4 +86,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0047_lock_for_write': lockForWrite,
   '0049_failed_logins': failedLogins,
   '0050_search_in_scopes': searchInScopes,
+  '0051_list_orders': listOrders,
 };

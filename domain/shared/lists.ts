@@ -4,7 +4,8 @@
  */
 
 /** The kind of value of a field: how its values are compared. */
-export type FieldKind = 'text' | 'integer' | 'number' | 'boolean' | 'time' | 'network' | 'address';
+export type FieldKind =
+  'text' | 'integer' | 'bigint' | 'number' | 'boolean' | 'time' | 'network' | 'address';
 
 export type ListField = {
   field: string;
@@ -25,6 +26,25 @@ export type ListCondition = ListField & {
   /** For `not`: all other values that the field can have, if these are few. */
   others?: readonly FilterValue[];
 };
+
+const COMPARE: Readonly<Record<string, (value: number, bound: number) => boolean>> = {
+  gte: (value, bound) => value >= bound,
+  gt: (value, bound) => value > bound,
+  lte: (value, bound) => value <= bound,
+  lt: (value, bound) => value < bound,
+};
+
+/** Whether a value satisfies a condition, as in SQL: for records in memory. Times are in milliseconds. */
+export function satisfies(
+  { kind, operator, values }: ListCondition,
+  value: string | number | boolean | null,
+): boolean {
+  if (operator === 'in') return values.includes(value);
+  if (operator === 'not') return !values.includes(value);
+  const [text = null] = values;
+  const bound = kind === 'time' ? Date.parse(String(text)) : Number(text);
+  return value !== null && COMPARE[operator]?.(Number(value), bound) === true;
+}
 
 /** The field that a list is sorted by, and then by id. Records without a value are last. */
 export type ListSort = ListField & { descending: boolean };

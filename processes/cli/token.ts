@@ -4,6 +4,7 @@ import { PLATFORM } from '../../domain/access/scope.ts';
 import { statusOf, type TokenDetails } from '../../domain/auth/tokens.ts';
 import { AppError } from '../../domain/shared/errors.ts';
 import { systemCaller } from '../../domain/shared/caller.ts';
+import { pageOf, type ListCondition, type ListKey } from '../../domain/shared/lists.ts';
 import type { Composition } from '../composition/index.ts';
 import { EXIT_USAGE, print, type Command } from './command.ts';
 
@@ -76,8 +77,12 @@ async function findAccount(
   name: string,
   tenantId: string | undefined,
 ) {
-  const filter = { name, ...(tenantId !== undefined && { tenantId }) };
-  const { items } = await serviceAccounts.list(callerAt(), filter, { limit: 2, after: undefined });
+  const ofTenant: ListCondition[] =
+    tenantId === undefined
+      ? []
+      : [{ field: 'tenantId', kind: 'text', nullable: false, operator: 'in', values: [tenantId] }];
+  const request = { ...pageOf(2), where: ofTenant };
+  const { items } = await serviceAccounts.list(callerAt(), { name }, request);
   if (items.length > 1)
     throw new AppError(
       'conflict',
@@ -129,13 +134,13 @@ async function list(deps: Composition, { service, tenant }: Values): Promise<num
     print(`There is no service account named ${service}.`);
     return 1;
   }
-  const filter = account ? { userId: account.id } : {};
-  let after: string | undefined;
+  const filter = account ? { ownerId: account.id } : {};
+  let after: ListKey | undefined;
   do {
-    const page = await deps.apiTokens.list(callerAt(), filter, { limit: PAGE, after });
+    const page = await deps.apiTokens.list(callerAt(), filter, pageOf(PAGE, after));
     for (const each of page.items)
       if (tenant === undefined || each.tenantId === tenant) print(lineOf(each));
-    after = page.nextKey ?? undefined;
+    after = page.next ?? undefined;
   } while (after !== undefined);
   return 0;
 }

@@ -1,11 +1,7 @@
 import { findArchives } from '../../db/audit/archives.ts';
-import {
-  whereDefined,
-  keysetPage,
-  type KeysetPage,
-  type PageRequest,
-} from '../../db/core/keyset.ts';
+import { whereDefined } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { readList } from '../../db/core/lists.ts';
 import { whereInScope } from '../../db/core/scopeSql.ts';
 import { withJobMarks } from '../../db/jobs/purgedJobs.ts';
 import { AuditArchive } from '../../db/models/AuditArchive.ts';
@@ -13,6 +9,7 @@ import type { AuditArchiveData } from '../../domain/audit/archives.ts';
 import { GENESIS } from '../../domain/audit/chainHash.ts';
 import type { JobMark } from '../../domain/jobs/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { ArchiveError } from '../../platform/archive/index.ts';
 import { StoreError } from '../../platform/stores/store.ts';
 import type { Access } from '../access/access.ts';
@@ -28,6 +25,9 @@ type MarkedArchive = AuditArchiveData & JobMark;
 export type ArchiveCheck = { archive: AuditArchiveData; problem: string | null };
 
 const BATCH = 100;
+
+/** The columns of fields that do not have the name of the field. */
+const COLUMNS = { since: 'first_at', until: 'last_at' };
 
 /** Reads and verifies what was archived of the audit log. */
 export function createAuditArchives({
@@ -71,14 +71,11 @@ export function createAuditArchives({
   }
 
   return {
-    /** The archives of the audit logs that the caller may read, newest first. */
-    async list(
-      caller: Caller,
-      { tenantId }: { tenantId?: string },
-      page: PageRequest,
-    ): Promise<KeysetPage<MarkedArchive>> {
-      const { items, nextKey } = await keysetPage(visible(caller, tenantId), page);
-      return { items: await withJobMarks(db, items), nextKey };
+    /** The archives of the audit logs that the caller may read. */
+    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<MarkedArchive>> {
+      const source = { db, visible: () => visible(caller, undefined), columns: COLUMNS };
+      const answer = await readList(source, request);
+      return { ...answer, items: await withJobMarks(db, answer.items) };
     },
 
     /** The newest archive of those that the caller may read. */

@@ -1,21 +1,15 @@
 import type { Commit } from '../../db/core/commit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
-import {
-  keysetPage,
-  whereDefined,
-  type KeysetPage,
-  type PageRequest,
-} from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
-import { whereInScope } from '../../db/core/scopeSql.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
-import { insertUser, User, whereUsername } from '../../db/models/User.ts';
+import { insertUser, User, whereUsername, whereUserText } from '../../db/models/User.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { covers } from '../../domain/access/scope.ts';
 import { NO_PROVIDER } from '../../domain/auth/providers.ts';
 import type { ServiceAccountDetails } from '../../domain/auth/users.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, invalidField } from '../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Access } from '../access/access.ts';
 import { createAccessChange } from '../access/accessChange.ts';
@@ -31,12 +25,7 @@ export type ServiceAccountRequest = {
   tenantId?: string;
 };
 export type ServiceAccountChange = Partial<ServiceAccountRequest> & { enabled?: boolean };
-export type ServiceAccountFilter = {
-  name?: string;
-  ownerId?: string;
-  enabled?: boolean;
-  tenantId?: string;
-};
+export type ServiceAccountFilter = { name?: string; q?: string };
 
 type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
 
@@ -76,22 +65,18 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
     findToChange: (caller: Caller, id: string): Promise<User> =>
       repository.findToAct(caller, id, 'user:write'),
 
-    /** Service accounts inside the caller's scope, newest first. */
+    /** Service accounts inside the caller's scope. */
     list: (
       caller: Caller,
-      filter: ServiceAccountFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<User>> => {
-      const query = User.query(db).where({ provider_id: NO_PROVIDER });
-      whereInScope(query, access.scope(caller, 'user:read'));
-      whereDefined(query, {
-        owner_id: filter.ownerId,
-        enabled: filter.enabled,
-        tenant_id: filter.tenantId,
-      });
-      if (filter.name !== undefined) whereUsername(query, filter.name);
-      return keysetPage(query, page);
-    },
+      { name, q }: ServiceAccountFilter,
+      request: ListRequest,
+    ): Promise<ListAnswer<User>> =>
+      repository.list(caller, request, {
+        refine(query) {
+          if (name !== undefined) whereUsername(query, name);
+          if (q !== undefined) whereUserText(query, q);
+        },
+      }),
 
     /** Errors: `permission_denied`, `invalid_request` (owner, tenant), `conflict` (name). */
     async create(caller: Caller, request: ServiceAccountRequest): Promise<ServiceAccountDetails> {

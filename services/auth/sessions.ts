@@ -1,6 +1,6 @@
 import type { Commit, Work } from '../../db/core/commit.ts';
-import { keysetPage, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { readList } from '../../db/core/lists.ts';
 import { Session } from '../../db/models/Session.ts';
 import { User } from '../../db/models/User.ts';
 import {
@@ -17,6 +17,7 @@ import {
 } from '../../db/auth/sessions.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import { NO_RIGHTS } from '../../domain/access/scope.ts';
 import type { SessionDetails, UserDetails } from '../../domain/auth/users.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -299,14 +300,15 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
       }
     },
 
-    /** The caller's own live sessions, newest first. */
-    async list(caller: Caller, page: PageRequest): Promise<KeysetPage<SessionDetails>> {
+    /** The caller's own live sessions. */
+    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<SessionDetails>> {
       requireSessionId(caller);
-      const live = Session.query(db)
-        .where({ user_id: caller.actorId })
-        .whereNull('ended_at')
-        .where('idle_expires_at', '>', new Date());
-      return keysetPage(live, page);
+      const visible = () =>
+        Session.query(db)
+          .where({ user_id: caller.actorId })
+          .whereNull('ended_at')
+          .where('idle_expires_at', '>', new Date());
+      return readList({ db, visible }, request);
     },
 
     /** Ends one of the caller's own sessions. Error: `not_found`. */

@@ -1,9 +1,8 @@
 import { listDeliveriesOfEvent, type DeliveryView } from '../../db/webhooks/deliveryViews.ts';
 import {
+  countEvents,
   findEvent,
   listEvents,
-  type EventFilter,
-  type EventLogPage,
   type EventPageRequest,
 } from '../../db/events/eventLog.ts';
 import { lastPurgedSequence } from '../../db/retention/state.ts';
@@ -11,16 +10,31 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { StoredEvent } from '../../domain/events/records.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Access } from '../access/access.ts';
 import type { EventStream, FollowEvents, FollowRequest } from './followEvents.ts';
+import { onlyTenantOf } from './eventFilter.ts';
 import { assertNotPurged } from './purgedEvents.ts';
 import type { EventRelay } from './relay.ts';
 
 export type Events = ReturnType<typeof createEvents>;
-export type { EventFilter, EventPageRequest } from '../../db/events/eventLog.ts';
+export type { EventFilter } from '../../db/events/eventLog.ts';
 
 /** An event with the deliveries that the caller may read. */
 export type EventWithDeliveries = { event: StoredEvent; deliveries: DeliveryView[] };
+
+/** A page, and the sequence up to which it covers the log. */
+export type EventAnswer = ListAnswer<StoredEvent> & { lastSequence: number };
+
+function pageRequestFrom(
+  { limit, sort, after: key }: ListRequest,
+  after: number | undefined,
+): EventPageRequest {
+  const previous = key && Number(key.value);
+  return sort?.descending === false
+    ? { limit, order: 'oldest', after: previous ?? after ?? 0 }
+    : { limit, order: 'newest', before: previous };
+}
 
 /** The event log, as callers read it. */
 export function createEvents({
@@ -36,18 +50,30 @@ export function createEvents({
 }) {
   return {
     /**
-     * One page of the events that the caller may read, including those committed before the call.
-     * Error: `events_purged` for a page after a sequence, when events after it were purged.
+     * One page of the events that the caller may read, including those committed before the call;
+     * with `after`, those after that sequence. Error: `events_purged` if events after it are purged.
      */
-    async list(caller: Caller, filter: EventFilter, page: EventPageRequest): Promise<EventLogPage> {
+    async list(
+      caller: Caller,
+      { filter, after }: FollowRequest,
+      request: ListRequest,
+    ): Promise<EventAnswer> {
       await relay.flush();
       const scope = access.scope(caller, 'event:read');
-      const found = await listEvents(db, scope, filter, page);
-      if (page.order === 'oldest') {
+      const page = pageRequestFrom(request, after);
+      const { items, nextKey, lastSequence, head } = await listEvents(db, scope, filter, page);
+      if (page.order === 'oldest' && after !== undefined) {
         // Read afterwards: what is purged in between must not be missed.
-        assertNotPurged(page.after, await lastPurgedSequence(db, scope, filter.tenantId));
+        assertNotPurged(page.after, await lastPurgedSequence(db, scope, onlyTenantOf(filter)));
       }
-      return found;
+      const asked = { filter, after: after ?? 0, head };
+      const last = items.at(-1);
+      return {
+        items,
+        next: nextKey !== null && last ? { value: nextKey, id: last.id } : null,
+        lastSequence,
+        ...(await countEvents(db, scope, asked, request)),
+      };
     },
 
     /**

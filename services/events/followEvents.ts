@@ -8,7 +8,7 @@ import { tenantKey, useConnectionsFor } from '../../platform/connectionUser.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { Access } from '../access/access.ts';
 import type { EventFeed, Follower } from './eventFeed.ts';
-import { eventMatcher } from './eventFilter.ts';
+import { eventMatcher, onlyTenantOf } from './eventFilter.ts';
 import { assertNotPurged } from './purgedEvents.ts';
 
 export type FollowEvents = ReturnType<typeof createFollowEvents>;
@@ -56,7 +56,7 @@ export function createFollowEvents({ db, access, feed, metrics }: Deps) {
         const scope = access.scope(caller, 'event:read');
         const page = await listEvents(db, scope, filter, { order: 'oldest', after, limit: BATCH });
         // Read afterwards: what is purged in between must not be missed.
-        assertNotPurged(after, await lastPurgedSequence(db, scope, filter.tenantId));
+        assertNotPurged(after, await lastPurgedSequence(db, scope, onlyTenantOf(filter)));
         return { events: page.items, upTo: page.lastSequence };
       }),
     );

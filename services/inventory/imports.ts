@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Commit, WriteUnaudited } from '../../db/core/commit.ts';
-import { keysetPage, type KeysetPage, type PageRequest } from '../../db/core/keyset.ts';
 import type { Knex } from '../../db/core/knex.ts';
+import { readList } from '../../db/core/lists.ts';
 import {
   addRows,
   countOutcomes,
@@ -19,6 +19,7 @@ import type { JobData } from '../../domain/jobs/records.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, invalidField, notFound } from '../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
 import type { Ids } from '../../platform/ids.ts';
 import type { Slots } from '../../platform/slots.ts';
 import { createPause } from '../../platform/turns.ts';
@@ -187,10 +188,10 @@ export function createInventoryImports(deps: Deps) {
       return assertDefined(state, 'import state');
     },
 
-    /** Lists imports, newest first. */
-    async list(caller: Caller, page: PageRequest): Promise<KeysetPage<ImportState>> {
-      const { items, nextKey } = await keysetPage(visible(caller), page);
-      return { items: await withCounts(items), nextKey };
+    /** Lists imports. */
+    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<ImportState>> {
+      const answer = await readList({ db, visible: () => visible(caller) }, request);
+      return { ...answer, items: await withCounts(answer.items) };
     },
 
     /** Lists rows with their outcomes in the order of the file. Error: `not_found`. */

@@ -2,6 +2,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { TObject } from 'typebox';
 import openapiTS, { astToString } from 'openapi-typescript';
 import { nameOf } from '../../api/http/components.ts';
 import { COMMON_PROBLEMS, problemStatuses } from '../../api/http/openapi.ts';
@@ -284,6 +285,26 @@ test('routes of webhooks and events require the tenant header', () => {
   expect(areas(true)).toEqual(new Set(['Webhooks', 'Events']));
   expect(areas(false)).not.toContain('Webhooks');
   expect(areas(false)).not.toContain('Events');
+});
+
+/** What is read in the order of its source, or by tenant. */
+const IN_AN_OWN_ORDER =
+  /^\/api\/jobs\/\{jobId\}\/logs$|\/(?:rows|changes|tree)$|^\/api\/(?:quotas|retention)$/;
+
+test('every list has the features of lists', () => {
+  const lists = routes.filter(
+    ({ query, responses, path }) =>
+      query?.properties.cursor !== undefined &&
+      (responses[200] as TObject | null)?.properties.items !== undefined &&
+      !IN_AN_OWN_ORDER.test(path),
+  );
+  expect(lists.length).toBeGreaterThan(40);
+  const missing = lists.flatMap(({ path, query }) =>
+    ['limit', 'sort', 'fields', 'count']
+      .filter((name) => query?.properties[name] === undefined)
+      .map((name) => `${path} ${name}`),
+  );
+  expect(missing).toEqual([]);
 });
 
 test('every POST that creates a record accepts an Idempotency-Key', () => {

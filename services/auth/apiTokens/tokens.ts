@@ -1,13 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { lockAccess } from '../../../db/access/access.ts';
 import { ignoreNoChange, NoChange, type Commit, type Work } from '../../../db/core/commit.ts';
-import {
-  keysetPage,
-  whereDefined,
-  type KeysetPage,
-  type PageRequest,
-} from '../../../db/core/keyset.ts';
+import { whereDefined } from '../../../db/core/keyset.ts';
 import type { Knex } from '../../../db/core/knex.ts';
+import { readList } from '../../../db/core/lists.ts';
 import { scopeCondition } from '../../../db/core/scopeSql.ts';
 import { whereStatus } from '../../../db/auth/tokens.ts';
 import { Token } from '../../../db/models/Token.ts';
@@ -23,6 +19,7 @@ import {
 } from '../../../domain/auth/tokens.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
 import { AppError, checkVersion, invalidFields, notFound } from '../../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../../domain/shared/lists.ts';
 import type { Ids } from '../../../platform/ids.ts';
 import type { Access } from '../../access/access.ts';
 import { createAccountChecks } from '../accountChecks.ts';
@@ -40,7 +37,7 @@ export type TokenRequest = TokenLimits & {
   tenantId?: string;
 };
 export type TokenChange = TokenLimits & { name?: string };
-export type TokenFilter = { userId?: string; kind?: TokenKind; status?: TokenStatus };
+export type TokenFilter = { ownerId?: string; status?: TokenStatus };
 
 /** A token with its secret, which is returned only once. */
 export type NewToken = { token: TokenDetails; secret: string };
@@ -199,17 +196,24 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
 
     findToChange: (caller: Caller, id: string): Promise<TokenDetails> => findToChange(caller, id),
 
-    /** Tokens that the caller may see, newest first. */
+    /** Tokens that the caller may see. */
     list: (
       caller: Caller,
-      { userId, kind, status }: TokenFilter,
-      page: PageRequest,
-    ): Promise<KeysetPage<TokenDetails>> => {
-      const query = visible(caller);
-      whereDefined(query, { user_id: userId, kind });
-      if (status) whereStatus(query, status);
-      return keysetPage(query, page);
-    },
+      { ownerId, status }: TokenFilter,
+      request: ListRequest,
+    ): Promise<ListAnswer<TokenDetails>> =>
+      readList(
+        {
+          db,
+          visible() {
+            const query = visible(caller);
+            whereDefined(query, { user_id: ownerId });
+            if (status) whereStatus(query, status);
+            return query;
+          },
+        },
+        request,
+      ),
 
     /**
      * Creates a token of the caller, who is signed in. Errors: `invalid_request`, `limit_reached`,

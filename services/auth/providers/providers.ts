@@ -2,8 +2,8 @@ import { findRoleGrants, guardLastAdministrator, lockAccess } from '../../../db/
 import type { Commit } from '../../../db/core/commit.ts';
 import { isUniqueViolation } from '../../../db/core/constraints.ts';
 import { recordOf } from '../../../db/core/recordAudit.ts';
-import { keysetPage, type KeysetPage, type PageRequest } from '../../../db/core/keyset.ts';
 import type { Knex } from '../../../db/core/knex.ts';
+import { readList } from '../../../db/core/lists.ts';
 import { GrantRecord } from '../../../db/models/GrantRecord.ts';
 import { Provider } from '../../../db/models/Provider.ts';
 import { nextVersion, User } from '../../../db/models/User.ts';
@@ -11,6 +11,7 @@ import { findProviderPrincipals, isSharedCallbackTaken } from '../../../db/auth/
 import { endSessions } from '../../../db/auth/sessions.ts';
 import type { Caller } from '../../../domain/shared/caller.ts';
 import { AppError, checkVersion, invalidField, notFound } from '../../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../../domain/shared/lists.ts';
 import { MASK } from '../../../domain/shared/mask.ts';
 import type { ProviderKind } from '../../../domain/auth/providers.ts';
 import { PLATFORM } from '../../../domain/access/scope.ts';
@@ -130,11 +131,11 @@ export function createProviders({ db, commit, access, ids, vault }: Deps) {
      */
     readForTest: (caller: Caller, id: string): Promise<Provider> => find(caller, id, 'auth:write'),
 
-    /** All providers, newest first. Error: `permission_denied`. */
-    async list(caller: Caller, page: PageRequest): Promise<KeysetPage<ProviderView>> {
+    /** All providers. Error: `permission_denied`. */
+    async list(caller: Caller, request: ListRequest): Promise<ListAnswer<ProviderView>> {
       await access.require(caller, 'auth:read', PLATFORM_SCOPE);
-      const { items, nextKey } = await keysetPage(Provider.query(db), page);
-      return { items: items.map(view), nextKey };
+      const answer = await readList({ db, visible: () => Provider.query(db) }, request);
+      return { ...answer, items: answer.items.map(view) };
     },
 
     /**

@@ -145,6 +145,13 @@ test('a list holds exactly the requests that the reader can read, on pages, with
     const list = await listAll(client, '');
     expect(list.ids).toEqual(idsOf(visible));
     expect((await listAll(client, '', 7)).ids).toEqual(idsOf(visible));
+    const byChange = visible.toSorted((a, b) =>
+      `${a.updatedAt} ${a.id}` < `${b.updatedAt} ${b.id}` ? -1 : 1,
+    );
+    expect((await listAll(client, '&sort=updatedAt', 7)).ids).toEqual(idsOf(byChange));
+    expect((await listAll(client, '&sort=-updatedAt', 11)).ids).toEqual(
+      idsOf(byChange.toReversed()),
+    );
     const withStatus = (status: string) => visible.filter((each) => each.status === status).length;
     expect(list.counts).toEqual(
       Object.fromEntries(APPROVAL_STATUSES.map((status) => [status, withStatus(status)])),

@@ -103,6 +103,16 @@ describe('service accounts', () => {
       .get<Page<ServiceAccountRecord>>('/api/service-accounts?name=Exporter')
       .expect(200);
     expect(found.items.map(({ id }) => id)).toEqual([account.id]);
+    expect(
+      await root
+        .get('/api/service-accounts?q=xport&count=true&facets=enabled&fields=name')
+        .expect(200),
+    ).toEqual({
+      items: [{ id: account.id, name: found.items[0]?.name }],
+      nextCursor: null,
+      count: { value: 1, exact: true },
+      facets: { enabled: { values: [{ value: true, count: 1 }], exact: true, others: 0 } },
+    });
     await root
       .put(`/api/service-accounts/${account.id}`, { name: 'renamed', tenantId: 'platform' })
       .expect(200);

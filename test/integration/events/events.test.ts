@@ -125,6 +125,40 @@ describe('the list of events', () => {
     await asNewTenant().get(`/api/events${query}`).expect(400);
   });
 
+  test('has the features of every list', async () => {
+    const client = asNewTenant();
+    const id = await emitEvent(client);
+    await client.put(`/api/webhooks/${id}`, { description: 'x' }).expect(200);
+    await emitEvent(client);
+    const all = await list(client);
+    const [newest, middle] = all.items;
+    const counted = await list(client, '?limit=1&count=true&facets=type&fields=type');
+    expect(counted).toMatchObject({
+      items: [{ id: newest?.id, type: 'webhook.created' }],
+      count: { value: 3, exact: true },
+      facets: {
+        type: {
+          values: [
+            { value: 'webhook.created', count: 2 },
+            { value: 'webhook.updated', count: 1 },
+          ],
+        },
+      },
+    });
+    expect(Object.keys(counted.items[0] ?? {})).toEqual(['id', 'type']);
+    expect(await list(client, `?after=${middle?.sequence}&count=true`)).toMatchObject({
+      items: [newest],
+      count: { value: 1 },
+    });
+    const oldestFirst = await list(client, '?sort=sequence&limit=2');
+    const rest = await list(client, `?sort=sequence&limit=2&cursor=${oldestFirst.nextCursor}`);
+    expect([...oldestFirst.items, ...rest.items]).toEqual(all.items.toReversed());
+    expect((await list(client, '?type.not=webhook.created')).items).toEqual([middle]);
+    expect((await list(client, `?createdAt.gt=${middle?.createdAt}`)).items).toEqual(
+      all.items.filter(({ createdAt }) => createdAt > String(middle?.createdAt)),
+    );
+  });
+
   test('refuses the cursor of the other order', async () => {
     const client = asNewTenant();
     await emitEvent(client);
@@ -238,6 +272,8 @@ describe('a stream of events', () => {
       `&subject=job:${id}`,
       `&tenantId=${middle?.tenantId}`,
       '&tenantId=platform',
+      `&type.not=webhook.updated`,
+      `&createdAt.gt=${middle?.createdAt}`,
       `&since=${middle?.createdAt}`,
       `&until=${middle?.createdAt}`,
     ]) {
@@ -316,7 +352,11 @@ describe('a stream of events', () => {
 
   /** Follows without HTTP. Returns what reads the sequences of the next `count` events. */
   async function followDirectly(tenantId: string, after: number | undefined, signal: AbortSignal) {
-    const stream = await app.deps.events.follow(callerOf(tenantId), { filter: {}, after }, signal);
+    const stream = await app.deps.events.follow(
+      callerOf(tenantId),
+      { filter: { where: [] }, after },
+      signal,
+    );
     const items = stream.items[Symbol.asyncIterator]();
     return {
       close: stream.close,
