@@ -23,11 +23,10 @@ const ANNOTATIONS = ['x-reference', 'x-person', 'x-subject', 'x-field-change'];
 /** Schema keyword: a query parameter can have several values, separated by commas. */
 export const COMMA_SEPARATED = 'x-comma-separated';
 
-const createAjv = (coerceTypes: boolean | 'array') => {
+const createAjv = () => {
   const ajv = new Ajv2020({
     allErrors: true,
     strict: true,
-    coerceTypes,
     useDefaults: true,
     allowUnionTypes: true,
     verbose: true,
@@ -40,8 +39,7 @@ const createAjv = (coerceTypes: boolean | 'array') => {
   return ajv;
 };
 
-const strictAjv = createAjv(false);
-const coercingAjv = createAjv('array');
+const ajv = createAjv();
 
 /** Escapes a name as a token of a JSON Pointer (RFC 6901, 3). */
 export const escapePointer = (name: string): string =>
@@ -174,8 +172,11 @@ function simplifyUnions(errors: readonly ErrorObject[]): readonly ErrorObject[] 
   return simplifyUnions([...others, ...(meant ?? [listed])]);
 }
 
-/** Compiles at the first use: a process that starts would wait for checks that it may never make. */
-function compile(ajv: Ajv2020, schema: TSchema): SchemaCheck {
+/**
+ * Compiles a check of JSON values at its first use: a process that starts would wait for checks that it
+ * may never make.
+ */
+export function compileCheck(schema: TSchema): SchemaCheck {
   let compiled: ValidateFunction | undefined;
   return (value) => {
     const validate = (compiled ??= ajv.compile(schema));
@@ -186,9 +187,3 @@ function compile(ajv: Ajv2020, schema: TSchema): SchemaCheck {
           .map(toSchemaError);
   };
 }
-
-/** Compiles a check of JSON values. */
-export const compileCheck = (schema: TSchema): SchemaCheck => compile(strictAjv, schema);
-
-/** Compiles a check of query parameters, whose strings it converts to the types of the schema. */
-export const compileCoercingCheck = (schema: TSchema): SchemaCheck => compile(coercingAjv, schema);

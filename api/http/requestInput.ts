@@ -7,7 +7,7 @@ import {
   type FieldLocation,
 } from '../../domain/shared/errors.ts';
 import { compileNullDrop } from '../../platform/nulls.ts';
-import { compileCheck, compileCoercingCheck, escapePointer } from '../../platform/schemaCheck.ts';
+import { compileCheck, escapePointer } from '../../platform/schemaCheck.ts';
 import { once } from '../../platform/once.ts';
 import { unstorable } from '../../platform/strictJson.ts';
 import { withReadOnly } from './presentedRecord.ts';
@@ -31,8 +31,8 @@ const NO_FIELDS = Type.Object({}, { additionalProperties: false });
  */
 export function compileInput(route: Route, readOnly: TObject['properties']) {
   const { params, query, body, method, bodyType = 'json', bodyCheckedInHandler, upload } = route;
-  const paramsCheck = once(() => params && compileCoercingCheck(params));
-  const queryCheck = once(() => compileCoercingCheck(query ?? NO_FIELDS));
+  const paramsCheck = once(() => params && compileCheck(params));
+  const queryCheck = once(() => compileCheck(query ?? NO_FIELDS));
   const bodyCheck = once(() => (body && !bodyCheckedInHandler ? compileCheck(body) : undefined));
   const dropNulls = once(
     () => body && compileNullDrop(route.current ? withReadOnly(body as TObject, readOnly) : body),
@@ -90,7 +90,7 @@ const textErrors = (values: object): Omit<FieldError, 'in'>[] =>
   });
 
 /**
- * The query as a plain object that the check may coerce. Error: `invalid_request` for bytes that are
+ * The query as a plain object with values of the declared types. Error: `invalid_request` for bytes that are
  * not percent-encoded UTF-8, which the parser of URLs would replace.
  */
 function readQuery(ctx: Context, schema: TObject | undefined): Record<string, unknown> {

@@ -32,7 +32,7 @@ export function idFilter(resource: Resource, words: readonly string[]): TSchema 
 function noneOf({ reference, nullable, schema }: Field): string[] {
   if (reference !== undefined) return reference === 'vrfs' ? ['none', 'global'] : ['none'];
   const { enum: values } = schema as { enum?: string[] };
-  return nullable && values && !values.includes('none') ? ['none'] : [];
+  return nullable && values?.includes('none') !== true ? ['none'] : [];
 }
 
 /** The schema of one value. A field with a canonical form checks its value itself. */
@@ -124,15 +124,26 @@ const network = (description: string) => Type.Optional(Type.String({ maxLength: 
 
 const CustomFields = Type.Optional(
   Type.Record(
-    Type.String({ pattern: '^[a-z][a-z0-9_]{0,49}$' }),
+    Type.String({ pattern: '^[a-z][a-z0-9_]{0,49}(?:\\.not)?$' }),
     Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 10 }),
     {
       maxProperties: 5,
       additionalProperties: false,
-      description: 'Values of custom fields by name, as `customFields.owner=netops`.',
+      description:
+        'Values of custom fields by name, as `customFields.owner=netops`; `none`: without a value. With ' +
+        '`.not`, what they must not have: `customFields.owner.not=netops`.',
     },
   ),
 );
+
+const tags = (description: string) =>
+  Type.Optional(
+    Type.Array(idFilter(RESOURCES.tags, []), {
+      maxItems: MAX_VALUES,
+      [COMMA_SEPARATED]: true,
+      description,
+    }),
+  );
 
 /** The filters that are more than a comparison with a field. */
 function ownFilters(resource: Resource): Record<string, TSchema> {
@@ -148,7 +159,9 @@ function ownFilters(resource: Resource): Record<string, TSchema> {
         description: `Text in ${resource.searchFields.join(', ')}.`,
       }),
     ),
-    tag: Type.Optional({ ...idFilter(RESOURCES.tags, []), description: 'The id of a tag.' }),
+    tag: tags('With one of these tags.'),
+    'tag.all': tags('With all of these tags.'),
+    'tag.not': tags('With none of these tags.'),
     customFields: CustomFields,
     ...((resource.sharable || resource.isPlatformPublic) && {
       shared: Type.Optional(

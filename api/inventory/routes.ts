@@ -253,7 +253,11 @@ export function filterFrom(resource: Resource, query: Query): RecordFilterReques
   const contains = networkFrom(query, 'contains');
   return {
     q: typeof query.q === 'string' ? searchTexts(resource, query.q) : undefined,
-    tag: query.tag as string | undefined,
+    tags: {
+      any: query.tag as string[] | undefined,
+      all: query['tag.all'] as string[] | undefined,
+      not: query['tag.not'] as string[] | undefined,
+    },
     shared: query.shared as boolean | undefined,
     within: within && formatBlock(within),
     contains:

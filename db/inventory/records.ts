@@ -25,7 +25,7 @@ import { columnOf, columnsOf, scopeColumnsOf, rowOf, tableOf, withinNetwork } fr
 export type RecordFilter = {
   /** Texts of which a record contains at least one. */
   q?: readonly string[] | undefined;
-  tag?: string | undefined;
+  tags?: { any?: Texts; all?: Texts; not?: Texts } | undefined;
   within?: string | undefined;
   /** All networks that can contain the requested network. */
   contains?: readonly string[] | undefined;
@@ -33,9 +33,12 @@ export type RecordFilter = {
   shared?: boolean | undefined;
   /** Cables that end at one of these devices. */
   devices?: readonly string[] | undefined;
-  /** Values of custom fields: a record has one value of each. */
-  customFields?: readonly { name: string; values: readonly unknown[] }[] | undefined;
+  /** Values of custom fields, null for none: a record has one of each; negated, it has none of them. */
+  customFields?: readonly CustomFieldFilter[] | undefined;
 };
+
+type Texts = readonly string[] | undefined;
+type CustomFieldFilter = { name: string; values: readonly unknown[]; isNegated: boolean };
 
 type Stored = Model & { id: string };
 
@@ -120,14 +123,16 @@ export async function findReadable(
 function applyFilter(
   query: Query,
   resource: Resource,
-  { q, tag, within, contains, devices, customFields = [] }: RecordFilter,
+  { q, tags = {}, within, contains, devices, customFields = [] }: RecordFilter,
 ): void {
   if (q !== undefined)
     void query.whereRaw(
       `(${q.map(() => 'search LIKE ?').join(' OR ')})`,
       q.map((text) => `%${escapeLike(text.toLowerCase())}%`),
     );
-  if (tag !== undefined) void query.whereRaw("tags @> ARRAY[?]::text[] AND tags <> '{}'", [tag]);
+  if (tags.any) void query.whereRaw("tags && ?::text[] AND tags <> '{}'", [tags.any]);
+  if (tags.all) void query.whereRaw("tags @> ?::text[] AND tags <> '{}'", [tags.all]);
+  if (tags.not) void query.whereRaw('NOT tags && ?::text[]', [tags.not]);
   const column =
     { prefixes: 'cidr', 'ip-ranges': 'start_address' }[resource.name as string] ?? 'host';
   if (within !== undefined) {
@@ -141,15 +146,25 @@ function applyFilter(
               WHERE i.device_id = ANY (?::text[]))`,
       [[...devices]],
     );
-  for (const { name, values } of customFields) {
-    const { sql, bindings } = anyOf(
-      values.map((value) => ({
-        sql: 'custom_fields @> ?::jsonb',
-        bindings: [JSON.stringify({ [name]: value })],
-      })),
-    );
-    void query.whereRaw(`${sql} AND custom_fields <> '{}'`, bindings);
+  for (const each of customFields) {
+    const { sql, bindings } = customFieldSql(each);
+    void query.whereRaw(sql, bindings);
   }
+}
+
+function customFieldSql({ name, values, isNegated }: CustomFieldFilter): Sql {
+  const hasValue: Sql = { sql: 'custom_fields \\? ?', bindings: [name] };
+  const parts = values.map((value): Sql =>
+    value === null
+      ? isOtherThan(hasValue)
+      : { sql: 'custom_fields @> ?::jsonb', bindings: [JSON.stringify({ [name]: value })] },
+  );
+  const isListed = anyOf(parts);
+  if (isNegated) return isOtherThan(isListed);
+  // The index has records with custom fields only.
+  return values.includes(null)
+    ? isListed
+    : allOf([isListed, { sql: "custom_fields <> '{}'", bindings: [] }]);
 }
 
 /** An id is made when a change is planned, which may be days before the record is created. */

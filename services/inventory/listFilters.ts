@@ -4,6 +4,7 @@ import type { Scope } from '../../domain/access/scope.ts';
 import { columnKindOf } from '../../domain/inventory/lists.ts';
 import type { Resource } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
+import { parseDecimal } from '../../domain/shared/decimals.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import type { ListCondition } from '../../domain/shared/lists.ts';
@@ -12,12 +13,14 @@ import type { ListCondition } from '../../domain/shared/lists.ts';
 export type RecordFilterRequest = Omit<RecordFilter, 'customFields'> & {
   /** References by a field of the record that they refer to, such as its name. */
   references?: readonly { field: string; by: string; values: readonly string[] }[];
-  /** Values of custom fields as text, by name. */
+  /** Values of custom fields as text, by name; those that they must not have by `name.not`. */
   customFields?: Readonly<Record<string, readonly string[]>> | undefined;
 };
 
 /** Most records that the names of a filter may mean. */
 const MAX_NAMED = 100;
+
+const NEGATED = /\.not$/;
 
 /**
  * Finds what the names in a filter mean to a reader in `scope`. Error: `invalid_request` for unknown
@@ -32,12 +35,19 @@ export async function resolveFilter(
   const where: ListCondition[] = [];
   for (const reference of references)
     where.push(await resolveReference(db, resource, scope, reference));
-  const names = Object.keys(customFields);
-  if (names.length === 0) return { filter, where };
+  const asked = Object.entries(customFields).map(([parameter, texts]) => ({
+    name: parameter.replace(NEGATED, ''),
+    isNegated: parameter.endsWith('.not'),
+    parameter,
+    texts,
+  }));
+  if (asked.length === 0) return { filter, where };
+  const names = asked.map(({ name }) => name);
   const types = await customFieldTypes(db, resource, scope, names);
-  const resolved = Object.entries(customFields).map(([name, texts]) => ({
+  const resolved = asked.map(({ name, isNegated, parameter, texts }) => ({
     name,
-    values: texts.flatMap((text) => storedValues(resource, name, types.get(name), text)),
+    isNegated,
+    values: texts.flatMap((text) => storedValues(resource, parameter, types.get(name), text)),
   }));
   return { filter: { ...filter, customFields: resolved }, where };
 }
@@ -61,14 +71,14 @@ async function resolveReference(
   return { ...columnKindOf(resource, field), operator: 'in', values: ids };
 }
 
-/** The stored values that a text can mean. Error: `invalid_request`. */
+/** The stored values that a text can mean; null for none. Error: `invalid_request`. */
 function storedValues(
   resource: Resource,
-  name: string,
+  parameter: string,
   types: readonly string[] | undefined,
   text: string,
 ): unknown[] {
-  const pointer = `/customFields/${name}`;
+  const pointer = `/customFields/${parameter}`;
   if (!types)
     throw invalidField(
       'query',
@@ -76,6 +86,7 @@ function storedValues(
       'unknown_field',
       `is not a custom field of ${resource.name}`,
     );
+  if (text === 'none') return [null];
   const values = types.flatMap((type) => storedValue(type, text));
   if (values.length === 0)
     throw invalidField('query', pointer, 'type', `must be of the type ${types.join(' or ')}`);
@@ -86,5 +97,5 @@ function storedValue(type: string, text: string): unknown[] {
   if (type === 'choices') return [[text]];
   if (type === 'boolean') return ['true', 'false'].includes(text) ? [text === 'true'] : [];
   if (type !== 'integer' && type !== 'number') return [text];
-  return text.trim() !== '' && Number.isFinite(Number(text)) ? [Number(text)] : [];
+  return [parseDecimal(text) ?? []].flat();
 }

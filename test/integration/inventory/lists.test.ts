@@ -27,6 +27,7 @@ beforeAll(async () => {
     for (const name of ['one', 'two'])
       devices.push((await make('devices', { name, siteId: site.id, deviceTypeId, tenantId })).id);
   }
+  for (const id of ['core', 'edge']) await make('tags', { id, name: id });
   await make('custom-fields', { resource: 'interfaces', name: 'circuit', type: 'text' });
   await make('custom-fields', { resource: 'interfaces', name: 'rank', type: 'integer' });
   const mutations = Array.from({ length: 48 }, (_, i) => ({
@@ -38,6 +39,7 @@ beforeAll(async () => {
       kind: ['copper', 'fiber', 'virtual'][i % 3],
       enabled: i % 5 !== 0,
       ...(i % 4 !== 0 && { speedMbps: (i % 3) * 1_000 + 100 }),
+      tags: [...(i % 2 === 0 ? ['core'] : []), ...(i % 3 === 0 ? ['edge'] : [])],
       ...(i % 3 !== 0 && { mode: i % 2 === 0 ? 'access' : 'tagged' }),
       customFields: { ...(i % 6 === 0 && { circuit: `c${String(i % 4)}` }), rank: i % 4 },
     },
@@ -59,6 +61,8 @@ test('pages, counts and facets agree with the records that a caller may read', a
       several: {
         kind: ['copper', 'fiber', 'virtual', 'lag'],
         mode: ['access', 'tagged', 'none'],
+        speedMbps: ['100', '1100', 'none'],
+        macAddress: ['none'],
         deviceId: [...new Set(ports.map(({ deviceId }) => String(deviceId)))],
       },
       ranges: { speedMbps: [100, 1_100, 2_000] },
@@ -114,6 +118,36 @@ test('references are named, and custom fields filter', async () => {
   );
   expect(await idsOf('customFields[rank]=3&customFields.circuit=c2')).toEqual([]);
   expect((await idsOf('customFields[rank]=3')).length).toBe(12);
+});
+test('custom fields are excluded, and may be missing', async () => {
+  const where = (isWanted: (circuit: string | undefined) => boolean) =>
+    ports
+      .filter(({ customFields }) => isWanted((customFields as { circuit?: string }).circuit))
+      .map(({ id }) => id);
+  const excluded = where((circuit) => circuit !== 'c2');
+  for (const query of ['customFields.circuit!=c2', 'customFields[circuit.not]=c2'])
+    expect(await idsOf(query)).toEqual(excluded);
+  expect(await idsOf('customFields.circuit=none')).toEqual(where((circuit) => !circuit));
+  expect(await idsOf('customFields.circuit=none&customFields.circuit=c0')).toEqual(
+    where((circuit) => !circuit || circuit === 'c0'),
+  );
+  expect(await idsOf('customFields.circuit.not=none')).toEqual(
+    where((circuit) => Boolean(circuit)),
+  );
+  expect(await idsOf('customFields.circuit.not=none&count=true')).toEqual(
+    where((circuit) => Boolean(circuit)),
+  );
+});
+test('tags: one of them, all of them, none of them', async () => {
+  const where = (isWanted: (tags: readonly string[]) => boolean) =>
+    ports.filter(({ tags }) => isWanted(tags as string[])).map(({ id }) => id);
+  expect(await idsOf('tag=core')).toEqual(where((tags) => tags.includes('core')));
+  expect(await idsOf('tag=core,edge')).toEqual(where((tags) => tags.length > 0));
+  expect(await idsOf('tag.all=core,edge')).toEqual(where((tags) => tags.length === 2));
+  expect(await idsOf('tag!=core,edge')).toEqual(where((tags) => tags.length === 0));
+  expect(await idsOf('tag=core&tag.not=edge')).toEqual(
+    where((tags) => tags.length === 1 && tags[0] === 'core'),
+  );
 });
 test('an address without a length names the address of a reference', async () => {
   const [{ id: deviceId }] = (
@@ -179,6 +213,12 @@ test.each([
   ['nothing!=1', '/nothing!'],
   ['name.gte=a', '/name.gte'],
   ['speedMbps.gte=fast', '/speedMbps.gte'],
+  ...['0x10', '1e3', '%205', '5%20', '%2B5', '5.0', '', '1_000', '٣'].flatMap((number) => [
+    [`speedMbps.gte=${number}`, '/speedMbps.gte'],
+    [`speedMbps=${number}`, '/speedMbps/0'],
+    [`limit=${number}`, '/limit'],
+  ]),
+  ['customFields.rank=0x1', '/customFields/rank'],
   ['speedMbps.gte=1&speedMbps.gte=2', '/speedMbps.gte'],
   ['createdAt.gte=yesterday', '/createdAt.gte'],
   ['createdAt.gte=2026-01-01T23:59:60Z', '/createdAt.gte'],

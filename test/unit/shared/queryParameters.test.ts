@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { Type, type TSchema } from 'typebox';
+import { declaredParameters } from '../../../api/http/queryParameters.ts';
+import { parseDecimal } from '../../../domain/shared/decimals.ts';
+import { COMMA_SEPARATED, compileCheck } from '../../../platform/schemaCheck.ts';
+
+const isAccepted = (schema: TSchema, text: string): boolean => {
+  const query = Type.Object({ p: schema }, { additionalProperties: false });
+  return compileCheck(query)(declaredParameters({ p: text }, query.properties)).length === 0;
+};
+
+describe('numbers in queries', () => {
+  const numbers = { integer: Type.Integer(), number: Type.Number() };
+
+  test.each(Object.entries(numbers))('%s: what is no decimal number is refused', (_, schema) => {
+    for (const text of [
+      '0x10',
+      '0b1',
+      '1e3',
+      '+5',
+      ' 5',
+      '5 ',
+      '5.',
+      '.5',
+      '1_0',
+      '',
+      'Infinity',
+      '٣',
+    ])
+      expect([text, isAccepted(schema, text)]).toEqual([text, false]);
+    for (const text of ['0', '5', '-5', '007'])
+      expect([text, isAccepted(schema, text)]).toEqual([text, true]);
+    expect(isAccepted(schema, '1.5')).toBe(schema === numbers.number);
+    expect(isAccepted(schema, '9'.repeat(400))).toBe(false);
+  });
+
+  test('every whole number that is exact is read', () => {
+    fc.assert(
+      fc.property(fc.maxSafeInteger(), (value) => {
+        expect(parseDecimal(String(value), 'integer')).toBe(value);
+      }),
+    );
+    expect(parseDecimal('9007199254740993', 'integer')).toBeUndefined();
+  });
+
+  test('the items of a list and the alternatives of a union have their types', () => {
+    const item = Type.Union([Type.Integer(), Type.Literal('none')]);
+    const query = {
+      p: Type.Array(item, { [COMMA_SEPARATED]: true }),
+      cf: Type.Record(Type.String({ pattern: '^[a-z]+(?:\\.not)?$' }), Type.Array(Type.String())),
+      flag: Type.Boolean(),
+    };
+    expect(
+      declaredParameters(
+        { p: ['1,none', 'x'], 'cf.a!': '1', 'cf[b]': '2', flag: '', other: '3' },
+        query,
+      ),
+    ).toEqual({ p: [1, 'none', 'x'], cf: { 'a.not': ['1'], b: ['2'] }, flag: true, other: '3' });
+  });
+});
