@@ -1,6 +1,7 @@
 /**
- * Two groups of tests. `unit` needs no server and runs in seconds (`npm run test:unit`); `servers` shares one real
- * PostgreSQL and one real Temporal server, which the global setup starts when a test of the group is to run.
+ * Three groups of tests. `unit` needs no server and runs in seconds (`npm run test:unit`); `servers` shares one real
+ * PostgreSQL and one real Temporal server, which the global setup starts when a test of the group is to run; `console`
+ * uses the same servers, the built console and a real browser.
  * Node runs the TypeScript as it is, in tests as in the product.
  */
 const SHARED = {
@@ -30,8 +31,16 @@ const SERVERS = {
   globalTeardown: '<rootDir>/test/support/globalTeardown.ts',
 };
 
+const CONSOLE = {
+  ...SHARED,
+  displayName: 'console',
+  testMatch: ['<rootDir>/test/console/**/*.test.ts'],
+  globalSetup: '<rootDir>/test/support/console/globalSetup.ts',
+  globalTeardown: '<rootDir>/test/support/globalTeardown.ts',
+};
+
 export default {
-  projects: recording ? [SERVERS] : [UNIT, SERVERS],
+  projects: recording ? [SERVERS] : [UNIT, SERVERS, CONSOLE],
   reporters: ['default', '<rootDir>/test/support/jest/durationReporter.ts'],
   testSequencer: '<rootDir>/test/support/jest/longestFirst.ts',
   // Twice the cores of a small machine: many files mostly wait.

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { IllegalStateError } from '@temporalio/common';
+import type { ConsoleBundle } from '../../api/console/bundle.ts';
 import { createApp, allRoutes } from '../../api/app.ts';
 import { startServer } from '../../api/server.ts';
 import { compose, installRuntime, type Composition } from '../../processes/composition/index.ts';
@@ -72,6 +73,7 @@ type AppOptions = {
   slowPasswords?: boolean;
   /** One that other processes have used. It is dropped with the application. */
   database?: TestDatabase | undefined;
+  consoleBundle?: ConsoleBundle;
 };
 
 /** The SDK's runtime is one for all apps of a file; it ends with the last and is made again for the next. */
@@ -125,7 +127,7 @@ export async function startApp(
 export async function startAppOn(
   databaseUrl: string,
   env: Record<string, string> = {},
-  { idle = false, extraJobTypes = [], slowPasswords = false }: AppOptions = {},
+  { idle = false, extraJobTypes = [], slowPasswords = false, consoleBundle }: AppOptions = {},
 ): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);
@@ -142,6 +144,7 @@ export async function startAppOn(
   const app = createApp(deps, {
     version,
     shutdownSignal: stopping.signal,
+    consoleBundle,
     onResponse: checkResponse,
     onError: errorCheck,
     accessRecheckMs: 300,

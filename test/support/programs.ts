@@ -5,6 +5,7 @@ import { describe } from '@jest/globals';
 
 /** Programs that some tests need and npm does not provide; `.ci/install-peers` installs them. */
 const PROGRAMS = {
+  chromium: '/usr/bin/chromium',
   slapd: '/usr/sbin/slapd',
   versitygw: path.join(
     process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache'),

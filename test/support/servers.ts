@@ -8,8 +8,10 @@ const started: Server[] = ((globalThis as { holdfastServers?: Server[] }).holdfa
 export const servers = {
   add: (folder: string, stop: () => Promise<void>): void => void started.push({ folder, stop }),
   async stopAll(): Promise<void> {
-    for (const { stop } of started.toReversed()) await stop();
-    for (const folder of new Set(started.map((server) => server.folder))) {
+    // Each group of tests calls this at the end.
+    const running = started.splice(0);
+    for (const { stop } of running.toReversed()) await stop();
+    for (const folder of new Set(running.map((server) => server.folder))) {
       await rm(folder, { recursive: true, force: true });
     }
   },

@@ -40,7 +40,10 @@ function Form() {
   const change = useChange();
   const problem = change.error ? toProblem(change.error) : undefined;
   const errorOf = (pointer: string) =>
-    problem?.errors.find((error) => error.pointer === pointer)?.detail;
+    problem?.errors
+      .filter((error) => error.pointer === pointer)
+      .map(({ detail }) => detail)
+      .join('; ');
   const differs = repeated !== '' && repeated !== next;
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
@@ -54,6 +57,7 @@ function Form() {
             label="One-time password"
             autoComplete="current-password"
             required
+            withAsterisk={false}
             value={current}
             onChange={(event) => setCurrent(event.currentTarget.value)}
             error={errorOf('/currentPassword')}
@@ -65,6 +69,7 @@ function Form() {
           autoComplete="new-password"
           autoFocus
           required
+          withAsterisk={false}
           value={next}
           onChange={(event) => setNext(event.currentTarget.value)}
           error={errorOf('/newPassword')}
@@ -73,6 +78,7 @@ function Form() {
           label="New password again"
           autoComplete="new-password"
           required
+          withAsterisk={false}
           value={repeated}
           onChange={(event) => setRepeated(event.currentTarget.value)}
           error={differs && 'The two passwords differ'}

@@ -116,6 +116,7 @@ function PasswordForm({
           autoCapitalize="none"
           spellCheck={false}
           required
+          withAsterisk={false}
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
         />
@@ -124,6 +125,7 @@ function PasswordForm({
           autoComplete="current-password"
           autoFocus={username !== undefined}
           required
+          withAsterisk={false}
           value={password}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />

@@ -166,13 +166,12 @@ export async function findSession(): Promise<void> {
   try {
     if (await isHeldElsewhere(LEADER, isLeader)) await askOtherTabs();
     if (sessionState().kind !== 'starting') return;
-    if (!isRemembered() && (await isBehindGateway())) {
-      setSessionState({ kind: 'gateway' });
-      return;
-    }
-    await refresh(undefined);
-    if (sessionState().kind === 'signedOut' && (await isBehindGateway()))
-      setSessionState({ kind: 'gateway' });
+    const wasSignedIn = isRemembered();
+    if (wasSignedIn) await refresh(undefined);
+    // The state has changed during the wait.
+    if (sessionState().kind === 'signedIn') return;
+    if (await isBehindGateway()) setSessionState({ kind: 'gateway' });
+    else if (!wasSignedIn) await refresh(undefined);
   } catch (error) {
     const { detail } = error instanceof Problem ? error : networkProblem(error);
     if (sessionState().kind === 'starting') setSessionState({ kind: 'unreachable', detail });

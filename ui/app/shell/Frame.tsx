@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { Navigate, useRouterState } from '@tanstack/react-router';
+import { useRouter } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useMemo } from 'react';
 import { PermissionsProvider } from '../../parts/permissions.tsx';
 import { queryClient } from '../queryClient.ts';
@@ -52,9 +52,15 @@ export function Frame() {
 
 /** Leads to the sign-in page, and from there back. What the user has read is forgotten. */
 function ToSignIn() {
-  const href = useRouterState({ select: ({ location }) => location.href });
-  useEffect(() => queryClient.clear(), []);
-  return <Navigate to="/sign-in" search={href === '/' ? {} : { to: href }} replace />;
+  const { latestLocation, navigate } = useRouter();
+  useEffect(() => {
+    queryClient.clear();
+    const { href } = latestLocation;
+    void navigate({ to: '/sign-in', search: href === '/' ? {} : { to: href }, replace: true });
+    // Once: the navigation changes the location.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
+  return <Starting />;
 }
 
 /** The pages, as soon as it is known who the user is and what they may do. */

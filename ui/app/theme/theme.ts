@@ -8,7 +8,7 @@ const steel: MantineColorsTuple = [
   '#7db0d9',
   '#5899ce',
   '#408ac7',
-  '#2f7cba',
+  '#2772ad',
   '#1c5d8c',
   '#134f7a',
   '#054267',

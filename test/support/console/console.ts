@@ -1,0 +1,123 @@
+import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import {
+  chromium,
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  type Page,
+} from 'playwright-core';
+import { readConsoleBundle } from '../../../api/console/bundle.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
+import { buildConsole } from '../../../ui/build.ts';
+import { startApp, type TestApp } from '../app.ts';
+import { describeWith, pathOf } from '../programs.ts';
+import { PASSWORD } from '../users.ts';
+import { watch } from './page.ts';
+
+/** Nothing on a page takes longer, also on a busy machine. */
+const PAGE_MS = 20_000;
+
+/** The stack with the console, and a browser. */
+export type TestConsole = ReturnType<typeof createConsole>;
+
+/**
+ * Like `describe`, for tests with the console in Chromium on one stack of their own. A test fails if one of its pages
+ * has written an error to the browser's console, which is also where violations of the policy are reported.
+ */
+export function describeConsole(
+  title: string,
+  tests: (console: TestConsole) => void,
+  env: Record<string, string> = {},
+): void {
+  describeWith('chromium', title, () => {
+    const console = createConsole(env);
+    beforeAll(() => console.start());
+    afterEach(() => console.endTest());
+    afterAll(() => console.stop());
+    tests(console);
+  });
+}
+
+function createConsole(env: Record<string, string>) {
+  let app: TestApp | undefined;
+  let browser: Browser | undefined;
+  const contexts: BrowserContext[] = [];
+  const problems: string[] = [];
+
+  const base = () => assertDefined(app, 'app').client.base;
+
+  return {
+    async start(): Promise<void> {
+      const consoleBundle = await readConsoleBundle(await buildConsole());
+      [app, browser] = await Promise.all([
+        startApp(env, { consoleBundle }),
+        // Chromium refuses its sandbox to root, as which containers run.
+        chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox'] }),
+      ]);
+    },
+
+    async stop(): Promise<void> {
+      await browser?.close();
+      await app?.stop();
+    },
+
+    /** Closes the profiles of the test. Error: what their pages have complained about. */
+    async endTest(): Promise<void> {
+      await Promise.all(contexts.splice(0).map((context) => context.close()));
+      const found = problems.splice(0);
+      if (found.length > 0) throw new Error(`Pages have reported errors:\n${found.join('\n')}`);
+    },
+
+    get app(): TestApp {
+      return assertDefined(app, 'app');
+    },
+
+    get base(): string {
+      return base();
+    },
+
+    /** A browser profile of its own, as another person has one. */
+    async profile(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+      const context = await assertDefined(browser, 'browser').newContext({
+        baseURL: base(),
+        ...options,
+      });
+      context.setDefaultTimeout(PAGE_MS);
+      context.on('page', (page) => watch(page, problems));
+      contexts.push(context);
+      return context;
+    },
+
+    /** A profile in which a user has signed in before; its next page finds the session. */
+    async profileOf(
+      { username }: { username: string },
+      options?: BrowserContextOptions,
+    ): Promise<BrowserContext> {
+      const context = await this.profile(options);
+      const login = { username, password: PASSWORD, cookie: true };
+      const response = await context.request.post('/api/auth/login/local', { data: login });
+      if (!response.ok()) throw new Error(`The login failed: ${await response.text()}`);
+      return context;
+    },
+
+    /** Opens a page of a user who has signed in before, and waits for the frame. */
+    async open(
+      user: { username: string },
+      path = '/',
+      options?: BrowserContextOptions,
+    ): Promise<Page> {
+      const context = await this.profileOf(user, options);
+      const page = await context.newPage();
+      await page.goto(path);
+      await page.getByRole('main').and(page.locator('#main')).waitFor();
+      return page;
+    },
+  };
+}
+
+/** Fills in the sign-in form, wherever it is shown. */
+export async function signIn(page: Page, username: string, password = PASSWORD): Promise<void> {
+  await page.getByLabel('User name').fill(username);
+  await page.getByLabel('Password', { exact: true }).fill(password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
