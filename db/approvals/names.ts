@@ -1,26 +1,28 @@
 import type { Knex } from '../core/knex.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
 import { normalizeName, type GivenName } from '../../domain/approvals/names.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
 
 /** An actor at the tenant of a request or of a gateway. */
 export type NamedActor = { actorId: string; tenantId: string };
 
 type AccountRow = {
-  actor: string;
-  at: string;
   id: string;
   username: string;
   email: string | null;
   external_id: string | null;
   tenant_id: string;
-  /** The person who is responsible for a service account. */
-  owner_id: string | null;
 };
+
+/** An actor, with a person who acts or has had control of it, and an account of this person, if any. */
+type PersonRow = { actor: string; actor_at: string; name: string; at: string } & (
+  AccountRow | { [Column in keyof AccountRow]: null }
+);
 
 /** The columns that name an account. A gateway may send any of them, or the id, as the actor id. */
 const NAME_COLUMNS = ['lower(username)', 'lower(email)', 'lower(external_id)'];
 
-const COLUMNS = 'id, username, email, external_id, tenant_id, owner_id';
+const COLUMNS = 'id, username, email, external_id, tenant_id';
 
 const keyOf = ({ actorId, tenantId }: NamedActor): string => `${tenantId}/${actorId}`;
 
@@ -32,20 +34,26 @@ const namesOfAccount = ({ id, tenant_id, ...names }: AccountRow): GivenName[] =>
     .map((name) => ({ name: normalizeName(name ?? ''), tenantId: tenant_id })),
 ];
 
-function namesOfActor({ actorId, tenantId }: NamedActor, accounts: AccountRow[]): GivenName[] {
-  const name = normalizeName(actorId);
+function namesOfPerson({ actorId: name, tenantId }: NamedActor, rows: PersonRow[]): GivenName[] {
+  const accounts = rows.filter((row) => row.id !== null);
   const own = accounts.find(({ id }) => id === name);
-  // What a service account does, its owner does.
-  return own
-    ? accounts.filter(({ id }) => id === name || id === own.owner_id).flatMap(namesOfAccount)
-    : [{ name, tenantId }, ...accounts.flatMap(namesOfAccount)];
+  return own ? namesOfAccount(own) : [{ name, tenantId }, ...accounts.flatMap(namesOfAccount)];
+}
+
+/** The names of an actor, and of all who have had control of it. */
+function namesOfPeople(rows: PersonRow[]): GivenName[] {
+  const people = Map.groupBy(rows, ({ name, at }) => keyOf({ actorId: name, tenantId: at }));
+  return [...people.values()].flatMap((ofPerson) => {
+    const { name, at } = assertDefined(ofPerson[0], 'row of a person');
+    return namesOfPerson({ actorId: name, tenantId: at }, ofPerson);
+  });
 }
 
 /**
  * The names that actors may be known by: those of the account with this id, or else the actor id and
  * the names of the accounts that it names. Only accounts of the tenant and of the platform count: an
  * account of another tenant with such a name is another person. A service account is known by the names
- * of its owner, too. Returns a function from an actor to the names.
+ * of all who have had control of it, too. Returns a function from an actor to the names.
  */
 export async function knownNamesOf(
   db: Knex,
@@ -55,22 +63,32 @@ export async function knownNamesOf(
   const named = NAME_COLUMNS.map(
     (column) =>
       `SELECT ${COLUMNS} FROM users
-       WHERE ${column} = requested.name AND tenant_id IN (requested.at, '${PLATFORM}')`,
+       WHERE ${column} = people.name AND tenant_id IN (people.at, '${PLATFORM}')`,
   );
-  const { rows }: { rows: AccountRow[] } = await db.raw(
-    `SELECT requested.actor, requested.at, u.*
-     FROM unnest(?::text[], ?::text[], ?::text[]) AS requested (actor, name, at)
-     CROSS JOIN LATERAL (
-       SELECT ${COLUMNS} FROM users WHERE id = requested.name
-       UNION SELECT ${COLUMNS} FROM users
-         WHERE id = (SELECT owner_id FROM users WHERE id = requested.name)
-       UNION ${named.join(' UNION ')}) AS u`,
+  // A service account may have changed the owner of another one.
+  const { rows }: { rows: PersonRow[] } = await db.raw(
+    `WITH RECURSIVE people (actor, actor_at, name, at) AS (
+       SELECT actor, at, name COLLATE "C", at COLLATE "C"
+       FROM unnest(?::text[], ?::text[], ?::text[]) AS requested (actor, name, at)
+       UNION
+       SELECT people.actor, people.actor_at, controller.name, controller.tenant_id
+       FROM people CROSS JOIN LATERAL (
+         SELECT name, tenant_id FROM account_controllers WHERE account_id = people.name
+         UNION ALL
+         SELECT owner_id, '${PLATFORM}' FROM users WHERE id = people.name AND owner_id IS NOT NULL
+       ) AS controller (name, tenant_id))
+     SELECT people.*, u.*
+     FROM people LEFT JOIN LATERAL (
+       SELECT ${COLUMNS} FROM users WHERE id = people.name UNION ${named.join(' UNION ')}
+     ) AS u ON true`,
     [
       distinct.map(({ actorId }) => actorId),
       distinct.map(({ actorId }) => normalizeName(actorId)),
       distinct.map(({ tenantId }) => tenantId),
     ],
   );
-  const accountsOf = Map.groupBy(rows, ({ actor, at }) => keyOf({ actorId: actor, tenantId: at }));
-  return (actor) => namesOfActor(actor, accountsOf.get(keyOf(actor)) ?? []);
+  const rowsOf = Map.groupBy(rows, ({ actor, actor_at: at }) =>
+    keyOf({ actorId: actor, tenantId: at }),
+  );
+  return (actor) => namesOfPeople(rowsOf.get(keyOf(actor)) ?? []);
 }

@@ -112,6 +112,7 @@ export const TABLES: readonly BackedUpTable[] = [
   access('grants'),
   // Present tokens stay as they are: a restore neither brings back nor widens one.
   table('access', 'history')('tokens', { hidden: ['hash', 'previous_hash'] }),
+  table('access', 'history')('account_controllers', { key: ['account_id', 'name', 'tenant_id'] }),
   access('tenant_quotas', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   access('retention_settings', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   jobs('jobs', { hidden: ['payload', 'result', 'error', 'authority'] }),

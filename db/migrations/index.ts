@@ -40,6 +40,7 @@ import * as lockForWrite from './0047_lock_for_write.ts';
 import * as failedLogins from './0049_failed_logins.ts';
 import * as searchInScopes from './0050_search_in_scopes.ts';
 import * as listOrders from './0051_list_orders.ts';
+import * as accountControllers from './0052_account_controllers.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -87,4 +88,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0049_failed_logins': failedLogins,
   '0050_search_in_scopes': searchInScopes,
   '0051_list_orders': listOrders,
+  '0052_account_controllers': accountControllers,
 };

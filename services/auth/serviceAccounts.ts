@@ -1,3 +1,4 @@
+import { addControllers } from '../../db/auth/accountControllers.ts';
 import type { Commit } from '../../db/core/commit.ts';
 import { isUniqueViolation } from '../../db/core/constraints.ts';
 import type { Knex } from '../../db/core/knex.ts';
@@ -101,11 +102,11 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
           passwordHash: null,
           mustChangePassword: false,
         };
-        const user = await insertUser(await work.trx(), account, work.now).catch(
-          (error: unknown) => {
-            throw nameTaken(error, name);
-          },
-        );
+        const trx = await work.trx();
+        const user = await insertUser(trx, account, work.now).catch((error: unknown) => {
+          throw nameTaken(error, name);
+        });
+        await addControllers(trx, id, { owners: [user.ownerId] }, work.now);
         serviceAccountRecord.created(work, user);
         work.result(user.id);
         return user;
@@ -145,6 +146,10 @@ export function createServiceAccounts({ db, commit, access, ids }: Deps) {
           .catch((error: unknown) => {
             throw nameTaken(error, name ?? before.username);
           });
+        if (after.ownerId !== before.ownerId) {
+          const owners = [before.ownerId, after.ownerId];
+          await addControllers(trx, id, { caller: currentCaller, owners }, work.now);
+        }
         serviceAccountRecord.updated(work, before, after);
         return after;
       });

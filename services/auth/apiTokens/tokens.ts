@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { lockAccess } from '../../../db/access/access.ts';
+import { addControllers } from '../../../db/auth/accountControllers.ts';
 import { ignoreNoChange, NoChange, type Commit, type Work } from '../../../db/core/commit.ts';
 import { whereDefined } from '../../../db/core/keyset.ts';
 import type { Knex } from '../../../db/core/knex.ts';
@@ -248,6 +249,7 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
           const current = await User.query(trx).findById(owner.id).throwIfNotFound();
           access.assertPermission(currentCaller, 'user:write', current);
           await assertHoldsOwnersRights(currentCaller, trx, current);
+          await addControllers(trx, owner.id, { caller: currentCaller }, work.now);
           return insert(
             work,
             currentCaller,
@@ -295,12 +297,11 @@ export function createApiTokens({ db, commit, access, ids, config: { tokenMaxDay
         if (before.kind === 'personal' && !isOwn(caller, before))
           throw new AppError('permission_denied', 'Only its owner rotates a personal token.');
         if (before.kind === 'personal') requireWholeRights(caller);
-        if (before.kind === 'service')
-          await assertHoldsOwnersRights(
-            currentCaller,
-            trx,
-            await User.query(trx).findById(before.userId).throwIfNotFound(),
-          );
+        if (before.kind === 'service') {
+          const account = await User.query(trx).findById(before.userId).throwIfNotFound();
+          await assertHoldsOwnersRights(currentCaller, trx, account);
+          await addControllers(trx, account.id, { caller: currentCaller }, work.now);
+        }
         const { secret, hash } = newSecret(before.kind);
         const validUntil = work.now.getTime() + overlapSeconds * 1_000;
         const token = await Token.query(trx).patchAndFetchById(id, {

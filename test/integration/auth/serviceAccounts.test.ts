@@ -8,11 +8,11 @@ import type {
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { token as tokenCommand } from '../../../processes/cli/token.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import type { TestClient } from '../../support/client.ts';
+import type { ProblemBody, TestClient, TestResponse } from '../../support/client.ts';
 import { runHere } from '../../support/commands.ts';
 import { expectInvalid, expectProblem } from '../../support/problem.ts';
 import { createToken, textOf } from '../../support/tokens.ts';
-import { admin, createUser, type Page } from '../../support/users.ts';
+import { admin, createUser, type Page, type TestUser } from '../../support/users.ts';
 
 let app: TestApp;
 let root: TestClient;
@@ -22,6 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
+type Five<T> = [T, T, T, T, T];
 const bearer = (token: string) => app.client.as({ token });
 const echo = { type: 'core.echo', payload: {} };
 
@@ -35,6 +36,12 @@ describe('service accounts', () => {
   };
   const create = (body: object, client = root) =>
     client.post<ServiceAccountRecord>('/api/service-accounts', body);
+  const request = async (by: TestClient) =>
+    (await by.post<{ id: string }>('/api/workflows', change).expect(201)).id;
+  const approve = (by: TestClient, id: string) =>
+    by.post<ProblemBody>(`/api/workflows/${id}/approve`, {});
+  const isRefused = (code: string) => (answer: TestResponse<ProblemBody>) =>
+    expect([answer.status, answer.body.code]).toEqual([403, code]);
 
   test('work by tokens with the roles they are assigned, but never decide approvals', async () => {
     const person = await createUser(app, 'platform-admin');
@@ -65,14 +72,55 @@ describe('service accounts', () => {
     const list = await root.get<Page<TokenRecord>>(tokens).expect(200);
     expect(list.items.map(({ id }) => id)).toEqual([made.id]);
     // What it requests, its owner does not decide.
-    const request = async (by: TestClient) =>
-      (await by.post<{ id: string }>('/api/workflows', change).expect(201)).id;
-    const approve = async (by: TestClient, id: string, code: string) =>
-      expectProblem(by.post(`/api/workflows/${id}/approve`, {}), 403, code);
-    await approve(person.client, await request(client), 'self_approval');
-    await approve(client, await request(root), 'permission_denied');
+    await approve(person.client, await request(client)).then(isRefused('self_approval'));
+    await approve(client, await request(root)).then(isRefused('permission_denied'));
     await root.put(`/api/service-accounts/${account.id}`, { enabled: false }).expect(200);
     await expectProblem(client.get('/api/jobs'), 401, 'token_invalid');
+  });
+
+  test('request what nobody decides who has had control of them', async () => {
+    const people = [];
+    for (let i = 0; i < 5; i++) people.push(await createUser(app, 'platform-admin'));
+    const [owner, changer, next, issuer, rotator] = people as Five<TestUser>;
+    const account = await create({ name: 'controlled', ownerId: owner.id }).expect(201);
+    await root
+      .post('/api/rbac/assignments', { userId: account.id, roleId: 'operator' })
+      .expect(201);
+    const tokens = `/api/service-accounts/${account.id}/tokens`;
+    const issued = await issuer.client.post<TokenWithSecret>(tokens, { name: 'x' }).expect(201);
+    const client = bearer(textOf(issued));
+    const changeOwner = (by: TestClient, ownerId: string) =>
+      by.put(`/api/service-accounts/${account.id}`, { ownerId }).expect(200);
+    /** Made before the first change, between the changes, and after all of them. */
+    const requests = [await request(client)];
+    // An owner who leaves, and someone who passes the account on.
+    await changeOwner(owner.client, changer.id);
+    requests.push(await request(client));
+    await changeOwner(changer.client, next.id);
+    await changeOwner(app.client.as({ actor: 'Passer', roles: 'platform-admin' }), next.id);
+    await changeOwner(app.client.as({ actor: 'Passer', roles: 'platform-admin' }), owner.id);
+    // A program of someone else's passes it on, too.
+    const program = await create({ name: 'passes-on', ownerId: rotator.id }).expect(201);
+    await root
+      .post('/api/rbac/assignments', { userId: program.id, roleId: 'platform-admin' })
+      .expect(201);
+    const made = await root
+      .post<TokenWithSecret>(`/api/service-accounts/${program.id}/tokens`, { name: 'y' })
+      .expect(201);
+    await changeOwner(bearer(textOf(made)), next.id);
+    requests.push(await request(client));
+    const passer = app.client.as({ actor: 'PASSER', roles: 'platform-admin,approver' });
+    for (const id of requests) {
+      for (const { client: by } of people) await approve(by, id).then(isRefused('self_approval'));
+      await approve(passer, id).then(isRefused('self_approval'));
+    }
+    const another = await createUser(app, 'platform-admin');
+    for (const id of requests) expect((await approve(another.client, id)).status).toBe(200);
+    // Who replaces a secret knows it.
+    const rotate = `/api/auth/tokens/${issued.id}/rotate`;
+    const fresh = await another.client.post<TokenWithSecret>(rotate, {}).expect(200);
+    const id = await request(bearer(textOf(fresh)));
+    await approve(another.client, id).then(isRefused('self_approval'));
   });
 
   test('are neither users who sign in nor assignees of requests', async () => {
