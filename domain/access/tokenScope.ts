@@ -122,11 +122,21 @@ const widensList = <T>(
   before !== null &&
   after?.every((each) => before.some((known) => isCovered(known, each))) !== true;
 
+/**
+ * True when a resource scope of a token covers another one. A site or a device that has moved to another
+ * tenant is not what was meant any more: naming it again would bring it back.
+ */
+const coversScope = (before: ResourceScope, after: ResourceScope): boolean =>
+  contains(before, after) && (before.tenantId === after.tenantId || isPlatform(before));
+
+const isPlatform = ({ tenantId, siteId, deviceId }: ResourceScope): boolean =>
+  tenantId === PLATFORM && typeof (deviceId ?? siteId) !== 'string';
+
 /** The fields of a change that would widen the scope of a token, as errors of the request body. */
 export function wideningErrors(before: TokenScope, change: ScopeChange): FieldError[] {
   const widened = {
     permissions: widensList(before.permissions, change.permissions, (a, b) => a === b),
-    resourceScopes: widensList(before.resourceScopes, change.resourceScopes, contains),
+    resourceScopes: widensList(before.resourceScopes, change.resourceScopes, coversScope),
     jobTypes: widensList(before.jobTypes, change.jobTypes, coversJobType),
     readOnly: before.readOnly && change.readOnly === false,
   };

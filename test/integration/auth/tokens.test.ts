@@ -39,6 +39,7 @@ const echo = { type: 'core.echo', payload: {} };
 const TENANT = 'x-service-tenant-id';
 const ROLES = 'x-service-role-ids';
 const ACTOR = 'x-service-actor-id';
+const RESOURCE_SCOPES = '/resourceScopes';
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 
 describe('a token', () => {
@@ -277,6 +278,15 @@ describe('the scope of a token', () => {
     await app.deps.db('sites').where({ id: 'site_red' }).update({ tenant_id: 'blue' });
     await expectProblem(site.client.get('/api/inventory/sites'), 403, 'permission_denied');
     expect(await sites(tenant.client)).toEqual([]);
+    // Naming it again would bring it back: the owner holds a role at its tenant, the token does not.
+    for (const resourceScopes of [[{ siteId: 'site_red' }], [{ tenantId: 'blue' }]]) {
+      const path = `/api/auth/tokens/${site.id}`;
+      const widened = await expectInvalid(
+        owner.client.put(path, { resourceScopes }),
+        RESOURCE_SCOPES,
+      );
+      expect(widened.errors?.map(({ code }) => code)).toEqual(['widened']);
+    }
     await app.deps.db('sites').where({ id: 'site_red' }).update({ tenant_id: 'red' });
   });
 

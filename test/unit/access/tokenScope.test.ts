@@ -137,6 +137,24 @@ test.each<[string, Partial<TokenScope>, Partial<TokenScope>, string[]]>([
     [],
   ],
   [
+    'a site that has moved to another tenant',
+    { resourceScopes: [{ tenantId: 'blue', siteId: 'red-1' }] },
+    { resourceScopes: [{ tenantId: 'red', siteId: 'red-1' }] },
+    ['/resourceScopes'],
+  ],
+  [
+    'a device of a site that has moved from the platform',
+    { resourceScopes: [{ tenantId: PLATFORM, siteId: 'red-1' }] },
+    { resourceScopes: [{ tenantId: 'red', siteId: 'red-1', deviceId: 'red-1-device' }] },
+    ['/resourceScopes'],
+  ],
+  [
+    'a site that has moved, within the whole platform',
+    { resourceScopes: [{ tenantId: PLATFORM }] },
+    { resourceScopes: [{ tenantId: 'red', siteId: 'red-1' }] },
+    [],
+  ],
+  [
     'the tenant of the site',
     { resourceScopes: [{ tenantId: 'red', siteId: 'red-1' }] },
     { resourceScopes: [{ tenantId: 'red' }] },
