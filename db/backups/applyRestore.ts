@@ -4,15 +4,8 @@ import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { foreignKeysOf, type Definition } from './newTables.ts';
 import { repairAfterRestore, type RestoreEffects } from './repairAfterRestore.ts';
 import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
-import {
-  columnList,
-  columnsEqual,
-  countDiffs,
-  diffTable,
-  liveTable,
-  queryIn,
-  stagedTable,
-} from './sql.ts';
+import { restoredTable } from './restoredTables.ts';
+import { columnList, columnsEqual, countDiffs, diffTable, liveTable, queryIn } from './sql.ts';
 
 /**
  * From this number of changed rows on, indexes and foreign keys of a table are dropped and created
@@ -207,7 +200,7 @@ async function insertRows(
   await query(
     `INSERT INTO ${liveTable(table)} (${columnList(names)})
      SELECT ${names.map(valueOf).join(', ')}
-     FROM ${stagedTable(plan.schema, table)} AS s
+     FROM ${restoredTable(plan, table)} AS s
        JOIN ${diffTable(table)} AS d
          ON ${columnsEqual(table.key, 's', 'd')} AND d.change <> 'deleted'
        ${joinPreserved}

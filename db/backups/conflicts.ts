@@ -2,7 +2,8 @@ import { MAX_FINDINGS, type ChangeKind } from '../../domain/backups/backups.ts';
 import { heldRecord, HELD_TABLES } from '../retention/holds.ts';
 import { quoteIdentifier, type Reference, type RunQuery } from './catalog.ts';
 import { isDerived, type PlannedTable, type RestorePlan } from './restorePlan.ts';
-import { columnList, columnsEqual, diffTable, liveTable, refersTo, stagedTable } from './sql.ts';
+import { restoredTable } from './restoredTables.ts';
+import { columnList, columnsEqual, diffTable, liveTable, refersTo } from './sql.ts';
 import { TABLES, type BackedUpTable } from './tables.ts';
 
 /** A record that prevents a restore. `other` is the key of the record that it refers to. */
@@ -81,7 +82,7 @@ async function findStillReferenced(
 /** Records that would be restored and refer to records that would not exist. */
 async function findMissingReferences(
   query: RunQuery,
-  { schema }: RestorePlan,
+  plan: RestorePlan,
   reference: Reference,
   child: PlannedTable,
   parent: PlannedTable | undefined,
@@ -91,7 +92,7 @@ async function findMissingReferences(
   const remains = parent?.table.tombstone === null ? `AND ${isNotReplaced(parent.table, 'p')}` : '';
   const isNotRestored = parent
     ? `AND NOT EXISTS (
-         SELECT FROM ${stagedTable(schema, parent.table)} AS q
+         SELECT FROM ${restoredTable(plan, parent.table)} AS q
            JOIN ${diffTable(parent.table)} AS y
              ON ${columnsEqual(parent.table.key, 'y', 'q')} AND y.change <> 'deleted'
          WHERE ${refersTo(reference, 'c', 'q')})`
@@ -100,7 +101,7 @@ async function findMissingReferences(
     `SELECT 'missing_reference' AS code, '${reference.child}' AS table,
        concat_ws('/', ${columnList(child.table.key, 'c')}) AS key,
        '${reference.parent} ' || concat_ws('/', ${columnList(childColumns, 'c')}) AS other
-     FROM ${stagedTable(schema, child.table)} AS c
+     FROM ${restoredTable(plan, child.table)} AS c
        JOIN ${diffTable(child.table)} AS d
          ON ${columnsEqual(child.table.key, 'c', 'd')} AND d.change <> 'deleted'
      WHERE ${isSet}

@@ -2,6 +2,7 @@ import type { ChangeKind } from '../../domain/backups/backups.ts';
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { countPurged } from './purged.ts';
 import { comparedColumns, type PlannedTable, type RestorePlan } from './restorePlan.ts';
+import { restoredTable } from './restoredTables.ts';
 import {
   columnList,
   columnsEqual,
@@ -9,7 +10,6 @@ import {
   countDiffs,
   diffTable,
   liveTable,
-  stagedTable,
 } from './sql.ts';
 import { readRowCounts } from './staging.ts';
 
@@ -77,8 +77,8 @@ function countSql(plan: RestorePlan, planned: PlannedTable): string {
 }
 
 /** Joins the row of the backup (`s`) and the current row (`l`) of a difference (`d`). */
-const bothSides = ({ schema }: RestorePlan, { table }: PlannedTable): string =>
-  `LEFT JOIN ${stagedTable(schema, table)} AS s ON ${columnsEqual(table.key, 's', 'd')}
+const bothSides = (plan: RestorePlan, { table }: PlannedTable): string =>
+  `LEFT JOIN ${restoredTable(plan, table)} AS s ON ${columnsEqual(table.key, 's', 'd')}
    LEFT JOIN ${liveTable(table)} AS l ON ${columnsEqual(table.key, 'l', 'd')}`;
 
 /**

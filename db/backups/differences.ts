@@ -1,6 +1,7 @@
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { isPurged } from './purged.ts';
 import { comparedColumns, type PlannedTable, type RestorePlan } from './restorePlan.ts';
+import { createRestoredTables, restoredTable } from './restoredTables.ts';
 import { scopeFilter } from './snapshot.ts';
 import {
   columnList,
@@ -11,7 +12,6 @@ import {
   liveTable,
   refersTo,
   runAll,
-  stagedTable,
 } from './sql.ts';
 import type { BackedUpTable } from './tables.ts';
 
@@ -26,6 +26,7 @@ export async function findDifferences(
   replaced: ReadonlySet<string> = new Set(),
 ): Promise<void> {
   const { tables } = plan;
+  await createRestoredTables(query, plan);
   const creations = tables.map((planned) => {
     const { table } = planned;
     const name = quoteIdentifier(`_diff_${table.name}`);
@@ -67,7 +68,7 @@ function stateDiffSql(plan: RestorePlan, planned: PlannedTable): string {
   return `SELECT ${key.join(', ')},
       CASE WHEN NOT ${isLive} THEN 'created' WHEN NOT ${inBackup} THEN 'deleted' ELSE 'changed' END
         AS change
-    FROM ${stagedTable(plan.schema, table)} AS s
+    FROM ${restoredTable(plan, table)} AS s
       FULL JOIN (
         SELECT * FROM ${liveTable(table)} AS t WHERE ${scopeFilter(table, plan.scope)}) AS l
         ON ${columnsEqual(table.key, 's', 'l')}
@@ -77,7 +78,7 @@ function stateDiffSql(plan: RestorePlan, planned: PlannedTable): string {
 
 /** The rows of the backup that are missing in the current table and were neither purged nor moved. */
 const missingRowsSql = (plan: RestorePlan, { table }: PlannedTable): string =>
-  `SELECT ${columnList(table.key, 's')}, 'created' AS change FROM ${stagedTable(plan.schema, table)} AS s
+  `SELECT ${columnList(table.key, 's')}, 'created' AS change FROM ${restoredTable(plan, table)} AS s
    WHERE NOT EXISTS (
      SELECT FROM ${liveTable(table)} AS l WHERE ${columnsEqual(table.key, 's', 'l')})
    AND NOT ${isPurged(plan, table.name, 's')} AND NOT ${table.removedSince ?? 'false'}`;
@@ -106,7 +107,7 @@ async function includeReferencedRows(
       const added = await query(
         `INSERT INTO ${diffTable(to)} SELECT DISTINCT ${columnList(to.key, 'p')}, 'created'
          FROM ${restoredRows(plan, from)}
-           JOIN ${stagedTable(plan.schema, to)} AS p ON ${refersTo(reference, 'c', 'p')}
+           JOIN ${restoredTable(plan, to)} AS p ON ${refersTo(reference, 'c', 'p')}
          WHERE ${isMissing(to, to.key)} AND NOT ${isPurged(plan, to.name, 'p')} RETURNING 1`,
       );
       if (added.length === 0) continue;
@@ -136,7 +137,7 @@ async function includeNamedRecords(
     const add = async (to: BackedUpTable, isUsed: string) =>
       query(
         `INSERT INTO ${diffTable(to)} SELECT p.id, 'created'
-         FROM ${stagedTable(plan.schema, to)} AS p
+         FROM ${restoredTable(plan, to)} AS p
          WHERE EXISTS (SELECT FROM ${restoredRows(plan, table)} WHERE ${isUsed})
            AND ${isMissing(to, ['id'])}`,
       );
@@ -149,8 +150,8 @@ async function includeNamedRecords(
 }
 
 /** The rows of the backup (`c`) that the restore writes. */
-const restoredRows = ({ schema }: RestorePlan, table: BackedUpTable): string =>
-  `${stagedTable(schema, table)} AS c JOIN ${diffTable(table)} AS d
+const restoredRows = (plan: RestorePlan, table: BackedUpTable): string =>
+  `${restoredTable(plan, table)} AS c JOIN ${diffTable(table)} AS d
      ON ${columnsEqual(table.key, 'c', 'd')} AND d.change <> 'deleted'`;
 
 /** True when the row `p` of the backup is neither in the current table nor already added. */

@@ -1,6 +1,6 @@
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { findPlanned, type RestorePlan } from './restorePlan.ts';
-import { diffTable, stagedTable } from './sql.ts';
+import { diffTable } from './sql.ts';
 
 /** What a restore changed beyond its tables. `schedules` need their Temporal Schedules updated. */
 export type RestoreEffects = {
@@ -18,11 +18,11 @@ export async function repairAfterRestore(
   plan: RestorePlan,
   applyRows: () => Promise<void>,
 ): Promise<RestoreEffects> {
-  // Comparing old and new passwords requires the rows before the restore.
-  const sessionsEnded = await endSessions(query, plan);
+  const sessionsDeleted = await deleteSessions(query, plan);
   await applyRows();
   await repairInventory(query, plan);
   await repairAccess(query, plan);
+  const sessionsEnded = sessionsDeleted + (await endSessions(query, plan));
   if (isRestored(plan, 'events')) await query(ADVANCE_EVENT_SEQUENCE);
   if (isRestored(plan, 'audit_heads')) await advanceAuditHeads(query, plan);
   const jobsEnded = isRestored(plan, 'jobs') ? await failInterruptedJobs(query, plan) : 0;
@@ -48,25 +48,26 @@ function isInDiff(plan: RestorePlan, name: string, change: string, key = 't.id')
     SELECT FROM ${diffTable(planned.table)} AS d WHERE d.id = ${key} AND d.change ${change})`;
 }
 
-/** Ends sessions of users that the restore deletes or disables, or whose password it changes. */
+/** Deletes sessions of users that the restore deletes. */
+const deleteSessions = async (query: RunQuery, plan: RestorePlan): Promise<number> =>
+  (
+    await query(
+      `DELETE FROM public.sessions AS t
+       WHERE ${isInDiff(plan, 'users', "= 'deleted'", 't.user_id')} RETURNING 1`,
+    )
+  ).length;
+
+/** Ends sessions of users that the restore has disabled, or whose provider it has. */
 async function endSessions(query: RunQuery, plan: RestorePlan): Promise<number> {
-  const deleted = await query(
-    `DELETE FROM public.sessions AS t
-     WHERE ${isInDiff(plan, 'users', "= 'deleted'", 't.user_id')} RETURNING 1`,
-  );
-  const users = findPlanned(plan, 'users');
-  if (!users) return deleted.length;
+  if (!isRestored(plan, 'users', 'providers')) return 0;
   const ended = await query(
     `UPDATE public.sessions AS t SET ended_at = now(),
-       end_reason = CASE WHEN s.enabled THEN 'password_change' ELSE 'disabled' END
-     FROM ${stagedTable(plan.schema, users.table)} AS s
-       JOIN public.users AS u ON u.id = s.id
-       JOIN ${diffTable(users.table)} AS d ON d.id = s.id AND d.change = 'changed'
-     WHERE t.user_id = s.id AND t.ended_at IS NULL
-       AND (NOT s.enabled OR s.password_hash IS DISTINCT FROM u.password_hash)
+       end_reason = CASE WHEN u.enabled THEN 'provider_disabled' ELSE 'disabled' END
+     FROM public.users AS u LEFT JOIN public.providers AS p ON p.id = u.provider_id
+     WHERE u.id = t.user_id AND t.ended_at IS NULL AND NOT (u.enabled AND coalesce(p.enabled, false))
      RETURNING 1`,
   );
-  return deleted.length + ended.length;
+  return ended.length;
 }
 
 /** Rebuilds what the inventory derives from cables, prefixes and addresses. */
@@ -120,6 +121,11 @@ async function repairAccess(query: RunQuery, plan: RestorePlan): Promise<void> {
       'DELETE FROM public.tenant_quotas AS q WHERE NOT EXISTS (SELECT FROM public.tenants AS t WHERE t.id = q.tenant_id)',
     );
   if (isRestored(plan, 'users', 'tokens')) await query(ALIGN_TOKENS);
+  if (isRestored(plan, 'tokens') && !plan.intoEmptyDatabase)
+    await query(
+      `UPDATE public.tokens AS t SET disabled_at = now()
+       WHERE t.disabled_at IS NULL AND ${isInDiff(plan, 'tokens', "= 'created'")}`,
+    );
   if (isRestored(plan, 'roles', 'grants', 'users'))
     await query('UPDATE public.access_state SET version = version + 1');
 }

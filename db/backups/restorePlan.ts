@@ -28,6 +28,8 @@ export type RestorePlan = {
   sections: Section[];
   /** True when retention has purged records, which the restore does not bring back. */
   hasPurged: boolean;
+  /** True for a database without records: it gets all as it was, also accounts and credentials. */
+  intoEmptyDatabase: boolean;
 };
 
 type PlanInput = {
@@ -35,6 +37,7 @@ type PlanInput = {
   scope: BackupScope;
   sections: readonly Section[];
   archived: readonly ArchivedTable[];
+  intoEmptyDatabase?: boolean;
 };
 
 /**
@@ -44,7 +47,7 @@ type PlanInput = {
  */
 export async function planRestore(
   query: RunQuery,
-  { schema, scope, sections, archived }: PlanInput,
+  { schema, scope, sections, archived, intoEmptyDatabase = false }: PlanInput,
 ): Promise<RestorePlan> {
   const tables: PlannedTable[] = [];
   const columns = await readColumns(query, 'public');
@@ -65,6 +68,7 @@ export async function planRestore(
     tables,
     references: await findReferences(query),
     hasPurged: await hasPurgeMarks(query),
+    intoEmptyDatabase,
     sections: SECTIONS.filter((section) => sections.includes(section)),
   };
 }

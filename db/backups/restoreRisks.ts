@@ -1,5 +1,6 @@
 import { quoteIdentifier, type RunQuery } from './catalog.ts';
 import { findPlanned, type RestorePlan } from './restorePlan.ts';
+import { restoredTable } from './restoredTables.ts';
 import { stagedTable } from './sql.ts';
 
 type LockoutRisks = {
@@ -9,10 +10,11 @@ type LockoutRisks = {
   losesOwnAccount: boolean;
 };
 
-const hasPlatformAdmin = (users: string, grants: string) =>
+const hasPlatformAdmin = (users: string, providers: string, grants: string) =>
   `EXISTS (
      SELECT FROM ${users} AS u JOIN ${grants} AS g ON g.user_id = u.id
-     WHERE u.enabled AND g.level = 'platform' AND g.role_id = 'platform-admin')`;
+       JOIN ${providers} AS p ON p.id = u.provider_id
+     WHERE u.enabled AND p.enabled AND g.level = 'platform' AND g.role_id = 'platform-admin')`;
 
 /** Whether a restore would lock out administrators or the actor who requests it. */
 export async function findLockoutRisks(
@@ -21,13 +23,16 @@ export async function findLockoutRisks(
   actorId: string,
 ): Promise<LockoutRisks> {
   const users = findPlanned(plan, 'users');
-  if (users?.role !== 'state') return { losesAdministrators: false, losesOwnAccount: false };
-  const restored = stagedTable(plan.schema, users.table);
+  const providers = findPlanned(plan, 'providers');
+  if (users?.role !== 'state' || !providers)
+    return { losesAdministrators: false, losesOwnAccount: false };
+  const restored = restoredTable(plan, users.table);
+  const restoredProviders = restoredTable(plan, providers.table);
   const restoredGrants = `${quoteIdentifier(plan.schema)}.grants`;
   const [risks] = await query<LockoutRisks>(
     `SELECT
-       ${hasPlatformAdmin('public.users', 'public.grants')}
-         AND NOT ${hasPlatformAdmin(restored, restoredGrants)} AS "losesAdministrators",
+       ${hasPlatformAdmin('public.users', 'public.providers', 'public.grants')}
+         AND NOT ${hasPlatformAdmin(restored, restoredProviders, restoredGrants)} AS "losesAdministrators",
        EXISTS (SELECT FROM public.users WHERE id = $1)
          AND NOT EXISTS (SELECT FROM ${restored} WHERE id = $2 AND enabled) AS "losesOwnAccount"`,
     [actorId, actorId],

@@ -20,6 +20,13 @@ export type BackedUpTable = {
   tenantFilter: string | null;
   /** Columns that record ongoing activity: a restore keeps the current values of existing rows. */
   preserved: readonly string[];
+  /**
+   * Columns that a restore does not simply set, since it revives no account and no credential: the SQL
+   * of the value that it writes, from the row `s` of the backup and the current row `l`, whose columns
+   * are null if there is none. `:backup` is the table of the backup. An empty database gets everything
+   * as it was.
+   */
+  guarded: Readonly<Record<string, string>>;
   /** Columns that are computed from records which may belong to other tenants. */
   derived: readonly string[];
   /** Columns whose values no preview shows, such as secrets. */
@@ -39,7 +46,14 @@ export type BackedUpTable = {
 type Options = Partial<
   Pick<
     BackedUpTable,
-    'key' | 'tenantFilter' | 'preserved' | 'derived' | 'hidden' | 'removedSince' | 'tombstone'
+    | 'key'
+    | 'tenantFilter'
+    | 'preserved'
+    | 'guarded'
+    | 'derived'
+    | 'hidden'
+    | 'removedSince'
+    | 'tombstone'
   >
 >;
 
@@ -54,6 +68,7 @@ const table =
     key: ['id'],
     tenantFilter: BY_TENANT_ID,
     preserved: [],
+    guarded: {},
     derived: [],
     hidden: [],
     removedSince: null,
@@ -83,6 +98,14 @@ const IS_ARCHIVED = `EXISTS (SELECT FROM public.audit_archives AS a
   WHERE a.tenant_id = s.tenant_id AND a.checkpoint_at IS NOT NULL
     AND (s.position <= a.position OR s.position IS NULL AND s.id <= a.last_id))`;
 
+/** What is disabled, or does not exist any more, is not enabled by a restore. */
+const STAYS_DISABLED = 's.enabled AND coalesce(l.enabled, false)';
+
+/** The value that an account has now; of one that the restore adds, that of the backup. */
+const present = (column: string) => `CASE WHEN l.id IS NULL THEN s.${column} ELSE l.${column} END`;
+
+const IS_SAME_CONFIG = 'l.id IS NOT NULL AND l.config::jsonb = s.config::jsonb';
+
 /** All tables that backups contain, in an order in which rows can be inserted. */
 export const TABLES: readonly BackedUpTable[] = [
   settings('custom_fields'),
@@ -106,11 +129,32 @@ export const TABLES: readonly BackedUpTable[] = [
   inventory('prefixes', { derived: ['parent_prefix_id', 'unique_in_vrf', 'in_shared_table'] }),
   inventory('ip_ranges', { derived: ['in_shared_table'] }),
   inventory('ip_addresses', { derived: ['unique_in_vrf', 'in_shared_table'] }),
-  access('providers', { ...SHARED, hidden: ['config', 'secrets'] }),
+  access('providers', {
+    ...SHARED,
+    hidden: ['config', 'secrets'],
+    // With another configuration other people could sign in, or with a key that was replaced.
+    guarded: {
+      enabled: `${STAYS_DISABLED} AND ${IS_SAME_CONFIG}`,
+      secrets: `CASE WHEN ${IS_SAME_CONFIG} THEN l.secrets ELSE s.secrets END`,
+    },
+  }),
   access('roles', SHARED),
-  access('users', { preserved: ['last_login_at'], hidden: ['password_hash'] }),
+  access('users', {
+    preserved: ['last_login_at'],
+    hidden: ['password_hash'],
+    guarded: {
+      enabled: STAYS_DISABLED,
+      password_hash: present('password_hash'),
+      must_change_password: present('must_change_password'),
+      // Groups are known as of the last login; mappings of those that were left must not count again.
+      external_groups: `coalesce(l.external_groups, '{}')`,
+      owner_id: `CASE WHEN EXISTS (SELECT FROM :backup AS o WHERE o.id = l.owner_id)
+        THEN l.owner_id ELSE s.owner_id END`,
+    },
+  }),
   access('grants'),
-  // Present tokens stay as they are: a restore neither brings back nor widens one.
+  // Present tokens stay as they are: a restore neither brings back nor widens one. Others are added as
+  // disabled.
   table('access', 'history')('tokens', { hidden: ['hash', 'previous_hash'] }),
   table('access', 'history')('account_controllers', { key: ['account_id', 'name', 'tenant_id'] }),
   access('tenant_quotas', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),

@@ -108,6 +108,7 @@ async function apply(
     scope: { tenantId: null },
     sections: SECTIONS,
     archived: header.tables,
+    intoEmptyDatabase: true,
   });
   if (!(await isComplete(query, plan)))
     throw new Error('The loaded archive did not survive a restart of the database.');

@@ -7,6 +7,7 @@ import {
   type DifferenceSample,
 } from '../../db/backups/differenceReport.ts';
 import type { RestorePlan } from '../../db/backups/restorePlan.ts';
+import { countNotEnabled } from '../../db/backups/restoredTables.ts';
 import { countInterruptedJobs, findLockoutRisks } from '../../db/backups/restoreRisks.ts';
 import { TABLES } from '../../db/backups/tables.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
@@ -177,6 +178,7 @@ async function findWarnings(
           { section, table },
         ),
       );
+  found.push(...(await accessWarnings(query, plan, tables)));
   const interrupted = await countInterruptedJobs(query, plan);
   if (interrupted > 0)
     found.push(
@@ -187,6 +189,42 @@ async function findWarnings(
       ),
     );
   return found;
+}
+
+const NOT_ENABLED: Readonly<Record<string, string>> = {
+  providers: 'they are disabled or missing now, or have another configuration',
+  users: 'they are disabled or missing now',
+  tokens: 'they are missing now',
+};
+
+/** What users get rights from again, and what stays disabled: nobody regains access unnoticed. */
+async function accessWarnings(
+  query: RunQuery,
+  plan: RestorePlan,
+  tables: readonly TableCounts[],
+): Promise<RestoreFinding[]> {
+  const at = (table: string) => ({ section: 'access' as const, table });
+  const notEnabled = await countNotEnabled(query, plan);
+  const reinstated = tables.filter(
+    ({ table, created, changed }) => ['roles', 'grants'].includes(table) && created + changed > 0,
+  );
+  return [
+    ...notEnabled.map(({ table, rows }) =>
+      finding(
+        'not_enabled',
+        `${rows} records of ${table} would be disabled although the backup has them enabled: ` +
+          `${NOT_ENABLED[table]}`,
+        at(table),
+      ),
+    ),
+    ...reinstated.map(({ table, created, changed }) =>
+      finding(
+        'access_reinstated',
+        `${created + changed} records of ${table} would grant what they granted when the backup was made`,
+        at(table),
+      ),
+    ),
+  ];
 }
 
 /** The first differences of each section, at most 100. */

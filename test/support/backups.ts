@@ -88,8 +88,7 @@ export type Validation = ValidationRecord & {
 };
 
 /**
- * All rows of tables as text, in a stable order. Columns whose current values a restore preserves are
- * omitted.
+ * All rows of tables as text, in a stable order. Columns that a restore does not simply set are omitted.
  */
 export async function dumpTables(
   url: string,
@@ -104,9 +103,10 @@ export async function dumpTables(
     const existing = await readColumns(queryOn(client), 'public');
     for (const name of names) {
       const table = TABLES.find((each) => each.name === name);
+      const omitted = [...(table?.preserved ?? []), ...Object.keys(table?.guarded ?? {})];
       const columns = (existing.get(name) ?? [])
         .map((column) => column.name)
-        .filter((column) => !table?.preserved.includes(column));
+        .filter((column) => !omitted.includes(column));
       const text = `ROW(${columns.map((column) => quoteIdentifier(column)).join(', ')})::text`;
       const { rows } = await client.query<{ line: string }>(
         `SELECT ${text} AS line FROM public.${quoteIdentifier(name)} AS t WHERE ${where} ORDER BY 1`,
