@@ -92,6 +92,7 @@ type AppDeps = RouteDeps &
     >;
     idempotency: MountDeps['idempotency'];
     findNames: MountDeps['findNames'];
+    accessChanges: MountDeps['accessChanges'];
     slots: { expensiveReads: Slots };
     readBudgets: ReadBudgets;
   };
@@ -179,7 +180,7 @@ export function createApp(
   deps: AppDeps,
   { version, shutdownSignal, consoleBundle, onResponse, onError, accessRecheckMs }: AppOptions,
 ): Koa {
-  const { config, access, idempotency, findNames } = deps;
+  const { config, access, accessChanges, idempotency, findNames } = deps;
   const app = new Koa();
   const { clientAddress, strangers, authenticate, mayReadMetrics } = createAuthentication(deps);
   app.use(requestContext(deps, clientAddress.isTrusted));
@@ -197,6 +198,7 @@ export function createApp(
   const routes = config.role === 'worker' ? [] : allRoutes(deps, version);
   for (const middleware of mount(routes, {
     access,
+    accessChanges,
     idempotency,
     findNames,
     authenticate,

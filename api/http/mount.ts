@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { Access } from '../../services/access/access.ts';
+import type { AccessChanges } from '../../services/access/accessChanges.ts';
 import type { Idempotency } from '../../services/shared/idempotency.ts';
 import { AppError, invalidField } from '../../domain/shared/errors.ts';
 import { anonymousCaller, type Caller } from '../../domain/shared/caller.ts';
@@ -22,6 +23,7 @@ import { permissionsOf, type Route, type StrangerLimits } from './route.ts';
 
 export type MountDeps = {
   access: Access;
+  accessChanges: AccessChanges;
   idempotency: Idempotency;
   findNames: FindNames;
   authenticate(ctx: Context, options: { requiresTenantHeader: boolean }): Promise<Caller>;
@@ -30,7 +32,10 @@ export type MountDeps = {
   expensiveReads: ExpensiveReads;
   /** Aborted when the server stops. */
   shutdownSignal: AbortSignal;
-  /** Interval of the access check while a stream is open, in milliseconds; 10 s by default. */
+  /**
+   * Interval of the access check while a stream is open, in milliseconds; 10 s by default. Changes that a
+   * process commits are checked immediately; what has expired, and lost notifications, are not.
+   */
   accessRecheckMs?: number;
   /** Called with each response before it is sent; tests compare it with the declared schema. */
   onResponse?(route: Route, response: HttpResponse): void;
@@ -233,18 +238,22 @@ function endStreamOnLostAccess(
     // What the source waits for must not keep its slot.
     ended.abort();
   };
-  const timer = setInterval(() => {
-    const recheck = async () => {
+  const recheck = async () => {
+    try {
       const caller = await authorizeCaller(route, deps, ctx);
       await route.recheckAccess?.({ ...request, caller }, request.caller);
       onRechecked?.(caller);
-    };
-    recheck().catch((error: unknown) => {
+    } catch (error) {
       // A busy server is no reason to end what it has allowed.
       if (error instanceof AppError && error.code !== 'too_many_requests') end(error);
-    });
-  }, deps.accessRecheckMs ?? ACCESS_RECHECK_MS);
-  source.once('close', () => clearInterval(timer));
+    }
+  };
+  const timer = setInterval(() => void recheck(), deps.accessRecheckMs ?? ACCESS_RECHECK_MS);
+  const unwatch = deps.accessChanges.watch(request.caller, recheck);
+  source.once('close', () => {
+    clearInterval(timer);
+    unwatch();
+  });
 }
 
 /**

@@ -10,6 +10,7 @@ import { AppError } from '../../domain/shared/errors.ts';
 import type { OutboxTask } from '../../domain/dispatch/tasks.ts';
 import type { EventData, EventType } from '../../domain/events/events.ts';
 import type { Ids } from '../../platform/ids.ts';
+import { accessTopics } from './accessTopics.ts';
 import { asRefusal } from './constraints.ts';
 import { completeKey } from './idempotency.ts';
 import {
@@ -168,6 +169,8 @@ export const createCommit =
       assertResult(caller, unitOfWork);
       for (const [claim, recordId] of unitOfWork.results)
         await completeClaim(await trx(), claim, recordId);
+      const changedAccess = accessTopics(unitOfWork.audit);
+      for (const topic of changedAccess) unitOfWork.topics.add(topic);
       const openTrx = await startedTrx;
       const db = (openTrx as Knex.Transaction | undefined) ?? deps.db;
       await writeUnitOfWork(db, unitOfWork, { isLast: openTrx !== undefined });
@@ -177,7 +180,7 @@ export const createCommit =
       if (unitOfWork.outbox.length > 0) deps.dispatcher.onCommitted(unitOfWork.outbox);
       if (unitOfWork.events.length > 0) deps.onEventsCommitted();
       if (unitOfWork.awaitsSlot) deps.onSlotAwaited();
-      deps.onChanged(unitOfWork.changes.flatMap(({ topics }) => topics));
+      deps.onChanged([...unitOfWork.changes.flatMap(({ topics }) => topics), ...changedAccess]);
       return result;
     } catch (error) {
       // When the connection failed, the server has rolled back already.

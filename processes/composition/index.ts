@@ -6,6 +6,7 @@ import { createScheduleActivities } from '../../activities/schedules.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Log } from '../../platform/log.ts';
+import { createAccessChanges } from '../../services/access/accessChanges.ts';
 import { approvalCompletionHook } from '../../services/approvals/completionHook.ts';
 import type { PasswordCost } from '../../services/auth/passwords.ts';
 import { allJobTypes } from '../../services/jobTypes/index.ts';
@@ -67,6 +68,7 @@ export function compose(
     ...retention,
     ...rest,
     activities,
+    accessChanges: createAccessChanges(core),
     idempotency: createIdempotency(core),
     findNames: createFindNames(core),
     readiness: createReadiness({

@@ -69,6 +69,8 @@ const PASSWORD_COST = { memoryCost: 8, timeCost: 1, parallelism: 1 };
 type AppOptions = {
   idle?: boolean;
   extraJobTypes?: readonly JobType[];
+  /** How often streams check the rights of their callers. */
+  accessRecheckMs?: number;
   /** Hashes passwords as the product does. */
   slowPasswords?: boolean;
   /** One that other processes have used. It is dropped with the application. */
@@ -127,7 +129,13 @@ export async function startApp(
 export async function startAppOn(
   databaseUrl: string,
   env: Record<string, string> = {},
-  { idle = false, extraJobTypes = [], slowPasswords = false, consoleBundle }: AppOptions = {},
+  {
+    idle = false,
+    extraJobTypes = [],
+    slowPasswords = false,
+    accessRecheckMs = 300,
+    consoleBundle,
+  }: AppOptions = {},
 ): Promise<TestApp> {
   const fullEnv = testEnv(databaseUrl, env);
   const config = readConfig(fullEnv);
@@ -147,7 +155,7 @@ export async function startAppOn(
     consoleBundle,
     onResponse: checkResponse,
     onError: errorCheck,
-    accessRecheckMs: 300,
+    accessRecheckMs,
   });
   const server = await startServer(app, config);
   deps.ownEndpoints.add({ host: config.host, port: server.port });

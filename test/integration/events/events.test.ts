@@ -10,18 +10,20 @@ import { publishEvents } from '../../../db/events/publish.ts';
 import { openDatabase, type Knex } from '../../../db/core/knex.ts';
 import { createIds } from '../../../platform/ids.ts';
 import { createLog } from '../../../platform/log.ts';
-import { startApp, type TestApp } from '../../support/app.ts';
+import { startApp, startAppOn, type TestApp } from '../../support/app.ts';
 import type { ProblemBody, TestClient } from '../../support/client.ts';
 import { createDatabase } from '../../support/database.ts';
 import { openEventStream } from '../../support/eventStream.ts';
 import { eventually } from '../../support/eventually.ts';
 import { expectInvalid } from '../../support/problem.ts';
 import { seedEvents } from '../../support/retention.ts';
-import { admin, createUser, first, type Page } from '../../support/users.ts';
+import { createToken } from '../../support/tokens.ts';
+import { admin, createUser, first, type Page, type TestUser } from '../../support/users.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({}, { idle: true });
+  // Rights are not polled: streams learn of the commits that change them.
+  app = await startApp({}, { idle: true, accessRecheckMs: 3_600_000 });
 });
 afterAll(() => app.stop());
 
@@ -275,7 +277,6 @@ describe('a stream of events', () => {
       `&type.not=webhook.updated`,
       `&createdAt.gt=${middle?.createdAt}`,
       `&since=${middle?.createdAt}`,
-      `&until=${middle?.createdAt}`,
     ]) {
       const { items, lastSequence } = await list(client, `?after=0${query}`);
       const stream = await follow(client, `&after=0${query}`);
@@ -303,6 +304,7 @@ describe('a stream of events', () => {
 
   test.each([
     ['a cursor', '&cursor=xyz', undefined, '/cursor'],
+    ['an end', '&until=2020-01-01T00:00:00Z', undefined, '/until'],
     ['a last id that is no sequence', '', 'evt_1', '/Last-Event-ID'],
   ])('refuses %s', async (_what, query, lastId, pointer) => {
     const headers = lastId === undefined ? {} : { 'last-event-id': lastId };
@@ -339,6 +341,74 @@ describe('a stream of events', () => {
     await remove(ids[1] ?? '');
     expect(await stream.ended).toBe('ended');
     expect(stream.data<ProblemBody>('error')).toMatchObject([{ code: 'permission_denied' }]);
+  });
+
+  /** Ways in which a caller loses access, and what a stream of theirs ends with. */
+  const LOSSES: Record<string, [(holder: Holder) => Promise<unknown>, string]> = {
+    'the session ends': [
+      ({ user }) => user.client.post('/api/auth/logout', {}).expect(204),
+      'session_invalid',
+    ],
+    'the account is disabled': [
+      ({ user }) => admin(app).put(`/api/users/${user.id}`, { enabled: false }).expect(200),
+      'session_invalid',
+    ],
+    'the password is reset': [
+      ({ user }) => admin(app).post(`/api/users/${user.id}/reset-password`, {}).expect(200),
+      'session_invalid',
+    ],
+    'the role loses the permission': [
+      ({ roleId }) =>
+        admin(app)
+          .put(`/api/rbac/roles/${roleId}`, { permissions: ['job:read'] })
+          .expect(200),
+      'permission_denied',
+    ],
+    'the token is revoked': [
+      ({ user, token }) => user.client.delete(`/api/auth/tokens/${token.id}`).expect(204),
+      'token_invalid',
+    ],
+    'the token is narrowed': [
+      ({ user, token }) =>
+        user.client.put(`/api/auth/tokens/${token.id}`, { permissions: ['job:read'] }).expect(200),
+      'permission_denied',
+    ],
+  };
+  type Holder = {
+    user: TestUser;
+    roleId: string;
+    token: Awaited<ReturnType<typeof createToken>>;
+  };
+
+  async function newHolder(): Promise<Holder> {
+    const role = { name: 'Follower', permissions: ['event:read', 'job:read'] };
+    const { id: roleId } = await admin(app)
+      .post<{ id: string }>('/api/rbac/roles', role)
+      .expect(201);
+    const user = await createUser(app, roleId);
+    return { user, roleId, token: await createToken(app, user) };
+  }
+
+  test.each(Object.keys(LOSSES))('ends when %s', async (loss) => {
+    const [lose, code] = assertDefined(LOSSES[loss], loss);
+    const holder = await newHolder();
+    const { user, token } = holder;
+    const stream = await follow(loss.includes('token') ? token.client : user.client);
+    await eventually(stream.lastId, (id) => id !== undefined);
+    await lose(holder);
+    expect(await stream.ended).toBe('ended');
+    expect(stream.data<ProblemBody>('error')).toMatchObject([{ code }]);
+  });
+
+  test('ends also in another process', async () => {
+    const other = await startAppOn(app.databaseUrl, {}, { idle: true, accessRecheckMs: 3_600_000 });
+    other.deps.notifications.start();
+    const { user } = await newHolder();
+    const stream = await follow({ ...user.client, base: other.client.base });
+    await eventually(stream.lastId, (id) => id !== undefined);
+    await user.client.post('/api/auth/logout', {}).expect(204);
+    expect(await stream.ended).toBe('ended');
+    await other.stop();
   });
 
   const callerOf = (tenantId: string): Caller => ({
