@@ -254,7 +254,7 @@ function around(prefixes: Source, shape: NetworkShape, limit: number): Branch[] 
 
 /** How many matches of a kind are asked for; `isThorough` after an answer that was cut. */
 type TextParts = { limit: number; isThorough: boolean };
-export type SearchParts = TextParts & { aroundLimit: number };
+type SearchParts = TextParts & { aroundLimit: number };
 
 /** The branches of a search, each with up to `limit` matches of one kind. */
 export function branchesOf(

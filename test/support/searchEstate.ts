@@ -105,7 +105,7 @@ export const searchEstate = fc.record({
   ),
   roles: fc.array(fc.array(role, { maxLength: 3 }), { minLength: 3, maxLength: 3 }),
 });
-export type SearchEstate = typeof searchEstate extends fc.Arbitrary<infer T> ? T : never;
+type SearchEstate = typeof searchEstate extends fc.Arbitrary<infer T> ? T : never;
 
 type Create = (path: string, body: object) => Promise<string | undefined>;
 

@@ -150,7 +150,7 @@ function matchesNetwork(
 
 const NETWORKS: ReadonlySet<SearchKind> = new Set(['prefixes', 'ip-ranges', 'ip-addresses']);
 
-export type Expected = {
+type Expected = {
   /** Kind, id and label of what is found. */
   items: string[];
   around: string[];

@@ -1,11 +1,15 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { SearchAnswer, SearchItem } from '../../../services/search/search.ts';
 import { RESOURCE_NAMES } from '../../../domain/inventory/names.ts';
 import { RESOURCES } from '../../../domain/inventory/resources/index.ts';
+import { branchesOf } from '../../../db/search/branches.ts';
+import { sourcesOf } from '../../../db/search/sources.ts';
+import type { Scope } from '../../../domain/access/scope.ts';
+import { assertDefined } from '../../../domain/shared/assert.ts';
 import { systemCaller } from '../../../domain/shared/caller.ts';
 import { composeSearch } from '../../../processes/composition/search.ts';
-import { SEARCH_KINDS } from '../../../domain/search/query.ts';
+import { parseSearch, SEARCH_KINDS } from '../../../domain/search/query.ts';
 import type { TestApp } from '../../support/app.ts';
 import {
   seedShared,
@@ -238,6 +242,72 @@ describe('a search by text', () => {
     for (const q of ['02:00:00:00:ee:02', '0200.0000.ee02'])
       expect([q, found(await search(root, q))]).toEqual([q, []]);
     await root.put(`/api/inventory/interfaces/${red.interfaces}`, { macAddress }).expect(200);
+  });
+});
+
+describe('a search reads only what its caller may read', () => {
+  /** Addresses of a tenant and a site; every tenth has the text. */
+  const insert = (id: string, count: number) =>
+    app.deps.db.transaction(async (trx) => {
+      await trx.raw('SET LOCAL session_replication_role = replica');
+      await trx.raw(
+        `INSERT INTO ip_addresses (id, tenant_id, scope_site_id, address, status, dns_name)
+         SELECT 'ipa_' || ? || n, ?, ?, '172.16.0.0'::inet + n, 'active', CASE n % 10 WHEN 0 THEN 'needle' ELSE 'hay' END || n
+         FROM generate_series(1, ?::integer) AS n`,
+        [id, id, id, count],
+      );
+    });
+  const MANY = 20_000;
+  const FEW = 200;
+  beforeAll(async () => {
+    await insert('many', MANY);
+    await insert('few', FEW);
+    await app.deps.db.raw('VACUUM ANALYZE ip_addresses');
+  });
+  afterAll(() => app.deps.db.raw(`DELETE FROM ip_addresses WHERE tenant_id IN ('many', 'few')`));
+
+  const none: Scope = {
+    kind: 'within',
+    tenantIds: new Set(),
+    siteIds: new Set(),
+    deviceIds: new Set(),
+  };
+  const within = (ids: Partial<typeof none>): Scope => ({ ...none, ...ids });
+
+  test.each([
+    ['of a tenant', within({ tenantIds: new Set(['few']) })],
+    ['of a site', within({ siteIds: new Set(['few']) })],
+  ])('%s', async (_, inventory) => {
+    const { db } = app.deps;
+    const workflows = { actorId: 'ann', ownTenantId: 'few', ownScope: none, names: ['ann'] };
+    const sources = sourcesOf(
+      {
+        ...{ inventory, jobs: none, schedules: none, users: none, webhooks: none, backups: none },
+        workflows: { ...workflows, read: none, approve: none, roles: [] },
+      },
+      new Set(['ip-addresses']),
+    );
+    for (const [q, isFound] of [
+      ['needle', true],
+      ['needle10 needle', true],
+      ['eedlehay', false],
+      ['n', false],
+      ['17', true],
+    ] as const) {
+      const parts = { limit: 7, aroundLimit: 1, isThorough: true };
+      const [branch] = branchesOf(parseSearch(q), sources, parts);
+      const { sql, bindings } = assertDefined(branch, 'branch of addresses');
+      const { rows } = await db.raw<{ rows: { 'QUERY PLAN': string }[] }>(
+        `EXPLAIN (ANALYZE, TIMING OFF) ${sql}`,
+        bindings,
+      );
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+      expect([q, plan]).toEqual([q, expect.not.stringMatching(/Seq Scan/)]);
+      const read = [...plan.matchAll(/(?:\(actual rows=| by (?:Filter|Index Recheck): )(\d+)/g)];
+      expect(read.length).toBeGreaterThan(0);
+      if (read.some(([, rows]) => Number(rows) > FEW)) throw new Error(`${q} reads more:\n${plan}`);
+      expect((await db.raw<{ rows: object[] }>(sql, bindings)).rows.length > 0).toBe(isFound);
+    }
   });
 });
 
