@@ -210,12 +210,14 @@ export async function seedSearchEstate(app: TestApp, estate: SearchEstate, round
   }
   const known = [...ids, ...sites, ...devices].filter((each) => each !== undefined);
   const scopeOf = { tenant: ['one', 'two', 'platform'].map(id), site: sites, device: devices };
-  const roles = estate.roles.map((held) =>
-    held.flatMap(({ roleId, at, pick }) => {
+  const roles = estate.roles.map((held) => {
+    // A role can be held once at each scope.
+    const assigned = held.map(({ roleId, at, pick }) => {
       const target = at === 'platform' ? undefined : scopeOf[at][pick];
-      if (target === undefined || target === 'platform') return [{ roleId }];
-      return [{ roleId, [`${at}Id`]: target }];
-    }),
-  );
+      if (target === undefined || target === 'platform') return [roleId, { roleId }] as const;
+      return [`${roleId} ${target}`, { roleId, [`${at}Id`]: target }] as const;
+    });
+    return [...new Map(assigned).values()];
+  });
   return { roles, searched: [...estate.texts, ...known.slice(0, 10)] };
 }

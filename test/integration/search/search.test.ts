@@ -104,7 +104,7 @@ describe('a search finds what the caller may read, no more and no less', () => {
           for (const q of texts.searched) await compare(client, lists, q);
         }
       }),
-      { numRuns: propertyRuns(2), endOnFailure: true },
+      { numRuns: propertyRuns(2), endOnFailure: true, includeErrorInReport: true },
     );
   });
 
