@@ -1,0 +1,147 @@
+import {
+  hashKey,
+  keepPreviousData,
+  useInfiniteQuery,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
+import { useCallback, useMemo, useState, useSyncExternalStore } from 'react';
+import { mergeNames, type Names } from '../names.ts';
+
+export type ListCount = { value: number; exact: boolean };
+
+export type Facet = {
+  values: readonly { value: string | number | boolean | null; count: number }[];
+  exact: boolean;
+  others: number;
+};
+
+/** What a list operation of the API returns. */
+export type ListAnswer<Row> = {
+  items: readonly Row[];
+  nextCursor: string | null;
+  count?: ListCount | null | undefined;
+  facets?: Readonly<Record<string, Facet | null | undefined>> | undefined;
+  included?: Names | undefined;
+};
+
+/** What is asked of a list beside its filters. Pages and counts are asked separately. */
+export type ListPart = {
+  limit: number;
+  cursor?: string | undefined;
+  count?: boolean | undefined;
+  /** Fields to count by. */
+  facets?: readonly string[] | undefined;
+};
+
+type Options<Row> = {
+  /** Area, list and filters: what distinguishes it from other lists. */
+  queryKey: readonly unknown[];
+  read: (part: ListPart, signal: AbortSignal) => Promise<ListAnswer<Row>>;
+  /** Asks for the number of records. Default: true. */
+  counted?: boolean | undefined;
+  enabled?: boolean | undefined;
+};
+
+export type List<Row> = {
+  /** Undefined until they are read for the first time. */
+  rows: readonly Row[] | undefined;
+  names: Names;
+  count: ListCount | undefined;
+  facets: Readonly<Record<string, Facet | null | undefined>>;
+  /** Counts by these fields too. */
+  wantFacets: (fields: readonly string[]) => void;
+  loading: boolean;
+  error: unknown;
+  hasMore: boolean;
+  loadMore: () => void;
+  /** Repeats what has failed. */
+  retry: () => void;
+  /** Reads the list again from its start. */
+  refresh: () => void;
+  /** Records have changed, and the list is too long to be read again without being asked to. */
+  isOutdated: boolean;
+};
+
+const PAGE_SIZE = 100;
+/** Longer lists are not read again by themselves: each page is a request. */
+const MAX_REFRESHED_PAGES = 4;
+
+const NO_FACETS: Readonly<Record<string, Facet | null | undefined>> = {};
+
+/** True when the data of a query is known to be old. */
+function useIsInvalidated(queryKey: readonly unknown[]): boolean {
+  const cache = useQueryClient().getQueryCache();
+  const hash = hashKey(queryKey);
+  const subscribe = useCallback((onChange: () => void) => cache.subscribe(onChange), [cache]);
+  return useSyncExternalStore(subscribe, () => cache.get(hash)?.state.isInvalidated ?? false);
+}
+
+function useSummary<Row>({ queryKey, read, counted = true, enabled = true }: Options<Row>) {
+  const [fields, setFields] = useState<readonly string[]>([]);
+  const summary = useQuery({
+    queryKey: [...queryKey, 'summary', counted, fields],
+    queryFn: ({ signal }) =>
+      read({ limit: 1, count: counted, ...(fields.length > 0 && { facets: fields }) }, signal),
+    placeholderData: keepPreviousData,
+    enabled: enabled && (counted || fields.length > 0),
+    refetchOnWindowFocus: false,
+    // A count is no reason for a message: the list says it, if nothing can be read.
+    retry: 1,
+  });
+  const wantFacets = useCallback(
+    (wanted: readonly string[]) =>
+      setFields((old) => {
+        const all = [...new Set([...old, ...wanted])].sort();
+        return all.length === old.length ? old : all;
+      }),
+    [],
+  );
+  return { data: summary.data, wantFacets };
+}
+
+/**
+ * Reads a list page by page as its end comes into view, and counts it. Old rows stay while others are
+ * read, also those of another filter.
+ */
+export function useList<Row>(options: Options<Row>): List<Row> {
+  const { queryKey, read, enabled = true } = options;
+  const client = useQueryClient();
+  const pagesKey = [...queryKey, 'pages'];
+  const pageCount = client.getQueryData<{ pages: unknown[] }>(pagesKey)?.pages.length ?? 0;
+  const isLong = pageCount > MAX_REFRESHED_PAGES;
+  const list = useInfiniteQuery({
+    queryKey: pagesKey,
+    queryFn: ({ signal, pageParam }) =>
+      read({ limit: PAGE_SIZE, ...(pageParam !== null && { cursor: pageParam }) }, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+    placeholderData: keepPreviousData,
+    refetchOnWindowFocus: false,
+    // Comparing all pages with all old ones at each new page would take the time of drawing them.
+    structuralSharing: false,
+    enabled: enabled && !isLong,
+  });
+  const { data, fetchNextPage, refetch, isFetchNextPageError } = list;
+  const summary = useSummary(options);
+  const isInvalidated = useIsInvalidated(pagesKey);
+  const rows = useMemo(() => data?.pages.flatMap(({ items }) => items), [data]);
+  const names = useMemo(
+    () => mergeNames([...(data?.pages ?? []), summary.data].map((page) => page?.included)),
+    [data, summary.data],
+  );
+  return {
+    rows,
+    names,
+    count: summary.data?.count ?? undefined,
+    facets: summary.data?.facets ?? NO_FACETS,
+    wantFacets: summary.wantFacets,
+    loading: list.isFetching && !list.isFetchingNextPage,
+    error: list.error,
+    hasMore: list.hasNextPage,
+    loadMore: useCallback(() => void fetchNextPage({ cancelRefetch: false }), [fetchNextPage]),
+    retry: () => void (isFetchNextPageError ? fetchNextPage() : refetch()),
+    refresh: () => void client.resetQueries({ queryKey: pagesKey, exact: true }),
+    isOutdated: isLong && isInvalidated,
+  };
+}
