@@ -6,7 +6,7 @@ import type { AccessReport } from '../../services/access/report.ts';
 import type { ApiTokens, NewToken } from '../../services/auth/apiTokens/tokens.ts';
 import { TenantId } from '../access/schemas.ts';
 import { expectedVersion } from '../http/etag.ts';
-import { choiceField, idField, textField, timeField } from '../http/listFields.ts';
+import { choiceField, idField, timeField } from '../http/listFields.ts';
 import { defineList } from '../http/lists.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { created, noContent, ok, type HttpResponse } from '../http/response.ts';
@@ -37,10 +37,8 @@ const TOKENS = defineList({
     kind: choiceField(TOKEN_KINDS, { title: 'TokenKind' }),
     userId: idField(Id('usr')),
     tenantId: idField(TenantId()),
-    name: textField({ sort: true }),
     expiresAt: timeField({ sort: true }),
     createdAt: timeField(),
-    updatedAt: timeField({ sort: true }),
   },
   own: { status: Type.Optional(Type.Enum([...TOKEN_STATUSES], { title: 'TokenStatus' })) },
 });

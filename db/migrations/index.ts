@@ -41,6 +41,7 @@ import * as failedLogins from './0049_failed_logins.ts';
 import * as searchInScopes from './0050_search_in_scopes.ts';
 import * as listOrders from './0051_list_orders.ts';
 import * as accountControllers from './0052_account_controllers.ts';
+import * as internalJobs from './0054_internal_jobs.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -89,4 +90,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0050_search_in_scopes': searchInScopes,
   '0051_list_orders': listOrders,
   '0052_account_controllers': accountControllers,
+  '0054_internal_jobs': internalJobs,
 };
