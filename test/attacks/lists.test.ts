@@ -1,6 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { allRoutes } from '../../api/app.ts';
+import type { HttpResponse } from '../../api/http/response.ts';
+import { declaredParameters } from '../../api/http/queryParameters.ts';
 import type { Route } from '../../api/http/route.ts';
+import { BUILT_IN_ROLES } from '../../domain/access/roles.ts';
+import { grantAtTenant } from '../../domain/access/scope.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { compileCheck } from '../../platform/schemaCheck.ts';
 import type { Schema } from '../support/hostile/document.ts';
 import type { ResourceName } from '../../domain/inventory/names.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
@@ -18,6 +24,7 @@ import {
 } from '../support/attacks/tenantEstate.ts';
 import { inParallel } from '../support/attacks/tenantRows.ts';
 import { withIdleApp } from '../support/attacks/twoTenants.ts';
+import { expensiveStatements, type Statement } from '../support/listPlans.ts';
 import { sampleOf } from '../support/hostile/values.ts';
 import type { TestClient } from '../support/client.ts';
 
@@ -93,6 +100,7 @@ const VALUES: Readonly<Record<string, (record: Item) => unknown>> = {
   macAddress: () => '00:1b:2c:3d:4e:5f',
   permission: () => 'job:read',
   q: () => LABEL,
+  rd: () => '65000:100',
   source: ({ source }) => (source as { kind: string }).kind,
   since: () => '2020-01-01T00:00:00Z',
   subject: ({ subject }) => (subject as { id: string }).id,
@@ -123,16 +131,28 @@ const labelFor = (name: string): string | undefined => {
   return by === undefined || OPERATOR.test(name) ? undefined : (labels[by] ?? LABEL);
 };
 
+/** An id that a schema of ids allows. */
+const idFor = ({ pattern = '' }: Schema): string | undefined => {
+  const [, kind] = /([a-z]{3})_\[0-9a-z\]\{26\}/.exec(pattern) ?? [];
+  return kind && `${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`;
+};
+
+const parametersOf = ({ query }: Route) =>
+  Object.entries((query?.properties ?? {}) as Record<string, Schema>);
+
+/** A value that a parameter of a list can have, of `record` if possible. */
+const valueOf = (route: Route, record: Item, name: string, schema: Schema): unknown =>
+  VALUES[name.replace(OPERATOR, '')]?.(record) ??
+  labelFor(name) ??
+  record[name.replace(OPERATOR, '')] ??
+  referencedBy(route, name) ??
+  idFor(schema.items ?? schema) ??
+  sampleOf(schema.type === 'array' ? (schema.items ?? {}) : schema);
+
 /** The queries of a list: none, each filter with a value of `record`, each order, the next page. */
 function queriesOf(route: Route, record: Item, cursor: string | null | undefined): string[] {
-  const parameters = Object.entries((route.query?.properties ?? {}) as Record<string, Schema>);
+  const parameters = parametersOf(route);
   const required = new Set((route.query?.required ?? []) as string[]);
-  const valueOf = (name: string, schema: Schema): unknown =>
-    VALUES[name]?.(record) ??
-    labelFor(name) ??
-    record[name.replace(OPERATOR, '')] ??
-    referencedBy(route, name) ??
-    sampleOf(schema.type === 'array' ? (schema.items ?? {}) : schema);
   const text = (query: Record<string, unknown>) =>
     new URLSearchParams(
       Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
@@ -145,7 +165,7 @@ function queriesOf(route: Route, record: Item, cursor: string | null | undefined
           // Without a scope it asks for rights at the platform.
           (route.path === '/api/rbac/explain' && name === 'tenantId'),
       )
-      .map(([name, schema]) => [name, valueOf(name, schema)]),
+      .map(([name, schema]) => [name, valueOf(route, record, name, schema)]),
   );
   const more = parameters.flatMap(([name, schema]): Record<string, unknown>[] => {
     if (name === 'sort' || name === 'format')
@@ -163,7 +183,7 @@ function queriesOf(route: Route, record: Item, cursor: string | null | undefined
     // Exports filter as lists do.
     return NOT_FILTERS.has(name) || (route.path.endsWith('/export') && name !== 'q')
       ? []
-      : [{ [name]: valueOf(name, schema) }];
+      : [{ [name]: valueOf(route, record, name, schema) }];
   });
   return [{}, ...more].map((query) => `?${text({ ...always, ...query }).toString()}`);
 }
@@ -238,3 +258,126 @@ test('nothing that one tenant asks depends on what another one has', async () =>
   const different = [...before].filter(([request, text]) => after.get(request) !== text);
   expect(different.map(([request, text]) => [request, text, after.get(request)])).toEqual([]);
 }, 60_000);
+
+/** Filters that compare as others do. */
+const REPEATED = /\.(?:gt|lt)$/;
+
+type Query = Record<string, string>;
+
+/** What some filters take their values from. */
+const ANY_RECORD = {
+  source: { kind: 'api' },
+  subject: { type: 'job', id: 'job_1' },
+  cidr: '10.12.0.0/16',
+  address: '10.12.2.3',
+  startAddress: '10.12.2.3',
+  endAddress: '10.12.2.3',
+};
+
+/**
+ * The questions to a list: each filter with each operator and a count; each order; each facet; and pairs of
+ * filters in an order, a few for each list.
+ */
+function planQuestions(route: Route): Query[] {
+  const parameters = parametersOf(route);
+  const choices = (name: string) =>
+    parameters
+      .filter(([each]) => each === name)
+      .flatMap(([, schema]) => choicesOf(schema).map(String));
+  const [sorts, facets] = [choices('sort'), choices('facets')];
+  const filters = parameters.flatMap(([name, schema]): Query[] =>
+    NOT_FILTERS.has(name) || name === 'facets' || REPEATED.test(name) || schema.type === 'object'
+      ? []
+      : [{ [name]: String(valueOf(route, ANY_RECORD, name, schema)) }],
+  );
+  const counted = (i: number): Query => ({
+    count: 'true',
+    ...(facets.length > 0 && { facets: facets[i % facets.length] ?? '' }),
+  });
+  return [
+    {},
+    ...filters.map((filter) => ({ ...filter, count: 'true' })),
+    ...sorts.map((sort) => ({ sort })),
+    ...facets.map((_, i) => counted(i)),
+    ...filters.flatMap((filter, i) =>
+      i % 4 === 0
+        ? [
+            {
+              ...filters[(i * 7 + 3) % filters.length],
+              ...filter,
+              sort: sorts[i % sorts.length] ?? '',
+            },
+          ]
+        : [],
+    ),
+  ];
+}
+
+/** Sends a question to the handler of a list. */
+function ask(route: Route, caller: Caller, texts: Query): Promise<HttpResponse> {
+  const properties = route.query?.properties ?? {};
+  const query = declaredParameters(texts, properties);
+  const errors = compileCheck(route.query ?? {})(query);
+  if (errors.length > 0) throw new Error(`${route.path} ${JSON.stringify([texts, errors])}`);
+  return route.handle({
+    caller,
+    params: {},
+    query,
+    body: undefined,
+    prefer: { waitMs: 0, timing: false },
+    ifMatch: undefined,
+    header: () => undefined,
+    origin: 'http://localhost',
+    isOwnOrigin: () => true,
+    signal: new AbortController().signal,
+    upload: undefined,
+  });
+}
+
+test('no question to a list reads a large table as a whole', async () => {
+  const { db } = app.deps;
+  const caller: Caller = {
+    kind: 'gateway',
+    actorId: 'boss',
+    tenantId: 'platform',
+    rights: {
+      grants: [
+        grantAtTenant(assertDefined(BUILT_IN_ROLES.get('platform-admin'), 'role'), 'platform'),
+      ],
+    },
+    requestId: 'req_plans',
+    address: null,
+  };
+  const statements = new Map<string, Statement & { question: string }>();
+  const lists = routes.filter(({ path, query }) => !path.includes('{') && query?.properties.count);
+  expect(lists.length).toBeGreaterThan(30);
+  const choices = new Set<string>();
+  for (const route of lists) {
+    for (const [name, schema] of parametersOf(route))
+      if (choicesOf(schema).length > 0)
+        choices.add(name.replaceAll(/[A-Z]/g, (l) => `_${l.toLowerCase()}`));
+    for (const query of planQuestions(route)) {
+      const note = ({ sql, bindings }: Statement) => {
+        // A recursion, which resolves names of the people of a page, is estimated by a guess.
+        if (/^\(?select\b/i.test(sql) && !statements.has(sql))
+          statements.set(sql, {
+            sql,
+            bindings,
+            question: `${route.path} ${JSON.stringify(query)}`,
+          });
+      };
+      db.on('query', note);
+      await ask(route, caller, query);
+      db.removeListener('query', note);
+    }
+  }
+  expect(statements.size).toBeGreaterThan(1_000);
+  const found = await expensiveStatements(db, statements.values(), [...choices]);
+  expect(
+    found.map(({ statement, ...why }) => ({
+      question: statement.question,
+      sql: statement.sql,
+      ...why,
+    })),
+  ).toEqual([]);
+});
