@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
@@ -30,6 +31,8 @@ const createAjv = () => {
     useDefaults: true,
     allowUnionTypes: true,
     verbose: true,
+    // It takes half the time of compiling; what it removes, the engine removes too.
+    code: { optimize: false },
   });
   ajv.addKeyword({ keyword: RULE_KEYWORD, schemaType: 'string' });
   for (const keyword of ANNOTATIONS) ajv.addKeyword({ keyword });
@@ -172,6 +175,16 @@ function simplifyUnions(errors: readonly ErrorObject[]): readonly ErrorObject[] 
   return simplifyUnions([...others, ...(meant ?? [listed])]);
 }
 
+/** Equal schemas, such as the parameters of paths and pages, have one function, whose code is in a process once. */
+const compiledByContent = new Map<string, ValidateFunction>();
+
+function compile(schema: TSchema): ValidateFunction {
+  const content = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+  const known = compiledByContent.get(content) ?? ajv.compile(schema);
+  compiledByContent.set(content, known);
+  return known;
+}
+
 /**
  * Compiles a check of JSON values at its first use: a process that starts would wait for checks that it
  * may never make.
@@ -179,7 +192,7 @@ function simplifyUnions(errors: readonly ErrorObject[]): readonly ErrorObject[] 
 export function compileCheck(schema: TSchema): SchemaCheck {
   let compiled: ValidateFunction | undefined;
   return (value) => {
-    const validate = (compiled ??= ajv.compile(schema));
+    const validate = (compiled ??= compile(schema));
     return validate(value)
       ? []
       : simplifyUnions(validate.errors ?? [])

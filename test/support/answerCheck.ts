@@ -15,16 +15,10 @@ export function errorCheck(route: Route, { code }: AppError): void {
   throw new Error(message);
 }
 
-/** Each app of a process makes some schemas again: checks are found by the text of the schema. */
-const checksByText = new Map<string, SchemaCheck>();
 const checks = new WeakMap<TSchema, SchemaCheck>();
 
 function checkOf(schema: TSchema): SchemaCheck {
-  const known = checks.get(schema);
-  if (known) return known;
-  const text = JSON.stringify(schema);
-  const check = checksByText.get(text) ?? compileCheck(schema);
-  checksByText.set(text, check);
+  const check = checks.get(schema) ?? compileCheck(schema);
   checks.set(schema, check);
   return check;
 }
