@@ -211,6 +211,7 @@ export const BACKUPS = defineList({
       ...integerField([0, Number.MAX_SAFE_INTEGER], { nullable: true, sort: true }),
       kind: 'number',
     },
+    restoreTestedAt: timeField({ nullable: true, sort: true }),
     createdAt: timeField(),
   },
 });

@@ -237,6 +237,11 @@ export const WEBHOOKS = defineList({
   fields: {
     id: idField(Id('whk'), { facet: false }),
     enabled: flagField({ description: 'Only enabled or only disabled webhooks.' }),
+    failingSince: timeField({ nullable: true }),
+    disabledReason: choiceField(DISABLED_REASONS, {
+      title: 'WebhookDisabledReason',
+      nullable: true,
+    }),
     tenantId: idField(TenantId()),
     createdBy: textField({ facet: true }),
     createdAt: timeField(),

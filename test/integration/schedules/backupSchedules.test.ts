@@ -75,7 +75,12 @@ describe('a backup schedule', () => {
     });
     expect(weekly).toMatchObject({ jobType: 'backup.verify', payload: { label: 'daily' } });
     expect((await runSchedule(weekly.id)).result).toMatchObject({ backupId });
-    expect((await readBackup()).restoreTestedAt).not.toBeNull();
+    const tested = await readBackup();
+    expect(tested.restoreTestedAt).not.toBeNull();
+    const { backups } = await client
+      .get<{ backups: BackupRecord[] }>('/api/backup?sort=-restoreTestedAt&limit=1')
+      .expect(200);
+    expect(backups).toMatchObject([{ id: backupId, restoreTestedAt: tested.restoreTestedAt }]);
   });
 
   it('of the mode partial without sections makes backups of all sections', async () => {

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { EventList, EventWithDeliveries } from '../../../api/events/schemas.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import type { WebhookRecord } from '../../../api/webhooks/schemas.ts';
+import type { TestClient } from '../../support/client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { respondWith } from '../../support/sink.ts';
 import { allFinished, withWebhookReceiver } from '../../support/webhooks.ts';
@@ -56,6 +57,11 @@ test('410 disables the webhook, emits an event and cancels pending deliveries', 
   expect(job.status).toBe('cancelled');
 });
 
+const listedIds = async (client: TestClient, query: string): Promise<string[]> =>
+  (await client.get<{ items: { id: string }[] }>(`/api/webhooks?${query}`).expect(200)).items.map(
+    ({ id }) => id,
+  );
+
 test('five days of failures disable the webhook, unless an attempt succeeds', async () => {
   const client = asNewTenant();
   fixture.sink.respond('/failing', respondWith(500));
@@ -64,6 +70,8 @@ test('five days of failures disable the webhook, unless an attempt succeeds', as
   await createJob(client);
   await waitForDeliveries(client, webhook.id, allFinished(1));
   expect((await readWebhook(client, webhook.id)).enabled).toBe(true);
+  const now = new Date().toISOString();
+  expect(await listedIds(client, `failingSince.lte=${now}`)).toEqual([webhook.id]);
 
   fixture.sink.respond('/failing', respondWith(200));
   await patchRow(webhook.id, { failing_since: daysAgo(5.1) });
@@ -73,6 +81,7 @@ test('five days of failures disable the webhook, unless an attempt succeeds', as
     enabled: true,
     failingSince: null,
   });
+  expect(await listedIds(client, `failingSince.lte=${now}`)).toEqual([]);
 
   fixture.sink.respond('/failing', respondWith(500));
   await patchRow(webhook.id, { failing_since: daysAgo(5.1) });
@@ -82,6 +91,7 @@ test('five days of failures disable the webhook, unless an attempt succeeds', as
     enabled: false,
     disabledReason: 'failing',
   });
+  expect(await listedIds(client, 'disabledReason=failing,endpoint_removed')).toEqual([webhook.id]);
   const enabled = await client
     .put<WebhookRecord>(`/api/webhooks/${webhook.id}`, { enabled: true })
     .expect(200);
