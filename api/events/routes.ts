@@ -45,7 +45,7 @@ function toFilter(query: EventQuery): EventFilter {
  */
 function followAfter(query: EventQuery, lastEventId: string | undefined) {
   const { after } = query;
-  for (const field of ['cursor', 'until'] as const)
+  for (const field of ['cursor', 'until', 'createdAt.lt', 'createdAt.lte'])
     if (query[field] !== undefined)
       throw invalidField('query', `/${field}`, 'notAllowed', 'must not be combined with follow');
   if (lastEventId === undefined) return after;
@@ -72,7 +72,7 @@ export function eventRoutes(events: Events, streamSlots: Slots): Route[] {
         'server-sent events: `event` for each event, with its sequence as the event id. A message ' +
         'with an id only, at the beginning and every 10 s, says up to where the stream is complete. A ' +
         'client that connects again with the last id as `Last-Event-ID` misses nothing and gets nothing ' +
-        'twice. `until` is not accepted: a stream has no end. A stream that ends because of an error has `error` with a problem as its last message. ' +
+        'twice. `until` and upper bounds of `createdAt` are not accepted: a stream has no end. A stream that ends because of an error has `error` with a problem as its last message. ' +
         '410 `events_purged`: events after that sequence are purged.',
       problems: [410],
       query: EVENTS.query,

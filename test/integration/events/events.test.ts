@@ -305,6 +305,7 @@ describe('a stream of events', () => {
   test.each([
     ['a cursor', '&cursor=xyz', undefined, '/cursor'],
     ['an end', '&until=2020-01-01T00:00:00Z', undefined, '/until'],
+    ['an end in another form', '&createdAt<=2020-01-01T00:00:00Z', undefined, '/createdAt.lte'],
     ['a last id that is no sequence', '', 'evt_1', '/Last-Event-ID'],
   ])('refuses %s', async (_what, query, lastId, pointer) => {
     const headers = lastId === undefined ? {} : { 'last-event-id': lastId };
