@@ -294,6 +294,20 @@ export const authRoutes = ({ signIn, sessions, users, accessReport }: Deps): Rou
   }),
   route({
     method: 'DELETE',
+    path: '/api/auth/sessions',
+    operationId: 'endOtherSessions',
+    tag,
+    session: 'it ends the other sessions of the caller',
+    summary: "End the caller's other sessions",
+    description: 'The session of the request stays.',
+    responses: { 204: null },
+    handle: async ({ caller }) => {
+      await sessions.endOthers(caller);
+      return noContent();
+    },
+  }),
+  route({
+    method: 'DELETE',
     path: '/api/auth/sessions/{id}',
     operationId: 'endSession',
     tag,

@@ -1,4 +1,4 @@
-import type { Commit, Work } from '../../db/core/commit.ts';
+import { ignoreNoChange, NoChange, type Commit, type Work } from '../../db/core/commit.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import { readList } from '../../db/core/lists.ts';
 import { Session } from '../../db/models/Session.ts';
@@ -320,6 +320,26 @@ export function createSessions({ db, commit, rights, ids, deniedAttempts, limits
         .whereNull('ended_at');
       if (!session) throw notFound('session', sessionId);
       await endSession(caller, session, 'session.revoke', 'revoked');
+    },
+
+    /** Ends the caller's other sessions. */
+    async endOthers(caller: Caller): Promise<void> {
+      const exceptId = requireSessionId(caller);
+      const { tenantId } = await User.query(db).findById(caller.actorId).throwIfNotFound();
+      await commit({ ...caller, tenantId }, async (work) => {
+        const ended = await endSessions(await work.trx(), {
+          userId: caller.actorId,
+          exceptId,
+          reason: 'revoked',
+          now: work.now,
+        });
+        if (ended === 0) throw new NoChange();
+        work.audit(
+          'session.revoke',
+          { type: 'user', id: caller.actorId },
+          { after: { others: true, ended } },
+        );
+      }).catch(ignoreNoChange(undefined));
     },
 
     /** The caller's session with its user. Error: `session_invalid` for a caller without one. */

@@ -16,6 +16,7 @@ import type {
   SessionRecord,
   TokenResponse,
 } from '../../../api/access/schemas.ts';
+import type { AuditEntryRecord } from '../../../api/audit/routes.ts';
 import type { JobRecord } from '../../../api/jobs/schemas.ts';
 import { Job as JobRow } from '../../../db/models/Job.ts';
 import { Schedule } from '../../../db/models/Schedule.ts';
@@ -248,6 +249,26 @@ describe('a session', () => {
     expect(
       (await mine.client.get('/api/auth/sessions?count=true&sort=refreshedAt')).body,
     ).toMatchObject({ items: [expect.anything()], count: { value: 1, exact: true } });
+  });
+
+  test('all others of the user can be ended', async () => {
+    const [mine, other] = [await createUser(app), await createUser(app)];
+    const second = await login(app, mine.username);
+    await mine.client.delete('/api/auth/sessions').expect(204);
+    await expectProblem(
+      bearer(second.body.accessToken).get('/api/auth/session'),
+      401,
+      'session_invalid',
+    );
+    for (const { client } of [mine, other]) await client.get('/api/auth/session').expect(200);
+    // There are none any more, which changes nothing.
+    await mine.client.delete('/api/auth/sessions').expect(204);
+    const { items } = await admin(app)
+      .get<Page<AuditEntryRecord>>(`/api/audit?action=session.revoke&actorId=${mine.id}`)
+      .expect(200);
+    expect(items.map(({ subject, after }) => [subject.id, after])).toEqual([
+      [mine.id, { others: true, ended: 1 }],
+    ]);
   });
 
   test('a logout everywhere ends all sessions', async () => {
