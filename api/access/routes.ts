@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { PERMISSIONS, RBAC_READERS } from '../../domain/access/permissions.ts';
+import { LEVELS } from '../../domain/access/scope.ts';
 import type { AccessReport } from '../../services/access/report.ts';
 import type { Grants } from '../../services/access/grants.ts';
 import type { Roles } from '../../services/access/roles.ts';
@@ -99,6 +100,17 @@ const PermissionScope = Type.Object(
   },
   { title: 'PermissionScope' },
 );
+const HeldRole = Type.Object(
+  {
+    roleId: Reference('roles'),
+    name: Type.String(),
+    level: Type.Enum([...LEVELS], { title: 'GrantLevel' }),
+    tenantId: Reference('tenants'),
+    siteId: Nullable(Reference('sites')),
+    deviceId: Nullable(Reference('devices')),
+  },
+  { title: 'HeldRole', ...closed },
+);
 const byPermission = <S extends Parameters<typeof Type.Record>[1]>(schema: S) =>
   Type.Record(Type.String(), schema);
 const Summary = Type.Object(
@@ -107,6 +119,10 @@ const Summary = Type.Object(
     tenantId: Reference('tenants', 'Tenant of the caller.'),
     can: byPermission(Type.Boolean({ description: "Held at the caller's tenant." })),
     permissions: byPermission(PermissionScope),
+    roles: Type.Array(HeldRole, {
+      description: 'Roles that the caller holds, and where: the reasons of the permissions.',
+    }),
+    rolesComplete: Type.Boolean({ description: 'false if roles were left out.' }),
   },
   { title: 'PermissionSummary', ...closed },
 );
@@ -216,6 +232,7 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
       responses: { 200: Summary },
       handle: ({ caller }) => {
         const permissions = accessReport.summary(caller);
+        const { roles, complete } = accessReport.heldRoles(caller);
         const can = Object.fromEntries(
           PERMISSIONS.map((permission) => [
             permission,
@@ -223,7 +240,14 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
           ]),
         );
         return Promise.resolve(
-          ok({ actorId: caller.actorId, tenantId: caller.tenantId, can, permissions }),
+          ok({
+            actorId: caller.actorId,
+            tenantId: caller.tenantId,
+            can,
+            permissions,
+            roles,
+            rolesComplete: complete,
+          }),
         );
       },
     }),

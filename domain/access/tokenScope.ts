@@ -45,7 +45,7 @@ export const allowsJobType = ({ token }: Rights, name: string): boolean =>
   token?.jobTypes?.some((pattern) => coversJobType(pattern, name)) ?? true;
 
 /** The resource scope at which a role is granted. */
-const scopeOfGrant = ({ level, targetId, owner }: Grant): ResourceScope => {
+export const scopeOfGrant = ({ level, targetId, owner }: Grant): ResourceScope => {
   if (level === 'platform') return { tenantId: PLATFORM };
   if (level === 'tenant') return { tenantId: targetId };
   const tenantId = owner?.tenantId ?? '';

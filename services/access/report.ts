@@ -8,8 +8,17 @@ import type { Knex } from '../../db/core/knex.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { notFound } from '../../domain/shared/errors.ts';
 import { PERMISSIONS, RBAC_READERS, type Permission } from '../../domain/access/permissions.ts';
-import { covers, isEmpty, scopeOf, type ResourceScope } from '../../domain/access/scope.ts';
+import {
+  covers,
+  isEmpty,
+  LEVELS,
+  scopeOf,
+  type Grant,
+  type Level,
+  type ResourceScope,
+} from '../../domain/access/scope.ts';
 import type { Access } from './access.ts';
+import { scopeOfGrant } from '../../domain/access/tokenScope.ts';
 import { mayEverHold } from './rights.ts';
 import { requesterOf, resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
 
@@ -26,6 +35,19 @@ export type PermissionScope = {
 
 /** Tenants, sites and devices each that the summary lists for a permission. */
 const MAX_LISTED_IDS = 500;
+
+/** A role that a caller holds at a scope, as their rights are now. */
+export type HeldRole = {
+  roleId: string;
+  name: string;
+  level: Level;
+  tenantId: string;
+  siteId: string | null;
+  deviceId: string | null;
+};
+
+/** Roles that the summary lists. */
+const MAX_LISTED_ROLES = 500;
 
 export type Explanation = {
   allowed: boolean;
@@ -63,6 +85,21 @@ export function createAccessReport({ db, access }: Deps) {
               ];
         }),
       ) as Record<Permission, PermissionScope>;
+    },
+
+    /** Every role that the caller holds, from wide to narrow. `complete` is false if some were left out. */
+    heldRoles({ rights }: Caller): { roles: HeldRole[]; complete: boolean } {
+      const roles = new Map(
+        rights.grants.map((grant) => [
+          `${LEVELS.indexOf(grant.level)} ${grant.role.id} ${grant.targetId}`,
+          heldRole(grant),
+        ]),
+      );
+      const sorted = [...roles].sort(([one], [other]) => (one < other ? -1 : 1));
+      return {
+        roles: sorted.slice(0, MAX_LISTED_ROLES).map(([, role]) => role),
+        complete: sorted.length <= MAX_LISTED_ROLES,
+      };
     },
 
     /** Whether the caller holds a permission at their own tenant. */
@@ -120,6 +157,12 @@ export function createAccessReport({ db, access }: Deps) {
       };
     },
   };
+}
+
+function heldRole(grant: Grant): HeldRole {
+  const { tenantId, siteId = null, deviceId = null } = scopeOfGrant(grant);
+  const { id, name } = grant.role;
+  return { roleId: id, name, level: grant.level, tenantId, siteId, deviceId };
 }
 
 const firstIds = (ids: ReadonlySet<string>): string[] => [...ids].sort().slice(0, MAX_LISTED_IDS);

@@ -283,6 +283,25 @@ describe('permission reports', () => {
       deviceIds: [],
     });
     expect(body.can).toMatchObject({ 'job:read': true, 'job:write': false, 'rbac:read': false });
+    expect(body.rolesComplete).toBe(true);
+    expect(body.roles).toEqual([
+      {
+        roleId: 'viewer',
+        name: 'Viewer',
+        level: 'tenant',
+        tenantId: 'red',
+        siteId: null,
+        deviceId: null,
+      },
+      {
+        roleId: 'operator',
+        name: 'Operator',
+        level: 'site',
+        tenantId: 'blue',
+        siteId: 'site_blue',
+        deviceId: null,
+      },
+    ]);
     expect(
       (await admin(app).get<PermissionSummary>('/api/rbac/summary')).body.permissions['rbac:write']
         ?.everywhere,
