@@ -135,10 +135,13 @@ export function labelOfField(name: string): string {
     .trim()
     .split(/\s+/);
   if (words.length > 1 && /^ids?$/i.test(words.at(-1) ?? '')) words.pop();
+  // A unit at the end of a name is one.
+  const unit =
+    words.length > 1 && /^ms$/i.test(words.at(-1) ?? '') ? ` (${words.pop()?.toLowerCase()})` : '';
   const text = words
     .map((word) => (ACRONYMS.has(word.toLowerCase()) ? word.toUpperCase() : word.toLowerCase()))
     .join(' ');
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return text.charAt(0).toUpperCase() + text.slice(1) + unit;
 }
 
 const ACRONYMS: ReadonlySet<string> = new Set([

@@ -78,8 +78,10 @@ test('sizes have the largest unit of which there is one', () => {
 
 test('names of fields become words', () => {
   expect(
-    ['createdAt', 'job_type', 'vrfId', 'assignedUserIds', 'id', 'url'].map(labelOfField),
-  ).toEqual(['Created at', 'Job type', 'VRF', 'Assigned user', 'ID', 'URL']);
+    ['createdAt', 'job_type', 'vrfId', 'assignedUserIds', 'id', 'url', 'timeoutMs'].map(
+      labelOfField,
+    ),
+  ).toEqual(['Created at', 'Job type', 'VRF', 'Assigned user', 'ID', 'URL', 'Timeout (ms)']);
 });
 
 describe('names of records and people', () => {

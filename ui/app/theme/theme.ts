@@ -42,6 +42,16 @@ export const theme = createTheme({
     PasswordInput: { defaultProps: { size: 'xs' } },
     Textarea: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
+    NativeSelect: { defaultProps: { size: 'xs' } },
+    Radio: { defaultProps: { size: 'xs' } },
+    InputWrapper: {
+      // Mantine's smallest descriptions and errors have 10 px.
+      vars: () => ({
+        label: { '--input-label-size': '0.75rem', '--input-asterisk-color': 'var(--hf-bad)' },
+        description: { '--input-description-size': '0.75rem' },
+        error: { '--input-error-size': '0.75rem' },
+      }),
+    },
     NumberInput: { defaultProps: { size: 'xs' } },
     Checkbox: { defaultProps: { size: 'xs' } },
     Switch: { defaultProps: { size: 'xs' } },

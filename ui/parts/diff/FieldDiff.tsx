@@ -1,0 +1,254 @@
+import { UnstyledButton, VisuallyHidden } from '@mantine/core';
+import { useState, type ReactNode } from 'react';
+import { formatNumberOf, labelOfField } from '../format.ts';
+import { labelOf, personName, type Names } from '../names.ts';
+import { RecordLink } from '../RecordLink.tsx';
+import { isRecordId } from '../recordIds.ts';
+import { Time } from '../Time.tsx';
+import { changedPart, changeOf, stableJson, type Change } from './change.ts';
+import { foldEqual, type DiffPart, type LineChange } from './lines.ts';
+import classes from './FieldDiff.module.css';
+
+/** A field before and after a change. */
+export type DiffRow = {
+  field: string;
+  /** Default: the name of the field as words. */
+  label?: string | undefined;
+  before: unknown;
+  after: unknown;
+  /** The kind of the records that its value refers to, or `people`. */
+  kind?: string | undefined;
+};
+
+type Props = {
+  rows: readonly DiffRow[];
+  /** The labels of records and people that values refer to: `included` of the response. */
+  names?: Names | undefined;
+  /** A created record has only new values, a deleted one only old ones. Default: update. */
+  action?: 'create' | 'update' | 'delete' | undefined;
+  /** Names the table for screen readers. */
+  label?: string | undefined;
+};
+
+const ISO_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/;
+
+const isReference = (row: DiffRow, value: string): boolean =>
+  row.kind !== undefined || isRecordId(value) || /Ids?$/.test(row.field);
+
+type ValueProps = { value: unknown; row: DiffRow; names: Names | undefined; mark?: ReactNode };
+
+/** A value as people read it: names for ids, yes and no, local times. */
+function Value({ value, row, names, mark }: ValueProps) {
+  if (value === null || value === undefined || value === '')
+    return <span className={classes.none}>not set</span>;
+  if (typeof value === 'boolean') return <>{value ? 'yes' : 'no'}</>;
+  if (typeof value === 'number') return <>{String(value)}</>;
+  if (typeof value !== 'string') return <code className={classes.code}>{stableJson(value)}</code>;
+  if (row.kind === 'people') return <>{personName(names, value)}</>;
+  if (isReference(row, value)) {
+    const label = labelOf(names, value, row.kind);
+    if (isRecordId(value)) return <RecordLink id={value} label={label} names={names} />;
+    return <span title={value}>{label ?? value}</span>;
+  }
+  if (ISO_TIME.test(value)) return <Time value={value} format="full" />;
+  return <span className={classes.text}>{mark ?? value}</span>;
+}
+
+/** The part of a text that differs from the other one is marked. */
+function marked(value: unknown, other: unknown): ReactNode {
+  if (typeof value !== 'string' || typeof other !== 'string') return undefined;
+  const part = changedPart(value, other);
+  if (!part) return undefined;
+  const end = value.length - part.end;
+  return (
+    <>
+      {value.slice(0, part.start)}
+      <mark className={classes.mark}>{value.slice(part.start, end)}</mark>
+      {value.slice(end)}
+    </>
+  );
+}
+
+const SIGNS = { same: ' ', removed: '−', added: '+' } as const;
+const WORDS = { same: '', removed: 'Removed: ', added: 'Added: ' } as const;
+
+function Line({ kind, text }: LineChange) {
+  return (
+    <div className={classes.line} data-kind={kind}>
+      <span className={classes.sign} aria-hidden="true">
+        {SIGNS[kind]}
+      </span>
+      <VisuallyHidden>{WORDS[kind]}</VisuallyHidden>
+      <span className={classes.lineText}>{text}</span>
+    </div>
+  );
+}
+
+function Lines({ lines }: { lines: readonly LineChange[] }) {
+  const [isWhole, setWhole] = useState(false);
+  const parts: DiffPart[] = isWhole ? [{ kind: 'lines', lines: [...lines] }] : foldEqual(lines);
+  return (
+    <div className={classes.lines}>
+      {parts.map((part, index) =>
+        part.kind === 'folded' ? (
+          // Parts of the same lines stay at the same positions.
+          <UnstyledButton key={index} className={classes.fold} onClick={() => setWhole(true)}>
+            {formatNumberOf(part.count, 'equal line')}
+          </UnstyledButton>
+        ) : (
+          <div key={index}>
+            {part.lines.map((line, at) => (
+              <Line key={at} {...line} />
+            ))}
+          </div>
+        ),
+      )}
+    </div>
+  );
+}
+
+type Members = Extract<Change, { kind: 'list' }>;
+
+function Members({
+  change,
+  row,
+  names,
+}: {
+  change: Members;
+  row: DiffRow;
+  names: Names | undefined;
+}) {
+  const member = (kind: 'removed' | 'added') => (value: unknown, index: number) => (
+    <li key={`${kind} ${index}`} className={classes.member} data-kind={kind}>
+      <span className={classes.sign} aria-hidden="true">
+        {SIGNS[kind]}
+      </span>
+      <VisuallyHidden>{WORDS[kind]}</VisuallyHidden>
+      <Value value={value} row={row} names={names} />
+    </li>
+  );
+  return (
+    <ul className={classes.members}>
+      {change.removed.map(member('removed'))}
+      {change.added.map(member('added'))}
+      {change.kept > 0 && <li className={classes.none}>{change.kept} unchanged</li>}
+    </ul>
+  );
+}
+
+type CellsProps = { row: DiffRow; change: Change; names: Names | undefined };
+
+/** The values of a changed field: beside each other, or one difference for lists and long texts. */
+function UpdateCells({ row, change, names }: CellsProps) {
+  if (change.kind === 'list' || change.kind === 'lines')
+    return (
+      <td colSpan={2} className={classes.value} data-label="Change">
+        {change.kind === 'list' ? (
+          <Members change={change} row={row} names={names} />
+        ) : (
+          <Lines lines={change.lines} />
+        )}
+      </td>
+    );
+  const { before, after } = row;
+  return (
+    <>
+      <td className={classes.value} data-side="before" data-label="Before">
+        <Value value={before} row={row} names={names} mark={marked(before, after)} />
+      </td>
+      <td className={classes.value} data-side="after" data-label="After">
+        <Value value={after} row={row} names={names} mark={marked(after, before)} />
+      </td>
+    </>
+  );
+}
+
+function Whole({ value, row, names }: Omit<ValueProps, 'mark'>) {
+  const members: readonly unknown[] = Array.isArray(value) ? value : [];
+  if (members.length > 0)
+    return (
+      <ul className={classes.members}>
+        {members.map((each, index) => (
+          <li key={index}>
+            <Value value={each} row={row} names={names} />
+          </li>
+        ))}
+      </ul>
+    );
+  return <Value value={value} row={row} names={names} />;
+}
+
+const HEADERS = {
+  create: ['Value'],
+  update: ['Before', 'After'],
+  delete: ['Was'],
+} as const;
+
+const isSet = (value: unknown): boolean =>
+  value !== null &&
+  value !== undefined &&
+  value !== '' &&
+  !(Array.isArray(value) && value.length === 0);
+
+/**
+ * What changes in a record, field by field. Fields that stay as they are, and those that a new or deleted
+ * record does not have, are hidden until they are asked for.
+ */
+export function FieldDiff({ rows, names, action = 'update', label = 'Changes' }: Props) {
+  const [isWhole, setWhole] = useState(false);
+  const all = rows.map((row) => ({ row, change: changeOf(row.before, row.after) }));
+  const matters = ({ row, change }: (typeof all)[number]) =>
+    action === 'update'
+      ? change.kind !== 'none'
+      : isSet(action === 'create' ? row.after : row.before);
+  const shown = isWhole ? all : all.filter(matters);
+  const hidden = all.length - shown.length;
+  return (
+    <div className={classes.diff}>
+      <table className={classes.table} aria-label={label}>
+        <thead>
+          <tr>
+            <th scope="col">Field</th>
+            {HEADERS[action].map((header) => (
+              <th key={header} scope="col">
+                {header}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map(({ row, change }) => (
+            <tr key={row.field}>
+              <th scope="row" className={classes.field} title={row.field}>
+                {row.label ?? labelOfField(row.field)}
+              </th>
+              {action === 'update' ? (
+                <UpdateCells row={row} change={change} names={names} />
+              ) : (
+                <td className={classes.value} data-side={action === 'create' ? 'after' : 'before'}>
+                  <Whole
+                    value={action === 'create' ? row.after : row.before}
+                    row={row}
+                    names={names}
+                  />
+                </td>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {shown.length === 0 && <p className={classes.nothing}>No field changes.</p>}
+      {(hidden > 0 || isWhole) && (
+        <UnstyledButton className={classes.more} onClick={() => setWhole(!isWhole)}>
+          {isWhole
+            ? 'Show changes only'
+            : formatNumberOf(
+                hidden,
+                action === 'update' ? 'unchanged field' : 'field without a value',
+                action === 'update' ? 'unchanged fields' : 'fields without a value',
+              )}
+        </UnstyledButton>
+      )}
+    </div>
+  );
+}
