@@ -1,0 +1,272 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { BackupPayload } from '../../../services/jobTypes/backups/create.ts';
+import { coreEcho } from '../../../services/jobTypes/core/echo.ts';
+import { coreSleep } from '../../../services/jobTypes/core/sleep.ts';
+import { httpRequest } from '../../../services/jobTypes/http/request.ts';
+import { oidcKind } from '../../../services/auth/providers/kinds/oidc.ts';
+import type { GuardedHttp } from '../../../platform/guardedHttp.ts';
+import {
+  checkValue,
+  fieldPointers,
+  initialValue,
+  parseJson,
+} from '../../../ui/parts/schemaForm/check.ts';
+import {
+  childPointer,
+  keysOf,
+  nearestPointer,
+  pointerBelow,
+  withKey,
+} from '../../../ui/parts/schemaForm/pointer.ts';
+import { shapeOf, type JsonSchema, type Shape } from '../../../ui/parts/schemaForm/shape.ts';
+
+/** A schema as clients get it: without what only the library of the service knows. */
+const published = (schema: object): JsonSchema => JSON.parse(JSON.stringify(schema)) as JsonSchema;
+
+const requestSchema = published(httpRequest({} as GuardedHttp).payload);
+
+function fieldsOf(shape: Shape): Record<string, string> {
+  if (shape.kind !== 'object') throw new Error(`The shape is ${shape.kind}`);
+  return Object.fromEntries(
+    shape.properties.map(({ name, shape: own }) => [
+      name,
+      own.kind === 'text' ? own.input : own.kind === 'list' ? `list of ${own.item.kind}` : own.kind,
+    ]),
+  );
+}
+
+describe('the fields of schemas that the service publishes', () => {
+  test('of a request', () => {
+    expect(fieldsOf(shapeOf(requestSchema))).toEqual({
+      url: 'url',
+      method: 'choice',
+      headers: 'map',
+      body: 'lines',
+      timeoutMs: 'number',
+      expectStatus: 'list of number',
+    });
+  });
+
+  test('of a backup', () => {
+    expect(fieldsOf(shapeOf(published(BackupPayload)))).toEqual({
+      mode: 'choice',
+      sections: 'choices',
+      engine: 'choice',
+      label: 'line',
+      retention: 'object',
+    });
+  });
+
+  test('of a provider, and of payloads without a form', () => {
+    expect(fieldsOf(shapeOf(published(oidcKind.config)))).toMatchObject({
+      issuer: 'line',
+      scopes: 'list of text',
+      userInfo: 'flag',
+    });
+    expect(fieldsOf(shapeOf(published(coreSleep.payload)))).toEqual({
+      durationMs: 'number',
+      failAttempts: 'number',
+    });
+    expect(shapeOf(published(coreEcho.payload))).toMatchObject({ kind: 'json', isObject: true });
+  });
+});
+
+describe('schemas', () => {
+  test('with references, null and unions', () => {
+    const root: JsonSchema = {
+      type: 'object',
+      $defs: { name: { type: 'string', maxLength: 20, description: 'A name.' } },
+      properties: {
+        name: { $ref: '#/$defs/name' },
+        site: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+        count: { type: ['integer', 'null'] },
+        size: { oneOf: [{ const: 'small', title: 'Small' }, { const: 'large' }] },
+        address: { type: 'string', format: 'ipv4' },
+        secret: { type: 'string', writeOnly: true },
+        at: { type: 'string', format: 'date-time' },
+        fixed: { const: 3 },
+        either: { anyOf: [{ type: 'string' }, { type: 'object' }] },
+        missing: { $ref: '#/$defs/unknown' },
+        anything: {},
+      },
+    };
+    const shape = shapeOf(root);
+    expect(fieldsOf(shape)).toEqual({
+      name: 'line',
+      site: 'line',
+      count: 'number',
+      size: 'choice',
+      address: 'address',
+      secret: 'secret',
+      at: 'time',
+      fixed: 'constant',
+      either: 'json',
+      missing: 'json',
+      anything: 'json',
+    });
+    if (shape.kind !== 'object') throw new Error('not an object');
+    const own = (name: string) => shape.properties.find((property) => property.name === name);
+    expect(own('name')?.description).toBe('A name.');
+    expect(own('site')?.shape.nullable).toBe(true);
+    expect(own('count')?.shape).toMatchObject({ nullable: true, isInteger: true });
+    expect(own('size')?.shape).toMatchObject({
+      choices: [
+        { value: 'small', label: 'Small' },
+        { value: 'large', label: 'large' },
+      ],
+    });
+  });
+
+  test('with variants that a constant distinguishes', () => {
+    const shape = shapeOf({
+      oneOf: [
+        {
+          type: 'object',
+          title: 'Every day',
+          properties: { kind: { const: 'daily' }, hour: { type: 'integer' } },
+          required: ['kind', 'hour'],
+        },
+        { type: 'object', properties: { kind: { const: 'cron' }, text: { type: 'string' } } },
+      ],
+    });
+    expect(shape).toMatchObject({ kind: 'variants', tag: 'kind' });
+    if (shape.kind !== 'variants') return;
+    expect(shape.variants.map(({ label }) => label)).toEqual(['Every day', 'cron']);
+    expect(initialValue(shape)).toEqual({ kind: 'daily' });
+    expect(checkValue(shape, { kind: 'daily' })).toEqual([
+      { pointer: '/hour', detail: 'is required' },
+    ]);
+    expect(fieldPointers(shape, { kind: 'cron' })).toEqual(['', '/kind', '/text']);
+  });
+
+  test('without an end become JSON', () => {
+    const tree: JsonSchema = {
+      type: 'object',
+      properties: { children: { type: 'array', items: { $ref: '#' } } },
+    };
+    expect(JSON.stringify(shapeOf(tree))).toContain('"kind":"json"');
+  });
+
+  test('of any kind have a shape, and an initial value that shows no error but missing ones', () => {
+    const schema: fc.Arbitrary<JsonSchema> = fc.letrec<{ schema: JsonSchema }>((tie) => ({
+      schema: fc.oneof(
+        { depthSize: 'small' },
+        fc.constantFrom<JsonSchema>(
+          { type: 'string' },
+          { type: 'integer', minimum: 1 },
+          { type: 'boolean' },
+          { enum: ['a', 'b'] },
+          { const: 1 },
+          { type: ['string', 'null'] },
+          {},
+          { allOf: [{ type: 'string' }] },
+        ),
+        tie('schema').map((items): JsonSchema => ({ type: 'array', items, uniqueItems: true })),
+        fc
+          .dictionary(fc.constantFrom('x', 'y', 'z/~'), tie('schema'))
+          .map((properties): JsonSchema => ({
+            type: 'object',
+            properties,
+            required: Object.keys(properties),
+            additionalProperties: false,
+          })),
+        tie('schema').map((additionalProperties): JsonSchema => ({
+          type: 'object',
+          additionalProperties,
+        })),
+        fc.array(tie('schema'), { minLength: 1, maxLength: 3 }).map((anyOf) => ({ anyOf })),
+      ),
+    })).schema;
+    fc.assert(
+      fc.property(schema, (each) => {
+        const shape = shapeOf(each);
+        const value = initialValue(shape);
+        const pointers = new Set(fieldPointers(shape, value));
+        for (const { pointer, detail } of value === undefined ? [] : checkValue(shape, value)) {
+          expect(detail).toBe('is required');
+          expect(pointers.has(pointer)).toBe(true);
+        }
+      }),
+    );
+  });
+});
+
+describe('what is wrong with a value', () => {
+  const errors = (value: unknown) =>
+    checkValue(shapeOf(requestSchema), value).map(({ pointer, detail }) => `${pointer} ${detail}`);
+
+  test('is said in the words of the service', () => {
+    expect(errors({})).toEqual(['/url is required']);
+    expect(errors({ url: 'ftp://x' })).toEqual([
+      '/url must be an http or https URL without credentials',
+    ]);
+    expect(errors({ url: 'https://x/', timeoutMs: 5 })).toEqual([
+      '/timeoutMs must be from 100 to 120,000',
+    ]);
+    expect(errors({ url: 'https://x/', expectStatus: [] })).toEqual([
+      '/expectStatus must have at least 1 entry',
+    ]);
+    expect(errors({ url: 'https://x/', expectStatus: [200.5, 700] })).toEqual([
+      '/expectStatus/0 must be a whole number',
+      '/expectStatus/1 must be from 100 to 599',
+    ]);
+    expect(errors({ url: 'https://x/', headers: { 'a b': 'c' } })[0]).toContain(
+      '/headers/a b the name',
+    );
+  });
+
+  test('is nothing for a good value', () => {
+    expect(
+      errors({ url: 'https://x/', method: 'PUT', headers: { accept: 'x' }, expectStatus: [204] }),
+    ).toEqual([]);
+  });
+
+  test('counts characters, not halves of them', () => {
+    const shape = shapeOf({ type: 'string', maxLength: 2 });
+    expect(checkValue(shape, '😀😀')).toEqual([]);
+    expect(checkValue(shape, '😀😀😀')[0]?.detail).toBe('must have at most 2 characters; it has 3');
+  });
+
+  test('is nothing where the pattern is not one that browsers know', () => {
+    expect(checkValue(shapeOf({ type: 'string', pattern: '(?<' }), 'x')).toEqual([]);
+  });
+});
+
+describe('JSON that is typed', () => {
+  test('is read, and an error says where it is', () => {
+    expect(parseJson(' {"a": 1} ')).toEqual({ value: { a: 1 } });
+    expect(parseJson('  ')).toEqual({ value: undefined });
+    const outcome = parseJson('{\n  "a": 1,\n  b\n}');
+    expect('error' in outcome && outcome.error).toMatch(/^is not JSON: .* in line 3, column 3$/);
+    expect(parseJson('{"a":')).toHaveProperty('error');
+  });
+});
+
+describe('pointers', () => {
+  test('are read as they are written', () => {
+    const key = fc.string({ unit: fc.constantFrom('a', '/', '~', '0', '1', '') });
+    fc.assert(
+      fc.property(fc.array(key), (keys) => {
+        const pointer = keys.reduce((at, each) => childPointer(at, each), '');
+        expect(keysOf(pointer)).toEqual(keys);
+      }),
+    );
+  });
+
+  test('are found below another one, and show at the nearest field', () => {
+    expect(pointerBelow('/payload', '/payload/url')).toBe('/url');
+    expect(pointerBelow('/payload', '/payload')).toBe('');
+    expect(pointerBelow('/payload', '/payloads')).toBeUndefined();
+    const shown = new Set(['', '/a', '/a/b']);
+    expect(nearestPointer('/a/b/0', shown)).toBe('/a/b');
+    expect(nearestPointer('/c', shown)).toBe('');
+    expect(nearestPointer('/c', new Set(['/a']))).toBeUndefined();
+  });
+
+  test('a field that is emptied leaves its object, one that changes keeps its position', () => {
+    expect(withKey({ a: 1, b: 2 }, 'a', undefined)).toEqual({ b: 2 });
+    expect(Object.keys(withKey({ a: 1, b: 2 }, 'a', 3))).toEqual(['a', 'b']);
+    expect(withKey(undefined, 'a', 1)).toEqual({ a: 1 });
+  });
+});

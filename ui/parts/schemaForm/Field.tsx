@@ -1,0 +1,63 @@
+import { TextInput } from '@mantine/core';
+import { useForm, type AnyFieldProps } from './formContext.ts';
+import { ChoicesField, ListField, MapField, ObjectField, VariantsField } from './groups.tsx';
+import { ChoiceField, FlagField, JsonField, NumberField, TextField } from './inputs.tsx';
+
+const shown = (value: unknown): string =>
+  value === undefined || value === null
+    ? ''
+    : typeof value === 'string'
+      ? value
+      : JSON.stringify(value);
+
+/** The field of a value, as its shape says. */
+export function Field({ shape, isReadOnly, ...props }: AnyFieldProps) {
+  const form = useForm();
+  const { pointer, label, value, onChange, description } = props;
+  const custom = form.custom[pointer];
+  if (custom)
+    return custom({
+      id: form.id(pointer),
+      label,
+      value,
+      onChange,
+      error: form.errorAt(pointer),
+      disabled: form.disabled || isReadOnly,
+    });
+  if (isReadOnly || shape.kind === 'constant') {
+    const text = shown(value ?? (shape.kind === 'constant' ? shape.value : undefined));
+    if (text === '') return null;
+    return (
+      <TextInput
+        id={form.id(pointer)}
+        label={label}
+        description={description}
+        value={text}
+        readOnly
+        disabled
+      />
+    );
+  }
+  switch (shape.kind) {
+    case 'text':
+      return <TextField {...props} shape={shape} />;
+    case 'number':
+      return <NumberField {...props} shape={shape} />;
+    case 'flag':
+      return <FlagField {...props} shape={shape} />;
+    case 'choice':
+      return <ChoiceField {...props} shape={shape} />;
+    case 'choices':
+      return <ChoicesField {...props} shape={shape} />;
+    case 'list':
+      return <ListField {...props} shape={shape} />;
+    case 'map':
+      return <MapField {...props} shape={shape} />;
+    case 'object':
+      return <ObjectField {...props} shape={shape} />;
+    case 'variants':
+      return <VariantsField {...props} shape={shape} />;
+    case 'json':
+      return <JsonField {...props} shape={shape} />;
+  }
+}

@@ -1,0 +1,256 @@
+import { formatCount, formatNumberOf } from '../format.ts';
+import type { FieldError } from '../problems.ts';
+import { childPointer } from './pointer.ts';
+import type { NumberShape, Property, Shape, TextShape } from './shape.ts';
+
+const REQUIRED = 'is required';
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Patterns are ECMAScript's with the flag `u`, as the service checks them; others check nothing. */
+function matches(pattern: string, text: string): boolean {
+  try {
+    return new RegExp(pattern, 'u').test(text);
+  } catch {
+    return true;
+  }
+}
+
+/** Characters, as JSON Schema counts them: code points. */
+const lengthOf = (text: string): number => Array.from(text).length;
+
+function textError(shape: TextShape, text: string): string | undefined {
+  const { minLength = 0, maxLength, pattern, rule, input } = shape;
+  const length = lengthOf(text);
+  if (length < minLength)
+    return minLength === 1 ? 'must not be empty' : `must have at least ${minLength} characters`;
+  if (maxLength !== undefined && length > maxLength)
+    return `must have at most ${formatCount(maxLength)} characters; it has ${formatCount(length)}`;
+  if (pattern !== undefined && !matches(pattern, text)) return rule ?? `must match ${pattern}`;
+  if (input === 'time' && Number.isNaN(Date.parse(text))) return 'must be a time';
+  return undefined;
+}
+
+function numberError(shape: NumberShape, value: number): string | undefined {
+  const { isInteger, minimum, maximum, above, below, step } = shape;
+  if (isInteger && !Number.isInteger(value)) return 'must be a whole number';
+  const { from, to } = { from: minimum ?? above, to: maximum ?? below };
+  const isLow =
+    (minimum !== undefined && value < minimum) || (above !== undefined && value <= above);
+  const isHigh =
+    (maximum !== undefined && value > maximum) || (below !== undefined && value >= below);
+  if (isLow || isHigh) {
+    if (minimum !== undefined && maximum !== undefined)
+      return `must be from ${formatCount(minimum)} to ${formatCount(maximum)}`;
+    return isLow
+      ? `must be ${above === undefined ? 'at least' : 'more than'} ${formatCount(from ?? 0)}`
+      : `must be ${below === undefined ? 'at most' : 'less than'} ${formatCount(to ?? 0)}`;
+  }
+  if (step !== undefined && !Number.isInteger(value / step)) return `must be a multiple of ${step}`;
+  return undefined;
+}
+
+function sizeError(count: number, min: number, max: number | undefined): string | undefined {
+  const entries = (number: number) => formatNumberOf(number, 'entry', 'entries');
+  if (count < min) return `must have at least ${entries(min)}`;
+  return max !== undefined && count > max ? `must have at most ${entries(max)}` : undefined;
+}
+
+const isSameJson = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
+
+function listErrors(
+  shape: Extract<Shape, { kind: 'list' | 'choices' }>,
+  value: readonly unknown[],
+  pointer: string,
+): FieldError[] {
+  const size = sizeError(value.length, shape.min, shape.max);
+  const own = size === undefined ? [] : [{ pointer, detail: size }];
+  if (shape.kind === 'choices') return own;
+  const repeated = shape.isUnique
+    ? value.flatMap((each, at) =>
+        value.slice(0, at).some((before) => isSameJson(before, each))
+          ? [{ pointer: childPointer(pointer, at), detail: 'must not be repeated' }]
+          : [],
+      )
+    : [];
+  const inside = value.flatMap((each, at) =>
+    checkValue(shape.item, each, childPointer(pointer, at)),
+  );
+  return [...own, ...repeated, ...inside];
+}
+
+function propertyErrors(property: Property, value: unknown, pointer: string): FieldError[] {
+  const { isRequired, isReadOnly, shape } = property;
+  if (isReadOnly) return [];
+  if (value === undefined)
+    return isRequired && shape.kind !== 'constant' ? [{ pointer, detail: REQUIRED }] : [];
+  return checkValue(shape, value, pointer);
+}
+
+function objectErrors(
+  properties: readonly Property[],
+  value: Readonly<Record<string, unknown>>,
+  pointer: string,
+): FieldError[] {
+  return properties.flatMap((property) =>
+    propertyErrors(property, value[property.name], childPointer(pointer, property.name)),
+  );
+}
+
+function mapErrors(
+  shape: Extract<Shape, { kind: 'map' }>,
+  value: Readonly<Record<string, unknown>>,
+  pointer: string,
+): FieldError[] {
+  const { keyPattern, keyRule, max } = shape;
+  const keys = Object.keys(value);
+  const size = sizeError(keys.length, 0, max);
+  return [
+    ...(size === undefined ? [] : [{ pointer, detail: size }]),
+    ...keys.flatMap((key) => {
+      const at = childPointer(pointer, key);
+      if (keyPattern !== undefined && !matches(keyPattern, key))
+        return [{ pointer: at, detail: `the name ${keyRule ?? `must match ${keyPattern}`}` }];
+      return checkValue(shape.value, value[key], at);
+    }),
+  ];
+}
+
+/**
+ * What is wrong with a value that is entered, as far as a form knows it: the rules of single fields. The
+ * service checks everything again, and what it finds is shown at the same fields.
+ */
+export function checkValue(shape: Shape, value: unknown, pointer = ''): FieldError[] {
+  if (value === null) return shape.nullable ? [] : [{ pointer, detail: REQUIRED }];
+  const one = (detail: string | undefined) => (detail === undefined ? [] : [{ pointer, detail }]);
+  switch (shape.kind) {
+    case 'text':
+      return one(typeof value === 'string' ? textError(shape, value) : 'must be a text');
+    case 'number':
+      return one(typeof value === 'number' ? numberError(shape, value) : 'must be a number');
+    case 'list':
+    case 'choices':
+      return Array.isArray(value) ? listErrors(shape, value, pointer) : one('must be a list');
+    case 'map':
+      return isObject(value) ? mapErrors(shape, value, pointer) : one('must be an object');
+    case 'object':
+      return isObject(value)
+        ? objectErrors(shape.properties, value, pointer)
+        : one('must be an object');
+    case 'variants': {
+      const tagged = isObject(value) ? value : {};
+      const variant = shape.variants.find((each) => each.value === tagged[shape.tag]);
+      if (!variant) return one(REQUIRED);
+      return checkValue(variant.shape, value, pointer);
+    }
+    case 'json':
+      return one(shape.isObject && !isObject(value) ? 'must be a JSON object' : undefined);
+    case 'flag':
+    case 'choice':
+    case 'constant':
+      return [];
+  }
+}
+
+const isMissing = (value: unknown): boolean => value === undefined || value === null;
+
+/** The pointers of the fields that a form shows for a value: where errors can be shown. */
+export function fieldPointers(shape: Shape, value: unknown, pointer = ''): string[] {
+  const own = [pointer];
+  switch (shape.kind) {
+    case 'object':
+      if (isMissing(value) && pointer !== '') return own;
+      return own.concat(
+        shape.properties.flatMap(({ name, shape: inner }) =>
+          fieldPointers(
+            inner,
+            isObject(value) ? value[name] : undefined,
+            childPointer(pointer, name),
+          ),
+        ),
+      );
+    case 'variants': {
+      const tag = isObject(value) ? value[shape.tag] : undefined;
+      const variant = shape.variants.find((each) => each.value === tag);
+      const inside = variant ? fieldPointers(variant.shape, value, pointer).slice(1) : [];
+      return own.concat(childPointer(pointer, shape.tag), inside);
+    }
+    case 'list':
+      return own.concat(
+        (Array.isArray(value) ? value : []).flatMap((each, at) =>
+          fieldPointers(shape.item, each, childPointer(pointer, at)),
+        ),
+      );
+    case 'map':
+      return own.concat(
+        Object.entries(isObject(value) ? value : {}).flatMap(([key, each]) =>
+          fieldPointers(shape.value, each, childPointer(pointer, key)),
+        ),
+      );
+    case 'choice':
+    case 'choices':
+    case 'constant':
+    case 'flag':
+    case 'json':
+    case 'number':
+    case 'text':
+      return own;
+  }
+}
+
+/** The value with which a new entry starts: what is fixed, and nothing else. */
+export function initialValue(shape: Shape): unknown {
+  switch (shape.kind) {
+    case 'constant':
+      return shape.value;
+    case 'object':
+      return Object.fromEntries(
+        shape.properties.flatMap(({ name, isRequired, shape: own }): [string, unknown][] => {
+          if (!isRequired && own.kind !== 'constant') return [];
+          const value = initialValue(own);
+          return value === undefined ? [] : [[name, value]];
+        }),
+      );
+    case 'variants': {
+      const [first] = shape.variants;
+      return first && { ...(initialValue(first.shape) as object), [shape.tag]: first.value };
+    }
+    case 'list':
+    case 'choices':
+      return [];
+    case 'map':
+      return {};
+    case 'flag':
+      return typeof shape.default === 'boolean' ? shape.default : false;
+    case 'json':
+      return shape.isObject ? {} : undefined;
+    case 'text':
+    case 'number':
+    case 'choice':
+      return undefined;
+  }
+}
+
+/** Reads JSON that is typed; the error says where it is wrong. Empty text is no value. */
+export function parseJson(text: string): { value: unknown } | { error: string } {
+  if (text.trim() === '') return { value: undefined };
+  try {
+    return { value: JSON.parse(text) as unknown };
+  } catch (error) {
+    return { error: `is not JSON: ${describeJsonError(text, error)}` };
+  }
+}
+
+/** Engines say where an error is in different ways; all that name a position get a line. */
+function describeJsonError(text: string, error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const position = /position (\d+)/.exec(message)?.[1];
+  const words = message
+    .replace(/^JSON\.parse: /, '')
+    .replace(/ (?:in JSON )?at position \d+.*$/s, '')
+    .replace(/, (?:\.\.\.)?"[\s\S]*$/, '');
+  if (position === undefined) return words;
+  const before = text.slice(0, Number(position)).split('\n');
+  return `${words} in line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+}

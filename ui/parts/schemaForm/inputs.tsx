@@ -1,0 +1,256 @@
+import { NativeSelect, PasswordInput, Switch, Textarea, TextInput } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import { formatCount } from '../format.ts';
+import { parseJson } from './check.ts';
+import { useEmptyValue, useForm, type CommonProps, type FieldProps } from './formContext.ts';
+import type { Shape } from './shape.ts';
+import classes from './SchemaForm.module.css';
+
+/** What the service shows instead of a stored secret; sent back, it keeps the secret. */
+const MASK = '********';
+
+/** What all inputs of a field have in common. */
+function useInput({ pointer, label, description, isRequired, isInline = false }: CommonProps) {
+  const { id, disabled, errorAt, touch } = useForm();
+  return {
+    id: id(pointer),
+    disabled,
+    error: errorAt(pointer),
+    onBlur: () => touch(pointer),
+    ...(isInline ? { 'aria-label': label } : { label, description, withAsterisk: isRequired }),
+  };
+}
+
+const defaultText = ({ default: fallback }: Shape): string | undefined => {
+  if (fallback === undefined || fallback === null) return undefined;
+  return `Default: ${typeof fallback === 'string' ? fallback : JSON.stringify(fallback)}`;
+};
+
+/**
+ * The text of a field whose value is read from it. Text that is no value stays in the field; a value
+ * that comes from elsewhere replaces it.
+ */
+function useText(
+  { value, onChange, pointer }: CommonProps,
+  write: (value: unknown) => string,
+  read: (text: string) => { value: unknown } | { error: string },
+) {
+  const { draft } = useForm();
+  const [state, setState] = useState({ text: write(value), value });
+  // Compared as JSON: a value that was sent up and comes back is the same.
+  if (JSON.stringify(state.value) !== JSON.stringify(value))
+    setState({ text: write(value), value });
+  useEffect(() => () => draft(pointer, undefined), [draft, pointer]);
+  return {
+    text: state.text,
+    change: (text: string) => {
+      const outcome = read(text);
+      if ('error' in outcome) {
+        // The value before it stays, so that the text is not taken for one from elsewhere.
+        setState({ text, value });
+        draft(pointer, outcome.error);
+        return;
+      }
+      setState({ text, value: outcome.value });
+      draft(pointer, undefined);
+      onChange(outcome.value);
+    },
+  };
+}
+
+function SecretInput(props: FieldProps<'text'>) {
+  const { value, onChange, shape, isRequired, pointer } = props;
+  const input = useInput(props);
+  const empty = useEmptyValue(shape, pointer, isRequired);
+  const { hadValue } = useForm();
+  const isStored = value === MASK;
+  const wasStored = hadValue(pointer);
+  return (
+    <PasswordInput
+      {...input}
+      value={isStored || typeof value !== 'string' ? '' : value}
+      placeholder={isStored ? 'Stored. Type to replace it.' : undefined}
+      onChange={({ currentTarget: { value: text } }) =>
+        onChange(text !== '' ? text : wasStored ? MASK : empty)
+      }
+      autoComplete="new-password"
+      visibilityToggleButtonProps={{ 'aria-label': 'Show what is typed' }}
+    />
+  );
+}
+
+/** A time as browsers enter it: local, without a zone. */
+function toLocal(value: unknown): string {
+  const at = new Date(typeof value === 'string' ? value : Number.NaN);
+  if (Number.isNaN(at.getTime())) return '';
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+function TimeInput(props: FieldProps<'text'>) {
+  const { value, onChange, shape, pointer, isRequired } = props;
+  const input = useInput(props);
+  const empty = useEmptyValue(shape, pointer, isRequired);
+  const utc =
+    typeof value === 'string' && toLocal(value) !== '' ? new Date(value).toISOString() : '';
+  return (
+    <TextInput
+      {...input}
+      type="datetime-local"
+      step={1}
+      value={toLocal(value)}
+      onChange={({ currentTarget: { value: text } }) =>
+        onChange(text === '' ? empty : new Date(text).toISOString())
+      }
+      rightSectionWidth={0}
+      inputWrapperOrder={['label', 'input', 'description', 'error']}
+      description={[props.description, utc].filter(Boolean).join(' · ')}
+    />
+  );
+}
+
+export function TextField(props: FieldProps<'text'>) {
+  const { value, onChange, shape, pointer, isRequired } = props;
+  const { input: kind, example, minLength = 0 } = shape;
+  const input = useInput(props);
+  const empty = useEmptyValue(shape, pointer, isRequired);
+  if (kind === 'secret') return <SecretInput {...props} />;
+  if (kind === 'time') return <TimeInput {...props} />;
+  const emptied = isRequired && minLength === 0 ? '' : empty;
+  const shared = {
+    ...input,
+    value: typeof value === 'string' ? value : '',
+    placeholder: defaultText(shape) ?? example,
+    onChange: ({ currentTarget: { value: text } }: { currentTarget: { value: string } }) =>
+      onChange(text === '' ? emptied : text),
+    spellCheck: kind === 'lines',
+  };
+  if (kind === 'lines') return <Textarea {...shared} autosize minRows={2} maxRows={14} />;
+  return (
+    <TextInput
+      {...shared}
+      autoComplete="off"
+      inputMode={kind === 'url' ? 'url' : 'text'}
+      {...(kind !== 'line' && { classNames: { input: classes.mono } })}
+    />
+  );
+}
+
+function rangeText({ shape }: FieldProps<'number'>): string | undefined {
+  const { minimum, maximum } = shape;
+  if (minimum !== undefined && maximum !== undefined)
+    return `${formatCount(minimum)} to ${formatCount(maximum)}`;
+  if (minimum !== undefined) return `At least ${formatCount(minimum)}`;
+  return maximum === undefined ? undefined : `At most ${formatCount(maximum)}`;
+}
+
+export function NumberField(props: FieldProps<'number'>) {
+  const { shape, pointer, isRequired, description } = props;
+  const empty = useEmptyValue(shape, pointer, isRequired);
+  const range = rangeText(props);
+  const input = useInput({
+    ...props,
+    description: [description, range].filter(Boolean).join(' '),
+  });
+  const { text, change } = useText(
+    props,
+    (value) => (typeof value === 'number' ? String(value) : ''),
+    (typed) => {
+      const trimmed = typed.trim();
+      if (trimmed === '') return { value: empty };
+      const number = Number(trimmed);
+      return Number.isFinite(number) ? { value: number } : { error: 'must be a number' };
+    },
+  );
+  return (
+    <TextInput
+      {...input}
+      value={text}
+      placeholder={defaultText(shape)}
+      onChange={({ currentTarget: { value } }) => change(value)}
+      inputMode={shape.isInteger ? 'numeric' : 'decimal'}
+      autoComplete="off"
+    />
+  );
+}
+
+export function FlagField(props: FieldProps<'flag'>) {
+  const { value, onChange, shape, pointer, isRequired } = props;
+  const input = useInput(props);
+  const empty = useEmptyValue(shape, pointer, isRequired);
+  if (isRequired) {
+    const { withAsterisk: _asterisk, ...rest } = { withAsterisk: false, ...input };
+    return (
+      <Switch
+        {...rest}
+        checked={value === true}
+        onChange={({ currentTarget: { checked } }) => onChange(checked)}
+      />
+    );
+  }
+  const fallback = typeof shape.default === 'boolean' ? (shape.default ? 'yes' : 'no') : undefined;
+  return (
+    <NativeSelect
+      {...input}
+      value={typeof value === 'boolean' ? String(value) : ''}
+      onChange={({ currentTarget: { value: text } }) =>
+        onChange(text === '' ? empty : text === 'true')
+      }
+      data={[
+        { value: '', label: fallback === undefined ? 'Not set' : `Default: ${fallback}` },
+        { value: 'true', label: 'Yes' },
+        { value: 'false', label: 'No' },
+      ]}
+    />
+  );
+}
+
+export function ChoiceField(props: FieldProps<'choice'>) {
+  const { value, onChange, shape, pointer, isRequired } = props;
+  const { choices } = shape;
+  const input = useInput(props);
+  const empty = useEmptyValue(shape, pointer, isRequired);
+  const position = choices.findIndex((choice) => choice.value === value);
+  const isUnknown = position < 0 && value !== undefined && value !== null;
+  const none = isRequired ? 'Choose' : (defaultText(shape) ?? 'Not set');
+  return (
+    <NativeSelect
+      {...input}
+      // A value that is no choice any more is shown, not silently replaced.
+      value={isUnknown ? 'unknown' : position < 0 ? '' : String(position)}
+      onChange={({ currentTarget: { value: text } }) =>
+        onChange(text === '' ? empty : choices[Number(text)]?.value)
+      }
+      data={[
+        { value: '', label: none, disabled: isRequired && position >= 0 },
+        ...(isUnknown ? [{ value: 'unknown', label: JSON.stringify(value), disabled: true }] : []),
+        ...choices.map(({ label }, at) => ({ value: String(at), label })),
+      ]}
+    />
+  );
+}
+
+const writeJson = (value: unknown): string =>
+  value === undefined ? '' : JSON.stringify(value, null, 2);
+
+export function JsonField(props: FieldProps<'json'>) {
+  const { shape, pointer, isRequired } = props;
+  const input = useInput(props);
+  const empty = useEmptyValue(shape, pointer, isRequired);
+  const { text, change } = useText(props, writeJson, (typed) => {
+    const outcome = parseJson(typed);
+    return 'value' in outcome && outcome.value === undefined ? { value: empty } : outcome;
+  });
+  return (
+    <Textarea
+      {...input}
+      value={text}
+      onChange={({ currentTarget: { value } }) => change(value)}
+      autosize
+      minRows={3}
+      maxRows={24}
+      spellCheck={false}
+      placeholder={shape.isObject ? '{ }' : 'JSON'}
+      classNames={{ input: classes.mono }}
+    />
+  );
+}
