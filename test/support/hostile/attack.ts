@@ -81,6 +81,9 @@ type Campaign = {
 /** Who makes the requests: an administrator, or a user with rights at one site. */
 export type Attacker = 'administrator' | { headers: Readonly<Record<string, string>> };
 
+/** Every attacker makes the same mistakes. */
+const mistakesByOperation = new WeakMap<Operation, readonly Mistake[]>();
+
 /** Makes mistakes in requests of one operation and returns what was wrong with the answers. */
 export async function attackOperation(
   { app, exchange, judge, amount }: Campaign,
@@ -125,9 +128,9 @@ export async function attackOperation(
     kind: 'valid',
     apply: (valid) => buildRequest(operation, valid),
   };
-  const possible = mistakesOf(operation).filter(
-    ({ position }) => position !== 'header Prefer' || !waits,
-  );
+  const mistakes = mistakesByOperation.get(operation) ?? mistakesOf(operation);
+  mistakesByOperation.set(operation, mistakes);
+  const possible = mistakes.filter(({ position }) => position !== 'header Prefer' || !waits);
   const chosen = [unchanged, ...choose(possible, operation, amount)];
   const queue = chosen.entries();
   const work = async () => {
