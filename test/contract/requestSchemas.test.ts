@@ -131,8 +131,8 @@ test('every number has bounds that PostgreSQL and JSON hold', () => {
 
 test('every text has a maximum length, a pattern, a format or values', () => {
   const unbounded = allNodes().filter(
-    ({ node: { type, maxLength, pattern, format, enum: values } }) =>
-      type === 'string' && (maxLength ?? pattern ?? format ?? values) === undefined,
+    ({ node: { type, maxLength, pattern, format, enum: values, const: value } }) =>
+      type === 'string' && (maxLength ?? pattern ?? format ?? values ?? value) === undefined,
   );
   expect(unbounded.map(({ name, node }) => [name, node.description])).toEqual([]);
 });
