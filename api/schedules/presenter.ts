@@ -6,6 +6,7 @@ import { stateOf, upcomingOf } from '../../domain/schedules/schedules.ts';
 import { authorKeyOf, type Caller } from '../../domain/shared/caller.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
 import type { Preview } from '../../services/schedules/fields.ts';
+import type { RunDay } from '../../services/schedules/runHistory.ts';
 import type {
   PreviewRecord,
   RunRecord,
@@ -39,6 +40,12 @@ export const runRecord = (run: ScheduleRunWithJob): RunRecord => ({
   finishedAt: isoOrNull(run.job?.finishedAt ?? null),
   actorId: run.actorId,
   decidedAt: run.decidedAt.toISOString(),
+});
+
+export const dayRecord = ({ date, start, runs }: RunDay) => ({
+  date,
+  start: start.toISOString(),
+  runs,
 });
 
 const twoDigits = (value: number) => String(value).padStart(2, '0');

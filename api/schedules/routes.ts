@@ -19,7 +19,7 @@ import { waitForJob } from '../jobs/waitForJob.ts';
 import { parseTime } from '../http/queryTime.ts';
 import { route, type Route } from '../http/route.ts';
 import { jobPresenter } from '../jobs/presenter.ts';
-import { previewRecord, runRecord, schedulePresenter } from './presenter.ts';
+import { dayRecord, previewRecord, runRecord, schedulePresenter } from './presenter.ts';
 import { Id } from '../http/schemas.ts';
 import { JobRecord } from '../jobs/schemas.ts';
 import {
@@ -217,8 +217,8 @@ export function scheduleRoutes({
       responses: { 200: ScheduleDays },
       handle: async ({ caller, params, query }) => {
         const { schedule } = await schedules.read(caller, params.id);
-        const { timezone } = schedule;
-        return ok({ timezone, days: await runHistory.days(schedule, query.days) });
+        const days = await runHistory.days(schedule, query.days);
+        return ok({ timezone: schedule.timezone, days: days?.map(dayRecord) ?? null });
       },
     }),
     route({

@@ -301,6 +301,7 @@ export const ScheduleDays = Type.Object(
         Type.Object(
           {
             date: Type.String({ format: 'date', examples: ['2026-11-21'] }),
+            start: time('When the day starts in the time zone of the schedule.'),
             runs: Type.Array(
               Type.Object(
                 {

@@ -15,7 +15,7 @@ import type {
   ScheduleRunData,
   ScheduleRunWithJob,
 } from '../../domain/schedules/records.ts';
-import { lastDays } from '../../domain/schedules/timeZone.ts';
+import { lastDays, type ZoneDay } from '../../domain/schedules/timeZone.ts';
 import {
   withItems,
   type ListAnswer,
@@ -27,7 +27,7 @@ import type { Access } from '../access/access.ts';
 export type RunHistory = ReturnType<typeof createRunHistory>;
 
 /** The runs of a schedule on a day of its time zone, by how they ended. */
-export type RunDay = { date: string; runs: Omit<RunCount, 'interval'>[] };
+export type RunDay = ZoneDay & { runs: Omit<RunCount, 'interval'>[] };
 
 /** The id of a run starts with its scheduled time. */
 const scheduledTimeSql = (condition: ListCondition): Sql | undefined =>
@@ -85,7 +85,7 @@ export const createRunHistory = ({ db, access }: { db: Knex; access: Access }) =
       return days.slice(0, -1).flatMap(({ date, start }, day): RunDay[] => {
         if (countedAfter && start <= countedAfter) return [];
         const own = counts.filter(({ interval }) => interval === day);
-        return [{ date, runs: own.map(({ interval: _interval, ...run }) => run) }];
+        return [{ date, start, runs: own.map(({ interval: _interval, ...run }) => run) }];
       });
     },
   };
