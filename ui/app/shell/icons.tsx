@@ -41,3 +41,7 @@ export const ChevronDownIcon = icon(<path d="m6 9 6 6 6-6" />);
 export const BuildingIcon = icon(
   <path d="M3 21h18M5 21V5a2 2 0 0 1 2-2h10a2 2 0 0 1 2 2v16M9 8h1M9 12h1M9 16h1M14 8h1M14 12h1M14 16h1" />,
 );
+export const JobsIcon = icon(<path d="M7 4v16l13-8z" />);
+export const SchedulesIcon = icon(
+  <path d="M6 5h12a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2H6a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2M16 3v4M8 3v4M4 11h16M12 14v2.500l1.500 1" />,
+);

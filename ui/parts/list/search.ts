@@ -159,12 +159,16 @@ function queryOf(filter: Filter, text: string, now: Date): [string, QueryValue][
   ];
 }
 
+/** The fields of a query, and those that it has only as ranges: `createdAt` of `createdAt.gte`. */
+type FieldOf<Query> = Extract<keyof Query, string> | RangeOf<Extract<keyof Query, string>>;
+type RangeOf<Name> = Name extends `${infer Field}.gte` ? Field : never;
+
 /**
  * The query of the API for what an address filters and sorts by. `Query` is the query type of the
  * operation; the filters name its fields.
  */
 export function toQuery<Query extends object>(
-  filters: readonly Filter<Extract<keyof Query, string>>[],
+  filters: readonly Filter<FieldOf<Query>>[],
   search: ListSearch,
   now: Date,
 ): Partial<Query> {
