@@ -67,6 +67,8 @@ const tokenReplaced = () =>
   new AppError(
     'session_invalid',
     'The refresh token was replaced moments ago. Use the tokens that replaced it.',
+    // Pages repeat the request: by then the browser has the next cookie.
+    { retryAfterSeconds: 1 },
   );
 
 const addSeconds = (from: Date, seconds: number, bound?: Date) => {

@@ -67,7 +67,9 @@ describe('refreshing', () => {
     const first = await refresh(someone.refreshToken).expect(200);
     const second = await refresh(someone.refreshToken).expect(200);
     expect(second.refreshToken).not.toBe(first.refreshToken);
-    await refused(someone.refreshToken);
+    const third = refresh(someone.refreshToken);
+    await expectProblem(third, 401, 'session_invalid');
+    expect((await third).headers.get('retry-after')).toBe('1');
     for (const { accessToken } of [first, second])
       await bearer(accessToken).get('/api/jobs').expect(200);
     expect(await usesOf(someone)).toEqual([
