@@ -7,7 +7,7 @@ import { setNonce } from 'get-nonce';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './app/queryClient.ts';
-import { reloadOnceAfterDeploy } from './app/reload.ts';
+import { nameMissingParts } from './app/reload.ts';
 import { startSession } from './app/session/tokens.ts';
 import { theme } from './app/theme/theme.ts';
 import { router } from './routes.tsx';
@@ -15,7 +15,7 @@ import { router } from './routes.tsx';
 const nonce = document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce ?? '';
 // The scroll lock of dialogs adds a style element.
 setNonce(nonce);
-reloadOnceAfterDeploy(import.meta.url);
+nameMissingParts();
 void startSession();
 
 const root = document.getElementById('root');

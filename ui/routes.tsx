@@ -1,13 +1,18 @@
 import { createRouter } from '@tanstack/react-router';
 import { frameRoute, rootRoute } from './app/rootRoute.tsx';
 import { parseSearch, stringifySearch } from './app/search.ts';
+import { idRoute } from './app/shell/idRoute.tsx';
+import { otherRoute } from './app/shell/otherRoute.ts';
 import { NotFoundPage } from './app/shell/NotFoundPage.tsx';
 import { PageError } from './app/shell/PageError.tsx';
 import { signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 
 /** Every route. An area adds its own here: those in the frame need a session. */
-const routeTree = rootRoute.addChildren([...signInRoutes, frameRoute.addChildren([...homeRoutes])]);
+const routeTree = rootRoute.addChildren([
+  ...signInRoutes,
+  frameRoute.addChildren([...homeRoutes, idRoute, otherRoute]),
+]);
 
 export const router = createRouter({
   routeTree,

@@ -74,7 +74,7 @@ export function problemOf({ status, headers }: Response, body: unknown): Problem
   });
 }
 
-/** Any error as a problem, for what shows it. */
+/** Any error as a problem, for what has no part to show it. */
 export const toProblem = (error: unknown): Problem =>
   error instanceof Problem
     ? error

@@ -43,6 +43,7 @@ function createConsole(env: Record<string, string>) {
   let browser: Browser | undefined;
   const contexts: BrowserContext[] = [];
   const problems: string[] = [];
+  const expected: RegExp[] = [];
 
   const base = () => assertDefined(app, 'app').client.base;
 
@@ -64,8 +65,14 @@ function createConsole(env: Record<string, string>) {
     /** Closes the profiles of the test. Error: what their pages have complained about. */
     async endTest(): Promise<void> {
       await Promise.all(contexts.splice(0).map((context) => context.close()));
-      const found = problems.splice(0);
+      const patterns = expected.splice(0);
+      const found = problems.splice(0).filter((text) => !patterns.some((each) => each.test(text)));
       if (found.length > 0) throw new Error(`Pages have reported errors:\n${found.join('\n')}`);
+    },
+
+    /** Errors that a test has caused itself, such as a missing asset. */
+    expectProblem(pattern: RegExp): void {
+      expected.push(pattern);
     },
 
     get app(): TestApp {
@@ -119,5 +126,5 @@ function createConsole(env: Record<string, string>) {
 export async function signIn(page: Page, username: string, password = PASSWORD): Promise<void> {
   await page.getByLabel('User name').fill(username);
   await page.getByLabel('Password', { exact: true }).fill(password);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 }

@@ -4,7 +4,7 @@ import { useState, type SubmitEvent } from 'react';
 import { answer, api, toProblem, type Schemas } from '../api.ts';
 import { CardPage } from './CardPage.tsx';
 import { forgetOneTimePassword, typedOneTimePassword } from './oneTimePassword.ts';
-import { ProblemAlert } from './ProblemAlert.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { signOut } from './tokens.ts';
 
 /** A one-time password must be changed before anything else. */
@@ -83,7 +83,7 @@ function Form() {
           onChange={(event) => setRepeated(event.currentTarget.value)}
           error={differs && 'The two passwords differ'}
         />
-        {problem?.errors.length === 0 && <ProblemAlert problem={problem} />}
+        {problem?.errors.length === 0 && <ProblemNote problem={problem} />}
         <Button type="submit" size="sm" loading={change.isPending} disabled={differs}>
           Change the password
         </Button>

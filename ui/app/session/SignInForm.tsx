@@ -2,9 +2,8 @@ import { Anchor, Button, PasswordInput, Select, Stack, TextInput } from '@mantin
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState, type SubmitEvent } from 'react';
 import type { Schemas } from '../api.ts';
-import { toProblem } from '../problem.ts';
 import { rememberOneTimePassword } from './oneTimePassword.ts';
-import { ProblemAlert } from './ProblemAlert.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { send } from './requests.ts';
 import { signIn, startSso } from './tokens.ts';
 
@@ -40,8 +39,7 @@ export function SignInForm({ returnTo, failureTo, username, onProvider }: Props)
       startSso(kind as 'oidc' | 'saml', { providerId: id, returnTo, failureTo }),
     onSuccess: (url) => location.assign(url),
   });
-  if (data === undefined)
-    return error === null ? null : <ProblemAlert problem={toProblem(error)} />;
+  if (data === undefined) return error === null ? null : <ProblemNote problem={error} />;
   const providers = data.items.filter(isSso);
   const accounts = data.items.filter((provider) => !isSso(provider));
   const showsPassword = providers.length === 0 || wantsPassword;
@@ -58,7 +56,7 @@ export function SignInForm({ returnTo, failureTo, username, onProvider }: Props)
           Continue with {provider.name}
         </Button>
       ))}
-      {sso.error && <ProblemAlert problem={toProblem(sso.error)} />}
+      {sso.error && <ProblemNote problem={sso.error} />}
       {accounts.length > 0 &&
         (showsPassword ? (
           <PasswordForm accounts={accounts} username={username} />
@@ -129,7 +127,7 @@ function PasswordForm({
           value={password}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
-        {login.error && <ProblemAlert problem={toProblem(login.error)} />}
+        {login.error && <ProblemNote problem={login.error} />}
         <Button type="submit" size="sm" loading={login.isPending}>
           Sign in
         </Button>

@@ -1,27 +1,21 @@
-import { Button, Code, Group, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, Stack, Title } from '@mantine/core';
 import type { ErrorComponentProps } from '@tanstack/react-router';
-import { toProblem } from '../problem.ts';
+import { useEffect } from 'react';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { isMissingPart, reloadIfOutdated } from '../reload.ts';
 import { useTitle } from '../useTitle.ts';
 
 /** For a page that cannot be shown. The frame around it stays. */
 export function PageError({ error, reset }: ErrorComponentProps) {
-  const { title, detail, code, requestId } = toProblem(error);
-  useTitle(title);
+  useTitle('Error');
+  useEffect(() => {
+    if (isMissingPart(error)) void reloadIfOutdated();
+  }, [error]);
   return (
-    <Stack gap="sm" p="md" align="flex-start" role="alert">
-      <Title order={1}>{title}</Title>
-      <Text>{detail}</Text>
-      <Text size="sm" c="dimmed">
-        <Code>{code}</Code>
-        {requestId !== undefined && (
-          <>
-            {' '}
-            request <Code>{requestId}</Code>
-          </>
-        )}
-      </Text>
+    <Stack gap="sm" p="md">
+      <Title order={1}>This page cannot be shown</Title>
+      <ProblemNote problem={error} retry={reset} />
       <Group>
-        <Button onClick={reset}>Try again</Button>
         <Button variant="default" onClick={() => location.reload()}>
           Reload the page
         </Button>

@@ -1,36 +1,91 @@
 import { Drawer } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { Outlet, useMatches, useRouterState } from '@tanstack/react-router';
-import { useEffect, useLayoutEffect, useRef } from 'react';
+import { Notifications } from '@mantine/notifications';
+import { Outlet, useMatches, useRouter, useRouterState } from '@tanstack/react-router';
+import { lazy, useEffect, useLayoutEffect, useRef } from 'react';
+import { useLiveStream } from '../live.ts';
+import { WithPreferences } from '../preferences.tsx';
+import { useKeyboard, useShortcuts } from '../shortcuts.ts';
 import { titled } from '../useTitle.ts';
+import { LazyDialog } from './LazyDialog.tsx';
 import { Rail } from './Rail.tsx';
 import { TopBar } from './TopBar.tsx';
+import { useNavigationEntries } from './useNavigationEntries.ts';
 import classes from './Shell.module.css';
+
+const loadPalette = () => import('./Palette.tsx');
+const Palette = lazy(loadPalette);
+const KeysDialog = lazy(() => import('./KeysDialog.tsx'));
 
 const MAIN = 'main';
 
 /** The frame around every page: bar, rail, and the page. On narrow screens the rail is a drawer. */
 export function Shell() {
-  const [isOpen, drawer] = useDisclosure(false);
+  const [isDrawerOpen, drawer] = useDisclosure(false);
+  const [isPaletteOpen, palette] = useDisclosure(false);
+  const [isHelpOpen, help] = useDisclosure(false);
   const main = useRef<HTMLElement>(null);
   usePageChange(main);
+  useLiveStream();
+  useKeyboard();
+  useFrameKeys({ onSearch: palette.open, onHelp: help.open });
+  usePreloadedPalette();
   return (
-    <div className={classes.shell}>
-      <a className={classes.skip} href={`#${MAIN}`} onClick={() => main.current?.focus()}>
-        Skip to the content
-      </a>
-      <TopBar onMenu={drawer.open} />
-      <div className={classes.rail}>
-        <Rail />
+    <WithPreferences>
+      <div className={classes.shell}>
+        <a className={classes.skip} href={`#${MAIN}`} onClick={() => main.current?.focus()}>
+          Skip to the content
+        </a>
+        <TopBar onMenu={drawer.open} onSearch={palette.open} onHelp={help.open} />
+        <div className={classes.rail}>
+          <Rail />
+        </div>
+        <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
+          <Outlet />
+        </main>
       </div>
-      <Drawer opened={isOpen} onClose={drawer.close} size="xs" title="Pages">
+      <Drawer opened={isDrawerOpen} onClose={drawer.close} size="xs" title="Pages">
         <Rail onNavigate={drawer.close} />
       </Drawer>
-      <main id={MAIN} ref={main} tabIndex={-1} className={classes.main}>
-        <Outlet />
-      </main>
-    </div>
+      {isPaletteOpen && (
+        <LazyDialog onClose={palette.close}>
+          <Palette onClose={palette.close} />
+        </LazyDialog>
+      )}
+      {isHelpOpen && (
+        <LazyDialog onClose={help.close}>
+          <KeysDialog onClose={help.close} />
+        </LazyDialog>
+      )}
+      <Notifications position="bottom-right" />
+    </WithPreferences>
   );
+}
+
+const PRELOAD_MS = 1_500;
+
+/** Loads the palette after the page: what is typed right after its key must not be lost. */
+function usePreloadedPalette(): void {
+  useEffect(() => {
+    const timer = setTimeout(() => void loadPalette().catch(() => undefined), PRELOAD_MS);
+    return () => clearTimeout(timer);
+  }, []);
+}
+
+/** `g` and a key open a page, `/` searches, `?` lists the keys. */
+function useFrameKeys({ onSearch, onHelp }: { onSearch: () => void; onHelp: () => void }): void {
+  const { navigate } = useRouter();
+  const entries = useNavigationEntries();
+  useShortcuts([
+    { keys: 'Mod+k', label: 'Search', run: onSearch },
+    { keys: '/', label: 'Search', run: onSearch },
+    { keys: '?', label: 'Show the keys', run: onHelp },
+    ...entries.map(({ key, label, to }) => ({
+      keys: `g ${key}`,
+      label,
+      run: () => void navigate({ to }),
+    })),
+  ]);
 }
 
 /** After a navigation to another page, its title is set and the focus goes to it, as with a new document. */

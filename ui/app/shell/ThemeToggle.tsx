@@ -1,5 +1,5 @@
 import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
-import { MoonIcon, SunIcon } from './icons.tsx';
+import { Icon } from '../../parts/icons.tsx';
 
 /** Switches between dark and light. Until then, the choice of the system counts. */
 export function ThemeToggle() {
@@ -13,7 +13,7 @@ export function ThemeToggle() {
         aria-label={label}
         onClick={() => setColorScheme(isDark ? 'light' : 'dark')}
       >
-        {isDark ? <SunIcon /> : <MoonIcon />}
+        <Icon name={isDark ? 'sun' : 'moon'} size={18} />
       </ActionIcon>
     </Tooltip>
   );

@@ -1,16 +1,16 @@
-import type { ComponentType } from 'react';
+import type { IconName } from '../../parts/icons.tsx';
 
 /** An entry of the rail. */
 export type NavigationEntry = {
   label: string;
-  icon: ComponentType<{ size?: number }>;
+  icon: IconName;
   /** Entries are sorted by it. */
   order: number;
   /** Shown only to users who hold one of these permissions anywhere. */
   permissions?: readonly string[];
   /** After `g`, this key opens the page. */
   key: string;
-  /** The number of requests that wait for the user. */
+  /** The number of requests that wait for the user is shown with it. */
   badge?: 'approvals';
 };
 

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useRouter } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { CardPage } from '../../app/session/CardPage.tsx';
-import { ProblemAlert } from '../../app/session/ProblemAlert.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { Starting, Unreachable } from '../../app/shell/Interruptions.tsx';
 import { consoleSettings } from '../../app/settings.ts';
 import { providerKinds, SignInForm } from '../../app/session/SignInForm.tsx';
@@ -65,7 +65,7 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Why a login at a provider failed. */
 function Failure({ error = '', requestId }: SignInSearch) {
   const detail = REASONS[error] ?? 'The login could not be completed.';
-  return <ProblemAlert problem={{ title: 'Signing in failed', detail, code: error, requestId }} />;
+  return <ProblemNote problem={{ title: 'Signing in failed', detail, code: error, requestId }} />;
 }
 
 /** The cookie of a session belongs to one origin: under another one, a session would soon end. */

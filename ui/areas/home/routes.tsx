@@ -1,13 +1,12 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { frameRoute } from '../../app/rootRoute.tsx';
-import { HomeIcon } from '../../app/shell/icons.tsx';
 
 const homeRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/',
   staticData: {
     title: 'Home',
-    navigation: { label: 'Home', icon: HomeIcon, order: 0, key: 'h' },
+    navigation: { label: 'Home', icon: 'home', order: 0, key: 'h' },
   },
   component: lazyRouteComponent(() => import('./HomePage.tsx'), 'HomePage'),
 });

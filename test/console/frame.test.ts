@@ -1,0 +1,201 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describeConsole, signIn } from '../support/console/console.ts';
+import { accessibilityProblems } from '../support/console/page.ts';
+import { eventually } from '../support/eventually.ts';
+import { admin, createUser, seedTenant } from '../support/users.ts';
+
+type Record = { id: string };
+
+describeConsole('the frame', (console) => {
+  const createSite = (name: string) =>
+    admin(console.app).post<Record>('/api/inventory/sites', { name }).expect(201);
+
+  test('finds a record, and opens it by keyboard', async () => {
+    await createSite('ams-palette');
+    const page = await console.open(await createUser(console.app, 'viewer'));
+    await page.keyboard.press('/');
+    const field = page.getByRole('combobox', { name: 'Search' });
+    await field.fill('ams-pal');
+    await page.getByRole('option', { name: /site ams-palette/ }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await field.press('Enter');
+    await page.getByRole('heading', { name: 'ams-palette' }).waitFor();
+    expect(await page.title()).toBe('ams-palette · Holdfast');
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  test('opens a page by its name, and says when nothing is found', async () => {
+    const page = await console.open(await createUser(console.app, 'viewer'), '/nowhere');
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Search' });
+    await field.fill('there is nothing like this');
+    await page.getByText('Nothing found among what you may read.').waitFor();
+    await field.fill('hom');
+    await page.getByRole('option', { name: /page Home/ }).waitFor();
+    await field.press('Enter');
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+  });
+
+  test('leads from an id to its record, and says if there is none to read', async () => {
+    const { id } = await createSite('ams-by-id');
+    const viewer = await createUser(console.app, 'viewer');
+    const page = await console.open(viewer, `/id/${id}`);
+    await page.getByRole('heading', { name: 'ams-by-id' }).waitFor();
+    await page.getByText(`/api/inventory/sites/${id}`).waitFor();
+    await page.goto('/id/sit_01jd0cmxk5e5v8kyzwq0q8s3rt');
+    await page.getByText('No record with this id').waitFor();
+  });
+
+  test('has keys that do nothing while one types, or when they are turned off', async () => {
+    const page = await console.open(await createUser(console.app, 'viewer'), '/nowhere');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Search' });
+    await field.pressSequentially('g h?');
+    expect(await field.inputValue()).toBe('g h?');
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.press('g');
+    await page.keyboard.press('h');
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('button', { name: /^Account of/ }).click();
+    await page.getByRole('menuitemcheckbox', { name: 'Single keys' }).click();
+    await page.keyboard.press('Escape');
+    await page.getByRole('menu').waitFor({ state: 'detached' });
+    await page.keyboard.press('/');
+    await page.keyboard.press('Control+k');
+    expect(await field.inputValue()).toBe('');
+  });
+
+  test('moves the focus to a page that is opened, and the first link skips to the content', async () => {
+    const page = await console.open(await createUser(console.app, 'viewer'), '/nowhere');
+    await page.keyboard.press('Tab');
+    await expect(page.locator(':focus').textContent()).resolves.toBe('Skip to the content');
+    await page.keyboard.press('Enter');
+    await expect(page.locator(':focus').getAttribute('id')).resolves.toBe('main');
+    await page.getByRole('link', { name: 'Home' }).first().click();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await expect(page.locator(':focus').getAttribute('id')).resolves.toBe('main');
+  });
+
+  test('switches the tenant of the session, in all tabs', async () => {
+    await seedTenant(console.app, 'red');
+    await seedTenant(console.app, 'blue');
+    const user = await createUser(
+      console.app,
+      { roleId: 'operator', tenantId: 'red' },
+      { roleId: 'viewer', tenantId: 'blue' },
+    );
+    const page = await console.open(user);
+    const other = await page.context().newPage();
+    await other.goto('/');
+    const choice = (tab: Page) => tab.getByRole('combobox', { name: /^Tenant/ });
+    await choice(page).click();
+    const red = page.getByRole('option', { name: 'red' });
+    await red.waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await red.click();
+    for (const tab of [page, other])
+      await eventually(
+        () => choice(tab).inputValue(),
+        (tenant) => tenant === 'red',
+      );
+  });
+
+  test('keeps the colours that were chosen, before anything is painted', async () => {
+    const page = await console.open(await createUser(console.app, 'viewer'), '/', {
+      colorScheme: 'light',
+    });
+    await page.getByRole('button', { name: 'Dark colours' }).click();
+    await page.getByRole('button', { name: 'Light colours' }).waitFor();
+    await page.goto('/', { waitUntil: 'commit' });
+    await page.locator('html[data-mantine-color-scheme=dark]').waitFor();
+  });
+
+  describe('on a narrow screen', () => {
+    test('has the pages in a drawer, and does not scroll sideways', async () => {
+      const page = await console.open(await createUser(console.app, 'viewer'), '/nowhere', {
+        viewport: { width: 360, height: 700 },
+      });
+      const width = await page.evaluate('document.documentElement.scrollWidth');
+      expect(width).toBe(360);
+      await page.getByRole('button', { name: 'Pages' }).click();
+      const drawer = page.getByRole('dialog', { name: 'Pages' });
+      await drawer.waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await drawer.getByRole('link', { name: 'Home' }).click();
+      await drawer.waitFor({ state: 'detached' });
+      await page.getByRole('heading', { name: 'Home' }).waitFor();
+    });
+  });
+
+  test('of an expired session stays as it is below a sign-in', async () => {
+    const user = await createUser(console.app, 'viewer');
+    const page = await console.open(user);
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Search' });
+    await field.fill('typed with care');
+    await page.getByText('Nothing found').waitFor();
+    await admin(console.app).put(`/api/users/${user.id}`, { enabled: false }).expect(200);
+    await admin(console.app).put(`/api/users/${user.id}`, { enabled: true }).expect(200);
+    await field.fill('typed with more care');
+    const dialog = page.getByRole('dialog', { name: 'Your session has expired' });
+    await dialog.waitFor();
+    expect(await dialog.getByLabel('User name').inputValue()).toBe(user.username);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    // What the page was about to send is sent.
+    const sent = page.waitForResponse(
+      (response) => response.url().includes('more') && response.status() === 200,
+    );
+    await Promise.all([sent, signIn(page, user.username)]);
+    await dialog.waitFor({ state: 'detached' });
+    expect(await field.inputValue()).toBe('typed with more care');
+  });
+
+  describe('that cannot load a part of the console', () => {
+    const PART = '**/assets/HomePage-*.js';
+    const isMissing = /HomePage|A part of the console could not be loaded/;
+
+    const openWithoutPart = async () => {
+      const page = await console.open(await createUser(console.app, 'viewer'), '/nowhere');
+      let loads = 0;
+      page.on('load', () => (loads += 1));
+      await page.route(PART, (route) => route.fulfill({ status: 404 }));
+      console.expectProblem(isMissing);
+      return { page, loads: () => loads };
+    };
+    const failed = (page: Page) =>
+      page.getByRole('heading', { name: 'This page cannot be shown' }).waitFor();
+
+    test('says so, stays, and tries again', async () => {
+      const { page, loads } = await openWithoutPart();
+      await page.getByRole('link', { name: 'Home' }).first().click();
+      await failed(page);
+      expect(loads()).toBe(0);
+      await page.unroute(PART);
+      await page.getByRole('button', { name: 'Reload the page' }).click();
+      await page.getByRole('heading', { name: 'Home' }).waitFor();
+    });
+
+    test('reloads once if the server has another console', async () => {
+      const { page, loads } = await openWithoutPart();
+      await page.route(`${console.base}/`, async (route) => {
+        if (route.request().resourceType() !== 'fetch') return route.continue();
+        return route.fulfill({ contentType: 'text/html', body: 'another console' });
+      });
+      await page.getByRole('link', { name: 'Home' }).first().click();
+      await eventually(loads, (count) => count === 1);
+      const compared = page.waitForResponse(
+        (response) => response.request().resourceType() === 'fetch' && response.url().endsWith('/'),
+      );
+      await Promise.all([compared, failed(page)]);
+      expect(loads()).toBe(1);
+    });
+  });
+});

@@ -1,0 +1,149 @@
+import { expect, test } from '@jest/globals';
+import type { BrowserContext, Page, Response } from 'playwright-core';
+import { describeConsole, signIn } from '../support/console/console.ts';
+import { eventually } from '../support/eventually.ts';
+import { createUser, PASSWORD } from '../support/users.ts';
+
+const REFRESH = '**/api/auth/refresh';
+
+const frameOf = (page: Page) => page.getByRole('navigation', { name: 'Pages' });
+
+/** Counts the refreshes of each page of a profile. */
+function countRefreshes(context: BrowserContext): (page: Page) => number {
+  const counts = new Map<Page, number>();
+  context.on('request', (request) => {
+    if (!request.url().endsWith('/api/auth/refresh')) return;
+    const page = request.frame().page();
+    counts.set(page, (counts.get(page) ?? 0) + 1);
+  });
+  return (page) => counts.get(page) ?? 0;
+}
+
+/** Tokens live for 2 seconds, so that a test sees as many refreshes in seconds as a user in hours. */
+describeConsole(
+  'a session',
+  (console) => {
+    /** Uses of a spent token that counted as theft. */
+    const reuses = async () =>
+      Number(
+        (
+          await console.app.deps
+            .db('audit_entries')
+            .where({ action: 'session.token_reuse' })
+            .count()
+        )[0]?.count,
+      );
+
+    /** Opens the page once more, as a reload does; the session must be found again. */
+    const expectSignedIn = async (page: Page) => {
+      const isAccepted = (response: Response) =>
+        response.url().endsWith('/api/rbac/summary') && response.status() === 200;
+      await Promise.all([page.waitForResponse(isAccepted), page.goto('/')]);
+      await frameOf(page).waitFor();
+    };
+
+    test('of two tabs is kept by one of them, and by the other when it is closed', async () => {
+      const context = await console.profileOf(await createUser(console.app, 'viewer'));
+      const refreshes = countRefreshes(context);
+      const first = await context.newPage();
+      await first.goto('/');
+      await frameOf(first).waitFor();
+      const second = await context.newPage();
+      await second.goto('/');
+      await frameOf(second).waitFor();
+      const before = refreshes(second);
+      await eventually(
+        () => refreshes(first),
+        (count) => count >= 5,
+      );
+      expect(refreshes(second)).toBe(before);
+      await first.close();
+      await eventually(
+        () => refreshes(second),
+        (count) => count >= before + 3,
+      );
+      await expectSignedIn(second);
+      expect(await reuses()).toBe(0);
+    });
+
+    test('survives twenty reloads at any moment of the start', async () => {
+      const context = await console.profileOf(await createUser(console.app, 'viewer'));
+      const page = await context.newPage();
+      const moments = [
+        () => page.waitForRequest(REFRESH),
+        () => page.waitForResponse(REFRESH),
+        () => page.waitForRequest('**/api/rbac/summary'),
+        () => Promise.resolve(),
+      ] as const;
+      await page.goto('/', { waitUntil: 'commit' });
+      for (let reload = 0; reload < 20; reload += 1) {
+        const moment = moments[reload % moments.length] ?? moments[0];
+        await Promise.all([moment(), page.goto('/', { waitUntil: 'commit' })]);
+      }
+      await expectSignedIn(page);
+      expect(await reuses()).toBe(0);
+    });
+
+    test('ends in all tabs when the user signs out', async () => {
+      const context = await console.profileOf(await createUser(console.app, 'viewer'));
+      const pages = [await context.newPage(), await context.newPage()] as const;
+      for (const page of pages) {
+        await page.goto('/');
+        await frameOf(page).waitFor();
+      }
+      await pages[1].getByRole('button', { name: /^Account of/ }).click();
+      await pages[1].getByRole('menuitem', { name: 'Sign out' }).click();
+      for (const page of pages) await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+      await signIn(pages[0], (await createUser(console.app, 'viewer')).username);
+      for (const page of pages) await frameOf(page).waitFor();
+    });
+
+    test('outlives a server that cannot be reached', async () => {
+      const context = await console.profileOf(await createUser(console.app, 'viewer'));
+      const refreshes = countRefreshes(context);
+      const page = await context.newPage();
+      await page.goto('/');
+      await frameOf(page).waitFor();
+      await context.setOffline(true);
+      console.expectProblem(/ERR_INTERNET_DISCONNECTED/);
+      const before = refreshes(page);
+      await eventually(
+        () => refreshes(page),
+        (count) => count >= before + 2,
+      );
+      expect(await frameOf(page).isVisible()).toBe(true);
+      await context.setOffline(false);
+      await expectSignedIn(page);
+    });
+
+    test('that another user has replaced is not mixed with it', async () => {
+      const context = await console.profileOf(await createUser(console.app, 'viewer'));
+      const page = await context.newPage();
+      await page.goto('/');
+      await frameOf(page).waitFor();
+      const { username } = await createUser(console.app, 'viewer');
+      const login = { username, password: PASSWORD, cookie: true };
+      await context.request.post('/api/auth/login/local', { data: login });
+      await page.getByText('Another user has signed in').waitFor();
+      await page.getByRole('button', { name: 'Reload the page' }).click();
+      await page.getByRole('button', { name: `Account of ${username}` }).waitFor();
+    });
+
+    test('of a gateway needs no sign-in', async () => {
+      const context = await console.profile({
+        extraHTTPHeaders: {
+          'x-service-actor-id': 'carol',
+          'x-service-role-ids': 'viewer',
+          'x-service-tenant-id': 'platform',
+        },
+      });
+      const page = await context.newPage();
+      await page.goto('/');
+      await frameOf(page).waitFor();
+      await page.getByRole('button', { name: 'Account of carol' }).click();
+      await page.getByRole('menu').waitFor();
+      expect(await page.getByRole('menuitem', { name: 'Sign out' }).count()).toBe(0);
+    });
+  },
+  { HOLDFAST_ACCESS_TOKEN_SECONDS: '2' },
+);

@@ -1,0 +1,174 @@
+import { useEffect, useRef, useSyncExternalStore } from 'react';
+import { Problem, type Schemas } from './api.ts';
+import { queryClient } from './queryClient.ts';
+import { onLeader } from './session/tokens.ts';
+import { readStream } from './stream.ts';
+
+export type LiveEvent = Schemas['Event'];
+
+/**
+ * Whether changes on the server reach the pages: `live` by the event stream, `waiting` until it is
+ * connected, `polling` for users who may not read events.
+ */
+export type LiveState = 'live' | 'waiting' | 'polling';
+
+type Message =
+  | { kind: 'event'; event: LiveEvent }
+  /** Events may have been missed: everything on screen is read again. */
+  | { kind: 'gap' }
+  | { kind: 'state'; state: LiveState }
+  /** A tab has opened and asks for the state. */
+  | { kind: 'hello' };
+
+const POLL_MS = 15_000;
+const RECONNECT_MS = { first: 1_000, longest: 15_000 };
+/** At most one refresh of a page in this time, however many events there are. */
+const REFRESH_MS = 500;
+
+const channel = new BroadcastChannel('holdfast-live');
+const listeners = new Set<(event: LiveEvent) => void>();
+const stateListeners = new Set<() => void>();
+
+let state: LiveState = 'waiting';
+/** The stream of this tab, if it leads and its user is signed in. */
+let stream: AbortController | undefined;
+let isLeader = false;
+let users = 0;
+
+function receive(message: Message): void {
+  if (message.kind === 'event') for (const listener of [...listeners]) listener(message.event);
+  else if (message.kind === 'gap') void queryClient.invalidateQueries();
+  else if (message.kind === 'state') {
+    state = message.state;
+    for (const listener of stateListeners) listener();
+  } else if (stream !== undefined) channel.postMessage({ kind: 'state', state } satisfies Message);
+}
+
+channel.addEventListener('message', ({ data }: MessageEvent<Message>) => receive(data));
+
+/** To this tab, and to the others. */
+function publish(message: Message): void {
+  receive(message);
+  channel.postMessage(message);
+}
+
+onLeader(() => {
+  isLeader = true;
+  if (users > 0) open();
+});
+
+/** Follows the events while a user is signed in. One tab of the browser reads them for all. */
+export function useLiveStream(): void {
+  useEffect(() => {
+    users += 1;
+    if (isLeader) open();
+    else channel.postMessage({ kind: 'hello' } satisfies Message);
+    return () => {
+      users -= 1;
+      if (users > 0) return;
+      stream?.abort();
+      stream = undefined;
+    };
+  }, []);
+}
+
+function open(): void {
+  if (stream !== undefined) return;
+  stream = new AbortController();
+  void follow(stream.signal);
+}
+
+async function follow(signal: AbortSignal): Promise<void> {
+  let lastEventId: string | undefined;
+  // The tab that led before may have been closed some time ago.
+  let mayHaveMissed = state === 'live';
+  let failures = 0;
+  const arrived = () => {
+    failures = 0;
+    if (state !== 'live') publish({ kind: 'state', state: 'live' });
+    if (mayHaveMissed) publish({ kind: 'gap' });
+    mayHaveMissed = false;
+  };
+  while (!signal.aborted) {
+    let pauseMs = Math.min(RECONNECT_MS.longest, RECONNECT_MS.first * 2 ** failures);
+    try {
+      const options = { signal, lastEventId };
+      for await (const { id, event, data } of readStream('/api/events?follow', options)) {
+        arrived();
+        lastEventId = id ?? lastEventId;
+        if (event === 'event') publish({ kind: 'event', event: JSON.parse(data) as LiveEvent });
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      const status = error instanceof Problem ? error.status : 0;
+      // The events after the last one are purged.
+      if (status === 410) lastEventId = undefined;
+      publish({ kind: 'state', state: status === 403 ? 'polling' : 'waiting' });
+      if (status === 403) {
+        publish({ kind: 'gap' });
+        pauseMs = POLL_MS;
+      }
+    }
+    mayHaveMissed = true;
+    failures += 1;
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+}
+
+/** Whether changes reach this page. */
+export const useLiveState = (): LiveState =>
+  useSyncExternalStore(
+    (listener) => {
+      stateListeners.add(listener);
+      return () => void stateListeners.delete(listener);
+    },
+    () => state,
+  );
+
+/** True if `types` has the type, or an area with a star such as `job.*`. */
+const includes = (types: readonly string[], type: string): boolean =>
+  types.some(
+    (each) => each === type || (each.endsWith('.*') && type.startsWith(each.slice(0, -1))),
+  );
+
+/** Calls `onEvent` for each event of these types, such as `job.failed` or `job.*`, as it happens. */
+export function useLive(types: readonly string[], onEvent: (event: LiveEvent) => void): void {
+  const latest = useRef({ types, onEvent });
+  useEffect(() => {
+    latest.current = { types, onEvent };
+  });
+  useEffect(() => {
+    const listener = (event: LiveEvent) => {
+      if (includes(latest.current.types, event.type)) latest.current.onEvent(event);
+    };
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }, []);
+}
+
+/**
+ * Reads the queries whose key begins with `queryKey` again after events of these types that `concerns`
+ * accepts: soon, at most twice a second, and not while the page is hidden.
+ */
+export function useLiveRefresh(
+  types: readonly string[],
+  queryKey: readonly unknown[],
+  concerns: (event: LiveEvent) => boolean = () => true,
+): void {
+  const pending = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const refresh = () => {
+    pending.current = undefined;
+    void queryClient.invalidateQueries({ queryKey }, { cancelRefetch: false });
+  };
+  const refreshSoon = () => {
+    if (pending.current !== undefined) return;
+    pending.current = setTimeout(() => {
+      if (!document.hidden) refresh();
+      else document.addEventListener('visibilitychange', refresh, { once: true });
+    }, REFRESH_MS);
+  };
+  useLive(types, (event) => {
+    if (concerns(event)) refreshSoon();
+  });
+  useEffect(() => () => clearTimeout(pending.current), []);
+}

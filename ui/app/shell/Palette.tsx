@@ -1,0 +1,150 @@
+import { Loader, Modal } from '@mantine/core';
+import { useDebouncedValue, useId } from '@mantine/hooks';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useRouter } from '@tanstack/react-router';
+import { useState, type KeyboardEvent } from 'react';
+import { Icon } from '../../parts/icons.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { answer, api, type Schemas } from '../api.ts';
+import { useSession } from '../session/useSession.ts';
+import { matchingChoices, type Choice } from './paletteChoices.ts';
+import { useNavigationEntries } from './useNavigationEntries.ts';
+import classes from './Palette.module.css';
+
+const TYPING_MS = 120;
+const PER_KIND = 5;
+
+/** Finds pages and records: type, choose with the arrows, open with Enter. */
+export default function Palette({ onClose }: { onClose: () => void }) {
+  const [text, setText] = useState('');
+  const found = useFound(text);
+  const choices = useChoices(text, found.data);
+  const open = useOpen(onClose);
+  const [chosen, setChosen] = useState(0);
+  const list = useId();
+  const current = Math.min(chosen, choices.length - 1);
+  const type = (next: string) => {
+    setText(next);
+    setChosen(0);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined && choices.length > 0)
+      setChosen((current + step + choices.length) % choices.length);
+    else if (event.key === 'Enter') open(choices[current]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      withCloseButton={false}
+      size="lg"
+      padding={0}
+      centered={false}
+      yOffset="10vh"
+      attributes={{ content: { 'aria-label': 'Search' } }}
+    >
+      <div className={classes.field}>
+        <Icon name="search" size={18} />
+        <input
+          className={classes.input}
+          role="combobox"
+          aria-label="Search"
+          aria-expanded={choices.length > 0}
+          aria-controls={list}
+          aria-autocomplete="list"
+          aria-activedescendant={current >= 0 ? `${list}-${current}` : undefined}
+          placeholder="A name, an address, a network, an id, or a page"
+          autoComplete="off"
+          spellCheck={false}
+          data-autofocus
+          value={text}
+          onChange={(event) => type(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        {found.isFetching && <Loader size={14} aria-hidden />}
+      </div>
+      {found.error && <ProblemNote problem={found.error} />}
+      <Choices id={list} choices={choices} current={current} onOpen={open} onPoint={setChosen} />
+      <p role="status" className={classes.status}>
+        {statusOf(text, choices, found)}
+      </p>
+    </Modal>
+  );
+}
+
+type ListProps = {
+  id: string;
+  choices: readonly Choice[];
+  current: number;
+  onOpen: (choice: Choice) => void;
+  onPoint: (index: number) => void;
+};
+
+function Choices({ id, choices, current, onOpen, onPoint }: ListProps) {
+  return (
+    <div id={id} role="listbox" aria-label="Pages and records" className={classes.list}>
+      {choices.map((choice, index) => (
+        <div
+          key={choice.key}
+          id={`${id}-${index}`}
+          role="option"
+          aria-selected={index === current}
+          ref={index === current ? scrollIntoView : undefined}
+          className={classes.choice}
+          onClick={() => onOpen(choice)}
+          onMouseMove={() => onPoint(index)}
+        >
+          <span className={classes.kind}>{choice.kind}</span>
+          <span className={classes.label}>{choice.label}</span>
+          <span className={classes.detail}>{choice.detail}</span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+const scrollIntoView = (element: HTMLElement | null): void =>
+  element?.scrollIntoView({ block: 'nearest' });
+
+/** What the service finds. What is on screen stays until the next answer. */
+function useFound(text: string) {
+  const [typed] = useDebouncedValue(text.trim(), TYPING_MS);
+  return useQuery({
+    queryKey: ['search', 'palette', typed],
+    queryFn: ({ signal }) =>
+      answer(api.GET('/api/search', { params: { query: { q: typed, limit: PER_KIND } }, signal })),
+    enabled: typed !== '',
+    placeholderData: keepPreviousData,
+  });
+}
+
+function statusOf(
+  text: string,
+  choices: readonly Choice[],
+  { data, isFetching }: ReturnType<typeof useFound>,
+): string {
+  if (text.trim() === '' || isFetching) return '';
+  if (choices.length === 0) return 'Nothing found among what you may read.';
+  const incomplete = data?.incomplete ?? [];
+  if (incomplete.length > 0) return `Not searched in time: ${incomplete.join(', ')}.`;
+  return (data?.more.length ?? 0) > 0 ? 'There are more matches. A longer text finds fewer.' : '';
+}
+
+function useOpen(onClose: () => void) {
+  const { history } = useRouter();
+  return (choice: Choice | undefined) => {
+    if (choice === undefined) return;
+    onClose();
+    history.push(choice.path);
+  };
+}
+
+function useChoices(text: string, found: Schemas['SearchResult'] | undefined): Choice[] {
+  const { routesByPath } = useRouter();
+  const { tenant } = useSession();
+  const hasPage = (path: string) => path in routesByPath;
+  return matchingChoices(text, useNavigationEntries(), found, { hasPage, tenant });
+}

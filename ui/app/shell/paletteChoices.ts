@@ -1,0 +1,66 @@
+import { isRecordId, recordPath } from '../../parts/recordIds.ts';
+import type { Schemas } from '../api.ts';
+import type { Entry } from './useNavigationEntries.ts';
+
+/** What the palette offers to open. */
+export type Choice = { key: string; kind: string; label: string; detail: string; path: string };
+
+/** `device-types` as a reader says it, of one record: `device type`. */
+const kindInWords = (kind: string): string =>
+  kind
+    .replaceAll('-', ' ')
+    .replace(/addresses$/, 'address')
+    .replace(/prefixes$/, 'prefix')
+    .replace(/ies$/, 'y')
+    .replace(/(?<!s)s$/, '');
+
+const matches = (label: string, words: readonly string[]): boolean =>
+  words.every((word) => label.toLowerCase().includes(word));
+
+/** Pages whose name has the text, then the record of an id, then what the service has found. */
+export function matchingChoices(
+  text: string,
+  entries: readonly Entry[],
+  found: Schemas['SearchResult'] | undefined,
+  { hasPage, tenant }: { hasPage: (path: string) => boolean; tenant: string },
+): Choice[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const pages = entries
+    .filter(({ label }) => matches(label, words))
+    .map(({ label, to }): Choice => ({ key: to, kind: 'page', label, detail: '', path: to }));
+  const id = text.trim().toLowerCase();
+  if (words.length === 0) return pages;
+  const choiceOf = (kind: string, item: Schemas['SearchPrefix']): Choice => ({
+    key: item.id,
+    kind,
+    label: item.label,
+    // That of the session is what the user expects.
+    detail: [item.description, item.tenantId === tenant ? '' : item.tenantId]
+      .filter(Boolean)
+      .join(' · '),
+    path: recordPath(item.id),
+  });
+  const records = (found?.items ?? []).map((item) => choiceOf(kindInWords(item.kind), item));
+  const around = (found?.around ?? []).map((item) => choiceOf('network of it', item));
+  const others = [
+    ...records,
+    ...around.filter(({ key }) => !records.some((each) => each.key === key)),
+  ];
+  const isUnknownId = isRecordId(id) && !others.some(({ key }) => key === id);
+  return [
+    ...pages,
+    ...(isUnknownId ? [{ key: id, kind: 'id', label: id, detail: '', path: recordPath(id) }] : []),
+    ...others,
+    ...(hasPage('/search')
+      ? [
+          {
+            key: 'search',
+            kind: 'search',
+            label: `All that matches “${text.trim()}”`,
+            detail: '',
+            path: `/search?${new URLSearchParams({ q: text.trim() }).toString()}`,
+          },
+        ]
+      : []),
+  ];
+}
