@@ -1,5 +1,5 @@
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { AppLink } from './AppLink.tsx';
 import { labelOf, type Names } from './names.ts';
 import { recordPath, shortId } from './recordIds.ts';
 import classes from './RecordLink.module.css';
@@ -18,8 +18,8 @@ export function RecordLink({ id, label, names, kind }: Props) {
   if (id === null || id === undefined || id === '') return <span>–</span>;
   const text = label ?? labelOf(names, id, kind);
   return (
-    <Link to={recordPath(id)} className={classes.link} title={id}>
+    <AppLink to={recordPath(id)} className={classes.link} title={id}>
       {text ?? <span className={classes.id}>{shortId(id)}</span>}
-    </Link>
+    </AppLink>
   );
 }

@@ -11,13 +11,19 @@ type Props = {
   none?: string;
 };
 
+/** Both zones as the tooltip. It is made when it is wanted: lists have many times. */
+const showBoth = ({ currentTarget }: { currentTarget: HTMLElement }, at: Date): void => {
+  const zones = [{ utc: false }, { utc: true }].map((choice) => formatFullTime(at, choice));
+  currentTarget.title = [...new Set(zones)].join('\n');
+};
+
 /** The present time on the first render, so that times without a clock do not follow it. */
 const started = new Date();
 
-function Relative({ at, title }: { at: Date; title: string }) {
+function Relative({ at }: { at: Date }) {
   const now = useNow();
   return (
-    <time dateTime={at.toISOString()} title={title}>
+    <time dateTime={at.toISOString()} onPointerEnter={(event) => showBoth(event, at)}>
       {formatRelative(at, new Date(now))}
     </time>
   );
@@ -29,10 +35,9 @@ export function Time({ value, format = 'time', none = '–' }: Props) {
   if (value === null || value === undefined || value === '') return <span>{none}</span>;
   const at = new Date(value);
   if (Number.isNaN(at.getTime())) return <span>{String(value)}</span>;
-  const title = `${formatFullTime(at, { utc: false })}\n${formatFullTime(at, { utc: true })}`;
-  if (format === 'relative') return <Relative at={at} title={title} />;
+  if (format === 'relative') return <Relative at={at} />;
   return (
-    <time dateTime={at.toISOString()} title={title}>
+    <time dateTime={at.toISOString()} onPointerEnter={(event) => showBoth(event, at)}>
       {format === 'full' ? formatFullTime(at, { utc }) : formatTime(at, started, { utc })}
     </time>
   );

@@ -66,6 +66,15 @@ function partsOf(at: Date, { utc, timeZone }: TimeZoneChoice) {
   };
 }
 
+let lastToday: { key: string; parts: ReturnType<typeof partsOf> } | undefined;
+
+/** The parts of the present day; a list asks for them with each of its times. */
+function partsOfToday(now: Date, choice: TimeZoneChoice) {
+  const key = `${now.getTime()} ${choice.utc} ${choice.timeZone ?? ''}`;
+  if (lastToday?.key !== key) lastToday = { key, parts: partsOf(now, choice) };
+  return lastToday.parts;
+}
+
 /** A time with date, seconds and zone: `21 Nov 2026 14:03:22 UTC`. */
 export function formatFullTime(at: Date, choice: TimeZoneChoice): string {
   const { day, year, clock, zone } = partsOf(at, choice);
@@ -78,7 +87,7 @@ export function formatFullTime(at: Date, choice: TimeZoneChoice): string {
  */
 export function formatTime(at: Date, now: Date, choice: TimeZoneChoice): string {
   const { day, year, clock, minutes } = partsOf(at, choice);
-  const today = partsOf(now, choice);
+  const today = partsOfToday(now, choice);
   const suffix = choice.utc ? ' UTC' : '';
   if (day === today.day && year === today.year) return `${clock}${suffix}`;
   if (year === today.year) return `${day} ${minutes}${suffix}`;

@@ -7,6 +7,8 @@ export type Preferences = {
   utc: boolean;
   /** Height of rows, unless the address of a page says otherwise. */
   density: Density;
+  /** Single letters such as `j` do something while nothing has the focus (WCAG 2.2, 2.1.4). Default: true. */
+  singleKeys?: boolean | undefined;
 };
 
 const PreferencesContext = createContext<Preferences>({ utc: false, density: 'compact' });

@@ -142,7 +142,7 @@ type CellsProps = { row: DiffRow; change: Change; names: Names | undefined };
 function UpdateCells({ row, change, names }: CellsProps) {
   if (change.kind === 'list' || change.kind === 'lines')
     return (
-      <td colSpan={2} className={classes.value} data-label="Change">
+      <td colSpan={2} className={classes.value}>
         {change.kind === 'list' ? (
           <Members change={change} row={row} names={names} />
         ) : (

@@ -20,7 +20,7 @@ const ROW_HEIGHT: Readonly<Record<Density, number>> = { compact: 28, comfortable
 const HEADER_HEIGHT = 30;
 const SELECT_WIDTH = 36;
 /** Rows drawn beyond the view: what a fast wheel moves within a frame. */
-const OVERSCAN = 24;
+const OVERSCAN = 16;
 /** Rows of bones: at first, and after the last row while more are to come. */
 const FIRST_BONES = 12;
 const MORE_BONES = 12;

@@ -7,6 +7,7 @@ import {
   type MouseEvent,
   type RefObject,
 } from 'react';
+import { usePreferences } from '../preferences.tsx';
 import { gridAction, type GridAction, type GridSize } from './keys.ts';
 import { extendTo, toggleAll, toggleKey, type Selection } from './selection.ts';
 import type { TreeRow } from './tree.ts';
@@ -208,7 +209,8 @@ export function useGridEvents<Row>(options: Options<Row>) {
   const { focus, size, selection, main } = options;
   const handlers = { selecting: useSelecting(options), row: useRowActions(options) };
   const onKeyDown = useKeys(options, handlers);
-  usePageKeys(main === true, onKeyDown, focus, size.rows);
+  const { singleKeys = true } = usePreferences();
+  usePageKeys(main === true && singleKeys, onKeyDown, focus, size.rows);
   return {
     onKeyDown,
     onFocus: ({ target }: FocusEvent) => {

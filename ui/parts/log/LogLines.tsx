@@ -14,7 +14,7 @@ import { Icon } from '../icons.tsx';
 import { usePreferences } from '../preferences.tsx';
 import { LogLine } from './LogLine.tsx';
 import type { LineRange, LogStore } from './logStore.ts';
-import type { LogRow, LogRows } from './rows.ts';
+import type { LogFilter, LogRow, LogRows } from './rows.ts';
 import { useFollow } from './useFollow.ts';
 import type { LogSearch } from './useLogSearch.ts';
 import classes from './LogView.module.css';
@@ -30,6 +30,8 @@ type Props = {
   isLive: boolean;
   isBusy: boolean;
   startsAtEnd: boolean;
+  /** The line at the top of the view stays there when this changes. */
+  filter: LogFilter;
   /** Which lines are in view, also those that are not read yet. */
   onView: (range: LineRange) => void;
 };
@@ -65,7 +67,11 @@ function useLogRows(
     (line: number) => virtualizer.scrollToIndex(rows.indexOf(line), { align: 'center' }),
     [virtualizer, rows],
   );
-  return { virtualizer, showLine };
+  const scrollTo = useCallback(
+    (index: number) => virtualizer.scrollToIndex(index, { align: 'start' }),
+    [virtualizer],
+  );
+  return { virtualizer, showLine, scrollTo };
 }
 
 /** Opens the log at the line that the address names, once it is known to exist. */
@@ -123,6 +129,20 @@ function useView(rows: LogRows, indexes: readonly number[], onView: (range: Line
   return from;
 }
 
+/** Another filter keeps the line at the top of the view, or the next one that passes it. */
+function useKeptLine(
+  filter: LogFilter,
+  { rows, top }: { rows: LogRows; top: number },
+  scrollTo: (index: number) => void,
+): void {
+  const last = useRef({ filter, top });
+  useLayoutEffect(() => {
+    const before = last.current;
+    last.current = { filter, top };
+    if (before.filter !== filter) scrollTo(rows.indexOf(before.top));
+  }, [filter, rows, top, scrollTo]);
+}
+
 /** A step of the search moves the view to its match; new lines do not. */
 function useShowMatch({ current }: LogSearch, goTo: (line: number) => void): void {
   const latest = useRef(goTo);
@@ -177,7 +197,7 @@ function useLogView(props: Props) {
   const scrollerRef = useRef<HTMLDivElement>(null);
   const { open, toggle } = useOpenLines();
   const isMeasured = wrap || open.size > 0;
-  const { virtualizer, showLine } = useLogRows(scrollerRef, rows, { wrap, isMeasured });
+  const { virtualizer, showLine, scrollTo } = useLogRows(scrollerRef, rows, { wrap, isMeasured });
   const items = virtualizer.getVirtualItems();
   const height = virtualizer.getTotalSize();
   const follow = useFollow({ scrollerRef, rows: rows.count, height, isLive, startsAtEnd });
@@ -190,6 +210,8 @@ function useLogView(props: Props) {
     [release, showLine],
   );
   const indexes = items.map(({ index }) => index);
+  const shownTop = virtualizer.range ? firstLine(rows.rowAt(virtualizer.range.startIndex)) : 1;
+  useKeptLine(props.filter, { rows, top: shownTop }, scrollTo);
   const top = useView(rows, indexes, onView);
   useStartLine(selected?.from, rows.count, goTo);
   useShowMatch(search, goTo);

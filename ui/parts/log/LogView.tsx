@@ -123,6 +123,7 @@ function OpenLog(props: Props & Log) {
         <LogLines
           store={store}
           rows={rows}
+          filter={filter}
           label={label}
           search={search}
           selected={selected}

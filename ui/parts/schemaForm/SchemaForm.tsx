@@ -160,7 +160,7 @@ function useFormState(props: FormOptions) {
     [id, disabled, byPointer, touch, draft, opened, custom],
   );
   const summary = useMemo(() => [...server, ...(showAll ? local : [])], [server, local, showAll]);
-  return { form, summary };
+  return { form, summary, isDraft: drafts.errors.some(({ pointer }) => pointer === '') };
 }
 
 const ANY_JSON = { kind: 'json', isObject: true, nullable: false } as const;
@@ -174,10 +174,9 @@ export function SchemaForm(props: Props) {
   const { schema, value, onChange, label } = props;
   const shape = useMemo(() => shapeOf(schema), [schema]);
   const [isJson, setJson] = useState(shape.kind !== 'object' && shape.kind !== 'variants');
-  const { form, summary } = useFormState({ ...props, shape });
+  const { form, summary, isDraft } = useFormState({ ...props, shape });
   const whole = { pointer: '', label, isRequired: true, value, onChange };
   const canSwitch = shape.kind === 'object' || shape.kind === 'variants' || shape.kind === 'map';
-  const isBroken = isJson && form.errorAt('') !== undefined && summary.length > 0;
   return (
     <FormProvider value={form}>
       <div className={classes.form} role="group" aria-label={label}>
@@ -187,7 +186,8 @@ export function SchemaForm(props: Props) {
             className={classes.switch}
             aria-label="How the values are entered"
             value={isJson ? 'json' : 'form'}
-            disabled={isBroken}
+            // JSON that is incomplete would be lost with its field.
+            disabled={isJson && isDraft}
             onChange={(next) => setJson(next === 'json')}
             data={[
               { value: 'form', label: 'Form' },

@@ -79,15 +79,27 @@ export function Properties({ shape, value, onChange, pointer }: PropertiesProps)
   );
 }
 
+/** Adds a field before itself, and brings the focus to it. */
 function AddButton({ label, onClick }: { label: string; onClick: () => void }) {
   const { disabled } = useForm();
+  const button = useRef<HTMLButtonElement>(null);
+  const [added, setAdded] = useState(0);
+  useEffect(() => {
+    const before = added > 0 ? button.current?.previousElementSibling : undefined;
+    before?.querySelector<HTMLElement>('input, select, textarea')?.focus();
+  }, [added]);
+  const add = () => {
+    onClick();
+    setAdded(added + 1);
+  };
   return (
     <Button
+      ref={button}
       variant="default"
       size="compact-xs"
       disabled={disabled}
       leftSection={<Icon name="plus" size={12} />}
-      onClick={onClick}
+      onClick={add}
     >
       {label}
     </Button>
