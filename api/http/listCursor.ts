@@ -30,7 +30,9 @@ export function cursorScope(name: string, query: Readonly<Record<string, unknown
 export const encodeKey = (scope: readonly string[], { value, id }: ListKey): string =>
   Buffer.from(JSON.stringify([...scope, value, id])).toString('base64url');
 
-const TIME = /^(\d{4})-(\d\d)-(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)([+-]\d\d(?::\d\d)?)$/;
+/** A time as PostgreSQL writes it: offsets are less than 16 hours. */
+const TIME =
+  /^(?!0000)(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)[+-](?:0\d|1[0-5])(?::[0-5]\d)?$/;
 
 /** Whether PostgreSQL can compare a sort value with a field: what casts fail for is no cursor. */
 const IS_SORT_VALUE: Readonly<Record<FieldKind, (text: string) => boolean>> = {
@@ -41,9 +43,10 @@ const IS_SORT_VALUE: Readonly<Record<FieldKind, (text: string) => boolean>> = {
     /^-?\d{1,17}(?:\.\d{1,17})?(?:e[+-]\d{1,2})?$/.test(text) && Number.isFinite(Number(text)),
   boolean: (text) => text === 'true' || text === 'false',
   time: (text) => {
-    const [, year, month, day, time, zone = ''] = TIME.exec(text) ?? [];
-    const offset = zone.length === 3 ? `${zone}:00` : zone;
-    return !Number.isNaN(Date.parse(`${year}-${month}-${day}T${time}${offset}`));
+    const [, day = '', time = ''] = TIME.exec(text) ?? [];
+    const date = new Date(`${day}T${time}Z`);
+    // JavaScript reads a day that does not exist as one of the next month.
+    return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day);
   },
   network: (text) => isBlock(parseBlock(text)),
   address: (text) => (parseHost(text) ?? parseInterfaceAddress(text)) !== undefined,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Type, type TSchema } from 'typebox';
+import { decodeKey, encodeKey } from '../../../api/http/listCursor.ts';
 import { declaredParameters } from '../../../api/http/queryParameters.ts';
 import { parseDecimal } from '../../../domain/shared/decimals.ts';
 import { COMMA_SEPARATED, compileCheck } from '../../../platform/schemaCheck.ts';
@@ -58,4 +59,34 @@ describe('numbers in queries', () => {
       ),
     ).toEqual({ p: [1, 'none', 'x'], cf: { 'a.not': ['1'], b: ['2'] }, flag: true, other: '3' });
   });
+});
+
+describe('cursors of a list by a time', () => {
+  const scope = ['records', 'hash'];
+  const sort = { field: 'updatedAt', kind: 'time', nullable: false, descending: true } as const;
+  const key = (value: string) => ({ value, id: 'rec_1' });
+  const decode = (value: string) =>
+    decodeKey(scope, encodeKey(scope, key(value)), /^rec_\d$/, sort);
+
+  test.each([
+    '2026-11-23 10:32:19.804+00',
+    '2024-02-29 00:00:00-03:30',
+    '9999-12-31 23:59:59.999999+14',
+    '0001-01-01 00:00:00-12',
+  ])('%s is one', (value) => expect(decode(value)).toEqual(key(value)));
+
+  test.each([
+    '2026-02-29 00:00:00+00',
+    '2026-04-31 00:00:00+00',
+    '2026-13-01 00:00:00+00',
+    '0000-01-01 00:00:00+00',
+    '2026-01-01 25:00:00+00',
+    '2026-01-01 00:00:00+16',
+    '2026-01-01 00:00:00+23:59',
+    '2026-01-01 00:00:00+00:60',
+    'infinity',
+    '',
+  ])('what PostgreSQL cannot read is none: %s', (value) =>
+    expect(() => decode(value)).toThrow('is not a cursor of this list'),
+  );
 });
