@@ -28,7 +28,7 @@ export function mergeNames(all: readonly (Names | undefined)[]): Names {
   const people: Record<string, { displayName: string }> = {};
   for (const names of all) {
     for (const [kind, byId] of Object.entries(names?.labels ?? {}))
-      labels[kind] = { ...labels[kind], ...byId };
+      labels[kind] = Object.assign(labels[kind] ?? {}, byId);
     for (const [id, person] of Object.entries(names?.people ?? {})) if (person) people[id] = person;
   }
   return { labels, people };

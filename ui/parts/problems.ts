@@ -12,7 +12,8 @@ export type ProblemFields = {
   retryAfterSeconds?: number | undefined;
 };
 
-const isProblem = (error: unknown): error is ProblemFields =>
+/** True for what the API has answered, and for an answer that did not come. */
+export const isProblem = (error: unknown): error is ProblemFields =>
   typeof error === 'object' &&
   error !== null &&
   'title' in error &&

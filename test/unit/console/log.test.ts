@@ -7,7 +7,6 @@ import {
   type LogSource,
 } from '../../../ui/parts/log/logReader.ts';
 import { createLogStore, type LogLine, type LogStore } from '../../../ui/parts/log/logStore.ts';
-import { passLines } from '../../../ui/parts/log/passLines.ts';
 import {
   ALL_LINES,
   findMatches,
@@ -276,6 +275,36 @@ describe('reading a log', () => {
     expect(lines).toEqual(numbers(5));
   });
 
+  test('a connection that keeps breaking is said to be interrupted, not a mistake of the page', async () => {
+    let breaks = 6;
+    const said: (string | undefined)[] = [];
+    const store = createLogStore();
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const reader: LogReader = createLogReader({
+      store,
+      wait: () => {
+        said.push(reader.problem?.code);
+        return Promise.resolve();
+      },
+      onChange: () => {
+        if (store.last === 3) resolve(undefined);
+      },
+      source: {
+        read: () => Promise.resolve([]),
+        follow: (_after, onLines) => {
+          breaks -= 1;
+          if (breaks > 0) return Promise.reject(new TypeError('network error'));
+          onLines(range(1, 3));
+          return Promise.resolve();
+        },
+      },
+    });
+    await promise;
+    expect(said).toEqual([undefined, undefined, undefined, 'network', 'network']);
+    expect(reader.problem).toBeUndefined();
+    reader.stop();
+  });
+
   test('an error that does not pass ends it', async () => {
     const { reader } = await readAll({ read: () => Promise.reject(problem(403)), total: 5 });
     expect(reader.state).toBe('failed');
@@ -315,46 +344,6 @@ describe('reading a log', () => {
     );
     expect(reads).toBeLessThan(10);
     expect(store.get(1)).toBeDefined();
-  });
-});
-
-describe('the stream of a job', () => {
-  const line = (number: number) =>
-    JSON.stringify({ line: number, attempt: 1, level: 'info', message: 'm', data: null, at: 't' });
-  async function pass(messages: { event: string; data: string }[]) {
-    const lines: LogLine[] = [];
-    const jobs: unknown[] = [];
-    await passLines(
-      // eslint-disable-next-line @typescript-eslint/require-await
-      (async function* () {
-        yield* messages;
-      })(),
-      (added) => void lines.push(...added),
-      (state) => void jobs.push(state),
-    );
-    return { lines, jobs };
-  }
-
-  test('has lines and states of the job, and ends', async () => {
-    const { lines, jobs } = await pass([
-      { event: 'job', data: '{"status":"running"}' },
-      { event: 'log', data: line(1) },
-      { event: '', data: '' },
-      { event: 'log', data: line(2) },
-      { event: 'end', data: '{}' },
-    ]);
-    expect(lines.map((each) => [each.line, each.time])).toEqual([
-      [1, 't'],
-      [2, 't'],
-    ]);
-    expect(jobs).toEqual([{ status: 'running' }]);
-  });
-
-  test('that breaks off or has a problem is an error', async () => {
-    await expect(pass([{ event: 'log', data: line(1) }])).rejects.toThrow('closed');
-    await expect(pass([{ event: 'error', data: '{"code":"unavailable"}' }])).rejects.toEqual({
-      code: 'unavailable',
-    });
   });
 });
 

@@ -37,7 +37,11 @@ export type ListPart = {
 type Options<Row> = {
   /** Area, list and filters: what distinguishes it from other lists. */
   queryKey: readonly unknown[];
-  read: (part: ListPart, signal: AbortSignal) => Promise<ListAnswer<Row>>;
+  /**
+   * Reads a part of the list. `now` is the same for all pages of it: a range such as the last 24 hours
+   * must not move between two pages, since a cursor belongs to its filter.
+   */
+  read: (part: ListPart, signal: AbortSignal, now: Date) => Promise<ListAnswer<Row>>;
   /** Asks for the number of records. Default: true. */
   counted?: boolean | undefined;
   enabled?: boolean | undefined;
@@ -63,6 +67,11 @@ export type List<Row> = {
   isOutdated: boolean;
 };
 
+/** Where a page starts, and the time at which the first one was read. */
+type PageParam = { cursor?: string; now?: number };
+
+const FIRST_PAGE: PageParam = {};
+
 const PAGE_SIZE = 100;
 /** Longer lists are not read again by themselves: each page is a request. */
 const MAX_REFRESHED_PAGES = 4;
@@ -82,7 +91,11 @@ function useSummary<Row>({ queryKey, read, counted = true, enabled = true }: Opt
   const summary = useQuery({
     queryKey: [...queryKey, 'summary', counted, fields],
     queryFn: ({ signal }) =>
-      read({ limit: 1, count: counted, ...(fields.length > 0 && { facets: fields }) }, signal),
+      read(
+        { limit: 1, count: counted, ...(fields.length > 0 && { facets: fields }) },
+        signal,
+        new Date(),
+      ),
     placeholderData: keepPreviousData,
     enabled: enabled && (counted || fields.length > 0),
     refetchOnWindowFocus: false,
@@ -112,10 +125,14 @@ export function useList<Row>(options: Options<Row>): List<Row> {
   const isLong = pageCount > MAX_REFRESHED_PAGES;
   const list = useInfiniteQuery({
     queryKey: pagesKey,
-    queryFn: ({ signal, pageParam }) =>
-      read({ limit: PAGE_SIZE, ...(pageParam !== null && { cursor: pageParam }) }, signal),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    queryFn: async ({ signal, pageParam }) => {
+      const { cursor, now = Date.now() } = pageParam;
+      const part = { limit: PAGE_SIZE, ...(cursor !== undefined && { cursor }) };
+      return { ...(await read(part, signal, new Date(now))), now };
+    },
+    initialPageParam: FIRST_PAGE,
+    getNextPageParam: ({ nextCursor, now }): PageParam | null =>
+      nextCursor === null ? null : { cursor: nextCursor, now },
     placeholderData: keepPreviousData,
     refetchOnWindowFocus: false,
     // Comparing all pages with all old ones at each new page would take the time of drawing them.

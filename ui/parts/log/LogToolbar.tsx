@@ -123,18 +123,20 @@ export function LogToolbar(props: Props) {
           ]}
         />
       )}
-      <span className={classes.state} data-state={state} role="status">
-        {STATE_TEXTS[state]}
-      </span>
-      <span className={classes.state}>{note ?? formatNumberOf(lines, 'line')}</span>
-      <IconButton
-        icon="wrap"
-        label="Wrap long lines"
-        pressed={wrap}
-        onClick={() => onWrap(!wrap)}
-      />
-      <IconButton icon="copy" label="Copy the lines shown" onClick={props.onCopy} />
-      <IconButton icon="download" label="Download the log" onClick={props.onDownload} />
+      <div className={classes.end}>
+        <span className={classes.state} data-state={state} role="status">
+          {STATE_TEXTS[state]}
+        </span>
+        <span className={classes.state}>{note ?? formatNumberOf(lines, 'line')}</span>
+        <IconButton
+          icon="wrap"
+          label="Wrap long lines"
+          pressed={wrap}
+          onClick={() => onWrap(!wrap)}
+        />
+        <IconButton icon="copy" label="Copy the lines shown" onClick={props.onCopy} />
+        <IconButton icon="download" label="Download the log" onClick={props.onDownload} />
+      </div>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-import { problemFields, type ProblemFields } from '../problems.ts';
+import { isProblem, type ProblemFields } from '../problems.ts';
 import type { LineRange, LogLine, LogStore } from './logStore.ts';
 
 /** Where the lines of a log come from. */
@@ -28,7 +28,7 @@ export type LogState = 'reading' | 'live' | 'waiting' | 'ended' | 'failed';
 
 export type LogReader = {
   readonly state: LogState;
-  /** Why it failed, or why it waits. */
+  /** Why it failed, or why it has waited for a while. */
   readonly problem: ProblemFields | undefined;
   /** Reads these lines first: they are in view. */
   focus: (range: LineRange) => void;
@@ -68,6 +68,21 @@ const oldestLineOf = (error: unknown): number | undefined => {
 /** Errors that another attempt does not mend: no session, no right, no such job. */
 const isFinal = ({ status }: ProblemFields): boolean =>
   status >= 400 && status < 500 && status !== 408 && status !== 429;
+
+/** A stream that breaks fails with an error of the browser. */
+const problemOf = (error: unknown): ProblemFields =>
+  isProblem(error)
+    ? error
+    : {
+        status: 0,
+        code: 'network',
+        title: 'The connection was interrupted',
+        detail: error instanceof Error ? error.message : String(error),
+        errors: [],
+      };
+
+/** After as many failures in a row, the reason is shown. */
+const SAID_AFTER = 4;
 
 const waitAfter = (failures: number, { retryAfterSeconds }: ProblemFields): number =>
   Math.min(
@@ -169,7 +184,7 @@ export function createLogReader({ store, source, onChange, wait = sleep }: Optio
       store.extend({ first: oldest, last: oldest - 1 });
       return true;
     }
-    problem = problemFields(error);
+    problem = problemOf(error);
     isFailed = isFinal(problem);
     if (isFailed) {
       changed();
@@ -234,7 +249,7 @@ export function createLogReader({ store, source, onChange, wait = sleep }: Optio
       return stateNow();
     },
     get problem() {
-      return isFailed || waits > 0 ? problem : undefined;
+      return isFailed || (waits > 0 && failures >= SAID_AFTER) ? problem : undefined;
     },
     focus(range) {
       view = range;
