@@ -24,6 +24,8 @@ export type ListPageProps<Row> = Pick<
   title: string;
   /** Beside the heading: what can be created. */
   actions?: ReactNode;
+  /** Beside the heading: which part of the records is listed. */
+  views?: ReactNode;
   /** What the list has, in the singular and the plural: `['job', 'jobs']`. */
   noun: readonly [string, string];
   list: List<Row>;
@@ -172,6 +174,7 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
         <span className={classes.count} aria-live="polite">
           {list.count && countText(list.count, noun)}
         </span>
+        {props.views}
         <div className={classes.actions}>{actions}</div>
       </div>
       <Tools {...model} />

@@ -1,0 +1,60 @@
+import { describe, expect, test } from '@jest/globals';
+import { APPROVAL_STATUSES, EXECUTIONS } from '../../../domain/approvals/approvals.ts';
+import {
+  deciderReason,
+  isOpen,
+  mayComment,
+  reasonText,
+  stateOf,
+} from '../../../ui/parts/approvals/states.ts';
+import { partsOfText } from '../../../ui/parts/approvals/words.ts';
+import { statusDisplay } from '../../../ui/parts/statuses.ts';
+
+describe('the state of a request', () => {
+  test('has its own words and a colour, for every status and execution', () => {
+    const states = [
+      ...APPROVAL_STATUSES.map((status) => stateOf({ status, execution: 'none' })),
+      ...EXECUTIONS.map((execution) => stateOf({ status: 'approved', execution })),
+    ];
+    expect(new Set(states.map(({ label }) => label)).size).toBe(states.length - 1);
+    for (const { status } of states) expect(statusDisplay(status).icon).not.toBe('dot');
+  });
+
+  test('is open while something can still happen', () => {
+    expect(isOpen({ status: 'pending', execution: 'none' })).toBe(true);
+    expect(isOpen({ status: 'approved', execution: 'queued' })).toBe(true);
+    expect(isOpen({ status: 'approved', execution: 'succeeded' })).toBe(false);
+    expect(isOpen({ status: 'rejected', execution: 'none' })).toBe(false);
+  });
+});
+
+describe('why one may not decide', () => {
+  test('is a sentence for every reason of the API', () => {
+    const reasons = ['self_approval', 'permission_denied', 'not_assigned', 'already_decided'];
+    for (const reason of [...reasons, 'disabled', ...APPROVAL_STATUSES.slice(1)])
+      expect(reasonText(reason)).toMatch(/^[A-Z][^_]+\.$/);
+    expect(reasonText('brand_new')).toBe('Reason: brand_new.');
+    expect(deciderReason('rejected')).toBeUndefined();
+    expect(deciderReason('self_approval')).toBe('made the request');
+  });
+
+  test('does not keep requesters and deciders from commenting', () => {
+    expect(mayComment('self_approval', false)).toBe(true);
+    expect(mayComment(null, false)).toBe(true);
+    expect(mayComment('not_assigned', false)).toBe(false);
+    expect(mayComment('permission_denied', true)).toBe(true);
+  });
+});
+
+test('a text of the API is split into words, ids and times', () => {
+  const text =
+    'Then a job runs at 2026-12-05T23:23:29.593Z, with the rights of usr_01jd0cmxk5e5v8kyzwq0q8s3rt.';
+  expect(partsOfText(text)).toEqual([
+    { kind: 'words', text: 'Then a job runs at ' },
+    { kind: 'time', time: '2026-12-05T23:23:29.593Z' },
+    { kind: 'words', text: ', with the rights of ' },
+    { kind: 'id', id: 'usr_01jd0cmxk5e5v8kyzwq0q8s3rt' },
+    { kind: 'words', text: '.' },
+  ]);
+  expect(partsOfText('')).toEqual([]);
+});

@@ -1,0 +1,147 @@
+import { describe, expect, test } from '@jest/globals';
+import { SEARCH_KINDS } from '../../../domain/search/query.ts';
+import { headingOf, nounOf } from '../../../ui/parts/nouns.ts';
+import {
+  changeLine,
+  driftsOf,
+  groupEffects,
+  namesOf,
+  rowsOf,
+  type Effect,
+} from '../../../ui/parts/plan/effects.ts';
+
+const effect = (more: Partial<Effect>): Effect => ({
+  action: 'update',
+  resource: 'prefixes',
+  id: 'pfx_1',
+  label: '10.0.0.0/8',
+  reason: 'requested',
+  version: 1,
+  changes: [],
+  ...more,
+});
+
+describe('nouns', () => {
+  test.each([
+    ['prefixes', 1, 'prefix'],
+    ['prefixes', 2, 'prefixes'],
+    ['ip-addresses', 1, 'IP address'],
+    ['ip-addresses', 0, 'IP addresses'],
+    ['vrfs', 1, 'VRF'],
+    ['vrfs', 3, 'VRFs'],
+    ['vlan-groups', 1, 'VLAN group'],
+    ['device-types', 2, 'device types'],
+    ['interfaces', 1, 'interface'],
+    ['custom-fields', 1, 'custom field'],
+    ['workflows', 2, 'approval requests'],
+  ])('%s for %i are %s', (kind, count, noun) => {
+    expect(nounOf(kind, count)).toBe(noun);
+  });
+
+  test('every kind that can be found has another name in the singular', () => {
+    for (const kind of SEARCH_KINDS) expect(nounOf(kind, 1)).not.toBe(nounOf(kind, 2));
+    expect(headingOf('ip-ranges')).toBe('IP ranges');
+  });
+});
+
+describe('what a plan does', () => {
+  const plan = (effects: readonly Effect[], more = {}) => ({
+    effects,
+    hiddenEffects: 0,
+    jobType: 'inventory.apply',
+    ...more,
+  });
+
+  test('is said in a line, what was requested first', () => {
+    const effects = [
+      effect({ id: 'pfx_2', label: '10.1.0.0/16', reason: 'reparented' }),
+      effect({ id: 'pfx_3', label: '10.2.0.0/16', reason: 'reparented' }),
+      effect({ id: 'new:1', action: 'create', version: null }),
+    ];
+    expect(changeLine(plan(effects))).toBe('Creates prefix 10.0.0.0/8, changes 2 prefixes');
+  });
+
+  test('names what the reader may not read, and jobs', () => {
+    expect(changeLine(plan([effect({})], { hiddenEffects: 2 }))).toBe(
+      'Changes prefix 10.0.0.0/8, 2 records that you may not read',
+    );
+    expect(changeLine(plan([], { hiddenEffects: null }))).toBe(
+      'Changes records that you may not read',
+    );
+    expect(changeLine(plan([effect({})], { jobType: 'core.echo' }))).toBe('Runs a job core.echo');
+    expect(changeLine(plan([], { jobType: null }))).toBe('Asks for a decision; nothing runs');
+  });
+
+  test('is grouped by resource, with counts', () => {
+    const groups = groupEffects([
+      effect({ action: 'create', id: 'new:1' }),
+      effect({ resource: 'devices', action: 'delete' }),
+      effect({}),
+    ]);
+    expect(groups.map(({ resource, counts }) => [resource, counts])).toEqual([
+      ['prefixes', '1 created, 1 changed'],
+      ['devices', '1 deleted'],
+    ]);
+  });
+
+  test('has a row for each field with a value, and for each custom field', () => {
+    const changes = [
+      { field: 'cidr', before: null, after: '10.0.0.0/8' },
+      { field: 'tags', before: null, after: [] },
+      { field: 'description', before: null, after: '' },
+      { field: 'customFields', before: { a: 1, b: 2 }, after: { b: 2, c: 3 } },
+    ];
+    const custom = [
+      { field: 'customFields.a', label: 'a', before: 1, after: null },
+      { field: 'customFields.c', label: 'c', before: null, after: 3 },
+    ];
+    const cidr = { field: 'cidr', before: null, after: '10.0.0.0/8' };
+    expect(rowsOf({ action: 'create', changes })).toEqual([cidr, ...custom]);
+    expect(rowsOf({ action: 'update', changes }).map(({ field }) => field)).toEqual([
+      'cidr',
+      'tags',
+      'description',
+      'customFields.a',
+      'customFields.c',
+    ]);
+  });
+
+  test('names the records that it creates itself', () => {
+    const names = namesOf({
+      effects: [effect({ id: 'new:1', action: 'create' })],
+      labels: { pfx_9: '10.9.0.0/16' },
+      people: { usr_1: { displayName: 'Alice' } },
+    });
+    expect(names.labels?.planned).toEqual({ 'new:1': '10.0.0.0/8 (new)', pfx_9: '10.9.0.0/16' });
+    expect(names.people).toEqual({ usr_1: { displayName: 'Alice' } });
+  });
+});
+
+describe('what a plan would do otherwise now', () => {
+  const drift = (approved: Effect | null, now: Effect | null) =>
+    driftsOf({ effects: [{ approved, now }] }).map(({ text, since, rows }) => ({
+      text,
+      since,
+      rows: rows.map(({ field, before, after }) => [field, before, after]),
+    }));
+
+  test('is a newer version of the record, a missing, another or one more change', () => {
+    expect(drift(effect({}), effect({ version: 2 }))).toEqual([
+      { text: 'was changed since', since: 1, rows: [] },
+    ]);
+    expect(drift(effect({}), null)).toMatchObject([{ text: 'would not change any more' }]);
+    expect(drift(null, effect({ action: 'delete' }))).toMatchObject([
+      { text: 'would be deleted too' },
+    ]);
+    expect(drift(effect({ action: 'create' }), effect({}))).toMatchObject([
+      { text: 'would be changed, not created' },
+    ]);
+  });
+
+  test('compares the values that would be written', () => {
+    const to = (after: string) => ({ changes: [{ field: 'name', before: 'a', after }] });
+    expect(drift(effect(to('b')), effect({ ...to('c'), version: 2 }))).toEqual([
+      { text: 'was changed, and would become', since: 1, rows: [['name', 'b', 'c']] },
+    ]);
+  });
+});

@@ -1,0 +1,102 @@
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import { FieldDiff } from '../diff/FieldDiff.tsx';
+import { formatCount, formatNumberOf } from '../format.ts';
+import { Icon, type IconName } from '../icons.tsx';
+import type { Names } from '../names.ts';
+import { headingOf } from '../nouns.ts';
+import { RecordLink } from '../RecordLink.tsx';
+import { groupEffects, rowsOf, type Effect, type EffectGroup } from './effects.ts';
+import classes from './EffectList.module.css';
+
+/** Records of a group that are shown at first, and how many more each time. */
+const FIRST = 25;
+const MORE = 100;
+
+const ACTIONS: Readonly<Record<Effect['action'], { text: string; icon: IconName }>> = {
+  create: { text: 'Create', icon: 'plus' },
+  update: { text: 'Change', icon: 'edit' },
+  delete: { text: 'Delete', icon: 'trash' },
+};
+
+const REASONS: Readonly<Record<Effect['reason'], string | undefined>> = {
+  requested: undefined,
+  reparented: 'gets another parent prefix',
+  reference_cleared: 'referred to a record that is deleted',
+  cascade: 'changes together with another record',
+};
+
+/** One record: what is done with it, and its fields before and after. */
+function EffectRow({ effect, names }: { effect: Effect; names: Names }) {
+  const { action, id, label, reason, resource } = effect;
+  const { text, icon } = ACTIONS[action];
+  const why = REASONS[reason];
+  return (
+    <li className={classes.effect}>
+      <div className={classes.head}>
+        <span className={classes.action} data-action={action}>
+          <Icon name={icon} size={13} />
+          {text}
+        </span>
+        <span className={classes.label}>
+          {id.startsWith('new:') ? (
+            <strong>{label}</strong>
+          ) : (
+            <RecordLink id={id} label={<strong>{label}</strong>} kind={resource} />
+          )}
+        </span>
+        {why !== undefined && <span className={classes.reason}>{why}</span>}
+      </div>
+      <FieldDiff rows={rowsOf(effect)} names={names} action={action} label={`${text} ${label}`} />
+    </li>
+  );
+}
+
+function Group({ group, names }: { group: EffectGroup; names: Names }) {
+  const { resource, effects, counts } = group;
+  const [limit, setLimit] = useState(FIRST);
+  const left = effects.length - limit;
+  return (
+    <section className={classes.group} aria-label={headingOf(resource)}>
+      <h3 className={classes.heading}>
+        {headingOf(resource)} <span className={classes.counts}>{counts}</span>
+      </h3>
+      <ul className={classes.effects}>
+        {effects.slice(0, limit).map((effect) => (
+          <EffectRow key={effect.id} effect={effect} names={names} />
+        ))}
+      </ul>
+      {left > 0 && (
+        <Button variant="default" onClick={() => setLimit(limit + MORE)}>
+          Show {formatCount(Math.min(left, MORE))} more of {formatCount(left)}
+        </Button>
+      )}
+    </section>
+  );
+}
+
+type Props = { effects: readonly Effect[]; hidden: number | null; names: Names };
+
+/** Every record that a plan changes, by resource. */
+export function EffectList({ effects, hidden, names }: Props) {
+  return (
+    <div className={classes.list}>
+      {groupEffects(effects).map((group) => (
+        <Group key={group.resource} group={group} names={names} />
+      ))}
+      {hidden === null && (
+        <p className={classes.hidden}>
+          <Icon name="eyeOff" size={14} />
+          You may not read the records that this request changes.
+        </p>
+      )}
+      {hidden !== null && hidden > 0 && (
+        <p className={classes.hidden}>
+          <Icon name="eyeOff" size={14} />
+          {formatNumberOf(hidden, 'more record')} that you may not read{' '}
+          {hidden === 1 ? 'changes' : 'change'}.
+        </p>
+      )}
+    </div>
+  );
+}
