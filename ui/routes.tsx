@@ -5,13 +5,14 @@ import { idRoute } from './app/shell/idRoute.tsx';
 import { otherRoute } from './app/shell/otherRoute.ts';
 import { NotFoundPage } from './app/shell/NotFoundPage.tsx';
 import { PageError } from './app/shell/PageError.tsx';
+import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 
 /** Every route. An area adds its own here: those in the frame need a session. */
 const routeTree = rootRoute.addChildren([
   ...signInRoutes,
-  frameRoute.addChildren([...homeRoutes, idRoute, otherRoute]),
+  frameRoute.addChildren([...homeRoutes, ...approvalRoutes, ...searchRoutes, idRoute, otherRoute]),
 ]);
 
 export const router = createRouter({

@@ -1,0 +1,233 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useLiveRefresh } from '../../app/live.ts';
+import { useTitle } from '../../app/useTitle.ts';
+import { Actor } from '../../parts/Actor.tsx';
+import { formatNumberOf } from '../../parts/format.ts';
+import { Json } from '../../parts/Json.tsx';
+import type { Names } from '../../parts/names.ts';
+import { IconButton, ReasonButton } from '../../parts/PermissionButton.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RecordPage } from '../../parts/RecordPage.tsx';
+import { RecordLink } from '../../parts/RecordLink.tsx';
+import { Section } from '../../parts/Section.tsx';
+import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Time } from '../../parts/Time.tsx';
+import { ApiText } from './ApiText.tsx';
+import { BoundJob } from './BoundJob.tsx';
+import { ChangedSince } from './ChangedSince.tsx';
+import { Composer } from './Composer.tsx';
+import { EffectList } from '../../parts/plan/EffectList.tsx';
+import { Facts } from './Facts.tsx';
+import { namesOf } from '../../parts/plan/effects.ts';
+import { requestQuery, type ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
+import { isOpen, stateOf } from '../../parts/approvals/states.ts';
+import { Timeline } from './Timeline.tsx';
+import { WithdrawDialog } from './WithdrawDialog.tsx';
+import classes from './ApprovalPage.module.css';
+
+const route = getRouteApi('/frame/approvals/$id');
+
+/** One request: what would change, whether it still holds, and deciding on it. */
+export function ApprovalPage() {
+  const { id } = route.useParams();
+  const { queryKey, queryFn } = requestQuery(id);
+  const { data: request, error, refetch, isFetching } = useQuery({ queryKey, queryFn });
+  useTitle(request?.title ?? 'Approval request');
+  useLiveRefresh(['workflow.*'], queryKey, ({ subject }) => subject.id === id);
+  useLiveRefresh(['job.*'], queryKey, ({ data }) => isJobOf(id, data));
+  const changing = new Set(request?.effects.map((effect) => effect.id));
+  useLiveRefresh(['inventory.*'], queryKey, ({ subject }) => changing.has(subject.id));
+  if (!request)
+    return (
+      <div className={classes.unread} aria-busy={isFetching}>
+        {error && <ProblemNote problem={error} retry={() => void refetch()} />}
+      </div>
+    );
+  return (
+    <div className={classes.page}>
+      {error && <ProblemNote problem={error} retry={() => void refetch()} />}
+      <Request key={id} request={request} />
+    </div>
+  );
+}
+
+/** True for the data of an event about the job that a request has started. */
+const isJobOf = (id: string, data: unknown): boolean =>
+  (data as { source?: { id?: unknown } }).source?.id === id;
+
+function Request({ request }: { request: ApprovalRequest }) {
+  const names = namesOf(request);
+  const { id, title, warnings } = request;
+  return (
+    <>
+      <div className={classes.record}>
+        <RecordPage
+          parent={{ label: 'Approvals', to: '/approvals' }}
+          id={id}
+          title={<span dir="auto">{title}</span>}
+          badge={
+            <span role="status">
+              <StatusBadge {...stateOf(request)} />
+            </span>
+          }
+          note={<Byline request={request} names={names} />}
+          actions={<Actions request={request} />}
+          aside={
+            <>
+              <Facts request={request} names={names} />
+              <BoundJob request={request} />
+            </>
+          }
+        >
+          <ChangedSince request={request} names={names} />
+          <Outcome request={request} names={names} />
+          {warnings.length > 0 && <Warnings warnings={warnings} />}
+          <Changes request={request} names={names} />
+          <Timeline request={request} names={names} />
+        </RecordPage>
+      </div>
+      <Composer request={request} names={names} />
+    </>
+  );
+}
+
+type PartProps = { request: ApprovalRequest; names: Names };
+
+function Warnings({ warnings }: Pick<ApprovalRequest, 'warnings'>) {
+  return (
+    <Section title="Warnings">
+      <ul className={classes.warnings}>
+        {warnings.map(({ pointer, code, message }) => (
+          <li key={`${pointer ?? ''} ${code} ${message}`}>{message}</li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+/** Who asked for it, where and until when. */
+function Byline({ request, names }: PartProps) {
+  const { createdBy, createdAt, status, expiresAt } = request;
+  return (
+    <span className={classes.byline}>
+      <strong>
+        <Actor id={createdBy} names={names} />
+      </strong>{' '}
+      asked <Time value={createdAt} format="relative" /> <Where request={request} names={names} />
+      {status === 'pending' && (
+        <>
+          {' · '}expires <Time value={expiresAt} format="relative" />
+        </>
+      )}
+    </span>
+  );
+}
+
+/** What can be done with the request beside deciding. */
+function Actions({ request }: { request: ApprovalRequest }) {
+  const { id, status, you } = request;
+  const [isWithdrawing, setWithdrawing] = useState(false);
+  return (
+    <>
+      <IconButton icon="printer" label="Print" onClick={() => window.print()} />
+      {you.mayCancel && (
+        <>
+          <ReasonButton variant="default" onClick={() => setWithdrawing(true)}>
+            {status === 'pending' ? 'Withdraw' : 'Cancel the execution'}
+          </ReasonButton>
+          <WithdrawDialog
+            id={id}
+            request={request}
+            opened={isWithdrawing}
+            onClose={() => setWithdrawing(false)}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+/** The scope of the request: its tenant, and the site or device in it. */
+function Where({ request: { tenantId, siteId, deviceId }, names }: PartProps) {
+  return (
+    <>
+      in{' '}
+      <RecordLink
+        id={tenantId}
+        names={names}
+        kind="tenants"
+        label={names.labels?.tenants?.[tenantId] ?? tenantId}
+      />
+      {siteId !== null && (
+        <>
+          {', '}site <RecordLink id={siteId} names={names} kind="sites" />
+        </>
+      )}
+      {deviceId !== null && (
+        <>
+          {', '}device <RecordLink id={deviceId} names={names} kind="devices" />
+        </>
+      )}
+    </>
+  );
+}
+
+/** What happens next, in sentences. */
+function Outcome({ request, names }: PartProps) {
+  const { status, execution, ifApproved, error, closedBy, closeComment } = request;
+  return (
+    <Section title={isOpen({ status, execution }) ? 'What happens' : 'What happened'}>
+      <p className={classes.outcome}>
+        <ApiText text={ifApproved} names={names} />
+      </p>
+      {status === 'rejected' && (
+        <p className={classes.outcome} dir="auto">
+          <Actor id={closedBy} names={names} /> rejected it
+          {closeComment === null ? '.' : `: ${closeComment}`}
+        </p>
+      )}
+      {execution === 'failed' && error !== null && (
+        <p className={classes.outcome}>
+          <code>{error.code}</code> {error.message}
+        </p>
+      )}
+    </Section>
+  );
+}
+
+/** The records that change; what else the request carries. */
+function Changes({ request, names }: PartProps) {
+  const { effects, hiddenEffects, jobType, jobPayload, payload, validationRequest } = request;
+  const count = effects.length + (hiddenEffects ?? 0);
+  const hasPlan = count > 0 || (hiddenEffects === null && jobType === 'inventory.apply');
+  return (
+    <>
+      {hasPlan && (
+        <Section
+          title="What changes"
+          note={hiddenEffects === null ? undefined : formatNumberOf(count, 'record')}
+        >
+          <EffectList effects={effects} hidden={hiddenEffects} names={names} />
+        </Section>
+      )}
+      {jobPayload !== null && Object.keys(jobPayload).length > 0 && (
+        <Section title="Payload of the job">
+          <Json value={jobPayload} label="Payload of the job" />
+        </Section>
+      )}
+      {Object.keys(payload).length > 0 && (
+        <Section title="Details from the requester">
+          <Json value={payload} label="Details from the requester" />
+        </Section>
+      )}
+      {validationRequest !== null && (
+        <details className={classes.details}>
+          <summary>The change as it was requested</summary>
+          <Json value={validationRequest} label="The change as it was requested" />
+        </details>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,143 @@
+import { useQuery } from '@tanstack/react-query';
+import { useId } from 'react';
+import { answer, api, type Schemas } from '../../app/api.ts';
+import { Actor } from '../../parts/Actor.tsx';
+import { FieldDiff } from '../../parts/diff/FieldDiff.tsx';
+import { formatNumberOf } from '../../parts/format.ts';
+import { Icon } from '../../parts/icons.tsx';
+import { mergeNames, type Names } from '../../parts/names.ts';
+import { nounOf } from '../../parts/nouns.ts';
+import { RecordLink } from '../../parts/RecordLink.tsx';
+import { Time } from '../../parts/Time.tsx';
+import { driftsOf, rowsOf, type Drift } from '../../parts/plan/effects.ts';
+import type { ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
+import classes from './ChangedSince.module.css';
+
+/** Records whose history is read, and changes of each. More than that is for the pages of the records. */
+const MAX_RECORDS = 20;
+const MAX_WITH_HISTORY = 5;
+const MAX_CHANGES = 5;
+
+type Change = Schemas['RecordChange'];
+
+/** The path of every resource has the same form; the types know only each by itself. */
+const changesPath = (resource: string) =>
+  `/api/inventory/${resource as 'prefixes'}/{id}/changes` as const;
+
+/** What others have done with a record since the request was made. */
+function ChangesSince({ drift, names }: { drift: Drift; names: Names }) {
+  const { resource, id, since } = drift;
+  const { data } = useQuery({
+    queryKey: ['approvals', 'changes', resource, id],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET(changesPath(resource), {
+          params: { path: { id }, query: { limit: MAX_CHANGES, include: 'labels,people' } },
+          signal,
+        }),
+      ),
+    // Without the right to read the record there is no history here, and no message.
+    retry: false,
+  });
+  const changes = (data?.items ?? []).filter(({ version }) => since !== null && version > since);
+  if (changes.length === 0) return null;
+  const all = mergeNames([names, data?.included]);
+  return (
+    <ul className={classes.changes}>
+      {changes.map((change: Change) => (
+        <li key={change.id}>
+          <div className={classes.who}>
+            <Actor id={change.actorId} names={all} /> changed it <Time value={change.at} />
+          </div>
+          <FieldDiff rows={rowsOf(change)} names={all} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function DriftRow({ drift, names, isRead }: { drift: Drift; names: Names; isRead: boolean }) {
+  const { resource, id, label, text, rows } = drift;
+  return (
+    <li className={classes.record}>
+      <div>
+        {nounOf(resource, 1)}{' '}
+        {id.startsWith('new:') ? (
+          <strong>{label}</strong>
+        ) : (
+          <RecordLink id={id} label={<strong>{label}</strong>} />
+        )}{' '}
+        {text}
+        {rows.length > 0 && ' (as requested, and as it would be now):'}
+      </div>
+      {rows.length > 0 && <FieldDiff rows={rows} names={names} />}
+      {isRead && drift.since !== null && <ChangesSince drift={drift} names={names} />}
+    </li>
+  );
+}
+
+type Difference = NonNullable<ApprovalRequest['difference']>;
+
+function Details({ difference, names }: { difference: Difference; names: Names }) {
+  const drifts = driftsOf(difference);
+  const shown = drifts.slice(0, MAX_RECORDS);
+  const findings = [...difference.errors, ...difference.conflicts];
+  return (
+    <>
+      {findings.length > 0 && (
+        <ul className={classes.findings}>
+          {findings.map(({ pointer, code, message }) => (
+            <li key={`${pointer ?? ''} ${code} ${message}`}>
+              {pointer !== null && pointer !== '' && <code>{pointer}</code>} {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      <ul className={classes.records}>
+        {shown.map((drift, index) => (
+          <DriftRow key={drift.key} drift={drift} names={names} isRead={index < MAX_WITH_HISTORY} />
+        ))}
+      </ul>
+      {drifts.length > shown.length && (
+        <p className={classes.more}>
+          {formatNumberOf(drifts.length - shown.length, 'more record')} would change otherwise.
+        </p>
+      )}
+    </>
+  );
+}
+
+const TITLES: Readonly<Record<string, string>> = {
+  stale_plan: 'The records have changed since the request',
+  permission_lost: 'The requester may no longer do this',
+  payload_invalid: 'The job no longer accepts the payload',
+};
+
+/** What stops a request from being executed: above all, records that have changed since. */
+export function ChangedSince({ request, names }: { request: ApprovalRequest; names: Names }) {
+  const heading = useId();
+  const { blocker, execution, error, status } = request;
+  const isStale = execution === 'stale';
+  const reason = blocker ?? (isStale ? error : null);
+  const difference = blocker?.difference ?? request.difference;
+  if (!reason || reason.code === 'not_evaluated') return null;
+  return (
+    <section className={classes.bar} aria-labelledby={heading}>
+      <h2 id={heading} className={classes.title}>
+        <Icon name="alertTriangle" size={16} />
+        {isStale
+          ? 'Not executed: the records had changed since the request'
+          : (TITLES[reason.code] ?? 'The request cannot be executed')}
+      </h2>
+      <div className={classes.body}>
+        <p className={classes.message}>
+          {reason.message}.{' '}
+          {status === 'pending' &&
+            'An approval would run nothing as long as this is so. A new request is needed.'}
+          {isStale && 'Nothing was changed. A new request is needed.'}
+        </p>
+        {difference && <Details difference={difference} names={names} />}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,101 @@
+import { answer, api } from '../../app/api.ts';
+import type { Filter, ListSearch } from '../../parts/list/search.ts';
+import { toQuery, validateListSearch } from '../../parts/list/search.ts';
+import type { ListPart } from '../../parts/list/useList.ts';
+import type { paths } from '../../app/schema.d.ts';
+
+type Query = NonNullable<paths['/api/workflows']['get']['parameters']['query']>;
+/** The fields of filters: those of times are sent with an operator. */
+type Field = Extract<keyof Query, string> | 'createdAt';
+
+/** Which requests are shown: those that wait for the reader, the reader's own, or all visible ones. */
+export const VIEWS = ['decide', 'mine', 'all'] as const;
+export type View = (typeof VIEWS)[number];
+
+export type ApprovalSearch = ListSearch & { view?: View | undefined };
+
+const findSites = async (text: string, signal: AbortSignal) => {
+  const { items } = await answer(
+    api.GET('/api/search', { params: { query: { q: text, kinds: 'sites', limit: 20 } }, signal }),
+  );
+  return items.map(({ id, label, description }) => ({ id, label, detail: description }));
+};
+
+const STATUS = {
+  id: 'status',
+  label: 'Status',
+  kind: 'choice',
+  inline: true,
+  facet: true,
+  choices: [
+    { value: 'pending' },
+    { value: 'approved' },
+    { value: 'rejected' },
+    { value: 'expired' },
+    { value: 'cancelled', label: 'Withdrawn' },
+  ],
+} as const;
+
+const OTHERS: readonly Filter<Field>[] = [
+  {
+    id: 'execution',
+    label: 'Execution',
+    kind: 'choice',
+    facet: true,
+    choices: [
+      { value: 'queued', label: 'Waits' },
+      { value: 'running' },
+      { value: 'succeeded' },
+      { value: 'failed' },
+      { value: 'stale' },
+    ],
+  },
+  { id: 'type', label: 'Kind', kind: 'choice', facet: true },
+  { id: 'siteId', label: 'Site', kind: 'reference', of: 'sites', find: findSites },
+  { id: 'jobType', label: 'Job type', kind: 'choice', facet: true },
+  { id: 'createdAt', label: 'Asked', kind: 'time' },
+];
+
+/** Filters of the list. All requests that wait for a decision are pending, so that view has no status. */
+export const filtersOf = (view: View) =>
+  view === 'decide' ? OTHERS.slice(1) : [STATUS, ...OTHERS];
+
+const isView = (text: unknown): text is View => VIEWS.some((view) => view === text);
+
+const validate = validateListSearch([STATUS, ...OTHERS]);
+
+export function validateApprovalSearch(raw: Readonly<Record<string, unknown>>): ApprovalSearch {
+  const { view } = raw;
+  return { ...validate(raw), ...(isView(view) && { view }) };
+}
+
+const VIEW_QUERIES: Readonly<Record<View, Partial<Query>>> = {
+  decide: { assignedToMe: true, status: ['pending'] },
+  mine: { requestedByMe: true },
+  all: {},
+};
+
+/** Reads a page of the list. */
+export const readRequests = (
+  view: View,
+  search: ApprovalSearch,
+  { limit, cursor, count, facets }: ListPart,
+  signal: AbortSignal,
+) =>
+  answer(
+    api.GET('/api/workflows', {
+      params: {
+        query: {
+          ...toQuery<Query>(filtersOf(view), search, new Date()),
+          ...VIEW_QUERIES[view],
+          include: 'labels,people',
+          limit,
+          ...(cursor !== undefined && { cursor }),
+          ...(count !== undefined && { count }),
+          // The names of filters are fields of the query.
+          ...(facets && { facets: [...facets] as NonNullable<Query['facets']> }),
+        },
+      },
+      signal,
+    }),
+  );

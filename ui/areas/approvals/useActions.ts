@@ -1,0 +1,37 @@
+import { useMutation } from '@tanstack/react-query';
+import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { queryClient } from '../../app/queryClient.ts';
+import { addComment, decide, isOvertaken, showAnswer, withdraw } from './queries.ts';
+import type { ApprovalRequest } from '../../parts/approvals/requestQuery.ts';
+
+export type Verb = 'approve' | 'reject' | 'comment' | 'withdraw';
+export type Act = { verb: Verb; text: string; contentHash: string };
+
+const send = (
+  id: string,
+  { verb, text, contentHash }: Act,
+  key: string,
+): Promise<ApprovalRequest> => {
+  if (verb === 'comment') return addComment(id, text, key);
+  if (verb === 'withdraw') return withdraw(id, text, key);
+  return decide(id, { verb, comment: text, contentHash, key });
+};
+
+/**
+ * Decides, comments and withdraws. If another person was faster, the request is read again, so that the
+ * page shows what has happened.
+ */
+export function useActions(id: string) {
+  const keys = useIdempotencyKeys();
+  return useMutation({
+    mutationFn: (act: Act) => send(id, act, keys.keyOf(act)),
+    onSuccess: (answer) => {
+      keys.end();
+      showAnswer(answer);
+    },
+    onError: (error) => {
+      keys.end(error);
+      if (isOvertaken(error)) void queryClient.invalidateQueries({ queryKey: ['approvals'] });
+    },
+  });
+}
