@@ -1,15 +1,102 @@
-import { Stack, Text, Title } from '@mantine/core';
+import { useLiveRefresh } from '../../app/live.ts';
 import { useSession } from '../../app/session/useSession.ts';
+import { BrokenBlock } from './BrokenBlock.tsx';
+import { ChangesBlock } from './ChangesBlock.tsx';
+import { FirstSteps } from './FirstSteps.tsx';
+import { NeedsYouBlock } from './NeedsYouBlock.tsx';
+import { ProtectionBlock } from './ProtectionBlock.tsx';
+import { SystemBlock, useSystem } from './SystemBlock.tsx';
+import { ToneIcon } from './ToneIcon.tsx';
+import { useBroken, type Broken } from './useBroken.ts';
+import { useNeedsYou, type NeedsYou } from './useNeedsYou.ts';
+import { useProtection, type ProtectionRead } from './useProtection.ts';
+import classes from './HomePage.module.css';
 
-/** The first page after signing in. */
+const WORKFLOW = ['workflow:read', 'workflow:write', 'workflow:approve'];
+/** Reads again what an event may have changed. */
+function useLiveBlocks(): void {
+  useLiveRefresh(['workflow.*'], ['home', 'requests']);
+  useLiveRefresh(['workflow.*'], ['approvals', 'request']);
+  useLiveRefresh(['job.failed'], ['home', 'failedJobs']);
+  useLiveRefresh(['webhook.*'], ['home', 'webhooks']);
+  useLiveRefresh(['schedule.skipped', 'schedule.failed'], ['home', 'missedRuns']);
+  useLiveRefresh(['schedule.updated', 'schedule.created'], ['home', 'backupSchedules']);
+  useLiveRefresh(['backup.*'], ['home', 'backups']);
+}
+
+/** What waits for the reader, what is broken, how well the data is protected, and what has changed. */
 export function HomePage() {
-  const { user, tenant } = useSession();
+  const { canAnywhere } = useSession();
+  const needs = useNeedsYou(WORKFLOW.some(canAnywhere));
+  const allowed = {
+    jobs: canAnywhere('job:read'),
+    webhooks: canAnywhere('webhook:read'),
+    schedules: canAnywhere('schedule:read'),
+  };
+  const broken = useBroken(allowed);
+  const protection = useProtection(canAnywhere('backup:read'), allowed.schedules);
+  const system = useSystem();
+  useLiveBlocks();
   return (
-    <Stack gap="xs" p="md">
-      <Title order={1}>Home</Title>
-      <Text>
-        Signed in as {user.displayName}. New records belong to the tenant {tenant}.
-      </Text>
-    </Stack>
+    <div className={classes.page}>
+      <h1 className={classes.title}>Home</h1>
+      <div className={classes.columns}>
+        <div className={classes.main}>
+          <AllWell
+            needs={needs}
+            broken={broken}
+            allowed={allowed}
+            protection={protection}
+            isReady={system.data === null || system.data?.status === 'ready'}
+          />
+          <FirstSteps />
+          <NeedsYouBlock needs={needs} />
+          <BrokenBlock broken={broken} />
+          <ChangesBlock isAllowed={canAnywhere('event:read') && canAnywhere('inventory:read')} />
+        </div>
+        <aside className={classes.side} aria-label="Protection and system">
+          <ProtectionBlock protection={protection} />
+          <SystemBlock system={system} />
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+type AllWellProps = {
+  needs: NeedsYou;
+  broken: Broken;
+  allowed: { jobs: boolean; webhooks: boolean; schedules: boolean };
+  protection: ProtectionRead;
+  isReady: boolean;
+};
+
+/** One line, if nothing needs the reader and nothing is broken. */
+function AllWell({ needs, broken, allowed, protection, isReady }: AllWellProps) {
+  const areRead = needs.isRead && broken.isRead && protection.isRead && isReady;
+  const state = protection.state;
+  const isProtected = !state || (state.lastTone === 'good' && state.testedTone === 'good');
+  const found =
+    needs.decide.length +
+    needs.own.length +
+    broken.failures.length +
+    broken.webhooks.length +
+    broken.missed.length;
+  if (!areRead || found > 0) return null;
+  const checked = [
+    'nothing waits for you',
+    allowed.jobs && 'no job failed in 24 hours',
+    allowed.webhooks && 'webhooks deliver',
+    allowed.schedules && 'no scheduled time was missed',
+    state && isProtected && 'backups are recent and test-restored',
+  ].filter((text) => typeof text === 'string');
+  const sentence = checked.join(', ');
+  return (
+    <p className={classes.well} role="status">
+      <ToneIcon tone="good" />
+      {isProtected
+        ? `All is well: ${sentence}.`
+        : `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`}
+    </p>
   );
 }

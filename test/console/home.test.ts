@@ -1,0 +1,101 @@
+import { expect, test } from '@jest/globals';
+import type { JobRecord } from '../../api/jobs/schemas.ts';
+import { changeRequest, createRequest, echoJob } from '../support/approvals.ts';
+import { describeConsole } from '../support/console/console.ts';
+import { accessibilityProblems } from '../support/console/page.ts';
+import { admin, createUser } from '../support/users.ts';
+
+const failingJob = {
+  type: 'http.request',
+  payload: { url: 'http://127.0.0.1:1/' },
+  retryPolicy: { maxAttempts: 1 },
+};
+
+describeConsole('home', (console) => {
+  test('of an empty installation says what to do first', async () => {
+    const user = await createUser(console.app, 'platform-admin');
+    const page = await console.open(user);
+    await page
+      .getByRole('region', { name: 'First steps' })
+      .getByText('npm run demo-data')
+      .waitFor();
+    await page.getByText('There is no backup').waitFor();
+    await page.getByText('Nothing waits for you').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  test('shows what waits for the reader with what changes, what is broken, and what has changed', async () => {
+    const [asker, decider] = await Promise.all([
+      createUser(console.app, 'operator'),
+      createUser(console.app, 'approver'),
+    ]);
+    const page = await console.open(decider);
+    const needs = page.getByRole('region', { name: 'Needs you' });
+    await page.getByText('All is well: nothing waits for you').waitFor();
+    expect(await page.getByRole('region', { name: 'Protection' }).count()).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    // The page is open while all this happens.
+    await admin(console.app).post('/api/inventory/sites', { name: 'ams1' }).expect(201);
+    const { id } = await createRequest(asker.client, {
+      title: 'A prefix for home',
+      ...changeRequest(['create', 'prefixes', { cidr: '10.9.0.0/16' }]),
+    });
+    await admin(console.app)
+      .post<JobRecord>('/api/jobs', failingJob, { prefer: 'wait=20' })
+      .expect(201);
+    await needs.getByText('Creates prefix 10.9.0.0/16').waitFor();
+    await page.getByRole('region', { name: 'Broken now' }).getByText('http.request').waitFor();
+    await page.getByRole('region', { name: 'Recent changes' }).getByText('ams1').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await needs.getByRole('link', { name: 'A prefix for home' }).click();
+    await page.waitForURL(`**/approvals/${id}`);
+  });
+
+  test('shows own requests that failed', async () => {
+    const [asker, decider] = await Promise.all([
+      createUser(console.app, 'operator'),
+      createUser(console.app, 'approver'),
+    ]);
+    const { id } = await createRequest(asker.client, {
+      title: 'A failing request',
+      jobType: failingJob.type,
+      jobPayload: failingJob.payload,
+    });
+    const approve = `/api/workflows/${id}/approve`;
+    await decider.client.post(approve, {}, { prefer: 'wait=20' }).expect(200);
+    const page = await console.open(asker);
+    const needs = page.getByRole('region', { name: 'Needs you' });
+    await needs.getByText('A failing request').waitFor();
+    await needs.getByText('Execution failed').waitFor();
+  });
+
+  test('stays, when one of its reads fails', async () => {
+    const [asker, decider] = await Promise.all([
+      createUser(console.app, 'operator'),
+      createUser(console.app, 'approver'),
+    ]);
+    await createRequest(asker.client, { title: 'A job for home', ...echoJob });
+    const context = await console.profileOf(decider);
+    await context.route('**/api/jobs?*', (route) =>
+      route.fulfill({
+        status: 500,
+        contentType: 'application/problem+json',
+        body: JSON.stringify({
+          title: 'Internal error',
+          detail: 'The request failed.',
+          code: 'internal',
+          requestId: 'req_test',
+        }),
+      }),
+    );
+    const page = await context.newPage();
+    await page.goto('/');
+    const broken = page.getByRole('region', { name: 'Broken now' });
+    await broken.getByRole('alert').getByText('req_test').waitFor();
+    await page.getByText('Runs a job core.echo').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await context.unroute('**/api/jobs?*');
+    await broken.getByRole('button', { name: 'Try again' }).click();
+    await broken.getByRole('alert').waitFor({ state: 'detached' });
+  });
+});

@@ -1,0 +1,128 @@
+import { describe, expect, test } from '@jest/globals';
+import { DISABLED_REASONS } from '../../../domain/webhooks/webhooks.ts';
+import {
+  changeText,
+  failingWebhooks,
+  groupFailures,
+  groupMissed,
+  protectionOf,
+} from '../../../ui/areas/home/findings.ts';
+
+const at = (day: number) => `2026-11-${String(day).padStart(2, '0')}T03:00:00.000Z`;
+
+test('failed jobs are grouped by type and error, the most frequent first', () => {
+  const job = (id: string, type: string, code: string | null) => ({
+    id,
+    type,
+    error: code === null ? null : { code, message: `${code} of ${id}` },
+    createdAt: at(1),
+    finishedAt: at(1),
+  });
+  const groups = groupFailures([
+    job('j4', 'core.echo', null),
+    job('j3', 'http.request', 'timed_out'),
+    job('j2', 'http.request', 'timed_out'),
+    job('j1', 'http.request', 'http_status'),
+  ]);
+  expect(groups.map(({ type, code, count, newest }) => [type, code, count, newest.id])).toEqual([
+    ['http.request', 'timed_out', 2, 'j3'],
+    ['core.echo', 'unknown', 1, 'j4'],
+    ['http.request', 'http_status', 1, 'j1'],
+  ]);
+  expect(groups[0]?.message).toBe('timed_out of j3');
+});
+
+describe('webhooks', () => {
+  const webhook = (more: object) => ({
+    id: 'whk_1',
+    description: '',
+    endpointUrl: 'https://chat.example/hook?token=********',
+    enabled: true,
+    failingSince: null,
+    disabledAt: null,
+    disabledReason: null,
+    ...more,
+  });
+
+  test('that fail, or were disabled for it, are shown by their host or description', () => {
+    expect(failingWebhooks([webhook({})])).toEqual([]);
+    expect(failingWebhooks([webhook({ failingSince: at(3) })])).toMatchObject([
+      { label: 'chat.example', since: at(3) },
+    ]);
+    const disabled = DISABLED_REASONS.map((disabledReason) =>
+      webhook({ enabled: false, description: disabledReason, disabledReason, disabledAt: at(4) }),
+    );
+    expect(failingWebhooks(disabled).map(({ label }) => label)).toEqual([
+      'endpoint_removed',
+      'failing',
+    ]);
+  });
+});
+
+test('missed times are grouped by schedule and reason', () => {
+  const run = (scheduleId: string, reason: string, day: number) => ({
+    scheduleId,
+    reason,
+    dueAt: at(day),
+  });
+  const runs = [run('sch_1', 'missed', 9), run('sch_1', 'missed', 8), run('sch_2', 'missed', 7)];
+  const names = { labels: { schedules: { sch_1: 'nightly' } } };
+  expect(groupMissed(runs, names)).toMatchObject([
+    { label: 'nightly', count: 2, dueAt: at(9), reason: 'no process ran in time' },
+    { label: undefined, count: 1 },
+  ]);
+});
+
+describe('protection', () => {
+  const now = Date.parse(at(20));
+  const backup = (created: number, tested: number | null) => ({
+    id: `bkp_${created}`,
+    label: 'daily',
+    createdAt: at(created),
+    snapshotAt: at(created),
+    restoreTestedAt: tested === null ? null : at(tested),
+  });
+  const tones = (last: number | null, tested: number | null) => {
+    const state = protectionOf(
+      {
+        last: last === null ? undefined : backup(last, null),
+        tested: tested === null ? undefined : backup(tested, tested),
+      },
+      [],
+      now,
+    );
+    return [state.lastTone, state.testedTone];
+  };
+
+  test('is judged by the age of the newest backup and of the newest test restore', () => {
+    expect(tones(20, 13)).toEqual(['good', 'good']);
+    expect(tones(17, 11)).toEqual(['warning', 'warning']);
+    expect(tones(11, null)).toEqual(['bad', 'bad']);
+    expect(tones(null, null)).toEqual(['bad', 'bad']);
+  });
+
+  test('names the next scheduled backup, also if a time does not exist', () => {
+    const schedules = [
+      { nextRuns: [{ at: at(25) }] },
+      { nextRuns: [{ at: null }] },
+      { nextRuns: [{ at: at(22) }, { at: at(23) }] },
+      { nextRuns: [] },
+    ];
+    expect(protectionOf({ last: undefined, tested: undefined }, schedules, now).next).toBe(at(22));
+  });
+});
+
+test('an event of the inventory is said in words', () => {
+  const data = { label: '10.0.0.0/8', changed: ['status'] };
+  expect(changeText({ type: 'inventory.prefix.updated', data })).toEqual({
+    verb: 'changed',
+    kind: 'prefix',
+    label: '10.0.0.0/8',
+    fields: ['status'],
+  });
+  expect(changeText({ type: 'inventory.ip-address.deleted', data: {} })).toMatchObject({
+    verb: 'deleted',
+    kind: 'ip-address',
+    label: '',
+  });
+});

@@ -1,0 +1,195 @@
+import { labelOf, type Names } from '../../parts/names.ts';
+
+type FailedJob = {
+  id: string;
+  type: string;
+  error: { code: string; message: string } | null;
+  createdAt: string;
+  finishedAt: string | null;
+};
+
+/** Jobs that failed for the same reason. */
+export type FailureGroup = {
+  key: string;
+  type: string;
+  code: string;
+  /** The message of the newest one. */
+  message: string;
+  count: number;
+  newest: FailedJob;
+};
+
+/** Failed jobs by type and error code, those with most jobs first. `jobs` has the newest first. */
+export function groupFailures(jobs: readonly FailedJob[]): FailureGroup[] {
+  const groups = new Map<string, FailureGroup>();
+  for (const job of jobs) {
+    const code = job.error?.code ?? 'unknown';
+    const key = `${job.type} ${code}`;
+    const group = groups.get(key);
+    if (group) group.count += 1;
+    else
+      groups.set(key, {
+        key,
+        type: job.type,
+        code,
+        message: job.error?.message ?? '',
+        count: 1,
+        newest: job,
+      });
+  }
+  return [...groups.values()].sort((one, other) => other.count - one.count);
+}
+
+type Webhook = {
+  id: string;
+  description: string;
+  endpointUrl: string;
+  enabled: boolean;
+  failingSince: string | null;
+  disabledAt: string | null;
+  disabledReason: string | null;
+};
+
+export type FailingWebhook = { id: string; label: string; since: string | null; text: string };
+
+const DISABLED: Readonly<Record<string, string>> = {
+  endpoint_removed: 'disabled, since the endpoint answered 410',
+  failing: 'disabled, since every attempt failed for five days',
+};
+
+const hostOf = (url: string): string => {
+  try {
+    return new URL(url).host;
+  } catch {
+    return url;
+  }
+};
+
+/** Webhooks that fail, or that were disabled for that. Those that a person has disabled are well. */
+export const failingWebhooks = (webhooks: readonly Webhook[]): FailingWebhook[] =>
+  webhooks.flatMap(
+    ({ id, description, endpointUrl, enabled, failingSince, disabledReason, disabledAt }) => {
+      const label = description === '' ? hostOf(endpointUrl) : description;
+      const disabled = disabledReason === null ? undefined : DISABLED[disabledReason];
+      if (!enabled)
+        return disabled === undefined ? [] : [{ id, label, since: disabledAt, text: disabled }];
+      return failingSince === null
+        ? []
+        : [{ id, label, since: failingSince, text: 'every attempt fails' }];
+    },
+  );
+
+type Run = { scheduleId: string; reason: string | null; dueAt: string };
+
+/** Scheduled times of a schedule for which there is no job. */
+export type MissedGroup = {
+  key: string;
+  scheduleId: string;
+  label: string | undefined;
+  reason: string;
+  count: number;
+  /** The newest scheduled time. */
+  dueAt: string;
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  missed: 'no process ran in time',
+  owner_denied: 'its owner may no longer create the job',
+  unknown_job_type: 'the job type no longer exists',
+  payload_invalid: 'the job type no longer accepts the payload',
+  quota_exceeded: 'a quota of the tenant was reached',
+};
+
+/** Missed times by schedule and reason. `runs` has the newest first. */
+export function groupMissed(runs: readonly Run[], names: Names): MissedGroup[] {
+  const groups = new Map<string, MissedGroup>();
+  for (const { scheduleId, reason, dueAt } of runs) {
+    const key = `${scheduleId} ${reason ?? ''}`;
+    const group = groups.get(key);
+    if (group) group.count += 1;
+    else
+      groups.set(key, {
+        key,
+        scheduleId,
+        label: labelOf(names, scheduleId, 'schedules'),
+        reason: REASONS[reason ?? ''] ?? reason ?? '',
+        count: 1,
+        dueAt,
+      });
+  }
+  return [...groups.values()];
+}
+
+export type Tone = 'good' | 'warning' | 'bad';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+/** From how many days on the newest backup, or its test restore, is worth a warning, or worse. */
+const BACKUP_DAYS = [2, 8] as const;
+const TEST_DAYS = [8, 30] as const;
+
+const toneOfAge = (
+  at: string | undefined,
+  now: number,
+  [old, tooOld]: readonly [number, number],
+): Tone => {
+  if (at === undefined) return 'bad';
+  const days = (now - Date.parse(at)) / DAY_MS;
+  return days > tooOld ? 'bad' : days > old ? 'warning' : 'good';
+};
+
+type Backup = {
+  id: string;
+  label: string;
+  createdAt: string;
+  snapshotAt: string | null;
+  restoreTestedAt: string | null;
+};
+
+export type Protection = {
+  last: Backup | undefined;
+  lastTone: Tone;
+  /** The backup whose test restore is the newest one that succeeded. */
+  tested: Backup | undefined;
+  testedTone: Tone;
+  /** The next scheduled time of a backup. */
+  next: string | undefined;
+};
+
+/** How well the data is protected. */
+export function protectionOf(
+  { last, tested }: Pick<Protection, 'last' | 'tested'>,
+  schedules: readonly { nextRuns: readonly { at: string | null }[] }[],
+  now: number,
+): Protection {
+  const times = schedules
+    .flatMap(({ nextRuns }) => nextRuns.slice(0, 1))
+    .flatMap(({ at }) => at ?? [])
+    .sort();
+  return {
+    last,
+    lastTone: toneOfAge(last?.snapshotAt ?? last?.createdAt, now, BACKUP_DAYS),
+    tested,
+    testedTone: toneOfAge(tested?.restoreTestedAt ?? undefined, now, TEST_DAYS),
+    next: times[0],
+  };
+}
+
+export type ChangeText = { verb: string; kind: string; label: string; fields: readonly string[] };
+
+const VERBS: Readonly<Record<string, string>> = {
+  created: 'created',
+  updated: 'changed',
+  deleted: 'deleted',
+};
+
+/** What an event of the inventory says, as words. */
+export function changeText({ type, data }: { type: string; data: unknown }): ChangeText {
+  const [, kind = '', verb = ''] = type.split('.');
+  const { label, changed } = data as { label?: unknown; changed?: unknown };
+  return {
+    verb: VERBS[verb] ?? verb,
+    kind,
+    label: typeof label === 'string' ? label : '',
+    fields: Array.isArray(changed) ? changed.map(String) : [],
+  };
+}

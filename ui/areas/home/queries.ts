@@ -1,0 +1,242 @@
+import { answer, api, type Schemas } from '../../app/api.ts';
+import type { paths } from '../../app/schema.d.ts';
+import { mergeNames } from '../../parts/names.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+type WebhookQuery = NonNullable<paths['/api/webhooks']['get']['parameters']['query']>;
+type Asked = { signal: AbortSignal };
+
+/** A time before now, to the minute: the same query is not sent again for each second. */
+export const daysAgo = (days: number, now = Date.now()): string =>
+  new Date(Math.floor((now - days * DAY_MS) / 60_000) * 60_000).toISOString();
+
+/** Requests of which what changes is read too. */
+export const SHOWN_REQUESTS = 5;
+/** For how long a failed request of one's own is shown. */
+const OWN_DAYS = 7;
+/** Failed jobs that are grouped; a list has the others. */
+export const GROUPED_JOBS = 200;
+const NAMES = 'labels,people';
+
+export const toDecideQuery = {
+  queryKey: ['home', 'requests', 'toDecide'],
+  queryFn: ({ signal }: Asked) =>
+    answer(
+      api.GET('/api/workflows', {
+        params: {
+          query: {
+            assignedToMe: true,
+            status: ['pending'],
+            sort: 'expiresAt',
+            limit: SHOWN_REQUESTS,
+            include: NAMES,
+          },
+        },
+        signal,
+      }),
+    ),
+} as const;
+
+/** Own requests that were approved and not carried out. */
+export const ownFailedQuery = {
+  queryKey: ['home', 'requests', 'ownFailed'],
+  queryFn: ({ signal }: Asked) =>
+    answer(
+      api.GET('/api/workflows', {
+        params: {
+          query: {
+            requestedByMe: true,
+            execution: ['stale', 'failed'],
+            'updatedAt.gte': daysAgo(OWN_DAYS),
+            limit: SHOWN_REQUESTS,
+          },
+        },
+        signal,
+      }),
+    ),
+} as const;
+
+/** Own requests that wait; what stops them is read one by one. */
+export const ownPendingQuery = {
+  queryKey: ['home', 'requests', 'ownPending'],
+  queryFn: ({ signal }: Asked) =>
+    answer(
+      api.GET('/api/workflows', {
+        params: { query: { requestedByMe: true, status: ['pending'], limit: SHOWN_REQUESTS } },
+        signal,
+      }),
+    ),
+} as const;
+
+/** Jobs that failed within a day. What deliveries have failed is shown by webhook. */
+export const failedJobsQuery = {
+  queryKey: ['home', 'failedJobs'],
+  queryFn: ({ signal }: Asked) =>
+    answer(
+      api.GET('/api/jobs', {
+        params: {
+          query: {
+            status: ['failed'],
+            'source.not': ['webhook'],
+            'createdAt.gte': daysAgo(1),
+            limit: GROUPED_JOBS,
+            count: true,
+          },
+        },
+        signal,
+      }),
+    ),
+} as const;
+
+/** Webhooks whose every attempt fails, and those that were disabled for that. */
+export const webhooksQuery = {
+  queryKey: ['home', 'webhooks'],
+  queryFn: async ({ signal }: Asked) => {
+    const read = (query: Pick<WebhookQuery, 'enabled' | 'failingSince.lte' | 'disabledReason'>) =>
+      answer(api.GET('/api/webhooks', { params: { query: { ...query, limit: 50 } }, signal }));
+    const [failing, disabled] = await Promise.all([
+      read({ enabled: true, 'failingSince.lte': new Date().toISOString() }),
+      read({ disabledReason: ['failing', 'endpoint_removed'] }),
+    ]);
+    return [...failing.items, ...disabled.items];
+  },
+  // No event says that a delivery has failed.
+  refetchInterval: 60_000,
+} as const;
+
+/** Reasons for which a scheduled time has no job, although nobody wanted that. */
+const MISSED = [
+  'missed',
+  'owner_denied',
+  'unknown_job_type',
+  'payload_invalid',
+  'quota_exceeded',
+] as const;
+
+export const missedRunsQuery = {
+  queryKey: ['home', 'missedRuns'],
+  queryFn: ({ signal }: Asked) =>
+    answer(
+      api.GET('/api/schedules/logs', {
+        params: {
+          query: {
+            reason: [...MISSED],
+            'dueAt.gte': daysAgo(1),
+            limit: 200,
+            include: 'labels',
+          },
+        },
+        signal,
+      }),
+    ),
+} as const;
+
+/** The newest backup, and the one with the newest test restore. */
+export const backupsQuery = {
+  queryKey: ['home', 'backups'],
+  queryFn: async ({ signal }: Asked) => {
+    const first = (sort: '-createdAt' | '-restoreTestedAt') =>
+      answer(
+        api.GET('/api/backup', {
+          params: { query: { status: ['completed'], limit: 1, sort } },
+          signal,
+        }),
+      );
+    const [newest, tested] = await Promise.all([first('-createdAt'), first('-restoreTestedAt')]);
+    return {
+      last: newest.backups[0],
+      tested: tested.backups.find(({ restoreTestedAt }) => restoreTestedAt !== null),
+    };
+  },
+} as const;
+
+/** The schedules that make backups, for the next one. */
+export const backupSchedulesQuery = {
+  queryKey: ['home', 'backupSchedules'],
+  queryFn: ({ signal }: Asked) =>
+    answer(
+      api.GET('/api/schedules', {
+        params: { query: { jobType: ['backup.create'], enabled: true, limit: 200 } },
+        signal,
+      }),
+    ),
+} as const;
+
+/** Kinds of inventory records, as events name them. They do not change while a page is open. */
+export const kindsQuery = {
+  queryKey: ['home', 'kinds'],
+  queryFn: ({ signal }: Asked) => answer(api.GET('/api/inventory/resources', { signal })),
+  staleTime: Infinity,
+} as const;
+
+/** A filter has at most as many values. */
+const MAX_TYPES = 50;
+export const SHOWN_CHANGES = 12;
+
+/** The list, where a stream could be asked for too. */
+const readEvents = (type: readonly string[], signal: AbortSignal) =>
+  answer<Schemas['EventList'] | string>(
+    api.GET('/api/events', {
+      params: {
+        // The types are those of the resources of the same server.
+        query: { type: type as Schemas['EventType'][], limit: SHOWN_CHANGES, include: 'people' },
+      },
+      signal,
+    }),
+  );
+
+const chunks = <T>(items: readonly T[], size: number): T[][] =>
+  items.length === 0 ? [] : [items.slice(0, size), ...chunks(items.slice(size), size)];
+
+/** The newest changes of the inventory. */
+export const changesQuery = (types: readonly string[]) =>
+  ({
+    queryKey: ['home', 'changes', types],
+    queryFn: async ({ signal }: Asked) => {
+      const answers = await Promise.all(
+        chunks(types, MAX_TYPES).map((some) => readEvents(some, signal)),
+      );
+      const pages = answers.filter((page) => typeof page !== 'string');
+      return {
+        items: pages
+          .flatMap(({ items }) => items)
+          .sort((one, other) => other.sequence - one.sequence)
+          .slice(0, SHOWN_CHANGES),
+        names: mergeNames(pages.map(({ included }) => included)),
+      };
+    },
+  }) as const;
+
+/** Whether there is any inventory: one site, prefix or device is enough. */
+export const emptyQuery = {
+  queryKey: ['home', 'empty'],
+  queryFn: async ({ signal }: Asked) => {
+    const first = { params: { query: { limit: 1 } }, signal };
+    const [sites, prefixes, devices] = await Promise.all([
+      answer(api.GET('/api/inventory/sites', first)),
+      answer(api.GET('/api/inventory/prefixes', first)),
+      answer(api.GET('/api/inventory/devices', first)),
+    ]);
+    return [sites, prefixes, devices].every(({ items }) => items.length === 0);
+  },
+} as const;
+
+export type Readiness = {
+  status: 'ready' | 'degraded' | 'unready';
+  components: Readonly<Record<string, string>>;
+};
+
+/**
+ * What the process that answers is ready for; null if a proxy does not pass the question on. There is no
+ * event for it.
+ */
+export const readinessQuery = {
+  queryKey: ['home', 'readiness'],
+  queryFn: async ({ signal }: Asked): Promise<Readiness | null> => {
+    const response = await fetch('/readyz', { signal, headers: { accept: 'application/json' } });
+    const isReport = response.headers.get('content-type')?.startsWith('application/json') === true;
+    return isReport ? ((await response.json()) as Readiness) : null;
+  },
+  refetchInterval: 30_000,
+} as const;
