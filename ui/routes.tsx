@@ -8,6 +8,7 @@ import { PageError } from './app/shell/PageError.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
+import { searchRoutes } from './areas/search/routes.tsx';
 
 /** Every route. An area adds its own here: those in the frame need a session. */
 const routeTree = rootRoute.addChildren([

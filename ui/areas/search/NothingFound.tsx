@@ -1,0 +1,39 @@
+import { Link } from '@tanstack/react-router';
+import { Empty } from '../../parts/Empty.tsx';
+import { nounOf } from '../../parts/nouns.ts';
+
+const kindsText = (kinds: string): string =>
+  kinds
+    .split(',')
+    .map((kind) => nounOf(kind, 2))
+    .join(', ');
+
+/** What was searched, for those who have not found it. */
+export function NothingFound({ query, kinds }: { query: string; kinds: string | undefined }) {
+  if (kinds !== undefined)
+    return (
+      <Empty
+        kind="filtered"
+        title={`No ${kindsText(kinds)} found for “${query}”`}
+        detail="Searched were those that you may read."
+        action={
+          <Link to="/search" search={{ q: query }}>
+            Search all kinds
+          </Link>
+        }
+      />
+    );
+  return (
+    <Empty
+      kind="nothing"
+      title={`Nothing found for “${query}”`}
+      detail={
+        <>
+          Searched were the names, descriptions, addresses, serial numbers and ids of the inventory,
+          and of schedules, approval requests and users, as far as you may read them. Jobs, webhooks
+          and backups are found by their id only. Payloads, logs and results are not searched.
+        </>
+      }
+    />
+  );
+}
