@@ -25,13 +25,13 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
           <span className={classes.name}>{user.displayName}</span>
           {user.username !== user.displayName && user.username}
         </Menu.Label>
-        {!isGateway && ACCOUNT_PAGE in routesByPath && (
+        {ACCOUNT_PAGE in routesByPath && (
           <Menu.Item
             leftSection={<Icon name="key" />}
             closeMenuOnClick
             onClick={() => void navigate({ to: ACCOUNT_PAGE as '/' })}
           >
-            Account and tokens
+            {isGateway ? 'Account' : 'Account and tokens'}
           </Menu.Item>
         )}
         <Menu.Divider />

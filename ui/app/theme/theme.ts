@@ -17,6 +17,12 @@ const steel: MantineColorsTuple = [
 const SYSTEM_FONT =
   'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", sans-serif';
 
+/** A dialog is outside the page: its header would count as a second header of the document. */
+const DIALOG = {
+  closeButtonProps: { 'aria-label': 'Close' },
+  attributes: { header: { role: 'none' } },
+};
+
 /** Dense and calm: rows of 28 px, small controls, no shadows. */
 export const theme = createTheme({
   colors: { steel },
@@ -60,7 +66,7 @@ export const theme = createTheme({
       defaultProps: { openDelay: 300, events: { hover: true, focus: true, touch: true } },
     },
     ActionIcon: { defaultProps: { variant: 'subtle', color: 'gray' } },
-    Modal: { defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } } },
-    Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    Modal: { defaultProps: { centered: true, ...DIALOG } },
+    Drawer: { defaultProps: DIALOG },
   },
 });
