@@ -6,14 +6,21 @@ import { otherRoute } from './app/shell/otherRoute.ts';
 import { NotFoundPage } from './app/shell/NotFoundPage.tsx';
 import { PageError } from './app/shell/PageError.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
-import { signInRoutes } from './areas/auth/routes.tsx';
+import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
 import { searchRoutes } from './areas/search/routes.tsx';
 
 /** Every route. An area adds its own here: those in the frame need a session. */
 const routeTree = rootRoute.addChildren([
   ...signInRoutes,
-  frameRoute.addChildren([...homeRoutes, ...approvalRoutes, ...searchRoutes, idRoute, otherRoute]),
+  frameRoute.addChildren([
+    ...homeRoutes,
+    ...approvalRoutes,
+    ...searchRoutes,
+    ...accountRoutes,
+    idRoute,
+    otherRoute,
+  ]),
 ]);
 
 export const router = createRouter({

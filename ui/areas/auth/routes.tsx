@@ -1,5 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { rootRoute } from '../../app/rootRoute.tsx';
+import { frameRoute, rootRoute } from '../../app/rootRoute.tsx';
+import { validateAccountSearch } from './account/accountSearch.ts';
 import { validateSignInSearch } from './signInSearch.ts';
 
 const signInRoute = createRoute({
@@ -10,4 +11,14 @@ const signInRoute = createRoute({
   component: lazyRouteComponent(() => import('./SignInPage.tsx'), 'SignInPage'),
 });
 
+const accountRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/account',
+  validateSearch: validateAccountSearch,
+  staticData: { title: 'Account' },
+  component: lazyRouteComponent(() => import('./account/AccountPage.tsx'), 'AccountPage'),
+});
+
 export const signInRoutes = [signInRoute] as const;
+
+export const accountRoutes = [accountRoute] as const;

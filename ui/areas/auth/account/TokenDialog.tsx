@@ -1,0 +1,95 @@
+import { Modal } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useRef } from 'react';
+import { answer, api, type Schemas } from '../../../app/api.ts';
+import { useIdempotencyKeys } from '../../../app/idempotency.ts';
+import type { Form } from './fields.ts';
+import { TOKENS_KEY } from './queries.ts';
+import { EMPTY_FORM, formOf, toChange, toRequest } from './tokenForm.ts';
+import { TokenFields } from './TokenFields.tsx';
+import { TokenSecret } from './TokenSecret.tsx';
+
+type Token = Schemas['Token'];
+type Props = {
+  opened: boolean;
+  /** The token to narrow; undefined for a new one. */
+  token: Token | undefined;
+  onClose: () => void;
+};
+
+/** Creates a token, or narrows what one may do. */
+export function TokenDialog({ opened, token, onClose }: Props) {
+  const create = useCreate();
+  const made = create.data;
+  const title = token ? `Rename or narrow ${token.name}` : made ? made.name : 'New API token';
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={title}
+      size="xl"
+      withCloseButton={!made}
+      closeOnEscape={!made}
+      closeOnClickOutside={false}
+    >
+      {made && <TokenSecret made={made} onDone={onClose} />}
+      {!made && token && <Narrow token={token} onClose={onClose} />}
+      {!made && !token && (
+        <TokenFields
+          start={EMPTY_FORM}
+          submit="Create token"
+          onSubmit={create.mutate}
+          busy={create.isPending}
+          problem={create.error}
+          onCancel={onClose}
+        />
+      )}
+    </Modal>
+  );
+}
+
+function useCreate() {
+  const queryClient = useQueryClient();
+  const keys = useIdempotencyKeys();
+  const last = useRef<{ form: Form; body: Schemas['TokenRequest'] }>(undefined);
+  return useMutation({
+    mutationFn: (form: Form) => {
+      // The same request again, after an answer that was lost: its expiry was computed then.
+      if (last.current?.form !== form) last.current = { form, body: toRequest(form, new Date()) };
+      const { body } = last.current;
+      const header = { 'Idempotency-Key': keys.keyOf(body) };
+      return answer(api.POST('/api/auth/tokens', { params: { header }, body }));
+    },
+    onSettled: (_made, error) => {
+      keys.end(error);
+      return queryClient.invalidateQueries({ queryKey: TOKENS_KEY });
+    },
+  });
+}
+
+function Narrow({ token, onClose }: { token: Token; onClose: () => void }) {
+  const queryClient = useQueryClient();
+  const { id, version } = token;
+  const narrow = useMutation({
+    mutationFn: (form: Form) =>
+      answer(
+        api.PUT('/api/auth/tokens/{id}', {
+          params: { path: { id }, header: { 'If-Match': `"${version}"` } },
+          body: toChange(form, token, new Date()),
+        }),
+      ),
+    onSuccess: onClose,
+    onSettled: () => queryClient.invalidateQueries({ queryKey: TOKENS_KEY }),
+  });
+  return (
+    <TokenFields
+      start={formOf(token)}
+      token={token}
+      submit="Save"
+      onSubmit={narrow.mutate}
+      busy={narrow.isPending}
+      problem={narrow.error}
+      onCancel={onClose}
+    />
+  );
+}
