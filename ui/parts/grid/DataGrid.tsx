@@ -107,6 +107,16 @@ function useVisibleRows(
   };
 }
 
+/** Shows the start of another list, as a new page would. */
+function useStart(scroller: RefObject<HTMLDivElement | null>, view: string | undefined): void {
+  const shown = useRef(view);
+  useLayoutEffect(() => {
+    if (shown.current === view) return;
+    shown.current = view;
+    scroller.current?.scrollTo({ top: 0 });
+  }, [scroller, view]);
+}
+
 /** Everything that a grid draws and reacts to. */
 function useGrid<Row>(props: DataGridProps<Row>) {
   const { rows, rowKey, columns: all, chosen, selection, hasMore = false, loading = false } = props;
@@ -129,6 +139,7 @@ function useGrid<Row>(props: DataGridProps<Row>) {
   const focus = useGridFocus({ rows: count, columns: columnCount }, keyAt);
   const visible = useVisibleRows(scroller, count + bones, rowHeight, focus.at.row);
   useFocusedCell(scroller, focus, visible.scrollTo);
+  useStart(scroller, props.view);
   useEndReached(props, count, visible.last);
   const size = { rows: count, columns: columnCount, page: visible.page };
   const shownInOrder = shown.columns;

@@ -54,6 +54,8 @@ export type DataGridProps<Row> = {
   empty?: ReactNode;
   density?: Density | undefined;
   tree?: GridTree<Row> | undefined;
+  /** With another value the grid shows its start: it is another list, or has another order. */
+  view?: string | undefined;
   /** The keys j, k, x and e work on the whole page. */
   main?: boolean | undefined;
 };

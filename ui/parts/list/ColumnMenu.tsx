@@ -2,6 +2,7 @@ import { Button, Checkbox, Popover, SegmentedControl } from '@mantine/core';
 import { useState } from 'react';
 import { copyText } from '../clipboard.ts';
 import { formatNumberOf } from '../format.ts';
+import { shownColumns } from '../grid/columns.ts';
 import { rowsAsTsv } from '../grid/rowsAsTsv.ts';
 import type { GridColumn } from '../grid/types.ts';
 import { IconButton } from '../PermissionButton.tsx';
@@ -80,7 +81,10 @@ const DENSITIES: { value: Density; label: string }[] = [
 export function ColumnMenu<Row>({ columns, search, onSearch, density, rows }: Props<Row>) {
   const [isOpen, setOpen] = useState(false);
   const [copied, setCopied] = useState<string>();
-  const own = columns.filter(({ isOptional }) => isOptional !== true).map(({ id }) => id);
+  // A choice starts with what is shown now: on a phone, not with the columns that a desk has.
+  const own = shownColumns(columns, undefined, document.documentElement.clientWidth).map(
+    ({ id }) => id,
+  );
   const chosen = splitValues(search.columns);
   const shown = chosen.length > 0 ? chosen : own;
   const choose = (ids: readonly string[]) =>

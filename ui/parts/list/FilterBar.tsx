@@ -158,7 +158,7 @@ function describe(filter: Filter, text: string, names: Names, utc: boolean): str
   }
   return splitValues(text)
     .map((value) => {
-      if (filter.kind === 'reference') return labelOf(names, value, filter.of) ?? shortId(value);
+      if (filter.kind === 'reference') return labelOf(names, value) ?? shortId(value);
       const choice = filter.choices?.find((each) => each.value === value);
       return choice?.label ?? labelOf(names, value) ?? choiceLabel(filter, value);
     })

@@ -58,6 +58,8 @@ function useBulkSelection(filterKey: string) {
 }
 
 type Model<Row> = ListPageProps<Row> & {
+  /** The active filters. */
+  filterKey: string;
   density: Density;
   ids: ReadonlySet<string>;
   select: (ids: ReadonlySet<string>) => void;
@@ -72,26 +74,31 @@ function Tools<Row>(props: Model<Row>) {
     return ids.size > 0 ? rows.filter((row) => ids.has(rowKey(row))) : rows;
   };
   const none = () => select(new Set());
+  const isSelecting = bulk !== undefined && ids.size > 0;
   return (
     <div className={classes.tools}>
-      {bulk && ids.size > 0 ? (
-        <div className={classes.bulk} role="group" aria-label="Selected">
-          <strong>{formatNumberOf(ids.size, noun[0], noun[1])} selected</strong>
-          {bulk(ids, none)}
-          <Button variant="subtle" onClick={none}>
-            Clear selection
-          </Button>
+      <div className={classes.bars}>
+        {/* The filters keep their height: the list must not move under the pointer that selects. */}
+        <div className={classes.bar} data-hidden={isSelecting || undefined}>
+          <FilterBar
+            filters={filters}
+            search={search}
+            onSearch={onSearch}
+            facets={list.facets}
+            names={list.names}
+            onFacets={list.wantFacets}
+          />
         </div>
-      ) : (
-        <FilterBar
-          filters={filters}
-          search={search}
-          onSearch={onSearch}
-          facets={list.facets}
-          names={list.names}
-          onFacets={list.wantFacets}
-        />
-      )}
+        {isSelecting && (
+          <div className={classes.bulk} role="group" aria-label="Selected">
+            <strong>{formatNumberOf(ids.size, noun[0], noun[1])} selected</strong>
+            {bulk(ids, none)}
+            <Button variant="subtle" onClick={none}>
+              Clear selection
+            </Button>
+          </div>
+        )}
+      </div>
       <ColumnMenu
         columns={columns}
         search={search}
@@ -120,6 +127,7 @@ function Rows<Row>(props: Model<Row>) {
   return (
     <DataGrid
       main
+      view={`${props.filterKey} ${search.sort ?? ''}`}
       label={title}
       rows={list.rows}
       rowKey={props.rowKey}
@@ -165,7 +173,12 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
     activeFilters(filters, search).map(({ id }) => [id, search[id]]),
   );
   const selection = useBulkSelection(filterKey);
-  const model = { ...props, ...selection, density: search.density ?? preferences.density };
+  const model = {
+    ...props,
+    ...selection,
+    filterKey,
+    density: search.density ?? preferences.density,
+  };
   useInlineFacets(filters, list.wantFacets);
   return (
     <div className={classes.page}>
