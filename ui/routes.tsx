@@ -8,6 +8,8 @@ import { PageError } from './app/shell/PageError.tsx';
 import { approvalRoutes } from './areas/approvals/routes.tsx';
 import { accountRoutes, signInRoutes } from './areas/auth/routes.tsx';
 import { homeRoutes } from './areas/home/routes.tsx';
+import { jobRoutes } from './areas/jobs/routes.tsx';
+import { scheduleRoutes } from './areas/schedules/routes.tsx';
 import { searchRoutes } from './areas/search/routes.tsx';
 
 /** Every route. An area adds its own here: those in the frame need a session. */
@@ -16,6 +18,8 @@ const routeTree = rootRoute.addChildren([
   frameRoute.addChildren([
     ...homeRoutes,
     ...approvalRoutes,
+    ...jobRoutes,
+    ...scheduleRoutes,
     ...searchRoutes,
     ...accountRoutes,
     idRoute,

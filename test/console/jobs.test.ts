@@ -1,0 +1,101 @@
+import { expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { JobRecord } from '../../api/jobs/schemas.ts';
+import { describeConsole } from '../support/console/console.ts';
+import { accessibilityProblems } from '../support/console/page.ts';
+import { createUser } from '../support/users.ts';
+
+const status = (page: Page, name: string) =>
+  page.locator('header').getByText(name, { exact: true }).first().waitFor();
+
+describeConsole('jobs', (console) => {
+  test('are created once by a double click, and followed to their end', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const page = await console.open(operator, '/jobs');
+    await page.getByText('No jobs yet').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole('link', { name: 'New job' }).first().click();
+    await page.getByRole('button', { name: /core\.sleep/ }).click();
+    await page.getByRole('button', { name: 'Start job' }).click();
+    await page.getByText('Invalid request').waitFor();
+    // What is wrong is said at the field.
+    expect(await page.getByLabel('Duration (ms)').getAttribute('aria-invalid')).toBe('true');
+    expect(await accessibilityProblems(page)).toEqual([]);
+
+    await page.getByLabel('Duration (ms)').fill('1200');
+    await page.getByRole('button', { name: 'Start job' }).dblclick();
+    await page.waitForURL('**/jobs/job_*');
+    await page.getByText('Attempt 1 started').waitFor();
+    await status(page, 'Succeeded');
+    await page.getByText('"sleptMs"').waitFor();
+    expect(await page.title()).toBe('Job core.sleep succeeded · Holdfast');
+    expect(await accessibilityProblems(page)).toEqual([]);
+    const { items } = await operator.client
+      .get<{ items: JobRecord[] }>('/api/jobs?internal=false')
+      .expect(200);
+    expect(items).toHaveLength(1);
+  });
+
+  test('show their progress, and that another person has cancelled them', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { id } = await operator.client
+      .post<JobRecord>('/api/jobs', { type: 'core.sleep', payload: { durationMs: 120_000 } })
+      .expect(201);
+    const page = await console.open(operator, `/jobs/${id}`);
+    await page.getByRole('progressbar').waitFor();
+    const other = await console.open(await createUser(console.app, 'operator'), `/jobs/${id}`);
+    await other.getByRole('button', { name: 'Cancel job' }).click();
+    await other.getByRole('dialog').getByRole('button', { name: 'Cancel job' }).click();
+    await Promise.all([status(page, 'Cancelled'), status(other, 'Cancelled')]);
+    // The dialog is closed, and what can be done now is offered.
+    await page.getByRole('button', { name: 'Retry' }).waitFor();
+    await other.getByRole('link', { name: 'Copy as new' }).click();
+    await other.getByLabel('Duration (ms)').waitFor();
+    expect(await other.getByLabel('Duration (ms)').inputValue()).toMatch(/120.?000/);
+  });
+
+  test('say first why they failed, with each attempt, and offer a viewer nothing to change', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { id } = await operator.client
+      .post<JobRecord>(
+        '/api/jobs',
+        {
+          type: 'core.sleep',
+          payload: { durationMs: 1, failAttempts: 2 },
+          retryPolicy: { maxAttempts: 2, initialIntervalSeconds: 0.05 },
+        },
+        { prefer: 'wait=20' },
+      )
+      .expect(201);
+    const viewer = await createUser(console.app, 'viewer');
+    const page = await console.open(viewer, '/jobs?status=failed');
+    await page.getByRole('link', { name: 'core.sleep' }).click();
+    await page.getByRole('alert').getByText('Asked to fail 2 attempts').waitFor();
+    const attempts = page.getByRole('region', { name: 'Attempts' }).getByRole('listitem');
+    expect(await attempts.allTextContents()).toEqual([
+      expect.stringContaining('Attempt 1 failed: sleep_failed'),
+      expect.stringContaining('no further attempt'),
+    ]);
+    expect(page.url()).toContain(id);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await page.getByRole('button', { name: /Retry|Cancel/ }).count()).toBe(0);
+    expect(await page.getByRole('link', { name: 'Copy as new' }).count()).toBe(0);
+  });
+
+  test('are asked for with an approval instead', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const page = await console.open(operator, '/jobs/new?type=core.echo');
+    await page.getByRole('button', { name: 'Ask for approval instead' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Ask for approval' }).click();
+    await dialog.getByRole('alert').waitFor();
+    await dialog.getByLabel('Everyone with the role Approver').check();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Ask for approval' }).click();
+    await page.waitForURL('**/approvals/apr_*');
+    const { items } = await operator.client.get<{ items: object[] }>('/api/workflows').expect(200);
+    expect(items).toMatchObject([
+      { title: 'Run core.echo', jobType: 'core.echo', assignedRoleIds: ['approver'] },
+    ]);
+  });
+});

@@ -1,0 +1,135 @@
+import { expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { ScheduleRecord } from '../../api/schedules/schemas.ts';
+import { describeConsole } from '../support/console/console.ts';
+import { accessibilityProblems } from '../support/console/page.ts';
+import { createUser, type TestUser } from '../support/users.ts';
+
+const createSchedule = ({ client }: TestUser, fields: object): Promise<ScheduleRecord> =>
+  client
+    .post<ScheduleRecord>('/api/schedules', {
+      cronExpression: '0 * * * *',
+      jobType: 'core.echo',
+      payload: { hello: 1 },
+      ...fields,
+    })
+    .expect(201);
+
+const inDialog = (page: Page, name: string) =>
+  page.getByRole('dialog').getByRole('button', { name, exact: true });
+
+describeConsole('schedules', (console) => {
+  test('show the next ten times while one types, and what clock changes do to them', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const page = await console.open(operator, '/schedules');
+    await page.getByText('No schedules yet').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole('link', { name: 'New schedule' }).first().click();
+    const expression = page.getByLabel('Expression');
+    await expression.fill('60 1 * * *');
+    await page.getByText('the minute has 60 in "60"').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await expression.fill('30 1 * * *');
+    await page.getByRole('combobox', { name: 'Time zone' }).fill('Europe/London');
+    await page.getByRole('option', { name: 'Europe/London' }).click();
+    // Clocks are set forward on 29 March 2099.
+    await page.getByLabel('Not before').fill('2099-03-28T12:00');
+    const times = page.getByRole('list', { name: 'Next times' }).filter({ visible: true });
+    await times.getByText('Skipped: clocks are set forward').waitFor();
+    expect(await times.getByRole('listitem').count()).toBe(11);
+    expect(await times.getByRole('listitem').first().textContent()).toContain(
+      'Sun 29 Mar 2099 01:30',
+    );
+
+    await page.getByLabel('Name').fill('Nightly');
+    await page.getByRole('combobox', { name: 'Job type' }).fill('echo');
+    await page.getByRole('option', { name: /core\.echo/ }).click();
+    await page.getByRole('button', { name: 'Create schedule' }).dblclick();
+    await page.waitForURL('**/schedules/sch_*');
+    await page.getByRole('heading', { name: 'Nightly' }).waitFor();
+    const { items } = await operator.client
+      .get<{ items: ScheduleRecord[] }>('/api/schedules')
+      .expect(200);
+    expect(items).toMatchObject([
+      { name: 'Nightly', cronExpression: '30 1 * * *', timezone: 'Europe/London' },
+    ]);
+  });
+
+  test('are run now, paused with a reason, backfilled after a preview, and deleted', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { id } = await createSchedule(operator, { name: 'Hourly' });
+    const page = await console.open(operator, `/schedules/${id}`);
+    await page.getByRole('button', { name: 'Run now' }).click();
+    await inDialog(page, 'Run now').click();
+    await page.getByRole('status').getByRole('link', { name: 'core.echo' }).waitFor();
+    await page.getByRole('grid', { name: 'Runs' }).getByText('Succeeded').waitFor();
+    await page.getByRole('button', { name: /1 succeeded$/ }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByLabel('Reason').fill('Freeze until Monday');
+    await inDialog(page, 'Pause schedule').click();
+    await page.getByText(/Paused .* by .*: Freeze until Monday/).waitFor();
+    await page.getByRole('button', { name: 'Resume', exact: true }).waitFor();
+
+    await page.getByRole('button', { name: 'Backfill' }).click();
+    const run = page.getByRole('dialog').getByRole('button', { name: /^Run 2[345] occurrences$/ });
+    await run.waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await run.click();
+    await page.waitForURL('**/jobs/job_*');
+    await page.getByRole('heading', { name: 'schedule.backfill' }).waitFor();
+    await page.getByRole('region', { name: 'Records' }).getByRole('link').click();
+    await page
+      .getByRole('button', { name: /2[345] succeeded|1?\d succeeded/ })
+      .first()
+      .waitFor();
+
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await inDialog(page, 'Delete schedule').click();
+    await page.waitForURL('**/schedules');
+    await operator.client.get(`/api/schedules/${id}`).expect(404);
+  });
+
+  test('that others have changed show each field three times, and nothing typed is lost', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { id } = await createSchedule(operator, { name: 'Shared' });
+    const page = await console.open(operator, `/schedules/${id}/edit`);
+    await page.getByLabel('Name').fill('Renamed by me');
+    await page.getByLabel('Expression').fill('0 3 * * *');
+    await operator.client
+      .put(`/api/schedules/${id}`, { name: 'Renamed by others', jitterSeconds: 30 })
+      .expect(200);
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Renamed by others').waitFor();
+    await dialog.getByText('Renamed by me').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Save the marked values' }).click();
+    await page.waitForURL(`**/schedules/${id}`);
+    expect(await operator.client.get(`/api/schedules/${id}`).expect(200)).toMatchObject({
+      name: 'Renamed by me',
+      cronExpression: '0 3 * * *',
+      jitterSeconds: 30,
+    });
+  });
+
+  test('ask before what was typed is left, and offer a viewer nothing to change', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { id } = await createSchedule(operator, { name: 'Read' });
+    const page = await console.open(operator, `/schedules/${id}/edit`);
+    await page.getByLabel('Name').fill('Read it');
+    await page.getByRole('link', { name: 'Back' }).click();
+    await inDialog(page, 'Stay').click();
+    expect(await page.getByLabel('Name').inputValue()).toBe('Read it');
+    await page.getByRole('link', { name: 'Back' }).click();
+    await inDialog(page, 'Leave').click();
+    await page.waitForURL(`**/schedules/${id}`);
+
+    const viewer = await console.open(await createUser(console.app, 'viewer'), `/schedules/${id}`);
+    await viewer.getByRole('heading', { name: 'Read' }).waitFor();
+    expect(
+      await viewer.getByRole('button', { name: /Run now|Pause|Backfill|Edit|Delete/ }).count(),
+    ).toBe(0);
+  });
+});

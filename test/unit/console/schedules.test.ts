@@ -1,0 +1,92 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  fromLocalInput,
+  newDraft,
+  requestOf,
+  toLocalInput,
+} from '../../../ui/areas/schedules/draft.ts';
+import {
+  countOutcomes,
+  dayText,
+  localTimeText,
+  runStatus,
+  weeksOf,
+} from '../../../ui/areas/schedules/scheduleText.ts';
+
+const fired = { outcome: 'fired', reason: null } as const;
+
+describe('the outcomes of a day', () => {
+  it('are counted by what people need to know, the worst first', () => {
+    const runs = [
+      { ...fired, jobStatus: 'succeeded', count: 20 },
+      { ...fired, jobStatus: 'failed', count: 1 },
+      { ...fired, jobStatus: null, count: 2 },
+      { ...fired, jobStatus: 'running', count: 1 },
+      { outcome: 'failed', reason: 'quota_exceeded', jobStatus: null, count: 2 },
+      { outcome: 'skipped', reason: 'missed', jobStatus: null, count: 1 },
+      { outcome: 'skipped', reason: 'overlap', jobStatus: null, count: 4 },
+    ] as const;
+    expect(countOutcomes(runs).map(({ name, count }) => [name, count])).toEqual([
+      ['failed', 3],
+      ['missed', 1],
+      ['skipped', 4],
+      ['running', 1],
+      ['succeeded', 20],
+      ['purged', 2],
+    ]);
+    expect(dayText('2026-11-21', runs)).toBe(
+      'Sat 21 Nov 2026: 3 failed, 1 missed, 4 skipped, 1 not ended, 20 succeeded, 2 ran, job purged',
+    );
+    expect(dayText('2026-11-21', [])).toBe('Sat 21 Nov 2026: no runs');
+  });
+
+  it('of a run is the status of its job, or why there is none', () => {
+    expect(runStatus({ ...fired, jobStatus: 'cancelled' })).toBe('cancelled');
+    expect(runStatus({ ...fired, jobStatus: null })).toBe('fired');
+    expect(runStatus({ outcome: 'skipped', reason: 'missed', jobStatus: null })).toBe('missed');
+    expect(runStatus({ outcome: 'skipped', reason: 'paused', jobStatus: null })).toBe('skipped');
+  });
+});
+
+describe('a calendar', () => {
+  it('has weeks from Monday to Sunday', () => {
+    const days = Array.from({ length: 10 }, (_, n) => ({
+      date: new Date(Date.UTC(2026, 10, 12 + n)).toISOString().slice(0, 10),
+    }));
+    const weeks = weeksOf(days).map((week) => week.map((day) => day?.date.slice(8)));
+    expect(weeks).toEqual([
+      [undefined, undefined, undefined, '12', '13', '14', '15'],
+      ['16', '17', '18', '19', '20', '21', undefined],
+    ]);
+    expect(weeksOf([])).toEqual([]);
+  });
+
+  it('names the year of a time if that is another one', () => {
+    const now = new Date('2026-11-21T00:00:00Z');
+    expect(localTimeText('2026-11-30T02:30:00', now)).toBe('Mon 30 Nov 02:30');
+    expect(localTimeText('2027-03-28T01:30:00', now)).toBe('Sun 28 Mar 2027 01:30');
+  });
+});
+
+describe('the form of a schedule', () => {
+  it('sends numbers that were emptied as their defaults', () => {
+    const draft = { ...newDraft('UTC'), name: ' nightly ', cronExpression: ' @daily ' };
+    expect(
+      requestOf({ ...draft, catchupWindowSeconds: '', jitterSeconds: '', maxRuns: '' }),
+    ).toMatchObject({
+      name: 'nightly',
+      cronExpression: '@daily',
+      catchupWindowSeconds: 3_600,
+      jitterSeconds: 0,
+      maxRuns: null,
+    });
+  });
+
+  it('keeps a time as it is typed and shown', () => {
+    const at = '2026-11-21T12:34:00.000Z';
+    expect(fromLocalInput(toLocalInput(at))).toBe(at);
+    expect(toLocalInput(null)).toBe('');
+    expect(fromLocalInput('')).toBeNull();
+    expect(fromLocalInput('2026-13-01T00:00')).toBeNull();
+  });
+});

@@ -1,0 +1,170 @@
+import { Button } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { answer, api, Problem } from '../../app/api.ts';
+import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { consoleSettings } from '../../app/settings.ts';
+import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
+import { Icon } from '../../parts/icons.tsx';
+import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
+import { usePermissions } from '../../parts/permissions.tsx';
+import { jobQuery, jobTypesQuery, type Job } from './jobQueries.ts';
+import { isFinal, temporalLink, whyNotCancel, whyNotRetry } from './jobText.ts';
+
+/** What can be done with a job. */
+export function JobActions({ job }: { job: Job }) {
+  const types = useQuery(jobTypesQuery).data?.items ?? [];
+  return (
+    <>
+      <TemporalButton job={job} />
+      <CopyAsNew job={job} isCreatable={types.some(isOfType(job.type))} />
+      {isFinal(job.status) ? (
+        <RetryButton job={job} reason={whyNotRetry(job, types)} />
+      ) : (
+        <CancelButton job={job} />
+      )}
+    </>
+  );
+}
+
+const isOfType =
+  (name: string) =>
+  (type: { name: string; createdOnlyBy: string | null }): boolean =>
+    type.name === name && type.createdOnlyBy === null;
+
+function TemporalButton({ job }: { job: Job }) {
+  const { data } = useQuery(consoleSettings);
+  if (!data) return null;
+  const link = temporalLink(job, data.temporalUi);
+  if ('reason' in link)
+    return (
+      <ReasonButton variant="default" icon="externalLink" reason={link.reason}>
+        Open in Temporal
+      </ReasonButton>
+    );
+  return (
+    <Button
+      component="a"
+      href={link.href}
+      target="_blank"
+      rel="noreferrer"
+      variant="default"
+      leftSection={<Icon name="externalLink" size={14} />}
+    >
+      Open in Temporal
+    </Button>
+  );
+}
+
+/** Opens the form for a new job with the payload of this one. */
+function CopyAsNew({ job, isCreatable }: { job: Job; isCreatable: boolean }) {
+  const { canAnywhere } = usePermissions();
+  if (!isCreatable || !canAnywhere('job:write') || job.dataPurgedAt !== null) return null;
+  return (
+    <Button
+      variant="default"
+      leftSection={<Icon name="copy" size={14} />}
+      renderRoot={(props) => <Link {...props} to="/jobs/new" search={{ from: job.id }} />}
+    >
+      Copy as new
+    </Button>
+  );
+}
+
+function RetryButton({ job, reason }: { job: Job; reason: string | undefined }) {
+  const [isOpen, setOpen] = useState(false);
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const keys = useIdempotencyKeys();
+  const retry = useMutation({
+    mutationFn: () =>
+      answer(
+        api.POST('/api/jobs/{jobId}/retry', {
+          params: { path: { jobId: job.id }, header: { 'Idempotency-Key': keys.keyOf(job.id) } },
+        }),
+      ),
+    onSettled: (_job, error) => keys.end(error),
+    onSuccess: (created) => {
+      void client.invalidateQueries({ queryKey: ['jobs'] });
+      setOpen(false);
+      void navigate({ to: '/jobs/$jobId', params: { jobId: created.id } });
+    },
+  });
+  return (
+    <>
+      <PermissionButton
+        permission="job:write"
+        where={{ tenantId: job.tenantId }}
+        reason={reason}
+        icon="retry"
+        onClick={() => setOpen(true)}
+      >
+        Retry
+      </PermissionButton>
+      <ConfirmDialog
+        opened={isOpen}
+        onClose={() => {
+          setOpen(false);
+          retry.reset();
+        }}
+        title={`Run ${job.type} again`}
+        confirm="Retry job"
+        onConfirm={() => retry.mutate()}
+        busy={retry.isPending}
+        problem={retry.error}
+      >
+        A new job with the same payload and retry policy starts now, with your permissions.
+        {job.error?.code === 'outcome_unknown' && (
+          <strong> This job may have taken effect: check that before you repeat it.</strong>
+        )}
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function CancelButton({ job }: { job: Job }) {
+  const [isOpen, setOpen] = useState(false);
+  const client = useQueryClient();
+  const { queryKey } = jobQuery(job.id);
+  const cancel = useMutation({
+    mutationFn: () =>
+      answer(api.POST('/api/jobs/{jobId}/cancel', { params: { path: { jobId: job.id } } })),
+    onSuccess: () => setOpen(false),
+    // Also after an error: the job may have ended while the dialog was open.
+    onSettled: () => client.invalidateQueries({ queryKey }),
+  });
+  const hasEnded =
+    isFinal(job.status) || (cancel.error instanceof Problem && cancel.error.status === 409);
+  return (
+    <>
+      <PermissionButton
+        permission="job:cancel"
+        where={{ tenantId: job.tenantId }}
+        reason={whyNotCancel(job)}
+        icon="ban"
+        variant="default"
+        onClick={() => setOpen(true)}
+      >
+        Cancel job
+      </PermissionButton>
+      <ConfirmDialog
+        opened={isOpen && !hasEnded}
+        onClose={() => {
+          setOpen(false);
+          cancel.reset();
+        }}
+        title={`Cancel ${job.type}`}
+        confirm="Cancel job"
+        danger
+        onConfirm={() => cancel.mutate()}
+        busy={cancel.isPending}
+        problem={cancel.error}
+      >
+        {job.status === 'queued'
+          ? 'The job has not started and will not start.'
+          : 'The present attempt is stopped. What it has done already stays.'}
+      </ConfirmDialog>
+    </>
+  );
+}

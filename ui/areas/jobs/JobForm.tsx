@@ -1,0 +1,147 @@
+import { Alert } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useRef, useState } from 'react';
+import { answer, api, Problem } from '../../app/api.ts';
+import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { useSession } from '../../app/session/useSession.ts';
+import { errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
+import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
+import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
+import { PermissionButton } from '../../parts/PermissionButton.tsx';
+import { usePermissions } from '../../parts/permissions.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
+import { AskApproval } from './AskApproval.tsx';
+import type { JobType } from './jobQueries.ts';
+import classes from './Jobs.module.css';
+import { PolicyPart } from './PolicyPart.tsx';
+
+/** What is typed for a job of one type. */
+export type JobDraft = { payload: Record<string, unknown>; retryPolicy: Partial<RetryPolicy> };
+
+type Props = {
+  type: JobType;
+  draft: JobDraft;
+  onDraft: (draft: JobDraft) => void;
+  hasChanges: boolean;
+};
+
+const MASK = '********';
+const FIELDS = ['/payload', '/retryPolicy'];
+
+/** Creates a job, at most one for what is typed, and opens its page. */
+function useCreateJob(type: JobType, onCreated: () => void) {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const keys = useIdempotencyKeys();
+  return useMutation({
+    mutationFn: (draft: Partial<JobDraft> & Pick<JobDraft, 'payload'>) => {
+      const body = { type: type.name, ...draft };
+      const header = { 'Idempotency-Key': keys.keyOf(body) };
+      return answer(api.POST('/api/jobs', { params: { header }, body }));
+    },
+    onSettled: (_job, error) => keys.end(error),
+    onSuccess: ({ id }) => {
+      onCreated();
+      void client.invalidateQueries({ queryKey: ['jobs', 'list'] });
+      void navigate({ to: '/jobs/$jobId', params: { jobId: id } });
+    },
+  });
+}
+
+/** The payload and the retry policy of a new job, and what becomes of it: a job or a request for one. */
+export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
+  const isSent = useRef(false);
+  const [isAsking, setAsking] = useState(false);
+  const [hasPolicy, setPolicy] = useState(Object.keys(draft.retryPolicy).length > 0);
+  const { payload, retryPolicy } = draft;
+  const create = useCreateJob(type, () => (isSent.current = true));
+  const errors = create.error instanceof Problem ? create.error.errors : [];
+  return (
+    <form
+      className={classes.fields}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!create.isPending) create.mutate({ payload, ...(hasPolicy && { retryPolicy }) });
+      }}
+    >
+      <LeaveGuard hasChanges={() => hasChanges && !isSent.current} />
+      <Heading type={type} />
+      {create.error && (
+        <ProblemNote
+          problem={create.error}
+          withoutFields={otherErrors(errors, FIELDS).length === 0}
+        />
+      )}
+      {JSON.stringify(payload).includes(MASK) && (
+        <Alert color="yellow" title="Secrets are masked">
+          Enter them again: {MASK} would be used as it is.
+        </Alert>
+      )}
+      <SchemaForm
+        label="Payload"
+        schema={type.payloadSchema}
+        value={payload}
+        onChange={(next) => onDraft({ ...draft, payload: objectOf(next) })}
+        errors={errorsUnder(errors, '/payload')}
+        disabled={create.isPending}
+      />
+      <PolicyPart
+        isOpen={hasPolicy}
+        onOpen={setPolicy}
+        value={retryPolicy}
+        onChange={(next) => onDraft({ ...draft, retryPolicy: next })}
+        defaults={type.retryPolicy}
+        errors={errorsUnder(errors, '/retryPolicy')}
+      />
+      <Buttons type={type} isBusy={create.isPending} onAsk={() => setAsking(true)} />
+      <AskApproval
+        opened={isAsking}
+        onClose={() => setAsking(false)}
+        type={type}
+        payload={payload}
+        onAsked={() => (isSent.current = true)}
+      />
+    </form>
+  );
+}
+
+function Heading({ type: { name, summary } }: { type: JobType }) {
+  const { tenant } = useSession();
+  return (
+    <div>
+      <h2 className={classes.typeName}>{name}</h2>
+      <span className={classes.muted}>
+        {summary}. The job belongs to the tenant {tenant}.
+      </span>
+    </div>
+  );
+}
+
+type ButtonsProps = { type: JobType; isBusy: boolean; onAsk: () => void };
+
+function Buttons({ type: { permission }, isBusy, onAsk }: ButtonsProps) {
+  const { whyNot } = usePermissions();
+  return (
+    <div className={classes.buttons}>
+      <PermissionButton
+        type="submit"
+        permission="job:write"
+        reason={permission === null ? undefined : whyNot(permission)}
+        loading={isBusy}
+        icon="play"
+      >
+        Start job
+      </PermissionButton>
+      <PermissionButton
+        permission="workflow:write"
+        variant="default"
+        icon="approval"
+        onClick={onAsk}
+      >
+        Ask for approval instead
+      </PermissionButton>
+    </div>
+  );
+}

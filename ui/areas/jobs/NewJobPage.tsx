@@ -1,0 +1,118 @@
+import { NativeSelect, Skeleton, UnstyledButton } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useState } from 'react';
+import { Empty } from '../../parts/Empty.tsx';
+import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RecordPage } from '../../parts/RecordPage.tsx';
+import { JobForm, type JobDraft } from './JobForm.tsx';
+import { jobQuery, jobTypesQuery, type Job, type JobType } from './jobQueries.ts';
+import classes from './Jobs.module.css';
+
+const route = getRouteApi('/frame/jobs/new');
+
+const PARENT = { label: 'Jobs', to: '/jobs' };
+
+const NO_DRAFT: JobDraft = { payload: {}, retryPolicy: {} };
+
+/** Chooses the type of a job and fills in its payload. What was typed for a type stays. */
+export function NewJobPage() {
+  const { type: chosen, from } = route.useSearch();
+  const navigate = route.useNavigate();
+  const types = useQuery(jobTypesQuery);
+  const copied = useQuery({ ...jobQuery(from ?? ''), enabled: from !== undefined });
+  const [drafts, setDrafts] = useState<Readonly<Record<string, JobDraft>>>({});
+  const creatable = (types.data?.items ?? []).filter(({ createdOnlyBy }) => createdOnlyBy === null);
+  const name = chosen ?? copied.data?.type;
+  const type = creatable.find((each) => each.name === name);
+  const error = types.error ?? copied.error;
+  const isReading = types.isPending || (from !== undefined && copied.isPending);
+  return (
+    <RecordPage parent={PARENT} title="New job">
+      {error && <ProblemNote problem={error} retry={() => void types.refetch()} />}
+      {isReading && !error && <Skeleton height={240} />}
+      {types.data && !isReading && (
+        <div className={classes.chooser}>
+          <TypeList
+            types={creatable}
+            chosen={name}
+            onChoose={(next) => void navigate({ search: { type: next, from }, replace: true })}
+          />
+          {type ? (
+            <JobForm
+              key={type.name}
+              type={type}
+              draft={drafts[type.name] ?? draftOf(copied.data, type)}
+              onDraft={(draft) => setDrafts({ ...drafts, [type.name]: draft })}
+              hasChanges={type.name in drafts}
+            />
+          ) : (
+            <Empty
+              kind={name === undefined ? 'nothing' : 'hidden'}
+              title={name === undefined ? 'Choose what to run' : `${name} cannot be created here`}
+              detail={
+                name === undefined
+                  ? 'The type decides what the job does and which payload it takes.'
+                  : types.data.items.find((each) => each.name === name)?.createdOnlyBy
+              }
+            />
+          )}
+        </div>
+      )}
+    </RecordPage>
+  );
+}
+
+/** The form starts with the payload of a job of the same type, if one is copied. */
+const draftOf = (copied: Job | undefined, type: JobType): JobDraft =>
+  copied?.type === type.name
+    ? { payload: copied.payload, retryPolicy: changedPolicy(copied.retryPolicy, type.retryPolicy) }
+    : NO_DRAFT;
+
+/** The fields in which the policy of a job differs from that of its type. */
+const changedPolicy = (policy: RetryPolicy, own: RetryPolicy): Partial<RetryPolicy> =>
+  Object.fromEntries(
+    Object.entries(policy).filter(
+      ([field, value]) => JSON.stringify(value) !== JSON.stringify(own[field as keyof RetryPolicy]),
+    ),
+  );
+
+type TypeListProps = {
+  types: readonly JobType[];
+  chosen: string | undefined;
+  onChoose: (name: string) => void;
+};
+
+/** The types that can be created: a list, on narrow pages a menu. */
+function TypeList({ types, chosen, onChoose }: TypeListProps) {
+  return (
+    <nav aria-label="Job types">
+      <NativeSelect
+        hiddenFrom="sm"
+        size="xs"
+        label="Job type"
+        value={chosen ?? ''}
+        onChange={(event) => onChoose(event.currentTarget.value)}
+        data={[
+          { value: '', label: 'Choose', disabled: true },
+          ...types.map(({ name, summary }) => ({ value: name, label: `${name}: ${summary}` })),
+        ]}
+      />
+      <ul className={`${classes.types} mantine-visible-from-sm`}>
+        {types.map(({ name, summary }) => (
+          <li key={name}>
+            <UnstyledButton
+              className={classes.type}
+              aria-current={name === chosen}
+              onClick={() => onChoose(name)}
+            >
+              <span className={classes.typeName}>{name}</span>
+              <span className={classes.typeSummary}>{summary}</span>
+            </UnstyledButton>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}

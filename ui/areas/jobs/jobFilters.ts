@@ -1,0 +1,62 @@
+import { answer, api, type Schemas } from '../../app/api.ts';
+import type { paths } from '../../app/schema.d.ts';
+import { labelOfField } from '../../parts/format.ts';
+import type { Filter, Found } from '../../parts/list/search.ts';
+
+export type JobsQuery = NonNullable<paths['/api/jobs']['get']['parameters']['query']>;
+
+const STATUSES: readonly Schemas['JobStatus'][] = [
+  'queued',
+  'running',
+  'succeeded',
+  'failed',
+  'cancelled',
+];
+
+/** What has created a job, in words. */
+export const SOURCE_LABELS: Readonly<Record<Schemas['JobSource']['kind'], string>> = {
+  api: 'Request',
+  schedule: 'Schedule',
+  approval: 'Approval',
+  webhook: 'Webhook',
+  system: 'System',
+};
+
+/** Schedules by name, for the filter. Without a text the newest ones. */
+async function findSchedules(text: string, signal: AbortSignal): Promise<Found[]> {
+  if (text === '') {
+    const { items } = await answer(
+      api.GET('/api/schedules', { params: { query: { limit: 10 } }, signal }),
+    );
+    return items.map(({ id, name, tenantId }) => ({ id, label: name, detail: tenantId }));
+  }
+  const { items } = await answer(
+    api.GET('/api/search', { params: { query: { q: text, kinds: 'schedules' } }, signal }),
+  );
+  return items.map(({ id, label }) => ({ id, label }));
+}
+
+export const JOB_FILTERS = [
+  {
+    id: 'status',
+    label: 'Status',
+    kind: 'choice',
+    inline: true,
+    facet: true,
+    choices: STATUSES.map((value) => ({ value, label: labelOfField(value) })),
+  },
+  { id: 'type', label: 'Type', kind: 'choice', facet: true },
+  {
+    id: 'source',
+    label: 'Started by',
+    kind: 'choice',
+    facet: true,
+    choices: Object.entries(SOURCE_LABELS).map(([value, label]) => ({ value, label })),
+  },
+  { id: 'scheduleId', label: 'Schedule', kind: 'reference', of: 'schedules', find: findSchedules },
+  { id: 'createdBy', label: 'Created by', kind: 'choice', facet: true },
+  { id: 'tenantId', label: 'Tenant', kind: 'choice', facet: true },
+  { id: 'createdAt', label: 'Created', kind: 'time' },
+  { id: 'retryOf', label: 'Retry of', kind: 'text', example: 'job_…' },
+  { id: 'internal', label: 'System jobs', kind: 'flag', on: null, off: false },
+] as const satisfies readonly Filter[];

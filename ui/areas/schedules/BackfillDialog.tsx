@@ -1,0 +1,151 @@
+import { Button, Modal, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { answer, api, Problem, type Schemas } from '../../app/api.ts';
+import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { formatCount, formatNumberOf } from '../../parts/format.ts';
+import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
+import { ReasonButton } from '../../parts/PermissionButton.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { fromLocalInput, toLocalInput } from './draft.ts';
+import { backfillQuery, type Interval, type Schedule } from './scheduleQueries.ts';
+import classes from './Schedules.module.css';
+
+type Props = { schedule: Schedule; opened: boolean; onClose: () => void };
+
+const DEBOUNCE_MS = 300;
+const DAY_MS = 86_400_000;
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Runs past occurrences, after showing how many that are. */
+export function BackfillDialog({ schedule, opened, onClose }: Props) {
+  return (
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={`Backfill ${schedule.name}`}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <BackfillForm schedule={schedule} onClose={onClose} />
+    </Modal>
+  );
+}
+
+function intervalOf(since: string, until: string): Interval | undefined {
+  const [from, to] = [fromLocalInput(since), fromLocalInput(until)];
+  return from === null || to === null ? undefined : { since: from, until: to };
+}
+
+/** The interval that is typed, what a backfill of it would run, and the way to start it. */
+function useBackfill(scheduleId: string) {
+  const [since, setSince] = useState(() =>
+    toLocalInput(new Date(Date.now() - DAY_MS).toISOString()),
+  );
+  const [until, setUntil] = useState(() => toLocalInput(new Date().toISOString()));
+  const navigate = useNavigate();
+  const keys = useIdempotencyKeys();
+  const [asked] = useDebouncedValue(`${since}|${until}`, DEBOUNCE_MS);
+  const interval = intervalOf(since, until);
+  const isCurrent = asked === `${since}|${until}`;
+  const preview = useQuery(backfillQuery(scheduleId, isCurrent ? interval : undefined));
+  const start = useMutation({
+    mutationFn: (body: Interval) => {
+      const header = { 'Idempotency-Key': keys.keyOf(body) };
+      return answer(
+        api.POST('/api/schedules/{id}/backfill', {
+          params: { path: { id: scheduleId }, header },
+          body,
+        }),
+      );
+    },
+    onSettled: (_job, error) => keys.end(error),
+    onSuccess: ({ id }) => void navigate({ to: '/jobs/$jobId', params: { jobId: id } }),
+  });
+  return {
+    since,
+    setSince,
+    until,
+    setUntil,
+    interval,
+    counts: isCurrent ? preview.data : undefined,
+    problem: start.error ?? preview.error,
+    start,
+  };
+}
+
+function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
+  const { start, counts, problem, interval, ...typed } = useBackfill(schedule.id);
+  const errors = problem instanceof Problem ? problem.errors : [];
+  const isElsewhere = errors.length === 0 || otherErrors(errors, ['/since', '/until']).length > 0;
+  return (
+    <form
+      className={classes.dialog}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (interval && counts && !start.isPending) start.mutate(interval);
+      }}
+    >
+      <span>
+        Runs occurrences of the past that have not run, one after the other. Overlapping runs are
+        allowed. The times are those of {ownZone}
+        {schedule.timezone === ownZone ? '' : `; the schedule runs in ${schedule.timezone}`}.
+      </span>
+      <div className={classes.row}>
+        <TextInput
+          type="datetime-local"
+          data-autofocus
+          label="From"
+          value={typed.since}
+          onChange={(event) => typed.setSince(event.currentTarget.value)}
+          error={errorAt(errors, '/since')}
+        />
+        <TextInput
+          type="datetime-local"
+          label="Until"
+          value={typed.until}
+          onChange={(event) => typed.setUntil(event.currentTarget.value)}
+          error={errorAt(errors, '/until')}
+        />
+      </div>
+      {problem && isElsewhere && <ProblemNote problem={problem} />}
+      <div aria-live="polite">{counts && !problem && <Counts preview={counts} />}</div>
+      <div className={classes.buttons}>
+        <ReasonButton
+          type="submit"
+          loading={start.isPending}
+          reason={counts?.toRun === 0 ? 'No occurrence of the interval is left to run.' : undefined}
+        >
+          {counts ? `Run ${formatNumberOf(counts.toRun, 'occurrence')}` : 'Run'}
+        </ReasonButton>
+        <Button variant="default" onClick={onClose}>
+          Back
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+const COUNTS = [
+  ['toRun', 'would run'],
+  ['hasRun', 'have run or wait to run'],
+  ['pending', 'can still run by themselves, late'],
+  ['purged', 'may have run: their records are purged'],
+] as const;
+
+/** How many occurrences the interval has, and what becomes of them. */
+function Counts({ preview }: { preview: Schemas['BackfillPreview'] }) {
+  return (
+    <dl className={classes.counts}>
+      <dt>{formatCount(preview.occurrences)}</dt>
+      <dd>{preview.occurrences === 1 ? 'occurrence' : 'occurrences'} in the interval, of which</dd>
+      {COUNTS.filter(([name]) => preview[name] > 0 || name === 'toRun').map(([name, text]) => (
+        <div key={name} style={{ display: 'contents' }}>
+          <dt>{formatCount(preview[name])}</dt>
+          <dd>{text}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,113 @@
+import { Skeleton } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useRef } from 'react';
+import { answer, api } from '../../app/api.ts';
+import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
+import { problemFields } from '../../parts/problems.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RecordPage } from '../../parts/RecordPage.tsx';
+import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
+import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
+import { draftOf, requestOf, type ScheduleDraft } from './draft.ts';
+import { ScheduleForm } from './ScheduleForm.tsx';
+import { scheduleQuery, type Schedule } from './scheduleQueries.ts';
+import classes from './Schedules.module.css';
+import { TimingPreview } from './TimingPreview.tsx';
+import { usePreview } from './usePreview.ts';
+
+const route = getRouteApi('/frame/schedules/$scheduleId/edit');
+
+const PARENT = { label: 'Schedules', to: '/schedules' };
+
+/** Changes a schedule. What is typed stays when others change it: then each field has three states. */
+export function EditSchedulePage() {
+  const { scheduleId } = route.useParams();
+  const { data, error, refetch } = useQuery(scheduleQuery(scheduleId));
+  if (!data)
+    return (
+      <RecordPage parent={PARENT} title="Edit schedule" id={scheduleId}>
+        {error ? (
+          <ProblemNote problem={error} retry={() => void refetch()} />
+        ) : (
+          <Skeleton height={320} aria-label="The schedule is being read" />
+        )}
+      </RecordPage>
+    );
+  return <Editor key={scheduleId} schedule={data} />;
+}
+
+/** The form, which is saved with the version that it started from. */
+function useScheduleForm(schedule: Schedule) {
+  const { id } = schedule;
+  const client = useQueryClient();
+  return useVersionedForm<ScheduleDraft>({
+    record: versionOf(schedule),
+    save: (draft, etag) =>
+      answer(
+        api.PUT('/api/schedules/{id}', {
+          params: { path: { id }, header: { 'If-Match': etag } },
+          body: requestOf(draft),
+        }),
+      ),
+    readAgain: async () => versionOf(await client.query({ ...scheduleQuery(id), staleTime: 0 })),
+  });
+}
+
+function Editor({ schedule }: { schedule: Schedule }) {
+  const { id, tenantId } = schedule;
+  const navigate = route.useNavigate();
+  const client = useQueryClient();
+  const isSaved = useRef(false);
+  const form = useScheduleForm(schedule);
+  const draft = form.values;
+  const preview = usePreview(draft);
+  const isStale = problemFields(form.problem).status === 412;
+  const finish = (wasSaved: boolean) => {
+    if (!wasSaved) return;
+    isSaved.current = true;
+    void client.invalidateQueries({ queryKey: ['schedules'] });
+    void navigate({ to: '/schedules/$scheduleId', params: { scheduleId: id } });
+  };
+  return (
+    <RecordPage
+      parent={PARENT}
+      id={id}
+      title={`Edit ${schedule.name}`}
+      aside={
+        <div className={classes.asidePreview}>
+          <TimingPreview preview={preview} timezone={draft.timezone} />
+        </div>
+      }
+    >
+      <LeaveGuard hasChanges={() => form.isDirty && !isSaved.current} />
+      <ScheduleForm
+        draft={draft}
+        onDraft={form.setValues}
+        onSave={() => void form.submit().then(finish)}
+        isSaving={form.isBusy}
+        problem={form.conflict ? undefined : form.problem}
+        preview={preview}
+        save="Save changes"
+        where={{ tenantId }}
+        reason={form.isDirty ? undefined : 'Nothing has been changed.'}
+        back={{ to: '/schedules/$scheduleId', params: { scheduleId: id } }}
+      />
+      <ConflictDialog
+        conflict={form.conflict}
+        names={schedule.included}
+        busy={form.isBusy}
+        problem={isStale ? undefined : form.problem}
+        onSave={(choices) => void form.resolve(choices).then(finish)}
+        onDiscard={form.takeTheirs}
+        onClose={form.dismiss}
+      />
+    </RecordPage>
+  );
+}
+
+/** The fields that the form edits, with the version that they have. */
+const versionOf = (schedule: Schedule) => ({
+  values: draftOf(schedule),
+  etag: `"${schedule.version}"`,
+});

@@ -1,0 +1,68 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useRef, useState } from 'react';
+import { answer, api } from '../../app/api.ts';
+import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { useSession } from '../../app/session/useSession.ts';
+import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
+import { RecordPage } from '../../parts/RecordPage.tsx';
+import { newDraft, requestOf } from './draft.ts';
+import { ScheduleForm } from './ScheduleForm.tsx';
+import classes from './Schedules.module.css';
+import { TimingPreview } from './TimingPreview.tsx';
+import { usePreview } from './usePreview.ts';
+
+const PARENT = { label: 'Schedules', to: '/schedules' };
+
+const empty = newDraft(Intl.DateTimeFormat().resolvedOptions().timeZone);
+
+/** Creates a schedule; the next occurrences are shown while one types. */
+export function NewSchedulePage() {
+  const { tenant } = useSession();
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const keys = useIdempotencyKeys();
+  const isSaved = useRef(false);
+  const [draft, setDraft] = useState(empty);
+  const preview = usePreview(draft);
+  const create = useMutation({
+    mutationFn: () => {
+      const body = requestOf(draft);
+      const header = { 'Idempotency-Key': keys.keyOf(body) };
+      return answer(api.POST('/api/schedules', { params: { header }, body }));
+    },
+    onSettled: (_schedule, error) => keys.end(error),
+    onSuccess: ({ id }) => {
+      isSaved.current = true;
+      void client.invalidateQueries({ queryKey: ['schedules'] });
+      void navigate({ to: '/schedules/$scheduleId', params: { scheduleId: id } });
+    },
+  });
+  return (
+    <RecordPage
+      parent={PARENT}
+      title="New schedule"
+      note={`It belongs to the tenant ${tenant}. Its jobs have your permissions.`}
+      aside={
+        <div className={classes.asidePreview}>
+          <TimingPreview preview={preview} timezone={draft.timezone} />
+        </div>
+      }
+    >
+      <LeaveGuard
+        hasChanges={() => !isSaved.current && JSON.stringify(draft) !== JSON.stringify(empty)}
+      />
+      <ScheduleForm
+        draft={draft}
+        onDraft={setDraft}
+        onSave={() => create.mutate()}
+        isSaving={create.isPending}
+        problem={create.error}
+        preview={preview}
+        save="Create schedule"
+        where={undefined}
+        back={{ to: '/schedules' }}
+      />
+    </RecordPage>
+  );
+}

@@ -1,0 +1,148 @@
+import { useEffect, useMemo } from 'react';
+import { answer, api, type Schemas } from '../../app/api.ts';
+import { Actor } from '../../parts/Actor.tsx';
+import { Duration } from '../../parts/Duration.tsx';
+import { Empty } from '../../parts/Empty.tsx';
+import { DataGrid } from '../../parts/grid/DataGrid.tsx';
+import type { GridColumn } from '../../parts/grid/types.ts';
+import { FilterBar } from '../../parts/list/FilterBar.tsx';
+import { countText } from '../../parts/list/ListPage.tsx';
+import { activeFilters, toQuery, type ListSearch } from '../../parts/list/search.ts';
+import { useList } from '../../parts/list/useList.ts';
+import type { Names } from '../../parts/names.ts';
+import { RecordLink } from '../../parts/RecordLink.tsx';
+import { Section } from '../../parts/Section.tsx';
+import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Time } from '../../parts/Time.tsx';
+import { RUN_FILTERS, type RunsQuery } from './scheduleFilters.ts';
+import { kindText, reasonText, runStatus } from './scheduleText.ts';
+import classes from './Schedules.module.css';
+
+type Run = Schemas['ScheduleRun'];
+
+type Props = {
+  scheduleId: string;
+  search: ListSearch;
+  onSearch: (search: ListSearch) => void;
+};
+
+const runColumns = (names: Names): GridColumn<Run>[] => [
+  {
+    id: 'dueAt',
+    header: 'Time',
+    width: 116,
+    grow: 0,
+    cell: ({ dueAt }) => <Time value={dueAt} />,
+    text: ({ dueAt }) => dueAt,
+  },
+  {
+    id: 'outcome',
+    header: 'Outcome',
+    width: 120,
+    grow: 0,
+    cell: (run) => <StatusBadge status={runStatus(run)} />,
+    text: runStatus,
+  },
+  {
+    id: 'job',
+    header: 'Job',
+    width: 120,
+    grow: 2,
+    cell: ({ job, reason, jobErrorCode }) =>
+      job === null ? (
+        reasonText(reason)
+      ) : (
+        <span className={classes.inline}>
+          {job.purged ? <span>{job.id} (purged)</span> : <RecordLink id={job.id} />}
+          {jobErrorCode !== null && <code>{jobErrorCode}</code>}
+        </span>
+      ),
+    text: ({ jobId, reason }) => jobId ?? reason ?? '',
+  },
+  {
+    id: 'duration',
+    header: 'Duration',
+    width: 88,
+    grow: 0,
+    align: 'end',
+    hideBelow: 520,
+    cell: ({ startedAt, finishedAt }) => <Duration from={startedAt} to={finishedAt} />,
+  },
+  {
+    id: 'kind',
+    header: 'Kind',
+    width: 130,
+    grow: 0,
+    hideBelow: 640,
+    cell: ({ kind, caughtUp }) => (caughtUp ? `${kindText(kind)}, late` : kindText(kind)),
+    text: ({ kind }) => kind,
+  },
+  {
+    id: 'actor',
+    header: 'Who',
+    width: 110,
+    hideBelow: 760,
+    cell: ({ actorId }) => <Actor id={actorId} names={names} />,
+    text: ({ actorId }) => actorId,
+  },
+];
+
+const keyOf = ({ id }: Run): string => id;
+
+/** The runs of a schedule: scheduled ones, triggers and backfills. */
+export function RunList({ scheduleId, search, onSearch }: Props) {
+  const { columns: _columns, density: _density, ...wanted } = search;
+  const list = useList<Run>({
+    queryKey: ['schedules', 'of', scheduleId, 'runs', wanted],
+    read: (part, signal) => {
+      const query = {
+        ...toQuery<RunsQuery>(RUN_FILTERS, search, new Date()),
+        ...(part as Pick<RunsQuery, 'limit' | 'cursor' | 'count' | 'facets'>),
+        scheduleId: [scheduleId],
+        include: 'labels,people',
+      };
+      return answer(api.GET('/api/schedules/logs', { params: { query }, signal }));
+    },
+  });
+  const columns = useMemo(() => runColumns(list.names), [list.names]);
+  const { wantFacets } = list;
+  useEffect(() => wantFacets(['outcome']), [wantFacets]);
+  const isFiltered = activeFilters(RUN_FILTERS, search).length > 0;
+  return (
+    <Section title="Runs" note={list.count && countText(list.count, ['run', 'runs'])}>
+      <FilterBar
+        filters={RUN_FILTERS}
+        search={search}
+        onSearch={onSearch}
+        facets={list.facets}
+        names={list.names}
+        onFacets={list.wantFacets}
+      />
+      <div className={classes.runs}>
+        <DataGrid
+          label="Runs"
+          rows={list.rows}
+          rowKey={keyOf}
+          columns={columns}
+          hasMore={list.hasMore}
+          onEndReached={list.loadMore}
+          total={list.count?.exact === true ? list.count.value : undefined}
+          loading={list.loading}
+          error={list.error}
+          onRetry={list.retry}
+          empty={
+            isFiltered ? (
+              <Empty kind="filtered" title="No runs match the filters" />
+            ) : (
+              <Empty
+                kind="nothing"
+                title="No runs yet"
+                detail="Each occurrence, trigger and backfilled occurrence is listed here."
+              />
+            )
+          }
+        />
+      </div>
+    </Section>
+  );
+}

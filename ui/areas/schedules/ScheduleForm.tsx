@@ -1,0 +1,165 @@
+import { Button, Select, Textarea, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { Problem } from '../../app/api.ts';
+import { errorAt, errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
+import { PermissionButton } from '../../parts/PermissionButton.tsx';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
+import type { ScheduleDraft } from './draft.ts';
+import type { FieldsProps } from './formFields.ts';
+import { PolicyFields } from './PolicyFields.tsx';
+import { jobTypesQuery } from './scheduleQueries.ts';
+import classes from './Schedules.module.css';
+import { TimingFields } from './TimingFields.tsx';
+import { TimingPreview } from './TimingPreview.tsx';
+import type { Preview } from './usePreview.ts';
+
+type Props = {
+  draft: ScheduleDraft;
+  onDraft: (draft: ScheduleDraft) => void;
+  onSave: () => void;
+  isSaving: boolean;
+  problem: unknown;
+  preview: Preview;
+  /** The text of the button. */
+  save: string;
+  /** Where the schedule is; undefined for the tenant of the session. */
+  where: { tenantId: string } | undefined;
+  /** Why it cannot be saved now. */
+  reason?: string | undefined;
+  back: { to: string; params?: { scheduleId: string } };
+};
+
+const SHOWN = Object.keys({
+  name: 0,
+  description: 0,
+  cronExpression: 0,
+  timezone: 0,
+  startAt: 0,
+  endAt: 0,
+  jobType: 0,
+  payload: 0,
+  overlapPolicy: 0,
+  catchupWindowSeconds: 0,
+  jitterSeconds: 0,
+  maxRuns: 0,
+  retryPolicy: 0,
+} satisfies Partial<Record<keyof ScheduleDraft, 0>>).map((field) => `/${field}`);
+
+/** The fields of a schedule, with what the service says about each. */
+export function ScheduleForm(props: Props) {
+  const { draft, onDraft, onSave, isSaving, problem, preview, save, where, reason, back } = props;
+  const saveErrors = problem instanceof Problem ? problem.errors : [];
+  // The preview knows more recent mistakes of the timing than the last attempt to save.
+  const timing = saveErrors.filter(({ pointer }) => !TIMING.includes(pointer));
+  const errors = preview.isOutdated || preview.data ? [...timing, ...preview.errors] : saveErrors;
+  const fields: FieldsProps = {
+    draft,
+    onChange: (change) => onDraft({ ...draft, ...change }),
+    errors,
+  };
+  return (
+    <form
+      className={classes.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!isSaving) onSave();
+      }}
+    >
+      {problem != null && (
+        <ProblemNote
+          problem={problem}
+          withoutFields={otherErrors(saveErrors, SHOWN).length === 0}
+        />
+      )}
+      <NameFields {...fields} />
+      <TimingFields {...fields} />
+      <div className={classes.inlinePreview}>
+        <TimingPreview preview={preview} timezone={draft.timezone} />
+      </div>
+      <JobFields {...fields} />
+      <PolicyFields {...fields} />
+      <div className={classes.buttons}>
+        <PermissionButton
+          type="submit"
+          permission="schedule:write"
+          where={where}
+          reason={reason}
+          loading={isSaving}
+        >
+          {save}
+        </PermissionButton>
+        <Button variant="default" renderRoot={(root) => <Link {...root} {...back} />}>
+          Back
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+const TIMING = ['/cronExpression', '/timezone', '/startAt', '/endAt'];
+
+function NameFields({ draft, onChange, errors }: FieldsProps) {
+  return (
+    <div className={classes.fields}>
+      <TextInput
+        label="Name"
+        required
+        value={draft.name}
+        onChange={(event) => onChange({ name: event.currentTarget.value })}
+        error={errorAt(errors, '/name')}
+        maxLength={200}
+      />
+      <Textarea
+        label="Description"
+        value={draft.description}
+        onChange={(event) => onChange({ description: event.currentTarget.value })}
+        error={errorAt(errors, '/description')}
+        autosize
+        minRows={1}
+        maxRows={6}
+      />
+    </div>
+  );
+}
+
+/** What runs. Another job type starts with another payload. */
+function JobFields({ draft, onChange, errors }: FieldsProps) {
+  const types = useQuery(jobTypesQuery);
+  const creatable = (types.data?.items ?? []).filter(({ createdOnlyBy }) => createdOnlyBy === null);
+  const type = types.data?.items.find(({ name }) => name === draft.jobType);
+  const names = creatable.map(({ name, summary }) => ({
+    value: name,
+    label: `${name}: ${summary}`,
+  }));
+  const isKnown = names.some(({ value }) => value === draft.jobType) || draft.jobType === '';
+  return (
+    <fieldset className={classes.group}>
+      <legend className={classes.legendTitle}>What runs</legend>
+      {types.error && <ProblemNote problem={types.error} retry={() => void types.refetch()} />}
+      <Select
+        label="Job type"
+        required
+        searchable
+        allowDeselect={false}
+        data={isKnown ? names : [...names, draft.jobType]}
+        value={draft.jobType === '' ? null : draft.jobType}
+        onChange={(jobType) => {
+          if (jobType !== null && jobType !== draft.jobType) onChange({ jobType, payload: {} });
+        }}
+        error={errorAt(errors, '/jobType')}
+      />
+      {type && (
+        <SchemaForm
+          key={type.name}
+          label="Payload"
+          schema={type.payloadSchema}
+          value={draft.payload}
+          onChange={(payload) => onChange({ payload: objectOf(payload) })}
+          errors={errorsUnder(errors, '/payload')}
+        />
+      )}
+    </fieldset>
+  );
+}

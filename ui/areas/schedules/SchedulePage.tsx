@@ -1,0 +1,112 @@
+import { Skeleton } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useState, type ReactNode } from 'react';
+import { useLiveRefresh } from '../../app/live.ts';
+import { useTitle } from '../../app/useTitle.ts';
+import { Actor } from '../../parts/Actor.tsx';
+import { Json } from '../../parts/Json.tsx';
+import { formatTimeRange, parseTimeRange, type ListSearch } from '../../parts/list/search.ts';
+import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { RecordPage } from '../../parts/RecordPage.tsx';
+import { Section } from '../../parts/Section.tsx';
+import { StatusBadge } from '../../parts/StatusBadge.tsx';
+import { Time } from '../../parts/Time.tsx';
+import type { Schedule } from './scheduleQueries.ts';
+import { RunCalendar } from './RunCalendar.tsx';
+import { RunList } from './RunList.tsx';
+import { ScheduleActions } from './ScheduleActions.tsx';
+import { ScheduleFacts } from './ScheduleFacts.tsx';
+import { scheduleQuery } from './scheduleQueries.ts';
+import classes from './Schedules.module.css';
+
+const route = getRouteApi('/frame/schedules/$scheduleId');
+
+const PARENT = { label: 'Schedules', to: '/schedules' };
+
+/** What has created the job that an event is about. */
+const sourceOf = ({ source }: Readonly<Record<string, unknown>>): unknown =>
+  typeof source === 'object' && source !== null && 'id' in source ? source.id : undefined;
+
+/** A schedule: when it runs next, how its runs ended, and what it runs. */
+export function SchedulePage() {
+  const { scheduleId } = route.useParams();
+  const { data: schedule, error, refetch } = useQuery(scheduleQuery(scheduleId));
+  useTitle(schedule && `Schedule ${schedule.name}`);
+  // A run shows the status of its job.
+  useLiveRefresh(['schedule.*', 'job.*'], ['schedules', 'of', scheduleId], ({ subject, data }) =>
+    [subject.id, data.scheduleId, sourceOf(data)].includes(scheduleId),
+  );
+  if (!schedule)
+    return (
+      <RecordPage parent={PARENT} title="Schedule" id={scheduleId}>
+        {error ? (
+          <ProblemNote problem={error} retry={() => void refetch()} />
+        ) : (
+          <Skeleton height={320} aria-label="The schedule is being read" />
+        )}
+      </RecordPage>
+    );
+  return <LoadedSchedule schedule={schedule} error={error} onRetry={() => void refetch()} />;
+}
+
+type LoadedProps = { schedule: Schedule; error: Error | null; onRetry: () => void };
+
+function LoadedSchedule({ schedule, error, onRetry }: LoadedProps) {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const [note, setNote] = useState<ReactNode>();
+  const change = (next: ListSearch) => void navigate({ search: next, replace: true });
+  const chosen = parseTimeRange(search.dueAt, new Date())?.from?.toISOString();
+  return (
+    <RecordPage
+      parent={PARENT}
+      id={schedule.id}
+      title={schedule.name}
+      badge={<StatusBadge status={schedule.state} />}
+      note={schedule.description === '' ? undefined : schedule.description}
+      actions={<ScheduleActions schedule={schedule} onNote={setNote} />}
+      aside={<ScheduleFacts schedule={schedule} />}
+    >
+      {error && <ProblemNote problem={error} retry={onRetry} />}
+      {note !== undefined && (
+        <div className={classes.notice} role="status">
+          {note}
+        </div>
+      )}
+      <StateNotice schedule={schedule} />
+      <RunCalendar
+        scheduleId={schedule.id}
+        chosen={chosen}
+        onChoose={(day) =>
+          change({ ...search, dueAt: day === undefined ? undefined : formatTimeRange(day) })
+        }
+      />
+      <RunList scheduleId={schedule.id} search={search} onSearch={change} />
+      <Section title="Payload">
+        <Json value={schedule.payload} label="Payload" />
+      </Section>
+    </RecordPage>
+  );
+}
+
+/** Why nothing runs, if so. */
+function StateNotice({ schedule }: { schedule: Schedule }) {
+  const { state, pausedAt, pausedBy, pauseReason, included } = schedule;
+  if (state === 'active') return null;
+  return (
+    <div className={classes.notice} data-tone="warning">
+      {state === 'paused' ? (
+        <span>
+          Paused <Time value={pausedAt} /> by <Actor id={pausedBy} names={included} />
+          {pauseReason !== null && pauseReason !== '' && <>: {pauseReason}</>}
+        </span>
+      ) : (
+        <span>
+          The schedule has ended: it has no next occurrence
+          {schedule.maxRuns !== null && ` or has made ${schedule.maxRuns} runs`}.
+        </span>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,107 @@
+import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
+import type { OverlapPolicy } from './scheduleText.ts';
+
+/** What the form of a schedule holds. Numbers that are being typed may be empty. */
+export type ScheduleDraft = {
+  name: string;
+  description: string;
+  cronExpression: string;
+  timezone: string;
+  jobType: string;
+  payload: Record<string, unknown>;
+  retryPolicy: Partial<RetryPolicy>;
+  enabled: boolean;
+  overlapPolicy: OverlapPolicy;
+  catchupWindowSeconds: number | '';
+  jitterSeconds: number | '';
+  startAt: string | null;
+  endAt: string | null;
+  maxRuns: number | '';
+};
+
+export const DEFAULT_CATCHUP_SECONDS = 3_600;
+
+export const newDraft = (timezone: string): ScheduleDraft => ({
+  name: '',
+  description: '',
+  cronExpression: '',
+  timezone,
+  jobType: '',
+  payload: {},
+  retryPolicy: {},
+  enabled: true,
+  overlapPolicy: 'skip',
+  catchupWindowSeconds: DEFAULT_CATCHUP_SECONDS,
+  jitterSeconds: 0,
+  startAt: null,
+  endAt: null,
+  maxRuns: '',
+});
+
+/** A schedule of the API, as far as people set its fields. */
+type Saved = Omit<ScheduleDraft, 'catchupWindowSeconds' | 'jitterSeconds' | 'maxRuns'> & {
+  catchupWindowSeconds: number;
+  jitterSeconds: number;
+  maxRuns: number | null;
+};
+
+/** The fields that people set. */
+export const draftOf = ({
+  name,
+  description,
+  cronExpression,
+  timezone,
+  jobType,
+  payload,
+  retryPolicy,
+  enabled,
+  overlapPolicy,
+  catchupWindowSeconds,
+  jitterSeconds,
+  startAt,
+  endAt,
+  maxRuns,
+}: Saved): ScheduleDraft => ({
+  name,
+  description,
+  cronExpression,
+  timezone,
+  jobType,
+  payload,
+  retryPolicy,
+  enabled,
+  overlapPolicy,
+  catchupWindowSeconds,
+  jitterSeconds,
+  startAt,
+  endAt,
+  maxRuns: maxRuns ?? '',
+});
+
+/** The body of a request. An empty number is its default. */
+export function requestOf(draft: ScheduleDraft) {
+  const { catchupWindowSeconds, jitterSeconds, maxRuns, ...rest } = draft;
+  return {
+    ...rest,
+    name: rest.name.trim(),
+    cronExpression: rest.cronExpression.trim(),
+    catchupWindowSeconds:
+      catchupWindowSeconds === '' ? DEFAULT_CATCHUP_SECONDS : catchupWindowSeconds,
+    jitterSeconds: jitterSeconds === '' ? 0 : jitterSeconds,
+    maxRuns: maxRuns === '' ? null : maxRuns,
+  };
+}
+
+/** A time as a field of a browser has it, local and without a zone; empty without a time. */
+export function toLocalInput(at: string | null): string {
+  if (at === null) return '';
+  const time = new Date(at);
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 16);
+}
+
+/** The time that such a field has; null while it is empty. */
+export function fromLocalInput(text: string): string | null {
+  const at = new Date(text);
+  return text === '' || Number.isNaN(at.getTime()) ? null : at.toISOString();
+}

@@ -1,0 +1,50 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { frameRoute } from '../../app/rootRoute.tsx';
+import { validateListSearch } from '../../parts/list/search.ts';
+import { RUN_FILTERS, SCHEDULE_FILTERS } from './scheduleFilters.ts';
+
+const schedulesRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/schedules',
+  validateSearch: validateListSearch(SCHEDULE_FILTERS),
+  staticData: {
+    title: 'Schedules',
+    navigation: {
+      label: 'Schedules',
+      icon: 'calendar',
+      order: 40,
+      permissions: ['schedule:read'],
+      key: 's',
+    },
+  },
+  component: lazyRouteComponent(() => import('./SchedulesPage.tsx'), 'SchedulesPage'),
+});
+
+const newScheduleRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/schedules/new',
+  staticData: { title: 'New schedule' },
+  component: lazyRouteComponent(() => import('./NewSchedulePage.tsx'), 'NewSchedulePage'),
+});
+
+const scheduleRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/schedules/$scheduleId',
+  validateSearch: validateListSearch(RUN_FILTERS),
+  staticData: { title: 'Schedule' },
+  component: lazyRouteComponent(() => import('./SchedulePage.tsx'), 'SchedulePage'),
+});
+
+const editScheduleRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/schedules/$scheduleId/edit',
+  staticData: { title: 'Edit schedule' },
+  component: lazyRouteComponent(() => import('./EditSchedulePage.tsx'), 'EditSchedulePage'),
+});
+
+export const scheduleRoutes = [
+  schedulesRoute,
+  newScheduleRoute,
+  scheduleRoute,
+  editScheduleRoute,
+] as const;

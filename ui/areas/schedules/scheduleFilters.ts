@@ -1,0 +1,68 @@
+import { answer, api } from '../../app/api.ts';
+import type { paths } from '../../app/schema.d.ts';
+import type { Filter, Found } from '../../parts/list/search.ts';
+
+export type SchedulesQuery = NonNullable<paths['/api/schedules']['get']['parameters']['query']>;
+export type RunsQuery = NonNullable<paths['/api/schedules/logs']['get']['parameters']['query']>;
+
+/** Schedules by name; without a text the newest ones. */
+async function findSchedules(text: string, signal: AbortSignal): Promise<Found[]> {
+  if (text === '') {
+    const { items } = await answer(
+      api.GET('/api/schedules', { params: { query: { limit: 10 } }, signal }),
+    );
+    return items.map(({ id, name, tenantId }) => ({ id, label: name, detail: tenantId }));
+  }
+  const { items } = await answer(
+    api.GET('/api/search', { params: { query: { q: text, kinds: 'schedules' } }, signal }),
+  );
+  return items.map(({ id, label, tenantId }) => ({ id, label, detail: tenantId ?? undefined }));
+}
+
+export const SCHEDULE_FILTERS = [
+  {
+    id: 'enabled',
+    label: 'State',
+    kind: 'choice',
+    inline: true,
+    facet: true,
+    choices: [
+      { value: 'true', label: 'Active' },
+      { value: 'false', label: 'Paused' },
+    ],
+  },
+  { id: 'id', label: 'Name', kind: 'reference', of: 'schedules', find: findSchedules },
+  { id: 'jobType', label: 'Job type', kind: 'choice', facet: true },
+  { id: 'timezone', label: 'Time zone', kind: 'choice', facet: true },
+  { id: 'createdBy', label: 'Created by', kind: 'choice', facet: true },
+  { id: 'tenantId', label: 'Tenant', kind: 'choice', facet: true },
+] as const satisfies readonly Filter[];
+
+export const RUN_FILTERS = [
+  {
+    id: 'outcome',
+    label: 'Outcome',
+    kind: 'choice',
+    inline: true,
+    facet: true,
+    choices: [
+      { value: 'fired', label: 'Started' },
+      { value: 'skipped', label: 'Skipped' },
+      { value: 'failed', label: 'Failed' },
+      { value: 'buffered', label: 'Waiting' },
+    ],
+  },
+  {
+    id: 'kind',
+    label: 'Kind',
+    kind: 'choice',
+    facet: true,
+    choices: [
+      { value: 'scheduled', label: 'Scheduled' },
+      { value: 'trigger', label: 'Triggered' },
+      { value: 'backfill', label: 'Backfill' },
+    ],
+  },
+  { id: 'reason', label: 'Reason', kind: 'choice', facet: true },
+  { id: 'dueAt', label: 'Time', kind: 'time' },
+] as const satisfies readonly Filter[];
