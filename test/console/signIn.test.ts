@@ -1,8 +1,11 @@
-import { expect, test } from '@jest/globals';
-import type { UserWithPassword } from '../../api/access/schemas.ts';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { UserRecord, UserWithPassword } from '../../api/access/schemas.ts';
 import { describeConsole, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
-import { admin, createUser, PASSWORD } from '../support/users.ts';
+import { eventually } from '../support/eventually.ts';
+import { startOidcPeer } from '../support/oidcPeer.ts';
+import { admin, createUser, PASSWORD, type Page as ListOf } from '../support/users.ts';
 
 describeConsole('signing in', (console) => {
   test('leads to the page that was opened, and a reload keeps the session', async () => {
@@ -51,5 +54,97 @@ describeConsole('signing in', (console) => {
     // After a reload the password is not known any more, and not needed.
     await page.reload();
     await page.getByRole('navigation', { name: 'Pages' }).waitFor();
+  });
+
+  test('opens only paths of its own origin afterwards', async () => {
+    const user = await createUser(console.app, 'viewer');
+    const page = await console.open(user);
+    for (const to of [
+      '//evil.example/',
+      '/\\evil.example',
+      'https://evil.example',
+      'javascript:1',
+    ]) {
+      await page.goto(`/sign-in?${new URLSearchParams({ to }).toString()}`);
+      await page.getByRole('heading', { name: 'Home' }).waitFor();
+      expect(new URL(page.url()).origin).toBe(console.base);
+    }
+  });
+
+  describe('with an identity provider', () => {
+    let peer: Awaited<ReturnType<typeof startOidcPeer>>;
+    beforeAll(async () => {
+      peer = await startOidcPeer([`${console.base}/api/auth/oidc/callback`]);
+      peer.claims = { sub: 'ada-1', preferred_username: 'ada', name: 'Ada L.' };
+      await admin(console.app)
+        .post('/api/auth/providers', {
+          kind: 'oidc',
+          name: 'Example ID',
+          config: {
+            issuer: peer.issuer,
+            clientId: 'holdfast',
+            clientSecret: 'holdfast-secret-of-the-client',
+            allowPrivateNetwork: true,
+            allowHttp: true,
+          },
+        })
+        .expect(201);
+    });
+    afterAll(() => peer.stop());
+
+    const providerButton = (page: Page) =>
+      page.getByRole('button', { name: 'Continue with Example ID' });
+
+    test('offers it first, and leads to the page that was opened', async () => {
+      const page = await (await console.profile()).newPage();
+      await page.goto('/nowhere?x=1');
+      await providerButton(page).waitFor();
+      expect(await page.getByLabel('User name').count()).toBe(0);
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Sign in with a password' }).click();
+      await page.getByLabel('User name').waitFor();
+      await providerButton(page).click();
+      await page.waitForURL('**/nowhere?x=1');
+      await page.getByRole('button', { name: 'Account of Ada L.' }).waitFor();
+    });
+
+    test('says why it failed, and leads to the page after another attempt', async () => {
+      const page = await (await console.profile()).newPage();
+      await page.goto('/nowhere?x=1');
+      peer.tamper = (tokens) => ({ ...tokens, id_token: 'changed' });
+      await providerButton(page).click();
+      const alert = page.getByRole('alert');
+      await alert.waitFor();
+      expect(await alert.textContent()).toMatch(
+        /Signing in failed.*login_failed.*req_[0-9a-z]{26}/,
+      );
+      peer.tamper = undefined;
+      await providerButton(page).click();
+      await page.waitForURL('**/nowhere?x=1');
+    });
+
+    test('opens a window for it when a session has expired, and the page goes on', async () => {
+      const page = await (await console.profile()).newPage();
+      await page.goto('/');
+      await providerButton(page).click();
+      await page.getByRole('button', { name: 'Account of Ada L.' }).waitFor();
+      const { items } = await admin(console.app)
+        .get<ListOf<UserRecord>>('/api/users?q=ada')
+        .expect(200);
+      await page.keyboard.press('Control+k');
+      const field = page.getByRole('combobox', { name: 'Search' });
+      for (const enabled of [false, true])
+        await admin(console.app).put(`/api/users/${items[0]?.id}`, { enabled }).expect(200);
+      await field.fill('typed with care');
+      const dialog = page.getByRole('dialog', { name: 'Your session has expired' });
+      const [popup] = await Promise.all([
+        page.waitForEvent('popup'),
+        dialog.getByRole('button', { name: 'Continue with Example ID' }).click(),
+      ]);
+      await dialog.waitFor({ state: 'detached' });
+      await eventually(() => popup.isClosed(), Boolean);
+      await page.getByText('Nothing found').waitFor();
+      expect(await field.inputValue()).toBe('typed with care');
+    });
   });
 });

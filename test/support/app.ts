@@ -88,7 +88,11 @@ function ensureRuntime(log: Log): void {
 }
 
 /** Temporal is shared by all files: schedules that stayed would go on starting runs. */
-async function deleteTemporalSchedules({ db, temporal, config }: Composition): Promise<void> {
+export async function deleteTemporalSchedules({
+  db,
+  temporal,
+  config,
+}: Composition): Promise<void> {
   const ids: string[] = await db('schedules').whereNull('deleted_at').pluck('id');
   const all = [
     ...ids.map(temporalScheduleId),

@@ -24,6 +24,8 @@ const POLL_MS = 15_000;
 const RECONNECT_MS = { first: 1_000, longest: 15_000 };
 /** At most one refresh of a page in this time, however many events there are. */
 const REFRESH_MS = 500;
+/** Events of an interruption that was longer are not read. */
+const LONG_MS = 60_000;
 
 const channel = new BroadcastChannel('holdfast-live');
 const listeners = new Set<(event: LiveEvent) => void>();
@@ -80,11 +82,17 @@ function open(): void {
 
 async function follow(signal: AbortSignal): Promise<void> {
   let lastEventId: string | undefined;
+  let lastMessageAt = 0;
   // The tab that led before may have been closed some time ago.
   let mayHaveMissed = state === 'live';
   let failures = 0;
+  const forget = () => {
+    lastEventId = undefined;
+    mayHaveMissed = true;
+  };
   const arrived = () => {
     failures = 0;
+    lastMessageAt = Date.now();
     if (state !== 'live') publish({ kind: 'state', state: 'live' });
     if (mayHaveMissed) publish({ kind: 'gap' });
     mayHaveMissed = false;
@@ -101,17 +109,19 @@ async function follow(signal: AbortSignal): Promise<void> {
     } catch (error) {
       if (signal.aborted) return;
       const status = error instanceof Problem ? error.status : 0;
-      // The events after the last one are purged.
-      if (status === 410) lastEventId = undefined;
       publish({ kind: 'state', state: status === 403 ? 'polling' : 'waiting' });
+      // The events after the last one are purged.
+      if (status === 410) forget();
       if (status === 403) {
         publish({ kind: 'gap' });
         pauseMs = POLL_MS;
       }
     }
-    mayHaveMissed = true;
+    // Also after a stream that the server has ended, as it does when the token of the stream expires.
     failures += 1;
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    // After a long time, reading everything again is less work than all events since.
+    if (lastEventId === undefined || Date.now() - lastMessageAt > LONG_MS) forget();
   }
 }
 

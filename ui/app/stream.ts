@@ -1,12 +1,34 @@
-import { problemOf } from './problem.ts';
+import { networkProblem, problemOf } from './problem.ts';
 import { authorizedFetch } from './session/tokens.ts';
 
 /** A message of a stream of server-sent events (WHATWG HTML, 9.2). */
 export type StreamMessage = { id: string | undefined; event: string; data: string };
 
+/** The server sends something every 10 s: a connection that is silent for longer is broken. */
+const SILENCE_MS = 30_000;
+
+/** Error: Problem, if nothing arrives in time. */
+async function readInTime<T>(
+  reader: ReadableStreamDefaultReader<T>,
+): Promise<ReadableStreamReadResult<T>> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(networkProblem('The stream is silent'));
+      void reader.cancel();
+    }, SILENCE_MS);
+  });
+  try {
+    return await Promise.race([reader.read(), silence]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /**
  * Reads a stream of the API, from after the message `lastEventId` if it is set. Ends when the server
- * ends it. Errors: Problem; those of `fetch`, when the connection breaks or `signal` aborts.
+ * ends it. Errors: Problem, also when the stream is silent; those of `fetch`, when the
+ * connection breaks or `signal` aborts.
  */
 export async function* readStream(
   path: string,
@@ -20,7 +42,7 @@ export async function* readStream(
   let id: string | undefined;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await readInTime(reader);
     if (done) return;
     const messages = (rest + value).split('\n\n');
     rest = messages.pop() ?? '';

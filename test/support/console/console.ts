@@ -9,7 +9,8 @@ import {
 import { readConsoleBundle } from '../../../api/console/bundle.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { buildConsole } from '../../../ui/build.ts';
-import { startApp, type TestApp } from '../app.ts';
+import { deleteTemporalSchedules, startAppOn, type TestApp } from '../app.ts';
+import { createDatabase, type TestDatabase } from '../database.ts';
 import { describeWith, pathOf } from '../programs.ts';
 import { PASSWORD } from '../users.ts';
 import { watch } from './page.ts';
@@ -39,6 +40,7 @@ export function describeConsole(
 }
 
 function createConsole(env: Record<string, string>) {
+  let database: TestDatabase | undefined;
   let app: TestApp | undefined;
   let browser: Browser | undefined;
   const contexts: BrowserContext[] = [];
@@ -47,19 +49,36 @@ function createConsole(env: Record<string, string>) {
 
   const base = () => assertDefined(app, 'app').client.base;
 
+  async function startServer(): Promise<void> {
+    const consoleBundle = await readConsoleBundle(await buildConsole());
+    const { url } = assertDefined(database, 'database');
+    // The same address and queue again, after the first start.
+    const again = app && { ...app.env, HOLDFAST_PORT: new URL(base()).port };
+    app = await startAppOn(url, { ...env, ...again }, { consoleBundle });
+  }
+
   return {
     async start(): Promise<void> {
-      const consoleBundle = await readConsoleBundle(await buildConsole());
-      [app, browser] = await Promise.all([
-        startApp(env, { consoleBundle }),
-        // Chromium refuses its sandbox to root, as which containers run.
-        chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox'] }),
-      ]);
+      database = await createDatabase();
+      await startServer();
+      // Chromium refuses its sandbox to root, as which containers run.
+      const options = { executablePath: pathOf('chromium'), args: ['--no-sandbox'] };
+      browser = await chromium.launch(options);
     },
 
     async stop(): Promise<void> {
       await browser?.close();
+      if (app) await deleteTemporalSchedules(app.deps);
       await app?.stop();
+      await database?.drop();
+    },
+
+    /** Starts the server again, at the same address, after `whileStopped`. */
+    async restartServer(whileStopped: () => Promise<void>): Promise<void> {
+      await assertDefined(app, 'app').stop();
+      expected.push(/ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE)/);
+      await whileStopped();
+      await startServer();
     },
 
     /** Closes the profiles of the test. Error: what their pages have complained about. */

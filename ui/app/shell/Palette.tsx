@@ -7,7 +7,7 @@ import { Icon } from '../../parts/icons.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { answer, api, type Schemas } from '../api.ts';
 import { useSession } from '../session/useSession.ts';
-import { matchingChoices, type Choice } from './paletteChoices.ts';
+import { matchingChoices, SEARCH_PAGE, type Choice } from './paletteChoices.ts';
 import { useNavigationEntries } from './useNavigationEntries.ts';
 import classes from './Palette.module.css';
 
@@ -127,7 +127,8 @@ function statusOf(
   { data, isFetching }: ReturnType<typeof useFound>,
 ): string {
   if (text.trim() === '' || isFetching) return '';
-  if (choices.length === 0) return 'Nothing found among what you may read.';
+  const isFound = choices.some(({ kind }) => kind !== SEARCH_PAGE);
+  if (!isFound) return 'Nothing found among what you may read.';
   const incomplete = data?.incomplete ?? [];
   if (incomplete.length > 0) return `Not searched in time: ${incomplete.join(', ')}.`;
   return (data?.more.length ?? 0) > 0 ? 'There are more matches. A longer text finds fewer.' : '';

@@ -21,9 +21,9 @@ export function TopBar({ onMenu, onSearch, onHelp }: Props) {
       <ActionIcon className={classes.menu} onClick={onMenu} aria-label="Pages" size="md">
         <Icon name="menu" size={18} />
       </ActionIcon>
-      <Link to="/" className={classes.name}>
+      <Link to="/" className={classes.name} aria-label="Holdfast">
         <img src={logo} alt="" width={20} height={20} />
-        Holdfast
+        <span className={classes.nameText}>Holdfast</span>
       </Link>
       <TenantMenu />
       <div className={classes.search}>

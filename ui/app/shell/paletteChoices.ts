@@ -2,6 +2,9 @@ import { isRecordId, recordPath } from '../../parts/recordIds.ts';
 import type { Schemas } from '../api.ts';
 import type { Entry } from './useNavigationEntries.ts';
 
+/** The kind of the choice that opens the page with all matches. */
+export const SEARCH_PAGE = 'search';
+
 /** What the palette offers to open. */
 export type Choice = { key: string; kind: string; label: string; detail: string; path: string };
 
@@ -55,7 +58,7 @@ export function matchingChoices(
       ? [
           {
             key: 'search',
-            kind: 'search',
+            kind: SEARCH_PAGE,
             label: `All that matches “${text.trim()}”`,
             detail: '',
             path: `/search?${new URLSearchParams({ q: text.trim() }).toString()}`,

@@ -4,6 +4,7 @@ import { getRouteApi, useRouter } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { CardPage } from '../../app/session/CardPage.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
+import { Problem } from '../../app/problem.ts';
 import { Starting, Unreachable } from '../../app/shell/Interruptions.tsx';
 import { consoleSettings } from '../../app/settings.ts';
 import { providerKinds, SignInForm } from '../../app/session/SignInForm.tsx';
@@ -65,7 +66,8 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Why a login at a provider failed. */
 function Failure({ error = '', requestId }: SignInSearch) {
   const detail = REASONS[error] ?? 'The login could not be completed.';
-  return <ProblemNote problem={{ title: 'Signing in failed', detail, code: error, requestId }} />;
+  const fields = { status: 0, title: 'Signing in failed', detail, code: error, requestId };
+  return <ProblemNote problem={new Problem(fields)} />;
 }
 
 /** The cookie of a session belongs to one origin: under another one, a session would soon end. */

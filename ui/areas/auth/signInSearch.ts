@@ -3,12 +3,12 @@ import type { SearchText } from '../../app/search.ts';
 /** What leads to the sign-in page, and how it goes on. */
 export type SignInSearch = {
   /** Path to open after signing in. */
-  to?: string;
+  to?: string | undefined;
   /** Why a login at a provider failed, and the request that it failed in. */
-  error?: string;
-  requestId?: string;
+  error?: string | undefined;
+  requestId?: string | undefined;
   /** The page is in a window beside a page whose session has expired: a provider, or `done`. */
-  window?: string;
+  window?: string | undefined;
 };
 
 /** Paths of this origin only: a backslash counts as a slash in browsers. */
@@ -21,8 +21,9 @@ export const validateSignInSearch = ({
   requestId,
   window,
 }: SearchText): SignInSearch => ({
-  ...(isOwnPath(to) && { to }),
-  ...(error !== undefined && { error }),
-  ...(requestId !== undefined && { requestId }),
-  ...(window !== undefined && { window }),
+  // The router keeps what a validation does not mention, so what is refused is said to be undefined.
+  to: isOwnPath(to) ? to : undefined,
+  error,
+  requestId,
+  window,
 });

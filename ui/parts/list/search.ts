@@ -122,7 +122,10 @@ const asText = (value: unknown): string | undefined => {
 export const validateListSearch =
   (filters: readonly Filter[]) =>
   (raw: Readonly<Record<string, unknown>>): ListSearch => {
-    const search: Record<string, string> = {};
+    // The router keeps what a validation does not mention.
+    const search: Record<string, string | undefined> = Object.fromEntries(
+      Object.keys(raw).map((name) => [name, undefined]),
+    );
     for (const filter of filters) {
       const text = asText(raw[filter.id]);
       if (text !== undefined && isSensible(filter, text)) search[filter.id] = text;
@@ -131,8 +134,9 @@ export const validateListSearch =
       const text = asText(raw[name]);
       if (text !== undefined && text !== '') search[name] = text;
     }
-    const { density, ...rest } = search;
-    return density === 'compact' || density === 'comfortable' ? { ...rest, density } : rest;
+    const { density } = search;
+    const isKnown = density === 'compact' || density === 'comfortable';
+    return { ...search, density: isKnown ? density : undefined };
   };
 
 /** The filters that an address has set. */

@@ -1,0 +1,99 @@
+import { expect, test } from '@jest/globals';
+import type { BrowserContext, Page } from 'playwright-core';
+import { describeConsole } from '../support/console/console.ts';
+import { eventually } from '../support/eventually.ts';
+import { createUser, type TestUser } from '../support/users.ts';
+
+/** What every page shows of the approvals: it is read again after their events. */
+const isBadge = (url: string) => url.includes('/api/workflows?assignedToMe');
+
+describeConsole('changes', (console) => {
+  const createRequest = (user: TestUser) =>
+    user.client
+      .post('/api/workflows', {
+        type: 'change',
+        title: 'A change',
+        payload: {},
+        assignedUserIds: [],
+        assignedRoleIds: ['approver'],
+      })
+      .expect(201);
+
+  /** Counts the requests of each page. */
+  function watchRequests(context: BrowserContext) {
+    const requests: { page: Page; url: string }[] = [];
+    context.on('request', (request) => {
+      requests.push({ page: request.frame().page(), url: request.url() });
+    });
+    const count = (page: Page, matches: (url: string) => boolean) =>
+      requests.filter((request) => request.page === page && matches(request.url)).length;
+    return {
+      badges: (page: Page) => count(page, isBadge),
+      streams: (page: Page) => count(page, (url) => url.includes('/api/events?follow')),
+    };
+  }
+
+  const openTabs = async (user: TestUser, count: number) => {
+    const context = await console.profileOf(user);
+    const requests = watchRequests(context);
+    const pages: Page[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const page = await context.newPage();
+      await Promise.all([
+        page.waitForResponse((response) => isBadge(response.url())),
+        page.goto('/'),
+      ]);
+      if (index === 0)
+        await eventually(
+          () => requests.streams(page),
+          (streams) => streams === 1,
+        );
+      pages.push(page);
+    }
+    return { context, pages, requests };
+  };
+
+  test('reach all tabs by one stream, and by another one when its tab is closed', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { pages, requests } = await openTabs(operator, 2);
+    const [first, second] = pages as [Page, Page];
+    const before = pages.map(requests.badges);
+    await createRequest(operator);
+    for (const [index, page] of pages.entries())
+      await eventually(
+        () => requests.badges(page),
+        (count) => count > (before[index] ?? 0),
+      );
+    expect(requests.streams(second)).toBe(0);
+    await first.close();
+    await eventually(
+      () => requests.streams(second),
+      (count) => count === 1,
+    );
+    const later = requests.badges(second);
+    await createRequest(operator);
+    await eventually(
+      () => requests.badges(second),
+      (count) => count > later,
+    );
+  });
+
+  test('reach a page again after the server was stopped, and the page says when they do not', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { pages, requests } = await openTabs(operator, 1);
+    const [page] = pages as [Page];
+    await createRequest(operator);
+    await eventually(
+      () => requests.badges(page),
+      (count) => count > 1,
+    );
+    await console.restartServer(() => page.getByText('Not connected').waitFor());
+    const before = requests.badges(page);
+    await createRequest(operator);
+    await eventually(
+      () => requests.badges(page),
+      (count) => count > before,
+    );
+    await page.getByText('Not connected').waitFor({ state: 'detached' });
+  });
+});
