@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
  * For whom the current code uses the database. `key` is the tenant; before the caller of a request
  * is known, it is the address of the client. `held`: the connections that it has now. `restedMs`: how
  * long it has rested, in milliseconds. `onUsed` is called with the time for which it has computed or
- * held a connection without resting.
+ * held a connection without resting. `leavesOutCounts`: lists leave out what they are asked to count.
  */
 export type ConnectionUser = {
   readonly part: 'requests' | 'background';
@@ -12,6 +12,7 @@ export type ConnectionUser = {
   held: number;
   restedMs: number;
   onUsed?: (usedMs: number) => void;
+  leavesOutCounts?: boolean;
 };
 
 const users = new AsyncLocalStorage<ConnectionUser | undefined>();

@@ -56,13 +56,13 @@ export function createReadBudgets({
     /** Notes a request of any kind. */
     note: (holder: SlotHolder): void => activity.note(callerKey(holder)),
 
-    /** Error: `too_many_requests` if nothing is left for this caller or its tenant. */
-    admit(holder: SlotHolder): void {
-      if (!activity.othersAreActive(callerKey(holder))) return;
+    /** Undefined if an expensive read may start, else `too_many_requests`: nothing is left. */
+    refusal(holder: SlotHolder): AppError | undefined {
+      if (!activity.othersAreActive(callerKey(holder))) return undefined;
       const waits = ownersOf(holder).map(([owner, rate]) => -budgetOf(owner, rate).left / rate);
       const seconds = Math.max(...waits);
-      if (seconds < 0) return;
-      throw new AppError(
+      if (seconds < 0) return undefined;
+      return new AppError(
         'too_many_requests',
         'Expensive reads have used more time than a caller or a tenant may while others are active.',
         { retryAfterSeconds: Math.max(1, Math.ceil(seconds)) },

@@ -11,8 +11,14 @@ export type ExpensiveReads = ReturnType<typeof createExpensiveReads>;
 /** Parameters that make any list expensive: it counts, groups or searches all matching records. */
 const EXPENSIVE_PARAMETERS = ['count', 'facets', 'q'] as const;
 
-const isExpensiveList = (query: Readonly<Record<string, unknown>>): boolean =>
+type Query = Readonly<Record<string, unknown>>;
+
+const isExpensiveList = (query: Query): boolean =>
   EXPENSIVE_PARAMETERS.some((name) => query[name] !== undefined && query[name] !== false);
+
+/** A list has its page also without what it counts; without the text it would be another list. */
+const hasPageWithoutCounts = (route: Route, query: Query): boolean =>
+  !route.expensiveRead && query.q === undefined;
 
 /** Whether requests of a route can be expensive reads, as the API reference says. */
 export const canBeExpensive = ({ expensiveRead, method, query }: Route): boolean =>
@@ -46,18 +52,26 @@ export const createExpensiveReads = ({
   now = () => performance.now(),
   rest = (ms, end) => void setTimeout(end, ms).unref(),
 }: Deps) => ({
-  /** Handles a request of an authenticated caller. Errors: `too_many_requests`; those of `handle`. */
+  /**
+   * Handles a request of an authenticated caller. Beyond the budget, lists leave out their counts.
+   * Errors: `too_many_requests`; those of `handle`.
+   */
   async run(
     route: Route,
     { caller, query, signal }: { caller: Caller; query: unknown; signal: AbortSignal },
     handle: () => Promise<HttpResponse>,
   ): Promise<HttpResponse> {
     budgets.note(caller);
-    const isList =
-      route.method === 'GET' && isExpensiveList((query ?? {}) as Record<string, unknown>);
+    const asked = (query ?? {}) as Query;
+    const isList = route.method === 'GET' && isExpensiveList(asked);
     if (!route.expensiveRead && !isList) return handle();
-    budgets.admit(caller);
     const user = currentConnectionUser();
+    const refusal = budgets.refusal(caller);
+    if (refusal && user && hasPageWithoutCounts(route, asked)) {
+      user.leavesOutCounts = true;
+      return handle();
+    }
+    if (refusal) throw refusal;
     // From now on, all that this request uses is deducted, also while its response is streamed.
     if (user) user.onUsed = (usedMs) => budgets.charge(caller, usedMs);
     if (route.expensiveRead?.hasOwnSlots === true) return handle();

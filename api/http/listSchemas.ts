@@ -15,7 +15,7 @@ const Count = Nullable(
     { value: Type.Integer(), exact: Type.Boolean() },
     {
       title: 'ListCount',
-      description: `With \`count\`: the number of records of all pages. With \`exact: false\` there are more than ${MAX_COUNTED}; null if counting took too long.`,
+      description: `With \`count\`: the number of records of all pages. With \`exact: false\` there are more than ${MAX_COUNTED}; null if counting took too long, or if the caller has used up its budget of expensive reads.`,
       additionalProperties: false,
     },
   ),
@@ -47,7 +47,7 @@ const Facet = Type.Union([
 const Facets = Type.Record(Type.String(), Facet, {
   title: 'ListFacets',
   description:
-    'With `facets`: the number of records by the values of each field, without the filters on that field; null if counting took too long.',
+    'With `facets`: the number of records by the values of each field, without the filters on that field; null if counting took too long, or if the caller has used up its budget of expensive reads.',
 });
 
 const names = (values: readonly string[], title: string, description: string): TSchema =>

@@ -51,7 +51,7 @@ const COMMON_TEXT =
   'and those other than GET 413 and 415. Other statuses are listed with the operation.';
 
 const EXPENSIVE_TEXT =
-  'While other callers are active, the time that expensive reads use is limited for a caller and for a tenant. Beyond it they are 429 with `Retry-After`.';
+  'While other callers are active, the time that expensive reads use is limited for a caller and for a tenant. Beyond it they are 429 with `Retry-After`; lists without `q` leave out their counts instead.';
 
 const PROBLEM_CONTENT = { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } };
 

@@ -337,13 +337,14 @@ describe('expensive reads', () => {
   test.each(READS)(
     '%s is refused when nothing is left; other requests are not',
     async (_, read) => {
-      jest.spyOn(app.deps.readBudgets, 'admit').mockImplementation(() => {
-        throw new AppError('too_many_requests', 'Used up.', { retryAfterSeconds: 7 });
-      });
+      const refusal = new AppError('too_many_requests', 'Used up.', { retryAfterSeconds: 7 });
+      jest.spyOn(app.deps.readBudgets, 'refusal').mockReturnValue(refusal);
       const answer = (await read()) as Awaited<ReturnType<TestClient['get']>>;
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '7']);
       await noisy.get('/api/inventory/sites').expect(200);
       await noisy.get('/api/inventory/sites?limit=5').expect(200);
+      const counted = await noisy.get('/api/inventory/sites?count=true&facets=status').expect(200);
+      expect(counted).toMatchObject({ count: null, facets: { status: null } });
     },
   );
 

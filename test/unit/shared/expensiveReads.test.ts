@@ -3,6 +3,7 @@ import { createExpensiveReads } from '../../../api/http/expensiveReads.ts';
 import { ok } from '../../../api/http/response.ts';
 import type { Route } from '../../../api/http/route.ts';
 import { anonymousCaller } from '../../../domain/shared/caller.ts';
+import { currentConnectionUser, useConnectionsFor } from '../../../platform/connectionUser.ts';
 import { createReadBudgets } from '../../../platform/readBudgets.ts';
 import { createSlots } from '../../../platform/slots.ts';
 
@@ -49,4 +50,32 @@ test('a slot is free right after a read while nobody else is active', async () =
   await read(10);
   await read(10);
   expect(rests).toEqual([]);
+});
+
+test('beyond the budget, lists leave out their counts, and other expensive reads are refused', async () => {
+  const budgets = createReadBudgets({ perSecondMs: 1_000, now: () => 0 });
+  const slots = createSlots({
+    of: 'reads',
+    retryAfterSeconds: 1,
+    ...{ total: 8, perTenant: 8, perCaller: 8 },
+  });
+  const reads = createExpensiveReads({ slots, budgets });
+  const caller = { ...anonymousCaller({ requestId: 'req_1', address: null }), tenantId: 'red' };
+  const signal = new AbortController().signal;
+  const countsAreRead = (query: object, route = {}) =>
+    useConnectionsFor({ part: 'requests', key: 'red' }, async () => {
+      let isCounted = false;
+      await reads.run({ method: 'GET', ...route } as Route, { caller, query, signal }, () => {
+        isCounted = currentConnectionUser()?.leavesOutCounts !== true;
+        return Promise.resolve(ok({}));
+      });
+      return isCounted;
+    });
+  budgets.note({ ...caller, tenantId: 'blue' });
+  expect(await countsAreRead({ count: true })).toBe(true);
+  budgets.charge(caller, 60_000);
+  expect(await countsAreRead({ count: true, facets: ['status'] })).toBe(false);
+  expect(await countsAreRead({})).toBe(true);
+  await expect(countsAreRead({ count: true, q: 'text' })).rejects.toThrow('more time');
+  await expect(countsAreRead({}, { expensiveRead: {} })).rejects.toThrow('more time');
 });
