@@ -4,8 +4,6 @@ export type Names = {
   people?: Readonly<Record<string, { displayName: string } | undefined>> | undefined;
 };
 
-export const NO_NAMES: Names = {};
-
 /** The label of a record of `kind`, or of any kind if that is not known; undefined if it has none. */
 export function labelOf(names: Names | undefined, id: string, kind?: string): string | undefined {
   const labels = names?.labels;

@@ -62,9 +62,10 @@ export function ApprovalsPage() {
   const view = search.view ?? (canAnywhere('workflow:approve') ? 'decide' : 'mine');
   const onSearch = (next: ApprovalSearch) =>
     void navigate({ to: '/approvals', search: next, replace: true });
+  const { columns: _columns, density: _density, ...wanted } = search;
   const list = useList<ApprovalSummary>({
-    queryKey: ['approvals', 'list', view, search],
-    read: (part, signal) => readRequests(view, search, part, signal),
+    queryKey: ['approvals', 'list', view, wanted],
+    read: (part, signal, now) => readRequests(view, search, part, signal, now),
   });
   useLiveRefresh(['workflow.*'], ['approvals']);
   const { names } = list;

@@ -81,12 +81,13 @@ export const readRequests = (
   search: ApprovalSearch,
   { limit, cursor, count, facets }: ListPart,
   signal: AbortSignal,
+  now: Date,
 ) =>
   answer(
     api.GET('/api/workflows', {
       params: {
         query: {
-          ...toQuery<Query>(filtersOf(view), search, new Date()),
+          ...toQuery<Query>(filtersOf(view), search, now),
           ...VIEW_QUERIES[view],
           include: 'labels,people',
           limit,

@@ -27,9 +27,9 @@ export function JobsPage() {
   const { columns: _columns, density: _density, ...wanted } = search;
   const list = useList<JobSummary>({
     queryKey: ['jobs', 'list', wanted],
-    read: (part, signal) => {
+    read: (part, signal, now) => {
       const query = {
-        ...toQuery<JobsQuery>(JOB_FILTERS, search, new Date()),
+        ...toQuery<JobsQuery>(JOB_FILTERS, search, now),
         ...(part as Pick<JobsQuery, 'limit' | 'cursor' | 'count' | 'facets'>),
         include: 'labels,people',
       };

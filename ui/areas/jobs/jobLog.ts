@@ -42,8 +42,11 @@ async function follow(
     lastEventId: String(afterLine),
   })) {
     if (event === 'log') onLines([toLine(JSON.parse(data) as Schemas['LogLine'])]);
-    else if (event === 'job') onState(JSON.parse(data) as JobState);
-    else if (event === 'error') throw problemIn(data);
+    else if (event === 'job') {
+      // It comes first: the connection is made.
+      onLines([]);
+      onState(JSON.parse(data) as JobState);
+    } else if (event === 'error') throw problemIn(data);
     else if (event === 'end') {
       onEnd();
       return;

@@ -94,9 +94,9 @@ export function RunList({ scheduleId, search, onSearch }: Props) {
   const { columns: _columns, density: _density, ...wanted } = search;
   const list = useList<Run>({
     queryKey: ['schedules', 'of', scheduleId, 'runs', wanted],
-    read: (part, signal) => {
+    read: (part, signal, now) => {
       const query = {
-        ...toQuery<RunsQuery>(RUN_FILTERS, search, new Date()),
+        ...toQuery<RunsQuery>(RUN_FILTERS, search, now),
         ...(part as Pick<RunsQuery, 'limit' | 'cursor' | 'count' | 'facets'>),
         scheduleId: [scheduleId],
         include: 'labels,people',

@@ -24,9 +24,9 @@ export function SchedulesPage() {
   const { columns: _columns, density: _density, ...wanted } = search;
   const list = useList<ScheduleSummary>({
     queryKey: ['schedules', 'list', wanted],
-    read: (part, signal) => {
+    read: (part, signal, now) => {
       const query = {
-        ...toQuery<SchedulesQuery>(SCHEDULE_FILTERS, search, new Date()),
+        ...toQuery<SchedulesQuery>(SCHEDULE_FILTERS, search, now),
         ...(part as Pick<SchedulesQuery, 'limit' | 'cursor' | 'count' | 'facets'>),
         include: 'labels,people',
       };

@@ -1,7 +1,5 @@
 /** JSON Pointers (RFC 6901), and values at them. */
 
-export type Path = readonly (string | number)[];
-
 /** What a pointer appends for a key. */
 export const childPointer = (pointer: string, key: string | number): string =>
   `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
