@@ -44,6 +44,8 @@ describeConsole('the frame', (console) => {
     const page = await console.open(viewer, `/id/${id}`);
     await page.getByRole('heading', { name: 'ams-by-id' }).waitFor();
     await page.getByText(`/api/inventory/sites/${id}`).waitFor();
+    await page.getByText('Created at').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
     await page.goto('/id/sit_01jd0cmxk5e5v8kyzwq0q8s3rt');
     await page.getByText('No record with this id').waitFor();
   });

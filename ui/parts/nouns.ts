@@ -25,7 +25,7 @@ export function nounOf(kind: string, count: number): string {
 }
 
 /** The same as a heading: `IP addresses`, `Prefixes`. */
-export function headingOf(kind: string): string {
-  const noun = nounOf(kind, 2);
+export function headingOf(kind: string, count = 2): string {
+  const noun = nounOf(kind, count);
   return noun.charAt(0).toUpperCase() + noun.slice(1);
 }

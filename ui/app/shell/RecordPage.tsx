@@ -2,9 +2,14 @@ import { Code, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { CopyButton } from '../../parts/CopyButton.tsx';
+import { DescriptionList } from '../../parts/DescriptionList.tsx';
+import { FieldValue } from '../../parts/diff/FieldDiff.tsx';
 import { Empty } from '../../parts/Empty.tsx';
+import { labelOfField } from '../../parts/format.ts';
+import { headingOf, nounOf } from '../../parts/nouns.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { answer, api } from '../api.ts';
+import { useLiveRefresh } from '../live.ts';
 import { useTitle } from '../useTitle.ts';
 
 const route = getRouteApi('/frame/id/$id');
@@ -19,7 +24,7 @@ const API_PATHS: Readonly<Record<string, string>> = {
   backups: '/api/backup',
 };
 
-/** A record of a kind that the console has no page for: what it is, and how to read it. */
+/** A record of a kind that the console has no page for: its fields, or how to read it. */
 export function RecordPage() {
   const { id } = route.useParams();
   const { data, error, refetch } = useQuery({
@@ -39,15 +44,53 @@ export function RecordPage() {
         detail={`There is no ${id}, or you may not read it.`}
       />
     );
-  const path = `${API_PATHS[record.kind] ?? `/api/inventory/${record.kind}`}/${id}`;
+  const { kind, label } = record;
+  const apiPath = API_PATHS[kind];
+  const path = `${apiPath ?? `/api/inventory/${kind}`}/${id}`;
   return (
-    <Stack gap="xs" p="md" align="flex-start">
-      <Title order={1}>{record.label}</Title>
-      {record.description !== '' && <Text>{record.description}</Text>}
-      <Text size="sm">
-        The console has no page for {record.kind.replaceAll('-', ' ')}. The API has this record at{' '}
-        <Code>{path}</Code> <CopyButton value={path} label="Copy the path" />
+    <Stack gap="xs" p="md" align="stretch">
+      <Title order={1}>{label}</Title>
+      <Text size="sm" c="dimmed">
+        {headingOf(kind, 1)}, in the API <Code>{path}</Code>{' '}
+        <CopyButton value={path} label="Copy the path" />
       </Text>
+      {apiPath === undefined ? (
+        <InventoryFields kind={kind} id={id} />
+      ) : (
+        <Text size="sm">The console has no page for {nounOf(kind, 2)} yet.</Text>
+      )}
     </Stack>
+  );
+}
+
+/** Fields of every record, which are shown last. */
+const LAST = ['createdAt', 'updatedAt', 'version'];
+
+/** The fields of a record of the inventory, with names instead of ids. */
+function InventoryFields({ kind, id }: { kind: string; id: string }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ['inventory', kind, id],
+    queryFn: ({ signal }) =>
+      answer(
+        // The path of every resource has the same form; the types know only each by itself.
+        api.GET(`/api/inventory/${kind as 'prefixes'}/{id}`, {
+          params: { path: { id }, query: { include: 'labels,people' } },
+          signal,
+        }),
+      ),
+  });
+  useLiveRefresh(['inventory.*'], ['inventory', kind, id], ({ subject }) => subject.id === id);
+  if (error) return <ProblemNote problem={error} retry={() => void refetch()} />;
+  if (data === undefined) return null;
+  const { included, ...fields } = data;
+  const names = Object.keys(fields).filter((field) => field !== 'id' && !LAST.includes(field));
+  const values: Readonly<Record<string, unknown>> = fields;
+  return (
+    <DescriptionList
+      items={[...names, ...LAST].map((field) => ({
+        label: labelOfField(field),
+        value: <FieldValue field={field} value={values[field]} names={included} />,
+      }))}
+    />
   );
 }

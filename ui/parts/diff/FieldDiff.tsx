@@ -28,6 +28,8 @@ type Props = {
   action?: 'create' | 'update' | 'delete' | undefined;
   /** Names the table for screen readers. */
   label?: string | undefined;
+  /** Shows no header: for one of many tables below each other. */
+  quiet?: boolean | undefined;
 };
 
 const ISO_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/;
@@ -163,6 +165,13 @@ function UpdateCells({ row, change, names }: CellsProps) {
   );
 }
 
+type FieldValueProps = { field: string; value: unknown; names?: Names | undefined };
+
+/** The value of a field as people read it: names for ids, yes and no, local times. */
+export function FieldValue({ field, value, names }: FieldValueProps) {
+  return <Whole value={value} row={{ field, before: null, after: value }} names={names} />;
+}
+
 function Whole({ value, row, names }: Omit<ValueProps, 'mark'>) {
   const members: readonly unknown[] = Array.isArray(value) ? value : [];
   if (members.length > 0)
@@ -176,6 +185,25 @@ function Whole({ value, row, names }: Omit<ValueProps, 'mark'>) {
       </ul>
     );
   return <Value value={value} row={row} names={names} />;
+}
+
+type FieldRowProps = CellsProps & { action: 'create' | 'update' | 'delete' };
+
+function FieldRow({ row, change, names, action }: FieldRowProps) {
+  return (
+    <tr>
+      <th scope="row" className={classes.field} title={row.field}>
+        {row.label ?? labelOfField(row.field)}
+      </th>
+      {action === 'update' ? (
+        <UpdateCells row={row} change={change} names={names} />
+      ) : (
+        <td className={classes.value} data-side={action === 'create' ? 'after' : 'before'}>
+          <Whole value={action === 'create' ? row.after : row.before} row={row} names={names} />
+        </td>
+      )}
+    </tr>
+  );
 }
 
 const HEADERS = {
@@ -194,7 +222,8 @@ const isSet = (value: unknown): boolean =>
  * What changes in a record, field by field. Fields that stay as they are, and those that a new or deleted
  * record does not have, are hidden until they are asked for.
  */
-export function FieldDiff({ rows, names, action = 'update', label = 'Changes' }: Props) {
+export function FieldDiff(props: Props) {
+  const { rows, names, action = 'update', label = 'Changes', quiet = false } = props;
   const [isWhole, setWhole] = useState(false);
   const all = rows.map((row) => ({ row, change: changeOf(row.before, row.after) }));
   const matters = ({ row, change }: (typeof all)[number]) =>
@@ -206,7 +235,10 @@ export function FieldDiff({ rows, names, action = 'update', label = 'Changes' }:
   return (
     <div className={classes.diff}>
       <table className={classes.table} aria-label={label}>
-        <thead>
+        <colgroup>
+          <col className={classes.fieldColumn} />
+        </colgroup>
+        <thead data-quiet={quiet || undefined}>
           <tr>
             <th scope="col">Field</th>
             {HEADERS[action].map((header) => (
@@ -217,23 +249,8 @@ export function FieldDiff({ rows, names, action = 'update', label = 'Changes' }:
           </tr>
         </thead>
         <tbody>
-          {shown.map(({ row, change }) => (
-            <tr key={row.field}>
-              <th scope="row" className={classes.field} title={row.field}>
-                {row.label ?? labelOfField(row.field)}
-              </th>
-              {action === 'update' ? (
-                <UpdateCells row={row} change={change} names={names} />
-              ) : (
-                <td className={classes.value} data-side={action === 'create' ? 'after' : 'before'}>
-                  <Whole
-                    value={action === 'create' ? row.after : row.before}
-                    row={row}
-                    names={names}
-                  />
-                </td>
-              )}
-            </tr>
+          {shown.map((each) => (
+            <FieldRow key={each.row.field} {...each} names={names} action={action} />
           ))}
         </tbody>
       </table>

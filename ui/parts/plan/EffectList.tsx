@@ -1,5 +1,6 @@
 import { Button } from '@mantine/core';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { FieldDiff } from '../diff/FieldDiff.tsx';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { Icon, type IconName } from '../icons.tsx';
@@ -47,7 +48,13 @@ function EffectRow({ effect, names }: { effect: Effect; names: Names }) {
         </span>
         {why !== undefined && <span className={classes.reason}>{why}</span>}
       </div>
-      <FieldDiff rows={rowsOf(effect)} names={names} action={action} label={`${text} ${label}`} />
+      <FieldDiff
+        quiet
+        rows={rowsOf(effect)}
+        names={names}
+        action={action}
+        label={`${text} ${label}`}
+      />
     </li>
   );
 }
@@ -56,6 +63,12 @@ function Group({ group, names }: { group: EffectGroup; names: Names }) {
   const { resource, effects, counts } = group;
   const [limit, setLimit] = useState(FIRST);
   const left = effects.length - limit;
+  useEffect(() => {
+    // What is printed is complete. A plan has at most 2,000 records.
+    const showAll = () => flushSync(() => setLimit(effects.length));
+    addEventListener('beforeprint', showAll);
+    return () => removeEventListener('beforeprint', showAll);
+  }, [effects.length]);
   return (
     <section className={classes.group} aria-label={headingOf(resource)}>
       <h3 className={classes.heading}>
