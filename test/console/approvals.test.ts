@@ -66,14 +66,30 @@ describeConsole('approvals', (console) => {
     await page.getByText('Executed', { exact: true }).waitFor();
     await page.getByText('Succeeded').waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
-    const { decisions } = await readRequest(decider.client, request.id);
-    expect(decisions).toMatchObject([
-      { outcome: 'approved', comment: 'as discussed', contentHash: request.contentHash },
-    ]);
     const now = await admin(console.app)
       .get<{ description: string }>(`/api/inventory/prefixes/${prefix.id}`)
       .expect(200);
     expect(now.description).toBe('<b>rack 5</b>');
+  });
+
+  test('are approved as the page shows them, or not at all', async () => {
+    const [asker, decider] = await Promise.all([
+      createUser(console.app, 'operator'),
+      createUser(console.app, 'approver'),
+    ]);
+    const { id, title } = await createRequest(asker.client, { title: 'Another content' });
+    const context = await console.profileOf(decider);
+    await context.route(`**/api/workflows/${id}?*`, async (route) => {
+      const response = await route.fetch();
+      const request = (await response.json()) as ApprovalRecord;
+      await route.fulfill({ response, json: { ...request, contentHash: 'f'.repeat(64) } });
+    });
+    const page = await context.newPage();
+    await page.goto(`/approvals/${id}`);
+    await heading(page, title).waitFor();
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await page.getByRole('alert').getByText('content_mismatch').waitFor();
+    expect((await readRequest(decider.client, id)).status).toBe('pending');
   });
 
   test('of two people, the second sees what the first has decided, and keeps what was written', async () => {

@@ -158,12 +158,13 @@ export function useLive(types: readonly string[], onEvent: (event: LiveEvent) =>
 
 /**
  * Reads the queries whose key begins with `queryKey` again after events of these types that `concerns`
- * accepts: soon, at most twice a second, and not while the page is hidden.
+ * accepts: after `pauseMs`, at most once in that time, and not while the page is hidden.
  */
 export function useLiveRefresh(
   types: readonly string[],
   queryKey: readonly unknown[],
   concerns: (event: LiveEvent) => boolean = () => true,
+  pauseMs = REFRESH_MS,
 ): void {
   const pending = useRef<ReturnType<typeof setTimeout>>(undefined);
   const refresh = () => {
@@ -175,7 +176,7 @@ export function useLiveRefresh(
     pending.current = setTimeout(() => {
       if (!document.hidden) refresh();
       else document.addEventListener('visibilitychange', refresh, { once: true });
-    }, REFRESH_MS);
+    }, pauseMs);
   };
   useLive(types, (event) => {
     if (concerns(event)) refreshSoon();

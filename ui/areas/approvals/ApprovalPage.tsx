@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { useLiveRefresh } from '../../app/live.ts';
 import { useTitle } from '../../app/useTitle.ts';
 import { Actor } from '../../parts/Actor.tsx';
+import { Bones } from '../../parts/Bones.tsx';
 import { formatNumberOf } from '../../parts/format.ts';
 import { Json } from '../../parts/Json.tsx';
 import type { Names } from '../../parts/names.ts';
@@ -33,7 +34,7 @@ const route = getRouteApi('/frame/approvals/$id');
 export function ApprovalPage() {
   const { id } = route.useParams();
   const { queryKey, queryFn } = requestQuery(id);
-  const { data: request, error, refetch, isFetching } = useQuery({ queryKey, queryFn });
+  const { data: request, error, refetch, isPending } = useQuery({ queryKey, queryFn });
   useTitle(request?.title ?? 'Approval request');
   useLiveRefresh(['workflow.*'], queryKey, ({ subject }) => subject.id === id);
   useLiveRefresh(['job.*'], queryKey, ({ data }) => isJobOf(id, data));
@@ -41,7 +42,8 @@ export function ApprovalPage() {
   useLiveRefresh(['inventory.*'], queryKey, ({ subject }) => changing.has(subject.id));
   if (!request)
     return (
-      <div className={classes.unread} aria-busy={isFetching}>
+      <div className={classes.unread}>
+        {isPending && <Bones rows={8} />}
         {error && <ProblemNote problem={error} retry={() => void refetch()} />}
       </div>
     );

@@ -86,7 +86,7 @@ const progressColumns: readonly GridColumn<ApprovalSummary>[] = [
   {
     id: 'expiresAt',
     header: 'Open until',
-    width: 110,
+    width: 124,
     grow: 0,
     hideBelow: 720,
     sort: { asc: 'expiresAt', desc: '-expiresAt' },

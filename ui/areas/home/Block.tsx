@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { useId } from 'react';
+import { Bones } from '../../parts/Bones.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import classes from './Block.module.css';
 
@@ -9,11 +10,13 @@ type Props = {
   action?: ReactNode;
   /** Reads of this block that have failed. The rest of the page does not depend on them. */
   problems?: readonly { error: unknown; retry: () => void }[];
+  /** Nothing has been read yet. */
+  loading?: boolean;
   children?: ReactNode;
 };
 
 /** A part of the page with a heading. What it could not read, it says itself. */
-export function Block({ title, note, action, problems = [], children }: Props) {
+export function Block({ title, note, action, problems = [], loading, children }: Props) {
   const id = useId();
   return (
     <section className={classes.block} aria-labelledby={id}>
@@ -28,6 +31,7 @@ export function Block({ title, note, action, problems = [], children }: Props) {
         // The reads of a block are always the same.
         <ProblemNote key={index} problem={error} retry={retry} />
       ))}
+      {loading === true && problems.length === 0 && <Bones rows={3} />}
       {children}
     </section>
   );

@@ -62,7 +62,11 @@ export function ChangesBlock({ isAllowed }: { isAllowed: boolean }) {
   const nouns = new Map(kinds.data?.items.map(({ kind, singular }) => [kind, singular]));
   const items = changes.data?.items;
   return (
-    <Block title="Recent changes" problems={problemsOf([kinds, changes])}>
+    <Block
+      title="Recent changes"
+      problems={problemsOf([kinds, changes])}
+      loading={items === undefined}
+    >
       {items?.length === 0 && (
         <p className={classes.quiet}>The inventory has not been changed yet.</p>
       )}

@@ -1,5 +1,6 @@
 import { useLiveRefresh } from '../../app/live.ts';
 import { useSession } from '../../app/session/useSession.ts';
+import { Bones } from '../../parts/Bones.tsx';
 import { BrokenBlock } from './BrokenBlock.tsx';
 import { ChangesBlock } from './ChangesBlock.tsx';
 import { FirstSteps } from './FirstSteps.tsx';
@@ -13,13 +14,23 @@ import { useProtection, type ProtectionRead } from './useProtection.ts';
 import classes from './HomePage.module.css';
 
 const WORKFLOW = ['workflow:read', 'workflow:write', 'workflow:approve'];
+/** Jobs and schedules may fail many times in a second. */
+const FAILURES_MS = 3_000;
+
 /** Reads again what an event may have changed. */
-function useLiveBlocks(): void {
+function useLiveBlocks({ details }: NeedsYou): void {
   useLiveRefresh(['workflow.*'], ['home', 'requests']);
-  useLiveRefresh(['workflow.*'], ['approvals', 'request']);
-  useLiveRefresh(['job.failed'], ['home', 'failedJobs']);
+  useLiveRefresh(['workflow.*'], ['approvals', 'request'], ({ subject }) =>
+    details.has(subject.id),
+  );
+  useLiveRefresh(['job.failed'], ['home', 'failedJobs'], undefined, FAILURES_MS);
   useLiveRefresh(['webhook.*'], ['home', 'webhooks']);
-  useLiveRefresh(['schedule.skipped', 'schedule.failed'], ['home', 'missedRuns']);
+  useLiveRefresh(
+    ['schedule.skipped', 'schedule.failed'],
+    ['home', 'missedRuns'],
+    undefined,
+    FAILURES_MS,
+  );
   useLiveRefresh(['schedule.updated', 'schedule.created'], ['home', 'backupSchedules']);
   useLiveRefresh(['backup.*'], ['home', 'backups']);
 }
@@ -36,7 +47,7 @@ export function HomePage() {
   const broken = useBroken(allowed);
   const protection = useProtection(canAnywhere('backup:read'), allowed.schedules);
   const system = useSystem();
-  useLiveBlocks();
+  useLiveBlocks(needs);
   return (
     <div className={classes.page}>
       <h1 className={classes.title}>Home</h1>
@@ -82,6 +93,8 @@ function AllWell({ needs, broken, allowed, protection, isReady }: AllWellProps) 
     broken.failures.length +
     broken.webhooks.length +
     broken.missed.length;
+  const isLoading = [...needs.reads, ...broken.reads].some((read) => read.isLoading);
+  if (found === 0 && isLoading) return <Bones rows={2} />;
   if (!areRead || found > 0) return null;
   const checked = [
     'nothing waits for you',

@@ -11,7 +11,7 @@ export function ProtectionBlock({ protection }: { protection: ProtectionRead }) 
   const { isAllowed, state, reads } = protection;
   if (!isAllowed) return null;
   return (
-    <Block title="Protection" problems={problemsOf(reads)}>
+    <Block title="Protection" problems={problemsOf(reads)} loading={!state}>
       {state && (
         <Rows label="Protection">
           <Row

@@ -38,6 +38,7 @@ export function SystemBlock({ system }: { system: ReturnType<typeof useSystem> }
     <Block
       title="System"
       problems={problemsOf([system])}
+      loading={system.data === undefined}
       note={settings && `Holdfast ${settings.version}`}
       action={
         settings?.temporalUi && (

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { useTitle } from '../../app/useTitle.ts';
+import { Bones } from '../../parts/Bones.tsx';
 import { Empty } from '../../parts/Empty.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -69,6 +70,7 @@ export function SearchPage() {
       {isAsked && found.error && (
         <ProblemNote problem={found.error} retry={() => void found.refetch()} />
       )}
+      {isAsked && found.isPending && <Bones rows={6} />}
       {isAsked && found.data && (
         <div aria-busy={found.isFetching}>
           <Results query={searchable(q)} kinds={search.kinds} result={found.data} />
