@@ -82,6 +82,31 @@ describeConsole('jobs', (console) => {
     expect(await page.getByRole('link', { name: 'Copy as new' }).count()).toBe(0);
   });
 
+  test('are read further towards the end of the list, all with the same range of times', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const numbers = Array.from({ length: 120 }, (_, number) => number);
+    await Promise.all(
+      numbers.map((number) =>
+        operator.client
+          .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: { number } })
+          .expect(201),
+      ),
+    );
+    const page = await console.open(operator, '/jobs?createdAt=24h');
+    await page.getByText('120 jobs', { exact: true }).waitFor();
+    const grid = page.getByRole('grid', { name: 'Jobs' });
+    await grid.locator('[aria-rowindex="2"] [role=gridcell]').first().focus();
+    // A page has 100 jobs: the rows after them are drawn when the second page has come.
+    await page.keyboard.press('Control+End');
+    await grid.locator('[aria-rowindex="102"]').waitFor();
+    await page.keyboard.press('Control+End');
+    await grid.locator('[aria-rowindex="121"] :focus').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.keyboard.press('e');
+    await page.waitForURL('**/jobs/job_*');
+  });
+
   test('are asked for with an approval instead', async () => {
     const operator = await createUser(console.app, 'operator');
     const page = await console.open(operator, '/jobs/new?type=core.echo');
