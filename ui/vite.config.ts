@@ -53,6 +53,17 @@ export default defineConfig({
     manifest: true,
     reportCompressedSize: false,
     chunkSizeWarningLimit: 1_000,
+    rolldownOptions: {
+      output: {
+        // What the first page needs is two files, not fifty: packages, which deployments rarely change, and the rest.
+        codeSplitting: {
+          groups: [
+            { name: 'packages', tags: ['$initial'], test: /node_modules/ },
+            { name: 'frame', tags: ['$initial'] },
+          ],
+        },
+      },
+    },
   },
   server: {
     host: '127.0.0.1',

@@ -1,11 +1,15 @@
-import { notifications } from '@mantine/notifications';
+import type { NotificationData } from '@mantine/notifications';
 import { toProblem } from './problem.ts';
+
+/** The first page needs none, so they are loaded when one is shown. */
+const show = (data: NotificationData): void =>
+  void import('@mantine/notifications').then(({ notifications }) => notifications.show(data));
 
 /** Shows why something that the user started has failed, where no form can show it. */
 export function notifyProblem(error: unknown): void {
   const { title, detail, code, requestId } = toProblem(error);
   const request = requestId === undefined ? '' : `, request ${requestId}`;
-  notifications.show({
+  show({
     color: 'red',
     title,
     message: `${detail} (${code}${request})`,
@@ -14,4 +18,4 @@ export function notifyProblem(error: unknown): void {
 }
 
 /** Shows that something is done whose result is not on the page. */
-export const notifyDone = (message: string): void => void notifications.show({ message });
+export const notifyDone = (message: string): void => show({ message });

@@ -29,7 +29,7 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
           <Menu.Item
             leftSection={<Icon name="key" />}
             closeMenuOnClick
-            onClick={() => void navigate({ to: ACCOUNT_PAGE as '/' })}
+            onClick={() => void navigate({ to: ACCOUNT_PAGE })}
           >
             {isGateway ? 'Account' : 'Account and tokens'}
           </Menu.Item>

@@ -1,8 +1,6 @@
-import { Drawer } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { Notifications } from '@mantine/notifications';
 import { Outlet, useMatches, useRouter, useRouterState } from '@tanstack/react-router';
-import { lazy, useEffect, useLayoutEffect, useRef } from 'react';
+import { lazy, Suspense, useEffect, useLayoutEffect, useRef } from 'react';
 import { useLiveStream } from '../live.ts';
 import { WithPreferences } from '../preferences.tsx';
 import { useKeyboard, useShortcuts } from '../shortcuts.ts';
@@ -15,6 +13,8 @@ import classes from './Shell.module.css';
 
 const loadPalette = () => import('./Palette.tsx');
 const Palette = lazy(loadPalette);
+const RailDrawer = lazy(() => import('./RailDrawer.tsx'));
+const Notices = lazy(() => import('./Notices.tsx'));
 const KeysDialog = lazy(() => import('./KeysDialog.tsx'));
 
 const MAIN = 'main';
@@ -44,9 +44,11 @@ export function Shell() {
           <Outlet />
         </main>
       </div>
-      <Drawer opened={isDrawerOpen} onClose={drawer.close} size="xs" title="Pages">
-        <Rail onNavigate={drawer.close} />
-      </Drawer>
+      {isDrawerOpen && (
+        <LazyDialog onClose={drawer.close}>
+          <RailDrawer onClose={drawer.close} />
+        </LazyDialog>
+      )}
       {isPaletteOpen && (
         <LazyDialog onClose={palette.close}>
           <Palette onClose={palette.close} />
@@ -57,7 +59,9 @@ export function Shell() {
           <KeysDialog onClose={help.close} />
         </LazyDialog>
       )}
-      <Notifications position="bottom-right" />
+      <Suspense>
+        <Notices />
+      </Suspense>
     </WithPreferences>
   );
 }

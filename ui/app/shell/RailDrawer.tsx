@@ -1,0 +1,11 @@
+import { Drawer } from '@mantine/core';
+import { Rail } from './Rail.tsx';
+
+/** The rail on narrow screens. */
+export default function RailDrawer({ onClose }: { onClose: () => void }) {
+  return (
+    <Drawer opened onClose={onClose} size="xs" title="Pages">
+      <Rail onNavigate={onClose} />
+    </Drawer>
+  );
+}
