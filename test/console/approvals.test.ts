@@ -8,9 +8,9 @@ import {
   sleepJob,
   untilStatus,
 } from '../support/approvals.ts';
-import { describeConsole, signIn, type TestConsole } from '../support/console/console.ts';
+import { describeConsole, type TestConsole } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
-import { admin, createUser, type TestUser } from '../support/users.ts';
+import { admin, createUser, PASSWORD, type TestUser } from '../support/users.ts';
 
 const comment = (page: Page) => page.getByRole('textbox', { name: 'Comment' });
 const heading = (page: Page, name: string) => page.getByRole('heading', { name });
@@ -212,7 +212,11 @@ describeConsole('approvals', (console) => {
     const { id, title } = await createRequest(asker.client, { title: 'Only keys' });
     const page = await (await console.profile()).newPage();
     await page.goto('/approvals');
-    await signIn(page, decider.username);
+    await page.getByLabel('User name').and(page.locator(':focus')).waitFor();
+    await page.keyboard.type(decider.username);
+    await page.keyboard.press('Tab');
+    await page.keyboard.type(PASSWORD);
+    await page.keyboard.press('Enter');
     await page.getByRole('row').filter({ hasText: title }).waitFor();
     const row = page.getByRole('row').filter({ has: page.locator(':focus') });
     await pressUntil(page, 'Tab', row);

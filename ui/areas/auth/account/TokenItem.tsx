@@ -21,7 +21,7 @@ export function TokenItem({ token, names, onAction }: Props) {
         <div className={classes.name} title={id}>
           {name}
           {expiresSoon(token, now) ? (
-            <StatusBadge status="active" label="Expires soon" tone="warning" />
+            <StatusBadge status="stale" label="Expires soon" />
           ) : (
             status !== 'active' && <StatusBadge status={status} />
           )}

@@ -1,0 +1,143 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { JobRecord } from '../../api/jobs/schemas.ts';
+import { assertDefined } from '../../domain/shared/assert.ts';
+import { changeRequest, createRequest } from '../support/approvals.ts';
+import { describeConsole } from '../support/console/console.ts';
+import { accessibilityProblems } from '../support/console/page.ts';
+import { pagePaths } from '../support/console/routes.ts';
+import { admin, createUser, seedTenant, type TestUser } from '../support/users.ts';
+
+type WithId = { id: string };
+
+const NARROW = { width: 360, height: 740 };
+
+const rail = (page: Page) =>
+  page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
+
+const heading = (page: Page) => page.getByRole('heading', { level: 1 });
+
+/** Resolves when the page has read what it shows. */
+const isComplete = (page: Page) =>
+  page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
+
+describeConsole('the pages', (console) => {
+  /** Records of every kind that has a page, by the first part of its path. */
+  const ids: Record<string, string> = {};
+  let site: { mine: string; other: string };
+  let someone: TestUser;
+
+  beforeAll(async () => {
+    const root = admin(console.app);
+    await seedTenant(console.app, 'red');
+    const red = console.app.client.as({ actor: 'root', roles: 'platform-admin', tenant: 'red' });
+    const createSite = (name: string) =>
+      red.post<WithId>('/api/inventory/sites', { name }).expect(201);
+    const [mine, other] = [await createSite('ams-mine'), await createSite('fra-other')];
+    site = { mine: mine.id, other: other.id };
+    someone = await createUser(console.app, 'platform-admin');
+    const job = () =>
+      root
+        .post<JobRecord>('/api/jobs', { type: 'core.echo', payload: {} }, { prefer: 'wait=20' })
+        .expect(201);
+    const schedule = { name: 'hello', cronExpression: '*/5 * * * *', jobType: 'core.echo' };
+    const request = await createRequest(someone.client, {
+      title: 'A prefix for all',
+      ...changeRequest(['create', 'prefixes', { cidr: '10.9.0.0/16' }]),
+    });
+    Object.assign(ids, {
+      id: site.mine,
+      jobs: (await job()).id,
+      schedules: (await root.post<WithId>('/api/schedules', schedule).expect(201)).id,
+      approvals: request.id,
+    });
+    await job();
+  });
+
+  const addressOf = (path: string): string =>
+    path.replace(/\$\w+/, () =>
+      assertDefined(ids[path.split('/')[1] ?? ''], `an example of a record for ${path}`),
+    );
+
+  test.each(pagePaths())('%s is accessible in light and dark, and fits a phone', async (path) => {
+    const page =
+      path === '/sign-in'
+        ? await (await console.profile()).newPage()
+        : await console.open(someone, addressOf(path));
+    if (path === '/sign-in') await page.goto(path);
+    await heading(page).first().waitFor();
+    await isComplete(page);
+    expect(await heading(page).count()).toBe(1);
+    expect(await page.title()).toMatch(/^.+ · Holdfast$/);
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.setViewportSize(NARROW);
+    const width = await page.evaluate<number>('document.documentElement.scrollWidth');
+    expect(width).toBeLessThanOrEqual(NARROW.width);
+  });
+
+  describe('are for each of', () => {
+    const open = async (path: string, ...roles: Parameters<typeof createUser>[1][]) => {
+      const user = await createUser(console.app, ...roles);
+      const page = await console.open(user, path);
+      await isComplete(page);
+      return page;
+    };
+    /** What a user sees of the request that all of them can read. */
+    const approve = (page: Page) => page.getByRole('button', { name: /^Approve/ });
+    const newJob = (page: Page) => page.getByRole('link', { name: 'New job' });
+    const rows = (page: Page) => page.getByRole('grid').getByRole('row');
+
+    test('a viewer, who reads everything and changes nothing', async () => {
+      const page = await open('/jobs', 'viewer');
+      await rows(page).nth(2).waitFor();
+      expect(await newJob(page).count()).toBe(0);
+      expect(await rail(page)).toEqual(expect.arrayContaining(['Home', 'Jobs', 'Schedules']));
+      await page.goto(`/approvals/${ids.approvals}`);
+      await page.getByText('You do not hold the permission workflow:approve here.').waitFor();
+      expect(await approve(page).count()).toBe(0);
+    });
+
+    test('an operator of one site, who finds what belongs to it, and nothing else', async () => {
+      const page = await open('/', { roleId: 'operator', siteId: site.mine, tenantId: 'red' });
+      await page.goto('/search?q=ams-mine');
+      await page
+        .getByRole('main')
+        .getByRole('link', { name: /ams-mine/ })
+        .first()
+        .waitFor();
+      await page.goto('/search?q=fra-other');
+      await page
+        .getByText(/^Nothing/)
+        .first()
+        .waitFor();
+      await page.goto(`/id/${site.mine}`);
+      await page.getByRole('heading', { name: 'ams-mine' }).waitFor();
+      await page.goto(`/id/${site.other}`);
+      await page.getByText('No record with this id').waitFor();
+      await page.goto('/account');
+      await page.getByRole('row', { name: 'Operator site ams-mine of red' }).waitFor();
+    });
+
+    test('an approver, who decides and runs nothing', async () => {
+      const page = await open('/', 'approver');
+      await page.getByRole('link', { name: 'A prefix for all' }).click();
+      await approve(page).waitFor();
+      await page.goto('/jobs');
+      await rows(page).nth(2).waitFor();
+      expect(await newJob(page).count()).toBe(0);
+    });
+
+    test('an administrator, who sees how the installation is protected', async () => {
+      const page = await open('/', 'platform-admin');
+      await page.getByRole('region', { name: 'Protection' }).waitFor();
+      await page.goto('/jobs');
+      await newJob(page).first().waitFor();
+    });
+
+    test('a user without a role, whose account says so', async () => {
+      const page = await open('/account');
+      await page.getByText('You have no role').waitFor();
+      expect(await rail(page)).toEqual(['Home']);
+    });
+  });
+});
