@@ -51,6 +51,7 @@ module.exports = {
     ]),
     layer('bench', [
       '^(activities|api|db|dev|domain|platform|services|temporal)/',
+      '^processes/cli/demoEstate\\.ts$',
       '^ui/build\\.ts$',
     ]),
     layer('ui', []),
