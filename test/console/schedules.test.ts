@@ -59,6 +59,8 @@ describeConsole('schedules', (console) => {
     const operator = await createUser(console.app, 'operator');
     const { id } = await createSchedule(operator, { name: 'Hourly' });
     const page = await console.open(operator, `/schedules/${id}`);
+    await page.keyboard.press('e');
+    await page.getByRole('link', { name: 'Back' }).click();
     await page.getByRole('button', { name: 'Run now' }).click();
     await inDialog(page, 'Run now').click();
     await page.getByRole('status').getByRole('link', { name: 'core.echo' }).waitFor();
@@ -80,6 +82,9 @@ describeConsole('schedules', (console) => {
     await page.waitForURL('**/jobs/job_*');
     await page.getByRole('heading', { name: 'schedule.backfill' }).waitFor();
     await page.getByRole('region', { name: 'Records' }).getByRole('link').click();
+    await page.getByRole('link', { name: 'Jobs of the schedule' }).click();
+    await page.getByText('Schedule: Hourly').waitFor();
+    await page.goBack();
     await page
       .getByRole('button', { name: /2[345] succeeded|1?\d succeeded/ })
       .first()

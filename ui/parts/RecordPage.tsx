@@ -15,11 +15,14 @@ type Props = {
   actions?: ReactNode;
   /** At the right on wide pages, else below: facts about the record. */
   aside?: ReactNode;
+  /** The content is a form: not wider than lines are read, with `aside` next to it. */
+  form?: boolean | undefined;
   children: ReactNode;
 };
 
 /** The page of one record: where it belongs, its name and state, what can be done, and its content. */
-export function RecordPage({ parent, title, badge, id, note, actions, aside, children }: Props) {
+export function RecordPage(props: Props) {
+  const { parent, title, badge, id, note, actions, aside, children } = props;
   return (
     <div className={classes.page}>
       <header className={classes.header}>
@@ -27,10 +30,13 @@ export function RecordPage({ parent, title, badge, id, note, actions, aside, chi
           <nav aria-label="Path" className={classes.path}>
             <Link to={parent.to}>{parent.label}</Link>
             {id !== undefined && (
-              <span className={classes.id}>
-                <span aria-hidden="true">/</span> <code>{id}</code>
-                <CopyButton value={id} label="Copy id" />
-              </span>
+              <>
+                <span aria-hidden="true">/</span>
+                <span className={classes.id}>
+                  <code>{id}</code>
+                  <CopyButton value={id} label="Copy id" />
+                </span>
+              </>
             )}
           </nav>
           <div className={classes.heading}>
@@ -41,7 +47,11 @@ export function RecordPage({ parent, title, badge, id, note, actions, aside, chi
         </div>
         {actions !== undefined && <div className={classes.actions}>{actions}</div>}
       </header>
-      <div className={classes.body} data-aside={aside !== undefined || undefined}>
+      <div
+        className={classes.body}
+        data-aside={aside !== undefined || undefined}
+        data-form={props.form === true || undefined}
+      >
         <div className={classes.content}>{children}</div>
         {aside !== undefined && <aside className={classes.aside}>{aside}</aside>}
       </div>

@@ -34,7 +34,7 @@ describe('the attempts of a job', () => {
         startedAt: first[1]?.at,
         endedAt: first[2]?.at,
         status: 'failed',
-        message: first[2]?.message,
+        message: 'timed_out: too long; next attempt in 1 s',
       },
       {
         attempt: 2,

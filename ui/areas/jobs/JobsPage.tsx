@@ -4,6 +4,7 @@ import { useCallback, useMemo } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { useLiveRefresh } from '../../app/live.ts';
 import { useSession } from '../../app/session/useSession.ts';
+import { useShortcuts } from '../../app/shortcuts.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { ListPage } from '../../parts/list/ListPage.tsx';
@@ -37,6 +38,11 @@ export function JobsPage() {
     },
   });
   useLiveRefresh(JOB_EVENTS, ['jobs', 'list']);
+  useShortcuts(
+    useSession().canAnywhere('job:write')
+      ? [{ keys: 'c', label: 'New job', run: () => void navigate({ to: '/jobs/new' }) }]
+      : [],
+  );
   const columns = useMemo(() => jobColumns(list.names), [list.names]);
   const filters = useShownFilters(search);
   const open = useCallback(

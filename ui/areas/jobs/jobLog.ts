@@ -37,10 +37,8 @@ async function follow(
   signal: AbortSignal,
 ): Promise<void> {
   const path = `/api/jobs/${encodeURIComponent(jobId)}/logs?follow=true`;
-  for await (const { event, data } of readStream(path, {
-    signal,
-    lastEventId: String(afterLine),
-  })) {
+  const stream = readStream(path, { signal, lastEventId: String(afterLine) });
+  for await (const { event, data } of unbroken(stream)) {
     if (event === 'log') onLines([toLine(JSON.parse(data) as Schemas['LogLine'])]);
     else if (event === 'job') {
       // It comes first: the connection is made.
@@ -53,12 +51,24 @@ async function follow(
     }
   }
   // A stream without `end` was cut off: the reader opens another one after its last line.
-  throw new Problem({
+  throw interrupted();
+}
+
+const interrupted = (): Problem =>
+  new Problem({
     status: 0,
     code: 'network',
     title: 'The connection was interrupted',
     detail: 'The log goes on when the connection is back.',
   });
+
+/** The messages of a stream. Error: a problem, also if the connection breaks. */
+async function* unbroken<Message>(stream: AsyncIterable<Message>): AsyncGenerator<Message> {
+  try {
+    yield* stream;
+  } catch (error) {
+    throw error instanceof TypeError ? interrupted() : error;
+  }
 }
 
 /** The log of a job, and its state while it is followed. */

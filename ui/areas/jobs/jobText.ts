@@ -88,6 +88,10 @@ export type Attempt = {
   message: string | null;
 };
 
+/** The number of the attempt is shown beside it. */
+const withoutAttempt = (message: string | undefined): string | null =>
+  message?.replace(/^Attempt \d+ failed: /, '') ?? null;
+
 type Line = { attempt: number; at: string; level: string; message: string };
 
 /** The attempts of a job from the lines of its log; earlier ones are missing if their lines are. */
@@ -113,7 +117,7 @@ export function attemptsOf(
         startedAt: own[0]?.at ?? last,
         endedAt: status === 'running' ? null : hasFailed ? last : (job.finishedAt ?? last),
         status,
-        message: status === 'succeeded' ? null : (failure?.message ?? null),
+        message: status === 'succeeded' ? null : withoutAttempt(failure?.message),
       };
     });
 }

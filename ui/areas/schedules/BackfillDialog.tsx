@@ -117,7 +117,7 @@ function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
           loading={start.isPending}
           reason={counts?.toRun === 0 ? 'No occurrence of the interval is left to run.' : undefined}
         >
-          {counts ? `Run ${formatNumberOf(counts.toRun, 'occurrence')}` : 'Run'}
+          {runText(counts?.toRun)}
         </ReasonButton>
         <Button variant="default" onClick={onClose}>
           Back
@@ -127,11 +127,16 @@ function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
   );
 }
 
+const runText = (toRun: number | undefined): string => {
+  if (toRun === undefined) return 'Run';
+  return toRun === 0 ? 'Nothing to run' : `Run ${formatNumberOf(toRun, 'occurrence')}`;
+};
+
 const COUNTS = [
-  ['toRun', 'would run'],
-  ['hasRun', 'have run or wait to run'],
-  ['pending', 'can still run by themselves, late'],
-  ['purged', 'may have run: their records are purged'],
+  ['toRun', 'to run'],
+  ['hasRun', 'already run, or waiting to run'],
+  ['pending', 'late, but still run without a backfill'],
+  ['purged', 'with purged records: perhaps run, left out'],
 ] as const;
 
 /** How many occurrences the interval has, and what becomes of them. */

@@ -10,6 +10,7 @@ import { RecordPage } from '../../parts/RecordPage.tsx';
 import { ConflictDialog } from '../../parts/versioned/ConflictDialog.tsx';
 import { useVersionedForm } from '../../parts/versioned/useVersionedForm.ts';
 import { draftOf, requestOf, type ScheduleDraft } from './draft.ts';
+import { keepWarnings } from './Notices.tsx';
 import { ScheduleForm } from './ScheduleForm.tsx';
 import { scheduleQuery, type Schedule } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
@@ -43,13 +44,15 @@ function useScheduleForm(schedule: Schedule) {
   const client = useQueryClient();
   return useVersionedForm<ScheduleDraft>({
     record: versionOf(schedule),
-    save: (draft, etag) =>
-      answer(
+    save: async (draft, etag) => {
+      const saved = await answer(
         api.PUT('/api/schedules/{id}', {
           params: { path: { id }, header: { 'If-Match': etag } },
           body: requestOf(draft),
         }),
-      ),
+      );
+      keepWarnings(saved);
+    },
     readAgain: async () => versionOf(await client.query({ ...scheduleQuery(id), staleTime: 0 })),
   });
 }
@@ -74,6 +77,7 @@ function Editor({ schedule }: { schedule: Schedule }) {
       parent={PARENT}
       id={id}
       title={`Edit ${schedule.name}`}
+      form
       aside={
         <div className={classes.asidePreview}>
           <TimingPreview preview={preview} timezone={draft.timezone} />

@@ -7,6 +7,7 @@ import { useSession } from '../../app/session/useSession.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { newDraft, requestOf } from './draft.ts';
+import { keepWarnings } from './Notices.tsx';
 import { ScheduleForm } from './ScheduleForm.tsx';
 import classes from './Schedules.module.css';
 import { TimingPreview } from './TimingPreview.tsx';
@@ -32,8 +33,10 @@ export function NewSchedulePage() {
       return answer(api.POST('/api/schedules', { params: { header }, body }));
     },
     onSettled: (_schedule, error) => keys.end(error),
-    onSuccess: ({ id }) => {
+    onSuccess: (saved) => {
+      const { id } = saved;
       isSaved.current = true;
+      keepWarnings(saved);
       void client.invalidateQueries({ queryKey: ['schedules'] });
       void navigate({ to: '/schedules/$scheduleId', params: { scheduleId: id } });
     },
@@ -43,6 +46,7 @@ export function NewSchedulePage() {
       parent={PARENT}
       title="New schedule"
       note={`It belongs to the tenant ${tenant}. Its jobs have your permissions.`}
+      form
       aside={
         <div className={classes.asidePreview}>
           <TimingPreview preview={preview} timezone={draft.timezone} />

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router';
 import { useEffect, useMemo } from 'react';
 import { answer, api, type Schemas } from '../../app/api.ts';
 import { Actor } from '../../parts/Actor.tsx';
@@ -15,6 +16,7 @@ import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
 import { Time } from '../../parts/Time.tsx';
 import { RUN_FILTERS, type RunsQuery } from './scheduleFilters.ts';
+import { scheduleKey } from './scheduleQueries.ts';
 import { kindText, reasonText, runStatus } from './scheduleText.ts';
 import classes from './Schedules.module.css';
 
@@ -89,11 +91,11 @@ const runColumns = (names: Names): GridColumn<Run>[] => [
 
 const keyOf = ({ id }: Run): string => id;
 
-/** The runs of a schedule: scheduled ones, triggers and backfills. */
-export function RunList({ scheduleId, search, onSearch }: Props) {
+/** The runs that the address asks for, and their number by outcome. */
+function useRuns(scheduleId: string, search: ListSearch) {
   const { columns: _columns, density: _density, ...wanted } = search;
   const list = useList<Run>({
-    queryKey: ['schedules', 'of', scheduleId, 'runs', wanted],
+    queryKey: [...scheduleKey(scheduleId), 'runs', wanted],
     read: (part, signal, now) => {
       const query = {
         ...toQuery<RunsQuery>(RUN_FILTERS, search, now),
@@ -104,12 +106,26 @@ export function RunList({ scheduleId, search, onSearch }: Props) {
       return answer(api.GET('/api/schedules/logs', { params: { query }, signal }));
     },
   });
-  const columns = useMemo(() => runColumns(list.names), [list.names]);
   const { wantFacets } = list;
   useEffect(() => wantFacets(['outcome']), [wantFacets]);
+  return list;
+}
+
+/** The runs of a schedule: scheduled ones, triggers and backfills. */
+export function RunList({ scheduleId, search, onSearch }: Props) {
+  const list = useRuns(scheduleId, search);
+  const columns = useMemo(() => runColumns(list.names), [list.names]);
   const isFiltered = activeFilters(RUN_FILTERS, search).length > 0;
   return (
-    <Section title="Runs" note={list.count && countText(list.count, ['run', 'runs'])}>
+    <Section
+      title="Runs"
+      note={list.count && countText(list.count, ['run', 'runs'])}
+      actions={
+        <Link to="/jobs" search={{ scheduleId }} className={classes.jobs}>
+          Jobs of the schedule
+        </Link>
+      }
+    >
       <FilterBar
         filters={RUN_FILTERS}
         search={search}

@@ -7,6 +7,7 @@ import { labelOf } from '../../parts/names.ts';
 import { Section } from '../../parts/Section.tsx';
 import { Time } from '../../parts/Time.tsx';
 import type { Schedule } from './scheduleQueries.ts';
+import { TakeOver } from './Notices.tsx';
 import { NextRuns } from './NextRuns.tsx';
 import { jobTypesQuery } from './scheduleQueries.ts';
 import { OVERLAP_TEXTS } from './scheduleText.ts';
@@ -14,10 +15,6 @@ import classes from './Schedules.module.css';
 
 /** When a schedule runs, what it runs, and for whom. */
 export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
-  const { included: names, retryPolicy, maxRuns, jitterSeconds, spreadSeconds } = schedule;
-  const types = useQuery(jobTypesQuery);
-  const own = types.data?.items.find(({ name }) => name === schedule.jobType)?.retryPolicy;
-  const policy: Partial<RetryPolicy> = { ...own, ...(retryPolicy as Partial<RetryPolicy>) };
   return (
     <>
       <Section title="Next runs">
@@ -27,46 +24,63 @@ export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
           <NextRuns runs={schedule.nextRuns} timezone={schedule.timezone} label="Next runs" />
         )}
       </Section>
-      <Section title="Details">
-        <DescriptionList
-          items={[
-            { label: 'Expression', value: <code>{schedule.cronExpression}</code> },
-            { label: 'Time zone', value: schedule.timezone },
-            { label: 'Job type', value: schedule.jobType },
-            { label: 'Owner', value: <Actor id={schedule.owner} names={names} /> },
-            {
-              label: 'Tenant',
-              value: labelOf(names, schedule.tenantId, 'tenants') ?? schedule.tenantId,
-            },
-            { label: 'Overlaps', value: OVERLAP_TEXTS[schedule.overlapPolicy].label },
-            {
-              label: 'Catch-up',
-              value: `up to ${formatDuration(schedule.catchupWindowSeconds * 1_000)} late`,
-            },
-            jitterSeconds + spreadSeconds > 0 && {
-              label: 'Delay',
-              value: `random, up to ${formatDuration(Math.max(jitterSeconds, spreadSeconds) * 1_000)}`,
-            },
-            schedule.startAt !== null && {
-              label: 'Not before',
-              value: <Time value={schedule.startAt} />,
-            },
-            schedule.endAt !== null && {
-              label: 'Not after',
-              value: <Time value={schedule.endAt} />,
-            },
-            {
-              label: 'Runs',
-              value:
-                maxRuns === null ? String(schedule.runCount) : `${schedule.runCount} of ${maxRuns}`,
-            },
-            own !== undefined && { label: 'Retries', value: describeRetries(policy) },
-            { label: 'Created', value: <Time value={schedule.createdAt} /> },
-            { label: 'Created by', value: <Actor id={schedule.createdBy} names={names} /> },
-            { label: 'Changed', value: <Time value={schedule.updatedAt} /> },
-          ]}
-        />
-      </Section>
+      <Details schedule={schedule} />
     </>
+  );
+}
+
+function Details({ schedule }: { schedule: Schedule }) {
+  const { included: names, retryPolicy, maxRuns, jitterSeconds, spreadSeconds } = schedule;
+  const types = useQuery(jobTypesQuery);
+  const own = types.data?.items.find(({ name }) => name === schedule.jobType)?.retryPolicy;
+  const policy: Partial<RetryPolicy> = { ...own, ...(retryPolicy as Partial<RetryPolicy>) };
+  return (
+    <Section title="Details">
+      <DescriptionList
+        items={[
+          { label: 'Expression', value: <code>{schedule.cronExpression}</code> },
+          { label: 'Time zone', value: schedule.timezone },
+          { label: 'Job type', value: schedule.jobType },
+          {
+            label: 'Owner',
+            value: (
+              <span className={classes.inline}>
+                <Actor id={schedule.owner} names={names} /> <TakeOver schedule={schedule} />
+              </span>
+            ),
+          },
+          {
+            label: 'Tenant',
+            value: labelOf(names, schedule.tenantId, 'tenants') ?? schedule.tenantId,
+          },
+          { label: 'Overlaps', value: OVERLAP_TEXTS[schedule.overlapPolicy].label },
+          {
+            label: 'Catch-up',
+            value: `up to ${formatDuration(schedule.catchupWindowSeconds * 1_000)} late`,
+          },
+          jitterSeconds + spreadSeconds > 0 && {
+            label: 'Delay',
+            value: `random, up to ${formatDuration(Math.max(jitterSeconds, spreadSeconds) * 1_000)}`,
+          },
+          schedule.startAt !== null && {
+            label: 'Not before',
+            value: <Time value={schedule.startAt} />,
+          },
+          schedule.endAt !== null && {
+            label: 'Not after',
+            value: <Time value={schedule.endAt} />,
+          },
+          {
+            label: 'Runs',
+            value:
+              maxRuns === null ? String(schedule.runCount) : `${schedule.runCount} of ${maxRuns}`,
+          },
+          own !== undefined && { label: 'Retries', value: describeRetries(policy) },
+          { label: 'Created', value: <Time value={schedule.createdAt} /> },
+          { label: 'Created by', value: <Actor id={schedule.createdBy} names={names} /> },
+          { label: 'Changed', value: <Time value={schedule.updatedAt} /> },
+        ]}
+      />
+    </Section>
   );
 }

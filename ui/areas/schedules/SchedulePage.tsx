@@ -3,21 +3,21 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { useLiveRefresh } from '../../app/live.ts';
+import { useSession } from '../../app/session/useSession.ts';
+import { useShortcuts } from '../../app/shortcuts.ts';
 import { useTitle } from '../../app/useTitle.ts';
-import { Actor } from '../../parts/Actor.tsx';
 import { Json } from '../../parts/Json.tsx';
 import { formatTimeRange, parseTimeRange, type ListSearch } from '../../parts/list/search.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { Section } from '../../parts/Section.tsx';
 import { StatusBadge } from '../../parts/StatusBadge.tsx';
-import { Time } from '../../parts/Time.tsx';
-import type { Schedule } from './scheduleQueries.ts';
+import { Notices } from './Notices.tsx';
 import { RunCalendar } from './RunCalendar.tsx';
 import { RunList } from './RunList.tsx';
 import { ScheduleActions } from './ScheduleActions.tsx';
 import { ScheduleFacts } from './ScheduleFacts.tsx';
-import { scheduleQuery } from './scheduleQueries.ts';
+import { scheduleKey, scheduleQuery, type Schedule } from './scheduleQueries.ts';
 import classes from './Schedules.module.css';
 
 const route = getRouteApi('/frame/schedules/$scheduleId');
@@ -34,7 +34,7 @@ export function SchedulePage() {
   const { data: schedule, error, refetch } = useQuery(scheduleQuery(scheduleId));
   useTitle(schedule && `Schedule ${schedule.name}`);
   // A run shows the status of its job.
-  useLiveRefresh(['schedule.*', 'job.*'], ['schedules', 'of', scheduleId], ({ subject, data }) =>
+  useLiveRefresh(['schedule.*', 'job.*'], scheduleKey(scheduleId), ({ subject, data }) =>
     [subject.id, data.scheduleId, sourceOf(data)].includes(scheduleId),
   );
   if (!schedule)
@@ -57,6 +57,22 @@ function LoadedSchedule({ schedule, error, onRetry }: LoadedProps) {
   const navigate = route.useNavigate();
   const [note, setNote] = useState<ReactNode>();
   const change = (next: ListSearch) => void navigate({ search: next, replace: true });
+  const { can } = useSession();
+  useShortcuts(
+    can('schedule:write', { tenantId: schedule.tenantId })
+      ? [
+          {
+            keys: 'e',
+            label: 'Edit the schedule',
+            run: () =>
+              void navigate({
+                to: '/schedules/$scheduleId/edit',
+                params: { scheduleId: schedule.id },
+              }),
+          },
+        ]
+      : [],
+  );
   const chosen = parseTimeRange(search.dueAt, new Date())?.from?.toISOString();
   return (
     <RecordPage
@@ -74,7 +90,7 @@ function LoadedSchedule({ schedule, error, onRetry }: LoadedProps) {
           {note}
         </div>
       )}
-      <StateNotice schedule={schedule} />
+      <Notices schedule={schedule} />
       <RunCalendar
         scheduleId={schedule.id}
         chosen={chosen}
@@ -87,26 +103,5 @@ function LoadedSchedule({ schedule, error, onRetry }: LoadedProps) {
         <Json value={schedule.payload} label="Payload" />
       </Section>
     </RecordPage>
-  );
-}
-
-/** Why nothing runs, if so. */
-function StateNotice({ schedule }: { schedule: Schedule }) {
-  const { state, pausedAt, pausedBy, pauseReason, included } = schedule;
-  if (state === 'active') return null;
-  return (
-    <div className={classes.notice} data-tone="warning">
-      {state === 'paused' ? (
-        <span>
-          Paused <Time value={pausedAt} /> by <Actor id={pausedBy} names={included} />
-          {pauseReason !== null && pauseReason !== '' && <>: {pauseReason}</>}
-        </span>
-      ) : (
-        <span>
-          The schedule has ended: it has no next occurrence
-          {schedule.maxRuns !== null && ` or has made ${schedule.maxRuns} runs`}.
-        </span>
-      )}
-    </div>
   );
 }

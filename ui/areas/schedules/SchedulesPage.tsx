@@ -3,6 +3,8 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useCallback, useMemo } from 'react';
 import { answer, api } from '../../app/api.ts';
 import { useLiveRefresh } from '../../app/live.ts';
+import { useSession } from '../../app/session/useSession.ts';
+import { useShortcuts } from '../../app/shortcuts.ts';
 import { Empty } from '../../parts/Empty.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { ListPage } from '../../parts/list/ListPage.tsx';
@@ -34,6 +36,11 @@ export function SchedulesPage() {
     },
   });
   useLiveRefresh(['schedule.*'], ['schedules', 'list']);
+  useShortcuts(
+    useSession().canAnywhere('schedule:write')
+      ? [{ keys: 'c', label: 'New schedule', run: () => void navigate({ to: '/schedules/new' }) }]
+      : [],
+  );
   const columns = useMemo(() => scheduleColumns(list.names), [list.names]);
   const open = useCallback(
     ({ id }: ScheduleSummary) =>

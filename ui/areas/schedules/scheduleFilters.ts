@@ -48,7 +48,7 @@ export const RUN_FILTERS = [
     choices: [
       { value: 'fired', label: 'Started' },
       { value: 'skipped', label: 'Skipped' },
-      { value: 'failed', label: 'Failed' },
+      { value: 'failed', label: 'Not started' },
       { value: 'buffered', label: 'Waiting' },
     ],
   },

@@ -6,9 +6,12 @@ export type ScheduleSummary = Schemas['ScheduleSummary'];
 
 type Reading = { signal: AbortSignal };
 
+/** The key of everything about a schedule. */
+export const scheduleKey = (id: string) => ['schedules', 'of', id] as const;
+
 /** A schedule with the names of what it refers to. */
 export const scheduleQuery = (id: string) => ({
-  queryKey: ['schedules', 'of', id, 'record'],
+  queryKey: [...scheduleKey(id), 'record'],
   queryFn: ({ signal }: Reading) =>
     answer(
       api.GET('/api/schedules/{id}', {
@@ -20,7 +23,7 @@ export const scheduleQuery = (id: string) => ({
 
 /** How the runs of the last days ended. */
 export const daysQuery = (id: string, days: number) => ({
-  queryKey: ['schedules', 'of', id, 'days', days],
+  queryKey: [...scheduleKey(id), 'days', days],
   queryFn: ({ signal }: Reading) =>
     answer(
       api.GET('/api/schedules/{id}/days', { params: { path: { id }, query: { days } }, signal }),
@@ -60,7 +63,7 @@ export type Interval = { since: string; until: string };
 
 /** What a backfill of an interval would run. */
 export const backfillQuery = (id: string, interval: Interval | undefined) => ({
-  queryKey: ['schedules', 'of', id, 'backfill', interval],
+  queryKey: [...scheduleKey(id), 'backfill', interval],
   queryFn: ({ signal }: Reading) =>
     answer(
       api.POST('/api/schedules/{id}/backfill/preview', {

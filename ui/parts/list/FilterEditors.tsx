@@ -152,6 +152,8 @@ export function ReferenceEditor({ filter, value, onChange, names, onFound }: Ref
     placeholderData: (old) => old,
     staleTime: 10_000,
   });
+  const choose = (id: string) =>
+    onChange(toggled(filter.single === true ? chosen.filter((each) => each === id) : chosen, id));
   const found = search.data ?? [];
   const others = chosen
     .filter((id) => !found.some((each) => each.id === id))
@@ -171,7 +173,7 @@ export function ReferenceEditor({ filter, value, onChange, names, onFound }: Ref
           <Checkbox
             key={id}
             checked={chosen.includes(id)}
-            onChange={() => onChange(toggled(chosen, id))}
+            onChange={() => choose(id)}
             label={
               <span className={classes.option}>
                 <span>{label}</span>
