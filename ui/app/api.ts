@@ -3,7 +3,7 @@ import { networkProblem, Problem, problemOf } from './problem.ts';
 import type { components, paths } from './schema.d.ts';
 import { authorizedFetch } from './session/tokens.ts';
 
-export { Problem, toProblem, type FieldProblem } from './problem.ts';
+export { Problem, toProblem } from './problem.ts';
 
 /** The records of the API by name, such as `Schemas['Job']`. */
 export type Schemas = components['schemas'];

@@ -16,6 +16,3 @@ export function notifyProblem(error: unknown): void {
     autoClose: 15_000,
   });
 }
-
-/** Shows that something is done whose result is not on the page. */
-export const notifyDone = (message: string): void => show({ message });

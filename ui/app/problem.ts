@@ -1,5 +1,5 @@
 /** A bad field of a request; `pointer` is a JSON Pointer into the part `in` of it. */
-export type FieldProblem = { in: string; pointer: string; code: string; detail: string };
+type FieldProblem = { in: string; pointer: string; code: string; detail: string };
 
 type Fields = {
   status: number;
