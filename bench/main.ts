@@ -8,6 +8,7 @@ import { table, type BenchResult } from './report.ts';
 const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResult[]> }>>> = {
   access: () => import('./access.ts'),
   backups: () => import('./backups.ts'),
+  console: () => import('./console.ts'),
   events: () => import('./events.ts'),
   fairness: () => import('./fairness.ts'),
   inventory: () => import('./inventory.ts'),
@@ -23,6 +24,7 @@ const AREAS: Readonly<Record<string, () => Promise<{ bench(): Promise<BenchResul
 
 /** Areas that take long and run only when they are named. */
 const ON_REQUEST: ReadonlySet<string> = new Set([
+  'console',
   'profile',
   'retention',
   'search',
