@@ -154,3 +154,8 @@ describe('three states of a record', () => {
     );
   });
 });
+
+test('a long text instead of none is added only', () => {
+  const text = 'x'.repeat(200);
+  expect(changeOf('', text)).toEqual({ kind: 'lines', lines: [{ kind: 'added', text }] });
+});

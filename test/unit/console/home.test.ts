@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { DISABLED_REASONS } from '../../../domain/webhooks/webhooks.ts';
 import {
   changeText,
+  groupChanges,
   failingWebhooks,
   groupFailures,
   groupMissed,
@@ -125,4 +126,41 @@ test('an event of the inventory is said in words', () => {
     kind: 'ip-address',
     label: '',
   });
+});
+
+test('changes of one kind by one actor are one line', () => {
+  const event = (id: string, type: string, actorId: string) => ({
+    id,
+    type: `inventory.${type}`,
+    actorId,
+    subject: { id: `record of ${id}` },
+    data: { label: id },
+    createdAt: at(1),
+  });
+  const events = [
+    event('e5', 'device.updated', 'alice'),
+    event('e4', 'ip-address.created', 'system'),
+    event('e3', 'ip-address.created', 'system'),
+    event('e2', 'ip-address.created', 'alice'),
+    event('e1', 'device.updated', 'alice'),
+  ];
+  const shown = (most: number, hasMore = false) =>
+    groupChanges({ events, hasMore }, most).map(({ kind, count, newest, isPart }) => [
+      kind,
+      count,
+      newest.id,
+      ...(isPart ? ['or more'] : []),
+    ]);
+  expect(shown(9)).toEqual([
+    ['device', 1, 'e5'],
+    ['ip-address', 2, 'e4'],
+    ['ip-address', 1, 'e2'],
+    ['device', 1, 'e1'],
+  ]);
+  expect(shown(9, true).at(-1)).toEqual(['device', 1, 'e1', 'or more']);
+  // The last line counts all of its changes.
+  expect(shown(2, true)).toEqual([
+    ['device', 1, 'e5'],
+    ['ip-address', 2, 'e4'],
+  ]);
 });

@@ -2,15 +2,14 @@ import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { useLiveRefresh } from '../../app/live.ts';
 import { Actor } from '../../parts/Actor.tsx';
-import { labelOfField } from '../../parts/format.ts';
+import { formatCount, labelOfField } from '../../parts/format.ts';
 import { Icon, type IconName } from '../../parts/icons.tsx';
 import { RecordLink } from '../../parts/RecordLink.tsx';
 import { Time } from '../../parts/Time.tsx';
-import type { Schemas } from '../../app/api.ts';
 import { Block, Row, Rows } from './Block.tsx';
-import { changeText } from './findings.ts';
+import { groupChanges, type ChangeGroup } from './findings.ts';
 import { problemsOf } from './problems.ts';
-import { changesQuery, kindsQuery } from './queries.ts';
+import { changesQuery, kindsQuery, SHOWN_CHANGES } from './queries.ts';
 import type { Names } from '../../parts/names.ts';
 import classes from './links.module.css';
 
@@ -22,19 +21,20 @@ const ICONS: Readonly<Record<string, IconName>> = {
 
 const MAX_FIELDS = 4;
 
-function Change({ event, names, noun }: { event: Schemas['Event']; names: Names; noun: string }) {
-  const { verb, label, fields } = changeText(event);
+/** The words for one and for several records of a kind. */
+type Nouns = ReadonlyMap<string, { singular: string; plural: string }>;
+
+type ChangeProps = { change: ChangeGroup; names: Names; nouns: Nouns };
+
+/** What is said of one change: its record, and the fields that it has changed. */
+function OneChange({ change: { verb, label, fields, newest } }: ChangeProps) {
   const words = fields.slice(0, MAX_FIELDS).map((field) => labelOfField(field).toLowerCase());
   return (
-    <Row
-      icon={<Icon name={ICONS[verb] ?? 'edit'} size={14} />}
-      end={<Time value={event.createdAt} format="relative" />}
-    >
-      <Actor id={event.actorId} names={names} /> {verb} {noun}{' '}
+    <>
       {verb === 'deleted' ? (
         <strong>{label}</strong>
       ) : (
-        <RecordLink id={event.subject.id} label={label === '' ? undefined : label} />
+        <RecordLink id={newest.subject.id} label={label === '' ? undefined : label} />
       )}
       {verb === 'changed' && words.length > 0 && (
         <span className={classes.quiet}>
@@ -43,6 +43,24 @@ function Change({ event, names, noun }: { event: Schemas['Event']; names: Names;
           {fields.length > MAX_FIELDS && ', …'})
         </span>
       )}
+    </>
+  );
+}
+
+function Change(props: ChangeProps) {
+  const { change, names, nouns } = props;
+  const { verb, kind, count, newest, isPart } = change;
+  const noun = nouns.get(kind)?.[count === 1 ? 'singular' : 'plural'] ?? kind;
+  return (
+    <Row
+      icon={<Icon name={ICONS[verb] ?? 'edit'} size={14} />}
+      end={<Time value={newest.createdAt} format="relative" />}
+    >
+      <Actor id={newest.actorId} names={names} /> {verb}{' '}
+      {count > 1 && `${formatCount(count)}${isPart ? ' or more' : ''} `}
+      {noun}
+      {count > 1 ? ', last ' : ' '}
+      <OneChange {...props} />
     </Row>
   );
 }
@@ -59,8 +77,8 @@ export function ChangesBlock({ isAllowed }: { isAllowed: boolean }) {
   const changes = useQuery({ ...changesQuery(types), enabled: isAllowed && types.length > 0 });
   useLiveRefresh(['inventory.*'], ['home', 'changes']);
   if (!isAllowed) return null;
-  const nouns = new Map(kinds.data?.items.map(({ kind, singular }) => [kind, singular]));
-  const items = changes.data?.items;
+  const nouns: Nouns = new Map(kinds.data?.items.map((each) => [each.kind, each]));
+  const { items, hasMore = false } = changes.data ?? {};
   return (
     <Block
       title="Recent changes"
@@ -72,12 +90,12 @@ export function ChangesBlock({ isAllowed }: { isAllowed: boolean }) {
       )}
       {items && items.length > 0 && (
         <Rows label="Recent changes">
-          {items.map((event) => (
+          {groupChanges({ events: items, hasMore }, SHOWN_CHANGES).map((change) => (
             <Change
-              key={event.id}
-              event={event}
+              key={change.newest.id}
+              change={change}
               names={changes.data?.names ?? {}}
-              noun={nouns.get(changeText(event).kind) ?? changeText(event).kind}
+              nouns={nouns}
             />
           ))}
         </Rows>

@@ -193,3 +193,36 @@ export function changeText({ type, data }: { type: string; data: unknown }): Cha
     fields: Array.isArray(changed) ? changed.map(String) : [],
   };
 }
+
+type InventoryEvent = {
+  id: string;
+  type: string;
+  actorId: string;
+  subject: { id: string };
+  data: unknown;
+  createdAt: string;
+};
+
+/** Changes of the same kind by the same actor, one after the other: an import is one line. */
+export type ChangeGroup = ChangeText & {
+  count: number;
+  newest: InventoryEvent;
+  /** Older changes, which were not read, may belong to it. */
+  isPart: boolean;
+};
+
+type Read = { events: readonly InventoryEvent[]; hasMore: boolean };
+
+/** The newest changes in at most `most` lines. `events` has the newest first. */
+export function groupChanges({ events, hasMore }: Read, most: number): ChangeGroup[] {
+  const groups: ChangeGroup[] = [];
+  for (const event of events) {
+    const last = groups.at(-1);
+    if (last?.newest.type === event.type && last.newest.actorId === event.actorId) last.count += 1;
+    else if (groups.length === most) return groups;
+    else groups.push({ ...changeText(event), count: 1, newest: event, isPart: false });
+  }
+  return groups.map((group, index) =>
+    index === groups.length - 1 ? { ...group, isPart: hasMore } : group,
+  );
+}

@@ -172,6 +172,8 @@ export const kindsQuery = {
 
 /** A filter has at most as many values. */
 const MAX_TYPES = 50;
+/** Changes that are read; those of an import are one line. */
+const READ_CHANGES = 100;
 export const SHOWN_CHANGES = 12;
 
 /** The list, where a stream could be asked for too. */
@@ -180,7 +182,7 @@ const readEvents = (type: readonly string[], signal: AbortSignal) =>
     api.GET('/api/events', {
       params: {
         // The types are those of the resources of the same server.
-        query: { type: type as Schemas['EventType'][], limit: SHOWN_CHANGES, include: 'people' },
+        query: { type: type as Schemas['EventType'][], limit: READ_CHANGES, include: 'people' },
       },
       signal,
     }),
@@ -202,7 +204,8 @@ export const changesQuery = (types: readonly string[]) =>
         items: pages
           .flatMap(({ items }) => items)
           .sort((one, other) => other.sequence - one.sequence)
-          .slice(0, SHOWN_CHANGES),
+          .slice(0, READ_CHANGES),
+        hasMore: pages.some(({ nextCursor }) => nextCursor !== null),
         names: mergeNames(pages.map(({ included }) => included)),
       };
     },

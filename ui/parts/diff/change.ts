@@ -54,7 +54,7 @@ function compareLists(before: readonly unknown[], after: readonly unknown[]): Ch
 }
 
 const linesOf = (value: unknown): string[] => {
-  if (isEmpty(value)) return [];
+  if (isEmpty(value) || value === '') return [];
   return (typeof value === 'string' ? value : stableJson(value, 2)).split('\n');
 };
 
