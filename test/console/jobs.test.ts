@@ -92,7 +92,7 @@ describeConsole('jobs', (console) => {
           .expect(201),
       ),
     );
-    const page = await console.open(operator, '/jobs?createdAt=24h');
+    const page = await console.open(operator, '/jobs?type=core.echo&createdAt=24h');
     await page.getByText('120 jobs', { exact: true }).waitFor();
     const grid = page.getByRole('grid', { name: 'Jobs' });
     await grid.locator('[aria-rowindex="2"] [role=gridcell]').first().focus();

@@ -59,6 +59,7 @@ describeConsole('schedules', (console) => {
     const operator = await createUser(console.app, 'operator');
     const { id } = await createSchedule(operator, { name: 'Hourly' });
     const page = await console.open(operator, `/schedules/${id}`);
+    await page.getByRole('heading', { name: 'Hourly' }).waitFor();
     await page.keyboard.press('e');
     await page.getByRole('link', { name: 'Back' }).click();
     await page.getByRole('button', { name: 'Run now' }).click();
