@@ -8,6 +8,16 @@ import { createUser } from '../support/users.ts';
 const status = (page: Page, name: string) =>
   page.locator('header').getByText(name, { exact: true }).first().waitFor();
 
+/** The start of a log, as a connection that breaks after its first line has it. */
+const CUT_STREAM = `event: job
+data: {"status":"running","attempt":1,"progress":null}
+
+id: 1
+event: log
+data: {"line":1,"attempt":1,"level":"info","message":"Attempt 1 started","data":null,"at":"2026-11-21T12:00:00.000Z"}
+
+`;
+
 describeConsole('jobs', (console) => {
   test('are created once by a double click, and followed to their end', async () => {
     const operator = await createUser(console.app, 'operator');
@@ -80,6 +90,27 @@ describeConsole('jobs', (console) => {
     expect(await accessibilityProblems(page)).toEqual([]);
     expect(await page.getByRole('button', { name: /Retry|Cancel/ }).count()).toBe(0);
     expect(await page.getByRole('link', { name: 'Copy as new' }).count()).toBe(0);
+  });
+
+  test('have a log that goes on after a cut connection, with each line once', async () => {
+    const operator = await createUser(console.app, 'operator');
+    const { id } = await operator.client
+      .post<JobRecord>('/api/jobs', { type: 'core.sleep', payload: { durationMs: 1_500 } })
+      .expect(201);
+    const context = await console.profileOf(operator);
+    const lastIds: (string | undefined)[] = [];
+    await context.route(/logs\?follow/, (route) => {
+      lastIds.push(route.request().headers()['last-event-id']);
+      return lastIds.length === 1
+        ? route.fulfill({ contentType: 'text/event-stream', body: CUT_STREAM })
+        : route.continue();
+    });
+    const page = await context.newPage();
+    await page.goto(`/jobs/${id}`);
+    await page.getByText('Succeeded in attempt 1').waitFor();
+    await status(page, 'Succeeded');
+    expect(await page.locator('[data-line]').allTextContents()).toEqual(['1', '2', '3']);
+    expect(lastIds.slice(0, 2)).toEqual(['0', '1']);
   });
 
   test('are read further towards the end of the list, all with the same range of times', async () => {
