@@ -1,7 +1,8 @@
-import { answer, api, type Schemas } from '../../app/api.ts';
+import type { Schemas } from '../../app/api.ts';
+import { findSchedules } from '../../app/findSchedules.ts';
 import type { paths } from '../../app/schema.d.ts';
 import { labelOfField } from '../../parts/format.ts';
-import type { Filter, Found } from '../../parts/list/search.ts';
+import type { Filter } from '../../parts/list/search.ts';
 
 export type JobsQuery = NonNullable<paths['/api/jobs']['get']['parameters']['query']>;
 
@@ -21,20 +22,6 @@ export const SOURCE_LABELS: Readonly<Record<Schemas['JobSource']['kind'], string
   webhook: 'Webhook',
   system: 'System',
 };
-
-/** Schedules by name, for the filter. Without a text the newest ones. */
-async function findSchedules(text: string, signal: AbortSignal): Promise<Found[]> {
-  if (text === '') {
-    const { items } = await answer(
-      api.GET('/api/schedules', { params: { query: { limit: 10 } }, signal }),
-    );
-    return items.map(({ id, name, tenantId }) => ({ id, label: name, detail: tenantId }));
-  }
-  const { items } = await answer(
-    api.GET('/api/search', { params: { query: { q: text, kinds: 'schedules' } }, signal }),
-  );
-  return items.map(({ id, label }) => ({ id, label }));
-}
 
 export const JOB_FILTERS = [
   {

@@ -1,23 +1,9 @@
-import { answer, api } from '../../app/api.ts';
+import { findSchedules } from '../../app/findSchedules.ts';
 import type { paths } from '../../app/schema.d.ts';
-import type { Filter, Found } from '../../parts/list/search.ts';
+import type { Filter } from '../../parts/list/search.ts';
 
 export type SchedulesQuery = NonNullable<paths['/api/schedules']['get']['parameters']['query']>;
 export type RunsQuery = NonNullable<paths['/api/schedules/logs']['get']['parameters']['query']>;
-
-/** Schedules by name; without a text the newest ones. */
-async function findSchedules(text: string, signal: AbortSignal): Promise<Found[]> {
-  if (text === '') {
-    const { items } = await answer(
-      api.GET('/api/schedules', { params: { query: { limit: 10 } }, signal }),
-    );
-    return items.map(({ id, name, tenantId }) => ({ id, label: name, detail: tenantId }));
-  }
-  const { items } = await answer(
-    api.GET('/api/search', { params: { query: { q: text, kinds: 'schedules' } }, signal }),
-  );
-  return items.map(({ id, label, tenantId }) => ({ id, label, detail: tenantId ?? undefined }));
-}
 
 export const SCHEDULE_FILTERS = [
   {
