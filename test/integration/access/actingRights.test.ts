@@ -159,6 +159,8 @@ const prefixOf = (id: string) => `/api/inventory/prefixes/${id}`;
 const onService = (status: number, action: string, body: object) =>
   acting('user:write', status, newService, (id) => `/api/service-accounts/${id}${action}`, body);
 
+const BACKFILL = { since: '2026-01-01T00:00:00Z', until: '2026-01-02T12:00:00Z' };
+
 /** Every operation on one record, by method and path. */
 const ACTING: Readonly<Record<string, Acting>> = {
   'POST /api/jobs/{jobId}/cancel': acting('job:cancel', 202, longJob, actionOf('jobs', 'cancel')),
@@ -285,7 +287,14 @@ const ACTING: Readonly<Record<string, Acting>> = {
     202,
     newSchedule,
     actionOf('schedules', 'backfill'),
-    { since: '2026-01-01T00:00:00Z', until: '2026-01-02T12:00:00Z' },
+    BACKFILL,
+  ),
+  'POST /api/schedules/{id}/backfill/preview': acting(
+    'schedule:write',
+    200,
+    newSchedule,
+    actionOf('schedules', 'backfill/preview'),
+    BACKFILL,
   ),
   'POST /api/workflows/{id}/approve': acting(
     'workflow:approve',
