@@ -159,6 +159,8 @@ const prefixOf = (id: string) => `/api/inventory/prefixes/${id}`;
 const onService = (status: number, action: string, body: object) =>
   acting('user:write', status, newService, (id) => `/api/service-accounts/${id}${action}`, body);
 
+const scheduleAction = (action: string, status: number, body: object): Acting =>
+  acting('schedule:write', status, newSchedule, actionOf('schedules', action), body);
 const BACKFILL = { since: '2026-01-01T00:00:00Z', until: '2026-01-02T12:00:00Z' };
 
 /** Every operation on one record, by method and path. */
@@ -268,34 +270,10 @@ const ACTING: Readonly<Record<string, Acting>> = {
     newSchedule,
     actionOf('schedules', 'trigger'),
   ),
-  'POST /api/schedules/{id}/pause': acting(
-    'schedule:write',
-    200,
-    newSchedule,
-    actionOf('schedules', 'pause'),
-    {},
-  ),
-  'POST /api/schedules/{id}/resume': acting(
-    'schedule:write',
-    200,
-    newSchedule,
-    actionOf('schedules', 'resume'),
-    {},
-  ),
-  'POST /api/schedules/{id}/backfill': acting(
-    'schedule:write',
-    202,
-    newSchedule,
-    actionOf('schedules', 'backfill'),
-    BACKFILL,
-  ),
-  'POST /api/schedules/{id}/backfill/preview': acting(
-    'schedule:write',
-    200,
-    newSchedule,
-    actionOf('schedules', 'backfill/preview'),
-    BACKFILL,
-  ),
+  'POST /api/schedules/{id}/pause': scheduleAction('pause', 200, {}),
+  'POST /api/schedules/{id}/resume': scheduleAction('resume', 200, {}),
+  'POST /api/schedules/{id}/backfill': scheduleAction('backfill', 202, BACKFILL),
+  'POST /api/schedules/{id}/backfill/preview': scheduleAction('backfill/preview', 200, BACKFILL),
   'POST /api/workflows/{id}/approve': acting(
     'workflow:approve',
     200,
