@@ -126,7 +126,7 @@ describeConsole(
       const { username } = await createUser(console.app, 'viewer');
       const login = { username, password: PASSWORD, cookie: true };
       const notice = page.getByText('Another user has signed in');
-      // A refresh that is under way in this moment brings back the cookie of the first user.
+      // A refresh that is in flight in this moment brings back the cookie of the first user.
       for (let attempt = 0; attempt < 5 && !(await notice.isVisible()); attempt += 1) {
         await context.request.post('/api/auth/login/local', { data: login });
         await notice.waitFor({ timeout: 3_000 }).catch(() => undefined);
