@@ -15,6 +15,8 @@ export const PERMISSIONS = [
   'job:write',
   'job:cancel',
   'job:impersonate',
+  'jobtype:read',
+  'jobtype:write',
   'workflow:read',
   'workflow:write',
   'workflow:approve',
@@ -30,6 +32,8 @@ export const PERMISSIONS = [
   'hold:write',
   'hold:release',
   'metrics:read',
+  'secret:read',
+  'secret:write',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];

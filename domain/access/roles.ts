@@ -8,7 +8,7 @@ const isRead = (permission: Permission) => permission.endsWith(':read');
 
 /** All permissions except the named ones and those of the named areas. */
 const allExcept = (
-  ...denied: readonly (Permission | 'rbac' | 'auth' | 'user' | 'audit' | 'hold')[]
+  ...denied: readonly (Permission | 'rbac' | 'auth' | 'user' | 'audit' | 'hold' | 'secret')[]
 ) => {
   const names = new Set<string>(denied);
   return PERMISSIONS.filter(
@@ -23,7 +23,17 @@ const role = (id: string, name: string, permissions: readonly Permission[]): Rol
 });
 
 /** Areas whose records viewers cannot read. */
-const NOT_FOR_VIEWERS = new Set(['rbac', 'auth', 'user', 'audit', 'hold', 'backup', 'metrics']);
+const NOT_FOR_VIEWERS = new Set([
+  'rbac',
+  'auth',
+  'user',
+  'audit',
+  'hold',
+  'backup',
+  'metrics',
+  'jobtype',
+  'secret',
+]);
 
 /** Roles of every installation, by id. Custom roles are rows of the table `roles`. */
 export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
@@ -38,6 +48,8 @@ export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
         'user',
         'audit',
         'hold',
+        'secret',
+        'jobtype:write',
         'backup:restore',
         'workflow:approve',
         'job:impersonate',

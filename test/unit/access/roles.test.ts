@@ -10,7 +10,14 @@ test.each<[string, Permission[], Permission[]]>([
   ['platform-admin', [...PERMISSIONS], []],
   [
     'operator',
-    ['job:write', 'job:cancel', 'webhook:delete', 'inventory:write', 'backup:write'],
+    [
+      'job:write',
+      'job:cancel',
+      'webhook:delete',
+      'inventory:write',
+      'backup:write',
+      'jobtype:read',
+    ],
     [
       'rbac:read',
       'auth:write',
@@ -19,18 +26,30 @@ test.each<[string, Permission[], Permission[]]>([
       'backup:restore',
       'workflow:approve',
       'job:impersonate',
+      'jobtype:write',
+      'secret:read',
+      'secret:write',
     ],
   ],
   ['approver', ['job:read', 'workflow:approve'], ['job:write', 'workflow:write', 'rbac:read']],
   [
     'auditor',
-    ['audit:read', 'rbac:read', 'user:read', 'backup:read'],
-    ['job:write', 'workflow:approve', 'backup:restore'],
+    ['audit:read', 'rbac:read', 'user:read', 'backup:read', 'jobtype:read', 'secret:read'],
+    ['job:write', 'workflow:approve', 'backup:restore', 'jobtype:write', 'secret:write'],
   ],
   [
     'viewer',
     ['job:read', 'inventory:read', 'event:read'],
-    ['rbac:read', 'auth:read', 'user:read', 'audit:read', 'backup:read', 'job:write'],
+    [
+      'rbac:read',
+      'auth:read',
+      'user:read',
+      'audit:read',
+      'backup:read',
+      'job:write',
+      'jobtype:read',
+      'secret:read',
+    ],
   ],
 ])('%s', (role, given, denied) => {
   expect(given.filter((permission) => !has(role, permission))).toEqual([]);
