@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
+import { SECRET_KEYWORD } from '../domain/jobs/secretFields.ts';
 import type { FieldError } from '../domain/shared/errors.ts';
 
 export type SchemaError = Omit<FieldError, 'in'>;
@@ -36,7 +37,8 @@ const createAjv = () => {
   });
   ajv.addKeyword({ keyword: RULE_KEYWORD, schemaType: 'string' });
   for (const keyword of ANNOTATIONS) ajv.addKeyword({ keyword });
-  ajv.addKeyword({ keyword: COMMA_SEPARATED, schemaType: 'boolean' });
+  for (const keyword of [COMMA_SEPARATED, SECRET_KEYWORD])
+    ajv.addKeyword({ keyword, schemaType: 'boolean' });
   // The plugin's types describe its CommonJS shape.
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
   return ajv;

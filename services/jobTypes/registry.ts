@@ -1,6 +1,7 @@
 import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
+import { maskSecretFields } from '../../domain/jobs/secretFields.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
 
@@ -60,15 +61,17 @@ export function createJobTypes() {
 
     /**
      * A payload of the type called `name` as a caller sees it. Its author sees what the type does
-     * not redact; other callers see no credentials.
+     * not redact; other callers see neither credentials nor what the schema marks as secret.
      */
     show(
       name: string,
       payload: Record<string, unknown>,
       { isAuthor }: { isAuthor: boolean },
     ): Record<string, unknown> {
-      const redacted = (find(name)?.redact(payload) ?? {}) as Record<string, unknown>;
-      return isAuthor ? redacted : maskCredentials(redacted);
+      const type = find(name);
+      if (!type) return {};
+      const redacted = type.redact(payload) as Record<string, unknown>;
+      return isAuthor ? redacted : maskCredentials(maskSecretFields(type.payload, redacted));
     },
 
     /** True when the payload satisfies the schema of its type. */
