@@ -193,12 +193,11 @@ function compile(schema: TSchema): ValidateFunction {
  */
 export function compileCheck(schema: TSchema): SchemaCheck {
   let compiled: ValidateFunction | undefined;
-  return (value) => {
-    const validate = (compiled ??= compile(schema));
-    return validate(value)
-      ? []
-      : simplifyUnions(validate.errors ?? [])
-          .slice(0, MAX_ERRORS)
-          .map(toSchemaError);
-  };
+  return (value) => ((compiled ??= compile(schema))(value) ? [] : errorsOf(compiled));
 }
+
+/** The errors of the last value that a compiled check has refused. */
+export const errorsOf = ({ errors }: ValidateFunction): SchemaError[] =>
+  simplifyUnions(errors ?? [])
+    .slice(0, MAX_ERRORS)
+    .map(toSchemaError);
