@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { PERMISSIONS, RBAC_READERS } from '../../domain/access/permissions.ts';
+import { MAX_ROLE_JOB_TYPES } from '../../domain/access/jobTypePatterns.ts';
 import { LEVELS } from '../../domain/access/scope.ts';
 import type { AccessReport } from '../../services/access/report.ts';
 import type { Grants } from '../../services/access/grants.ts';
@@ -13,6 +14,7 @@ import { route, type Route } from '../http/route.ts';
 import { assignmentView, mappingView } from './presenter.ts';
 import {
   AssignmentRecord,
+  JobTypePattern,
   MappingRecord,
   PermissionName,
   ProviderId,
@@ -81,12 +83,27 @@ const MappingRequest = Type.Object(
 );
 
 const rolePermissions = Type.Array(PermissionName, { minItems: 1, maxItems: PERMISSIONS.length });
+const roleJobTypes = Type.Array(JobTypePattern, {
+  maxItems: MAX_ROLE_JOB_TYPES,
+  description:
+    'Patterns of the job types with the access `granted` whose jobs the role allows, together with ' +
+    '`job:write` of this or another role at the same scope. Types with the access `open` need none.',
+});
 const RoleRequest = Type.Object(
-  { id: Type.Optional(RoleId), name: Name(), permissions: rolePermissions },
+  {
+    id: Type.Optional(RoleId),
+    name: Name(),
+    permissions: rolePermissions,
+    jobTypes: Type.Optional(roleJobTypes),
+  },
   { title: 'RoleRequest', ...closed },
 );
 const RoleChange = Type.Object(
-  { name: Type.Optional(Name()), permissions: Type.Optional(rolePermissions) },
+  {
+    name: Type.Optional(Name()),
+    permissions: Type.Optional(rolePermissions),
+    jobTypes: Type.Optional(roleJobTypes),
+  },
   { title: 'RoleChange', ...closed },
 );
 
@@ -146,8 +163,30 @@ const Overview = Type.Object(
 export type RbacOverview = Static<typeof Overview>;
 
 const ExplainQuery = Type.Object(
-  { userId: Id('usr'), permission: PermissionName, ...scopeFilter },
+  {
+    userId: Id('usr'),
+    permission: PermissionName,
+    jobType: Type.Optional(
+      Name({
+        description:
+          'With `job:write`: a job type. If its access is `granted`, a role must name it, too.',
+      }),
+    ),
+    ...scopeFilter,
+  },
   closed,
+);
+const ExplainedGrant = Type.Object(
+  {
+    id: Type.String(),
+    kind: Type.Enum(['assignment', 'mapping']),
+    roleId: Reference('roles'),
+    level: Type.String(),
+    tenantId: Reference('tenants'),
+    siteId: Nullable(Reference('sites')),
+    deviceId: Nullable(Reference('devices')),
+  },
+  { title: 'ExplainedGrant' },
 );
 const ExplainResponse = Type.Object(
   {
@@ -160,19 +199,11 @@ const ExplainResponse = Type.Object(
       siteId: Nullable(Reference('sites')),
       deviceId: Nullable(Reference('devices')),
     }),
-    grants: Type.Array(
-      Type.Object(
-        {
-          id: Type.String(),
-          kind: Type.Enum(['assignment', 'mapping']),
-          roleId: Reference('roles'),
-          level: Type.String(),
-          tenantId: Reference('tenants'),
-          siteId: Nullable(Reference('sites')),
-          deviceId: Nullable(Reference('devices')),
-        },
-        { title: 'ExplainedGrant' },
-      ),
+    grants: Type.Array(ExplainedGrant),
+    jobTypeGrants: Type.Optional(
+      Type.Array(ExplainedGrant, {
+        description: 'With `jobType`: the grants whose roles name it.',
+      }),
     ),
   },
   { title: 'Explanation', ...closed },
@@ -262,13 +293,15 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
       expensiveRead: {},
       responses: { 200: ExplainResponse },
       problems: [404],
-      handle: async ({ caller, query: { userId, permission, ...at } }) => {
+      handle: async ({ caller, query: { userId, permission, jobType, ...at } }) => {
+        const asked = { permission, ...(jobType !== undefined && { jobType }) };
         const {
           allowed,
           reason,
           resourceScope,
           grants: found,
-        } = await accessReport.explain(caller, userId, permission, at);
+          jobTypeGrants,
+        } = await accessReport.explain(caller, userId, asked, at);
         return ok({
           allowed,
           reason,
@@ -280,6 +313,7 @@ function reportRoutes({ grants, roles, accessReport }: Deps): Route[] {
             deviceId: resourceScope.deviceId ?? null,
           },
           grants: found,
+          ...(jobTypeGrants && { jobTypeGrants }),
         });
       },
     }),
@@ -440,7 +474,9 @@ function roleRoutes(roles: Roles): Route[] {
       tag,
       permission: 'rbac:write',
       summary: 'Create a custom role',
-      description: 'The caller must hold its permissions at the platform.',
+      description:
+        'The caller must hold its permissions at the platform, and may use the job types that it names ' +
+        'there.',
       body: RoleRequest,
       example: { id: 'job-runner', name: 'Job runner', permissions: ['job:read', 'job:write'] },
       responses: { 201: RoleRecord },

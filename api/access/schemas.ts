@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { PERMISSIONS } from '../../domain/access/permissions.ts';
+import { JOB_TYPE_PATTERN } from '../../domain/access/jobTypePatterns.ts';
 import { LEVELS } from '../../domain/access/scope.ts';
 import {
   accountIn,
@@ -14,6 +15,13 @@ import {
 
 /** A permission by its name. */
 export const PermissionName = Type.Enum([...PERMISSIONS], { title: 'Permission' });
+
+/** A pattern of job types. */
+export const JobTypePattern = Type.String({
+  pattern: JOB_TYPE_PATTERN,
+  maxLength: 128,
+  'x-rule': 'must be the name of a job type such as core.echo, an area such as inventory.*, or *',
+});
 
 /** Id of a tenant: short and readable. */
 export const TenantId = (description?: string) =>
@@ -48,6 +56,9 @@ export const RoleRecord = Type.Object(
     name: Type.String({ description: 'Name for display.' }),
     builtIn: Type.Boolean({ description: 'Built-in roles cannot be changed or deleted.' }),
     permissions: Type.Array(PermissionName),
+    jobTypes: Type.Array(Type.String(), {
+      description: 'Patterns of the job types with the access `granted` that the role names.',
+    }),
     version: Nullable(
       Type.Integer({ description: 'Number of changes plus one; null for a built-in role.' }),
     ),

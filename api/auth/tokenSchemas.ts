@@ -1,6 +1,5 @@
 import { Type, type Static } from 'typebox';
 import { PERMISSIONS } from '../../domain/access/permissions.ts';
-import { JOB_TYPE_PATTERN } from '../../domain/access/tokenScope.ts';
 import { TOKEN_KINDS } from '../../domain/auth/tokenText.ts';
 import {
   MAX_JOB_TYPES,
@@ -9,16 +8,11 @@ import {
   MAX_RESOURCE_SCOPES,
   TOKEN_STATUSES,
 } from '../../domain/auth/tokens.ts';
-import { PermissionName, scopeRequest, TenantId } from '../access/schemas.ts';
+import { JobTypePattern, PermissionName, scopeRequest, TenantId } from '../access/schemas.ts';
 import { accountIn, Actor, Id, Name, Nullable, Reference, Timestamp } from '../http/schemas.ts';
 
 const closed = { additionalProperties: false };
 
-const JobTypePattern = Type.String({
-  pattern: JOB_TYPE_PATTERN,
-  maxLength: 128,
-  'x-rule': 'must be the name of a job type such as core.echo, an area such as inventory.*, or *',
-});
 const Network = Type.String({ minLength: 1, maxLength: 64, examples: ['10.20.0.0/16'] });
 
 const expiresAt = Type.String({

@@ -91,23 +91,17 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
       workflowForgotten,
     };
   },
-  type: ({
-    name,
-    summary: about,
-    payload,
-    permission,
-    createdOnlyBy,
-    lane,
-    retry,
-    timeoutMs,
-  }: JobType): JobTypeRecord => ({
-    name,
-    summary: about,
-    payloadSchema: payload,
-    permission,
-    createdOnlyBy,
-    lane,
-    retryPolicy: retry,
-    timeoutMs,
+  /** A job type, as a caller with this check of creating jobs sees it. */
+  type: (type: JobType, mayCreate: (type: JobType) => boolean): JobTypeRecord => ({
+    name: type.name,
+    summary: type.summary,
+    payloadSchema: type.payload,
+    permission: type.permission,
+    access: type.access,
+    mayRun: type.createdOnlyBy === null && mayCreate(type),
+    createdOnlyBy: type.createdOnlyBy,
+    lane: type.lane,
+    retryPolicy: type.retry,
+    timeoutMs: type.timeoutMs,
   }),
 });

@@ -4,6 +4,7 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { JOB_SOURCES, JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import type { JobData, JobLogData } from '../../domain/jobs/records.ts';
+import { jobCreationCheck } from '../../domain/jobs/jobRights.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
 import type { JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
@@ -266,8 +267,11 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       operationId: 'listJobTypes',
       summary: 'List the job types with their payload schemas',
       responses: { 200: listSchema(JobTypeRecord, 'JobTypeList') },
-      handle: () =>
-        Promise.resolve(ok({ items: jobTypes.all().map(present.type), nextCursor: null })),
+      handle: ({ caller }) => {
+        const mayCreate = jobCreationCheck(caller.rights, caller);
+        const items = jobTypes.all().map((type) => present.type(type, mayCreate));
+        return Promise.resolve(ok({ items, nextCursor: null }));
+      },
     }),
   ];
 }

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
+import { TYPE_ACCESS } from '../../domain/runners/definition.ts';
 import {
   Actor,
   Id,
@@ -152,6 +153,15 @@ export const JobTypeRecord = Type.Object(
     permission: Nullable(
       Type.String({ description: 'Needed to create such a job, besides `job:write`.' }),
     ),
+    access: Type.Enum([...TYPE_ACCESS], {
+      title: 'JobTypeAccess',
+      description:
+        'With `granted`, creating such a job also needs a role whose `jobTypes` name the type.',
+    }),
+    mayRun: Type.Boolean({
+      description:
+        'Whether you may create such jobs with `POST /api/jobs` at the tenant of the request.',
+    }),
     createdOnlyBy: Nullable(
       Type.String({
         description: 'The operation that creates such jobs; null if `POST /api/jobs` does.',

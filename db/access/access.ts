@@ -2,23 +2,25 @@ import type { Knex } from '../core/knex.ts';
 import { prepared } from '../core/prepared.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import { AppError } from '../../domain/shared/errors.ts';
+import { coversJobType, patternsCovering } from '../../domain/access/jobTypePatterns.ts';
 import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import type { Grant, Level, ResourceScope } from '../../domain/access/scope.ts';
 
-type RoleRow = { id: string; name: string; permissions: Permission[] };
+type RoleRow = { id: string; name: string; permissions: Permission[]; job_types: string[] };
 
-const toRole = ({ id, name, permissions }: RoleRow): Role => ({
+const toRole = ({ id, name, permissions, job_types }: RoleRow): Role => ({
   id,
   name,
   permissions: new Set(permissions),
+  jobTypes: job_types,
 });
 
 /** Custom roles by id. */
 async function findCustomRoles(db: Knex, ids: readonly string[]): Promise<Role[]> {
   const { rows }: { rows: RoleRow[] } = await prepared(
     db,
-    'SELECT id, name, permissions FROM roles WHERE id = ANY (?::text[])',
+    'SELECT id, name, permissions, job_types FROM roles WHERE id = ANY (?::text[])',
     [[...ids]],
   );
   return rows.map(toRole);
@@ -94,35 +96,55 @@ export async function findGrants(db: Knex, principals: readonly string[]): Promi
 /** Grants returned as reasons for a permission. One is enough to hold it. */
 const MAX_REASONS = 200;
 
+/** What a grant confers: a permission, or the use of a job type that is granted by its name. */
+export type Conferred = Permission | { jobType: string };
+
+/** SQL condition for custom roles that confer it, and the ids of the built-in ones that do. */
+function rolesWith(conferred: Conferred): {
+  sql: string;
+  binding: Knex.RawBinding;
+  builtIn: string[];
+} {
+  const [sql, binding, isConferred] =
+    typeof conferred === 'string'
+      ? ['? = ANY (permissions)', conferred, (role: Role) => role.permissions.has(conferred)]
+      : [
+          'job_types && ?::text[]',
+          patternsCovering(conferred.jobType),
+          ({ jobTypes }: Role) =>
+            jobTypes.some((pattern) => coversJobType(pattern, conferred.jobType)),
+        ];
+  const builtIn = [...BUILT_IN_ROLES.values()].filter(isConferred).map(({ id }) => id);
+  return { sql, binding, builtIn };
+}
+
 /**
- * SQL condition for grants that cover a resource scope and whose role includes a permission. A
+ * SQL condition for grants that cover a resource scope and whose role confers something. A
  * narrower grant does not cover a wider scope: without a site, no grant at a site matches.
  */
 export function coveringGrants(
   alias: string,
-  permission: Permission,
+  conferred: Conferred,
   { tenantId, siteId, deviceId }: ResourceScope,
 ): { sql: string; bindings: Knex.RawBinding[] } {
-  const builtIn = [...BUILT_IN_ROLES.values()]
-    .filter((role) => role.permissions.has(permission))
-    .map(({ id }) => id);
+  const { sql, binding, builtIn } = rolesWith(conferred);
   return {
     sql: `(${alias}.level, ${alias}.target_id)
             IN (('platform', 'platform'), ('tenant', ?), ('site', ?), ('device', ?))
          AND (${alias}.role_id = ANY (?::text[])
-           OR ${alias}.role_id IN (SELECT id FROM roles WHERE ? = ANY (permissions)))`,
-    bindings: [tenantId, siteId ?? null, deviceId ?? null, builtIn, permission],
+           OR ${alias}.role_id IN (SELECT id FROM roles WHERE ${sql}))`,
+    bindings: [tenantId, siteId ?? null, deviceId ?? null, builtIn, binding],
   };
 }
 
-/** Grants of these principals that include `permission` and cover `resourceScope`, oldest first. */
+/** Grants of these principals that confer something and cover `resourceScope`, oldest first. */
 export async function findGrantReasons(
   db: Knex,
   principals: readonly string[],
-  permission: Permission,
+  conferred: Conferred,
   resourceScope: ResourceScope,
 ): Promise<GrantReason[]> {
-  const covering = coveringGrants('g', permission, resourceScope);
+  const covering = coveringGrants('g', conferred, resourceScope);
   const { rows }: { rows: GrantReason[] } = await db.raw(
     `SELECT g.id, g.kind, g.role_id AS "roleId", g.level, g.tenant_id AS "tenantId",
             g.site_id AS "siteId", g.device_id AS "deviceId"

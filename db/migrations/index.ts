@@ -42,6 +42,7 @@ import * as searchInScopes from './0050_search_in_scopes.ts';
 import * as listOrders from './0051_list_orders.ts';
 import * as accountControllers from './0052_account_controllers.ts';
 import * as internalJobs from './0054_internal_jobs.ts';
+import * as jobTypesOfRoles from './0056_job_types_of_roles.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -91,4 +92,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0051_list_orders': listOrders,
   '0052_account_controllers': accountControllers,
   '0054_internal_jobs': internalJobs,
+  '0056_job_types_of_roles': jobTypesOfRoles,
 };

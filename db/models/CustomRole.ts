@@ -10,6 +10,8 @@ export class CustomRole extends Model {
   declare id: string;
   declare name: string;
   declare permissions: Permission[];
+  /** Patterns of job types. */
+  declare jobTypes: string[];
   declare createdAt: Date;
   declare updatedAt: Date;
   declare version: number;

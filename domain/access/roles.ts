@@ -1,7 +1,15 @@
 import { PERMISSIONS, type Permission } from './permissions.ts';
 
-/** A named set of permissions, built-in or custom. */
-export type Role = { id: string; name: string; permissions: ReadonlySet<Permission> };
+/**
+ * A named set of permissions, built-in or custom. `jobTypes`: patterns of the job types with the access
+ * `granted` that its holders may use; types with the access `open` need none.
+ */
+export type Role = {
+  id: string;
+  name: string;
+  permissions: ReadonlySet<Permission>;
+  jobTypes: readonly string[];
+};
 
 const areaOf = (permission: Permission) => permission.slice(0, permission.indexOf(':'));
 const isRead = (permission: Permission) => permission.endsWith(':read');
@@ -16,11 +24,12 @@ const allExcept = (
   );
 };
 
-const role = (id: string, name: string, permissions: readonly Permission[]): Role => ({
-  id,
-  name,
-  permissions: new Set(permissions),
-});
+const role = (
+  id: string,
+  name: string,
+  permissions: readonly Permission[],
+  jobTypes: readonly string[] = [],
+): Role => ({ id, name, permissions: new Set(permissions), jobTypes });
 
 /** Areas whose records viewers cannot read. */
 const NOT_FOR_VIEWERS = new Set([
@@ -38,7 +47,7 @@ const NOT_FOR_VIEWERS = new Set([
 /** Roles of every installation, by id. Custom roles are rows of the table `roles`. */
 export const BUILT_IN_ROLES: ReadonlyMap<string, Role> = new Map(
   [
-    role('platform-admin', 'Platform administrator', PERMISSIONS),
+    role('platform-admin', 'Platform administrator', PERMISSIONS, ['*']),
     role(
       'operator',
       'Operator',

@@ -1,4 +1,5 @@
 import type { FieldError } from '../shared/errors.ts';
+import { coversJobType } from './jobTypePatterns.ts';
 import type { Permission } from './permissions.ts';
 import type { Role } from './roles.ts';
 import {
@@ -22,9 +23,6 @@ export type TokenScope = {
   readOnly: boolean;
 };
 
-/** The form of a pattern in `jobTypes`. */
-export const JOB_TYPE_PATTERN = '^(\\*|[a-z][a-z0-9-]*(\\.[a-z][a-z0-9-]*)*(\\.\\*)?)$';
-
 const isRead = (permission: Permission): boolean => permission.endsWith(':read');
 
 /** True when the scope of a token includes a permission. */
@@ -33,12 +31,6 @@ export const includesPermission = (
   permission: Permission,
 ): boolean =>
   (permissions === null || permissions.includes(permission)) && (!readOnly || isRead(permission));
-
-/** True when a pattern covers the name of a job type, or another pattern completely. */
-const coversJobType = (pattern: string, nameOrPattern: string): boolean =>
-  pattern === '*' ||
-  pattern === nameOrPattern ||
-  (pattern.endsWith('.*') && nameOrPattern.startsWith(pattern.slice(0, -1)));
 
 /** True when rights allow jobs of a type: those of a token may not. */
 export const allowsJobType = ({ token }: Rights, name: string): boolean =>

@@ -93,6 +93,11 @@ const Role = data('Role', {
   roleId: Type.String(),
   name: Type.String(),
   permissions: Type.Array(Type.Enum([...PERMISSIONS], { title: 'Permission' })),
+  jobTypes: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Patterns of the job types that the role names; absent in older events.',
+    }),
+  ),
 });
 const Provider = data('Provider', {
   providerId: Type.String(),

@@ -1,6 +1,7 @@
 import type { TObject } from 'typebox';
 import type { Caller } from '../shared/caller.ts';
 import type { FailedResponse, JobSource, LogLevel } from './jobs.ts';
+import type { TypeAccess } from '../runners/definition.ts';
 import type { Permission } from '../access/permissions.ts';
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
 
@@ -78,6 +79,8 @@ type JobTypeFields<P extends object> = {
   payload: TObject;
   /** Permission that creating such a job needs besides `job:write`. */
   permission: Permission | null;
+  /** Whether `job:write` is enough, or a role must name the type. */
+  access: TypeAccess;
   /** The operation that creates such jobs; null when `POST /api/jobs` does. */
   createdOnlyBy: string | null;
   /** False: jobs of this type emit no events. */
@@ -97,7 +100,13 @@ type JobTypeFields<P extends object> = {
 };
 
 type DefaultedFields =
-  'permission' | 'redact' | 'isRepeatable' | 'createdOnlyBy' | 'emitsEvents' | 'authorizesItself';
+  | 'permission'
+  | 'access'
+  | 'redact'
+  | 'isRepeatable'
+  | 'createdOnlyBy'
+  | 'emitsEvents'
+  | 'authorizesItself';
 type JobTypeSpec<P extends object> = Omit<JobTypeFields<P>, DefaultedFields | 'retry'> &
   Partial<Pick<JobTypeFields<P>, DefaultedFields>> & { retry?: Partial<RetryPolicy> } & (
     AttemptBasedType<P> | WorkflowBasedType<P>
@@ -108,6 +117,7 @@ type JobTypeSpec<P extends object> = Omit<JobTypeFields<P>, DefaultedFields | 'r
  */
 export const defineJobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => ({
   permission: null,
+  access: 'open',
   createdOnlyBy: null,
   emitsEvents: true,
   authorizesItself: false,

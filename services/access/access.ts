@@ -12,6 +12,7 @@ import {
   type Rights,
   type Scope,
 } from '../../domain/access/scope.ts';
+import { namesJobType, type GuardedType } from '../../domain/access/jobTypeRights.ts';
 import { allowsJobType } from '../../domain/access/tokenScope.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { DeniedAttempts } from '../audit/deniedAttempts.ts';
@@ -31,23 +32,42 @@ export type ActingRights = {
   missing: AppError;
 };
 
+/** What a caller lacks: a permission, or a role that names a job type or each type of a pattern. */
+type Missing = Permission | { jobType: string };
+
 /** Thrown inside a transaction; `auditDenials` turns it into `permission_denied` afterwards. */
-class MissingPermission extends Error {
-  readonly permission: Permission;
+class MissingRight extends Error {
+  readonly missing: Missing;
   readonly resourceScope: ResourceScope;
   readonly isKnown: boolean;
 
-  constructor(permission: Permission, resourceScope: ResourceScope, isKnown: boolean) {
-    super(permission);
-    this.permission = permission;
+  constructor(missing: Missing, resourceScope: ResourceScope, isKnown: boolean) {
+    super(typeof missing === 'string' ? missing : missing.jobType);
+    this.missing = missing;
     this.resourceScope = resourceScope;
     this.isKnown = isKnown;
   }
 }
 
-/** The error for jobs of a type that the token of the caller may not create. */
-export const jobTypeDenied = (type: string): AppError =>
-  new AppError('permission_denied', `The token does not allow jobs of the type ${type}.`);
+const describeMissing = (missing: Missing, where: string): string =>
+  typeof missing === 'string'
+    ? `Permission ${missing} is missing at ${where}.`
+    : `No role that you hold at ${where} names the job type ${missing.jobType}.`;
+
+/** The error for jobs of a type that the rights of the caller exclude. */
+export const jobTypeDenied = (
+  { name }: GuardedType,
+  rights: Rights,
+  resourceScope: ResourceScope,
+): AppError =>
+  new AppError(
+    'permission_denied',
+    allowsJobType(rights, name)
+      ? describeMissing({ jobType: name }, describeResourceScope(resourceScope))
+      : tokenRefuses(name),
+  );
+
+const tokenRefuses = (type: string): string => `The token does not allow jobs of the type ${type}.`;
 
 /** True when any grant covers the resource scope, whatever its permissions. */
 const hasAnyGrantAt = (
@@ -72,7 +92,7 @@ export function createAccess({
 
   async function deny(
     caller: Caller,
-    permission: Permission,
+    missing: Missing,
     resourceScope: ResourceScope,
     isKnown = true,
   ): Promise<never> {
@@ -82,13 +102,13 @@ export function createAccess({
     const isInside = hasAnyGrantAt(caller.rights, resourceScope);
     const auditTenantId = isInside ? resourceScope.tenantId : caller.tenantId;
     await deniedAttempts.record({ ...caller, tenantId: auditTenantId }, 'access.denied', {
-      permission,
+      ...(typeof missing === 'string' ? { permission: missing } : missing),
       // Auditors of the caller's tenant learn no more than the caller.
       ...((isInside || isKnown) && { tenantId, siteId, deviceId }),
     });
     throw new AppError(
       'permission_denied',
-      `Permission ${permission} is missing at ${isKnown ? describeResourceScope(resourceScope) : UNREADABLE_SCOPE}.`,
+      describeMissing(missing, isKnown ? describeResourceScope(resourceScope) : UNREADABLE_SCOPE),
     );
   }
 
@@ -102,6 +122,15 @@ export function createAccess({
       await deny(caller, permission, resourceScope);
   }
 
+  /**
+   * Throws `permission_denied`, and audits it, if the token of a request does not allow jobs of a type.
+   */
+  async function requireTypeOfToken(caller: Caller, type: string): Promise<void> {
+    if (allowsJobType(caller.rights, type)) return;
+    await deniedAttempts.record(caller, 'access.denied', { jobType: type });
+    throw new AppError('permission_denied', tokenRefuses(type));
+  }
+
   function assertPermission(
     caller: Caller,
     permission: Permission,
@@ -109,16 +138,19 @@ export function createAccess({
     { isKnown = true }: { isKnown?: boolean } = {},
   ): void {
     if (!holds(caller.rights, permission, resourceScope))
-      throw new MissingPermission(permission, resourceScope, isKnown);
+      throw new MissingRight(permission, resourceScope, isKnown);
   }
 
   function assertHolds(caller: Caller, roleGrants: readonly RoleGrant[]): void {
     for (const { role, resourceScope } of roleGrants) {
       // Rights of others know no limit of job types: with them a token would get around its own.
       if (caller.rights.token && caller.rights.token.jobTypes !== null)
-        throw new MissingPermission('job:write', resourceScope, true);
+        throw new MissingRight('job:write', resourceScope, true);
       for (const permission of role.permissions)
         assertPermission(caller, permission, resourceScope);
+      for (const jobType of role.jobTypes)
+        if (!namesJobType(caller.rights, jobType, resourceScope))
+          throw new MissingRight({ jobType }, resourceScope, true);
     }
   }
 
@@ -126,8 +158,8 @@ export function createAccess({
     try {
       return await useCase();
     } catch (error) {
-      if (error instanceof MissingPermission)
-        return await deny(caller, error.permission, error.resourceScope, error.isKnown);
+      if (error instanceof MissingRight)
+        return await deny(caller, error.missing, error.resourceScope, error.isKnown);
       throw error;
     }
   }
@@ -159,14 +191,23 @@ export function createAccess({
       return record;
     },
 
+    requireTypeOfToken,
+
     /**
-     * Throws `permission_denied`, and audits it, unless the rights of the caller allow jobs of a type:
-     * those of an API token may not.
+     * Throws `permission_denied`, and audits it, unless the rights of the caller allow jobs of a type
+     * there: the token of the request must allow it, and a role must name it if its access is
+     * `granted`.
      */
-    async requireJobType(caller: Caller, type: string): Promise<void> {
-      if (allowsJobType(caller.rights, type)) return;
-      await deniedAttempts.record(caller, 'access.denied', { jobType: type });
-      throw jobTypeDenied(type);
+    async requireJobType(
+      caller: Caller,
+      type: GuardedType,
+      resourceScope: ResourceScope,
+    ): Promise<void> {
+      await requireTypeOfToken(caller, type.name);
+      if (type.access === 'open') return;
+      await require(caller, 'job:write', resourceScope);
+      if (!namesJobType(caller.rights, type.name, resourceScope))
+        await deny(caller, { jobType: type.name }, resourceScope);
     },
 
     /**
@@ -182,8 +223,9 @@ export function createAccess({
     },
 
     /**
-     * Throws `permission_denied` unless the caller holds every permission of these roles at the
-     * scopes at which they are granted. Nobody grants, or takes over, more than they hold.
+     * Throws `permission_denied` unless the caller holds every permission of these roles, and may use
+     * the job types that they name, at the scopes at which they are granted. Nobody grants, or takes
+     * over, more than they hold.
      */
     requireHolds: (caller: Caller, roleGrants: readonly RoleGrant[]): Promise<void> =>
       auditDenials(caller, () => {

@@ -6,8 +6,9 @@ import {
 } from '../../db/access/access.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
-import { notFound } from '../../domain/shared/errors.ts';
+import { invalidField, notFound } from '../../domain/shared/errors.ts';
 import { PERMISSIONS, RBAC_READERS, type Permission } from '../../domain/access/permissions.ts';
+import type { GuardedType } from '../../domain/access/jobTypeRights.ts';
 import {
   covers,
   isEmpty,
@@ -19,6 +20,7 @@ import {
 } from '../../domain/access/scope.ts';
 import type { Access } from './access.ts';
 import { scopeOfGrant } from '../../domain/access/tokenScope.ts';
+import type { JobTypes } from '../jobTypes/registry.ts';
 import { mayEverHold } from './rights.ts';
 import { requesterOf, resolveResourceScope, type ResourceScopeRequest } from './resourceScope.ts';
 
@@ -54,12 +56,27 @@ export type Explanation = {
   reason: string;
   resourceScope: ResourceScope;
   grants: GrantReason[];
+  /** Grants whose roles name the job type of the question. */
+  jobTypeGrants?: GrantReason[];
 };
 
-type Deps = { db: Knex; access: Access };
+/** What is asked about: a permission, and with `job:write` also a job type. */
+export type ExplainRequest = { permission: Permission; jobType?: string };
+
+type Deps = { db: Knex; access: Access; jobTypes: JobTypes };
 
 /** Reports which permissions a caller or a user holds, and by which grants. */
-export function createAccessReport({ db, access }: Deps) {
+export function createAccessReport({ db, access, jobTypes }: Deps) {
+  /** Which job type is asked about. Error: `invalid_request`. */
+  function jobTypeOf({ permission, jobType }: ExplainRequest): GuardedType | null {
+    if (jobType === undefined) return null;
+    if (permission !== 'job:write')
+      throw invalidField('query', '/jobType', 'one_of', 'needs the permission job:write');
+    const type = jobTypes.find(jobType);
+    if (type) return type;
+    throw invalidField('query', '/jobType', 'unknown_job_type', `there is no job type ${jobType}`);
+  }
+
   return {
     /** Every permission and where the caller holds it, for user interfaces. */
     summary({ rights }: Caller): Record<Permission, PermissionScope> {
@@ -111,16 +128,19 @@ export function createAccessReport({ db, access }: Deps) {
       PERMISSIONS.filter((permission) => !isEmpty(scopeOf(rights, permission))),
 
     /**
-     * Whether a user holds a permission at a resource scope, and by which grants. The caller needs
-     * `rbac:read` or `rbac:write` there; grants outside the caller's scope are counted only.
-     * Errors: `permission_denied`, `not_found` (the user), `invalid_request` (site or device).
+     * Whether a user holds a permission at a resource scope, and by which grants; with a job type, also
+     * whether a role names it, if that is needed. The caller needs `rbac:read` or `rbac:write` there;
+     * grants outside the caller's scope are counted only. Errors: `permission_denied`, `not_found` (the
+     * user), `invalid_request` (site, device or job type).
      */
     async explain(
       caller: Caller,
       userId: string,
-      permission: Permission,
+      request: ExplainRequest,
       target: ResourceScopeRequest,
     ): Promise<Explanation> {
+      const { permission } = request;
+      const type = jobTypeOf(request);
       const scope = access.scope(caller, ...RBAC_READERS);
       const { resourceScope } = await resolveResourceScope(
         db,
@@ -149,11 +169,18 @@ export function createAccessReport({ db, access }: Deps) {
           resourceScope,
           grants,
         };
-      return {
+      const held = {
         allowed: reasons.length > 0,
         reason: reasonFor(grants.length, reasons.length - grants.length),
         resourceScope,
         grants,
+      };
+      if (!type) return held;
+      const named = await findGrantReasons(db, principals, { jobType: type.name }, resourceScope);
+      return {
+        ...held,
+        ...namedBy(held, type, named.length > 0),
+        jobTypeGrants: named.filter((grant) => covers(scope, grant)),
       };
     },
   };
@@ -164,6 +191,20 @@ function heldRole(grant: Grant): HeldRole {
   const { id, name } = grant.role;
   return { roleId: id, name, level: grant.level, tenantId, siteId, deviceId };
 }
+
+/** What a job type adds to an explanation. */
+const namedBy = (
+  { allowed, reason }: Explanation,
+  { name, access }: GuardedType,
+  isNamed: boolean,
+): Pick<Explanation, 'allowed' | 'reason'> => {
+  if (access === 'open')
+    return { allowed, reason: `${reason} The job type ${name} needs no more.` };
+  return {
+    allowed: allowed && isNamed,
+    reason: `${reason} ${isNamed ? 'A role that is granted here names' : 'No role that is granted here names'} the job type ${name}.`,
+  };
+};
 
 const firstIds = (ids: ReadonlySet<string>): string[] => [...ids].sort().slice(0, MAX_LISTED_IDS);
 

@@ -11,6 +11,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { isSessionLive } from '../../db/auth/sessions.ts';
 import { findTokenState, type TokenState } from '../../db/auth/tokens.ts';
 import { hasAccount, type Authority, type Caller } from '../../domain/shared/caller.ts';
+import { coversJobType } from '../../domain/access/jobTypePatterns.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
 import { grantAtTenant, narrowToRoles, NO_RIGHTS, type Rights } from '../../domain/access/scope.ts';
@@ -38,10 +39,16 @@ const ofService = (rights: Rights): Rights => ({
   grants: cutPermissions(rights.grants, (permission) => mayEverHold(NO_PROVIDER, permission)),
 });
 
-/** A role as it is now, without permissions that it did not have: a token may have left them out. */
+/**
+ * A role as it is now, without permissions and job types that it did not have: a token may have left
+ * them out.
+ */
 const withoutAdded = (now: Role, before: Role): Role => ({
   ...now,
   permissions: new Set([...now.permissions].filter((each) => before.permissions.has(each))),
+  jobTypes: now.jobTypes.filter((each) =>
+    before.jobTypes.some((pattern) => coversJobType(pattern, each)),
+  ),
 });
 
 const charactersOf = ({ principals = [] }: Rights): number =>

@@ -6,6 +6,7 @@ import { CustomRole } from '../../db/models/CustomRole.ts';
 import { GrantRecord } from '../../db/models/GrantRecord.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, checkVersion, notFound } from '../../domain/shared/errors.ts';
+import { coversJobType } from '../../domain/access/jobTypePatterns.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { BUILT_IN_ROLES, type Role } from '../../domain/access/roles.ts';
 import { PLATFORM } from '../../domain/access/scope.ts';
@@ -15,7 +16,13 @@ import { createAccessChange } from './accessChange.ts';
 
 export type Roles = ReturnType<typeof createRoles>;
 
-export type RoleRequest = { id?: string; name: string; permissions: readonly Permission[] };
+export type RoleRequest = {
+  id?: string;
+  name: string;
+  permissions: readonly Permission[];
+  /** Patterns of the job types that the role names. */
+  jobTypes?: readonly string[];
+};
 
 /** A role as the API returns it. `version` is null for built-in roles, which never change. */
 export type RoleView = {
@@ -23,6 +30,7 @@ export type RoleView = {
   name: string;
   builtIn: boolean;
   permissions: Permission[];
+  jobTypes: string[];
   version: number | null;
 };
 
@@ -37,9 +45,9 @@ type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids };
 export function createRoles({ db, commit, access, ids }: Deps) {
   const commitChange = createAccessChange({ commit, access });
 
-  /** Permissions as a role at the platform, where every role can be granted. */
-  const asPlatformGrants = (permissions: readonly Permission[]) => {
-    const role: Role = { id: '', name: '', permissions: new Set(permissions) };
+  /** Permissions and job types as a role at the platform, where every role can be granted. */
+  const asPlatformGrants = (permissions: readonly Permission[], jobTypes: readonly string[]) => {
+    const role: Role = { id: '', name: '', permissions: new Set(permissions), jobTypes };
     return [{ role, resourceScope: PLATFORM_SCOPE }];
   };
 
@@ -65,12 +73,16 @@ export function createRoles({ db, commit, access, ids }: Deps) {
     },
 
     /**
-     * Creates a custom role. The caller must hold its permissions at the platform.
+     * Creates a custom role. The caller must hold its permissions, and may use the job types that it
+     * names, at the platform.
      * Errors: `permission_denied`, `conflict` (the id exists, or the limit is reached).
      */
-    async create(caller: Caller, { id, name, permissions }: RoleRequest): Promise<RoleView> {
+    async create(
+      caller: Caller,
+      { id, name, permissions, jobTypes = [] }: RoleRequest,
+    ): Promise<RoleView> {
       await access.require(caller, 'rbac:write', PLATFORM_SCOPE);
-      await access.requireHolds(caller, asPlatformGrants(permissions));
+      await access.requireHolds(caller, asPlatformGrants(permissions, jobTypes));
       if (id !== undefined && BUILT_IN_ROLES.has(id))
         throw new AppError('conflict', `The role ${id} is built in.`);
       const idTakenError = () =>
@@ -88,6 +100,7 @@ export function createRoles({ db, commit, access, ids }: Deps) {
             id: id ?? ids.next('rol'),
             name,
             permissions: distinct(permissions),
+            jobTypes: distinct(jobTypes),
             createdAt: work.now,
             updatedAt: work.now,
             version: 1,
@@ -102,13 +115,13 @@ export function createRoles({ db, commit, access, ids }: Deps) {
     },
 
     /**
-     * Changes a custom role for everyone who has it. The caller must hold added permissions at the
-     * platform. Errors: `permission_denied`, `not_found`, `built_in`, `version_conflict`.
+     * Changes a custom role for everyone who has it. The caller must hold added permissions, and may
+     * use added job types, at the platform. Errors: `permission_denied`, `not_found`, `built_in`, `version_conflict`.
      */
     async update(
       caller: Caller,
       id: string,
-      change: Partial<Pick<RoleRequest, 'name' | 'permissions'>>,
+      change: Partial<Pick<RoleRequest, 'name' | 'permissions' | 'jobTypes'>>,
       expectedVersion?: number,
     ): Promise<RoleView> {
       await access.require(caller, 'rbac:write', PLATFORM_SCOPE);
@@ -123,10 +136,14 @@ export function createRoles({ db, commit, access, ids }: Deps) {
           const added = (change.permissions ?? []).filter(
             (permission) => !before.permissions.includes(permission),
           );
-          access.assertHolds(currentCaller, asPlatformGrants(added));
+          const addedTypes = (change.jobTypes ?? []).filter(
+            (each) => !before.jobTypes.some((pattern) => coversJobType(pattern, each)),
+          );
+          access.assertHolds(currentCaller, asPlatformGrants(added, addedTypes));
           const after = await CustomRole.query(trx).patchAndFetchById(id, {
             ...(change.name !== undefined && { name: change.name }),
             ...(change.permissions && { permissions: distinct(change.permissions) }),
+            ...(change.jobTypes && { jobTypes: distinct(change.jobTypes) }),
             updatedAt: work.now,
             version: before.version + 1,
           });
@@ -171,28 +188,35 @@ const roleRecord = recordOf<
   'rbac.role.created' | 'rbac.role.updated' | 'rbac.role.deleted'
 >({
   type: 'role',
-  auditView: ({ id, name, permissions }) => ({ id, name, permissions }),
+  auditView: ({ id, name, permissions, jobTypes }) => ({ id, name, permissions, jobTypes }),
   events: {
     created: 'rbac.role.created',
     updated: 'rbac.role.updated',
     deleted: 'rbac.role.deleted',
   },
-  eventData: ({ id, name, permissions }) => ({ roleId: id, name, permissions: [...permissions] }),
+  eventData: ({ id, name, permissions, jobTypes }) => ({
+    roleId: id,
+    name,
+    permissions: [...permissions],
+    jobTypes: [...jobTypes],
+  }),
 });
 
-const distinct = (permissions: readonly Permission[]) => [...new Set(permissions)].sort();
+const distinct = <T extends string>(names: readonly T[]): T[] => [...new Set(names)].sort();
 
-const builtInView = ({ id, name, permissions }: Role): RoleView => ({
+const builtInView = ({ id, name, permissions, jobTypes }: Role): RoleView => ({
   id,
   name,
   builtIn: true,
   permissions: [...permissions],
+  jobTypes: [...jobTypes],
   version: null,
 });
-const customView = ({ id, name, permissions, version }: CustomRole): RoleView => ({
+const customView = ({ id, name, permissions, jobTypes, version }: CustomRole): RoleView => ({
   id,
   name,
   builtIn: false,
   permissions,
+  jobTypes,
   version,
 });

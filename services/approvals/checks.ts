@@ -3,7 +3,7 @@ import type { Knex } from '../../db/core/knex.ts';
 import { INVENTORY_APPLY, contentHash, STALE_PLAN } from '../../domain/approvals/approvals.ts';
 import type { ApprovalData } from '../../domain/approvals/records.ts';
 import { AppError } from '../../domain/shared/errors.ts';
-import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
+import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
 import { planDifference } from '../../domain/inventory/frozenPlan.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { allowsJobType } from '../../domain/access/tokenScope.ts';
@@ -41,9 +41,7 @@ export function createApprovalChecks({ db, access, rights, jobTypes, questions }
     if (jobType !== null && !allowsJobType(held, jobType)) return false;
     const type = jobType === null ? undefined : jobTypes.find(jobType);
     if (jobType === INVENTORY_APPLY || !type) return true;
-    return permissionsToCreate(type).every((permission) =>
-      access.holds(held, permission, { tenantId }),
-    );
+    return mayCreateJob(held, type, { tenantId });
   }
 
   function findBindingBlocker(approval: ApprovalData): Blocker | null {

@@ -93,7 +93,7 @@ export function createApprovalRequests({
         'must be absent: the payload is the change in validationRequest',
       );
     if (appliesChange) {
-      await access.requireJobType(tenantCaller, INVENTORY_APPLY);
+      await access.requireTypeOfToken(tenantCaller, INVENTORY_APPLY);
       return { jobType: INVENTORY_APPLY, jobPayload: null };
     }
     if (jobType === INVENTORY_APPLY)
@@ -107,7 +107,7 @@ export function createApprovalRequests({
       throw invalidField('body', '/executeAt', 'one_of', 'needs a jobType or a validationRequest');
     if (jobType === undefined) return { jobType: null, jobPayload: null };
     const type = jobTypes.getPublic(jobType, '/jobType');
-    await access.requireJobType(tenantCaller, jobType);
+    await access.requireJobType(tenantCaller, type, tenantCaller);
     for (const permission of permissionsToCreate(type))
       await access.require(tenantCaller, permission, { tenantId: tenantCaller.tenantId });
     const payload = jobPayload ?? {};

@@ -1,6 +1,6 @@
 import type { Work } from '../../db/core/commit.ts';
 import { Job } from '../../db/models/Job.ts';
-import { allowsJobType } from '../../domain/access/tokenScope.ts';
+import { mayUseJobType } from '../../domain/access/jobTypeRights.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { needsSlot, type JobType } from '../../domain/jobs/jobType.ts';
 import type { Ids } from '../../platform/ids.ts';
@@ -59,8 +59,8 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
 
     /**
      * Adds a job to a commit: the record, its audit entry and event, and the start of its workflow.
-     * A job that needs a slot is started when it gets one. Error: `permission_denied` if the token of
-     * the caller does not allow the type.
+     * A job that needs a slot is started when it gets one. Error: `permission_denied` if the rights of
+     * the caller exclude the type: the last check, whatever creates jobs.
      */
     create(
       work: Work,
@@ -69,8 +69,8 @@ export function createJobFactory({ ids, heartbeatMs }: { ids: Ids; heartbeatMs: 
       caller: Caller,
       origin: JobOrigin = {},
     ): Job {
-      if (!allowsJobType(caller.rights, type.name)) throw jobTypeDenied(type.name);
       const row = build(type, request, caller, origin, work.now);
+      if (!mayUseJobType(caller.rights, type, row)) throw jobTypeDenied(type, caller.rights, row);
       if (needsSlot(type.lane)) {
         work.awaitSlot();
         return add(work, type, { ...row, slot: 'waiting' });

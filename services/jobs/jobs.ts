@@ -97,7 +97,8 @@ export function createJobs({
 
   /**
    * Creates a job at the caller's tenant and starts it. Errors: `invalid_request` (type, payload),
-   * `permission_denied` (`job:write`, the type's own permission, `job:impersonate`).
+   * `permission_denied` (`job:write`, the type's own permission, a role that names the type,
+   * `job:impersonate`).
    */
   async function create(
     caller: Caller,
@@ -105,7 +106,7 @@ export function createJobs({
     origin: JobOrigin = {},
   ): Promise<JobData> {
     const type = jobTypes.getPublic(request.type);
-    await access.requireJobType(caller, type.name);
+    await access.requireJobType(caller, type, caller);
     for (const permission of permissionsToCreate(type))
       await access.require(caller, permission, caller);
     if (request.createdBy !== undefined && request.createdBy !== caller.actorId)
@@ -207,7 +208,7 @@ export function createJobs({
      */
     async cancel(caller: Caller, jobId: string, expectedVersion?: number): Promise<void> {
       const found = await repository.findToAct(caller, jobId, 'job:cancel');
-      await access.requireJobType(caller, found.type);
+      await access.requireTypeOfToken(caller, found.type);
       await repository.commitLocked(caller, found, expectedVersion, async (work, job) => {
         if (isFinal(job.status))
           throw new AppError('job_already_finished', `The job has finished: ${job.status}.`);

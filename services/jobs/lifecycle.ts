@@ -2,20 +2,14 @@ import { ignoreNoChange, type Commit, type WriteUnaudited } from '../../db/core/
 import { attemptGuard, jobChange, writeJobChange, type JobGuard } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { jobWorkflowId } from '../../domain/dispatch/workflowIds.ts';
-import { allowsJobType } from '../../domain/access/tokenScope.ts';
-import {
-  JobFailure,
-  permissionsToRun,
-  type JobType,
-  type Lane,
-} from '../../domain/jobs/jobType.ts';
+import { mayRunJob } from '../../domain/jobs/jobRights.ts';
+import { JobFailure, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
 import { mayRetry, retryDelayMs, type RetryPolicy } from '../../domain/jobs/retry.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import type { Access } from '../access/access.ts';
 import type { UserRights } from '../access/rights.ts';
 import { busyFailure } from './busy.ts';
 import type { JobCompletion } from './completion.ts';
@@ -40,7 +34,6 @@ export class AttemptFailed extends Error {
 export type LifecycleDeps = {
   commit: Commit;
   writeUnaudited: WriteUnaudited;
-  access: Access;
   rights: UserRights;
   jobCompletion: JobCompletion;
   /** Called when a job releases its slot. Must not throw. */
@@ -101,7 +94,6 @@ const AUDIT_VERBS: Readonly<Record<FinalJobStatus, string>> = {
 export function createJobLifecycle({
   commit,
   writeUnaudited,
-  access,
   rights,
   jobCompletion,
   onSlotFreed,
@@ -191,11 +183,6 @@ export function createJobLifecycle({
     throw new AttemptFailed(code, retryInMs);
   }
 
-  const mayRun = (caller: Caller, job: Job, type: JobType): boolean =>
-    allowsJobType(caller.rights, type.name) &&
-    (type.authorizesItself ||
-      permissionsToRun(type).every((permission) => access.holds(caller.rights, permission, job)));
-
   /**
    * The caller that a job acts for, with its current rights. Error: `JobFailure('permission_lost')`
    * when those do not allow the job any more.
@@ -207,7 +194,7 @@ export function createJobLifecycle({
       actorId,
       rights: await rights.forAuthority(job.authority),
     };
-    if (mayRun(caller, job, type)) return caller;
+    if (mayRunJob(caller.rights, type, job)) return caller;
     throw new JobFailure('permission_lost', `${actorId} may no longer run ${job.type} here`, {
       retryable: false,
     });

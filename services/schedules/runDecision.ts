@@ -10,12 +10,10 @@ import {
 } from '../../db/schedules/schedules.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import type { AppError } from '../../domain/shared/errors.ts';
-import { allowsJobType } from '../../domain/access/tokenScope.ts';
-import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
+import { mayCreateJob } from '../../domain/jobs/jobRights.ts';
 import type { Rights } from '../../domain/access/scope.ts';
 import { RUN_KINDS, type RunKind, type RunReason } from '../../domain/schedules/schedules.ts';
 import { temporalScheduleId } from '../../domain/dispatch/workflowIds.ts';
-import type { Access } from '../access/access.ts';
 import type { JobCompletion } from '../jobs/completion.ts';
 import type { JobFactory } from '../jobs/createJob.ts';
 import type { JobTypes } from '../jobTypes/registry.ts';
@@ -33,7 +31,6 @@ type RunBlocker = { outcome: 'skipped' | 'failed'; reason: RunReason };
 export type RunDecision = { outcome: 'fired'; job: Job } | RunBlocker | { outcome: 'buffered' };
 
 type Deps = {
-  access: Access;
   jobTypes: JobTypes;
   jobFactory: JobFactory;
   jobCompletion: JobCompletion;
@@ -59,7 +56,7 @@ export const callerForOwner = ({ id, tenantId, owner }: Schedule): Caller => ({
 });
 
 /** Decides the outcome of runs. */
-export function createRunDecisions({ access, jobTypes, jobFactory, jobCompletion }: Deps) {
+export function createRunDecisions({ jobTypes, jobFactory, jobCompletion }: Deps) {
   /** Why no job can be created; null when one can. */
   function findBlocker({ schedule, ownerRights, exceeded }: DecisionContext): RunBlocker | null {
     const { jobType, payload, tenantId } = schedule;
@@ -69,20 +66,17 @@ export function createRunDecisions({ access, jobTypes, jobFactory, jobCompletion
     // The check fills defaults into the payload, so it gets a copy.
     if (!jobTypes.isValidPayload(type, structuredClone(payload)))
       return { outcome: 'failed', reason: 'payload_invalid' };
-    const allowed =
-      allowsJobType(ownerRights, jobType) &&
-      permissionsToCreate(type).every((permission) =>
-        access.holds(ownerRights, permission, { tenantId }),
-      );
-    if (!allowed) return { outcome: 'skipped', reason: 'owner_denied' };
+    if (!mayCreateJob(ownerRights, type, { tenantId }))
+      return { outcome: 'skipped', reason: 'owner_denied' };
     return exceeded ? { outcome: 'failed', reason: 'quota_exceeded' } : null;
   }
 
   /** Creates a job of a schedule in the commit. */
-  function createJob({ work, schedule }: DecisionContext): Job {
+  function createJob({ work, schedule, ownerRights }: DecisionContext): Job {
     const { jobType, payload, retryPolicy, owner } = schedule;
     const request = { type: jobType, payload, retryPolicy, createdBy: owner.actorId };
-    return jobFactory.create(work, jobTypes.get(jobType), request, callerForOwner(schedule), {
+    const caller = { ...callerForOwner(schedule), rights: ownerRights };
+    return jobFactory.create(work, jobTypes.get(jobType), request, caller, {
       source: { kind: 'schedule', id: schedule.id },
       authority: owner,
     });

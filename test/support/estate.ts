@@ -92,6 +92,7 @@ export async function seedEstate(app: TestApp, tenant = 'platform'): Promise<voi
     id: prefixed('jobber'),
     name: 'Jobber',
     permissions: ['job:read', 'job:write'],
+    jobTypes: ['net.*'],
   });
   for (const name of ['ann', 'bob']) {
     const user = await post('/api/users', {

@@ -198,6 +198,7 @@ describe('roles', () => {
       name: 'Runner',
       builtIn: false,
       permissions: ['job:read', 'job:write'],
+      jobTypes: [],
       version: 1,
     });
     const gateway = app.client.as({ actor: 'gw', roles: 'runner', tenant: 'red' });

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { mayUseJobType } from '../../../domain/access/jobTypeRights.ts';
 import { PERMISSIONS, type Permission } from '../../../domain/access/permissions.ts';
 import type { Role } from '../../../domain/access/roles.ts';
 import {
@@ -37,11 +38,14 @@ const CASES = PERMISSIONS.flatMap((permission) =>
 );
 const JOB_TYPES = ['core.echo', 'core.sleep', 'http.request', 'inventory.import'];
 
-const role: fc.Arbitrary<Role> = fc.subarray([...PERMISSIONS]).map((permissions) => ({
-  id: `role-${permissions.join()}`,
-  name: 'role',
-  permissions: new Set(permissions),
-}));
+const role: fc.Arbitrary<Role> = fc
+  .tuple(fc.subarray([...PERMISSIONS]), fc.subarray(['core.*', 'http.request', '*']))
+  .map(([permissions, jobTypes]) => ({
+    id: `role-${permissions.join()}-${jobTypes.join()}`,
+    name: 'role',
+    permissions: new Set(permissions),
+    jobTypes,
+  }));
 const grant: fc.Arbitrary<Grant> = fc
   .tuple(role, fc.constantFrom(...RECORDS))
   .map(([held, { tenantId, siteId, deviceId }]) => {
@@ -86,6 +90,17 @@ test('the rights of a token are those of its owner inside its scope, nothing mor
               (pattern.endsWith('.*') && type.split('.')[0] === pattern.split('.')[0]),
           ) ?? true,
         );
+      for (const name of JOB_TYPES) {
+        const type = { name, access: 'granted' as const };
+        const differing = RECORDS.filter(
+          (record) =>
+            mayUseJobType(token, type, record) !==
+            (mayUseJobType(owner, type, record) &&
+              allowsJobType(token, name) &&
+              isIn(scope, 'job:write', record)),
+        );
+        expect(differing).toEqual([]);
+      }
       // SQL must not read grants that the scope has cut.
       if (scope.resourceScopes) expect(token.principals).toBeUndefined();
     }),

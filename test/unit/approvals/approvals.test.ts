@@ -15,7 +15,7 @@ import { BUILT_IN_ROLES, type Role } from '../../../domain/access/roles.ts';
 import type { Level, Rights } from '../../../domain/access/scope.ts';
 
 const role = (id: string): Role =>
-  BUILT_IN_ROLES.get(id) ?? { id, name: id, permissions: new Set() };
+  BUILT_IN_ROLES.get(id) ?? { id, name: id, permissions: new Set(), jobTypes: [] };
 const rightsOf = (...grants: [roleId: string, level: Level, targetId: string][]): Rights => ({
   grants: grants.map(([id, level, targetId]) => ({ role: role(id), level, targetId })),
 });

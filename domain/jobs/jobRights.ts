@@ -1,0 +1,31 @@
+import { jobTypeCheck, mayUseJobType } from '../access/jobTypeRights.ts';
+import { covers, scopeOf, type ResourceScope, type Rights } from '../access/scope.ts';
+import { permissionsToCreate, permissionsToRun, type JobType } from './jobType.ts';
+
+/** The check of `mayCreateJob` for many types at one resource scope. */
+export function jobCreationCheck(
+  rights: Rights,
+  resourceScope: ResourceScope,
+): (type: JobType) => boolean {
+  const mayUse = jobTypeCheck(rights, resourceScope);
+  return (type) =>
+    mayUse(type) &&
+    permissionsToCreate(type).every((permission) =>
+      covers(scopeOf(rights, permission), resourceScope),
+    );
+}
+
+/** True when rights suffice to create a job of a type at a resource scope. */
+export const mayCreateJob = (
+  rights: Rights,
+  type: JobType,
+  resourceScope: ResourceScope,
+): boolean => jobCreationCheck(rights, resourceScope)(type);
+
+/** True when rights suffice to run a job, as far as its type leaves that to its caller's rights. */
+export const mayRunJob = (rights: Rights, type: JobType, resourceScope: ResourceScope): boolean =>
+  mayUseJobType(rights, type, resourceScope) &&
+  (type.authorizesItself ||
+    permissionsToRun(type).every((permission) =>
+      covers(scopeOf(rights, permission), resourceScope),
+    ));
