@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { JOB_TYPE_NAME } from '../jobs/jobTypeNames.ts';
 import { RetryPolicy } from '../jobs/retry.ts';
+import { SecretName } from '../secrets/secrets.ts';
 
 /** The form of the name of a pool. */
 export const POOL_NAME = '^[a-z][a-z0-9-]{0,62}$';
@@ -33,6 +34,21 @@ export const Concurrency = Type.Object(
 const JsonSchema = (description: string) =>
   Type.Record(Type.String(), Type.Unknown(), { description });
 
+/** Which named secrets an attempt gets, and under which names. */
+export const WantedSecrets = Type.Record(
+  Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$' }),
+  Type.Object({ secret: SecretName() }, { title: 'WantedSecret', additionalProperties: false }),
+  {
+    maxProperties: 20,
+    additionalProperties: false,
+    description:
+      'Named secrets (`/api/secrets`) that each attempt gets, by the name under which the code reads it. ' +
+      'The secret is that of the tenant of the job or, if it has none of this name, of the platform, and ' +
+      'must name the pool.',
+  },
+);
+export type WantedSecrets = Static<typeof WantedSecrets>;
+
 /** A remote job type: what runners announce and the API keeps. How it runs is the runner's own. */
 export const RemoteTypeDefinition = Type.Object(
   {
@@ -58,6 +74,7 @@ export const RemoteTypeDefinition = Type.Object(
     }),
     retry: Type.Optional(Type.Partial(RetryPolicy, { additionalProperties: false })),
     concurrency: Type.Optional(Concurrency),
+    secrets: Type.Optional(WantedSecrets),
   },
   { title: 'RemoteJobType', additionalProperties: false },
 );
