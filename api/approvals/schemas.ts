@@ -14,6 +14,7 @@ import {
   accountIn,
   Actor,
   Id,
+  InventoryId,
   JsonObject,
   Name,
   Nullable,
@@ -385,12 +386,6 @@ export const CommentBody = Type.Object(
   { text: Comment },
   { title: 'CommentRequest', ...closedObject },
 );
-
-const InventoryId = (prefix: string) =>
-  Type.String({
-    pattern: `^${prefix}_[0-9a-z]{26}$`,
-    'x-rule': `must be an id such as ${prefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
-  });
 
 export const APPROVALS = defineList({
   name: 'approvals',

@@ -31,6 +31,13 @@ export const Id = (kind: keyof typeof ID_NAMES) =>
     examples: [`${kind}_01jd0cmxk5e5v8kyzwq0q8s3rt`],
   });
 
+/** The id of a record of the inventory. */
+export const InventoryId = (prefix: string) =>
+  Type.String({
+    pattern: `^${prefix}_[0-9a-z]{26}$`,
+    'x-rule': `must be an id such as ${prefix}_01jd0cmxk5e5v8kyzwq0q8s3rt`,
+  });
+
 /** The id of a record of `kind`, in a response: `include=labels` adds its label. */
 export const referenceTo = <S extends TSchema>(kind: LabelKind, schema: S): S => ({
   ...schema,

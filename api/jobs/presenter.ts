@@ -6,6 +6,7 @@ import {
   type JobLogData,
   type JobSummaryData,
 } from '../../domain/jobs/records.ts';
+import { targetOf } from '../../domain/jobs/targets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { maskCredentials, maskText } from '../../domain/shared/credentials.ts';
 import { DELIVER_JOB_TYPE } from '../../domain/webhooks/webhooks.ts';
@@ -44,6 +45,9 @@ const summary = (job: JobSummaryData): JobSummary => ({
   id: job.id,
   type: job.type,
   tenantId: job.tenantId,
+  target: targetOf(job),
+  siteId: job.siteId,
+  deviceId: job.deviceId,
   status: job.status,
   retryCount: Math.max(job.attempts - 1, 0),
   attempts: job.attempts,
@@ -73,14 +77,15 @@ export const jobState = ({ status, attempts, progress }: JobState) => ({
 export const jobPresenter = (jobTypes: JobTypes) => ({
   summary,
   record(
-    { job, logs, workflowForgotten = false, retriedPurged = false }: JobWithLogs,
+    { job, logs, workflowForgotten = false, retriedPurged = false, targetName = null }: JobWithLogs,
     caller: Caller,
   ): JobRecord {
     const isAuthor = isPayloadAuthor(caller, job);
-    const { error, ...summarized } = summary(job);
+    const { error, target, ...summarized } = summary(job);
     const response = job.error?.response;
     return {
       ...summarized,
+      target: target && { ...target, name: targetName, tenantId: job.tenantId },
       error: error && { ...error, ...(response && { response }) },
       payload: jobTypes.show(job.type, job.payload, { isAuthor }),
       result: isAuthor ? job.result : maskCredentials(job.result),
@@ -97,6 +102,7 @@ export const jobPresenter = (jobTypes: JobTypes) => ({
     summary: type.summary,
     payloadSchema: type.payload,
     permission: type.permission,
+    targets: type.targets,
     access: type.access,
     mayRun: type.createdOnlyBy === null && mayCreate(type),
     createdOnlyBy: type.createdOnlyBy,

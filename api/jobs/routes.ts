@@ -4,8 +4,9 @@ import type { Caller } from '../../domain/shared/caller.ts';
 import { invalidField } from '../../domain/shared/errors.ts';
 import { JOB_SOURCES, JOB_STATUSES } from '../../domain/jobs/jobs.ts';
 import type { JobData, JobLogData } from '../../domain/jobs/records.ts';
-import { jobCreationCheck } from '../../domain/jobs/jobRights.ts';
+import { jobOfferCheck } from '../../domain/jobs/jobRights.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
+import { targetOf } from '../../domain/jobs/targets.ts';
 import type { LogStreamItem } from '../../services/jobs/followLog.ts';
 import type { JobFilter, Jobs, JobWithLogs } from '../../services/jobs/jobs.ts';
 import type { JobTypes } from '../../services/jobTypes/registry.ts';
@@ -20,8 +21,8 @@ import type { Preferences } from '../http/prefer.ts';
 import { route, type Route } from '../http/route.ts';
 import { TenantId } from '../access/schemas.ts';
 import { jobPresenter, jobState, logPresenter } from './presenter.ts';
-import { JobRecord, JobSummary, JobTypeRecord, LogRecord } from './schemas.ts';
-import { Id, Name, Timestamp } from '../http/schemas.ts';
+import { JobRecord, JobSummary, JobTypeRecord, LogRecord, TargetRequest } from './schemas.ts';
+import { Id, InventoryId, Name, Nullable, Timestamp } from '../http/schemas.ts';
 
 const JobRequest = Type.Object(
   {
@@ -29,6 +30,14 @@ const JobRequest = Type.Object(
     payload: Type.Record(Type.String(), Type.Unknown(), {
       description: 'The input of the job. It must satisfy the payload schema of the type.',
     }),
+    target: Type.Optional(
+      Nullable(
+        TargetRequest(
+          'The site or the device that the job is about, for types with `targets`. The job belongs to ' +
+            'it, so that rights at the site or the device suffice, and to its tenant.',
+        ),
+      ),
+    ),
     createdBy: Type.Optional(
       Name({
         description: 'Records another creator. Needs the permission `job:impersonate`.',
@@ -55,6 +64,14 @@ const JOBS = defineList({
     status: choiceField(JOB_STATUSES, { title: 'JobStatus' }),
     type: textField({ description: 'Jobs of one of these types.', facet: true }),
     tenantId: idField(TenantId(), { description: 'Jobs of this tenant.' }),
+    siteId: idField(InventoryId('sit'), {
+      nullable: true,
+      description: 'Jobs that belong to this site, those about its devices included.',
+    }),
+    deviceId: idField(InventoryId('dev'), {
+      nullable: true,
+      description: 'Jobs that belong to this device.',
+    }),
     createdBy: textField({ description: 'Jobs of this creator.', facet: true }),
     source: choiceField(JOB_SOURCES, {
       title: 'JobSourceKind',
@@ -129,7 +146,8 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
   /** The response for a new job. Without a wait its log is empty, so nothing is read. */
   async function createdResponse(request: WaitRequest, job: JobData) {
     const { body, headers } =
-      request.prefer.waitMs > 0
+      // A new job without a target is shown as it was written.
+      request.prefer.waitMs > 0 || targetOf(job)
         ? await readAfterWait(request, job.id, { justCreated: true, actedWith: 'job:write' })
         : jobResponse({ job, logs: [] }, request.caller);
     return created(pathOf(job), body, headers);
@@ -149,7 +167,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       operationId: 'createJob',
       summary: 'Create a job and start it',
       description:
-        'The response is sent when the job is committed. With `Prefer: wait=<seconds>`, it is sent when the job has finished.',
+        'The job belongs to its `target`, otherwise to your tenant: `job:write` is needed there. The response is sent when the job is committed. With `Prefer: wait=<seconds>`, it is sent when the job has finished.',
       example: { type: 'core.echo', payload: { hello: 'world' } },
       body: JobRequest,
       responses: { 201: JobRecord },
@@ -268,7 +286,7 @@ export function jobRoutes(jobs: Jobs, jobTypes: JobTypes, streamSlots: Slots): R
       summary: 'List the job types with their payload schemas',
       responses: { 200: listSchema(JobTypeRecord, 'JobTypeList') },
       handle: ({ caller }) => {
-        const mayCreate = jobCreationCheck(caller.rights, caller);
+        const mayCreate = jobOfferCheck(caller.rights, caller.tenantId);
         const items = jobTypes.all().map((type) => present.type(type, mayCreate));
         return Promise.resolve(ok({ items, nextCursor: null }));
       },

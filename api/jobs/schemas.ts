@@ -1,11 +1,13 @@
 import { Type, type Static } from 'typebox';
 import { JOB_SOURCES, JOB_STATUSES, LOG_LEVELS } from '../../domain/jobs/jobs.ts';
 import { RetryPolicy } from '../../domain/jobs/retry.ts';
+import { TARGET_KINDS } from '../../domain/jobs/targets.ts';
 import { TYPE_ACCESS } from '../../domain/runners/definition.ts';
 import {
   Actor,
   Id,
   JsonObject,
+  Name,
   Nullable,
   Reference,
   referenceTo,
@@ -34,6 +36,21 @@ export const LogRecord = Type.Object(
 );
 export type LogRecord = Static<typeof LogRecord>;
 
+const TargetRecordKind = Type.Enum(['site', 'device'], { title: 'JobTargetKind' });
+
+/** The record that a job is to be about, in a request. */
+export const TargetRequest = (description: string) =>
+  Type.Object(
+    { kind: TargetRecordKind, id: Name({ description: 'The id of the site or the device.' }) },
+    { title: 'JobTargetRequest', additionalProperties: false, description },
+  );
+
+/** The record that a job is about. */
+export const JobTarget = Type.Object(
+  { kind: TargetRecordKind, id: Type.String() },
+  { title: 'JobTarget', 'x-subject': 'kind', additionalProperties: false },
+);
+
 const error = { code: Type.String(), message: Type.String() };
 
 const FailedResponse = Type.Object(
@@ -54,6 +71,19 @@ const summary = {
   id: Id('job'),
   type: Type.String({ description: 'The job type.' }),
   tenantId: Reference('tenants'),
+  target: Nullable(JobTarget),
+  siteId: Nullable(
+    Reference(
+      'sites',
+      'The site that the job belongs to: that of its target. Null if the site belongs to another tenant now.',
+    ),
+  ),
+  deviceId: Nullable(
+    Reference(
+      'devices',
+      'The device that the job belongs to. Null if it belongs to another tenant now.',
+    ),
+  ),
   status: JobStatus,
   retryCount: Type.Integer({ description: 'Attempts after the first.' }),
   attempts: Type.Integer({ description: 'Attempts that have started.' }),
@@ -95,6 +125,22 @@ export type JobSummary = Static<typeof JobSummary>;
 export const JobRecord = Type.Object(
   {
     ...summary,
+    target: Nullable(
+      Type.Object(
+        {
+          kind: TargetRecordKind,
+          id: Type.String(),
+          name: Nullable(
+            Type.String({
+              description:
+                'Null for a record that you may not read, or that does not exist any more.',
+            }),
+          ),
+          tenantId: Reference('tenants'),
+        },
+        { title: 'JobTargetRecord', 'x-subject': 'kind', additionalProperties: false },
+      ),
+    ),
     error: Nullable(
       Type.Object(
         {
@@ -160,7 +206,13 @@ export const JobTypeRecord = Type.Object(
     }),
     mayRun: Type.Boolean({
       description:
-        'Whether you may create such jobs with `POST /api/jobs` at the tenant of the request.',
+        'Whether you may create such jobs with `POST /api/jobs` at the tenant of the request; of a type ' +
+        'with `targets`, whether you may at any target.',
+    }),
+    targets: Type.Enum([...TARGET_KINDS], {
+      description:
+        'What such jobs are about: `POST /api/jobs` needs a `target` of this kind. The job belongs to ' +
+        'it, and the permissions are needed there.',
     }),
     createdOnlyBy: Nullable(
       Type.String({

@@ -92,6 +92,8 @@ async function repairInventory(query: RunQuery, plan: RestorePlan): Promise<void
     await query('SELECT public.recalculate_inventory_scopes()');
   if (isRestored(plan, 'sites', 'devices', 'approvals'))
     await query('SELECT public.recalculate_approval_scopes()');
+  if (isRestored(plan, 'sites', 'devices', 'jobs'))
+    await query('SELECT public.recalculate_job_scopes()');
 }
 
 /** True when all inventory records become those of the backup, whose scopes are consistent. */

@@ -159,7 +159,10 @@ export const TABLES: readonly BackedUpTable[] = [
   table('access', 'history')('account_controllers', { key: ['account_id', 'name', 'tenant_id'] }),
   access('tenant_quotas', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
   access('retention_settings', { key: ['tenant_id'], tenantFilter: PLATFORM_ONLY }),
-  jobs('jobs', { hidden: ['payload', 'result', 'error', 'authority'] }),
+  jobs('jobs', {
+    derived: ['site_id', 'device_id'],
+    hidden: ['payload', 'result', 'error', 'authority'],
+  }),
   jobs('job_logs', {
     key: ['job_id', 'line'],
     tenantFilter: viaParent('job_id', 'jobs'),

@@ -34,7 +34,10 @@ const LIVE = { and: ' AND deleted_at IS NULL' };
 
 /** The labels of records outside the inventory, as far as they are in a scope; searches show the same. */
 const SOURCES: Readonly<Record<OtherLabelKind, SourceOf>> = {
-  jobs: scoped('jobs', 'type'),
+  jobs: scoped('jobs', 'type', {
+    columns: (scope) =>
+      scopeCondition(scope, { tenant: 'tenant_id', site: 'site_id', device: 'device_id' }),
+  }),
   schedules: scoped('schedules', 'name', LIVE),
   workflows: scoped('approvals', 'title', {
     columns: (scope) =>

@@ -17,7 +17,10 @@ import {
 const JOB_COLUMNS = `id, type, tenant_id, status, payload, retry_policy, result, error, progress,
   attempts, log_count, run_id, created_by, authority, source_kind, source_id, retry_of,
   cancel_requested_at, created_at, updated_at, started_at, finished_at, checked_at, version, slot,
-  workflow_id, data_purged_at, leased_until`;
+  workflow_id, data_purged_at, leased_until, target_site_id, target_device_id, site_id, device_id`;
+
+/** The columns with the resource scope of a job. */
+export const JOB_SCOPE = { tenant: 'tenant_id', site: 'site_id', device: 'device_id' } as const;
 
 /** All columns but payload and result, which may have a megabyte each. */
 export const JOB_SUMMARY_COLUMNS = JOB_COLUMNS.split(/,\s+/).filter(
@@ -285,7 +288,7 @@ export async function findWithLogs(
   scope: Scope,
   limit: number,
 ): Promise<{ job: Job; logs: JobLog[] } | undefined> {
-  const inScope = scopeCondition(scope, { tenant: 'j.tenant_id' });
+  const inScope = scopeCondition(scope, JOB_SCOPE);
   const { rows }: { rows: ({ logs: JobLogRow[] | null } & object)[] } = await prepared(
     db,
     `SELECT ${JOB_COLUMNS}, (

@@ -43,6 +43,7 @@ import * as listOrders from './0051_list_orders.ts';
 import * as accountControllers from './0052_account_controllers.ts';
 import * as internalJobs from './0054_internal_jobs.ts';
 import * as jobTypesOfRoles from './0056_job_types_of_roles.ts';
+import * as jobTargets from './0057_job_targets.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -93,4 +94,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0052_account_controllers': accountControllers,
   '0054_internal_jobs': internalJobs,
   '0056_job_types_of_roles': jobTypesOfRoles,
+  '0057_job_targets': jobTargets,
 };

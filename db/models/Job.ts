@@ -19,6 +19,12 @@ export class Job extends Model {
   declare id: string;
   declare type: string;
   declare tenantId: string;
+  /** What it is about: a site, or a device and the site of the device. */
+  declare targetSiteId: string | null;
+  declare targetDeviceId: string | null;
+  /** These as long as they are of the tenant of the job: rights there are rights over the job. */
+  declare siteId: string | null;
+  declare deviceId: string | null;
   declare status: JobStatus;
   declare payload: Record<string, unknown>;
   declare retryPolicy: RetryPolicy;

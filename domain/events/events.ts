@@ -24,6 +24,9 @@ const Job = data('Job', {
   status: Type.Enum([...JOB_STATUSES], { title: 'JobStatus' }),
   attempts: Type.Integer(),
   source: Type.Object({ kind: Type.Enum([...JOB_SOURCES]), id: nullable(Type.String()) }, closed),
+  target: Type.Optional(
+    Type.Object({ kind: Type.Enum(['site', 'device']), id: Type.String() }, closed),
+  ),
   error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
 

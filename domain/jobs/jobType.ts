@@ -4,6 +4,7 @@ import type { FailedResponse, JobSource, LogLevel } from './jobs.ts';
 import type { TypeAccess } from '../runners/definition.ts';
 import type { Permission } from '../access/permissions.ts';
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.ts';
+import type { Target, TargetKind } from './targets.ts';
 
 /**
  * Where the work of a job runs. `inline`: inside the workflow task, for short work without network
@@ -30,6 +31,8 @@ export type JobTools = {
   jobId: string;
   /** What created the job. */
   source: JobSource;
+  /** What the job is about, as it is now; null if its type has no target. */
+  target: Target | null;
   /** The caller that the job acts for, at the job's tenant, with its rights as of this attempt. */
   caller: Caller;
   /** Aborted when the job is cancelled, times out or its worker stops. */
@@ -81,6 +84,11 @@ type JobTypeFields<P extends object> = {
   permission: Permission | null;
   /** Whether `job:write` is enough, or a role must name the type. */
   access: TypeAccess;
+  /**
+   * What such a job is about. Requests name the record, the job belongs to it, and the permissions for
+   * the job are needed there.
+   */
+  targets: TargetKind;
   /** The operation that creates such jobs; null when `POST /api/jobs` does. */
   createdOnlyBy: string | null;
   /** False: jobs of this type emit no events. */
@@ -102,6 +110,7 @@ type JobTypeFields<P extends object> = {
 type DefaultedFields =
   | 'permission'
   | 'access'
+  | 'targets'
   | 'redact'
   | 'isRepeatable'
   | 'createdOnlyBy'
@@ -118,6 +127,7 @@ type JobTypeSpec<P extends object> = Omit<JobTypeFields<P>, DefaultedFields | 'r
 export const defineJobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P> => ({
   permission: null,
   access: 'open',
+  targets: 'none',
   createdOnlyBy: null,
   emitsEvents: true,
   authorizesItself: false,
@@ -128,7 +138,7 @@ export const defineJobType = <P extends object>(spec: JobTypeSpec<P>): JobType<P
 });
 
 /**
- * Permissions that a caller needs at the job's tenant to create the job. Internal job types need no
+ * Permissions that a caller needs at the job's target, or at its tenant, to create the job. Internal job types need no
  * `job:write`: the operation that creates them has a permission of its own.
  */
 export const permissionsToCreate = ({ createdOnlyBy, permission }: JobType): Permission[] => [

@@ -1,12 +1,16 @@
 import { authorKeyOf, type Authority, type Caller } from '../shared/caller.ts';
 import type { JobError, JobProgress, JobSource, JobStatus, LogLevel } from './jobs.ts';
 import type { RetryPolicy } from './retry.ts';
+import type { TargetColumns } from './targets.ts';
 
 /** A job as lists show it: without payload and result, which may have a megabyte each. */
-export type JobSummaryData = {
+export type JobSummaryData = TargetColumns & {
   id: string;
   type: string;
   tenantId: string;
+  /** The site and the device that the job belongs to; the database sets them. */
+  siteId: string | null;
+  deviceId: string | null;
   status: JobStatus;
   retryPolicy: RetryPolicy;
   error: JobError | null;

@@ -1,14 +1,11 @@
 import { Type, type Static } from 'typebox';
 import { JOB_TYPE_NAME } from '../jobs/jobTypeNames.ts';
 import { RetryPolicy } from '../jobs/retry.ts';
+import { TARGET_KINDS } from '../jobs/targets.ts';
 import { SecretName } from '../secrets/secrets.ts';
 
 /** The form of the name of a pool. */
 export const POOL_NAME = '^[a-z][a-z0-9-]{0,62}$';
-
-/** What the job belongs to: nothing, a site or a device. */
-export const TARGET_KINDS = ['none', 'site', 'device'] as const;
-export type TargetKind = (typeof TARGET_KINDS)[number];
 
 /** Who may run jobs of a type: `open`, all who may create jobs; `granted`, those whose roles name it. */
 export const TYPE_ACCESS = ['open', 'granted'] as const;

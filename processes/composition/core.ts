@@ -19,6 +19,7 @@ import { createDeniedAttempts } from '../../services/audit/deniedAttempts.ts';
 import { createPasswords, type PasswordCost } from '../../services/auth/passwords.ts';
 import { createJobCompletion } from '../../services/jobs/completion.ts';
 import { createJobFactory } from '../../services/jobs/createJob.ts';
+import { createJobTargets } from '../../services/jobs/targets.ts';
 import { createJobTypes } from '../../services/jobTypes/registry.ts';
 import { createTemporalConnection } from '../../temporal/connection.ts';
 import { createDescribeWorkflow } from '../../temporal/describe.ts';
@@ -51,9 +52,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     attempts: late.attempts,
   });
   const writes = composeWrites({ db, ids, dispatcher, dispatchGraceMs }, notifications, late);
-  const { commit } = writes;
-  const deniedAttempts = createDeniedAttempts({ commit, metrics });
-  const rights = createRights({ db });
+  const checks = composeAccess({ db, metrics, ...writes });
   const jobTypes = createJobTypes();
   return {
     config,
@@ -74,15 +73,14 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     http: createGuardedHttp({ allow: config.outboundAllow, ownEndpoints }),
     vault: createVault(config.masterKeys),
     passwords: createPasswords(passwordCost),
-    deniedAttempts,
-    rights,
-    access: createAccess({ deniedAttempts, rights }),
+    ...checks,
     describeWorkflow: createDescribeWorkflow(temporal),
     readRunRetention: createReadRunRetention(temporal),
     slots: composeSlots(config, metrics),
     readBudgets: createReadBudgets({ perSecondMs: config.readBudgetMs }),
     jobTypes,
     jobFactory: createJobFactory({ ids, heartbeatMs }),
+    jobTargets: createJobTargets({ db, ...checks }),
     jobCompletion: createJobCompletion({ jobTypes }),
     taskQueue,
     heartbeatMs,
@@ -95,6 +93,16 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
 /** Servers of the installation, which no request of a user may reach. */
 const ownServers = ({ databaseUrl, temporal, temporalUiUrl }: Config): string[] =>
   [databaseUrl, temporal.address, temporalUiUrl].filter((server) => server !== undefined);
+
+/** Rights, and the checks of them. */
+function composeAccess({
+  db,
+  ...deps
+}: Parameters<typeof createDeniedAttempts>[0] & Parameters<typeof createRights>[0]) {
+  const deniedAttempts = createDeniedAttempts(deps);
+  const rights = createRights({ db });
+  return { deniedAttempts, rights, access: createAccess({ deniedAttempts, rights }) };
+}
 
 /** The ways in which records and technical state are written. */
 const composeWrites = (

@@ -97,7 +97,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
       throw new JobFailure('unexpected', 'A child workflow does the work of the job', {
         retryable: false,
       });
-    const caller = await lifecycle.callerForJob(job, type);
+    const { caller, target } = await lifecycle.contextForJob(job, type);
     const timeout = AbortSignal.timeout(type.timeoutMs);
     const result = await type
       .run(job.payload, {
@@ -106,6 +106,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
         startedAt: assertDefined(job.startedAt, 'job.startedAt'),
         jobId: job.id,
         source: { kind: job.sourceKind, id: job.sourceId },
+        target,
         caller,
         signal: AbortSignal.any([signal, timeout]),
         log: runLog.log,

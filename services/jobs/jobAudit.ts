@@ -1,6 +1,7 @@
 import { recordOf } from '../../db/core/recordAudit.ts';
 import type { Job } from '../../db/models/Job.ts';
 import type { EventData } from '../../domain/events/events.ts';
+import { targetOf } from '../../domain/jobs/targets.ts';
 
 /** Notification topic: a job has finished. */
 export const jobFinishedTopic = (jobId: string): string => `job:${jobId}`;
@@ -17,6 +18,8 @@ export type JobView = Pick<
   | 'id'
   | 'type'
   | 'tenantId'
+  | 'targetSiteId'
+  | 'targetDeviceId'
   | 'status'
   | 'createdBy'
   | 'retryPolicy'
@@ -33,6 +36,7 @@ type JobEvent = 'job.created' | 'job.succeeded' | 'job.failed' | 'job.cancelled'
 const auditView = (job: JobView) => ({
   type: job.type,
   tenantId: job.tenantId,
+  target: targetOf(job),
   status: job.status,
   createdBy: job.createdBy,
   retryPolicy: job.retryPolicy,
@@ -41,14 +45,18 @@ const auditView = (job: JobView) => ({
   error: job.error?.code ?? null,
 });
 
-const eventData = (job: JobView): EventData<JobEvent> => ({
-  jobId: job.id,
-  type: job.type,
-  status: job.status,
-  attempts: job.attempts,
-  source: { kind: job.sourceKind, id: job.sourceId },
-  error: job.error?.code ?? null,
-});
+function eventData(job: JobView): EventData<JobEvent> {
+  const target = targetOf(job);
+  return {
+    jobId: job.id,
+    type: job.type,
+    status: job.status,
+    attempts: job.attempts,
+    source: { kind: job.sourceKind, id: job.sourceId },
+    ...(target && { target }),
+    error: job.error?.code ?? null,
+  };
+}
 
 /** Audit entries and events about jobs. */
 export const jobRecord = recordOf<JobView, JobEvent>({

@@ -3,12 +3,13 @@ import { createdAtSql } from '../../db/core/listConditions.ts';
 import type { Knex } from '../../db/core/knex.ts';
 import type { Notifications } from '../../db/core/notifications.ts';
 import { scopedRepository } from '../../db/core/scopedRepository.ts';
-import { findWithLogs, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
+import { findWithLogs, JOB_SCOPE, JOB_SUMMARY_COLUMNS, logLinesAfter } from '../../db/jobs/jobs.ts';
 import { Job } from '../../db/models/Job.ts';
 import type { Permission } from '../../domain/access/permissions.ts';
 import { isFinal, type JobSource } from '../../domain/jobs/jobs.ts';
 import { permissionsToCreate } from '../../domain/jobs/jobType.ts';
 import type { JobData, JobLogData, JobSummaryData } from '../../domain/jobs/records.ts';
+import { scopeOfTarget, targetOf, type TargetRef } from '../../domain/jobs/targets.ts';
 import type { Caller } from '../../domain/shared/caller.ts';
 import { AppError, notFound } from '../../domain/shared/errors.ts';
 import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
@@ -21,8 +22,12 @@ import type { JobFactory } from './createJob.ts';
 import { followLog, type LogStreamItem } from './followLog.ts';
 import { jobFinishedTopic, jobRecord } from './jobAudit.ts';
 import type { CreateJobInput, JobOrigin } from './newJob.ts';
+import type { JobTargets } from './targets.ts';
 
 export type Jobs = ReturnType<typeof createJobs>;
+
+/** A job that a caller asks for. */
+export type JobRequest = Omit<CreateJobInput, 'target'> & { target?: TargetRef | null };
 
 export type JobFilter = {
   /** Jobs that this schedule, approval request or webhook created. */
@@ -45,6 +50,8 @@ export type JobWithLogs = {
   workflowForgotten?: boolean | null;
   /** Whether the job of which this one is a retry is purged. */
   retriedPurged?: boolean;
+  /** The name of its target, for callers who may read that. */
+  targetName?: string | null;
 };
 
 type Deps = {
@@ -57,6 +64,7 @@ type Deps = {
   readRunRetention(): Promise<number | null>;
   slots: { waits: Slots };
   jobFactory: JobFactory;
+  jobTargets: JobTargets;
   jobCompletion: JobCompletion;
 };
 
@@ -82,6 +90,7 @@ export function createJobs({
   readRunRetention,
   slots,
   jobFactory,
+  jobTargets,
   jobCompletion,
 }: Deps) {
   const waitForEnd = createWaitForEnd({ notifications, slots });
@@ -92,29 +101,33 @@ export function createJobs({
     kind: 'job',
     readPermission: 'job:read',
     columns: JOB_SUMMARY_COLUMNS,
+    scopeColumns: JOB_SCOPE,
     lockBefore: jobCompletion.lockSource,
   });
 
   /**
-   * Creates a job at the caller's tenant and starts it. Errors: `invalid_request` (type, payload),
-   * `permission_denied` (`job:write`, the type's own permission, a role that names the type,
-   * `job:impersonate`).
+   * Creates a job at its target, or at the caller's tenant, and starts it. Errors: `invalid_request`
+   * (type, target, payload), `permission_denied` (`job:write`, the type's own permission, a role that
+   * names the type, `job:impersonate`).
    */
   async function create(
     caller: Caller,
-    request: CreateJobInput,
+    request: JobRequest,
     origin: JobOrigin = {},
   ): Promise<JobData> {
     const type = jobTypes.getPublic(request.type);
-    await access.requireJobType(caller, type, caller);
+    const target = await jobTargets.resolve(caller, type, request.target);
+    const scope = target ? scopeOfTarget(target) : { tenantId: caller.tenantId };
+    await access.requireJobType(caller, type, scope);
     for (const permission of permissionsToCreate(type))
-      await access.require(caller, permission, caller);
+      await access.require(caller, permission, scope);
     if (request.createdBy !== undefined && request.createdBy !== caller.actorId)
-      await access.require(caller, 'job:impersonate', caller);
+      await access.require(caller, 'job:impersonate', scope);
     jobTypes.checkPayload(type, request.payload);
 
-    return commit(caller, (work) => {
-      const job = jobFactory.create(work, type, request, caller, origin);
+    const tenantCaller = { ...caller, tenantId: scope.tenantId };
+    return commit(tenantCaller, (work) => {
+      const job = jobFactory.create(work, type, { ...request, target }, tenantCaller, origin);
       work.result(job.id);
       return job;
     });
@@ -133,8 +146,10 @@ export function createJobs({
     const found = await findWithLogs(db, jobId, scope, EMBEDDED_LOG_LINES);
     if (!found) throw notFound('job', jobId);
     const { retryOf } = found.job;
+    const target = targetOf(found.job);
     return {
       ...found,
+      targetName: target && (await jobTargets.nameOf(caller, target)),
       workflowForgotten: await isForgotten(found.job.finishedAt),
       retriedPurged: retryOf !== null && !(await Job.query(db).findById(retryOf).select('id')),
     };
@@ -243,7 +258,14 @@ export function createJobs({
           'job_not_retryable',
           `Jobs of the type ${type} are created by ${createdOnlyBy}.`,
         );
-      return create({ ...caller, tenantId }, { type, payload, retryPolicy }, { retryOf: jobId });
+      const target = targetOf(job);
+      if (target && !(await jobTargets.find(caller.rights, target, tenantId)))
+        throw new AppError(
+          'job_not_retryable',
+          `The ${target.kind} of the job does not exist any more, or you may not read it.`,
+        );
+      const request = { type, payload, retryPolicy, target };
+      return create({ ...caller, tenantId }, request, { retryOf: jobId });
     },
 
     /**

@@ -6,6 +6,8 @@ import { mayRunJob } from '../../domain/jobs/jobRights.ts';
 import { JobFailure, type JobType, type Lane } from '../../domain/jobs/jobType.ts';
 import { MAX_RESULT_BYTES, type FinalJobStatus, type JobError } from '../../domain/jobs/jobs.ts';
 import { mayRetry, retryDelayMs, type RetryPolicy } from '../../domain/jobs/retry.ts';
+import { scopeOfTarget, targetOf, type Target } from '../../domain/jobs/targets.ts';
+import type { Rights } from '../../domain/access/scope.ts';
 import { systemCaller, type Caller } from '../../domain/shared/caller.ts';
 import { isQuotaExceeded } from '../../domain/shared/errors.ts';
 import type { Log } from '../../platform/log.ts';
@@ -15,6 +17,7 @@ import { busyFailure } from './busy.ts';
 import type { JobCompletion } from './completion.ts';
 import { jobFinishedTopic, jobLogTopic, jobRecord, type JobView } from './jobAudit.ts';
 import { retryWrite } from './retryWrite.ts';
+import type { JobTargets } from './targets.ts';
 import type { PendingLog, RunLog } from './runLog.ts';
 
 /** A failed attempt, as Temporal learns of it. The message of the failure stays in PostgreSQL. */
@@ -36,6 +39,7 @@ export type LifecycleDeps = {
   writeUnaudited: WriteUnaudited;
   rights: UserRights;
   jobCompletion: JobCompletion;
+  jobTargets: JobTargets;
   /** Called when a job releases its slot. Must not throw. */
   onSlotFreed(): void;
   log: Log;
@@ -96,6 +100,7 @@ export function createJobLifecycle({
   writeUnaudited,
   rights,
   jobCompletion,
+  jobTargets,
   onSlotFreed,
   log,
   metrics,
@@ -183,31 +188,58 @@ export function createJobLifecycle({
     throw new AttemptFailed(code, retryInMs);
   }
 
+  /** The target of a job as it is now; null without one. Error: `JobFailure('target_not_found')`. */
+  async function targetForJob(job: Job, type: JobType, held: Rights): Promise<Target | null> {
+    const ref = targetOf(job);
+    if ((ref?.kind ?? 'none') !== type.targets) throw lostTarget('The type has other targets now');
+    if (!ref) return null;
+    const target = await jobTargets.find(held, ref, job.tenantId);
+    if (target) return target;
+    throw lostTarget(
+      `There is no such ${ref.kind} here, or ${job.authority.actorId} may not read it`,
+    );
+  }
+
   /**
-   * The caller that a job acts for, with its current rights. Error: `JobFailure('permission_lost')`
-   * when those do not allow the job any more.
+   * The caller that a job acts for, with its current rights, and the target of the job. Where that is
+   * now, the rights count. Errors: `JobFailure('permission_lost')` when these do not allow the job any
+   * more, `JobFailure('target_not_found')`.
    */
-  async function callerForJob(job: Job, type: JobType): Promise<Caller> {
+  async function contextForJob(
+    job: Job,
+    type: JobType,
+  ): Promise<{ caller: Caller; target: Target | null }> {
     const { actorId } = job.authority;
     const caller = {
       ...systemCaller(job.tenantId, jobWorkflowId(job.id)),
       actorId,
       rights: await rights.forAuthority(job.authority),
     };
-    if (mayRunJob(caller.rights, type, job)) return caller;
+    const target = await targetForJob(job, type, caller.rights);
+    if (mayRunJob(caller.rights, type, target ? scopeOfTarget(target) : job))
+      return { caller, target };
     throw new JobFailure('permission_lost', `${actorId} may no longer run ${job.type} here`, {
       retryable: false,
     });
   }
 
-  return { finish, recordFailedAttempt, failAttempt, callerForJob };
+  /** The caller of `contextForJob`. */
+  const callerForJob = async (job: Job, type: JobType): Promise<Caller> =>
+    (await contextForJob(job, type)).caller;
+
+  return { finish, recordFailedAttempt, failAttempt, callerForJob, contextForJob };
 }
+
+const lostTarget = (message: string): JobFailure =>
+  new JobFailure('target_not_found', message, { retryable: false });
 
 /** The fields of a job that audit entries and events need, before it ends. */
 export const toJobView = (job: Job): Omit<JobView, 'status' | 'error'> => ({
   id: job.id,
   type: job.type,
   tenantId: job.tenantId,
+  targetSiteId: job.targetSiteId,
+  targetDeviceId: job.targetDeviceId,
   createdBy: job.createdBy,
   retryPolicy: job.retryPolicy,
   retryOf: job.retryOf,

@@ -2,12 +2,17 @@ import type { Authority, Caller } from '../../domain/shared/caller.ts';
 import type { JobSource } from '../../domain/jobs/jobs.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { RetryPolicy } from '../../domain/jobs/retry.ts';
+import { targetColumns, type Target } from '../../domain/jobs/targets.ts';
 import { authorityOf } from '../access/rights.ts';
 
-/** A requested job. Fields that `retryPolicy` omits come from the job type. */
+/**
+ * A job to create, at the tenant of its caller, which is that of its target. Fields that `retryPolicy`
+ * omits come from the job type.
+ */
 export type CreateJobInput = {
   type: string;
   payload: Record<string, unknown>;
+  target?: Target | null;
   createdBy?: string;
   retryPolicy?: Partial<RetryPolicy>;
 };
@@ -26,10 +31,15 @@ export function newJobRow(
   { id, now }: { id: string; now: Date },
 ) {
   const source = origin.source ?? API_SOURCE;
+  const { targetSiteId, targetDeviceId } = targetColumns(request.target ?? null);
   return {
     id,
     type: type.name,
     tenantId: caller.tenantId,
+    targetSiteId,
+    targetDeviceId,
+    siteId: targetSiteId,
+    deviceId: targetDeviceId,
     status: 'queued' as const,
     payload: request.payload,
     retryPolicy: {

@@ -20,6 +20,7 @@ function run(error: Error) {
       startedAt: new Date(),
       jobId: 'job',
       source: { kind: 'api', id: null },
+      target: null,
       caller: systemCaller('acme', 'request'),
       signal: new AbortController().signal,
       log: () => undefined,
