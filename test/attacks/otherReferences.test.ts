@@ -64,6 +64,15 @@ const CASES: Readonly<Record<string, Case>> = {
     to: 'user',
     send: (createdBy) => mallory.post('/api/jobs', { type: 'core.echo', payload: {}, createdBy }),
   },
+  'POST /api/jobs target': {
+    to: 'devices',
+    send: (id) =>
+      mallory.post('/api/jobs', {
+        type: 'test.device',
+        payload: {},
+        target: { kind: 'device', id },
+      }),
+  },
   'POST /api/rbac/assignments tenantId': { to: 'tenants', send: assignment('tenantId') },
   'POST /api/rbac/assignments siteId': { to: 'sites', send: assignment('siteId') },
   'POST /api/rbac/assignments deviceId': { to: 'devices', send: assignment('deviceId') },
@@ -135,7 +144,7 @@ const KNOWN: Readonly<Record<string, string>> = {
     'roles are granted to accounts of other tenants by their ids, which nobody can guess',
 };
 
-const isReference = (name: string) => /Ids?$|By$/.test(name);
+const isReference = (name: string) => /Ids?$|By$|^(?:target|jobTarget)$/.test(name);
 
 /** The names of all fields of a schema that refer to records of tenants. */
 const referencesIn = ({ properties = {} }: Schema): string[] =>

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { startApp, type TestApp } from '../app.ts';
 import { createArchiveFolder } from '../backups.ts';
 import type { TestClient } from '../client.ts';
+import { targetTypes } from '../targetTypes.ts';
 import { leaksOf } from './answers.ts';
 import {
   seedShared,
@@ -17,7 +18,7 @@ export function withIdleApp(onReady: (app: TestApp) => Promise<void>): void {
   let app: TestApp | undefined;
   beforeAll(async () => {
     archives = await createArchiveFolder();
-    app = await startApp(archives.env, { idle: true });
+    app = await startApp(archives.env, { idle: true, extraJobTypes: targetTypes });
     await onReady(app);
   });
   afterAll(async () => {
