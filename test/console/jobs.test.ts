@@ -138,12 +138,33 @@ describeConsole('jobs', (console) => {
     const page = await console.open(operator, '/jobs?type=core.echo&createdAt=24h');
     await page.getByText('120 jobs', { exact: true }).waitFor();
     const grid = page.getByRole('grid', { name: 'Jobs' });
-    await grid.locator('[aria-rowindex="2"] [role=gridcell]').first().focus();
+    const row = (number: number) => grid.locator(`[aria-rowindex="${number + 1}"]`);
     // A page has 100 jobs: the rows after them are drawn when the second page has come.
+    const goToEnd = async () => {
+      await page.keyboard.press('Control+End');
+      await row(101).waitFor();
+      await page.keyboard.press('Control+End');
+      await row(120).locator(':focus').waitFor();
+    };
+    // The list is read again for a change just when its end comes into view.
+    const held = Promise.withResolvers<void>();
+    const firstPage = /\/api\/jobs\?(?!.*cursor).*limit=100/;
+    await page.route(firstPage, (route) => held.promise.then(() => route.continue()));
+    const refresh = page.waitForRequest(firstPage);
+    const other = { type: 'core.sleep', payload: { durationMs: 1 } };
+    await operator.client.post('/api/jobs', other).expect(201);
+    await refresh;
+    await row(1).locator('[role=gridcell]').first().focus();
     await page.keyboard.press('Control+End');
-    await grid.locator('[aria-rowindex="102"]').waitFor();
-    await page.keyboard.press('Control+End');
-    await grid.locator('[aria-rowindex="121"] :focus').waitFor();
+    await row(100).locator(':focus').waitFor();
+    held.resolve();
+    await goToEnd();
+    // Another order has a first page of as many jobs.
+    const sorted = page.waitForResponse(/limit=100.*sort=createdAt|sort=createdAt.*limit=100/);
+    await page.getByRole('columnheader', { name: 'Created' }).getByRole('button').click();
+    await sorted;
+    await grid.and(page.locator(':not([aria-busy])')).waitFor();
+    await goToEnd();
     expect(await page.getByRole('alert').count()).toBe(0);
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.keyboard.press('e');

@@ -45,27 +45,31 @@ function useRows<Row>({
   };
 }
 
-/** Asks for more rows when the last ones come into view, once for each number of rows. */
-function useEndReached(
+/**
+ * Asks for more rows when the last ones come into view: once for each array of rows, not for each number
+ * of them. Another list may have as many, and what was asked for during a refresh is not read.
+ */
+function useEndReached<Row>(
   {
+    rows,
     hasMore,
     onEndReached,
     error,
-  }: Pick<DataGridProps<unknown>, 'hasMore' | 'onEndReached' | 'error'>,
+  }: Pick<DataGridProps<Row>, 'rows' | 'hasMore' | 'onEndReached' | 'error'>,
   count: number,
   lastShown: number,
 ): void {
-  const asked = useRef(-1);
+  const asked = useRef<readonly Row[]>(undefined);
   const isNear = hasMore === true && count > 0 && lastShown >= count - AHEAD;
   const isFailed = error !== undefined && error !== null;
   useEffect(() => {
-    if (!isNear || isFailed || asked.current === count) return;
-    asked.current = count;
+    if (!isNear || isFailed || asked.current === rows) return;
+    asked.current = rows;
     onEndReached?.();
-  }, [isNear, isFailed, count, onEndReached]);
+  }, [isNear, isFailed, rows, onEndReached]);
   // After a failure the same rows may be asked for again.
   useEffect(() => {
-    if (isFailed) asked.current = -1;
+    if (isFailed) asked.current = undefined;
   }, [isFailed]);
 }
 

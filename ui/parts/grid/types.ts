@@ -43,7 +43,7 @@ export type DataGridProps<Row> = {
   onSelectionChange?: ((selection: ReadonlySet<string>) => void) | undefined;
   onOpen?: ((row: Row) => void) | undefined;
   hasMore?: boolean | undefined;
-  /** Asks for the next rows; called once for each length of the list. */
+  /** Asks for the next rows; called once for each array of rows. */
   onEndReached?: (() => void) | undefined;
   /** The number of rows, if it is known, and those that are not read yet. */
   total?: number | undefined;
