@@ -41,27 +41,19 @@ function TypedText({ wanted, text, onText }: TypedProps) {
   );
 }
 
-type ContentProps = Omit<Props, 'opened' | 'title'>;
+type ContentProps = Omit<Props, 'title'>;
 
 function Content(props: ContentProps) {
-  const {
-    children,
-    confirm,
-    onConfirm,
-    onClose,
-    busy = false,
-    problem,
-    typed,
-    danger,
-    cancel,
-  } = props;
+  const { opened, children, confirm, onConfirm, onClose, busy = false } = props;
+  const { problem, typed, danger, cancel } = props;
   const [text, setText] = useState('');
   const isReady = typed === undefined || text.trim() === typed;
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        if (isReady && !busy) onConfirm();
+        // A dialog that is closed is still there while it fades: a second click must not confirm again.
+        if (opened && isReady && !busy) onConfirm();
       }}
     >
       <div className={classes.body}>{children}</div>
@@ -107,7 +99,7 @@ export function ConfirmDialog({ opened, title, ...props }: Props) {
       size="md"
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
-      <Content {...props} onClose={close} />
+      <Content {...props} opened={opened} onClose={close} />
     </Modal>
   );
 }

@@ -15,11 +15,16 @@ import classes from './Account.module.css';
 
 type Session = Schemas['Session'];
 
+type Ending = {
+  opened: boolean;
+  /** Undefined: all others. */
+  session: Session | undefined;
+};
+
 /** The browsers and programs in which the user is signed in. */
 export function Sessions() {
   const { data, error, refetch } = useQuery(sessionsQuery);
-  const [endsOthers, setEndsOthers] = useState(false);
-  const [ended, setEnded] = useState<Session>();
+  const [ending, setEnding] = useState<Ending>({ opened: false, session: undefined });
   const others = data?.items.filter(({ current }) => !current) ?? [];
   return (
     <Section
@@ -27,7 +32,7 @@ export function Sessions() {
       note={data && formatNumberOf(data.items.length, 'session')}
       actions={
         others.length > 0 && (
-          <Button variant="default" onClick={() => setEndsOthers(true)}>
+          <Button variant="default" onClick={() => setEnding({ opened: true, session: undefined })}>
             End all others
           </Button>
         )
@@ -37,18 +42,19 @@ export function Sessions() {
       {data && (
         <ul className={classes.list} aria-label="Sessions">
           {data.items.map((session) => (
-            <SessionItem key={session.id} session={session} onEnd={() => setEnded(session)} />
+            <SessionItem
+              key={session.id}
+              session={session}
+              onEnd={() => setEnding({ opened: true, session })}
+            />
           ))}
         </ul>
       )}
       <EndDialog
-        opened={endsOthers || ended !== undefined}
-        session={ended}
+        {...ending}
         count={others.length}
-        onClose={() => {
-          setEndsOthers(false);
-          setEnded(undefined);
-        }}
+        // What it is about stays while it fades.
+        onClose={() => setEnding({ ...ending, opened: false })}
       />
     </Section>
   );
@@ -100,13 +106,7 @@ function SessionItem({ session, onEnd }: { session: Session; onEnd: () => void }
   );
 }
 
-type EndProps = {
-  opened: boolean;
-  /** Undefined: all others. */
-  session: Session | undefined;
-  count: number;
-  onClose: () => void;
-};
+type EndProps = Ending & { count: number; onClose: () => void };
 
 function EndDialog({ opened, session, count, onClose }: EndProps) {
   const queryClient = useQueryClient();
