@@ -19,6 +19,10 @@ data: {"line":1,"attempt":1,"level":"info","message":"Attempt 1 started","data":
 
 `;
 
+/** Sends the form of the page, when what has arrived is drawn. */
+const SEND_AGAIN = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+  .then(() => document.querySelector('main form').requestSubmit())`;
+
 describeConsole('jobs', (console) => {
   test('are created once by a double click, and followed to their end', async () => {
     const operator = await createUser(console.app, 'operator');
@@ -33,8 +37,26 @@ describeConsole('jobs', (console) => {
     expect(await page.getByLabel('Duration (ms)').getAttribute('aria-invalid')).toBe('true');
     expect(await accessibilityProblems(page)).toEqual([]);
 
+    // Text that is no number is not sent as the number that was there before it.
+    const start = page.getByRole('button', { name: 'Start job' });
+    await page.getByLabel('Duration (ms)').fill('12');
+    await page.getByLabel('Duration (ms)').fill('12x');
+    await page.getByLabel('Duration (ms)').press('Enter');
+    const ask = page.getByRole('button', { name: 'Ask for approval instead' });
+    for (const button of [start, ask])
+      expect(await button.getAttribute('aria-disabled')).toBe('true');
+
     await page.getByLabel('Duration (ms)').fill('1200');
-    await page.getByRole('button', { name: 'Start job' }).dblclick();
+    // The page of the job is loaded slowly: the form is still there, and must not be sent again.
+    const loaded = Promise.withResolvers<void>();
+    await page.route('**/assets/JobPage-*.js', (route) =>
+      loaded.promise.then(() => route.continue()),
+    );
+    const leaves = page.waitForRequest('**/assets/JobPage-*.js');
+    await start.dblclick();
+    await leaves;
+    await page.evaluate(SEND_AGAIN);
+    loaded.resolve();
     await page.waitForURL('**/jobs/job_*');
     await page.getByText('Attempt 1 started').waitFor();
     await status(page, 'Succeeded');

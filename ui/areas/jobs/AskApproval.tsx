@@ -1,9 +1,9 @@
 import { Button, Checkbox, Modal, NumberInput, Textarea, TextInput } from '@mantine/core';
-import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
-import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { useCreation } from '../../app/useCreation.ts';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import type { FieldError } from '../../parts/problems.ts';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
@@ -47,12 +47,11 @@ type Draft = {
   required: number | string;
 };
 
-/** Creates the request, at most one for what is typed, and opens its page. */
+/** Creates the request and opens its page. */
 function useAsk({ type, payload, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
   const navigate = useNavigate();
-  const keys = useIdempotencyKeys();
-  return useMutation({
-    mutationFn: ({ title, reason, roles, users, required }: Draft) => {
+  return useCreation({
+    send: ({ title, reason, roles, users, required }: Draft, header) => {
       const body = {
         type: 'job',
         title: title.trim(),
@@ -63,11 +62,9 @@ function useAsk({ type, payload, onAsked }: Omit<Props, 'opened' | 'onClose'>) {
         jobPayload: payload,
         ...(typeof required === 'number' && { requiredApprovals: required }),
       };
-      const header = { 'Idempotency-Key': keys.keyOf(body) };
       return answer(api.POST('/api/workflows', { params: { header }, body }));
     },
-    onSettled: (_request, error) => keys.end(error),
-    onSuccess: ({ id }) => {
+    onMade: ({ id }) => {
       onAsked();
       void navigate({ to: recordPath(id) });
     },
@@ -83,8 +80,8 @@ function AskForm({ onClose, ...props }: Omit<Props, 'opened'>) {
     required: 1,
   });
   const change = (changed: Partial<Draft>) => setDraft({ ...draft, ...changed });
-  const ask = useAsk(props);
-  const errors = ask.error instanceof Problem ? ask.error.errors : [];
+  const { create: ask, isBusy, error } = useAsk(props);
+  const errors = error instanceof Problem ? error.errors : [];
   const isElsewhere = otherErrors(errors, SHOWN).length > 0;
   return (
     <form
@@ -93,14 +90,14 @@ function AskForm({ onClose, ...props }: Omit<Props, 'opened'>) {
         event.preventDefault();
         // The dialog is inside the form of the job, though not in the document.
         event.stopPropagation();
-        if (!ask.isPending) ask.mutate(draft);
+        ask(draft);
       }}
     >
       <span className={classes.muted}>
         After the approval the job runs exactly as you have filled it in, with your permissions and
         the retry policy of its type.
       </span>
-      {ask.error && <ProblemNote problem={ask.error} withoutFields={!isElsewhere} />}
+      {error && <ProblemNote problem={error} withoutFields={!isElsewhere} />}
       <Words draft={draft} onChange={change} errors={errors} />
       <Deciders
         roles={draft.roles}
@@ -118,7 +115,7 @@ function AskForm({ onClose, ...props }: Omit<Props, 'opened'>) {
         error={errorAt(errors, '/requiredApprovals')}
       />
       <div className={classes.buttons}>
-        <Button type="submit" loading={ask.isPending}>
+        <Button type="submit" loading={isBusy}>
           Ask for approval
         </Button>
         <Button variant="default" onClick={onClose}>

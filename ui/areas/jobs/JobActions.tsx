@@ -3,8 +3,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
-import { useIdempotencyKeys } from '../../app/idempotency.ts';
 import { consoleSettings } from '../../app/settings.ts';
+import { useCreation } from '../../app/useCreation.ts';
 import { ConfirmDialog } from '../../parts/ConfirmDialog.tsx';
 import { Icon } from '../../parts/icons.tsx';
 import { PermissionButton, ReasonButton } from '../../parts/PermissionButton.tsx';
@@ -76,18 +76,11 @@ function RetryButton({ job, reason }: { job: Job; reason: string | undefined }) 
   const [isOpen, setOpen] = useState(false);
   const navigate = useNavigate();
   const client = useQueryClient();
-  const keys = useIdempotencyKeys();
-  const retry = useMutation({
-    mutationFn: () =>
-      answer(
-        api.POST('/api/jobs/{jobId}/retry', {
-          params: { path: { jobId: job.id }, header: { 'Idempotency-Key': keys.keyOf(job.id) } },
-        }),
-      ),
-    onSettled: (_job, error) => keys.end(error),
-    onSuccess: (created) => {
+  const retry = useCreation({
+    send: (jobId: string, header) =>
+      answer(api.POST('/api/jobs/{jobId}/retry', { params: { path: { jobId }, header } })),
+    onMade: (created) => {
       void client.invalidateQueries({ queryKey: ['jobs'] });
-      setOpen(false);
       void navigate({ to: '/jobs/$jobId', params: { jobId: created.id } });
     },
   });
@@ -110,8 +103,8 @@ function RetryButton({ job, reason }: { job: Job; reason: string | undefined }) 
         }}
         title={`Run ${job.type} again`}
         confirm="Retry job"
-        onConfirm={() => retry.mutate()}
-        busy={retry.isPending}
+        onConfirm={() => retry.create(job.id)}
+        busy={retry.isBusy}
         problem={retry.error}
       >
         A new job with the same payload and retry policy starts now, with your permissions.

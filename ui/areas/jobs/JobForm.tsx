@@ -1,17 +1,17 @@
 import { Alert } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { answer, api, Problem } from '../../app/api.ts';
-import { useIdempotencyKeys } from '../../app/idempotency.ts';
 import { useSession } from '../../app/session/useSession.ts';
+import { useCreation } from '../../app/useCreation.ts';
 import { errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import type { RetryPolicy } from '../../parts/form/retryPolicy.ts';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { usePermissions } from '../../parts/permissions.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
+import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
 import { AskApproval } from './AskApproval.tsx';
 import type { JobType } from './jobQueries.ts';
 import classes from './Jobs.module.css';
@@ -30,19 +30,14 @@ type Props = {
 const MASK = '********';
 const FIELDS = ['/payload', '/retryPolicy'];
 
-/** Creates a job, at most one for what is typed, and opens its page. */
+/** Creates a job and opens its page. */
 function useCreateJob(type: JobType, onCreated: () => void) {
   const navigate = useNavigate();
   const client = useQueryClient();
-  const keys = useIdempotencyKeys();
-  return useMutation({
-    mutationFn: (draft: Partial<JobDraft> & Pick<JobDraft, 'payload'>) => {
-      const body = { type: type.name, ...draft };
-      const header = { 'Idempotency-Key': keys.keyOf(body) };
-      return answer(api.POST('/api/jobs', { params: { header }, body }));
-    },
-    onSettled: (_job, error) => keys.end(error),
-    onSuccess: ({ id }) => {
+  return useCreation({
+    send: (draft: Partial<JobDraft> & Pick<JobDraft, 'payload'>, header) =>
+      answer(api.POST('/api/jobs', { params: { header }, body: { type: type.name, ...draft } })),
+    onMade: ({ id }) => {
       onCreated();
       void client.invalidateQueries({ queryKey: ['jobs', 'list'] });
       void navigate({ to: '/jobs/$jobId', params: { jobId: id } });
@@ -55,24 +50,22 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
   const isSent = useRef(false);
   const [isAsking, setAsking] = useState(false);
   const [hasPolicy, setPolicy] = useState(Object.keys(draft.retryPolicy).length > 0);
+  const [isIncomplete, setIncomplete] = useState(false);
   const { payload, retryPolicy } = draft;
-  const create = useCreateJob(type, () => (isSent.current = true));
-  const errors = create.error instanceof Problem ? create.error.errors : [];
+  const { create, isBusy, error } = useCreateJob(type, () => (isSent.current = true));
+  const errors = error instanceof Problem ? error.errors : [];
   return (
     <form
       className={classes.fields}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!create.isPending) create.mutate({ payload, ...(hasPolicy && { retryPolicy }) });
+        if (!isIncomplete) create({ payload, ...(hasPolicy && { retryPolicy }) });
       }}
     >
       <LeaveGuard hasChanges={() => hasChanges && !isSent.current} />
       <Heading type={type} />
-      {create.error && (
-        <ProblemNote
-          problem={create.error}
-          withoutFields={otherErrors(errors, FIELDS).length === 0}
-        />
+      {error && (
+        <ProblemNote problem={error} withoutFields={otherErrors(errors, FIELDS).length === 0} />
       )}
       {JSON.stringify(payload).includes(MASK) && (
         <Alert color="yellow" title="Secrets are masked">
@@ -85,7 +78,8 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
         value={payload}
         onChange={(next) => onDraft({ ...draft, payload: objectOf(next) })}
         errors={errorsUnder(errors, '/payload')}
-        disabled={create.isPending}
+        onIncomplete={setIncomplete}
+        disabled={isBusy}
       />
       <PolicyPart
         isOpen={hasPolicy}
@@ -95,7 +89,12 @@ export function JobForm({ type, draft, onDraft, hasChanges }: Props) {
         defaults={type.retryPolicy}
         errors={errorsUnder(errors, '/retryPolicy')}
       />
-      <Buttons type={type} isBusy={create.isPending} onAsk={() => setAsking(true)} />
+      <Buttons
+        type={type}
+        reason={isIncomplete ? INCOMPLETE : undefined}
+        isBusy={isBusy}
+        onAsk={() => setAsking(true)}
+      />
       <AskApproval
         opened={isAsking}
         onClose={() => setAsking(false)}
@@ -119,16 +118,22 @@ function Heading({ type: { name, summary } }: { type: JobType }) {
   );
 }
 
-type ButtonsProps = { type: JobType; isBusy: boolean; onAsk: () => void };
+type ButtonsProps = {
+  type: JobType;
+  /** Why nothing can be sent now. */
+  reason: string | undefined;
+  isBusy: boolean;
+  onAsk: () => void;
+};
 
-function Buttons({ type: { permission }, isBusy, onAsk }: ButtonsProps) {
+function Buttons({ type: { permission }, reason, isBusy, onAsk }: ButtonsProps) {
   const { whyNot } = usePermissions();
   return (
     <div className={classes.buttons}>
       <PermissionButton
         type="submit"
         permission="job:write"
-        reason={permission === null ? undefined : whyNot(permission)}
+        reason={(permission === null ? undefined : whyNot(permission)) ?? reason}
         loading={isBusy}
         icon="play"
       >
@@ -136,6 +141,7 @@ function Buttons({ type: { permission }, isBusy, onAsk }: ButtonsProps) {
       </PermissionButton>
       <PermissionButton
         permission="workflow:write"
+        reason={reason}
         variant="default"
         icon="approval"
         onClick={onAsk}

@@ -46,7 +46,7 @@ export function JobPage() {
       id={job.id}
       title={job.type}
       badge={<StatusBadge status={job.status} />}
-      actions={<JobActions job={job} />}
+      actions={<JobActions key={job.id} job={job} />}
       aside={<JobFacts job={job} />}
     >
       {error && <ProblemNote problem={error} retry={() => void refetch()} />}

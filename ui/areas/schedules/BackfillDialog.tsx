@@ -1,10 +1,10 @@
 import { Button, Modal, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answer, api, Problem, type Schemas } from '../../app/api.ts';
-import { useIdempotencyKeys } from '../../app/idempotency.ts';
+import { useCreation } from '../../app/useCreation.ts';
 import { formatCount, formatNumberOf } from '../../parts/format.ts';
 import { errorAt, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { ReasonButton } from '../../parts/PermissionButton.tsx';
@@ -45,23 +45,19 @@ function useBackfill(scheduleId: string) {
   );
   const [until, setUntil] = useState(() => toLocalInput(new Date().toISOString()));
   const navigate = useNavigate();
-  const keys = useIdempotencyKeys();
   const [asked] = useDebouncedValue(`${since}|${until}`, DEBOUNCE_MS);
   const interval = intervalOf(since, until);
   const isCurrent = asked === `${since}|${until}`;
   const preview = useQuery(backfillQuery(scheduleId, isCurrent ? interval : undefined));
-  const start = useMutation({
-    mutationFn: (body: Interval) => {
-      const header = { 'Idempotency-Key': keys.keyOf(body) };
-      return answer(
+  const { create, isBusy, error } = useCreation({
+    send: (body: Interval, header) =>
+      answer(
         api.POST('/api/schedules/{id}/backfill', {
           params: { path: { id: scheduleId }, header },
           body,
         }),
-      );
-    },
-    onSettled: (_job, error) => keys.end(error),
-    onSuccess: ({ id }) => void navigate({ to: '/jobs/$jobId', params: { jobId: id } }),
+      ),
+    onMade: ({ id }) => void navigate({ to: '/jobs/$jobId', params: { jobId: id } }),
   });
   return {
     since,
@@ -70,13 +66,14 @@ function useBackfill(scheduleId: string) {
     setUntil,
     interval,
     counts: isCurrent ? preview.data : undefined,
-    problem: start.error ?? preview.error,
-    start,
+    problem: error ?? preview.error,
+    start: create,
+    isBusy,
   };
 }
 
 function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
-  const { start, counts, problem, interval, ...typed } = useBackfill(schedule.id);
+  const { start, isBusy, counts, problem, interval, ...typed } = useBackfill(schedule.id);
   const errors = problem instanceof Problem ? problem.errors : [];
   const isElsewhere = errors.length === 0 || otherErrors(errors, ['/since', '/until']).length > 0;
   return (
@@ -84,7 +81,7 @@ function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
       className={classes.dialog}
       onSubmit={(event) => {
         event.preventDefault();
-        if (interval && counts && !start.isPending) start.mutate(interval);
+        if (interval && counts) start(interval);
       }}
     >
       <span>
@@ -114,7 +111,7 @@ function BackfillForm({ schedule, onClose }: Omit<Props, 'opened'>) {
       <div className={classes.buttons}>
         <ReasonButton
           type="submit"
-          loading={start.isPending}
+          loading={isBusy}
           reason={counts?.toRun === 0 ? 'No occurrence of the interval is left to run.' : undefined}
         >
           {runText(counts?.toRun)}

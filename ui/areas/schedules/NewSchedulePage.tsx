@@ -1,9 +1,9 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { answer, api } from '../../app/api.ts';
-import { useIdempotencyKeys } from '../../app/idempotency.ts';
 import { useSession } from '../../app/session/useSession.ts';
+import { useCreation } from '../../app/useCreation.ts';
 import { LeaveGuard } from '../../parts/form/LeaveGuard.tsx';
 import { RecordPage } from '../../parts/RecordPage.tsx';
 import { newDraft, requestOf } from './draft.ts';
@@ -22,18 +22,13 @@ export function NewSchedulePage() {
   const { tenant } = useSession();
   const navigate = useNavigate();
   const client = useQueryClient();
-  const keys = useIdempotencyKeys();
   const isSaved = useRef(false);
   const [draft, setDraft] = useState(empty);
   const preview = usePreview(draft);
-  const create = useMutation({
-    mutationFn: () => {
-      const body = requestOf(draft);
-      const header = { 'Idempotency-Key': keys.keyOf(body) };
-      return answer(api.POST('/api/schedules', { params: { header }, body }));
-    },
-    onSettled: (_schedule, error) => keys.end(error),
-    onSuccess: (saved) => {
+  const { create, isBusy, error } = useCreation({
+    send: (body: ReturnType<typeof requestOf>, header) =>
+      answer(api.POST('/api/schedules', { params: { header }, body })),
+    onMade: (saved) => {
       const { id } = saved;
       isSaved.current = true;
       keepWarnings(saved);
@@ -59,9 +54,9 @@ export function NewSchedulePage() {
       <ScheduleForm
         draft={draft}
         onDraft={setDraft}
-        onSave={() => create.mutate()}
-        isSaving={create.isPending}
-        problem={create.error}
+        onSave={() => create(requestOf(draft))}
+        isSaving={isBusy}
+        problem={error}
         preview={preview}
         save="Create schedule"
         where={undefined}

@@ -1,11 +1,12 @@
 import { Button, Select, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import { Problem } from '../../app/api.ts';
 import { errorAt, errorsUnder, objectOf, otherErrors } from '../../parts/form/fieldErrors.ts';
 import { PermissionButton } from '../../parts/PermissionButton.tsx';
 import { ProblemNote } from '../../parts/ProblemNote.tsx';
-import { SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
+import { INCOMPLETE, SchemaForm } from '../../parts/schemaForm/SchemaForm.tsx';
 import type { ScheduleDraft } from './draft.ts';
 import type { FieldsProps } from './formFields.ts';
 import { PolicyFields } from './PolicyFields.tsx';
@@ -50,6 +51,7 @@ const SHOWN = Object.keys({
 /** The fields of a schedule, with what the service says about each. */
 export function ScheduleForm(props: Props) {
   const { draft, onDraft, onSave, isSaving, problem, preview, save, where, reason, back } = props;
+  const [isIncomplete, setIncomplete] = useState(false);
   const saveErrors = problem instanceof Problem ? problem.errors : [];
   // The preview knows more recent mistakes of the timing than the last attempt to save.
   const timing = saveErrors.filter(({ pointer }) => !TIMING.includes(pointer));
@@ -64,7 +66,7 @@ export function ScheduleForm(props: Props) {
       className={classes.form}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isSaving) onSave();
+        if (!isSaving && !isIncomplete) onSave();
       }}
     >
       {problem != null && (
@@ -78,14 +80,14 @@ export function ScheduleForm(props: Props) {
       <div className={classes.inlinePreview}>
         <TimingPreview preview={preview} timezone={draft.timezone} />
       </div>
-      <JobFields {...fields} />
+      <JobFields {...fields} onIncomplete={setIncomplete} />
       <PolicyFields {...fields} />
       <div className={classes.buttons}>
         <PermissionButton
           type="submit"
           permission="schedule:write"
           where={where}
-          reason={reason}
+          reason={isIncomplete ? INCOMPLETE : reason}
           loading={isSaving}
         >
           {save}
@@ -124,8 +126,10 @@ function NameFields({ draft, onChange, errors }: FieldsProps) {
   );
 }
 
+type JobProps = FieldsProps & { onIncomplete: (isIncomplete: boolean) => void };
+
 /** What runs. Another job type starts with another payload. */
-function JobFields({ draft, onChange, errors }: FieldsProps) {
+function JobFields({ draft, onChange, errors, onIncomplete }: JobProps) {
   const types = useQuery(jobTypesQuery);
   const creatable = (types.data?.items ?? []).filter(({ createdOnlyBy }) => createdOnlyBy === null);
   const type = types.data?.items.find(({ name }) => name === draft.jobType);
@@ -158,6 +162,7 @@ function JobFields({ draft, onChange, errors }: FieldsProps) {
           value={draft.payload}
           onChange={(payload) => onChange({ payload: objectOf(payload) })}
           errors={errorsUnder(errors, '/payload')}
+          onIncomplete={onIncomplete}
         />
       )}
     </fieldset>

@@ -47,7 +47,14 @@ export function SchedulePage() {
         )}
       </RecordPage>
     );
-  return <LoadedSchedule schedule={schedule} error={error} onRetry={() => void refetch()} />;
+  return (
+    <LoadedSchedule
+      key={scheduleId}
+      schedule={schedule}
+      error={error}
+      onRetry={() => void refetch()}
+    />
+  );
 }
 
 type LoadedProps = { schedule: Schedule; error: Error | null; onRetry: () => void };

@@ -20,8 +20,11 @@ type Props = {
   /** Where the value is in the body of the request: the start of the pointers in `errors`. */
   pointer?: string | undefined;
   disabled?: boolean | undefined;
-  /** Gets what is wrong with the value whenever that changes; such a form is not to be sent. */
-  onInvalid?: ((errors: readonly FieldError[]) => void) | undefined;
+  /**
+   * Called with true while a field has text that is no value, such as JSON that is cut short. The value
+   * is then not what the form shows, and must not be sent.
+   */
+  onIncomplete: (isIncomplete: boolean) => void;
   /** Shows everything that is wrong, as after an attempt to send it. */
   showAll?: boolean | undefined;
   /** Fields that the page draws, by their pointers. */
@@ -29,6 +32,9 @@ type Props = {
   /** Names the form for screen readers. */
   label: string;
 };
+
+/** Why an incomplete form is not sent. */
+export const INCOMPLETE = 'A field of the payload is incomplete.';
 
 const NO_ERRORS: readonly FieldError[] = [];
 const NO_CUSTOM = {};
@@ -115,11 +121,20 @@ function focusField(id: string): void {
   field?.scrollIntoView({ block: 'center' });
 }
 
+/** Says so as long as the form is shown: another form begins complete. */
+function useIncomplete(isIncomplete: boolean, onIncomplete: Props['onIncomplete']): void {
+  useEffect(() => {
+    if (!isIncomplete) return undefined;
+    onIncomplete(true);
+    return () => onIncomplete(false);
+  }, [isIncomplete, onIncomplete]);
+}
+
 type FormOptions = Props & { shape: Shape };
 
 /** What the fields share, and what is wrong. */
 function useFormState(props: FormOptions) {
-  const { value, shape, disabled = false, showAll = false, custom = NO_CUSTOM, onInvalid } = props;
+  const { value, shape, disabled = false, showAll = false, custom = NO_CUSTOM } = props;
   const base = useId();
   const [opened] = useState(value);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
@@ -130,7 +145,7 @@ function useFormState(props: FormOptions) {
     const drafted = new Set(wrong.map(({ pointer }) => pointer));
     return [...wrong, ...checkValue(shape, value).filter(({ pointer }) => !drafted.has(pointer))];
   }, [shape, value, drafts.errors]);
-  useEffect(() => onInvalid?.(local), [local, onInvalid]);
+  useIncomplete(drafts.errors.length > 0, props.onIncomplete);
   const shown = useMemo(
     () => [...server, ...local.filter(({ pointer }) => showAll || touched.has(pointer))],
     [server, local, showAll, touched],
