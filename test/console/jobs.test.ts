@@ -48,7 +48,7 @@ describeConsole('jobs', (console) => {
 
     await page.getByLabel('Duration (ms)').fill('1200');
     // The page of the job is loaded slowly: the form is still there, and must not be sent again.
-    const loaded = Promise.withResolvers<void>();
+    const loaded = Promise.withResolvers<undefined>();
     await page.route('**/assets/JobPage-*.js', (route) =>
       loaded.promise.then(() => route.continue()),
     );
@@ -56,7 +56,7 @@ describeConsole('jobs', (console) => {
     await start.dblclick();
     await leaves;
     await page.evaluate(SEND_AGAIN);
-    loaded.resolve();
+    loaded.resolve(undefined);
     await page.waitForURL('**/jobs/job_*');
     await page.getByText('Attempt 1 started').waitFor();
     await status(page, 'Succeeded');
@@ -169,7 +169,7 @@ describeConsole('jobs', (console) => {
       await row(120).locator(':focus').waitFor();
     };
     // The list is read again for a change just when its end comes into view.
-    const held = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<undefined>();
     const firstPage = /\/api\/jobs\?(?!.*cursor).*limit=100/;
     await page.route(firstPage, (route) => held.promise.then(() => route.continue()));
     const refresh = page.waitForRequest(firstPage);
@@ -179,7 +179,7 @@ describeConsole('jobs', (console) => {
     await row(1).locator('[role=gridcell]').first().focus();
     await page.keyboard.press('Control+End');
     await row(100).locator(':focus').waitFor();
-    held.resolve();
+    held.resolve(undefined);
     await goToEnd();
     // Another order has a first page of as many jobs.
     const sorted = page.waitForResponse(/limit=100.*sort=createdAt|sort=createdAt.*limit=100/);
