@@ -1,5 +1,6 @@
 /** Who may import whom; the table is in docs/architecture.md. Imports of types count as imports. */
-const LAYERS = 'activities|api|bench|db|dev|domain|platform|processes|services|temporal|test|ui';
+const LAYERS =
+  'activities|api|bench|db|dev|domain|platform|processes|runner|services|temporal|test|ui';
 
 /** A layer may import itself and the `allowed` layers only. */
 const layer = (name, allowed, { path = `^${name}/`, pathNot } = {}) => ({
@@ -31,6 +32,7 @@ module.exports = {
     layer('platform', ['^domain/']),
     layer('db', ['^domain/', '^platform/']),
     layer('services', ['^domain/', '^db/', '^platform/']),
+    layer('runner', ['^domain/', '^platform/']),
     layer('activities', ['^services/', '^domain/', '^platform/log\\.ts$']),
     layer('temporal', ['^domain/', '^activities/', '^db/', '^platform/', '^temporal/workflows/'], {
       pathNot: '^temporal/workflows/',
@@ -46,7 +48,7 @@ module.exports = {
     layer('api', ['^services/', '^domain/', '^platform/']),
     layer('dev', ['^db/', '^domain/', '^platform/']),
     layer('processes', [
-      '^(activities|api|db|dev|domain|platform|services|temporal)/',
+      '^(activities|api|db|dev|domain|platform|runner|services|temporal)/',
       '^ui/build\\.ts$',
     ]),
     layer('bench', [

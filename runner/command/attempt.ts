@@ -1,0 +1,35 @@
+import type { LogLevel } from '../../domain/jobs/jobs.ts';
+
+/** What a job belongs to, for the arguments of its command. */
+export type AttemptTarget = { kind: 'site' | 'device'; id: string; name: string };
+
+/** One attempt of a job, as the runner has got it. */
+export type Attempt = {
+  jobId: string;
+  attempt: number;
+  payload: Record<string, unknown>;
+  target: AttemptTarget | null;
+  /** Secrets of Holdfast, by the variable that the type has declared for each. */
+  secrets: Readonly<Record<string, string>>;
+  timeoutMs: number;
+};
+
+/** Where a command reports to. None of these may throw or wait. */
+export type AttemptTools = {
+  line(level: LogLevel, message: string, data: object | undefined, at: Date): void;
+  progress(percent: number, message: string | undefined): void;
+  /** Stores a file. It is awaited. Error: a phrase in its message, which becomes a line of the log. */
+  artifact(name: string, file: string): Promise<void>;
+};
+
+/** Why a command is stopped before its end: the reason of the signal of an attempt. */
+export class StopRequest extends Error {
+  /** SIGKILL follows after this time, if that is before the grace period of the type ends. */
+  readonly maxGraceMs: number;
+
+  constructor(message: string, maxGraceMs = Number.POSITIVE_INFINITY) {
+    super(message);
+    this.name = 'StopRequest';
+    this.maxGraceMs = maxGraceMs;
+  }
+}

@@ -1,0 +1,71 @@
+import { access, constants, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { workingFolder } from '../declaration/digest.ts';
+import type { DeclaredType } from '../declaration/load.ts';
+import { readSecret, secretNames } from './secrets.ts';
+
+const isExecutable = async (file: string): Promise<boolean> => {
+  try {
+    await access(file, constants.X_OK);
+    return (await stat(file)).isFile();
+  } catch {
+    return false;
+  }
+};
+
+/** True if a program can be started from `cwd`: by its path, or if its name has no slash, from `searchPath`. */
+async function isProgram(name: string, cwd: string, searchPath: string): Promise<boolean> {
+  if (name.includes('/')) return isExecutable(path.resolve(cwd, name));
+  const folders = searchPath.split(path.delimiter).filter((folder) => folder !== '');
+  for (const folder of folders) if (await isExecutable(path.join(folder, name))) return true;
+  return false;
+}
+
+const ownPath = () => process.env.PATH ?? '';
+
+const PACKAGES: Readonly<Record<string, string>> = {
+  perl: 'perl (Debian: perl-base)',
+  mkfifo: 'mkfifo (Debian: coreutils)',
+};
+
+/** What this machine lacks to run any command; empty if nothing. Each is a sentence. */
+export async function missingForAll(wrapper: readonly string[]): Promise<string[]> {
+  if (process.platform === 'win32') return ['Declared commands do not run on Windows'];
+  const missing: string[] = [];
+  for (const [program, description] of Object.entries(PACKAGES))
+    if (!(await isProgram(program, '/', ownPath()))) missing.push(`There is no ${description}`);
+  const [program] = wrapper;
+  if (program !== undefined && !(await isProgram(program, '/', ownPath())))
+    missing.push(`There is no program ${program}, which the runner wraps commands in`);
+  return missing;
+}
+
+/** What this runner lacks to run a type; empty if nothing. Each is a sentence. */
+export async function missingFor(
+  { declaration, folder }: DeclaredType,
+  { secretsFolder, wrapper }: { secretsFolder: string | undefined; wrapper: readonly string[] },
+): Promise<string[]> {
+  const missing: string[] = [];
+  const { run, limits } = declaration;
+  const cwd = workingFolder(folder, declaration);
+  if (!(await stat(cwd).catch(() => undefined))?.isDirectory())
+    missing.push(`There is no folder ${cwd}`);
+  const [program = ''] = run.argv;
+  // A wrapper may bring its own programs, as a container does.
+  if (wrapper.length === 0 && !(await isProgram(program, cwd, run.env?.PATH ?? ownPath())))
+    missing.push(
+      program.includes('/')
+        ? `${path.resolve(cwd, program)} is not an executable file`
+        : `There is no program ${program}; a file beside the declaration is ./${program}`,
+    );
+  if (limits && !(await isProgram('prlimit', '/', ownPath())))
+    missing.push('The type has limits, but there is no prlimit (Debian: util-linux)');
+  if (limits?.processes !== undefined && process.getuid?.() === 0)
+    missing.push(
+      'The type limits its processes, which does not hold for root: the runner needs a user of its own',
+    );
+  for (const name of secretNames(declaration))
+    if ((await readSecret(secretsFolder, name)) === undefined)
+      missing.push(`The secrets folder of the runner has no readable file ${name}`);
+  return missing;
+}

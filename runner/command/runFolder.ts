@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { killLeft } from './processTree.ts';
+
+/** The folder of one run, with what its command reads and writes. */
+export type RunFolder = {
+  folder: string;
+  /** The unique name of the folder, which marks the processes of the run. */
+  mark: string;
+  payload: string;
+  result: string;
+  events: string;
+  artifacts: string;
+  home: string;
+  /** Files of secrets. */
+  secrets: string;
+  /** Removes the folder and what is in it. */
+  remove(): Promise<void>;
+};
+
+/** The folders of the runs of this process, in a folder that runners of one machine share. */
+export type WorkFolder = { createRun(): Promise<RunFolder>; remove(): Promise<void> };
+
+const MARK = /^hfrun-[0-9a-f]{32}$/;
+
+/** When a process has started, in clock ticks since the machine has; '' if it does not run. */
+async function startOf(id: number): Promise<string> {
+  const text = await readFile(`/proc/${id}/stat`, 'latin1').catch(() => undefined);
+  if (text !== undefined) return text.slice(text.lastIndexOf(')')).split(' ')[20] ?? '';
+  try {
+    process.kill(id, 0);
+    return 'unknown';
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Opens a work folder. Runs that a killed runner has left there are ended and removed. Error: the folder
+ * cannot be created or is not writable.
+ */
+export async function openWorkFolder(root: string): Promise<WorkFolder> {
+  await mkdir(root, { recursive: true, mode: 0o700 });
+  const own = path.join(root, `${process.pid}-${await startOf(process.pid)}`);
+  for (const name of await readdir(root)) await removeIfLeft(path.join(root, name));
+  await mkdir(own, { mode: 0o700, recursive: true });
+  return {
+    createRun: () => createRun(own),
+    remove: () => removeFolder(own),
+  };
+}
+
+/** Removes the folder of a runner that does not run any more, after its processes. */
+async function removeIfLeft(folder: string): Promise<void> {
+  const [, id, start] = /^(\d+)-(\w*)$/.exec(path.basename(folder)) ?? [];
+  if (id === undefined) return;
+  if ((await startOf(Number(id))) === start) return;
+  for (const mark of await readdir(folder))
+    if (MARK.test(mark)) await killLeft({ session: -1, group: undefined, mark });
+  await removeFolder(folder);
+}
+
+const removeFolder = (folder: string) =>
+  rm(folder, { recursive: true, force: true, maxRetries: 3, retryDelay: 50 });
+
+async function createRun(parent: string): Promise<RunFolder> {
+  const mark = `hfrun-${randomBytes(16).toString('hex')}`;
+  const folder = path.join(parent, mark);
+  const inside = (name: string) => path.join(folder, name);
+  const run: RunFolder = {
+    folder,
+    mark,
+    payload: inside('payload.json'),
+    result: inside('result.json'),
+    events: inside('events.ndjson'),
+    artifacts: inside('artifacts'),
+    home: inside('home'),
+    secrets: inside('secrets'),
+    remove: () => removeFolder(folder),
+  };
+  await mkdir(folder, { mode: 0o700 });
+  await Promise.all([
+    ...[run.artifacts, run.home, run.secrets].map((each) => mkdir(each, { mode: 0o700 })),
+    writeFile(run.events, '', { mode: 0o600 }),
+  ]);
+  return run;
+}
