@@ -1,0 +1,171 @@
+import { MASK } from '../../domain/shared/mask.ts';
+
+/** Shorter values are in ordinary words. */
+export const MIN_MASKED_CHARS = 6;
+
+/** More values of a job are not masked; a line would take too long. */
+const MAX_PATTERNS = 5_000;
+const MAX_VALUE_CHARS = 65_536;
+
+export type Masker = ReturnType<typeof createMasker>;
+
+/** The forms of a value in JSON, as JavaScript, Python and PHP write it. */
+const inJson = (value: string): string[] => {
+  const plain = JSON.stringify(value).slice(1, -1);
+  const ascii = plain.replaceAll(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return [plain, ascii, plain.replaceAll('/', '\\/')];
+};
+
+/** The forms of a value in URLs: strict, as a path, as a form; with digits of either case. */
+const inUrl = (value: string): string[] => {
+  const strict = encodeURIComponent(value.toWellFormed()).replaceAll(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  const loose = encodeURIComponent(value.toWellFormed());
+  const forms = [strict, loose].flatMap((form) => [
+    form,
+    form.replaceAll('%2F', '/'),
+    form.replaceAll('%20', '+'),
+  ]);
+  const lower = forms.map((form) => form.replaceAll(/%../g, (code) => code.toLowerCase()));
+  return [...forms, ...lower];
+};
+
+/**
+ * The parts of the base64 of any text around a value that only the value determines, for the three
+ * positions that it can have in a group of three bytes.
+ */
+const inBase64 = (value: string): string[] => {
+  const bytes = Buffer.from(value);
+  return [0, 1, 2].flatMap((offset) => {
+    const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64');
+    const start = Math.ceil((offset * 8) / 6);
+    const end = Math.floor(((offset + bytes.length) * 8) / 6);
+    const standard = encoded.slice(start, end);
+    return [standard, standard.replaceAll('+', '-').replaceAll('/', '_')];
+  });
+};
+
+const XML: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+};
+
+/** The forms of a value in XML and HTML: quotes may be escaped or not, and in two ways. */
+const inXml = (value: string): string[] => {
+  const basic = value.replaceAll(/[&<>]/g, (character) => XML[character] ?? character);
+  const quoted = value.replaceAll(/[&<>"]/g, (character) => XML[character] ?? character);
+  return [basic, quoted, ...['&apos;', '&#39;', '&#x27;'].map((q) => quoted.replaceAll("'", q))];
+};
+
+/** The forms of a value in commands: in single quotes, in double quotes, with backslashes. */
+const inShell = (value: string): string[] => [
+  value.replaceAll("'", "'\\''"),
+  value.replaceAll("'", `'"'"'`),
+  value.replaceAll(/[\\"$`]/g, '\\$&'),
+  value.replaceAll(/[^A-Za-z0-9_@%+=:,./\n-]/g, '\\$&'),
+];
+
+const formsOf = (value: string): string[] => [
+  value,
+  ...inBase64(value),
+  ...inUrl(value),
+  ...inJson(value),
+  ...inXml(value),
+  ...inShell(value),
+];
+
+const linesOf = (value: string): string[] => value.split(/\r\n|\r|\n/).map((line) => line.trim());
+
+/**
+ * Replaces secrets in texts: as they are, in base64, escaped for URLs, JSON, XML and shells; of a value with
+ * several lines, also each line. Values shorter than six characters are not replaced.
+ */
+export function createMasker(secrets: Iterable<string> = []) {
+  const patterns = new Set<string>();
+
+  /** Adds a secret. False if there are too many, or it is too long. */
+  function add(secret: string): boolean {
+    if (secret.length > MAX_VALUE_CHARS) return false;
+    const values = new Set([secret, secret.trim(), ...linesOf(secret)]);
+    for (const value of values) {
+      if (value.length < MIN_MASKED_CHARS) continue;
+      for (const form of formsOf(value)) {
+        if (form.length < MIN_MASKED_CHARS) continue;
+        if (patterns.size >= MAX_PATTERNS) return false;
+        patterns.add(form);
+      }
+    }
+    return true;
+  }
+
+  /** The intervals of a text that contain secrets, merged and in order. */
+  function findSecrets(value: string): [start: number, end: number][] {
+    const found: [number, number][] = [];
+    for (const pattern of patterns)
+      for (let i = value.indexOf(pattern); i !== -1; i = value.indexOf(pattern, i + 1))
+        found.push([i, i + pattern.length]);
+    found.sort(([a], [b]) => a - b);
+    const merged: [number, number][] = [];
+    for (const [start, end] of found) {
+      const last = merged.at(-1);
+      if (last && start <= last[1]) last[1] = Math.max(last[1], end);
+      else merged.push([start, end]);
+    }
+    return merged;
+  }
+
+  function text(value: string): string {
+    const secretParts = findSecrets(value);
+    if (secretParts.length === 0) return value;
+    let masked = '';
+    let end = 0;
+    for (const [from, to] of secretParts) {
+      masked += value.slice(end, from) + MASK;
+      end = to;
+    }
+    return masked + value.slice(end);
+  }
+
+  function json(value: unknown): unknown {
+    if (typeof value === 'string') return text(value);
+    if (typeof value === 'number') return text(String(value)) === String(value) ? value : MASK;
+    if (Array.isArray(value)) return value.map(json);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [text(name), json(inner)]),
+    );
+  }
+
+  /** True if a secret may begin at `start`, and the text ends before it does. */
+  const mayBegin = (value: string, start: number): boolean => {
+    const rest = value.slice(start);
+    for (const pattern of patterns)
+      if (pattern.length > rest.length && pattern.startsWith(rest)) return true;
+    return false;
+  };
+
+  /**
+   * How many characters at the end of a text may be the start of a secret that goes on in what follows.
+   */
+  function unfinished(value: string): number {
+    let longest = 0;
+    let starts = '';
+    for (const { length, 0: first = '' } of patterns) {
+      longest = Math.max(longest, length);
+      if (!starts.includes(first)) starts += first;
+    }
+    for (let i = Math.max(0, value.length - longest + 1); i < value.length; i++)
+      if (starts.includes(value.charAt(i)) && mayBegin(value, i)) return value.length - i;
+    return 0;
+  }
+
+  for (const secret of secrets) add(secret);
+  return { add, text, json, unfinished };
+}

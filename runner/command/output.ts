@@ -1,0 +1,111 @@
+import type { Socket } from 'node:net';
+import type { LogLevel } from '../../domain/jobs/jobs.ts';
+import type { AttemptTools } from './attempt.ts';
+import { openEventsFile } from './eventsFile.ts';
+import { createLineReader } from './lineReader.ts';
+import type { Masker } from './masker.ts';
+
+/** Most characters of a line. */
+const MAX_LINE_CHARS = 8_192;
+const MAX_DATA_CHARS = 16_384;
+const MAX_PROGRESS_CHARS = 200;
+
+const EVENTS_EVERY_MS = 250;
+const EVENTS_BYTES_PER_READ = 1_048_576;
+/** What is read of the events file after the end of the command. */
+const MAX_LAST_EVENTS_BYTES = 16_777_216;
+
+/** Values that a command asks to mask, and complaints about its events: more are left out. */
+const MAX_MASKS = 200;
+const MAX_COMPLAINTS = 20;
+
+/** Lines that wait for the next read of the events file, which may say what to mask in them. */
+const MAX_WAITING_LINES = 1_000;
+const MAX_WAITING_CHARS = 1_048_576;
+
+type Waiting = { stream: 'stdout' | 'stderr'; text: string; at: Date };
+
+/** PostgreSQL cannot store NUL characters in text. */
+const cut = (text: string, max: number): string => {
+  const storable = text.replaceAll('\0', '\uFFFD');
+  return storable.length <= max ? storable : `${storable.slice(0, max - 1).toWellFormed()}…`;
+};
+
+export type Output = ReturnType<typeof createOutput>;
+
+/**
+ * Passes the output and the events of a command on, with secrets masked. What a command prints after it has
+ * asked to mask a value is masked: lines wait until the events before them are read.
+ */
+export function createOutput(tools: AttemptTools, masker: Masker, eventsPath: string) {
+  let waiting: Waiting[] = [];
+  let waitingChars = 0;
+  let masks = 0;
+  let complaints = 0;
+
+  const report = (level: LogLevel, message: string, data?: object, at = new Date()) =>
+    tools.line(level, cut(masker.text(message), MAX_LINE_CHARS), data, at);
+
+  function complain(message: string) {
+    if (complaints++ < MAX_COMPLAINTS) report('warn', message);
+  }
+
+  function maskedData(data: object | undefined): object | undefined {
+    if (data === undefined) return undefined;
+    const masked = masker.json(data) as object;
+    return JSON.stringify(masked).length > MAX_DATA_CHARS
+      ? { leftOut: `more than ${MAX_DATA_CHARS} characters` }
+      : masked;
+  }
+
+  const events = openEventsFile(eventsPath, {
+    progress: (percent, message) =>
+      tools.progress(
+        Math.min(100, Math.max(0, percent)),
+        message === undefined ? undefined : cut(masker.text(message), MAX_PROGRESS_CHARS),
+      ),
+    log: (level, message, data) => report(level, message, maskedData(data)),
+    mask(value) {
+      if (masks++ >= MAX_MASKS || !masker.add(value))
+        complain('A value is not masked: there are too many, or it is too long');
+    },
+    invalid: (reason) => complain(`A line of the events file ${reason}; it is left out`),
+  });
+
+  function flush(maxBytes = EVENTS_BYTES_PER_READ) {
+    events.read(maxBytes);
+    const lines = waiting;
+    waiting = [];
+    waitingChars = 0;
+    for (const { stream, text, at } of lines) report('info', text, { stream }, at);
+  }
+
+  const timer = setInterval(flush, EVENTS_EVERY_MS);
+
+  function read(socket: Socket, stream: Waiting['stream']) {
+    const lines = createLineReader({
+      onLine(text) {
+        waiting.push({ stream, text, at: new Date() });
+        waitingChars += text.length;
+        if (waiting.length >= MAX_WAITING_LINES || waitingChars >= MAX_WAITING_CHARS) flush();
+      },
+      holdBack: (text) => masker.unfinished(text),
+    });
+    socket.on('data', (chunk: Buffer) => lines.push(chunk));
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    return closed.then(() => lines.end());
+  }
+
+  return {
+    read,
+    /** Adds a line of the runner itself. */
+    note: (level: LogLevel, message: string) => report(level, message),
+    /** Passes on what is left. All processes of the command have ended. */
+    end(): void {
+      clearInterval(timer);
+      flush(MAX_LAST_EVENTS_BYTES);
+      events.end();
+      events.close();
+    },
+  };
+}

@@ -1,0 +1,181 @@
+import { writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { JobFailure } from '../../domain/jobs/jobType.ts';
+import { secretValuesIn } from '../../domain/jobs/secretFields.ts';
+import { workingFolder } from '../declaration/digest.ts';
+import type { DeclaredType } from '../declaration/load.ts';
+import { storeArtifacts } from './artifacts.ts';
+import { StopRequest, type Attempt, type AttemptTools } from './attempt.ts';
+import { commandLine, environmentOf } from './commandLine.ts';
+import { createMasker, type Masker } from './masker.ts';
+import { createOutput, type Output } from './output.ts';
+import { readResult } from './resultFile.ts';
+import type { RunFolder, WorkFolder } from './runFolder.ts';
+import { prepareSecrets } from './secrets.ts';
+import { startCommand, type CommandExit, type RunningCommand } from './shim.ts';
+
+/** What a runner has for all commands. */
+export type CommandHost = {
+  workFolder: WorkFolder;
+  /** A folder with a file for each secret. */
+  secretsFolder: string | undefined;
+  /** A program with arguments that starts each command, such as `bwrap`; empty if there is none. */
+  wrapper: readonly string[];
+};
+
+/** Pipes that something still holds after the end of all processes are closed after this time. */
+const PIPES_MS = 1_000;
+
+/**
+ * Runs a declared command for an attempt, and returns its result. At its end, all processes of the
+ * command have ended and its folder is removed. Errors, without secrets: `JobFailure`; the reason of
+ * `signal`, if that has stopped the command.
+ */
+export async function runCommand(
+  type: DeclaredType,
+  attempt: Attempt,
+  tools: AttemptTools,
+  host: CommandHost,
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
+  signal.throwIfAborted();
+  const run = await host.workFolder.createRun();
+  const masker = createMasker(secretValuesIn(type.declaration.payload, attempt.payload));
+  try {
+    const output = createOutput(tools, masker, run.events);
+    const exit = await execute({ type, attempt, host, run, masker, output, signal }).finally(() =>
+      output.end(),
+    );
+    await storeArtifacts(run.artifacts, tools, output, signal);
+    throwUnlessSuccessful(type, exit);
+    return masker.json(await readResult(run.result, type.definition.result)) as Record<
+      string,
+      unknown
+    >;
+  } catch (error) {
+    throw error instanceof JobFailure ? maskedFailure(error, masker) : error;
+  } finally {
+    await run.remove();
+  }
+}
+
+const maskedFailure = (failure: JobFailure, masker: Masker): JobFailure =>
+  new JobFailure(failure.code, masker.text(failure.message), {
+    retryable: failure.retryable,
+    ...(failure.retryAfterMs !== undefined && { retryAfterMs: failure.retryAfterMs }),
+  });
+
+type Execution = {
+  type: DeclaredType;
+  attempt: Attempt;
+  host: CommandHost;
+  run: RunFolder;
+  masker: Masker;
+  output: Output;
+  signal: AbortSignal;
+};
+
+/** Runs the command to its end, or stops it, and ends all its processes. */
+async function execute(execution: Execution): Promise<CommandExit> {
+  const { type, attempt, host, run, masker, output, signal } = execution;
+  const { declaration, folder } = type;
+  const secrets = await prepareSecrets(declaration, attempt, run, host.secretsFolder);
+  for (const value of secrets.values) masker.add(value);
+  const argv = commandLine(declaration, attempt, host.wrapper);
+  await writeFile(run.payload, JSON.stringify(attempt.payload), { mode: 0o600 });
+  signal.throwIfAborted();
+  const command = await startCommand({
+    argv,
+    cwd: workingFolder(folder, declaration),
+    env: environmentOf(declaration, attempt, run, secrets.variables),
+    mark: run.mark,
+    folder: run.folder,
+  });
+  const outputs = Promise.all([
+    output.read(command.stdout, 'stdout'),
+    output.read(command.stderr, 'stderr'),
+  ]);
+  try {
+    return await exitOrStop(command, execution);
+  } finally {
+    const left = await command.killAll();
+    await closeOutputs(command, outputs);
+    if (left.length > 0)
+      output.note('error', `Processes could not be killed and still run: ${left.join(', ')}`);
+  }
+}
+
+/** Waits for the pipes to end, but not for a process that holds them and could not be found. */
+async function closeOutputs(command: RunningCommand, outputs: Promise<unknown>): Promise<void> {
+  const limit = new AbortController();
+  const late = sleep(PIPES_MS, undefined, { signal: limit.signal }).catch(() => undefined);
+  await Promise.race([outputs, late]);
+  limit.abort();
+  command.stdout.destroy();
+  command.stderr.destroy();
+  await outputs;
+}
+
+/**
+ * Resolves when the command has ended by itself. Errors: the reason of the signal; `timed_out`. The process
+ * of the command has then been asked to stop, and its grace period is over or it has ended.
+ */
+async function exitOrStop(command: RunningCommand, execution: Execution): Promise<CommandExit> {
+  const { type, attempt, output, signal } = execution;
+  const timeout = new AbortController();
+  const timer = setTimeout(
+    () =>
+      timeout.abort(
+        new JobFailure('timed_out', `The attempt took longer than ${attempt.timeoutMs} ms`),
+      ),
+    attempt.timeoutMs,
+  );
+  const stopped = AbortSignal.any([signal, timeout.signal]);
+  try {
+    const exit = await Promise.race([command.exit, abortOf(stopped)]);
+    if (exit !== undefined) return exit;
+  } finally {
+    clearTimeout(timer);
+  }
+  const { signal: stopSignal, graceSeconds } = type.declaration.stop;
+  const reason: unknown = stopped.reason;
+  const maxGraceMs = reason instanceof StopRequest ? reason.maxGraceMs : Number.POSITIVE_INFINITY;
+  const graceMs = command.signal(stopSignal) ? Math.min(graceSeconds * 1_000, maxGraceMs) : 0;
+  const limit = new AbortController();
+  const late = sleep(graceMs, 'late', { signal: limit.signal }).catch(() => undefined);
+  if ((await Promise.race([command.exit, late])) === 'late' && graceMs > 0)
+    output.note('warn', `The command did not end within ${graceMs} ms of ${stopSignal}: killed`);
+  limit.abort();
+  throw reason;
+}
+
+const abortOf = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
+
+/** Error: `JobFailure`, with the code that the type assigns to the exit code. */
+function throwUnlessSuccessful({ declaration }: DeclaredType, exit: CommandExit): void {
+  if (exit.kind === 'failed')
+    throw new JobFailure('command_not_run', `The command could not be run: ${exit.reason}`);
+  if (exit.kind === 'killed') {
+    const signals: Record<string, number> = os.constants.signals;
+    const name = Object.keys(signals).find((each) => signals[each] === exit.signal) ?? 'a signal';
+    throw new JobFailure('command_killed', `The command was killed by ${name}`);
+  }
+  if (exit.code === 0) return;
+  const { exitCodes } = declaration;
+  const known = exitCodes?.[String(exit.code)];
+  throw new JobFailure(
+    known?.code ?? 'command_failed',
+    known?.message ?? `The command ended with exit code ${exit.code}`,
+    {
+      ...(known?.retryable !== undefined && { retryable: known.retryable }),
+      ...(known?.retryAfterSeconds !== undefined && {
+        retryAfterMs: known.retryAfterSeconds * 1_000,
+      }),
+    },
+  );
+}

@@ -1,0 +1,160 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, openSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Duplex } from 'node:stream';
+import { promisify } from 'node:util';
+import { killLeft, signalGroup } from './processTree.ts';
+
+const SHIM = path.join(import.meta.dirname, 'shim.pl');
+
+/** How the process of the command has ended. */
+export type CommandExit =
+  | { kind: 'exited'; code: number }
+  | { kind: 'killed'; signal: number }
+  /** It was not started, or the shim was killed; `reason` is a phrase. */
+  | { kind: 'failed'; reason: string };
+
+export type CommandSpec = {
+  argv: readonly string[];
+  /** Absolute path of the folder in which the command starts. */
+  cwd: string;
+  /** The complete environment of the command. */
+  env: Readonly<Record<string, string>>;
+  /** A variable of `env` whose value is unique to this run: it finds processes that nothing else finds. */
+  mark: string;
+  /** An existing folder, in which the pipes have names for a moment. */
+  folder: string;
+};
+
+export type RunningCommand = {
+  stdout: net.Socket;
+  stderr: net.Socket;
+  /** Resolves when the process of the command has ended. Others may still run. */
+  exit: Promise<CommandExit>;
+  /** Sends a signal to the group of the command. False if it has not started yet. */
+  signal(name: NodeJS.Signals): boolean;
+  /** Kills every process of the run. Resolves with the ids of those that cannot be killed. */
+  killAll(): Promise<number[]>;
+};
+
+/** A shim that does not end after this time is killed, too. By itself it stops killing after 10 s. */
+const SHIM_LIMIT_MS = 15_000;
+
+/**
+ * Starts a command in a session of its own, led by a shim that kills all its processes when this process
+ * closes the connection or dies. Error: the shim cannot be started.
+ */
+export async function startCommand(spec: CommandSpec): Promise<RunningCommand> {
+  const pipes = await openPipes(spec.folder);
+  const writeFds = pipes.map(({ writeFd }) => writeFd);
+  const shim = spawn('perl', [SHIM], {
+    detached: true,
+    cwd: '/',
+    // The command gets its own environment from the shim.
+    env: { PATH: process.env.PATH, LC_ALL: 'C' },
+    stdio: ['ignore', ...writeFds, 'pipe'],
+  });
+  const ended = once(shim, 'exit').then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  for (const fd of writeFds) closeSync(fd);
+  const [stdout, stderr] = pipes.map(({ readFd }) => readPipe(readFd)) as [net.Socket, net.Socket];
+  const connection = shim.stdio[3] as Duplex;
+  // The shim may have ended; `ended` says so.
+  connection.on('error', () => undefined);
+  const reports = readReports(connection, ended);
+  connection.write(frame(spec));
+  return {
+    stdout,
+    stderr,
+    exit: reports.exit,
+    signal(name) {
+      const { group, isOver } = reports.state;
+      if (group !== undefined && !isOver) signalGroup(group, name);
+      return group !== undefined;
+    },
+    async killAll() {
+      connection.end();
+      const timer = setTimeout(() => shim.kill('SIGKILL'), SHIM_LIMIT_MS);
+      await ended;
+      clearTimeout(timer);
+      const { group, adopts, left } = reports.state;
+      const isClean = adopts && shim.signalCode === null && shim.exitCode === 0;
+      if (isClean || shim.pid === undefined) return left;
+      return killLeft({ session: shim.pid, group, mark: spec.mark });
+    },
+  };
+}
+
+const execute = promisify(execFile);
+
+/**
+ * Makes a pipe for each output. Those of Node are sockets, which commands cannot open again as
+ * `/dev/stdout`.
+ */
+async function openPipes(folder: string): Promise<{ readFd: number; writeFd: number }[]> {
+  const files = ['stdout', 'stderr'].map((name) => path.join(folder, name));
+  await execute('mkfifo', ['-m', '600', ...files], { env: { PATH: process.env.PATH } });
+  return files.map((file) => {
+    // Without O_NONBLOCK it would wait for a writer.
+    const readFd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writeFd = openSync(file, constants.O_WRONLY);
+    rmSync(file);
+    return { readFd, writeFd };
+  });
+}
+
+function readPipe(fd: number): net.Socket {
+  const socket = new net.Socket({ fd, readable: true, writable: false });
+  socket.on('error', () => undefined);
+  return socket;
+}
+
+/** What the shim expects: see `receive` there. */
+function frame({ argv, cwd, env }: CommandSpec): string {
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  const body = [cwd, String(argv.length), ...argv, ...variables, ''].join('\0');
+  return `${Buffer.byteLength(body)}\n${body}`;
+}
+
+type ShimState = {
+  /** The process group of the command. */
+  group: number | undefined;
+  /** True if orphans of the command become children of the shim. */
+  adopts: boolean;
+  isOver: boolean;
+  /** Ids of processes that the shim could not kill. */
+  left: number[];
+};
+
+/** Reads what the shim reports. */
+function readReports(connection: Duplex, ended: Promise<unknown>) {
+  const state: ShimState = { group: undefined, adopts: true, isOver: false, left: [] };
+  const exit = Promise.withResolvers<CommandExit>();
+  const over = (how: CommandExit) => {
+    state.isOver = true;
+    exit.resolve(how);
+  };
+  const onReport = (report: string) => {
+    const [, word = '', rest = ''] = /^(\w+) (.*)$/.exec(report) ?? [];
+    const numbers = rest.split(' ').map(Number);
+    const [first = 0, second = 0] = numbers;
+    if (word === 'started') Object.assign(state, { group: first, adopts: second === 1 });
+    else if (word === 'exit')
+      over(second === 0 ? { kind: 'exited', code: first } : { kind: 'killed', signal: second });
+    else if (word === 'failed') over({ kind: 'failed', reason: rest });
+    else if (word === 'left') state.left = numbers.filter((id) => id > 0);
+  };
+  createInterface({ input: connection }).on('line', onReport);
+  void ended.then((error) =>
+    // Its last reports may still be on their way.
+    setImmediate(() =>
+      over({ kind: 'failed', reason: typeof error === 'string' ? error : 'its shim was killed' }),
+    ),
+  );
+  return { state, exit: exit.promise };
+}

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createDeclaredTypes, type DeclaredTypes } from '../../support/runner/declared.ts';
+
+let types: DeclaredTypes;
+
+beforeAll(async () => void (types = await createDeclaredTypes()));
+afterAll(() => types.remove());
+
+const PRINT = 'printf "%s|" "$#" "$@"; echo';
+
+/** Runs a command with the arguments `argv`, and returns what it has got. */
+async function argumentsOf(argv: string[], payload: Record<string, unknown>, target = 'sw-1') {
+  const type = await types.declare('', {
+    targets: 'device',
+    payload: { type: 'object', properties: { a: { type: ['string', 'number'] } }, required: ['a'] },
+    run: { argv: ['bash', '-c', PRINT, 'bash', ...argv] },
+  });
+  const { text, error } = await types.run(type, {
+    attempt: { payload, target: { kind: 'device', id: 'dev_1', name: target } },
+  });
+  return error ?? text;
+}
+
+test('a value stays inside of its argument, and no shell reads it', async () => {
+  expect(
+    await argumentsOf(['x{payload.a}y', '{target.id}', '{}', '{other.x}'], {
+      a: '$(id) `id` "q" *',
+    }),
+  ).toBe('4|x$(id) `id` "q" *y|dev_1|{}|{other.x}|');
+  expect(await argumentsOf(['{payload.a}'], { a: 'one\ntwo' })).toBe('1|one\ntwo|');
+  expect(await argumentsOf(['{payload.a}'], { a: '' })).toBe('1||');
+  expect(await argumentsOf(['--ports={payload.a}'], { a: '--help' })).toBe('1|--ports=--help|');
+});
+
+test.each([
+  ['--help', ['{payload.a}'], 'sw-1'],
+  [-5, ['{payload.a}'], 'sw-1'],
+  ['x', ['{target.name}'], '-sw'],
+  ['a\0b', ['x{payload.a}'], 'sw-1'],
+])('%j is refused where it would be an option or no argument', async (a, argv, target) => {
+  expect(await argumentsOf(argv, { a }, target)).toMatchObject({
+    code: 'argument_refused',
+    retryable: false,
+  });
+});
+
+test('a payload without the field is refused', async () => {
+  expect(await argumentsOf(['{payload.a}'], {})).toMatchObject({ code: 'argument_refused' });
+});
+
+test('a program or a folder that is missing is a failure with its reason', async () => {
+  const { error } = await types.script('', { fields: { run: { argv: ['/no/such/program'] } } });
+  expect(error).toMatchObject({
+    code: 'command_not_run',
+    message: expect.stringMatching(/cannot execute \/no\/such\/program: No such file/),
+  });
+  const { error: folder } = await types.script('', { fields: { run: { cwd: 'missing' } } });
+  expect(folder).toMatchObject({
+    message: expect.stringMatching(/cannot enter .*missing/),
+  });
+});
+
+test('secrets of the runner and of Holdfast are variables; a missing one is a failure', async () => {
+  const fields = { run: { secrets: { KEY: { env: 'key-1' } } } };
+  const { error } = await types.script('true', { fields });
+  expect(error).toMatchObject({
+    code: 'secret_missing',
+    message: 'The runner has no secret key-1',
+  });
+  await types.addSecret('key-1', 'from-the-runner');
+  const script = 'echo "${KEY:0:8}.${KEY:8}"';
+  expect((await types.script(script, { fields })).text).toBe('from-the.-runner');
+  const attempt = { secrets: { TOKEN: 'from-holdfast' } };
+  const { text } = await types.script('echo "$TOKEN ${TOKEN:0:8}.${TOKEN:8}"', { attempt });
+  expect(text).toBe('******** from-hol.dfast');
+});
+
+test('limits and the wrapper of the runner apply to the command', async () => {
+  const { text } = await types.script('ulimit -d; echo "$WRAPPED"', {
+    fields: { limits: { memoryMb: 512 } },
+    host: { wrapper: ['env', 'WRAPPED=yes'] },
+  });
+  expect(text).toBe(`${512 * 1_024}\nyes`);
+  const { error } = await types.script(
+    'x=$(head -c 100000000 /dev/zero | tr "\\0" x); echo ${#x}',
+    {
+      fields: { limits: { memoryMb: 32 } },
+    },
+  );
+  expect(error).toMatchObject({
+    code: expect.stringMatching(/^command_(failed|killed)$/),
+  });
+});

@@ -1,0 +1,96 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createLineReader } from '../../../runner/command/lineReader.ts';
+import { createMasker } from '../../../runner/command/masker.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const SECRET = `p4ss"w/rd'<&> é$x`;
+
+const forms: Record<string, string> = {
+  raw: SECRET,
+  url: encodeURIComponent(SECRET),
+  'url in lower case': encodeURIComponent(SECRET).replaceAll(/%../g, (code) => code.toLowerCase()),
+  form: new URLSearchParams({ q: SECRET }).toString().slice(2),
+  json: JSON.stringify({ q: SECRET }),
+  'json in ASCII': JSON.stringify(SECRET).replaceAll('é', '\\u00e9'),
+  xml: SECRET.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;'),
+  'single quotes': `'${SECRET.replaceAll("'", "'\\''")}'`,
+  'double quotes': `"${SECRET.replaceAll(/["$`\\]/g, '\\$&')}"`,
+};
+
+test.each(Object.entries(forms))('a secret in the form %s is masked', (_, form) => {
+  const masked = createMasker([SECRET]).text(`before ${form} after`);
+  expect(masked).toMatch(/^before .{0,7}\*{8}.{0,2} after$/);
+});
+
+test('a secret is masked at every position in base64', () => {
+  const masker = createMasker(['a-long-secret-value']);
+  for (const before of ['', 'x', 'xy', 'xyz', 'user:'])
+    for (const encoding of ['base64', 'base64url'] as const) {
+      const encoded = Buffer.from(`${before}a-long-secret-value-after`).toString(encoding);
+      const masked = masker.text(encoded);
+      expect(masked).toContain('********');
+      const rest = Buffer.from(masked.replaceAll('*', ''), encoding).toString('latin1');
+      expect(rest).not.toMatch(/a-long|secret|value-/);
+    }
+});
+
+test('each line of a secret with several lines is masked, and overlapping secrets as one', () => {
+  const masker = createMasker(['first-line\n  second-line\nabc', 'abcdef', 'defghi']);
+  expect(masker.text('a first-line b second-line c abc')).toBe('a ******** b ******** c abc');
+  expect(masker.text('abcdefghi')).toBe('********');
+  expect(masker.json({ 'k-abcdef': [1, 'defghi', null, true] })).toEqual({
+    'k-********': [1, '********', null, true],
+  });
+  expect(createMasker(['123456']).json({ port: 123456 })).toEqual({ port: '********' });
+});
+
+test('a secret that is split over writes never appears, wherever it is split', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(60), { maxLength: 6 }), (cuts) => {
+      const masker = createMasker([SECRET]);
+      const lines: string[] = [];
+      const reader = createLineReader({
+        onLine: (line) => void lines.push(masker.text(line)),
+        holdBack: (text) => masker.unfinished(text),
+        partialMs: 0,
+      });
+      const bytes = Buffer.from(`some text ${SECRET} and ${SECRET}\r\nnext ${SECRET}`);
+      const ends = [...cuts, bytes.length].sort((a, b) => a - b);
+      ends.reduce((start, end) => (reader.push(bytes.subarray(start, end)), end), 0);
+      reader.end();
+      expect(lines).toEqual(['some text ******** and ********', 'next ********']);
+    }),
+  );
+});
+
+test('a part of a line is passed on without waiting for its end, but no part of a secret', async () => {
+  const masker = createMasker([SECRET]);
+  const lines: string[] = [];
+  const reader = createLineReader({
+    onLine: (line) => void lines.push(masker.text(line)),
+    holdBack: (text) => masker.unfinished(text),
+    partialMs: 1,
+  });
+  const bytes = Buffer.from(`password: ${SECRET}!\n`);
+  reader.push(bytes.subarray(0, 16));
+  await eventually(
+    () => lines,
+    ({ length }) => length === 1,
+  );
+  reader.push(bytes.subarray(16, 29));
+  reader.push(bytes.subarray(29));
+  reader.end();
+  expect(lines).toEqual(['password: ', '********!']);
+});
+
+test('a secret that the limit of a line divides is left out', () => {
+  const masker = createMasker([SECRET]);
+  const lines: string[] = [];
+  const reader = createLineReader({
+    onLine: (line) => void lines.push(masker.text(line)),
+    holdBack: (text) => masker.unfinished(text),
+  });
+  reader.push(Buffer.from(`${'x'.repeat(65_536 - 8)}${SECRET}\n`));
+  expect(lines).toEqual(['x'.repeat(65_536 - 8)]);
+});

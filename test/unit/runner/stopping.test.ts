@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile, readlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { StopRequest } from '../../../runner/command/attempt.ts';
+import { openWorkFolder } from '../../../runner/command/runFolder.ts';
+import { eventually } from '../../support/eventually.ts';
+import {
+  createDeclaredTypes,
+  isRunning,
+  type DeclaredTypes,
+} from '../../support/runner/declared.ts';
+
+let types: DeclaredTypes;
+
+beforeAll(async () => void (types = await createDeclaredTypes()));
+afterAll(() => types.remove());
+
+/** Starts children in all ways that leave their parent, and prints their ids. */
+const startChildren = (to = '') => `
+  sleep 600 & echo "child $!" ${to}
+  (sleep 600 & echo "child $!" ${to})
+  setsid bash -c 'echo "child $$" ${to}; exec sleep 600' &
+  setsid bash -c 'trap "" TERM; echo "child $$" ${to}; exec sleep 600 >/dev/null 2>&1 </dev/null' &
+  trap '' TERM`;
+
+/** Starts a child without anything of the run in its environment; only its shim can find it. */
+const startHidden = (to = '') => `
+  (setsid env -i PATH=$PATH bash -c '(echo "child $BASHPID" ${to}; exec sleep 600) & disown') &`;
+
+const WAIT = `
+  while true; do sleep 600; done`;
+const CHILD_COUNT = 5;
+
+const childrenIn = (text: string): number[] =>
+  [...text.matchAll(/^child (\d+)$/gm)].map(([, id]) => Number(id));
+
+const STOP = { signal: 'SIGTERM', graceSeconds: 0.2 };
+
+async function expectAllEnded(text: string) {
+  const children = childrenIn(text);
+  expect(children).toHaveLength(CHILD_COUNT);
+  for (const id of children) expect(await isRunning(id)).toBe(false);
+}
+
+test('a command that has ended leaves no process, whatever it has started', async () => {
+  const { result, text } = await types.script(`
+    exec 9>> $HOME/ids
+    ${startChildren('>&9')} ${startHidden('>&9')}
+    until [ "$(grep -c . $HOME/ids)" = ${CHILD_COUNT} ]; do sleep 0.02; done; cat $HOME/ids`);
+  expect(result).toEqual({});
+  await expectAllEnded(text);
+});
+
+/** Runs a script and aborts it when all its children have said their id. */
+async function stopRunning(script: string, reason: unknown) {
+  const stop = new AbortController();
+  let seen = '';
+  const outcome = await types.script(script, {
+    fields: { stop: STOP },
+    signal: stop.signal,
+    onLine(message) {
+      seen += `${message}\n`;
+      if (childrenIn(seen).length === CHILD_COUNT) stop.abort(reason);
+    },
+  });
+  return outcome;
+}
+
+const OBSTINATE = startChildren() + startHidden() + WAIT;
+/** The last child is the command itself. */
+const VISIBLE = `${startChildren()}
+  echo "child $$"${WAIT}`;
+
+test('a cancelled command that ignores the signal is killed with everything that it has started', async () => {
+  const reason = new Error('cancelled');
+  const { error, text } = await stopRunning(OBSTINATE, reason);
+  expect(error).toBe(reason);
+  expect(text).toMatch(/did not end within 200 ms of SIGTERM/);
+  await expectAllEnded(text);
+});
+
+test('a runner that loses its lease can shorten the grace period', async () => {
+  const { error, text } = await types.script('echo "ready"; trap "" TERM; sleep 600', {
+    fields: { stop: { graceSeconds: 300 } },
+    ...abortAt('ready', new StopRequest('lost', 10)),
+  });
+  expect(error).toMatchObject({ message: 'lost' });
+  expect(text).toMatch(/within 10 ms/);
+});
+
+/** Options that abort a run at its line `message`. */
+function abortAt(message: string, reason: unknown) {
+  const stop = new AbortController();
+  return {
+    signal: stop.signal,
+    onLine: (line: string) => void (line === message && stop.abort(reason)),
+  };
+}
+
+test('a command can end in order when it is asked to stop, and its outcome does not count', async () => {
+  const { error, text } = await types.script(
+    'trap "echo tidy; exit 0" INT; echo ready; while true; do sleep 0.01; done',
+    { fields: { stop: { signal: 'SIGINT', graceSeconds: 60 } }, ...abortAt('ready', 'cancelled') },
+  );
+  expect(error).toBe('cancelled');
+  expect(text).toBe('ready\ntidy');
+});
+
+test('a command that takes too long fails with timed_out', async () => {
+  const { error } = await types.script('exec sleep 600', { attempt: { timeoutMs: 100 } });
+  expect(error).toMatchObject({ code: 'timed_out', retryable: true });
+});
+
+describe('a cancellation', () => {
+  test('before the start starts nothing', async () => {
+    const { error, text } = await types.script('echo started', {
+      signal: AbortSignal.abort('cancelled'),
+    });
+    expect(error).toBe('cancelled');
+    expect(text).toBe('');
+  });
+
+  test('between the start and the first line leaves no process', async () => {
+    const type = await types.declare('echo $$ > "$OUT"; exec sleep 600', {
+      run: { env: { OUT: path.join(types.folder, 'id') } },
+      stop: { graceSeconds: 0.1 },
+    });
+    // At several moments of the start.
+    for (const after of [0, 1, 2, 4, 8, 16, 32]) {
+      const stop = new AbortController();
+      const running = types.run(type, { signal: stop.signal });
+      setTimeout(() => stop.abort('cancelled'), after);
+      expect((await running).error).toBe('cancelled');
+    }
+    const last = await readFile(path.join(types.folder, 'id'), 'utf8').catch(() => '0');
+    expect(await isRunning(Number(last))).toBe(false);
+  });
+
+  test('after the end does not change the result', async () => {
+    const stop = new AbortController();
+    const { result } = await types.script(
+      'echo "{}" > $HOLDFAST_RESULT; echo done >> $HOLDFAST_EVENTS',
+      { signal: stop.signal },
+    );
+    stop.abort('cancelled');
+    expect(result).toEqual({});
+  });
+});
+
+/** The process that leads the session of a command. */
+const shimOf = async (id: number): Promise<number> => {
+  const stat = await readFile(`/proc/${id}/stat`, 'latin1');
+  return Number(stat.slice(stat.lastIndexOf(')')).split(' ')[4]);
+};
+
+test('when the shim is killed, the command and its children are killed, and the attempt fails', async () => {
+  let seen = '';
+  const { error } = await types.script(`echo "shim $(cut -d" " -f6 /proc/$$/stat)"${VISIBLE}`, {
+    onLine(message) {
+      seen += `${message}\n`;
+      const shim = /^shim (\d+)$/m.exec(seen)?.[1];
+      if (shim && childrenIn(seen).length === CHILD_COUNT) {
+        seen += 'shim killed';
+        process.kill(Number(shim), 'SIGKILL');
+      }
+    },
+  });
+  expect(error).toMatchObject({ code: 'command_not_run', retryable: true });
+  await expectAllEnded(seen.replace('shim killed', ''));
+});
+
+/** Runs a script in a runner of its own, which can be killed. */
+async function startRunner(script: string) {
+  const type = await types.declare(script);
+  const work = path.join(types.folder, 'killed');
+  const program = path.join(import.meta.dirname, '../../support/runner/killable.ts');
+  const runner = spawn(process.execPath, [program, type.file, work], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  runner.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  await eventually(
+    () => childrenIn(output),
+    ({ length }) => length === CHILD_COUNT,
+  );
+  return { work, runner, text: () => output };
+}
+
+test('when the runner is killed, the command and its children are killed', async () => {
+  const { work, runner, text } = await startRunner(OBSTINATE);
+  runner.kill('SIGKILL');
+  await once(runner, 'exit');
+  await eventually(
+    async () => (await Promise.all(childrenIn(text()).map(isRunning))).includes(true),
+    (runs) => !runs,
+  );
+  const folders = await readdir(work);
+  expect(folders).toHaveLength(1);
+  // The next runner removes what is left on the disk.
+  const next = await openWorkFolder(work);
+  expect(await readdir(work)).not.toContain(folders[0]);
+  await next.remove();
+});
+
+test('when runner and shim are killed, the next runner ends what is left', async () => {
+  const { work, runner, text } = await startRunner(VISIBLE);
+  const [child = 0] = childrenIn(text());
+  process.kill(await shimOf(child), 'SIGSTOP');
+  process.kill(await shimOf(child), 'SIGKILL');
+  runner.kill('SIGKILL');
+  await once(runner, 'exit');
+  await (await openWorkFolder(work)).remove();
+  await expectAllEnded(text());
+});
+
+test('a work folder of a runner that runs is left alone', async () => {
+  const work = path.join(types.folder, 'shared');
+  const first = await openWorkFolder(work);
+  const run = await first.createRun();
+  await writeFile(run.payload, '{}');
+  await openWorkFolder(work);
+  expect(await readdir(run.folder)).toContain('payload.json');
+  expect(await readlink('/proc/self')).toBe(String(process.pid));
+});
