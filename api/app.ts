@@ -40,6 +40,7 @@ import { referenceRoutes } from './reference/routes.ts';
 import { legalHoldRoutes } from './retention/holdRoutes.ts';
 import { retentionRoutes } from './retention/routes.ts';
 import { scheduleRoutes } from './schedules/routes.ts';
+import { secretRoutes } from './secrets/routes.ts';
 import { searchRoutes } from './search/routes.ts';
 import { serviceAccountRoutes } from './auth/serviceAccountRoutes.ts';
 import { tokenRoutes } from './auth/tokenRoutes.ts';
@@ -66,6 +67,7 @@ type RouteDeps = DepsOf<typeof rbacRoutes> &
     auditLog: DepsOf<typeof auditRoutes>;
     events: DepsOf<typeof eventRoutes>;
     legalHolds: DepsOf<typeof legalHoldRoutes>;
+    secrets: DepsOf<typeof secretRoutes>;
     search: DepsOf<typeof searchRoutes>;
     backups: Omit<DepsOf<typeof backupRoutes>, 'access'> & {
       auditArchives: Parameters<typeof auditRoutes>[1];
@@ -133,6 +135,7 @@ export function allRoutes(deps: RouteDeps, version: string): Route[] {
     ...auditRoutes(deps.auditLog, deps.backups.auditArchives, deps.slots.exports),
     ...eventRoutes(deps.events, deps.slots.eventStreams),
     ...legalHoldRoutes(deps.legalHolds),
+    ...secretRoutes(deps.secrets),
     ...webhookRoutes(deps),
     ...scheduleRoutes(deps),
     ...approvalRoutes(deps),

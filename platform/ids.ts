@@ -44,7 +44,8 @@ export type IdKind =
   | 'asg'
   | 'map'
   | 'hld'
-  | 'aar';
+  | 'aar'
+  | 'sec';
 
 /** Creates ids: a prefix and a UUIDv7 in base 32, which sort by time of creation. */
 export type Ids = {

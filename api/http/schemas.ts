@@ -16,6 +16,7 @@ const ID_NAMES = {
   map: 'ProviderMappingId',
   run: 'ScheduleRunId',
   sch: 'ScheduleId',
+  sec: 'SecretId',
   ses: 'SessionId',
   tok: 'TokenId',
   usr: 'UserId',

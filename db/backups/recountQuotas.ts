@@ -29,6 +29,7 @@ export const COUNTED_ROWS: readonly (readonly [string, string, string])[] = [
   ['grants', 'grants', 'true'],
   ['custom_fields', 'customFields', 'true'],
   ['legal_holds', 'legalHolds', `released_at IS NULL AND level = 'tenant'`],
+  ['secrets', 'secrets', 'true'],
 ];
 
 /** Counts the rows of tables that were replaced, for which no trigger has run. */

@@ -46,10 +46,20 @@ function restoredSql(plan: RestorePlan, { table, columns }: PlannedTable): strin
 /** The number of rows of a table that a restore does not enable, although the backup has them enabled. */
 export type NotEnabled = { table: string; rows: number };
 
-/** Accounts, providers and tokens that a restore leaves disabled. Requires `findDifferences`. */
+/** What the backup has enabled in a row `s`, and the row `r` that a restore writes has not. */
+const IS_NOT_ENABLED = {
+  providers: 's.enabled AND NOT r.enabled',
+  users: 's.enabled AND NOT r.enabled',
+  secrets: 'cardinality(s.pools) > cardinality(r.pools)',
+} as const;
+
+/**
+ * Accounts, providers and tokens that a restore leaves disabled, and secrets that it leaves without a
+ * pool. Requires `findDifferences`.
+ */
 export async function countNotEnabled(query: RunQuery, plan: RestorePlan): Promise<NotEnabled[]> {
   const found: NotEnabled[] = [];
-  for (const name of ['providers', 'users']) {
+  for (const [name, isNotEnabled] of Object.entries(IS_NOT_ENABLED)) {
     const planned = findPlanned(plan, name);
     if (!planned || !isGuarded(plan, planned.table)) continue;
     const { table, role } = planned;
@@ -59,7 +69,7 @@ export async function countNotEnabled(query: RunQuery, plan: RestorePlan): Promi
       rows: await count(
         query,
         `${stagedTable(plan.schema, table)} AS s JOIN ${restoredTable(plan, table)} AS r ON r.id = s.id
-         WHERE s.enabled AND NOT r.enabled AND ${role === 'state' ? 'true' : isAdded}`,
+         WHERE ${isNotEnabled} AND ${role === 'state' ? 'true' : isAdded}`,
       ),
     });
   }

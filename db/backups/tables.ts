@@ -101,7 +101,7 @@ const IS_ARCHIVED = `EXISTS (SELECT FROM public.audit_archives AS a
 /** What is disabled, or does not exist any more, is not enabled by a restore. */
 const STAYS_DISABLED = 's.enabled AND coalesce(l.enabled, false)';
 
-/** The value that an account has now; of one that the restore adds, that of the backup. */
+/** The value that a record has now; of one that the restore adds, that of the backup. */
 const present = (column: string) => `CASE WHEN l.id IS NULL THEN s.${column} ELSE l.${column} END`;
 
 const IS_SAME_CONFIG = 'l.id IS NOT NULL AND l.config::jsonb = s.config::jsonb';
@@ -193,6 +193,15 @@ export const TABLES: readonly BackedUpTable[] = [
     key: ['delivery_id', 'number'],
     tenantFilter: viaParent('delivery_id', 'deliveries'),
     hidden: ['request_headers', 'response_body'],
+  }),
+  table('secrets', 'state')('secrets', {
+    hidden: ['sealed'],
+    // A value that was replaced does not come back, nor does a pool get one that it was denied.
+    guarded: {
+      sealed: present('sealed'),
+      value_set_at: present('value_set_at'),
+      pools: `ARRAY(SELECT name FROM unnest(s.pools) AS name WHERE name = ANY (l.pools))`,
+    },
   }),
   table('schedules', 'state')('schedules', {
     preserved: ['next_due_at', 'last_run_id', 'run_count', 'checked_at'],

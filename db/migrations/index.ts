@@ -44,6 +44,7 @@ import * as accountControllers from './0052_account_controllers.ts';
 import * as internalJobs from './0054_internal_jobs.ts';
 import * as jobTypesOfRoles from './0056_job_types_of_roles.ts';
 import * as jobTargets from './0057_job_targets.ts';
+import * as secrets from './0058_secrets.ts';
 
 /**
  * All migrations in the order in which they run. A released migration is never edited. Numbers that
@@ -95,4 +96,5 @@ export const MIGRATIONS: Readonly<Record<string, Knex.Migration>> = {
   '0054_internal_jobs': internalJobs,
   '0056_job_types_of_roles': jobTypesOfRoles,
   '0057_job_targets': jobTargets,
+  '0058_secrets': secrets,
 };

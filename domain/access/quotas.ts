@@ -10,6 +10,7 @@ export const QUOTAS = {
   grants: { fallback: 50_000, counts: 'role assignments and provider mappings' },
   customFields: { fallback: 200, counts: 'custom fields' },
   legalHolds: { fallback: 1_000, counts: 'legal holds that are not released' },
+  secrets: { fallback: 500, counts: 'named secrets' },
   idempotencyKeys: { fallback: 200_000, counts: 'values of Idempotency-Key of the last day' },
   inventoryRecords: { fallback: 2_000_000, counts: 'inventory records of all kinds' },
 } as const satisfies Record<string, { fallback: number; counts: string }>;

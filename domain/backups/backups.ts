@@ -10,6 +10,7 @@ export const SECTIONS = [
   'jobs',
   'events',
   'webhooks',
+  'secrets',
   'schedules',
   'workflows',
   'audit',
@@ -63,6 +64,13 @@ export const SECTION_INFO: Readonly<Record<Section, SectionInfo>> = {
   webhooks: {
     summary: 'Webhooks, deliveries and delivery attempts',
     readPermission: 'webhook:read',
+    restorePermissions: [],
+    availableToTenants: true,
+  },
+  secrets: {
+    summary: 'Named secrets, encrypted',
+    readPermission: 'secret:read',
+    // A restore adds no value and no pool.
     restorePermissions: [],
     availableToTenants: true,
   },

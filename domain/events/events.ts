@@ -210,6 +210,8 @@ const Restore = data('Restore', {
   error: nullable(Type.String({ description: 'Error code; null unless it failed.' })),
 });
 
+const Secret = data('Secret', { secretId: Type.String() });
+
 const LegalHold = data('LegalHold', {
   holdId: Type.String(),
   level: Type.Enum(['platform', 'tenant']),
@@ -308,6 +310,9 @@ export const EVENT_DATA = {
   'backup.deleted': Backup,
   'restore.completed': Restore,
   'restore.failed': Restore,
+  'secret.created': Secret,
+  'secret.updated': Secret,
+  'secret.deleted': Secret,
   'legal-hold.created': LegalHold,
   'legal-hold.released': LegalHold,
   ...INVENTORY_DATA,

@@ -8,3 +8,25 @@ export const SecretName = (description?: string) =>
       'must be a name such as port-audit: up to 63 of a to z, 0 to 9 and hyphens, a letter first',
     ...(description !== undefined && { description }),
   });
+
+/** Longest value, in characters: a private key with its chain of certificates. */
+export const MAX_SECRET_LENGTH = 32_768;
+
+/** Pools that may receive one secret. */
+export const MAX_SECRET_POOLS = 50;
+
+/** A named secret as callers see it: without its value, which is never read back. */
+export type SecretData = {
+  id: string;
+  tenantId: string;
+  name: string;
+  description: string;
+  /** The pools whose runners may receive the value. */
+  pools: string[];
+  /** When the present value was set. */
+  valueSetAt: Date;
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+  version: number;
+};

@@ -5,12 +5,13 @@ import { EXIT_USAGE, print, type Command } from './command.ts';
 export const reencryptSecrets: Command = {
   usage:
     'reencrypt-secrets: encrypts every stored secret with the first key of HOLDFAST_MASTER_KEYS',
-  async run({ providers, webhooks }, args) {
+  async run({ providers, webhooks, secrets }, args) {
     if (args.length > 0) return EXIT_USAGE;
     const caller = systemCaller(PLATFORM, 'reencrypt-secrets');
     const ofProviders = await providers.reencryptSecrets(caller);
     const ofWebhooks = await webhooks.reencryptSecrets(caller);
-    print(`${ofProviders + ofWebhooks} secrets were encrypted again.`);
+    const named = await secrets.reencryptSecrets(caller);
+    print(`${ofProviders + ofWebhooks + named} secrets were encrypted again.`);
     print('The other keys can be removed ten minutes after every process has the new order.');
     return 0;
   },

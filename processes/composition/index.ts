@@ -25,6 +25,7 @@ import { composeInventory } from './inventory.ts';
 import { composeJobs } from './jobs.ts';
 import { composeRetention } from './retention.ts';
 import { composeSchedules } from './schedules.ts';
+import { composeSecrets } from './secrets.ts';
 import { composeWebhooks } from './webhooks.ts';
 
 export { installRuntime } from '../../temporal/worker.ts';
@@ -58,7 +59,7 @@ export function compose(
   core.bind({ workers, relay: areas.webhooks.relay, ...areas.jobs });
 
   const runsWorker = config.role !== 'api';
-  const { auth, webhooks, jobs, schedules, retention, ...rest } = areas;
+  const { auth, webhooks, jobs, schedules, retention, secrets, ...rest } = areas;
   return {
     ...core,
     ...auth,
@@ -66,6 +67,7 @@ export function compose(
     ...jobs,
     ...schedules,
     ...retention,
+    ...secrets,
     ...rest,
     activities,
     accessChanges: createAccessChanges(core),
@@ -93,6 +95,7 @@ function composeAreas(core: Core) {
     schedules: composeSchedules(core),
     approvals: composeApprovals(core, inventory),
     retention: composeRetention(core),
+    secrets: composeSecrets(core),
   };
 }
 

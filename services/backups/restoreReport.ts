@@ -6,7 +6,7 @@ import {
   sampleDifferences,
   type DifferenceSample,
 } from '../../db/backups/differenceReport.ts';
-import type { RestorePlan } from '../../db/backups/restorePlan.ts';
+import { findPlanned, type RestorePlan } from '../../db/backups/restorePlan.ts';
 import { countNotEnabled } from '../../db/backups/restoredTables.ts';
 import { countInterruptedJobs, findLockoutRisks } from '../../db/backups/restoreRisks.ts';
 import { TABLES } from '../../db/backups/tables.ts';
@@ -191,10 +191,12 @@ async function findWarnings(
   return found;
 }
 
+const DISABLED = 'would be disabled although the backup has them enabled';
 const NOT_ENABLED: Readonly<Record<string, string>> = {
-  providers: 'they are disabled or missing now, or have another configuration',
-  users: 'they are disabled or missing now',
-  tokens: 'they are missing now',
+  providers: `${DISABLED}: they are disabled or missing now, or have another configuration`,
+  users: `${DISABLED}: they are disabled or missing now`,
+  tokens: `${DISABLED}: they are missing now`,
+  secrets: 'would have fewer pools than in the backup: they have fewer or are missing now',
 };
 
 /** What users get rights from again, and what stays disabled: nobody regains access unnoticed. */
@@ -203,19 +205,17 @@ async function accessWarnings(
   plan: RestorePlan,
   tables: readonly TableCounts[],
 ): Promise<RestoreFinding[]> {
-  const at = (table: string) => ({ section: 'access' as const, table });
+  const at = (table: string) => ({
+    section: findPlanned(plan, table)?.table.section ?? ('access' as const),
+    table,
+  });
   const notEnabled = await countNotEnabled(query, plan);
   const reinstated = tables.filter(
     ({ table, created, changed }) => ['roles', 'grants'].includes(table) && created + changed > 0,
   );
   return [
     ...notEnabled.map(({ table, rows }) =>
-      finding(
-        'not_enabled',
-        `${rows} records of ${table} would be disabled although the backup has them enabled: ` +
-          `${NOT_ENABLED[table]}`,
-        at(table),
-      ),
+      finding('not_enabled', `${rows} records of ${table} ${NOT_ENABLED[table]}`, at(table)),
     ),
     ...reinstated.map(({ table, created, changed }) =>
       finding(

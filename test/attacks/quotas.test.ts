@@ -77,6 +77,7 @@ async function recount(tenantId: string): Promise<Counts> {
     grants: [['grants', 'true']],
     customFields: [['custom_fields', 'true']],
     legalHolds: [['legal_holds', 'released_at IS NULL']],
+    secrets: [['secrets', 'true']],
     idempotencyKeys: [['idempotency_keys', 'true']],
     inventoryRecords: inventory.split(' ').map((table) => [table, 'true']),
   };

@@ -56,7 +56,7 @@ const allNodes = () =>
   );
 
 const ANNOTATIONS =
-  /^(title|description|default|examples|readOnly|x-.*|properties|patternProperties|items|anyOf)$/;
+  /^(title|description|default|examples|readOnly|writeOnly|x-.*|properties|patternProperties|items|anyOf)$/;
 
 describe('messages', () => {
   test('every pattern and every format has a rule in words', () => {

@@ -88,6 +88,7 @@ export async function seedEstate(app: TestApp, tenant = 'platform'): Promise<voi
   await atTenant.put(`/api/inventory/devices/${deviceId}`, {
     primaryIp4Id: assertDefined(addresses.items[0], 'address of d1').id,
   });
+  await post('/api/secrets', { name: prefixed('key'), value: 'of the estate', pools: ['default'] });
   await root.post('/api/rbac/roles', {
     id: prefixed('jobber'),
     name: 'Jobber',

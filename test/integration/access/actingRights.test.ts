@@ -148,6 +148,8 @@ const onPlatform = (each: Acting): Acting => ({ ...each, atPlatform: true });
 
 // One in force would keep the other tests from deleting.
 const hold = () => ({ reason: 'A case', startsAt: '2100-01-01T00:00:00Z' });
+const secret = () => ({ name: newName(), value: 'a value' });
+const newSecret = () => created('/api/secrets', secret());
 const newSchedule = () => created('/api/schedules', schedule());
 const newPrefixRecord = () => created('/api/inventory/prefixes', newPrefix());
 const longJob = () => newJob({ type: 'core.sleep', payload: { durationMs: 60_000 } });
@@ -328,6 +330,10 @@ const ACTING: Readonly<Record<string, Acting>> = {
   ),
   'PUT /api/retention/{tenantId}': acting('rbac:write', 200, tenant, ofTenant('retention'), {}),
   'DELETE /api/retention/{tenantId}': acting('rbac:write', 204, tenant, ofTenant('retention')),
+  'PUT /api/secrets/{id}': acting('secret:write', 200, newSecret, (id) => `/api/secrets/${id}`, {
+    value: 'the next value',
+  }),
+  'DELETE /api/secrets/{id}': acting('secret:write', 204, newSecret, (id) => `/api/secrets/${id}`),
   'POST /api/legal-holds/{id}/release': acting(
     'hold:release',
     200,
@@ -383,6 +389,7 @@ const CREATING: Readonly<
 > = {
   '/api/jobs': ['job:write', () => echo],
   '/api/legal-holds': ['hold:write', hold],
+  '/api/secrets': ['secret:write', secret],
   '/api/schedules': ['schedule:write', schedule],
   '/api/backup/schedules': [
     'schedule:write',

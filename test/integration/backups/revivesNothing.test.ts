@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { ProviderRecord } from '../../../api/auth/providerRoutes.ts';
+import type { SecretRecord } from '../../../api/secrets/schemas.ts';
 import type { ServiceAccountRecord, TokenWithSecret } from '../../../api/auth/tokenSchemas.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import type { TestApp } from '../../support/app.ts';
@@ -262,6 +263,54 @@ const MEMBERS: Record<string, () => Promise<Ended>> = {
   },
 };
 
+const POOLS = ['ams', 'fra'];
+const valueOf = async (id: string) =>
+  app.deps.vault.open((await row('secrets', id)).sealed, `secret:${id}:value`);
+
+async function newSecret(name: string) {
+  const { id } = await root
+    .post<SecretRecord>('/api/secrets', { name, value: `first of ${name}`, pools: POOLS })
+    .expect(201);
+  const path = `/api/secrets/${id}`;
+  const pools = async () => (await root.get<SecretRecord>(path).expect(200)).pools;
+  return { id, path, pools };
+}
+
+/** The same of the section `secrets`. */
+const SECRETS: Record<string, () => Promise<Ended>> = {
+  'the value of a secret that was replaced': async () => {
+    const { id, path, pools } = await newSecret('replaced');
+    return {
+      end: () => put(path, { value: 'second', description: 'changed' }),
+      async check() {
+        expect([await valueOf(id), await pools()]).toEqual(['second', POOLS]);
+        expect(await root.get(path).expect(200)).toMatchObject({ description: '' });
+      },
+    };
+  },
+  'a pool from which a secret was taken': async () => {
+    const { path, pools } = await newSecret('narrowed');
+    return {
+      end: () => put(path, { pools: ['fra', 'lhr'] }),
+      check: async () => expect(await pools()).toEqual(['fra']),
+    };
+  },
+  'the pools of a secret that was deleted, though another has its name now': async () => {
+    const { id, path, pools } = await newSecret('deleted');
+    let newer: string | undefined;
+    return {
+      async end() {
+        await root.delete(path).expect(204);
+        newer = (await newSecret('deleted')).path;
+      },
+      async check() {
+        expect([await pools(), await valueOf(id)]).toEqual([[], 'first of deleted']);
+        await expectProblem(root.get(newer ?? ''), 404, 'not_found');
+      },
+    };
+  },
+};
+
 /** What a restore of `access` does, as opposed to what it does not bring back. */
 const EFFECTS: Record<string, () => Promise<Ended>> = {
   'assigns a role again that an account has lost': async () => {
@@ -322,10 +371,10 @@ let validation: Validation;
 let again: Validation;
 let backupId: string;
 beforeAll(async () => {
-  const all = Object.entries({ ...MEMBERS, ...EFFECTS });
+  const all = Object.entries({ ...MEMBERS, ...SECRETS, ...EFFECTS });
   const prepared: [string, Ended][] = [];
   for (const [title, prepare] of all) prepared.push([title, await prepare()]);
-  const request = { mode: 'partial', sections: ['access'] };
+  const request = { mode: 'partial', sections: ['access', 'secrets'] };
   ({ id: backupId } = await backupCreator(() => root)(request));
   for (const [title, { end, check }] of prepared) {
     await end();
@@ -339,7 +388,9 @@ beforeAll(async () => {
 
 const checkOf = (title: string) => assertDefined(checks.get(title), title)();
 
-test.each(Object.keys(MEMBERS))('a restore does not bring back %s', (title) => checkOf(title));
+test.each(Object.keys({ ...MEMBERS, ...SECRETS }))('a restore does not bring back %s', (title) =>
+  checkOf(title),
+);
 
 test.each(Object.keys(EFFECTS))('a restore %s', (title) => checkOf(title));
 
@@ -356,9 +407,11 @@ test('the preview says what stays disabled, and what is granted again', () => {
     Number.parseInt(message),
   ]);
   expect(warnings).toEqual([
+    ['records_deleted secrets', 1],
     ['not_enabled providers', 3],
     // Of the deleted provider, too.
     ['not_enabled users', 4],
+    ['not_enabled secrets', 2],
     ['not_enabled tokens', 1],
     ['access_reinstated grants', 2],
   ]);

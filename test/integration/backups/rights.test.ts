@@ -60,7 +60,16 @@ describe('a tenant', () => {
     const backup = await backupCreator(() => acme)({ label: 'acme' });
     expect(backup).toMatchObject({
       tenantId: 'acme',
-      sections: ['settings', 'inventory', 'jobs', 'events', 'webhooks', 'schedules', 'workflows'],
+      sections: [
+        'settings',
+        'inventory',
+        'jobs',
+        'events',
+        'webhooks',
+        'secrets',
+        'schedules',
+        'workflows',
+      ],
     });
     const rows = (name: string) =>
       backup.restorePreview.tables.find(({ table }) => table === name)?.rows;

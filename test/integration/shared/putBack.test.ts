@@ -31,6 +31,8 @@ const CREATE: Record<string, () => Promise<string>> = {
         secret: 'a secret of enough characters',
       })
     ).id,
+  '/api/secrets/{id}': async () =>
+    (await create('/api/secrets', { name: 'put-back', value: 'a value', pools: ['default'] })).id,
   '/api/schedules/{id}': async () =>
     (
       await create('/api/schedules', {
@@ -195,6 +197,7 @@ describe('PUT', () => {
 
   test('works with the permission to write and no permission to read', async () => {
     const permissions = [
+      'secret:write',
       'webhook:write',
       'schedule:write',
       'user:write',

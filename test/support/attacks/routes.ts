@@ -28,6 +28,7 @@ const TARGETS: Readonly<Record<string, keyof Estate>> = {
   '/api/rbac/roles': 'role',
   '/api/schedules': 'schedule',
   '/api/schedules/logs': 'run',
+  '/api/secrets': 'secret',
   '/api/service-accounts': 'service',
   '/api/users': 'user',
   '/api/webhooks': 'webhook',

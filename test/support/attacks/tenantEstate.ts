@@ -26,6 +26,7 @@ type OtherKind =
   | 'mapping'
   | 'run'
   | 'schedule'
+  | 'secret'
   | 'service'
   | 'session'
   | 'token'
@@ -230,6 +231,12 @@ export async function seedTenantEstate(
     }),
     run: run.id,
     schedule,
+    secret: await create('/api/secrets', {
+      name: 'key',
+      value: `value of ${label}`,
+      description: `of ${label}`,
+      pools: ['default'],
+    }),
     session: assertDefined(sessions.items[0], 'session').id,
     user: account.user,
     webhook,

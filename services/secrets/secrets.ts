@@ -1,0 +1,137 @@
+import type { Commit } from '../../db/core/commit.ts';
+import { isUniqueViolation } from '../../db/core/constraints.ts';
+import type { Knex } from '../../db/core/knex.ts';
+import { scopedRepository } from '../../db/core/scopedRepository.ts';
+import { Secret } from '../../db/models/Secret.ts';
+import type { Permission } from '../../domain/access/permissions.ts';
+import type { SecretData } from '../../domain/secrets/secrets.ts';
+import type { Caller } from '../../domain/shared/caller.ts';
+import { AppError } from '../../domain/shared/errors.ts';
+import type { ListAnswer, ListRequest } from '../../domain/shared/lists.ts';
+import type { Ids } from '../../platform/ids.ts';
+import type { Access } from '../access/access.ts';
+import { secretRecord } from './secretAudit.ts';
+import type { SecretValues } from './secretValues.ts';
+
+export type Secrets = ReturnType<typeof createSecrets>;
+
+export type SecretFields = {
+  name: string;
+  value: string;
+  description?: string;
+  pools?: readonly string[];
+};
+
+/** The name never changes: job types ask for it, and a restore must not attach a value to another one. */
+export type SecretChange = Partial<Omit<SecretFields, 'name'>>;
+
+type Deps = { db: Knex; commit: Commit; access: Access; ids: Ids; secretValues: SecretValues };
+
+/** Named secrets. Their values are set, and never shown. */
+export function createSecrets({ db, commit, access, ids, secretValues }: Deps) {
+  const repository = scopedRepository<Secret>(Secret, {
+    db,
+    commit,
+    access,
+    kind: 'secret',
+    readPermission: 'secret:read',
+  });
+
+  return {
+    /**
+     * Creates a secret in the caller's tenant. Errors: `permission_denied`, `conflict` (name),
+     * `quota_exceeded`, `master_key_missing`.
+     */
+    async create(caller: Caller, fields: SecretFields): Promise<SecretData> {
+      await access.require(caller, 'secret:write', caller);
+      const id = ids.next('sec');
+      const created = commit(caller, async (work) => {
+        const secret = await Secret.query(await work.trx()).insertAndFetch({
+          id,
+          tenantId: caller.tenantId,
+          name: fields.name,
+          description: fields.description ?? '',
+          pools: distinct(fields.pools ?? []),
+          sealed: secretValues.seal(id, fields.value),
+          valueSetAt: work.now,
+          createdBy: caller.actorId,
+          createdAt: work.now,
+          updatedAt: work.now,
+          version: 1,
+        });
+        secretRecord.created(work, secret);
+        work.result(id);
+        return secret;
+      });
+      return created.catch((error: unknown) => {
+        throw isUniqueViolation(error)
+          ? new AppError('conflict', `The tenant has a secret called ${fields.name} already.`)
+          : error;
+      });
+    },
+
+    /** `actedWith`: see `ScopedRepository`. Error: `not_found`. */
+    read: (caller: Caller, id: string, actedWith?: Permission): Promise<SecretData> =>
+      repository.find(caller, id, actedWith),
+
+    /** The secrets that the caller may read. */
+    list: (caller: Caller, request: ListRequest): Promise<ListAnswer<SecretData>> =>
+      repository.list(caller, request),
+
+    /**
+     * Changes the fields that are present; a new value replaces the present one immediately. Errors:
+     * `not_found`, `permission_denied`, `version_conflict`, `master_key_missing`.
+     */
+    async update(
+      caller: Caller,
+      id: string,
+      { value, description, pools }: SecretChange,
+      expectedVersion?: number,
+    ): Promise<SecretData> {
+      const known = await repository.findToAct(caller, id, 'secret:write');
+      return repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+        const after = await Secret.query(trx).patchAndFetchById(id, {
+          ...(description !== undefined && { description }),
+          ...(pools && { pools: distinct(pools) }),
+          ...(value !== undefined && {
+            sealed: secretValues.seal(id, value),
+            valueSetAt: work.now,
+          }),
+          updatedAt: work.now,
+          version: before.version + 1,
+        });
+        secretRecord.updated(work, before, after, { extra: { valueChanged: value !== undefined } });
+        return after;
+      });
+    },
+
+    /** Deletes a secret and its value. Errors: `not_found`, `permission_denied`, `version_conflict`. */
+    async remove(caller: Caller, id: string, expectedVersion?: number): Promise<void> {
+      const known = await repository.findToAct(caller, id, 'secret:write');
+      await repository.commitLocked(caller, known, expectedVersion, async (work, before, trx) => {
+        await Secret.query(trx).deleteById(id);
+        secretRecord.deleted(work, before);
+      });
+    },
+
+    /**
+     * Encrypts every value with the current master key that was encrypted with another one. Returns the
+     * number of values. Error: `master_key_missing`.
+     */
+    async reencryptSecrets(caller: Caller): Promise<number> {
+      const all = await Secret.query(db).select('id', 'tenant_id', 'sealed');
+      const outdated = all.filter(({ sealed }) => !secretValues.isCurrent(sealed));
+      for (const { id, tenantId } of outdated)
+        await commit({ ...caller, tenantId }, async (work) => {
+          const trx = await work.trx();
+          const secret = await Secret.query(trx).findById(id).forUpdate().throwIfNotFound();
+          const sealed = secretValues.seal(id, secretValues.open(id, secret.sealed));
+          await Secret.query(trx).findById(id).patch({ sealed });
+          secretRecord.acted(work, 'reencrypt_secrets', secret);
+        });
+      return outdated.length;
+    },
+  };
+}
+
+const distinct = (names: readonly string[]): string[] => [...new Set(names)].sort();
