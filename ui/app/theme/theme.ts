@@ -29,6 +29,7 @@ export const theme = createTheme({
   primaryColor: 'steel',
   primaryShade: 7,
   autoContrast: true,
+  respectReducedMotion: true,
   fontFamily: SYSTEM_FONT,
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
   fontSizes: { xs: '0.75rem', sm: '0.8125rem', md: '0.875rem', lg: '1rem', xl: '1.125rem' },
