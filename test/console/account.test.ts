@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { TokenRecord } from '../../api/auth/tokenSchemas.ts';
-import { describeConsole } from '../support/console/console.ts';
+import { describePages } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import {
   createUser,
@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 /** The text of a new token, which its dialog shows. */
 const secretIn = (page: Page) => page.getByText(/^hft_[A-Za-z0-9_-]{40,}$/).textContent();
 
-describeConsole('the account', (console) => {
+describePages('the account', (console) => {
   test('shows who one is, and which roles one has where', async () => {
     await seedTenant(console.app, 'red');
     await seedSiteAndDevice(console.app, { site: 'site_ams', tenant: 'red' });

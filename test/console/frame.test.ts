@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { describeConsole, signIn } from '../support/console/console.ts';
+import { describePages, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { admin, createUser, seedTenant } from '../support/users.ts';
 
 type Record = { id: string };
 
-describeConsole('the frame', (console) => {
+describePages('the frame', (console) => {
   const createSite = (name: string) =>
     admin(console.app).post<Record>('/api/inventory/sites', { name }).expect(201);
 

@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import type { BrowserContext, Page } from 'playwright-core';
-import { describeConsole } from '../support/console/console.ts';
+import { describePages } from '../support/console/console.ts';
 import { eventually } from '../support/eventually.ts';
 import { createUser, type TestUser } from '../support/users.ts';
 
 /** What every page shows of the approvals: it is read again after their events. */
 const isBadge = (url: string) => url.includes('/api/workflows?assignedToMe');
 
-describeConsole('changes', (console) => {
+describePages('changes', (console) => {
   const createRequest = (user: TestUser) =>
     user.client
       .post('/api/workflows', {

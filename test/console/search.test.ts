@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from '@jest/globals';
-import { describeConsole } from '../support/console/console.ts';
+import { describePages } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { admin, createUser, type TestUser } from '../support/users.ts';
 
-describeConsole('search', (console) => {
+describePages('search', (console) => {
   let user: TestUser;
 
   beforeAll(async () => {

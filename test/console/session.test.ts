@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { BrowserContext, Page, Response } from 'playwright-core';
-import { describeConsole, signIn } from '../support/console/console.ts';
+import { describePages, signIn } from '../support/console/console.ts';
 import { eventually } from '../support/eventually.ts';
 import { createUser, PASSWORD } from '../support/users.ts';
 
@@ -20,7 +20,7 @@ function countRefreshes(context: BrowserContext): (page: Page) => number {
 }
 
 /** Tokens live for 2 seconds, so that a test sees as many refreshes in seconds as a user in hours. */
-describeConsole(
+describePages(
   'a session',
   (console) => {
     /** Uses of a spent token that counted as theft. */

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { UserRecord, UserWithPassword } from '../../api/access/schemas.ts';
-import { describeConsole, signIn } from '../support/console/console.ts';
+import { describePages, signIn } from '../support/console/console.ts';
 import { accessibilityProblems } from '../support/console/page.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOidcPeer } from '../support/oidcPeer.ts';
 import { admin, createUser, PASSWORD, type Page as ListOf } from '../support/users.ts';
 
-describeConsole('signing in', (console) => {
+describePages('signing in', (console) => {
   test('leads to the page that was opened, and a reload keeps the session', async () => {
     const user = await createUser(console.app, 'platform-admin');
     const page = await (await console.profile()).newPage();

@@ -6,7 +6,7 @@ import {
   type BrowserContextOptions,
   type Page,
 } from 'playwright-core';
-import { readConsoleBundle } from '../../../api/console/bundle.ts';
+import { readConsoleBundle, type ConsoleBundle } from '../../../api/console/bundle.ts';
 import { assertDefined } from '../../../domain/shared/assert.ts';
 import { buildConsole } from '../../../ui/build.ts';
 import { deleteTemporalSchedules, startAppOn, type TestApp } from '../app.ts';
@@ -17,6 +17,21 @@ import { watch } from './page.ts';
 
 /** Nothing on a page takes longer, also on a busy machine. */
 const PAGE_MS = 20_000;
+
+/**
+ * Chromium refuses its sandbox to root, as which containers run. A page of a test does not live long enough for
+ * compilers that make fast code slowly, nor is it worth a process that draws.
+ */
+const CHROMIUM_ARGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--in-process-gpu',
+  '--js-flags=--no-opt,--no-maglev,--single-threaded',
+];
+
+/** Files that one process runs share it. */
+let bundle: Promise<ConsoleBundle> | undefined;
+const consoleBundle = () => (bundle ??= buildConsole().then(readConsoleBundle));
 
 /** The stack with the console, and a browser. */
 export type TestConsole = ReturnType<typeof createConsole>;
@@ -39,10 +54,21 @@ export function describeConsole(
   });
 }
 
+/** The same for tests that run no job: starting what runs them would be most of the start. */
+export function describePages(
+  title: string,
+  tests: (console: TestConsole) => void,
+  env: Record<string, string> = {},
+): void {
+  describeConsole(title, tests, { ...env, HOLDFAST_ROLE: 'api' });
+}
+
 function createConsole(env: Record<string, string>) {
   let database: TestDatabase | undefined;
   let app: TestApp | undefined;
   let browser: Browser | undefined;
+  /** Ends everything that was started, also when a part of the start or of the end fails. */
+  const started = new AsyncDisposableStack();
   const contexts: BrowserContext[] = [];
   const problems: string[] = [];
   const expected: RegExp[] = [];
@@ -50,28 +76,28 @@ function createConsole(env: Record<string, string>) {
   const base = () => assertDefined(app, 'app').client.base;
 
   async function startServer(): Promise<void> {
-    const consoleBundle = await readConsoleBundle(await buildConsole());
     const { url } = assertDefined(database, 'database');
     // The same address and queue again, after the first start.
     const again = app && { ...app.env, HOLDFAST_PORT: new URL(base()).port };
-    app = await startAppOn(url, { ...env, ...again }, { consoleBundle });
+    const options = { consoleBundle: await consoleBundle() };
+    app = await startAppOn(url, { ...env, ...again }, options);
   }
 
   return {
     async start(): Promise<void> {
       database = await createDatabase();
+      started.defer(database.drop);
+      started.defer(() => app?.stop());
       await startServer();
-      // Chromium refuses its sandbox to root, as which containers run.
-      const options = { executablePath: pathOf('chromium'), args: ['--no-sandbox'] };
-      browser = await chromium.launch(options);
+      started.defer(() => app && deleteTemporalSchedules(app.deps));
+      browser = await chromium.launch({
+        executablePath: pathOf('chromium'),
+        args: CHROMIUM_ARGS,
+      });
+      started.defer(() => browser?.close());
     },
 
-    async stop(): Promise<void> {
-      await browser?.close();
-      if (app) await deleteTemporalSchedules(app.deps);
-      await app?.stop();
-      await database?.drop();
-    },
+    stop: () => started.disposeAsync(),
 
     /** Starts the server again, at the same address, after `whileStopped`. */
     async restartServer(whileStopped: () => Promise<void>): Promise<void> {
@@ -106,6 +132,8 @@ function createConsole(env: Record<string, string>) {
     async profile(options: BrowserContextOptions = {}): Promise<BrowserContext> {
       const context = await assertDefined(browser, 'browser').newContext({
         baseURL: base(),
+        // Each step waits for the end of an animation.
+        reducedMotion: 'reduce',
         ...options,
       });
       context.setDefaultTimeout(PAGE_MS);

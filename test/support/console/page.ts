@@ -1,4 +1,4 @@
-import { AxeBuilder } from '@axe-core/playwright';
+import axe, { type Result } from 'axe-core';
 import type { Page } from 'playwright-core';
 
 /**
@@ -21,18 +21,43 @@ const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 /** What depends on colours; everything else is the same in light and in dark. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 
+const THEMES = [
+  { colorScheme: 'light', runOnly: { type: 'tag', values: WCAG } },
+  { colorScheme: 'dark', runOnly: { type: 'rule', values: COLOUR_RULES } },
+] as const;
+
+/** Two frames after a change of the screen, all that follows from it is drawn, but for transitions. */
+const DRAWN = `(async () => {
+  for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
+  const finite = document.getAnimations().filter((each) => each.effect.getComputedTiming().endTime < Infinity);
+  await Promise.allSettled(finite.map((each) => each.finished));
+})()`;
+
+/** Resolves when the page shows what follows from another screen or other colours. */
+const isDrawn = (page: Page): Promise<unknown> => page.evaluate(DRAWN);
+
 /** What axe finds on a page, in light and in dark. */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
+  // The source is long: a page gets it once.
+  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe.source);
   const found: string[] = [];
-  for (const colorScheme of ['light', 'dark'] as const) {
+  for (const { colorScheme, runOnly } of THEMES) {
     await page.emulateMedia({ colorScheme });
-    const axe = new AxeBuilder({ page }).setLegacyMode();
-    const rules = colorScheme === 'light' ? axe.withTags(WCAG) : axe.withRules(COLOUR_RULES);
-    const { violations } = await rules.analyze();
-    for (const { id, help, nodes } of violations)
+    await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor();
+    await isDrawn(page);
+    const options = JSON.stringify({ runOnly, resultTypes: ['violations'] });
+    const run = `axe.run(document, ${options}).then(({ violations }) => violations)`;
+    for (const { id, help, nodes } of await page.evaluate<Result[]>(run))
       for (const { html, failureSummary } of nodes)
         found.push(`${colorScheme} ${id}: ${help}\n${html}\n${failureSummary}`);
   }
   await page.emulateMedia({ colorScheme: null });
   return found;
+}
+
+/** How wide the content of the page is on a screen of this width. */
+export async function contentWidth(page: Page, width: number): Promise<number> {
+  await page.setViewportSize({ width, height: 740 });
+  await isDrawn(page);
+  return page.evaluate<number>('document.documentElement.scrollWidth');
 }
