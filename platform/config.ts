@@ -30,7 +30,7 @@ export type Config = ReturnType<typeof readConfig>;
 
 export class ConfigError extends Error {}
 
-const LOG_LEVELS: readonly LogLevelName[] = [
+export const LOG_LEVELS: readonly LogLevelName[] = [
   'silent',
   'fatal',
   'error',
@@ -131,7 +131,7 @@ function readTemporalTls(read: EnvReader): TemporalSettings['tls'] {
   };
 }
 
-function readTemporal(read: EnvReader): TemporalSettings {
+export function readTemporal(read: EnvReader): TemporalSettings {
   const apiKey = read.text('TEMPORAL_API_KEY');
   const tls = readTemporalTls(read);
   return {
@@ -184,7 +184,7 @@ export function readArchiveConfig(env: Env) {
   return config;
 }
 
-const configError = (problems: readonly string[]) =>
+export const configError = (problems: readonly string[]) =>
   new ConfigError(`Invalid configuration:\n${problems.map((p) => `  ${p}`).join('\n')}`);
 
 /**

@@ -1,0 +1,174 @@
+import { copyFile, mkdir, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { JobFailure } from '../../domain/jobs/jobType.ts';
+import { compileForeignSchema } from '../../platform/foreignSchema.ts';
+import { StopRequest } from '../../runner/command/attempt.ts';
+import { missingFor, missingForAll } from '../../runner/command/capabilities.ts';
+import { runCommand } from '../../runner/command/runCommand.ts';
+import { openWorkFolder } from '../../runner/command/runFolder.ts';
+import { loadDeclaration, type DeclaredType } from '../../runner/declaration/load.ts';
+import { DeclarationError } from '../../runner/declaration/readDeclaration.ts';
+import { readWrapper } from '../../runner/config.ts';
+
+const EXIT_USAGE = 2;
+
+const print = (text: string) => void process.stdout.write(`${text}\n`);
+const complain = (text: string) => void process.stderr.write(`${text}\n`);
+
+const USAGE = `npm run job-type -- check <file>…
+  Checks declarations of job types, and whether this machine can run them.
+npm run job-type -- try <file> [--payload <json>|@<file>] [--target <name>] [--artifacts <folder>]
+  Runs a job type on this machine, without a server. Lines go to standard error, the result to standard output.
+The secrets of types are files in HOLDFAST_RUNNER_SECRETS; HOLDFAST_RUNNER_WRAPPER wraps commands.`;
+
+class UsageError extends Error {}
+
+const host = () => ({
+  secretsFolder: process.env.HOLDFAST_RUNNER_SECRETS,
+  wrapper: readWrapper(process.env.HOLDFAST_RUNNER_WRAPPER),
+});
+
+/** Loads a declaration that this machine can run. Prints what is wrong; undefined then. */
+async function loadRunnable(file: string): Promise<DeclaredType | undefined> {
+  try {
+    const type = await loadDeclaration(file);
+    const missing = [...(await missingForAll(host().wrapper)), ...(await missingFor(type, host()))];
+    if (missing.length === 0) return type;
+    complain(`${file}: this machine cannot run ${type.definition.name}:`);
+    for (const each of missing) complain(`  ${each}`);
+  } catch (error) {
+    if (!(error instanceof DeclarationError)) throw error;
+    for (const problem of error.problems) complain(problem);
+  }
+  return undefined;
+}
+
+async function check(files: readonly string[]): Promise<number> {
+  if (files.length === 0) throw new UsageError('no file');
+  let isGood = true;
+  for (const file of files) {
+    const type = await loadRunnable(file);
+    if (type) {
+      const { name, pool } = type.definition;
+      print(`${file}: ${name}, pool ${pool}, digest ${type.digest.slice(0, 12)}`);
+    } else isGood = false;
+  }
+  return isGood ? 0 : 1;
+}
+
+async function readPayload(option: string): Promise<Record<string, unknown>> {
+  const text = option.startsWith('@') ? await readFile(option.slice(1), 'utf8') : option;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new UsageError('the payload is not JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new UsageError('the payload is not a JSON object');
+  return value as Record<string, unknown>;
+}
+
+type TryOptions = { payload?: string; target?: string; artifacts?: string };
+
+async function tryType(file: string, options: TryOptions): Promise<number> {
+  const type = await loadRunnable(file);
+  if (!type) return 1;
+  const { definition } = type;
+  const payload = await readPayload(options.payload ?? '{}');
+  const errors = compileForeignSchema(definition.payload)(payload);
+  for (const { pointer, message } of errors) complain(`payload${pointer} ${message}`);
+  if (errors.length > 0) return 1;
+  if (definition.targets !== 'none' && options.target === undefined)
+    throw new UsageError('the jobs of this type belong to a site or a device: --target <name>');
+  if (definition.secrets)
+    complain(
+      `Without a server, the secrets of Holdfast are missing: ${Object.keys(definition.secrets).join(', ')}`,
+    );
+  const root = path.join(os.tmpdir(), `holdfast-try-${process.pid}`);
+  const workFolder = await openWorkFolder(root);
+  try {
+    const result = await runCommand(
+      type,
+      {
+        jobId: 'job_try',
+        attempt: 1,
+        payload,
+        target:
+          options.target === undefined || definition.targets === 'none'
+            ? null
+            : { kind: definition.targets, id: 'try', name: options.target },
+        secrets: {},
+        timeoutMs: definition.timeoutSeconds * 1_000,
+      },
+      {
+        line: (level, message, data) =>
+          complain(`${level.padEnd(5)} ${message}${data ? ` ${JSON.stringify(data)}` : ''}`),
+        progress: (percent, message) => complain(`${percent} % ${message ?? ''}`),
+        artifact: (name, artifact) => keepArtifact(name, artifact, options.artifacts),
+      },
+      { workFolder, ...host() },
+      stopOnSignals(),
+    );
+    print(JSON.stringify(result, null, 2));
+    return 0;
+  } catch (error) {
+    if (error instanceof JobFailure)
+      complain(
+        `Failed: ${error.code}: ${error.message} (${error.retryable ? 'is' : 'is not'} retried)`,
+      );
+    else if (error instanceof StopRequest) complain(`Stopped: ${error.message}`);
+    else throw error;
+    return 1;
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+}
+
+async function keepArtifact(name: string, file: string, folder: string | undefined): Promise<void> {
+  if (folder === undefined) {
+    complain(`artifact ${name}; --artifacts <folder> keeps it`);
+    return;
+  }
+  await mkdir(folder, { recursive: true });
+  await copyFile(file, path.join(folder, name));
+  complain(`artifact ${path.join(folder, name)}`);
+}
+
+/** Aborted at the first signal that asks this process to stop. */
+function stopOnSignals(): AbortSignal {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => stop.abort(new StopRequest(signal)));
+  return stop.signal;
+}
+
+async function main(args: string[]): Promise<number> {
+  const { positionals, values } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      payload: { type: 'string' },
+      target: { type: 'string' },
+      artifacts: { type: 'string' },
+    },
+  });
+  const [command, file, ...more] = positionals;
+  if (command === 'check') return check(positionals.slice(1));
+  if (command === 'try' && file !== undefined && more.length === 0) return tryType(file, values);
+  throw new UsageError('check or try, and a file');
+}
+
+main(process.argv.slice(2)).then(
+  (code) => (process.exitCode = code),
+  (error: unknown) => {
+    const isUsage =
+      error instanceof UsageError ||
+      (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
+    complain(error instanceof Error ? error.message : String(error));
+    if (isUsage) complain(`\n${USAGE}`);
+    process.exitCode = isUsage ? EXIT_USAGE : 1;
+  },
+);
