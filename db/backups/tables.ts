@@ -175,7 +175,7 @@ export const TABLES: readonly BackedUpTable[] = [
     hidden: ['mutation', 'report'],
   }),
   jobs('inventory_apply_results', {
-    key: ['job_id'],
+    key: ['job_id', 'changes_key'],
     tenantFilter: viaParent('job_id', 'jobs'),
     hidden: ['result'],
   }),

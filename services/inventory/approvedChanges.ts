@@ -42,6 +42,8 @@ export type ApplyAttempt = {
   runId: string;
   attempt: number;
   signal: AbortSignal;
+  /** Which changes of the job these are, if it applies several times. */
+  changesKey?: string;
 };
 
 /** The changes would do something else than what was approved. */
@@ -78,7 +80,7 @@ function toApplyResult(outcome: PlanOutcome, scope: Scope): ApplyResult {
   };
 }
 
-/** Applies the mutations of a job exactly once. */
+/** Applies changes of a job exactly once. */
 export function createApprovedChanges({
   db,
   access,
@@ -88,28 +90,32 @@ export function createApprovedChanges({
   access: Access;
   writes: InventoryWrites;
 }) {
-  const findResult = async (on: Knex, jobId: string): Promise<ApplyResult | undefined> =>
+  const findResult = async (
+    on: Knex,
+    jobId: string,
+    changesKey: string,
+  ): Promise<ApplyResult | undefined> =>
     (
       await on('inventory_apply_results')
-        .where({ job_id: jobId })
+        .where({ job_id: jobId, changes_key: changesKey })
         .first<{ result: ApplyResult } | undefined>('result')
     )?.result;
 
   /**
-   * Applies all mutations or none, once per job, even if attempts of the job overlap. With
+   * Applies all mutations or none, once per job and key, even if attempts of the job overlap. With
    * `approvedPlan`, the transaction that writes compares the changes with the plan first. Returns
    * the result of the attempt that applied them. Errors: `StalePlan`, `AttemptSuperseded`, and
    * those of a write.
    */
   async function apply(
-    { caller, jobId, runId, attempt, signal }: ApplyAttempt,
+    { caller, jobId, runId, attempt, signal, changesKey = '' }: ApplyAttempt,
     mutations: readonly Mutation[],
     approvedPlan: FrozenPlan | null,
   ): Promise<ApplyResult> {
     let invalid: readonly Planned[] = [];
     let result: ApplyResult = { changes: [], hiddenChanges: 0 };
     const source = async (trx: Knex) => {
-      if (await findResult(trx, jobId)) throw new AlreadyApplied();
+      if (await findResult(trx, jobId, changesKey)) throw new AlreadyApplied();
       return mutations;
     };
     try {
@@ -123,12 +129,13 @@ export function createApprovedChanges({
           if (!(await lockIfCurrentAttempt(trx, { jobId, runId, attempt })))
             throw new AttemptSuperseded();
           // An earlier attempt may have held the locks that this one waited for.
-          if (await findResult(trx, jobId)) throw new AlreadyApplied();
+          if (await findResult(trx, jobId, changesKey)) throw new AlreadyApplied();
           const difference = approvedPlan && planDifference(approvedPlan, outcome);
           if (difference) throw new StalePlan(difference);
           result = toApplyResult(outcome, access.scope(caller, 'inventory:read'));
           await trx('inventory_apply_results').insert({
             job_id: jobId,
+            changes_key: changesKey,
             result: JSON.stringify(result),
             applied_at: work.now,
           });
@@ -143,7 +150,7 @@ export function createApprovedChanges({
     } catch (error) {
       const earlierResult =
         error instanceof AlreadyApplied || invalid.length > 0
-          ? await findResult(db, jobId)
+          ? await findResult(db, jobId, changesKey)
           : undefined;
       if (earlierResult) return earlierResult;
       if (approvedPlan && invalid.length > 0 && error instanceof AppError)

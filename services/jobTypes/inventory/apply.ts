@@ -4,17 +4,12 @@ import type { Knex } from '../../../db/core/knex.ts';
 import { findApprovedPlan, storeDifferenceOf } from '../../../db/approvals/approvals.ts';
 import type { Approval } from '../../../db/models/Approval.ts';
 import { INVENTORY_APPLY, STALE_PLAN } from '../../../domain/approvals/approvals.ts';
-import { AppError } from '../../../domain/shared/errors.ts';
 import { Mutations } from '../../../domain/inventory/mutations.ts';
 import type { Mutation } from '../../../domain/inventory/planning.ts';
 import type { JobSource } from '../../../domain/jobs/jobs.ts';
 import { JobFailure, defineJobType, type JobType } from '../../../domain/jobs/jobType.ts';
-import { busyFailure } from '../../jobs/busy.ts';
-import {
-  AttemptSuperseded,
-  StalePlan,
-  type ApprovedChanges,
-} from '../../inventory/approvedChanges.ts';
+import { StalePlan, type ApprovedChanges } from '../../inventory/approvedChanges.ts';
+import { applyFailure } from './applyFailure.ts';
 
 type Payload = { mutations: Mutation[] };
 
@@ -55,35 +50,10 @@ export function inventoryApply({
         tools.log('info', `${applied.changes.length + applied.hiddenChanges} records changed`);
         return applied;
       } catch (error) {
-        if (!(error instanceof StalePlan)) throw toJobFailure(error);
+        if (!(error instanceof StalePlan)) throw applyFailure(error);
         if (approval) await storeDifference(approval, error);
         throw new JobFailure(STALE_PLAN, error.message, { retryable: false });
       }
     },
   });
-}
-
-/** A rejected write is rejected again; a concurrent change and busy locks are worth another attempt. */
-function toJobFailure(error: unknown): unknown {
-  if (error instanceof AttemptSuperseded)
-    return new JobFailure(
-      'attempt_superseded',
-      'Another attempt runs the job, or the job has finished',
-      {
-        retryable: false,
-      },
-    );
-  if (!(error instanceof AppError)) return error;
-  const busy = busyFailure(error);
-  if (busy) return busy;
-  if (error.code === 'permission_denied')
-    return new JobFailure('permission_lost', error.message, { retryable: false });
-  const isConcurrentChange = error.code === 'conflict' && error.extra.conflicts === undefined;
-  return new JobFailure(
-    isConcurrentChange ? 'concurrent_change' : 'change_rejected',
-    error.message,
-    {
-      retryable: isConcurrentChange,
-    },
-  );
 }
