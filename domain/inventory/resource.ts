@@ -67,7 +67,7 @@ type ResourceSpec = Pick<Resource, 'name' | 'kind' | 'idPrefix' | 'fields'> & Pa
  */
 export function defineResource({ fields, ...spec }: ResourceSpec): Resource {
   const scopeKind = spec.scopeKind ?? 'tenant';
-  const tenant =
+  const tenant: Record<string, Field> =
     scopeKind === 'catalogue' || scopeKind === 'isTenant' || scopeKind === 'onDevice'
       ? {}
       : { tenantId: reference('tenants') };

@@ -35,6 +35,11 @@ export type JobTools = {
   target: Target | null;
   /** The caller that the job acts for, at the job's tenant, with its rights as of this attempt. */
   caller: Caller;
+  /**
+   * The caller with its rights as of now, for attempts that act late. Error:
+   * `JobFailure('permission_lost')`.
+   */
+  currentCaller(): Promise<Caller>;
   /** Aborted when the job is cancelled, times out or its worker stops. */
   signal: AbortSignal;
   log(level: LogLevel, message: string, data?: object): void;

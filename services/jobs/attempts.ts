@@ -108,6 +108,7 @@ export function createJobAttempts({ db, jobTypes, jobSlots, admissionChecks, ...
         source: { kind: job.sourceKind, id: job.sourceId },
         target,
         caller,
+        currentCaller: () => lifecycle.callerForJob(job, type),
         signal: AbortSignal.any([signal, timeout]),
         log: runLog.log,
         progress: runLog.progress,

@@ -2,6 +2,7 @@ import type { WriteUnaudited } from '../../db/core/commit.ts';
 import { attemptGuard, jobChange, writeJobChange, type LogLine } from '../../db/jobs/jobs.ts';
 import type { Job } from '../../db/models/Job.ts';
 import { MAX_LOG_LINES, type LogLevel } from '../../domain/jobs/jobs.ts';
+import { logData, logText, progressOf } from '../../domain/jobs/logLines.ts';
 import type { Log } from '../../platform/log.ts';
 import { jobLogTopic } from './jobAudit.ts';
 
@@ -15,8 +16,6 @@ export type PendingLog = { lines: LogLine[]; progress: { progress?: string } };
 /** Longest time that lines and progress wait before they are written. */
 const FLUSH_MS = 250;
 const MAX_FLUSH_LINES = 500;
-const MAX_MESSAGE_CHARS = 8_192;
-const MAX_DATA_BYTES = 16_384;
 
 /**
  * Collects the log lines and the progress of one attempt and writes them four times a second. The
@@ -76,8 +75,8 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
     void lines.push({
       attempt: job.attempts,
       level,
-      message: sanitizeText(message),
-      data: limitSize(data),
+      message: logText(message),
+      data: logData(data),
       at: new Date(),
     });
 
@@ -94,8 +93,7 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
      */
     logSystem: (level: LogLevel, message: string, data?: object) => append(level, message, data),
     progress(percent: number, message?: string) {
-      const bounds = Math.min(100, Math.max(0, percent));
-      progress = JSON.stringify({ percent: bounds, message: message?.slice(0, 200) ?? null });
+      progress = JSON.stringify(progressOf(percent, message));
       scheduleFlush();
     },
     /** Removes and returns what is not written yet. The caller must write it. */
@@ -111,20 +109,4 @@ export function createRunLog({ writeUnaudited, log, job }: Deps) {
       await writing;
     },
   };
-}
-
-/** PostgreSQL cannot store NUL characters in text. */
-const sanitizeText = (text: string) => text.replaceAll('\0', '\uFFFD').slice(0, MAX_MESSAGE_CHARS);
-
-function limitSize(data: object | undefined): object | null {
-  if (data === undefined) return null;
-  // Data that is not serialisable must not fail the job that logs it.
-  try {
-    JSON.stringify(data);
-  } catch {
-    return { leftOut: 'not JSON' };
-  }
-  return Buffer.byteLength(JSON.stringify(data)) <= MAX_DATA_BYTES
-    ? data
-    : { leftOut: `more than ${MAX_DATA_BYTES} bytes` };
 }

@@ -22,6 +22,7 @@ function run(error: Error) {
       source: { kind: 'api', id: null },
       target: null,
       caller: systemCaller('acme', 'request'),
+      currentCaller: () => Promise.resolve(systemCaller('acme', 'request')),
       signal: new AbortController().signal,
       log: () => undefined,
       progress: () => undefined,

@@ -1,0 +1,29 @@
+import type { JobProgress } from './jobs.ts';
+
+const MAX_MESSAGE_CHARS = 8_192;
+const MAX_DATA_BYTES = 16_384;
+const MAX_PROGRESS_CHARS = 200;
+
+/** A message as a log keeps it. PostgreSQL cannot store NUL characters in text. */
+export const logText = (text: string): string =>
+  text.replaceAll('\0', '\uFFFD').slice(0, MAX_MESSAGE_CHARS);
+
+/** The data of a line as a log keeps it. */
+export function logData(data: object | undefined): object | null {
+  if (data === undefined) return null;
+  // Data that is not serialisable must not fail the job that logs it.
+  try {
+    JSON.stringify(data);
+  } catch {
+    return { leftOut: 'not JSON' };
+  }
+  return Buffer.byteLength(JSON.stringify(data)) <= MAX_DATA_BYTES
+    ? data
+    : { leftOut: `more than ${MAX_DATA_BYTES} bytes` };
+}
+
+/** The progress of a job as its record keeps it. */
+export const progressOf = (percent: number, message: string | undefined): JobProgress => ({
+  percent: Number.isFinite(percent) ? Math.min(100, Math.max(0, percent)) : 0,
+  message: message === undefined ? null : logText(message).slice(0, MAX_PROGRESS_CHARS),
+});
