@@ -1,6 +1,6 @@
 /** Who may import whom; the table is in docs/architecture.md. Imports of types count as imports. */
 const LAYERS =
-  'activities|api|bench|db|dev|domain|platform|processes|runner|services|temporal|test|ui';
+  'activities|api|bench|db|dev|domain|examples|platform|processes|runner|services|temporal|test|ui';
 
 /** A layer may import itself and the `allowed` layers only. */
 const layer = (name, allowed, { path = `^${name}/`, pathNot } = {}) => ({
@@ -18,7 +18,7 @@ module.exports = {
       severity: 'error',
       from: {
         orphan: true,
-        pathNot: ['\\.(cjs|js)$', '^test/', '^bench/', '^processes/'],
+        pathNot: ['\\.(cjs|js)$', '^test/', '^bench/', '^processes/', '^examples/'],
       },
       to: {},
     },
@@ -57,6 +57,23 @@ module.exports = {
       '^ui/build\\.ts$',
     ]),
     layer('ui', []),
+    {
+      name: 'modules-import-their-api',
+      comment: 'Examples use what a module anywhere can use.',
+      severity: 'error',
+      from: { path: '^examples/modules/' },
+      to: { path: '.', pathNot: '^services/jobTypes/modules/(jobType|testing)\\.ts$' },
+    },
+    {
+      name: 'test-kit-without-database',
+      comment: 'holdfast/job-type and its test kit run without PostgreSQL and Temporal.',
+      severity: 'error',
+      from: { path: '^services/jobTypes/modules/(jobType|testing)\\.ts$' },
+      to: {
+        path: '^(db|temporal|activities)/|node_modules/(pg|knex|objection|@temporalio)/',
+        reachable: true,
+      },
+    },
     {
       name: 'parts-know-no-page',
       comment: 'Parts are shared by the pages of all areas.',

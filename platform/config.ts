@@ -184,6 +184,7 @@ export function readArchiveConfig(env: Env) {
   return config;
 }
 
+/** The error that names the problems of a configuration. */
 export const configError = (problems: readonly string[]) =>
   new ConfigError(`Invalid configuration:\n${problems.map((p) => `  ${p}`).join('\n')}`);
 
@@ -234,6 +235,7 @@ export function readConfig(env: Env) {
     maxEventStreams: read.integer('HOLDFAST_MAX_EVENT_STREAMS', 500, [10, 4_000]),
     tenantSharePercent: read.integer('HOLDFAST_TENANT_SHARE_PERCENT', 50, [1, 100]),
     taskQueue: read.text('HOLDFAST_TASK_QUEUE') ?? 'holdfast',
+    jobTypeModules: read.texts('HOLDFAST_JOB_TYPES'),
     quotas: readQuotas(read),
     retention: readRetention(read),
     backups: readBackupConfig(read),

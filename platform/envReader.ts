@@ -55,6 +55,8 @@ export function createEnvReader(env: Env) {
         addProblem(name, `must be true or false, not "${value}"`);
       return false;
     },
+    /** Texts, separated by commas. */
+    texts: (name: string) => list(name, () => true, 'a text'),
     cidrs: (name: string) =>
       list(name, (part) => ipaddr.isValidCIDR(part), 'a CIDR such as 10.0.0.0/8 or ::1/128'),
     /** CIDRs, each optionally with the allowed ports. */

@@ -1,0 +1,150 @@
+import { JobFailure } from '../../../domain/jobs/jobType.ts';
+import { LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
+import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
+import { MASK } from '../../../domain/shared/mask.ts';
+import type { JobTools, JobTypeDefinition } from './jobType.ts';
+
+/** How long the work of an aborted attempt may take to end. */
+const STOP_MS = 5_000;
+
+/** Shorter secrets are part of ordinary words. */
+const MIN_MASKED_CHARS = 4;
+
+const CODE = /^[a-z0-9_]{1,64}$/;
+
+/**
+ * Runs a module: its log, progress, result and failure have the forms that records need, and contain
+ * no secret of the payload. After its end the tools do nothing. Errors: `JobFailure`; the reason of
+ * `signal`, at the latest `stopMs` after it was aborted; what the module throws else.
+ */
+export async function runModule(
+  { payload: schema, run }: JobTypeDefinition,
+  payload: object,
+  tools: JobTools,
+  { stopMs = STOP_MS }: { stopMs?: number } = {},
+): Promise<object> {
+  const { mask, maskText } = createMasking(secretValuesIn(schema, payload));
+  let isOver = false;
+  const own: JobTools = {
+    ...tools,
+    log(level, message, data) {
+      if (isOver) return;
+      const known = LOG_LEVELS.find((each) => each === level) ?? 'info';
+      tools.log(known, maskText(String(message)), asData(data, mask));
+    },
+    progress(percent, message) {
+      if (isOver) return;
+      if (message === undefined) tools.progress(percent);
+      else tools.progress(percent, maskText(String(message)));
+    },
+    http: { request: (request) => whileRunning(() => tools.http.request(request)) },
+    inventory: {
+      get: (...args) => whileRunning(() => tools.inventory.get(...args)),
+      list: (...args) => whileRunning(() => tools.inventory.list(...args)),
+      plan: (...args) => whileRunning(() => tools.inventory.plan(...args)),
+      apply: (...args) => whileRunning(() => tools.inventory.apply(...args)),
+    },
+  };
+  const whileRunning = <T>(use: () => Promise<T>): Promise<T> =>
+    isOver ? Promise.reject(new JobFailure('attempt_ended', 'The attempt has ended')) : use();
+  try {
+    const work = (async () => run(structuredClone(payload), own))();
+    const onLeft = () =>
+      tools.log('warn', `The module has not stopped ${stopMs / 1_000} s after its signal`);
+    return mask(asResult(await endsSoonAfter(work, tools.signal, { stopMs, onLeft })));
+  } catch (error) {
+    if (tools.signal.aborted && error === tools.signal.reason) throw error;
+    throw maskedError(error, maskText);
+  } finally {
+    isOver = true;
+  }
+}
+
+/** Waits for `work`; from the end of `signal` on, no longer than `stopMs`. */
+function endsSoonAfter<T>(
+  work: Promise<T>,
+  signal: AbortSignal,
+  { stopMs, onLeft }: { stopMs: number; onLeft: () => void },
+): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = () => {
+    timer = setTimeout(() => {
+      onLeft();
+      reject(signal.reason as Error);
+    }, stopMs);
+  };
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
+  work.then(resolve, reject);
+  return promise.finally(() => {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  });
+}
+
+function createMasking(values: readonly string[]) {
+  const secrets = values.filter((value) => value.length >= MIN_MASKED_CHARS);
+  const maskText = (text: string): string =>
+    secrets.reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
+  const maskValue = (value: unknown): unknown => {
+    if (typeof value === 'string') return maskText(value);
+    if (typeof value === 'number') return secrets.includes(String(value)) ? MASK : value;
+    if (Array.isArray(value)) return value.map(maskValue);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, child]) => [maskText(name), maskValue(child)]),
+    );
+  };
+  const mask = (value: object): object =>
+    secrets.length === 0 ? value : (maskValue(value) as object);
+  return { mask, maskText };
+}
+
+/** The data of a line as JSON; what is not JSON is left out later. */
+function asData(data: unknown, mask: (value: object) => object): object | undefined {
+  if (data === undefined || data === null) return undefined;
+  if (typeof data !== 'object') return mask({ value: data });
+  try {
+    return mask(JSON.parse(JSON.stringify(data)) as object);
+  } catch {
+    return { leftOut: 'not JSON' };
+  }
+}
+
+/** The result as JSON. Error: `JobFailure('result_invalid')`. */
+function asResult(result: unknown): object {
+  if (result === undefined || result === null) return {};
+  if (typeof result !== 'object' || Array.isArray(result))
+    throw new JobFailure('result_invalid', 'The result must be an object', { retryable: false });
+  try {
+    return JSON.parse(JSON.stringify(result)) as object;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new JobFailure('result_invalid', `The result is not JSON: ${reason}`, {
+      retryable: false,
+    });
+  }
+}
+
+type FailureLike = Pick<JobFailure, 'code' | 'message' | 'retryable' | 'retryAfterMs' | 'response'>;
+
+/** A package may have a copy of `JobFailure`, so its name decides. */
+const isFailure = (error: unknown): error is FailureLike =>
+  error instanceof Error && error.name === 'JobFailure' && 'code' in error;
+
+function maskedError(error: unknown, maskText: (text: string) => string): unknown {
+  if (isFailure(error)) {
+    const { code, message, retryable, retryAfterMs, response } = error;
+    return new JobFailure(CODE.test(String(code)) ? code : 'failed', maskText(message), {
+      retryable: retryable !== false,
+      ...(Number.isFinite(retryAfterMs) && { retryAfterMs: retryAfterMs as number }),
+      ...(response && { response }),
+    });
+  }
+  if (!(error instanceof Error)) return new Error(maskText(String(error)));
+  const masked = new Error(maskText(error.message));
+  masked.name = error.name;
+  masked.stack = maskText(error.stack ?? masked.message);
+  return masked;
+}
