@@ -13,6 +13,7 @@ import { buildConsole } from '../ui/build.ts';
 import { ConfigError, readConfig, type Config } from '../platform/config.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { endpointOf } from '../platform/ownEndpoints.ts';
+import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { installRuntime, type Composition } from './composition/index.ts';
 import { shutdownOnSignals } from './shutdown.ts';
 import { startProcess } from './start.ts';
@@ -48,7 +49,11 @@ async function main(): Promise<void> {
   resources.defer(() => lock.release());
 
   // Configuration errors are reported before anything is started.
-  const { logLevel } = readConfig({ DATABASE_URL: 'postgres://unused', ...process.env });
+  const { logLevel, jobTypeModules } = readConfig({
+    DATABASE_URL: 'postgres://unused',
+    ...process.env,
+  });
+  await loadJobTypeModules(jobTypeModules);
   const log = createLog(logLevel);
   const shutdown = new AbortController();
   const started = Promise.withResolvers<undefined>();

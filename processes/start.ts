@@ -4,6 +4,7 @@ import { startServer, type HttpServer } from '../api/server.ts';
 import type { Config } from '../platform/config.ts';
 import type { Log } from '../platform/log.ts';
 import { APP_VERSION as version } from '../platform/version.ts';
+import { loadJobTypeModules } from '../services/jobTypes/modules/load.ts';
 import { findConsoleBundle } from '../ui/build.ts';
 import { compose, type Composition } from './composition/index.ts';
 
@@ -16,12 +17,14 @@ export type RunningProcess = {
 };
 
 /**
- * Starts everything that a process does by its role. Errors: those of listening, such as
+ * Starts everything that a process does by its role. The API needs the job types of modules as workers
+ * do: it checks payloads, and hides their secrets. Errors: `ConfigError`; those of listening, such as
  * `EADDRINUSE`; nothing is left running then.
  */
 export async function startProcess(config: Config, log: Log): Promise<RunningProcess> {
   for (const name of config.unknownVariables) log.warn({ name }, 'unknown environment variable');
-  const deps = compose(config, log);
+  const modules = await loadJobTypeModules(config.jobTypeModules);
+  const deps = compose(config, log, { modules });
   const resources = new AsyncDisposableStack();
   resources.defer(() => deps.stop());
   const shutdown = new AbortController();

@@ -29,11 +29,13 @@ async function main([name = '', ...args]: readonly string[]): Promise<number> {
   if (!command) return printUsage();
   // Loaded late: a wrong name is answered immediately.
   const { compose } = await import('../composition/index.ts');
+  const { loadJobTypeModules } = await import('../../services/jobTypes/modules/load.ts');
   const stackEnv = process.env.DATABASE_URL
     ? {}
     : await readRunningStack(path.resolve(process.env.HOLDFAST_DATA_DIR ?? '.holdfast'));
   const config = readConfig({ ...stackEnv, ...process.env });
-  const deps = compose(config, createLog(config.logLevel));
+  const modules = await loadJobTypeModules(config.jobTypeModules);
+  const deps = compose(config, createLog(config.logLevel), { modules });
   try {
     const code = await command.run(deps, args);
     return code === EXIT_USAGE ? printUsage() : code;

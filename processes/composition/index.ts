@@ -5,11 +5,14 @@ import { createReconcileActivities } from '../../activities/reconcile.ts';
 import { createScheduleActivities } from '../../activities/schedules.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import type { Config } from '../../platform/config.ts';
+import { compileForeignSchema } from '../../platform/foreignSchema.ts';
 import type { Log } from '../../platform/log.ts';
 import { createAccessChanges } from '../../services/access/accessChanges.ts';
 import { approvalCompletionHook } from '../../services/approvals/completionHook.ts';
 import type { PasswordCost } from '../../services/auth/passwords.ts';
 import { allJobTypes } from '../../services/jobTypes/index.ts';
+import type { ModuleJobType } from '../../services/jobTypes/modules/jobType.ts';
+import { moduleJobType } from '../../services/jobTypes/modules/moduleJobType.ts';
 import { deliveryCompletionHook } from '../../services/jobTypes/webhooks/deliver.ts';
 import { scheduleCompletionHook } from '../../services/schedules/completionHook.ts';
 import { createIdempotency } from '../../services/shared/idempotency.ts';
@@ -35,6 +38,8 @@ export type Composition = ReturnType<typeof compose>;
 type Areas = ReturnType<typeof composeAreas>;
 
 type ComposeOptions = {
+  /** Job types of modules, which `loadJobTypeModules` has loaded. */
+  modules?: readonly ModuleJobType[];
   extraJobTypes?: readonly JobType[];
   /** Of new passwords, for tests: hashing is slow on purpose. */
   passwordCost?: PasswordCost;
@@ -44,11 +49,15 @@ type ComposeOptions = {
 export function compose(
   config: Config,
   log: Log,
-  { extraJobTypes = [], passwordCost }: ComposeOptions = {},
+  { modules = [], extraJobTypes = [], passwordCost }: ComposeOptions = {},
 ) {
   const core = composeCore(config, log, passwordCost);
   const areas = composeAreas(core);
   core.jobTypes.register([...composeJobTypes(core, areas), ...extraJobTypes]);
+  core.jobTypes.register(
+    modules.map((each) => moduleJobType(each, { ...core, ...areas.inventory })),
+    compileForeignSchema,
+  );
   core.jobCompletion.register(
     scheduleCompletionHook,
     approvalCompletionHook,

@@ -8,6 +8,7 @@ import { systemScheduleId, temporalScheduleId } from '../../domain/dispatch/work
 import type { JobType } from '../../domain/jobs/jobType.ts';
 import { readConfig } from '../../platform/config.ts';
 import { createLog, type Log } from '../../platform/log.ts';
+import { loadJobTypeModules } from '../../services/jobTypes/modules/load.ts';
 import { errorCheck, responseCheck } from './answerCheck.ts';
 import { createClient, type TestClient } from './client.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
@@ -147,6 +148,7 @@ export async function startAppOn(
   // Made and never used, it would keep the process from ending.
   if (!idle) ensureRuntime(log);
   const deps = compose(config, log, {
+    modules: await loadJobTypeModules(config.jobTypeModules),
     extraJobTypes,
     ...(!slowPasswords && { passwordCost: PASSWORD_COST }),
   });
