@@ -11,6 +11,8 @@ export const siteSync = jobType({
   apiVersion: 1,
   name: 'acme.site-sync',
   summary: 'Copies sites from another system',
+  // Who may create jobs may run it; it changes only what its caller may change.
+  access: 'open',
   payload: Type.Object(
     {
       url: Type.String({ format: 'uri', description: 'Returns a JSON array of {name, address}.' }),

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { PERMISSIONS } from '../../../domain/access/permissions.ts';
 import { isReservedTypeName, JOB_TYPE_NAME } from '../../../domain/jobs/jobTypeNames.ts';
 import { RetryPolicy } from '../../../domain/jobs/retry.ts';
+import { TYPE_ACCESS } from '../../../domain/runners/definition.ts';
 import { compileForeignSchema, SchemaError } from '../../../platform/foreignSchema.ts';
 import { compileCheck } from '../../../platform/schemaCheck.ts';
 import { API_VERSION } from './jobType.ts';
@@ -27,6 +28,7 @@ const Definition = Type.Object(
       // Other lanes run inside of workflows, whose code is Holdfast's own.
       Type.Literal('activity'),
     ),
+    access: Type.Optional(Type.Enum([...TYPE_ACCESS])),
     permission: Type.Optional(Type.Enum([...PERMISSIONS])),
     timeoutMs: Type.Optional(Type.Integer({ minimum: 100, maximum: MAX_TIMEOUT_MS })),
     retry: Type.Optional(Type.Partial(RetryPolicy, { additionalProperties: false })),

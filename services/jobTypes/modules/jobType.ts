@@ -11,6 +11,7 @@ import type {
   PlanWarning,
 } from '../../../domain/inventory/planning.ts';
 import type { JobSource, LogLevel } from '../../../domain/jobs/jobs.ts';
+import type { TypeAccess } from '../../../domain/runners/definition.ts';
 import type { RetryPolicy } from '../../../domain/jobs/retry.ts';
 
 export { Type, type Static } from 'typebox';
@@ -134,6 +135,8 @@ export type JobTypeDefinition<Schema extends TSchema = TSchema> = {
   payload: Schema;
   /** `activity`, which is also the default. */
   lane?: 'activity';
+  /** `open`: `job:write` is enough. `granted`, by default: a role must name the type. */
+  access?: TypeAccess;
   /** Permission that creating such a job needs besides `job:write`. */
   permission?: Permission;
   /** Limit of one attempt: 600,000 by default, 86,400,000 at most. */

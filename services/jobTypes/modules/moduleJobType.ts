@@ -14,11 +14,12 @@ export function moduleJobType(
   { [JOB_TYPE_MARK]: definition }: ModuleJobType,
   deps: ModuleDeps,
 ): JobType {
-  const { name, summary, permission, retry, isRepeatable } = definition;
+  const { name, summary, access, permission, retry, isRepeatable } = definition;
   return defineJobType({
     name,
     summary,
     payload: definition.payload as TObject,
+    access: access ?? 'granted',
     permission: permission ?? null,
     lane: 'activity',
     timeoutMs: definition.timeoutMs ?? DEFAULT_TIMEOUT_MS,

@@ -88,12 +88,18 @@ describe('a job type of a module', () => {
     ]);
   });
 
+  test('needs a role that names it, unless it says otherwise', async () => {
+    const job = { type: 'test.refused-changes', payload: { mutations: [] } };
+    await app.client.post('/api/jobs', job).expect(403);
+    await admin(app).post('/api/jobs', job).expect(201);
+  });
+
   test('has its changes refused as a request would, with nothing applied', async () => {
     const create = { resource: 'sites', operation: 'create', record: { name: 'refused' } };
-    const job = await run('test.refused-changes', { mutations: [create, create] });
+    const job = await run('test.refused-changes', { mutations: [create, create] }, admin(app));
     expect(job).toMatchObject({ status: 'failed', error: { code: 'change_rejected' } });
     expect(await sitesNamed('refused')).toEqual([]);
-    const none = await run('test.refused-changes', { mutations: [] });
+    const none = await run('test.refused-changes', { mutations: [] }, admin(app));
     expect(none.error).toEqual({
       code: 'change_rejected',
       message: '1 to 1000 mutations are allowed',

@@ -8,6 +8,7 @@ export const appliesAndFails = jobType({
   apiVersion: 1,
   name: 'test.applies-and-fails',
   summary: 'Applies changes in two attempts',
+  access: 'open',
   payload: Type.Object({ prefix: Type.String() }, { additionalProperties: false }),
   retry: { maxAttempts: 2, initialIntervalSeconds: 0.05 },
   async run({ prefix }, { attempt, inventory, log }) {
@@ -33,6 +34,7 @@ export const waits = jobType({
   apiVersion: 1,
   name: 'test.waits',
   summary: 'Waits',
+  access: 'open',
   payload: Type.Object({ key: Type.String({ 'x-holdfast-secret': true }) }),
   async run({ key }, { signal, log, progress }) {
     progress(1, `waits with ${key}`);
