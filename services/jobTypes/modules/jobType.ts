@@ -158,4 +158,4 @@ export type ModuleJobType = { readonly [JOB_TYPE_MARK]: JobTypeDefinition };
 /** Declares a job type. The module exports it; `HOLDFAST_JOB_TYPES` names the module. */
 export const jobType = <Schema extends TSchema>(
   definition: JobTypeDefinition<Schema>,
-): ModuleJobType => ({ [JOB_TYPE_MARK]: definition as unknown as JobTypeDefinition });
+): ModuleJobType => ({ [JOB_TYPE_MARK]: definition });

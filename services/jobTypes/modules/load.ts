@@ -124,11 +124,10 @@ async function typesOf(
   { folder, loadMs }: { folder: string; loadMs: number },
 ): Promise<Loaded[] | string> {
   try {
-    const exports = await withinMs(
-      loadMs,
-      specifier.startsWith('file:') ? import(specifier) : importFrom(folder, specifier),
-    );
-    const types = Object.values(exports as Record<string, unknown>)
+    const loading: Promise<unknown> = specifier.startsWith('file:')
+      ? import(specifier)
+      : importFrom(folder, specifier);
+    const types = Object.values((await withinMs(loadMs, loading)) as Record<string, unknown>)
       .flat()
       .filter(isModuleJobType);
     return types.length > 0

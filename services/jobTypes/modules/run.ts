@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { JobFailure } from '../../../domain/jobs/jobType.ts';
 import { LOG_LEVELS } from '../../../domain/jobs/jobs.ts';
 import { secretValuesIn } from '../../../domain/jobs/secretFields.ts';
@@ -27,15 +28,15 @@ export async function runModule(
   let isOver = false;
   const own: JobTools = {
     ...tools,
-    log(level, message, data) {
+    log(level, message: unknown, data) {
       if (isOver) return;
       const known = LOG_LEVELS.find((each) => each === level) ?? 'info';
-      tools.log(known, maskText(String(message)), asData(data, mask));
+      tools.log(known, maskText(asText(message)), asData(data, mask));
     },
-    progress(percent, message) {
+    progress(percent, message?: unknown) {
       if (isOver) return;
       if (message === undefined) tools.progress(percent);
-      else tools.progress(percent, maskText(String(message)));
+      else tools.progress(percent, maskText(asText(message)));
     },
     http: { request: (request) => whileRunning(() => tools.http.request(request)) },
     inventory: {
@@ -101,6 +102,9 @@ function createMasking(values: readonly string[]) {
   return { mask, maskText };
 }
 
+/** Modules in JavaScript may log anything. */
+const asText = (value: unknown): string => (typeof value === 'string' ? value : inspect(value));
+
 /** The data of a line as JSON; what is not JSON is left out later. */
 function asData(data: unknown, mask: (value: object) => object): object | undefined {
   if (data === undefined || data === null) return undefined;
@@ -127,7 +131,11 @@ function asResult(result: unknown): object {
   }
 }
 
-type FailureLike = Pick<JobFailure, 'code' | 'message' | 'retryable' | 'retryAfterMs' | 'response'>;
+type FailureLike = Pick<JobFailure, 'message' | 'response'> & {
+  code: unknown;
+  retryable: unknown;
+  retryAfterMs: unknown;
+};
 
 /** A package may have a copy of `JobFailure`, so its name decides. */
 const isFailure = (error: unknown): error is FailureLike =>
@@ -136,9 +144,10 @@ const isFailure = (error: unknown): error is FailureLike =>
 function maskedError(error: unknown, maskText: (text: string) => string): unknown {
   if (isFailure(error)) {
     const { code, message, retryable, retryAfterMs, response } = error;
-    return new JobFailure(CODE.test(String(code)) ? code : 'failed', maskText(message), {
+    const isCode = typeof code === 'string' && CODE.test(code);
+    return new JobFailure(isCode ? code : 'failed', maskText(message), {
       retryable: retryable !== false,
-      ...(Number.isFinite(retryAfterMs) && { retryAfterMs: retryAfterMs as number }),
+      ...(typeof retryAfterMs === 'number' && retryAfterMs >= 0 && { retryAfterMs }),
       ...(response && { response }),
     });
   }

@@ -39,7 +39,7 @@ const problemsOf = (...entries: string[]) =>
     () => [],
     (error: unknown) => {
       expect(error).toBeInstanceOf(ConfigError);
-      return String((error as Error).message)
+      return (error as Error).message
         .split('\n')
         .slice(1)
         .map((line) => line.trim());
