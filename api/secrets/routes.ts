@@ -70,6 +70,7 @@ export function secretRoutes(secrets: Secrets): Route[] {
         'It belongs to the tenant of the request. Attempts of remote jobs whose type asks for it get the ' +
         'value, on runners of its pools.',
       body: SecretRequest,
+      secretBody: true,
       example: {
         name: 'port-audit',
         value: 'the token of the inventory',
@@ -102,6 +103,7 @@ export function secretRoutes(secrets: Secrets): Route[] {
       description: 'Fields that are not in the request stay as they are, the value too.',
       params: OneSecret,
       body: SecretChange,
+      secretBody: true,
       example: { value: 'the next token of the inventory' },
       responses: { 200: SecretRecord },
       headers: ['If-Match'],

@@ -3,6 +3,7 @@ import type { TObject, TSchema } from 'typebox';
 import { allRoutes } from '../../api/app.ts';
 import { readOnlyProperties } from '../../api/http/presentedRecord.ts';
 import type { Route } from '../../api/http/route.ts';
+import { isCredentialName } from '../../domain/shared/credentials.ts';
 import { createSchema, updateSchema } from '../../domain/inventory/resource.ts';
 import { RESOURCES } from '../../domain/inventory/resources/index.ts';
 import { compileNullDrop, withNulls } from '../../platform/nulls.ts';
@@ -54,6 +55,19 @@ const allNodes = () =>
   requestSchemas().flatMap(([name, schema]) =>
     nodesOf(schema as Schema).map((node) => ({ name, node })),
   );
+
+test('what is remembered of a request with a secret is as hard to guess as a password', () => {
+  const hasSecret = (schema: Schema) =>
+    nodesOf(schema).some(
+      ({ writeOnly, properties = {} }) =>
+        writeOnly === true || Object.keys(properties as object).some(isCredentialName),
+    );
+  const fast = routes.filter(
+    ({ body, replayResponse, secretBody }) =>
+      body && replayResponse && secretBody !== true && hasSecret(body as Schema),
+  );
+  expect(fast.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
+});
 
 const ANNOTATIONS =
   /^(title|description|default|examples|readOnly|writeOnly|x-.*|properties|patternProperties|items|anyOf)$/;
