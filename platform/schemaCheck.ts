@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
+import { REFERENCE_KEYWORD } from '../domain/jobs/payloadReferences.ts';
 import { SECRET_KEYWORD } from '../domain/jobs/secretFields.ts';
 import type { FieldError } from '../domain/shared/errors.ts';
 
@@ -36,7 +37,7 @@ const createAjv = () => {
     code: { optimize: false },
   });
   ajv.addKeyword({ keyword: RULE_KEYWORD, schemaType: 'string' });
-  for (const keyword of ANNOTATIONS) ajv.addKeyword({ keyword });
+  for (const keyword of [...ANNOTATIONS, REFERENCE_KEYWORD]) ajv.addKeyword({ keyword });
   for (const keyword of [COMMA_SEPARATED, SECRET_KEYWORD])
     ajv.addKeyword({ keyword, schemaType: 'boolean' });
   // The plugin's types describe its CommonJS shape.

@@ -19,6 +19,7 @@ import { createDeniedAttempts } from '../../services/audit/deniedAttempts.ts';
 import { createPasswords, type PasswordCost } from '../../services/auth/passwords.ts';
 import { createJobCompletion } from '../../services/jobs/completion.ts';
 import { createJobFactory } from '../../services/jobs/createJob.ts';
+import { createJobReferences } from '../../services/jobs/payloadReferences.ts';
 import { createJobTargets } from '../../services/jobs/targets.ts';
 import { createJobTypes } from '../../services/jobTypes/registry.ts';
 import { createTemporalConnection } from '../../temporal/connection.ts';
@@ -81,6 +82,7 @@ export function composeCore(config: Config, log: Log, passwordCost?: PasswordCos
     jobTypes,
     jobFactory: createJobFactory({ ids, heartbeatMs }),
     jobTargets: createJobTargets({ db, ...checks }),
+    jobReferences: createJobReferences({ db }),
     jobCompletion: createJobCompletion({ jobTypes }),
     taskQueue,
     heartbeatMs,

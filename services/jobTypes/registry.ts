@@ -2,6 +2,7 @@ import type { TObject } from 'typebox';
 import { invalidField, invalidFields, type FieldError } from '../../domain/shared/errors.ts';
 import { assertDefined } from '../../domain/shared/assert.ts';
 import type { JobType } from '../../domain/jobs/jobType.ts';
+import { unknownReferencesIn } from '../../domain/jobs/payloadReferences.ts';
 import { maskSecretFields } from '../../domain/jobs/secretFields.ts';
 import { maskCredentials } from '../../domain/shared/credentials.ts';
 import { compileCheck, type SchemaCheck } from '../../platform/schemaCheck.ts';
@@ -30,10 +31,16 @@ export function createJobTypes() {
     assertDefined(registered.get(type.name), `job type ${type.name}`).check(payload);
 
   return {
-    /** Adds types; `compile` compiles their schemas. Throws when a name is taken. */
+    /**
+     * Adds types; `compile` compiles their schemas. Throws when a name is taken, or a payload refers to
+     * what is no resource.
+     */
     register(types: readonly JobType[], compile: (schema: TObject) => SchemaCheck = compileCheck) {
       for (const type of types) {
         if (registered.has(type.name)) throw new Error(`The job type ${type.name} exists already`);
+        const [unknown] = unknownReferencesIn(type.payload);
+        if (unknown !== undefined)
+          throw new Error(`The job type ${type.name} refers to ${unknown}, which is no resource`);
         registered.set(type.name, { type, check: compile(type.payload) });
       }
     },

@@ -22,6 +22,7 @@ import type { JobFactory } from './createJob.ts';
 import { followLog, type LogStreamItem } from './followLog.ts';
 import { jobFinishedTopic, jobRecord } from './jobAudit.ts';
 import type { CreateJobInput, JobOrigin } from './newJob.ts';
+import type { JobReferences } from './payloadReferences.ts';
 import type { JobTargets } from './targets.ts';
 
 export type Jobs = ReturnType<typeof createJobs>;
@@ -65,6 +66,7 @@ type Deps = {
   slots: { waits: Slots };
   jobFactory: JobFactory;
   jobTargets: JobTargets;
+  jobReferences: JobReferences;
   jobCompletion: JobCompletion;
 };
 
@@ -91,6 +93,7 @@ export function createJobs({
   slots,
   jobFactory,
   jobTargets,
+  jobReferences,
   jobCompletion,
 }: Deps) {
   const waitForEnd = createWaitForEnd({ notifications, slots });
@@ -124,6 +127,7 @@ export function createJobs({
     if (request.createdBy !== undefined && request.createdBy !== caller.actorId)
       await access.require(caller, 'job:impersonate', scope);
     jobTypes.checkPayload(type, request.payload);
+    await jobReferences.check(caller, type, request.payload);
 
     const tenantCaller = { ...caller, tenantId: scope.tenantId };
     return commit(tenantCaller, (work) => {
@@ -263,6 +267,12 @@ export function createJobs({
         throw new AppError(
           'job_not_retryable',
           `The ${target.kind} of the job does not exist any more, or you may not read it.`,
+        );
+      const known = jobTypes.find(type);
+      if (known && !(await jobReferences.areReadable(caller.rights, known, payload)))
+        throw new AppError(
+          'job_not_retryable',
+          'The payload names a record that does not exist any more, or that you may not read.',
         );
       const request = { type, payload, retryPolicy, target };
       return create({ ...caller, tenantId }, request, { retryOf: jobId });
